@@ -288,7 +288,7 @@ impl<'e> Asker<'e> {
                 files.push(path.clone());
                 continue;
             };
-            let text = String::from_utf8(self.engine.store.resolve(&pointer)?)
+            let text = String::from_utf8(self.engine.store.pointers().resolve(&pointer)?)
                 .map_err(|_| AskError::NoText(pointer.to_string()))?;
             held.push((pointer.to_string(), text.into()));
         }
@@ -363,7 +363,7 @@ impl<'e> Asker<'e> {
     ) -> Result<Option<Pointer>, StoreError> {
         let Some(text) = passages.library.text(file) else { return Ok(None) };
         let name = passages.library.files[file].name.clone();
-        let stored = self.engine.store.put(text.as_bytes(), "document", &name)?;
+        let stored = self.engine.store.pointers().insert(text.as_bytes(), "document", &name)?;
         Ok(Some(Pointer::bytes(stored.pointer_id.id, bytes)))
     }
 }

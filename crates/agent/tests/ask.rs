@@ -38,7 +38,7 @@ fn shop() -> (Engine, TempDir) {
 #[test]
 fn places_come_in_order_with_pointers_that_hold() {
     let (engine, dir) = shop();
-    let stored = engine.store.put(b"zero\nor two\n", "document", "held").unwrap().pointer_id;
+    let stored = engine.store.pointers().insert(b"zero\nor two\n", "document", "held").unwrap().pointer_id;
     let paths = [PathBuf::from(stored.to_string()), dir.path().join("files")];
     for (selection, most, wanted) in [
         (Selection::grep("two").unwrap(), 9, &[("or two\n", 2), ("two\n", 2), ("two again", 1)][..]),
@@ -52,7 +52,7 @@ fn places_come_in_order_with_pointers_that_hold() {
         assert_eq!(found, wanted, "{selection:?}");
         assert!(search.files >= 2, "{search:?}");
         for quote in quotes {
-            assert_eq!(engine.store.resolve(&quote.pointer).unwrap(), quote.text.as_bytes());
+            assert_eq!(engine.store.pointers().resolve(&quote.pointer).unwrap(), quote.text.as_bytes());
         }
     }
 }

@@ -75,7 +75,7 @@ async fn a_plain_turn_is_whole_and_tells_its_course() {
     let validated =
         world.events.all().iter().position(|event| matches!(event, TurnEvent::PhaseDone { number: 6, .. }));
     assert!(validated.unwrap() < answer, "the answer was shown before it was approved");
-    assert!(world.turns.documents.drafts().unwrap().is_empty());
+    assert!(world.turns.documents.drafts().list().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn an_empty_query_begins_nothing() {
     let world = world();
     let error = world.turns.run(&request(" \n "), &world.events).await.unwrap_err();
     assert!(matches!(error, TurnError::EmptyQuery));
-    assert!(world.turns.documents.drafts().unwrap().is_empty());
+    assert!(world.turns.documents.drafts().list().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn claims_that_nothing_states_are_left_out_and_others_lead_to_their_bytes(
     let claims = log(&world, &outcome.folder).claims;
     assert_eq!(claims.iter().map(|claim| claim.claim.as_str()).collect::<Vec<_>>(), ["HP Victus @ $649"]);
     let origin = claims[0].origin.clone().unwrap();
-    let bytes = world.turns.engine.store.resolve(&origin.bytes.unwrap()).unwrap();
+    let bytes = world.turns.engine.store.pointers().resolve(&origin.bytes.unwrap()).unwrap();
     assert_eq!(String::from_utf8(bytes).unwrap(), "HP Victus costs $649");
     assert!(world.events.names().contains(&"warning".to_owned()));
     assert_eq!(world.broken_links(), Vec::<String>::new());
@@ -303,7 +303,7 @@ async fn answers_that_never_keep_to_their_form_end_the_turn_in_a_documented_stat
     assert!(outcome.reason.unwrap().contains("no answer passed the checks"));
     let files = world.files(&outcome.folder);
     assert!(files.contains_key("metadata.json") && files.contains_key("context.md"));
-    assert!(world.turns.documents.drafts().unwrap().is_empty());
+    assert!(world.turns.documents.drafts().list().unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ fn tokens(outcome: &TurnOutcome) -> u64 {
 }
 
 fn state(world: &World) -> Value {
-    world.turns.documents.draft(1).unwrap().unwrap().state
+    world.turns.documents.drafts().get(1).unwrap().unwrap().state
 }
 
 fn saved_tokens(world: &World) -> u64 {
@@ -207,7 +207,8 @@ async fn sites_are_judged_by_whether_claims_of_theirs_held() {
     };
     turn(["https://www.Shop.example/a", "turn 7"], answers::verdict("APPROVE", 0.9));
     assert_eq!(world.ask("how much?").await.status, TurnStatus::Complete);
-    let site = |name: &str| world.turns.documents.source(name).unwrap().map(|row| (row.ok, row.failed));
+    let site =
+        |name: &str| world.turns.documents.uses().source(name).unwrap().map(|row| (row.ok, row.failed));
     assert_eq!(site("shop.example"), Some((1, 0)));
     let mut failed = answers::verdict("REVISE", 0.9);
     failed["checks"]["claims_supported"] = json!(false);

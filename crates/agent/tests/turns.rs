@@ -249,9 +249,9 @@ async fn stopped(story: &Story, replies: &[Reply], stop: usize, hang: bool) -> R
     let waited =
         tokio::time::timeout(std::time::Duration::from_millis(if hang { 1_500 } else { 60_000 }), turn).await;
     assert!(!matches!(waited, Ok(Ok(_))), "the turn was not stopped");
-    let drafts = world.turns.documents.drafts().unwrap();
+    let drafts = world.turns.documents.drafts().list().unwrap();
     assert_eq!(drafts.len(), 1);
-    assert!(world.turns.documents.turn(story.turn).unwrap().is_none(), "half a turn is there");
+    assert!(world.turns.documents.catalog().turn(story.turn).unwrap().is_none(), "half a turn is there");
     // Calls after the last checkpoint are made again.
     let made = checkpointed_calls(&world, story.turn);
     *world.tools.given.lock().unwrap() = given.into_iter().skip(made).collect();
@@ -263,12 +263,12 @@ async fn stopped(story: &Story, replies: &[Reply], stop: usize, hang: bool) -> R
 }
 
 fn checkpointed_calls(world: &World, turn: u32) -> usize {
-    let draft = world.turns.documents.draft(turn).unwrap().unwrap();
+    let draft = world.turns.documents.drafts().get(turn).unwrap().unwrap();
     usize::try_from(draft.state["tool_calls"].as_u64().unwrap()).unwrap()
 }
 
 fn replies_before(world: &World, turn: u32) -> usize {
-    let draft = world.turns.documents.draft(turn).unwrap().unwrap();
+    let draft = world.turns.documents.drafts().get(turn).unwrap().unwrap();
     draft.state["runs"].as_array().unwrap().len()
 }
 
@@ -342,7 +342,7 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     assert_eq!(outcome.usage.input + outcome.usage.output, world.took() + words, "vectors are paid for");
     world.turns.conclude(&outcome, &NoopObserver).await.unwrap();
     let kept = format!("embedded/vectors/{DIMENSIONS}");
-    assert_eq!(world.turns.documents.texts_without_vector(&kept, 1..=story.turn).unwrap(), []);
+    assert_eq!(world.turns.documents.vectors().missing(&kept, 1..=story.turn).unwrap(), []);
     assert!(vectors.texts().len() > asked + 1, "the turn says something");
     let ran = finish(world, outcome, &[]).await;
     assert!(ran.text("receipts.json").contains("its meaning is near"));

@@ -130,7 +130,7 @@ impl<'a> TurnSession<'a> {
 
     /// Notes the turns that can be resumed.
     pub fn note_interrupted(&self) -> Result<(), CliError> {
-        for draft in self.turns.documents.interrupted()? {
+        for draft in self.turns.documents.drafts().interrupted()? {
             output::say(&format!(
                 "note: {}; `larder turn resume {}` resumes it",
                 describe_interrupted(&draft),

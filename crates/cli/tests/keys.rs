@@ -83,13 +83,13 @@ fn what_calls_under_way_hold_is_shown_beside_what_is_used() {
     let shop = Shop::new();
     shop.ok(&["keys", "create", "--yes", "--tokens-per-day", "2000", "--usd-per-day", "2.50"]);
     let store = Store::open(&shop.path().join("home"), StoreOptions::default()).unwrap();
-    let id = store.keys().unwrap().remove(0).id;
-    let hold = |tokens, picos| match store.reserve(&id, Spend { tokens, picos }).unwrap() {
+    let id = store.keys().list().unwrap().remove(0).id;
+    let hold = |tokens, picos| match store.keys().reserve(&id, Spend { tokens, picos }).unwrap() {
         ReserveOutcome::Held(reservation) => reservation,
         ReserveOutcome::Refused(shortage) => panic!("{shortage:?}"),
     };
     let ended = hold(100, 0);
-    store.settle(&ended, Spend { tokens: 70, picos: 500_000_000_000 }).unwrap();
+    store.keys().settle(&ended, Spend { tokens: 70, picos: 500_000_000_000 }).unwrap();
     let _under_way = hold(400, 1_000_000_000_000);
     let listed = shop.ok(&["keys"]).out;
     let budget = "70 used and 400 held of 2000 tokens, 0.5 used and 1 held of 2.5 dollars today";

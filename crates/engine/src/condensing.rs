@@ -171,18 +171,18 @@ impl<'a> Summarizer<'a> {
             condenser: &condenser,
             tokenizer: request.counter.name(),
         };
-        let cached = store.cached_compaction(&key)?;
+        let cached = store.compactions().get(&key)?;
         if let Some(cached) = cached.and_then(|json| serde_json::from_str(&json).ok()) {
             self.budget.note(|tally| tally.cached += 1);
             return Ok(cached);
         }
         // The original is stored before any model is called.
-        store.put(request.text.as_bytes(), "part", name)?;
+        store.pointers().insert(request.text.as_bytes(), "part", name)?;
         let room = self.room(recipe, &candidate)?;
         let summary = self.rounds(recipe, request, preserve, room).await?;
         let condensed = rewrite::accept(request, &summary, author)?;
         if let Ok(json) = serde_json::to_string(&condensed) {
-            store.cache_compaction(&key, &json)?;
+            store.compactions().insert(&key, &json)?;
         }
         Ok(condensed)
     }

@@ -97,7 +97,7 @@ impl Embedder {
         observer: &dyn ProgressObserver,
     ) -> Result<u64, EmbeddingError> {
         let mut made = 0;
-        for gists in documents.texts_without_vector(&self.identity, turns)?.chunks(BATCH) {
+        for gists in documents.vectors().missing(&self.identity, turns)?.chunks(BATCH) {
             if !observer.may_spend() {
                 break;
             }
@@ -120,7 +120,7 @@ impl Embedder {
         let texts: Vec<String> = gists.iter().map(|gist| gist.text.clone()).collect();
         let vectors = self.embed(&texts, observer).await?;
         let vectors: Vec<_> = gists.iter().cloned().zip(vectors).collect();
-        documents.insert_vectors(&self.identity, &vectors)?;
+        documents.vectors().insert(&self.identity, &vectors)?;
         Ok(vectors.len() as u64)
     }
 
@@ -164,7 +164,7 @@ impl Embedder {
     ) -> Result<u64, EmbeddingError> {
         let (mut before, mut made) = (None, 0);
         loop {
-            let turns = documents.recent_turns(WINDOW, before)?;
+            let turns = documents.catalog().recent_turns(WINDOW, before)?;
             let Some(first) = turns.last().map(|turn| turn.number) else { break };
             let last = before.map_or(u32::MAX, |before: u32| before.saturating_sub(1));
             made += self.fill(documents, first..=last, observer).await?;
@@ -172,7 +172,7 @@ impl Embedder {
             before = Some(first);
         }
         // Last, since a model that cannot be asked must not cost the vectors of the one before it.
-        documents.retain_vectors_of(&self.identity)?;
+        documents.vectors().retain_model(&self.identity)?;
         Ok(made)
     }
 

@@ -97,7 +97,7 @@ impl Engine {
         // The name of a recipe that does not exist may be any text of a client (C104).
         let known = !matches!(source, RecipeError::NotFound { .. });
         tracing::info!(recipe = known.then_some(name), "recipe not found or broken");
-        match self.store.raise(&NewIntervention::missing_recipe(name)) {
+        match self.store.interventions().raise(&NewIntervention::missing_recipe(name)) {
             Ok(intervention) => RunError::Recipe { source, intervention: intervention.id },
             Err(error) => error.into(),
         }
@@ -202,7 +202,7 @@ impl<'a> RecipeRun<'a> {
             }
         }
         let failures = listed(&failures);
-        let intervention = self.engine.store.raise(&NewIntervention {
+        let intervention = self.engine.store.interventions().raise(&NewIntervention {
             kind: "gate_failure".to_owned(),
             message: format!("No answer passed the checks of {}: {failures}", self.recipe.id()),
             recipe: Some(self.recipe.id()),
@@ -238,7 +238,7 @@ fn store_originals(store: &UserStore, pack: &Pack) -> Result<(), StoreError> {
             display_text: &original.display,
         })
         .collect();
-    store.put_all(&originals).map(drop)
+    store.pointers().insert_all(&originals).map(drop)
 }
 
 fn listed(failures: &[GateFailure]) -> String {

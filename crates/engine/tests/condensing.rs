@@ -71,7 +71,7 @@ impl Shop {
         let (condensed, tally) = self.engine.condense(&request, "notes.txt", &NoopObserver).await.unwrap();
         assert!(condensed.tokens <= target && condensed.tokens == counter.count(&condensed.text));
         assert!(pins.iter().all(|pin| condensed.text.contains(pin.as_str())));
-        let original = self.engine.store.resolve(&condensed.pointer).unwrap();
+        let original = self.engine.store.pointers().resolve(&condensed.pointer).unwrap();
         assert_eq!(original, words.as_bytes(), "the way back");
         (condensed, tally)
     }
@@ -82,12 +82,12 @@ impl Shop {
         assert_eq!(condensed.author, None);
         assert!(tally.failures.iter().any(|failure| failure.contains(why)), "{why}: {tally:?}");
         assert_eq!(tally.renditions, 0);
-        assert!(self.engine.store.interventions(false).unwrap().is_empty(), "no human is troubled");
+        assert!(self.engine.store.interventions().list(false).unwrap().is_empty(), "no human is troubled");
         tally
     }
 
     fn runs(&self) -> Vec<RunRecord> {
-        self.engine.store.runs(&RunFilter::default()).unwrap()
+        self.engine.store.runs().list(&RunFilter::default()).unwrap()
     }
 }
 
@@ -132,7 +132,8 @@ async fn the_second_time_comes_from_the_cache() {
 #[tokio::test]
 async fn pins_and_pointers_that_the_model_drops_are_put_back_by_code() {
     let shop = answering(|_| "They met.".to_owned());
-    let pointer = shop.engine.store.put(b"other", "part", "other").unwrap().pointer_id.to_string();
+    let pointer =
+        shop.engine.store.pointers().insert(b"other", "part", "other").unwrap().pointer_id.to_string();
     let pin = "Budget line 7 must not be cut".to_owned();
     let words = format!("{} {pin}. {} {pointer} {}", prose(30), prose(30), prose(30));
     let (condensed, _) = shop.condense_with(&words, ContentType::Prose, 300, &[pin]).await;
@@ -309,7 +310,7 @@ async fn a_run_condenses_by_model_where_the_policy_asks_for_it() {
     assert!(receipt.total <= receipt.budget.available);
     let tally = outcome.receipt.condensing.as_ref().unwrap();
     assert!(tally.calls > 10 && tally.cost.is_some() && tally.renditions == 1, "{tally:?}");
-    let original = shop.engine.store.resolve(part.pointer.as_ref().unwrap()).unwrap();
+    let original = shop.engine.store.pointers().resolve(part.pointer.as_ref().unwrap()).unwrap();
     assert_eq!(original, prose(900).into_bytes());
     assert_eq!(shop.runs().len(), tally.calls + 1);
 }

@@ -98,7 +98,7 @@ impl Shop {
     }
 
     fn record(&self) -> RunRecord {
-        let mut runs = self.engine.store.runs(&RunFilter::default()).unwrap();
+        let mut runs = self.engine.store.runs().list(&RunFilter::default()).unwrap();
         assert_eq!(runs.len(), 1);
         runs.remove(0)
     }

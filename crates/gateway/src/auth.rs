@@ -158,7 +158,7 @@ fn add_key(
     let key = ApiKey::new(KeyId::new(store.random()?), store.random()?);
     let hash = key.hash(store.random()?)?;
     let record =
-        store.add_key(&NewKey { id: key.id().clone(), user, label, hash: &hash, limits, operator })?;
+        store.keys().add(&NewKey { id: key.id().clone(), user, label, hash: &hash, limits, operator })?;
     Ok((key, record))
 }
 
@@ -199,14 +199,14 @@ impl Auth {
         }
         if offered.is_none()
             && let Some(token) = cookie(headers)
-            && let Some(record) = self.store.sign_in(token)?
+            && let Some(record) = self.store.keys().sign_in(token)?
         {
             if !method.is_safe() && !origin::is_own(headers) {
                 return Err(AuthError::Foreign);
             }
             return self.admit(record);
         }
-        let (created, is_local) = (self.store.keys_created()?, origin::is_local(headers, peer));
+        let (created, is_local) = (self.store.keys().any_created()?, origin::is_local(headers, peer));
         // Where keys exist, a wrong one is a mistake even on this machine, and others are asked for theirs.
         if required.unwrap_or(created) || (created && (offered.is_some() || !is_local)) {
             return Err(if offered.is_some() { AuthError::Unknown } else { AuthError::Missing });
@@ -246,7 +246,7 @@ impl Auth {
 
     /// The record of a key whose text is right; `None` if there is no such key.
     fn check(&self, key: &ApiKey) -> Result<Option<KeyRecord>, AuthError> {
-        let Some(stored) = self.store.key(key.id())? else { return Ok(None) };
+        let Some(stored) = self.store.keys().get(key.id())? else { return Ok(None) };
         let fast = key.fast_hash(&self.fast);
         // Hashes of BLAKE3 are compared in constant time.
         let passed = || lock(&self.passed).get(key.id()).is_some_and(|p| p.0 == stored.hash && p.1 == fast);
@@ -279,7 +279,7 @@ impl Auth {
         let token = ContentHash::from_bytes(self.store.random()?).to_hex();
         let lifetime = SIGN_IN_LIFETIME.as_millis().try_into().unwrap_or(u64::MAX);
         let expires = Timestamp::from_millis(self.store.now().as_millis().saturating_add(lifetime));
-        self.store.add_sign_in(ContentHash::new(token.as_bytes()), &record.id, expires)?;
+        self.store.keys().add_sign_in(ContentHash::new(token.as_bytes()), &record.id, expires)?;
         Ok(set_cookie(headers, &token, SIGN_IN_LIFETIME))
     }
 
@@ -289,7 +289,7 @@ impl Auth {
             return Err(AuthError::Foreign);
         }
         if let Some(token) = cookie(headers) {
-            self.store.remove_sign_in(token)?;
+            self.store.keys().remove_sign_in(token)?;
         }
         Ok(set_cookie(headers, "", Duration::ZERO))
     }

@@ -220,7 +220,7 @@ mod tests {
         let auth = Arc::new(Auth::new(store.clone()).unwrap());
         let _held = auth.reserve(&caller, 40, Usd::default()).unwrap();
         let renewing = tokio::spawn(renew(move || auth.renew()));
-        let held = || store.key_day(&record.id).unwrap().held.tokens;
+        let held = || store.keys().day_spend(&record.id).unwrap().held.tokens;
         tokio::time::sleep(5 * RESERVATION_LIFETIME).await;
         assert_eq!(held(), 40);
         // As when the process is killed.

@@ -57,7 +57,7 @@ async fn a_turn_tells_what_happens_and_is_summarized_behind_its_reply() {
     assert_eq!(kinds.first().map(String::as_str), Some("started"));
     assert_eq!(kinds.last().map(String::as_str), Some("finished"));
     let vault = fake.vault("a");
-    until(|| vault.turn(1).unwrap().unwrap().summary.as_deref() == Some("It was answered.")).await;
+    until(|| vault.catalog().turn(1).unwrap().unwrap().summary.as_deref() == Some("It was answered.")).await;
     assert!(fake.running_turns.get("a", 1).is_none(), "it is not under way any more");
 }
 
@@ -90,7 +90,7 @@ async fn who_leaves_stops_the_turn_and_it_can_go_on() {
         }
     }
     assert!(watch.next().await.is_none(), "nothing comes after the end");
-    let draft = fake.vault("a").draft(1).unwrap().unwrap();
+    let draft = fake.vault("a").drafts().get(1).unwrap().unwrap();
     assert_eq!(draft.phase, Some(1), "two phases are saved");
 
     let outcome = start(&shared(&fake), &who, TurnJob::Resume(1)).unwrap().ended().await.unwrap();
@@ -127,7 +127,7 @@ fn tokens_a_day(tokens: u64) -> larder_store::KeyLimits {
 }
 
 fn day(fake: &Fake, who: &larder_gateway::auth::Caller) -> larder_store::DaySpend {
-    fake.store.key_day(who.key.as_ref().unwrap()).unwrap()
+    fake.store.keys().day_spend(who.key.as_ref().unwrap()).unwrap()
 }
 
 /// Tokens of the scripted model's answers: ten of each prompt and a token a word.
@@ -227,7 +227,7 @@ async fn watching_ends_when_the_gateway_stops() {
 async fn a_turn_that_works_in_a_folder_does_not_go_on_over_http() {
     let fake = Fake::scripted(plain_turn());
     let fill = |draft: &mut larder_store::TurnDraft| draft.state = json!({"workspace": "/tmp"});
-    fake.vault("a").begin_with(Mode::Code, None, "x", fill).unwrap();
+    fake.vault("a").drafts().begin_with(Mode::Code, None, "x", fill).unwrap();
     let who = caller(fake.user("a"));
     let refused = start(&shared(&fake), &who, TurnJob::Resume(1)).unwrap().ended().await.unwrap_err();
     assert_eq!(refused.status, 409);

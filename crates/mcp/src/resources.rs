@@ -25,7 +25,8 @@ pub(super) fn read(caller: &McpCaller, uri: &str) -> Result<ReadResourceResult, 
     let id = uri.strip_prefix(SCHEME).map(|id| id.replace("%23", "#"));
     let id = id.ok_or_else(|| missing(format!("expected {SCHEME} and a pointer")))?;
     let pointer: Pointer = id.parse().map_err(|error| missing(format!("{error}")))?;
-    let bytes = caller.engine.store.resolve(&pointer).map_err(|error| missing(error.to_string()))?;
+    let bytes =
+        caller.engine.store.pointers().resolve(&pointer).map_err(|error| missing(error.to_string()))?;
     let contents = match String::from_utf8(bytes) {
         Ok(text) => ResourceContents::text(text, uri),
         Err(error) => ResourceContents::blob(BASE64_STANDARD.encode(error.as_bytes()), uri)

@@ -44,8 +44,8 @@ impl McpCaller {
     /// The text behind a pointer or in a file.
     pub(super) fn read(&self, source: &str) -> Result<SourceText, CallError> {
         let (name, bytes) = if let Ok(pointer) = source.trim().parse::<Pointer>() {
-            let stored = self.engine.store.pointer(&pointer)?;
-            (stored.display_text, self.engine.store.resolve(&pointer)?)
+            let stored = self.engine.store.pointers().get(&pointer)?;
+            (stored.display_text, self.engine.store.pointers().resolve(&pointer)?)
         } else {
             let path = self.path(source)?;
             let (found, source) = (std::fs::metadata(&path)?, brief(source));
@@ -82,7 +82,7 @@ impl McpCaller {
         let one = |source: &String| -> Result<PathBuf, CallError> {
             match source.trim().parse::<Pointer>() {
                 Ok(pointer) => {
-                    self.engine.store.pointer(&pointer)?;
+                    self.engine.store.pointers().get(&pointer)?;
                     Ok(PathBuf::from(pointer.to_string()))
                 }
                 Err(_) => self.path(source),

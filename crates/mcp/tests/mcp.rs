@@ -154,7 +154,10 @@ async fn what_a_caller_can_mend_is_a_result_that_says_how() {
         let said = client.fails(tool, arguments.clone()).await;
         assert!(said.contains(words), "{tool} {arguments}: {said}");
     }
-    assert!(shop.store.user("ann").unwrap().interventions(false).unwrap().is_empty(), "no human is troubled");
+    assert!(
+        shop.store.user("ann").unwrap().interventions().list(false).unwrap().is_empty(),
+        "no human is troubled"
+    );
     let unknown = client.refused("tools/call", json!({"name": "delete", "arguments": {}})).await;
     assert_eq!(unknown["code"], -32602);
     assert!(unknown["message"].as_str().unwrap().contains("rehydrate"), "{unknown}");

@@ -107,9 +107,9 @@ async fn measure(turns: u32, with_vectors: bool) {
 /// Puts a vector in for everything that turns and research say.
 fn embed(documents: &UserDocuments, turns: u32) {
     for first in (1..=turns).step_by(1_000) {
-        let gists = documents.texts_without_vector(MODEL, first..=first.saturating_add(999)).unwrap();
+        let gists = documents.vectors().missing(MODEL, first..=first.saturating_add(999)).unwrap();
         let vectors: Vec<_> = gists.into_iter().map(|gist| (gist.clone(), vector(&gist.text))).collect();
-        documents.insert_vectors(MODEL, &vectors).unwrap();
+        documents.vectors().insert(MODEL, &vectors).unwrap();
     }
 }
 

@@ -124,7 +124,7 @@ impl<'a> Retrieval<'a> {
     /// The grant is that of synthesis, or the index cannot be read.
     pub async fn recent(&self, count: u64, before: u32) -> Result<Vec<TurnRow>, RetrievalError> {
         self.may(self.grant != Grant::Synthesis, "read the turn index", "phases 0 and 2")?;
-        Ok(self.documents.recent_turns(count, Some(before))?)
+        Ok(self.documents.catalog().recent_turns(count, Some(before))?)
     }
 
     /// The captured page that a query speaks of (R1-14.6): of the captures of `turn`, or of the newest turns and those
@@ -207,20 +207,20 @@ impl<'a> Retrieval<'a> {
         if words.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.documents.search(&words, kinds, limit)?)
+        Ok(self.documents.catalog().search(&words, kinds, limit)?)
     }
 
     /// Turns whose meaning is near that of the query, nearest first; none without a vector of it.
     fn near_turns(&self, request: &SearchRequest<'_>) -> Result<Vec<u32>, RetrievalError> {
         let Some(vector) = self.vector_of(request.query) else { return Ok(Vec::new()) };
-        let found = self.documents.near_turns(vector, request.before, NEAR, NEAREST)?;
+        let found = self.documents.vectors().near_turns(vector, request.before, NEAR, NEAREST)?;
         Ok(found.into_iter().map(|(number, _)| number).collect())
     }
 
     /// As `near_turns`, for research.
     fn near_research(&self, request: &SearchRequest<'_>) -> Result<Vec<ResearchRow>, RetrievalError> {
         let Some(vector) = self.vector_of(request.query) else { return Ok(Vec::new()) };
-        Ok(self.documents.near_research(vector, request.before, NEAR, NEAREST)?)
+        Ok(self.documents.vectors().near_research(vector, request.before, NEAR, NEAREST)?)
     }
 
     fn vector_of(&self, query: &str) -> Option<&'a TextVector> {

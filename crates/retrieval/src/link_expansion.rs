@@ -176,13 +176,13 @@ impl LinkWalk<'_> {
         let documents = self.retrieval.documents;
         let mut places = target.places.clone();
         for (number, inside) in target.places.iter().filter_map(in_turn) {
-            let turn = documents.turn(number).map_err(|error| error.to_string())?;
+            let turn = documents.catalog().turn(number).map_err(|error| error.to_string())?;
             let archived = turn.filter(|turn| turn.archived);
             places.extend(archived.and_then(|turn| turn.context.join(inside)));
         }
         let mut failed = None;
         for path in places {
-            match documents.read_text(&path) {
+            match documents.files().read_text(&path) {
                 Ok(Some(text)) => return Ok(Some((path, text))),
                 Ok(None) => {}
                 Err(error) => failed = failed.or(Some(error.to_string())),

@@ -290,12 +290,12 @@ fn turn_of(path: &VaultPath) -> Option<u32> {
 
 /// A JSON document; one that is missing or broken is as good as none here, and `larder` says so where it is edited.
 async fn json<T: DeserializeOwned>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
-    let text = retrieval.documents.read_text(path).ok()??;
+    let text = retrieval.documents.files().read_text(path).ok()??;
     read_json(&text).value
 }
 
 async fn markdown<T: DocumentValue>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
-    let text = retrieval.documents.read_text(path).ok()??;
+    let text = retrieval.documents.files().read_text(path).ok()??;
     Document::<T>::read(&text, path).value.map(|document| document.value)
 }
 

@@ -86,7 +86,7 @@ impl<'r> DocumentPool<'r> {
             return Ok(0);
         }
         let (limit, before) = ((self.seen.len() + max) as u64, self.documents.len());
-        for hit in self.retrieval.documents.search(words, &KINDS, limit)? {
+        for hit in self.retrieval.documents.catalog().search(words, &KINDS, limit)? {
             let later = hit.turn.is_some_and(|turn| turn >= self.before);
             if !later && self.documents.len() - before < max {
                 self.read(hit.document, None, trace);
@@ -99,7 +99,7 @@ impl<'r> DocumentPool<'r> {
         if !self.seen.insert(path.clone()) {
             return;
         }
-        let text = match self.retrieval.documents.read_text(&path) {
+        let text = match self.retrieval.documents.files().read_text(&path) {
             Ok(Some(text)) => text,
             Ok(None) => {
                 return trace.unused("passage", path.as_str(), 0.0, "the index names it and it is not there");

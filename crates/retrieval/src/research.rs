@@ -106,7 +106,7 @@ fn pool(
     turns: &[TurnCandidate],
 ) -> Result<ResearchPool, RetrievalError> {
     let documents = retrieval.documents;
-    let mut found = documents.research(None, NEWEST)?;
+    let mut found = documents.catalog().research(None, NEWEST)?;
     let mut topics: Vec<String> = Vec::new();
     let add = |topic: Option<String>, topics: &mut Vec<String>| {
         topics.extend(topic.filter(|topic| !topics.contains(topic)));
@@ -119,12 +119,12 @@ fn pool(
     for hit in retrieval.search(request.query, &[DocumentKind::Research], HITS)? {
         let Some(turn) = hit.turn.filter(|turn| *turn < request.before) else { continue };
         if !found.iter().any(|row| row.document == hit.document) {
-            add(documents.turn(turn)?.and_then(|row| row.topic), &mut topics);
+            add(documents.catalog().turn(turn)?.and_then(|row| row.topic), &mut topics);
         }
         hits.push(hit.document);
     }
     for topic in topics {
-        found.extend(documents.research(Some(&topic), OF_TOPIC)?);
+        found.extend(documents.catalog().research(Some(&topic), OF_TOPIC)?);
     }
     let earlier = found.into_iter().filter(|row| row.turn < request.before);
     let rows = earlier.map(|row| (row.document.clone(), row)).collect();
@@ -172,7 +172,7 @@ async fn candidate(
     state: ResearchState,
     score: f64,
 ) -> ResearchCandidate {
-    let text = retrieval.documents.read_text(&row.document).ok().flatten().unwrap_or_default();
+    let text = retrieval.documents.files().read_text(&row.document).ok().flatten().unwrap_or_default();
     let read = Document::<Research>::read(&text, &row.document).value.map(|document| document.value);
     ResearchCandidate {
         document: row.document.clone(),

@@ -79,7 +79,7 @@ fn referenced(
 ) -> Result<Option<TurnRow>, RetrievalError> {
     let number = request.reference.and_then(|reference| reference.source_turn);
     let number = number.filter(|number| *number < request.before);
-    Ok(number.map(|number| retrieval.documents.turn(number)).transpose()?.flatten())
+    Ok(number.map(|number| retrieval.documents.catalog().turn(number)).transpose()?.flatten())
 }
 
 fn trace_used(retrieval: &Retrieval<'_>, turn: &TurnCandidate, trace: &mut Trace) {
@@ -108,7 +108,7 @@ impl TurnPool {
         let documents = retrieval.documents;
         let meant = retrieval.near_turns(request)?;
         let mut pool = Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new(), meant };
-        for row in documents.recent_turns(NEWEST, Some(request.before))? {
+        for row in documents.catalog().recent_turns(NEWEST, Some(request.before))? {
             pool.newest.push(row.number);
             pool.turns.insert(row.number, (row, String::new()));
         }
@@ -134,7 +134,7 @@ impl TurnPool {
 
     fn add(&mut self, retrieval: &Retrieval<'_>, number: u32) -> Result<(), RetrievalError> {
         if !self.turns.contains_key(&number)
-            && let Some(row) = retrieval.documents.turn(number)?
+            && let Some(row) = retrieval.documents.catalog().turn(number)?
         {
             self.turns.insert(number, (row, String::new()));
         }

@@ -100,10 +100,10 @@ fn fill(draft: &mut TurnDraft) {
 }
 
 fn commit(user: &UserDocuments) -> Duration {
-    let mut draft = user.begin(Mode::Chat, None, "a question").unwrap();
+    let mut draft = user.drafts().begin(Mode::Chat, None, "a question").unwrap();
     fill(&mut draft);
     let started = Instant::now();
-    user.commit(&draft).unwrap();
+    user.drafts().commit(&draft).unwrap();
     started.elapsed()
 }
 
@@ -136,19 +136,19 @@ fn measure(user: &UserDocuments, turns: u32) {
     let commits = quantiles((0..TIMED).map(|_| commit(user)).collect());
     let search = timed(|numbers| {
         let query = numbers.text(8);
-        user.search(&query, &[], 20).unwrap();
+        user.catalog().search(&query, &[], 20).unwrap();
     });
     let recent = timed(|numbers| {
         let before = 1 + numbers.next() as u32 % turns;
-        user.recent_turns(20, Some(before)).unwrap();
+        user.catalog().recent_turns(20, Some(before)).unwrap();
     });
     let links = timed(|numbers| {
         let turn = user.place().turn(1 + numbers.next() as u32 % turns).context();
-        user.links_of(&turn).unwrap();
-        user.links_to(&turn).unwrap();
+        user.catalog().links_from(&turn).unwrap();
+        user.catalog().links_to(&turn).unwrap();
     });
     let research = timed(|numbers| {
-        user.research(Some(&format!("topic{}", numbers.next() % 40)), 10).unwrap();
+        user.catalog().research(Some(&format!("topic{}", numbers.next() % 40)), 10).unwrap();
     });
     println!("{turns:>7} | {commits} | {search} | {recent} | {links} | {research} | {:>5}", resident());
 }

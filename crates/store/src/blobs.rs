@@ -15,7 +15,7 @@ use crate::frame;
 
 /// How many unfinished files are open at once.
 const MAX_OPEN: usize = 128;
-/// A folder that is removed while it is written to is made anew this often.
+/// Attempts to write into a folder that another process keeps removing.
 const MAX_TRIES: usize = 3;
 
 /// The blobs of a home folder: `<user folder>/<2 hex digits>/<62 hex digits>`, each one zstd frame.
@@ -41,8 +41,8 @@ impl Blobs {
         self.root.join(folder).join(first).join(rest)
     }
 
-    /// Stores all contents; when it returns they survive a crash of the machine. What is there already and whole
-    /// is not written again; what is there and damaged is replaced.
+    /// Stores all contents; when it returns they survive a crash of the machine. Intact blobs are not written again,
+    /// damaged ones are replaced.
     pub(crate) fn put_all(
         &self,
         folder: &str,
@@ -67,7 +67,7 @@ impl Blobs {
         for (&hash, content) in contents {
             let path = self.path(folder, hash);
             let parent = path.parent().unwrap_or(&self.root).to_path_buf();
-            // Also for what is there: whoever wrote it may not have synced the folders yet.
+            // Also for blobs that exist: their writer may not have synced the folders yet.
             self.ensure_dir(&parent)?;
             match self.read(folder, hash, |_| ()) {
                 Ok(_) => {}
@@ -87,7 +87,7 @@ impl Blobs {
         touched.iter().try_for_each(|dir| files::sync_dir(dir))
     }
 
-    /// Makes the folder of a blob, and its name durable, once per process.
+    /// Creates the folder of a blob, and syncs its name once per process.
     fn ensure_dir(&self, dir: &Path) -> Result<(), StoreError> {
         let Some(parent) = dir.parent().filter(|_| dir != self.root) else { return Ok(()) };
         self.ensure_dir(parent)?;
@@ -100,13 +100,13 @@ impl Blobs {
         Ok(())
     }
 
-    /// Whether the file is there; says nothing of what it holds.
+    /// Whether the file exists; its content is not checked.
     pub(crate) fn contains(&self, folder: &str, hash: ContentHash) -> bool {
         self.path(folder, hash).is_file()
     }
 
-    /// Hands the content to `sink` piece by piece and gives its length. What `sink` has seen is right only if this
-    /// returns `Ok`: the hash is known at the end.
+    /// Passes the content to `sink` piece by piece and returns its length. The hash is known only at the end, so discard
+    /// what `sink` received unless this returns `Ok`.
     pub(crate) fn read(
         &self,
         folder: &str,
@@ -130,7 +130,7 @@ fn write(dir: &Path, content: &[u8]) -> Result<NamedTempFile, StoreError> {
         .map_err(StoreError::io(dir, "writing a blob"))
 }
 
-/// Syncs the written files, then gives them their names.
+/// Syncs the written files, then renames them into place.
 fn finish(pending: &mut Vec<(PathBuf, NamedTempFile)>) -> Result<(), StoreError> {
     for (path, file) in pending.iter() {
         file.as_file().sync_data().map_err(StoreError::io(path, "syncing a blob"))?;

@@ -13,13 +13,13 @@ use crate::user;
 
 /// The factor 1, in parts per million.
 const ONE_PPM: u64 = 1_000_000;
-/// Reports within these factors of the estimate teach; others report something else than this prompt.
+/// Reports outside these factors of the estimate are ignored: they count something other than this prompt.
 const PLAUSIBLE_PPM: std::ops::RangeInclusive<u64> = ONE_PPM / 16..=4 * ONE_PPM;
-/// Reports before the first factor is taken from them.
+/// Reports needed before the first factor is computed.
 const MIN_SAMPLES: u64 = 8;
-/// A new version is made when the factor has moved by more than so many percent.
+/// Change of the factor, in percent, above which a new version is created.
 const STEP_PERCENT: u64 = 5;
-/// After so many reports the older ones count half, so that a provider's new tokenizer is noticed.
+/// Reports after which older ones count half, so that a provider's new tokenizer takes effect.
 const HALVED_EVERY: u64 = 128;
 
 /// The factor between estimated and reported tokens of a model.
@@ -27,13 +27,13 @@ const HALVED_EVERY: u64 = 128;
 pub struct Calibration {
     /// The model.
     pub model: String,
-    /// From 1; 0 says that there is none yet.
+    /// From 1; 0 if no factor has been learned yet.
     pub version: u32,
     /// Reported per estimated tokens, in parts per million.
     pub factor_ppm: u64,
-    /// How many reports it was taken from.
+    /// Number of reports behind the factor.
     pub samples: u64,
-    /// When it was made.
+    /// When the version was created.
     pub created: Timestamp,
 }
 
@@ -47,10 +47,16 @@ impl Calibration {
 
 const COLUMNS: &str = "model, version, factor_ppm, samples, created";
 
-impl UserStore {
-    /// Learns from one prompt: what was estimated for it, uncorrected, and what the provider reported. Gives the new
-    /// version if this moved the factor far enough to make one.
-    pub fn observe_usage(
+/// The calibrations of token estimates of one user; from [`UserStore::calibrations`].
+#[derive(Debug, Clone, Copy)]
+pub struct Calibrations<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl Calibrations<'_> {
+    /// Learns from one prompt: the uncorrected estimate and the tokens that the provider reported. Returns the new version
+    /// if this moved the factor far enough for one.
+    pub fn observe(
         &self,
         model: &str,
         estimated: u64,
@@ -59,10 +65,10 @@ impl UserStore {
         if !ratio_ppm(reported, estimated).is_some_and(|ratio| PLAUSIBLE_PPM.contains(&ratio)) {
             return Ok(None);
         }
-        let now = self.now();
-        self.write_unsynced(|tx| {
+        let now = self.store.now();
+        self.store.write_unsynced(|tx| {
             let (mut sums, samples) = self.add_usage(tx, model, estimated, reported)?;
-            let newest = self.newest_calibration(tx, model)?;
+            let newest = self.newest(tx, model)?;
             let factor = ratio_ppm(sums.1, sums.0).unwrap_or(ONE_PPM);
             if samples.is_multiple_of(HALVED_EVERY) {
                 sums = (sums.0 / 2, sums.1 / 2);
@@ -72,7 +78,7 @@ impl UserStore {
                  ON CONFLICT (user, model) DO UPDATE SET estimated = excluded.estimated,
                      reported = excluded.reported, samples = excluded.samples",
             )?
-            .execute((self.user(), model, to_sql(sums.0), to_sql(sums.1), to_sql(samples)))?;
+            .execute((self.store.user(), model, to_sql(sums.0), to_sql(sums.1), to_sql(samples)))?;
             let current = newest.as_ref().map_or(ONE_PPM, |newest| newest.factor_ppm);
             if samples < MIN_SAMPLES || factor.abs_diff(current) * 100 <= current * STEP_PERCENT {
                 return Ok(None);
@@ -81,7 +87,7 @@ impl UserStore {
             let new = Calibration { model: model.to_owned(), version, factor_ppm: factor, samples, created: now };
             tx.execute(
                 &format!("INSERT INTO calibrations (user, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"),
-                (self.user(), model, version, to_sql(factor), to_sql(samples), to_sql(now.as_millis())),
+                (self.store.user(), model, version, to_sql(factor), to_sql(samples), to_sql(now.as_millis())),
             )?;
             Ok(Some(new))
         })
@@ -100,48 +106,46 @@ impl UserStore {
         )?;
         let number = |row: &Row<'_>, at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.unsigned_abs());
         let sums = query
-            .query_row((self.user(), model), |row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?)))
+            .query_row((self.store.user(), model), |row| {
+                Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?))
+            })
             .optional()?
             .unwrap_or_default();
         let sum = (sums.0.saturating_add(estimated), sums.1.saturating_add(reported));
         Ok((sum, sums.2.saturating_add(1)))
     }
 
-    fn newest_calibration(
-        &self,
-        tx: &Transaction<'_>,
-        model: &str,
-    ) -> Result<Option<Calibration>, StoreError> {
+    fn newest(&self, tx: &Transaction<'_>, model: &str) -> Result<Option<Calibration>, StoreError> {
         let mut query = tx.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM calibrations WHERE user = ?1 AND model = ?2 ORDER BY version DESC LIMIT 1"
         ))?;
-        Ok(query.query_row((self.user(), model), read).optional()?)
+        Ok(query.query_row((self.store.user(), model), read).optional()?)
     }
 
-    /// The calibration that a session keeps for a model: the newest there is when it is first asked for, ever after the
-    /// same, in every process. Version 0 with the factor 1 if there was none.
-    pub fn session_calibration(&self, session: &str, model: &str) -> Result<Calibration, StoreError> {
+    /// The calibration of a session for a model: the newest one at the first call, and the same one in every process from
+    /// then on. Version 0 with the factor 1 if there was none.
+    pub fn for_session(&self, session: &str, model: &str) -> Result<Calibration, StoreError> {
         user::check_name("session id", session)?;
-        if let Some(kept) = self.index().read(|tx| self.kept_calibration(tx, session, model))? {
+        if let Some(kept) = self.store.index().read(|tx| self.kept(tx, session, model))? {
             return Ok(kept);
         }
-        self.write_unsynced(|tx| {
-            let version = self.newest_calibration(tx, model)?.map_or(0, |newest| newest.version);
+        self.store.write_unsynced(|tx| {
+            let version = self.newest(tx, model)?.map_or(0, |newest| newest.version);
             tx.execute(
                 "INSERT INTO session_calibrations (user, session, model, version) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING",
-                (self.user(), session, model, version),
+                (self.store.user(), session, model, version),
             )?;
-            let kept = self.kept_calibration(tx, session, model)?;
+            let kept = self.kept(tx, session, model)?;
             kept.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
         })
     }
 
-    /// What [`session_calibration`](Self::session_calibration) would give now; asking keeps nothing for the session.
-    pub fn calibration_of(&self, session: &str, model: &str) -> Result<Calibration, StoreError> {
+    /// What [`for_session`](Self::for_session) would return now, without fixing it for the session.
+    pub fn peek(&self, session: &str, model: &str) -> Result<Calibration, StoreError> {
         user::check_name("session id", session)?;
-        self.index().read(|tx| {
-            if let Some(kept) = self.kept_calibration(tx, session, model)? {
+        self.store.index().read(|tx| {
+            if let Some(kept) = self.kept(tx, session, model)? {
                 return Ok(kept);
             }
             let none = || Calibration {
@@ -151,11 +155,11 @@ impl UserStore {
                 samples: 0,
                 created: Timestamp::from_millis(0),
             };
-            Ok(self.newest_calibration(tx, model)?.unwrap_or_else(none))
+            Ok(self.newest(tx, model)?.unwrap_or_else(none))
         })
     }
 
-    fn kept_calibration(
+    fn kept(
         &self,
         tx: &Transaction<'_>,
         session: &str,
@@ -167,16 +171,16 @@ impl UserStore {
              FROM session_calibrations AS kept LEFT JOIN calibrations USING (user, model, version)
              WHERE kept.user = ?1 AND kept.session = ?2 AND kept.model = ?3",
         )?;
-        Ok(query.query_row((self.user(), session, model), read).optional()?)
+        Ok(query.query_row((self.store.user(), session, model), read).optional()?)
     }
 
     /// Every version of every model's factor, by model and version.
-    pub fn calibrations(&self) -> Result<Vec<Calibration>, StoreError> {
-        self.index().read(|tx| {
+    pub fn list(&self) -> Result<Vec<Calibration>, StoreError> {
+        self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM calibrations WHERE user = ?1 ORDER BY model, version"
             ))?;
-            let rows = query.query_map([self.user()], read)?;
+            let rows = query.query_map([self.store.user()], read)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }

@@ -1,4 +1,4 @@
-//! The compaction cache: condensed forms that need not be made again. Losing it costs time, nothing else.
+//! The compaction cache: condensed forms that need not be computed again. Losing it costs only time.
 
 use std::time::Duration;
 
@@ -30,17 +30,23 @@ pub struct CompactionKey<'a> {
     pub tokenizer: &'a str,
 }
 
-impl UserStore {
+/// The compaction cache of one user; from [`UserStore::compactions`].
+#[derive(Debug, Clone, Copy)]
+pub struct Compactions<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl Compactions<'_> {
     /// The condensed form kept under `key`, as the JSON that was given for it.
-    pub fn cached_compaction(&self, key: &CompactionKey<'_>) -> Result<Option<String>, StoreError> {
-        self.index().read(|tx| {
+    pub fn get(&self, key: &CompactionKey<'_>) -> Result<Option<String>, StoreError> {
+        self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT condensed FROM compactions
                  WHERE user = ?1 AND content = ?2 AND content_type = ?3 AND target = ?4 AND query = ?5
                    AND condenser = ?6 AND tokenizer = ?7",
             )?;
             let parameters = (
-                self.user(),
+                self.store.user(),
                 key.content.as_bytes(),
                 key.content_type,
                 to_sql(key.target_tokens),
@@ -53,10 +59,10 @@ impl UserStore {
     }
 
     /// Keeps a condensed form, and clears out those older than the time in the options. The first one stays.
-    pub fn cache_compaction(&self, key: &CompactionKey<'_>, json: &str) -> Result<(), StoreError> {
-        let now = self.now().as_millis();
-        let ttl = u64::try_from(self.store().options().compaction_ttl.as_millis()).unwrap_or(u64::MAX);
-        self.write_unsynced(|tx| {
+    pub fn insert(&self, key: &CompactionKey<'_>, json: &str) -> Result<(), StoreError> {
+        let now = self.store.now().as_millis();
+        let ttl = u64::try_from(self.store.store().options().compaction_ttl.as_millis()).unwrap_or(u64::MAX);
+        self.store.write_unsynced(|tx| {
             tx.prepare_cached("DELETE FROM compactions WHERE created < ?1")?
                 .execute([to_sql(now.saturating_sub(ttl))])?;
             tx.prepare_cached(
@@ -65,7 +71,7 @@ impl UserStore {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
             )?
             .execute((
-                self.user(),
+                self.store.user(),
                 key.content.as_bytes(),
                 key.content_type,
                 to_sql(key.target_tokens),

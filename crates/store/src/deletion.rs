@@ -1,8 +1,8 @@
-//! Deleting a user with everything raw (C104), so that neither a crash nor another process leaves half of it.
+//! Deletes a user with all raw data (C104), so that neither a crash nor another process leaves half of it.
 //!
-//! First the rows go, in a transaction that also notes the folder; then, in a second one, the folder is renamed
-//! out of sight and the note goes; then the files are removed. While the note stands nobody writes rows for that
-//! user. Opening a store finishes what a crash interrupted.
+//! A first transaction deletes the rows and notes the folder; a second one renames the folder out of sight and deletes
+//! the note; then the files are removed. While the note exists, no rows are written for that user. Opening a store
+//! finishes what a crash interrupted.
 
 use std::io;
 
@@ -43,7 +43,8 @@ const TABLES: [&str; 23] = [
 ];
 
 impl Store {
-    /// Removes everything of a user: keys, rows, originals, receipts, transcripts, caches. The files are gone when this returns.
+    /// Removes everything of a user: keys, rows, originals, receipts, transcripts, caches. The files are
+    /// deleted when this returns.
     pub fn delete_user(&self, user: &str) -> Result<(), StoreError> {
         user::check(user)?;
         self.index().write(|tx| {
@@ -56,54 +57,56 @@ impl Store {
             )?;
             Ok(())
         })?;
-        self.finish_deletions()
+        finish_deletions(self)
     }
+}
 
-    /// Finishes every deletion that is under way.
-    pub(crate) fn finish_deletions(&self) -> Result<(), StoreError> {
-        let pending: Vec<String> = self.index().read(|tx| {
-            let mut query = tx.prepare("SELECT folder FROM deletions")?;
-            Ok(query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
-        })?;
-        if !pending.is_empty() {
-            self.index().write(|tx| pending.iter().try_for_each(|folder| self.set_aside(tx, folder)))?;
-            // Deleted rows are overwritten in the file; the log of writes still has them until it is folded in.
-            self.index().truncate_log()?;
-        }
-        self.remove_set_aside()
+/// Finishes every deletion that is under way.
+pub(crate) fn finish_deletions(store: &Store) -> Result<(), StoreError> {
+    let pending: Vec<String> = store.index().read(|tx| {
+        let mut query = tx.prepare("SELECT folder FROM deletions")?;
+        Ok(query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    })?;
+    if !pending.is_empty() {
+        store.index().write(|tx| pending.iter().try_for_each(|folder| move_away(store, tx, folder)))?;
+        // Deleted rows are overwritten in the file; the log of writes still has them until it is folded in.
+        store.index().truncate_log()?;
     }
+    remove_moved(store)
+}
 
-    fn set_aside(&self, tx: &Transaction<'_>, folder: &str) -> Result<(), StoreError> {
-        // The note is taken down first: whoever finds it gone must not touch what the user has put since.
-        if tx.execute("DELETE FROM deletions WHERE folder = ?1", [folder])? == 0 {
-            return Ok(());
+/// Renames the folder of a deleted user's blobs out of sight, unless another process has done it.
+fn move_away(store: &Store, tx: &Transaction<'_>, folder: &str) -> Result<(), StoreError> {
+    // The note is removed first: a process that does not find it must leave alone what the user has stored since.
+    if tx.execute("DELETE FROM deletions WHERE folder = ?1", [folder])? == 0 {
+        return Ok(());
+    }
+    let root = store.blobs().root();
+    let from = root.join(folder);
+    let to = root.join(format!("{DELETED_PREFIX}{}", store.new_run_id()?));
+    match std::fs::rename(&from, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::io(&from, "deleting a user's blobs")(error))
         }
-        let root = self.blobs().root();
-        let from = root.join(folder);
-        let to = root.join(format!("{DELETED_PREFIX}{}", self.new_run_id()?));
-        match std::fs::rename(&from, to) {
+        _ => files::sync_dir(root),
+    }
+}
+
+/// Removes what was renamed out of sight.
+fn remove_moved(store: &Store) -> Result<(), StoreError> {
+    for entry in files::entries(store.blobs().root())? {
+        if !entry.name.starts_with(DELETED_PREFIX) {
+            continue;
+        }
+        match std::fs::remove_dir_all(&entry.path) {
+            // Another process finishes the same deletion.
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(StoreError::io(&from, "deleting a user's blobs")(error))
+                return Err(StoreError::io(&entry.path, "deleting a user's blobs")(error));
             }
-            _ => files::sync_dir(root),
+            _ => {}
         }
     }
-
-    fn remove_set_aside(&self) -> Result<(), StoreError> {
-        for entry in files::entries(self.blobs().root())? {
-            if !entry.name.starts_with(DELETED_PREFIX) {
-                continue;
-            }
-            match std::fs::remove_dir_all(&entry.path) {
-                // Another process finishes the same deletion.
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(StoreError::io(&entry.path, "deleting a user's blobs")(error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -119,15 +122,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = || Store::open(dir.path(), StoreOptions::default()).unwrap();
         let store = open();
-        store.user("a").unwrap().put(&CONTENT, "text", "").unwrap();
+        store.user("a").unwrap().pointers().insert(&CONTENT, "text", "").unwrap();
         let note = "DELETE FROM pointers; INSERT INTO deletions VALUES ('u-a')";
         store.index().write(|tx| Ok(tx.execute_batch(note)?)).unwrap();
         std::fs::create_dir(store.blobs().root().join(".deleted-x")).unwrap();
-        let refused = store.user("a").unwrap().put(&CONTENT, "text", "");
+        let refused = store.user("a").unwrap().pointers().insert(&CONTENT, "text", "");
         assert!(matches!(refused, Err(StoreError::BeingDeleted { .. })));
         let store = open();
         assert!(files::entries(store.blobs().root()).unwrap().is_empty());
-        store.user("a").unwrap().put(&CONTENT, "text", "").unwrap();
+        store.user("a").unwrap().pointers().insert(&CONTENT, "text", "").unwrap();
         assert!(store.verify().unwrap().is_clean());
     }
 
@@ -136,8 +139,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
         let user = store.user("a").unwrap();
-        let stored = user.put(&CONTENT, "text", "").unwrap();
-        store.index().write(|tx| store.set_aside(tx, "u-a")).unwrap();
-        assert_eq!(user.resolve(&stored.pointer_id).unwrap(), CONTENT);
+        let stored = user.pointers().insert(&CONTENT, "text", "").unwrap();
+        store.index().write(|tx| move_away(&store, tx, "u-a")).unwrap();
+        assert_eq!(user.pointers().resolve(&stored.pointer_id).unwrap(), CONTENT);
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in a store, in words that say how to mend it. Knows the causes, not the code that meets them.
+//! Errors of the store, each with a message that says how to fix it. Knows the causes, not the callers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 
 use crate::select::SelectError;
 
-/// Everything the store can fail with. Each message names the file or id and says how to mend it.
+/// Everything the store can fail with. Each message names the file or id and says how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -76,7 +76,7 @@ pub enum StoreError {
         /// The newest version this build knows.
         known: i64,
     },
-    /// There is an index, but the key that minted its pointers is gone.
+    /// The index exists, but the key that minted its pointers is missing.
     #[error("{}: missing, though the folder holds a store; restore it from a backup: without it no pointer resolves", path.display())]
     KeyMissing {
         /// The key file.
@@ -108,7 +108,7 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A blob does not hold what its name says.
+    /// The content of a blob does not match its name.
     #[error("{}: damaged blob ({reason}); put the original content again, or restore the file from a backup", path.display())]
     CorruptBlob {
         /// The blob file.
@@ -221,10 +221,10 @@ pub enum StoreError {
     Foreign {
         /// The path.
         path: String,
-        /// Where the user's documents stand.
+        /// The folder of the user's documents.
         expected: String,
     },
-    /// A link of the file system stands where a folder or a file should.
+    /// A symbolic link is in the place of a folder or a file.
     #[error("{}: a symbolic link; documents are read and written through no links: put the real file or folder there", path.display())]
     Symlink {
         /// The link.
@@ -270,7 +270,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Turns an IO error into the kind that says how to mend it.
+    /// Turns an IO error into the kind whose message says how to fix it.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_path_buf();
@@ -284,7 +284,7 @@ impl StoreError {
         }
     }
 
-    /// Names the index file in an error of SQLite and gives it the kind that says how to mend it.
+    /// Names the index file in an error of SQLite and picks the kind whose message says how to fix it.
     pub(crate) fn at_index(self, index: &Path) -> Self {
         let Self::Index { source, .. } = self else { return self };
         let path = index.to_path_buf();
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn io_errors_are_told_apart_by_what_mends_them() {
+    fn io_errors_are_classified_by_their_fix() {
         let at = Path::new("home/x");
         let of = |kind: io::ErrorKind| StoreError::io(at, "writing")(kind.into());
         assert!(matches!(of(io::ErrorKind::StorageFull), StoreError::DiskFull { .. }));

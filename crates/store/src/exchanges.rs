@@ -1,5 +1,5 @@
 //! The record of every request through the gateway: columns to list and sum by, and a JSON document of the caller's.
-//! Knows nothing of what the document says. Costs are summed over requests and runs.
+//! Does not read the document. Costs are summed over requests and runs.
 
 use rusqlite::{OptionalExtension, Row};
 use serde::Serialize;
@@ -14,7 +14,7 @@ const DELETED_AT_ONCE: i64 = 500;
 
 /// Runs that no request pays for, in the columns of exchanges. Of a run without tokens of a reply and without a cost, no
 /// call was answered: the tokens of its prompt are then those that were packed. Records from before runs named their request
-/// lack `request_id`: some are part of a request that is counted, and nothing says which, so none of them is counted.
+/// lack `request_id`: some belong to a request that is counted, and it is unknown which, so none of them is counted.
 pub(crate) const PAID_RUNS: &str = "
     SELECT recorded, record ->> '$.model', recipe,
            iif(tokens_out > 0 OR cost_picos IS NOT NULL, tokens_in, 0), tokens_out, cost_picos, cost_picos
@@ -67,7 +67,7 @@ pub struct ExchangeFilter {
     pub model: Option<String>,
     /// Only those that came in at this moment or later.
     pub since: Option<Timestamp>,
-    /// Only those that came before the one with this id; nothing if there is no such one.
+    /// Only those before the one with this id; the list is empty if there is none with it.
     pub before: Option<String>,
     /// At most so many, the newest; `None` for all.
     pub limit: Option<u64>,
@@ -133,7 +133,7 @@ pub struct CostRow {
 }
 
 impl Store {
-    /// Records many requests, of any users, in one durable transaction, and says how many were added.
+    /// Records many requests, of any users, in one durable transaction, and returns how many were added.
     ///
     /// One whose id is there already is left as it is, so a batch may be given again after a failure. Requests of a
     /// user who is being deleted are left out.
@@ -177,7 +177,7 @@ impl Store {
         })
     }
 
-    /// Deletes the exchanges of all users that came in before `time`, and says how many.
+    /// Deletes the exchanges of all users before `time`, and returns how many.
     pub fn delete_exchanges_before(&self, time: Timestamp) -> Result<usize, StoreError> {
         let mut deleted = 0;
         loop {
@@ -195,24 +195,31 @@ impl Store {
     }
 }
 
-impl UserStore {
+/// The records of one user's requests through the gateway; from [`UserStore::exchanges`]. They are written for many
+/// users at once, by [`Store::record_exchanges`].
+#[derive(Debug, Clone, Copy)]
+pub struct Exchanges<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl Exchanges<'_> {
     /// The document of one exchange; `None` if there is none of this id.
-    pub fn exchange(&self, id: &str) -> Result<Option<String>, StoreError> {
-        self.index().read(|tx| {
+    pub fn get(&self, id: &str) -> Result<Option<String>, StoreError> {
+        self.store.index().read(|tx| {
             let mut query =
                 tx.prepare_cached("SELECT document FROM exchanges WHERE user = ?1 AND id = ?2")?;
-            Ok(query.query_row((self.user(), id), |row| row.get(0)).optional()?)
+            Ok(query.query_row((self.store.user(), id), |row| row.get(0)).optional()?)
         })
     }
 
     /// The documents of this user's exchanges, newest first.
-    pub fn exchanges(&self, filter: &ExchangeFilter) -> Result<Vec<String>, StoreError> {
-        self.index().read(|tx| {
+    pub fn list(&self, filter: &ExchangeFilter) -> Result<Vec<String>, StoreError> {
+        self.store.index().read(|tx| {
             let start = match &filter.before {
                 None => Some((i64::MAX, i64::MAX)),
                 Some(id) => tx
                     .prepare_cached("SELECT time, seq FROM exchanges WHERE user = ?1 AND id = ?2")?
-                    .query_row((self.user(), id), |row| Ok((row.get(0)?, row.get(1)?)))
+                    .query_row((self.store.user(), id), |row| Ok((row.get(0)?, row.get(1)?)))
                     .optional()?,
             };
             let Some((time, seq)) = start else { return Ok(Vec::new()) };
@@ -230,7 +237,7 @@ impl UserStore {
             ))?;
             let since = filter.since.map_or(0, |since| to_sql(since.as_millis()));
             let limit = filter.limit.map_or(i64::MAX, to_sql);
-            let given = (self.user(), &filter.session, &filter.model, since, time, seq, limit);
+            let given = (self.store.user(), &filter.session, &filter.model, since, time, seq, limit);
             let rows = query.query_map(given, |row| row.get(0))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
@@ -238,14 +245,14 @@ impl UserStore {
 
     /// This user's conversations, the one used last first.
     pub fn sessions(&self, limit: u64) -> Result<Vec<SessionSummary>, StoreError> {
-        self.index().read(|tx| {
+        self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT session, min(time), max(time), count(*), total(tokens_before), total(tokens_after),
                         total(cost_picos), total(without_picos), total(compactions)
                  FROM exchanges WHERE user = ?1 AND session IS NOT NULL
                  GROUP BY session ORDER BY max(time) DESC, max(seq) DESC LIMIT ?2",
             )?;
-            let rows = query.query_map((self.user(), to_sql(limit)), |row| {
+            let rows = query.query_map((self.store.user(), to_sql(limit)), |row| {
                 Ok(SessionSummary {
                     session: row.get(0)?,
                     first: Timestamp::from_millis(row.get::<_, i64>(1)?.unsigned_abs()),
@@ -265,7 +272,7 @@ impl UserStore {
     /// What this user's requests and runs since a moment cost, by day, model and recipe; the newest day first. A run that
     /// a request asked for is part of the request, and one that was refused before any call is none.
     pub fn costs(&self, since: Timestamp) -> Result<Vec<CostRow>, StoreError> {
-        self.index().read(|tx| {
+        self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(&format!(
                 "SELECT time / ?3, model, recipe, count(*), count(*) - count(cost_picos), total(tokens_in),
                         total(tokens_out), total(cost_picos), total(without_picos)
@@ -273,7 +280,7 @@ impl UserStore {
                        FROM exchanges WHERE user = ?1 AND time >= ?2 UNION ALL {PAID_RUNS})
                  GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3"
             ))?;
-            let given = (self.user(), to_sql(since.as_millis()), to_sql(MILLIS_PER_DAY));
+            let given = (self.store.user(), to_sql(since.as_millis()), to_sql(MILLIS_PER_DAY));
             let rows = query.query_map(given, |row| {
                 let day = row.get::<_, i64>(0)?.unsigned_abs().saturating_mul(MILLIS_PER_DAY);
                 Ok(CostRow {
@@ -308,3 +315,7 @@ impl UserStore {
 fn total(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, f64>(at)? as u64)
 }
+
+#[cfg(test)]
+#[path = "exchanges_tests.rs"]
+mod tests;

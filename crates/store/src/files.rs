@@ -11,7 +11,7 @@ use crate::error::StoreError;
 /// How the names of unfinished files begin. They are invisible to every reader.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 
-/// Makes a folder that only its owner may enter; says whether it was missing.
+/// Creates a folder that only its owner may enter; returns whether it was missing.
 pub(crate) fn create_dir(path: &Path) -> Result<bool, StoreError> {
     match private_builder().create(path) {
         Ok(()) => Ok(true),
@@ -43,20 +43,21 @@ pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
 
 /// Writes `bytes` to a new temporary file in `dir`, readable by its owner only and not yet synced.
 ///
-/// The file is locked while it is open: whoever can lock it knows that its writer is dead (see [`is_abandoned`]).
+/// The file is locked while it is open: a process that can lock it knows that its writer is dead (see
+/// [`is_abandoned`]).
 pub(crate) fn write_temp(dir: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(dir)?;
     match file.as_file().lock() {
-        // Without locks nobody can tell abandoned files from others, and so nobody removes them.
+        // Without locks, abandoned files cannot be distinguished from others and are never removed.
         Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
         _ => file.write_all(bytes)?,
     }
     Ok(file)
 }
 
-/// Whether the writer of a temporary file is gone.
+/// Whether the writer of a temporary file has died.
 pub(crate) fn is_abandoned(path: &Path) -> bool {
-    // The lock is let go at once: a writer that has not locked its new file yet finds it gone, and writes again.
+    // The lock is released at once: a writer that has not locked its new file yet finds it removed, and writes again.
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 
 /// The default of zstd: about 3 times smaller text at some 300 MB/s.
 const COMPRESSION_LEVEL: i32 = 3;
-/// Contents from this size on, for which somebody waits, are compressed at the level that is fastest.
+/// Contents of at least this size are compressed at the fastest level, since a caller waits for them.
 const LARGE: usize = 1 << 18;
 const FASTEST: i32 = 1;
 
@@ -61,7 +61,7 @@ impl FrameReader {
     }
 }
 
-/// Hands the content of a frame to `sink` piece by piece and gives its length; or says why there is none. What
+/// Passes the content of a frame to `sink` piece by piece and returns its length, or why it cannot be read. What
 /// `sink` has seen is right only if this is `Ok`: the hash is known at the end.
 pub(crate) fn stream(
     frame: impl Read,

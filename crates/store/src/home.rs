@@ -11,7 +11,7 @@ use crate::files;
 
 /// The length of the master pointer key, in bytes.
 const KEY_BYTES: usize = 32;
-/// How long to wait between two tries to take the lock of the home folder.
+/// Pause between two attempts to lock the home folder.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Where things are in a home folder.
@@ -33,7 +33,7 @@ impl Layout {
         self.home.join("key")
     }
 
-    /// Makes the folders and takes the lock under which stores are set up; it is held while the file lives.
+    /// Creates the folders and takes the lock under which stores are set up; it is held until the file is dropped.
     pub(crate) fn lock(&self, patience: Duration) -> Result<File, StoreError> {
         files::create_dir_all(&self.home)?;
         if files::create_dir(&self.blobs())? {
@@ -59,7 +59,7 @@ impl Layout {
         }
     }
 
-    /// The master key: read, or made where there is no store yet. Once made it is never replaced.
+    /// The master key: read, or created if there is no store yet. It is never replaced.
     pub(crate) fn master_key(&self, entropy: &dyn Entropy) -> Result<[u8; KEY_BYTES], StoreError> {
         let path = self.key();
         match std::fs::read(&path) {

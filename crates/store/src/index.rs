@@ -12,7 +12,7 @@ use crate::files;
 
 /// Marks an SQLite file as an index of Larder: "LRDR".
 const APPLICATION_ID: i64 = 0x4C52_4452;
-/// Pages kept in memory: rows are found by hash, so one after the other stands anywhere in the file.
+/// Pages kept in memory: rows are found by hash, so successive ones are scattered over the file.
 const CACHE_KIB: i64 = 4 << 10;
 /// What turns version n into version n + 1.
 const MIGRATIONS: &[&str] = &[
@@ -89,7 +89,7 @@ impl Index {
         self.transact(&self.writer, TransactionBehavior::Immediate, work)
     }
 
-    /// As [`Index::write`], but a crash of the machine may undo it. For what can be made again.
+    /// As [`Index::write`], but a crash of the machine may undo it. For what can be computed again.
     pub(crate) fn write_unsynced<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
@@ -133,7 +133,7 @@ fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
 
 fn tune(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    // Or else SQLite makes the plan of a query anew whenever other values are bound to it.
+    // Otherwise SQLite plans a query again whenever other values are bound to it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
@@ -157,7 +157,7 @@ fn pragma(connection: &Connection, name: &str) -> Result<i64, StoreError> {
     Ok(connection.pragma_query_value(None, name, |row| row.get(0))?)
 }
 
-/// Refuses a file that another program made, before anything is written to it.
+/// Rejects a file of another program before anything is written to it.
 fn check_owner(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let tables =
         connection.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(())).optional()?.is_some();

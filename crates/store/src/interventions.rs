@@ -65,59 +65,72 @@ pub struct Intervention {
 
 const COLUMNS: &str = "id, type, message, recipe, run_id, created, resolved_at, resolution";
 
-impl UserStore {
+/// The requests for a human of one user; from [`UserStore::interventions`].
+#[derive(Debug, Clone, Copy)]
+pub struct Interventions<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl Interventions<'_> {
     /// Raises a request; when this returns it survives a crash of the machine.
     pub fn raise(&self, new: &NewIntervention) -> Result<Intervention, StoreError> {
-        let created = self.now();
+        let created = self.store.now();
         let run_id = new.run_id.as_ref().map(RunId::as_str);
-        let id: i64 = self.write(|tx| {
+        let id: i64 = self.store.write(|tx| {
             Ok(tx.query_row(
                 "INSERT INTO interventions (user, id, type, message, recipe, run_id, created)
                  SELECT ?1, 1 + coalesce(max(id), 0), ?2, ?3, ?4, ?5, ?6 FROM interventions WHERE user = ?1
                  RETURNING id",
-                (self.user(), &new.kind, &new.message, &new.recipe, run_id, to_sql(created.as_millis())),
+                (
+                    self.store.user(),
+                    &new.kind,
+                    &new.message,
+                    &new.recipe,
+                    run_id,
+                    to_sql(created.as_millis()),
+                ),
                 |row| row.get(0),
             )?)
         })?;
-        self.intervention(id.unsigned_abs())
+        self.get(id.unsigned_abs())
     }
 
     /// One request.
-    pub fn intervention(&self, id: u64) -> Result<Intervention, StoreError> {
-        self.index().read(|tx| self.require_intervention(tx, id))
+    pub fn get(&self, id: u64) -> Result<Intervention, StoreError> {
+        self.store.index().read(|tx| self.require(tx, id))
     }
 
-    fn require_intervention(&self, tx: &Transaction<'_>, id: u64) -> Result<Intervention, StoreError> {
+    fn require(&self, tx: &Transaction<'_>, id: u64) -> Result<Intervention, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM interventions WHERE user = ?1 AND id = ?2");
-        tx.query_row(&sql, (self.user(), to_sql(id)), read)
+        tx.query_row(&sql, (self.store.user(), to_sql(id)), read)
             .optional()?
             .ok_or(StoreError::UnknownIntervention { id })
     }
 
     /// This user's requests, oldest first; with `open_only` those that nobody has settled.
-    pub fn interventions(&self, open_only: bool) -> Result<Vec<Intervention>, StoreError> {
-        self.index().read(|tx| {
+    pub fn list(&self, open_only: bool) -> Result<Vec<Intervention>, StoreError> {
+        self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM interventions
                  WHERE user = ?1 AND (NOT ?2 OR resolved_at IS NULL) ORDER BY id"
             ))?;
-            let rows = query.query_map((self.user(), open_only), read)?;
+            let rows = query.query_map((self.store.user(), open_only), read)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }
 
     /// Settles a request, once: the first resolution stays.
-    pub fn resolve_intervention(&self, id: u64, resolution: &str) -> Result<Intervention, StoreError> {
-        let now = self.now();
-        self.write(|tx| {
-            if self.require_intervention(tx, id)?.resolved_at.is_some() {
+    pub fn resolve(&self, id: u64, resolution: &str) -> Result<Intervention, StoreError> {
+        let now = self.store.now();
+        self.store.write(|tx| {
+            if self.require(tx, id)?.resolved_at.is_some() {
                 return Err(StoreError::InterventionResolved { id });
             }
             tx.execute(
                 "UPDATE interventions SET resolved_at = ?3, resolution = ?4 WHERE user = ?1 AND id = ?2",
-                (self.user(), to_sql(id), to_sql(now.as_millis()), resolution),
+                (self.store.user(), to_sql(id), to_sql(now.as_millis()), resolution),
             )?;
-            self.require_intervention(tx, id)
+            self.require(tx, id)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! API keys: who may call, as which user, and for how much a day. Knows a key by its public id and the hash of its
-//! text; never the text, nor how it is hashed. Keys belong to whoever runs the store, so they are reached through
-//! [`Store`]; what they open is one user's.
+//! text; never the text, nor how it is hashed. Keys belong to the operator of the store, so they are reached
+//! through [`Store::keys`]; each opens the data of one user.
 
 mod budgets;
 mod sign_ins;
@@ -27,7 +27,7 @@ const ID_BYTES: usize = 6;
 pub struct KeyId(String);
 
 impl KeyId {
-    /// The id made from random bytes.
+    /// The id with these random bytes.
     pub fn new(random: [u8; ID_BYTES]) -> Self {
         Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for KeyId {
     }
 }
 
-/// What a key may take on one day in UTC; `None` is as much as it likes.
+/// The limits of a key for one day in UTC; `None` is unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyLimits {
     /// Tokens, prompt and reply together.
@@ -81,7 +81,7 @@ pub struct KeyLimits {
 }
 
 impl KeyLimits {
-    /// Whether there is nothing to keep to.
+    /// Whether there are no limits.
     pub const fn is_unlimited(&self) -> bool {
         self.tokens_per_day.is_none() && self.picos_per_day.is_none()
     }
@@ -92,42 +92,42 @@ impl KeyLimits {
 pub struct NewKey<'a> {
     /// From [`KeyId::new`].
     pub id: KeyId,
-    /// Whose documents it opens.
+    /// The user whose documents it opens.
     pub user: &'a str,
     /// What it is for, for people: up to 256 bytes without control characters.
     pub label: &'a str,
     /// The slow hash of its text.
     pub hash: &'a str,
-    /// What it may take.
+    /// Its daily limits.
     pub limits: KeyLimits,
     /// Whether it opens what belongs to all users, too.
     pub operator: bool,
 }
 
-/// What is known of a key.
+/// A key without its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// Its id.
     pub id: KeyId,
-    /// Whose documents it opens.
+    /// The user whose documents it opens.
     pub user: String,
     /// What it is for.
     pub label: String,
-    /// What it may take.
+    /// Its daily limits.
     pub limits: KeyLimits,
     /// Whether it opens what belongs to all users, too.
     #[serde(default)]
     pub operator: bool,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
-    /// When it was revoked; `None` while it opens.
+    /// When it was revoked; `None` while it is valid.
     pub revoked: Option<Timestamp>,
 }
 
 /// A key with the hash its text is checked against.
 #[derive(Clone)]
 pub struct StoredKey {
-    /// What is known of it.
+    /// The key.
     pub record: KeyRecord,
     /// The slow hash of its text.
     pub hash: String,
@@ -143,14 +143,20 @@ impl fmt::Debug for StoredKey {
 const CREATED: &str = "keys_created";
 const COLUMNS: &str = "id, user, label, tokens_per_day, picos_per_day, created, revoked, hash, operator";
 
-impl Store {
+/// The API keys of all users, their budgets and sign-ins; from [`Store::keys`].
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'s> {
+    pub(crate) store: &'s Store,
+}
+
+impl Keys<'_> {
     /// Adds a key. Fails if the id is taken.
-    pub fn add_key(&self, new: &NewKey<'_>) -> Result<KeyRecord, StoreError> {
+    pub fn add(&self, new: &NewKey<'_>) -> Result<KeyRecord, StoreError> {
         if !new.label.is_empty() {
             user::check_name("label", new.label)?;
         }
-        let created = to_sql(self.now().as_millis());
-        self.user(new.user)?.write(|tx| {
+        let created = to_sql(self.store.now().as_millis());
+        self.store.user(new.user)?.write(|tx| {
             let added = tx.execute(
                 "INSERT INTO keys (id, user, label, hash, tokens_per_day, picos_per_day, created, operator)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING",
@@ -174,13 +180,13 @@ impl Store {
     }
 
     /// One key, revoked or not; `None` if there is none of this id.
-    pub fn key(&self, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
-        self.index().read(|tx| find_key(tx, id))
+    pub fn get(&self, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
+        self.store.index().read(|tx| find_key(tx, id))
     }
 
     /// Every key of every user, oldest first, revoked ones too.
-    pub fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
-        self.index().read(|tx| {
+    pub fn list(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(&format!("SELECT {COLUMNS} FROM keys ORDER BY created, id"))?;
             let rows = query.query_map([], read)?.map(|row| Ok(row?.record));
             rows.collect()
@@ -188,15 +194,16 @@ impl Store {
     }
 
     /// Whether a key was ever created. Keys that were revoked count, and so do those that were removed with their user.
-    pub fn keys_created(&self) -> Result<bool, StoreError> {
-        self.index()
+    pub fn any_created(&self) -> Result<bool, StoreError> {
+        self.store
+            .index()
             .read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?))
     }
 
-    /// Ends a key and every sign-in made with it, at once and for every process. The first time stays.
-    pub fn revoke_key(&self, id: &KeyId) -> Result<KeyRecord, StoreError> {
-        let now = to_sql(self.now().as_millis());
-        self.index().write(|tx| {
+    /// Revokes a key and ends every sign-in with it, at once and for every process. Revoking again keeps the first time.
+    pub fn revoke(&self, id: &KeyId) -> Result<KeyRecord, StoreError> {
+        let now = to_sql(self.store.now().as_millis());
+        self.store.index().write(|tx| {
             tx.execute("UPDATE keys SET revoked = coalesce(revoked, ?2) WHERE id = ?1", (id.as_str(), now))?;
             tx.execute("DELETE FROM sign_ins WHERE key = ?1", [id.as_str()])?;
             Ok(require_key(tx, id)?.record)

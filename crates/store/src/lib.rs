@@ -6,12 +6,12 @@
 //!
 //! ```text
 //! HOME/                      mode 0700
-//!   key                      32 random bytes, mode 0600, made once and never replaced
+//!   key                      32 random bytes, mode 0600, created once and never replaced
 //!   lock                     empty; locked while a store is set up
 //!   index.sqlite             pointers, runs, contents up to 32 KiB …; WAL mode; format version = PRAGMA user_version
 //!   blobs/USER/aa/bb…        one zstd frame per larger content; aabb… is the BLAKE3 digest of the content
 //!   blobs/USER/aa/.tmp-…     a blob being written, locked by its writer
-//!   blobs/.deleted-…         what is left of a deleted user, going
+//!   blobs/.deleted-…         what is left of a deleted user, being removed
 //!   indexes/documents/….db   the index over the documents of a user; may be deleted at any time
 //!   turns/USER-NUMBER        empty; locked by the process that runs this turn
 //! ```
@@ -55,29 +55,31 @@ mod transcripts;
 mod user;
 mod verify;
 
-pub use calibrations::Calibration;
+pub use calibrations::{Calibration, Calibrations};
 pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
-pub use compactions::{CompactionKey, DEFAULT_COMPACTION_TTL};
+pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
+pub use contents::StoredContents;
 pub use documents::{
-    ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, Documents, DraftSummary,
-    EmbeddingText, ReindexReport, ResearchRow, SourceRow, TextVector, TurnDraft, TurnLease, TurnRow,
-    UserDocuments,
+    ArchiveReport, CaptureRow, Catalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace, Documents,
+    DraftSummary, Drafts, EmbeddingText, Leases, ReindexReport, ResearchRow, SourceRow, TextVector,
+    TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
 };
 pub use error::StoreError;
-pub use exchanges::{CostRow, ExchangeFilter, NewExchange, SessionSummary};
+pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, SessionSummary};
 pub use index::FORMAT_VERSION;
-pub use interventions::{CONFIG_ERROR, Intervention, NewIntervention};
+pub use interventions::{CONFIG_ERROR, Intervention, Interventions, NewIntervention};
 pub use keys::{
-    DaySpend, KeyId, KeyLimits, KeyRecord, NewKey, ParseKeyIdError, RESERVATION_LIFETIME, Reservation,
+    DaySpend, KeyId, KeyLimits, KeyRecord, Keys, NewKey, ParseKeyIdError, RESERVATION_LIFETIME, Reservation,
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
-pub use pointers::{NewPointer, StoredPointer};
-pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens};
+pub use pointers::{NewPointer, Pointers, StoredPointer};
+pub use round_trips::RoundTrips;
+pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens, Runs};
 pub use select::{SelectError, Selection};
 pub use store::{Store, StoreOptions, UserStore};
 pub use transcripts::{
     ForkPoint, LineKind, NewTranscript, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace,
-    branch_of,
+    Transcripts, branch_of,
 };
 pub use user::LOCAL_USER;
 pub use verify::{VerifyProblem, VerifyReport};

@@ -1,4 +1,4 @@
-//! Pointers and what they stand for: put, look up, resolve. Knows how neither blobs nor rows are kept.
+//! Pointers and the contents behind them: insert, look up, resolve. Does not know how contents are kept.
 
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Fragment, Pointer, PointerId};
@@ -17,11 +17,11 @@ pub struct NewPointer<'a> {
     pub content: &'a [u8],
     /// What kind of content it is, as callers name it (`tool_result`, `document` …).
     pub kind: &'a str,
-    /// One line that says what it is, shown in its place.
+    /// One line that describes it, shown in its place.
     pub display_text: &'a str,
 }
 
-/// A pointer as it stands in the store and in the place of its content (R3-4.23 to R3-4.26).
+/// A pointer as it is stored, and as it replaces its content in a prompt (R3-4.23 to R3-4.26).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct StoredPointer {
@@ -30,7 +30,7 @@ pub struct StoredPointer {
     pub pointer_id: Pointer,
     /// What kind of content it is.
     pub kind: String,
-    /// One line that says what it is.
+    /// One line that describes the content.
     pub display_text: String,
     /// How to get the original back.
     pub rehydrate_instructions: String,
@@ -51,25 +51,36 @@ fn instructions(id: &PointerId) -> String {
     )
 }
 
-impl UserStore {
-    /// Stores content and gives the pointer to it. When this returns, the content survives a crash of the machine.
+/// The pointers of one user and the contents behind them; from [`UserStore::pointers`].
+#[derive(Debug, Clone, Copy)]
+pub struct Pointers<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl Pointers<'_> {
+    /// Stores content and returns the pointer to it. When this returns, the content survives a crash of the machine.
     ///
-    /// Putting the same content again is harmless: the words of the first time stay. See [`UserStore::put_all`].
-    pub fn put(&self, content: &[u8], kind: &str, display_text: &str) -> Result<StoredPointer, StoreError> {
-        let stored = self.put_all(&[NewPointer { content, kind, display_text }])?;
+    /// Inserting the same content again is harmless: kind and display text of the first time stay. See [`Pointers::insert_all`].
+    pub fn insert(
+        &self,
+        content: &[u8],
+        kind: &str,
+        display_text: &str,
+    ) -> Result<StoredPointer, StoreError> {
+        let stored = self.insert_all(&[NewPointer { content, kind, display_text }])?;
         stored.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
     }
 
     /// Stores many contents at the price of few syncs: first the large ones as files, then the small ones and all
     /// pointers in one transaction.
     ///
-    /// Fails with [`StoreError::NameTaken`] rather than let one pointer stand for two contents.
-    pub fn put_all(&self, items: &[NewPointer<'_>]) -> Result<Vec<StoredPointer>, StoreError> {
+    /// Fails with [`StoreError::NameTaken`] if another content already has the pointer's name.
+    pub fn insert_all(&self, items: &[NewPointer<'_>]) -> Result<Vec<StoredPointer>, StoreError> {
         let contents: Vec<_> = items.iter().map(|item| item.content).collect();
-        let placed = self.place(&contents)?;
-        let created = self.now();
+        let placed = self.store.contents().place(&contents)?;
+        let created = self.store.now();
         let rows = items.iter().zip(placed.hashes.iter().copied()).map(|(item, content)| {
-            let id = self.key().mint(content);
+            let id = self.store.key().mint(content);
             StoredPointer {
                 rehydrate_instructions: instructions(&id),
                 pointer_id: Pointer::whole(id),
@@ -81,20 +92,20 @@ impl UserStore {
             }
         });
         let rows: Vec<_> = rows.collect();
-        self.write(|tx| {
-            self.insert_contents(tx, &placed)?;
-            rows.iter().map(|row| self.insert_pointer(tx, row)).collect()
+        self.store.write(|tx| {
+            self.store.contents().insert(tx, &placed)?;
+            rows.iter().map(|row| self.insert_row(tx, row)).collect()
         })
     }
 
-    /// Adds the row, or gives the one that is there.
-    pub(crate) fn insert_pointer(
+    /// Inserts the row, or returns the existing one.
+    pub(crate) fn insert_row(
         &self,
         tx: &Transaction<'_>,
         new: &StoredPointer,
     ) -> Result<StoredPointer, StoreError> {
         let id = &new.pointer_id.id;
-        if let Some(held) = self.pointer_row(tx, id)? {
+        if let Some(held) = self.row(tx, id)? {
             if held.content != new.content {
                 return Err(StoreError::NameTaken {
                     name: id.name().to_owned(),
@@ -104,13 +115,13 @@ impl UserStore {
             }
             return Ok(held);
         }
-        self.require_blob(tx, new.content)?;
+        self.store.contents().require(tx, new.content)?;
         tx.prepare_cached(
             "INSERT INTO pointers (user, name, content, bytes, kind, display_text, rehydrate_instructions, created)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute((
-            self.user(),
+            self.store.user(),
             id.name(),
             new.content.as_bytes(),
             to_sql(new.bytes),
@@ -122,7 +133,7 @@ impl UserStore {
         Ok(new.clone())
     }
 
-    fn pointer_row(&self, tx: &Transaction<'_>, id: &PointerId) -> Result<Option<StoredPointer>, StoreError> {
+    fn row(&self, tx: &Transaction<'_>, id: &PointerId) -> Result<Option<StoredPointer>, StoreError> {
         let mut query = tx.prepare_cached(
             "SELECT kind, display_text, rehydrate_instructions, content, bytes, created
              FROM pointers WHERE user = ?1 AND name = ?2",
@@ -138,44 +149,44 @@ impl UserStore {
                 created: Timestamp::from_millis(row.get::<_, i64>(5)?.unsigned_abs()),
             })
         };
-        Ok(query.query_row((self.user(), id.name()), read).optional()?)
+        Ok(query.query_row((self.store.user(), id.name()), read).optional()?)
     }
 
     /// What is known of a pointer of this user. A pointer of another user is as unknown as an invented one.
-    pub fn pointer(&self, pointer: &Pointer) -> Result<StoredPointer, StoreError> {
-        self.index().read(|tx| self.require_pointer(tx, pointer))
+    pub fn get(&self, pointer: &Pointer) -> Result<StoredPointer, StoreError> {
+        self.store.index().read(|tx| self.require(tx, pointer))
     }
 
-    pub(crate) fn require_pointer(
+    pub(crate) fn require(
         &self,
         tx: &Transaction<'_>,
         pointer: &Pointer,
     ) -> Result<StoredPointer, StoreError> {
-        if !self.key().owns(&pointer.id) {
+        if !self.store.key().owns(&pointer.id) {
             return Err(StoreError::NotOurs { pointer: Box::new(pointer.clone()) });
         }
-        self.pointer_row(tx, &pointer.id)?
+        self.row(tx, &pointer.id)?
             .ok_or_else(|| StoreError::UnknownPointer { pointer: Box::new(pointer.clone()) })
     }
 
-    /// The original bytes a pointer stands for, fragment applied, hash checked (R3-2.3: one hop).
+    /// The original bytes behind a pointer, its fragment applied and the hash checked (R3-2.3: one hop).
     pub fn resolve(&self, pointer: &Pointer) -> Result<Vec<u8>, StoreError> {
-        let hash = self.pointer(pointer)?.content;
-        let Some(fragment) = pointer.fragment else { return self.blob(hash) };
+        let hash = self.get(pointer)?.content;
+        let Some(fragment) = pointer.fragment else { return self.store.contents().get(hash) };
         self.cut(hash, fragment)
     }
 
-    /// A part of what a pointer stands for; where the pointer has a fragment, a part of that fragment.
+    /// A part of the content behind a pointer; if the pointer has a fragment, a part of that fragment.
     pub fn rehydrate(&self, pointer: &Pointer, selection: &Selection) -> Result<Vec<u8>, StoreError> {
         match (pointer.fragment, selection.fragment()) {
-            (None, Some(fragment)) => self.cut(self.pointer(pointer)?.content, fragment),
+            (None, Some(fragment)) => self.cut(self.get(pointer)?.content, fragment),
             _ => Ok(selection.apply(&self.resolve(pointer)?)?),
         }
     }
 
     fn cut(&self, hash: ContentHash, fragment: Fragment) -> Result<Vec<u8>, StoreError> {
         let mut cutter = Cutter::new(fragment);
-        self.read_blob(hash, |piece| cutter.feed(piece))?;
+        self.store.contents().read(hash, |piece| cutter.feed(piece))?;
         Ok(cutter.finish()?)
     }
 }
@@ -191,10 +202,10 @@ mod tests {
     use crate::{Store, StoreOptions};
 
     #[test]
-    fn one_name_never_stands_for_two_contents() {
+    fn a_name_is_never_shared_by_two_contents() {
         let dir = tempfile::tempdir().unwrap();
         let user = Store::open(dir.path(), StoreOptions::default()).unwrap().user("a").unwrap();
-        let held = user.put(b"content", "text", "").unwrap();
+        let held = user.pointers().insert(b"content", "text", "").unwrap();
         let mut digest = *held.content.as_bytes();
         digest[31] ^= 1;
         let refused = ContentHash::from_bytes(digest);
@@ -204,9 +215,9 @@ mod tests {
             held.pointer_id.id,
             "the digits that differ are not in the name"
         );
-        let error = user.write(|tx| user.insert_pointer(tx, &twin)).unwrap_err();
+        let error = user.write(|tx| user.pointers().insert_row(tx, &twin)).unwrap_err();
         assert!(matches!(error, StoreError::NameTaken { .. }));
         assert!(error.to_string().contains(&refused.to_hex()), "{error}");
-        assert_eq!(user.resolve(&held.pointer_id).unwrap(), b"content");
+        assert_eq!(user.pointers().resolve(&held.pointer_id).unwrap(), b"content");
     }
 }

@@ -1,5 +1,5 @@
 //! Round trips between model and gateway that a client does not see, by the keys under which they are found in the
-//! history that it sends later. Knows nothing of what the documents say.
+//! history that it sends later. Does not read the documents.
 
 use crate::error::StoreError;
 use crate::store::UserStore;
@@ -8,19 +8,25 @@ use crate::user;
 /// Keys that a conversation may have; of a larger one, always the same are read.
 const MAX_READ: i64 = 10_000;
 
-impl UserStore {
-    /// Keeps documents of a conversation, each under all of its keys; the newest under a key holds. When this returns
+/// The hidden round trips of one user's sessions; from [`UserStore::round_trips`].
+#[derive(Debug, Clone, Copy)]
+pub struct RoundTrips<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl RoundTrips<'_> {
+    /// Stores documents of a conversation, each under all of its keys; a newer document replaces an older one. When this returns
     /// they survive a crash of the machine.
-    pub fn keep_round_trips(&self, session: &str, trips: &[(Vec<String>, String)]) -> Result<(), StoreError> {
+    pub fn insert(&self, session: &str, trips: &[(Vec<String>, String)]) -> Result<(), StoreError> {
         user::check_name("session id", session)?;
-        self.write(|tx| {
+        self.store.write(|tx| {
             let mut insert = tx.prepare_cached(
                 "INSERT INTO round_trips (user, session, key, document) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (user, session, key) DO UPDATE SET document = excluded.document",
             )?;
             for (keys, document) in trips {
                 for key in keys {
-                    insert.execute((self.user(), session, key, document))?;
+                    insert.execute((self.store.user(), session, key, document))?;
                 }
             }
             Ok(())
@@ -28,13 +34,13 @@ impl UserStore {
     }
 
     /// Every document of a conversation with its key, by key.
-    pub fn round_trips(&self, session: &str) -> Result<Vec<(String, String)>, StoreError> {
-        self.index().read(|tx| {
+    pub fn list(&self, session: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT key, document FROM round_trips WHERE user = ?1 AND session = ?2 ORDER BY key LIMIT ?3",
             )?;
             let rows =
-                query.query_map((self.user(), session, MAX_READ), |row| Ok((row.get(0)?, row.get(1)?)))?;
+                query.query_map((self.store.user(), session, MAX_READ), |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }

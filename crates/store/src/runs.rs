@@ -24,7 +24,7 @@ pub(crate) const NEWEST: &str = "
 pub struct RunId(String);
 
 impl RunId {
-    /// The id made from a moment and ten random bytes.
+    /// The id for a moment and ten random bytes.
     pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
         let mut bytes = [0; 16];
         bytes[..6].copy_from_slice(&now.as_millis().to_be_bytes()[2..]);
@@ -144,7 +144,7 @@ impl utoipa::ToSchema for RunTokens {}
 pub enum RunStatus {
     /// With an answer that passed every check.
     Completed,
-    /// Before any call: it could not be made to fit.
+    /// Before any call, since the prompt could not be made to fit.
     Refused,
     /// With an error of the model or an answer that failed its checks.
     Failed,
@@ -204,9 +204,9 @@ pub struct NewRun<'a> {
     pub facts: RunFacts,
     /// The receipt of the pack, as JSON.
     pub receipt: &'a [u8],
-    /// The answer as it came, if there was one.
+    /// The answer, byte for byte, if there was one.
     pub output: Option<&'a [u8]>,
-    /// The pointers that stand in the prompt; each must resolve.
+    /// The pointers in the prompt; each must resolve.
     pub pointers: &'a [Pointer],
 }
 
@@ -242,32 +242,38 @@ pub struct RunFilter {
     pub limit: Option<u64>,
 }
 
-impl UserStore {
+/// The run records of one user; from [`UserStore::runs`].
+#[derive(Debug, Clone, Copy)]
+pub struct Runs<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl Runs<'_> {
     /// Records a run: the record with its receipt, answer and pointers, in one transaction (what is large among
-    /// them goes to files first).
+    /// them is written to files first).
     ///
     /// After a crash there is the whole record or none. Fails if the id was used or a pointer does not resolve.
-    pub fn record_run(&self, run: NewRun<'_>) -> Result<RunRecord, StoreError> {
+    pub fn record(&self, run: NewRun<'_>) -> Result<RunRecord, StoreError> {
         let contents: Vec<_> = std::iter::once(run.receipt).chain(run.output).collect();
-        let placed = self.place(&contents)?;
+        let placed = self.store.contents().place(&contents)?;
         let record = RunRecord {
             run_id: run.run_id,
-            timestamp: self.now(),
+            timestamp: self.store.now(),
             facts: run.facts,
             receipt: ContentHash::new(run.receipt),
             output: run.output.map(ContentHash::new),
         };
         let json = serde_json::to_string(&record)
             .map_err(|source| StoreError::Record { what: format!("run {}", record.run_id), source })?;
-        self.write(|tx| {
-            self.insert_contents(tx, &placed)?;
-            self.insert_run(tx, &record, &json, run.pointers)
+        self.store.write(|tx| {
+            self.store.contents().insert(tx, &placed)?;
+            self.insert(tx, &record, &json, run.pointers)
         })?;
         tracing::debug!(run_id = %record.run_id, bytes = json.len(), "recorded a run");
         Ok(record)
     }
 
-    fn insert_run(
+    fn insert(
         &self,
         tx: &Transaction<'_>,
         record: &RunRecord,
@@ -276,13 +282,13 @@ impl UserStore {
     ) -> Result<(), StoreError> {
         let id = record.run_id.as_str();
         for hash in [Some(record.receipt), record.output].into_iter().flatten() {
-            self.require_blob(tx, hash)?;
+            self.store.contents().require(tx, hash)?;
         }
         let added = tx.execute(
             "INSERT INTO runs (user, run_id, recipe, recorded, record, receipt, output)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (user, run_id) DO NOTHING",
             (
-                self.user(),
+                self.store.user(),
                 id,
                 &record.facts.recipe,
                 to_sql(record.timestamp.as_millis()),
@@ -298,41 +304,41 @@ impl UserStore {
             "INSERT INTO run_pointers (user, run_id, pointer) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         )?;
         for pointer in pointers {
-            self.require_pointer(tx, pointer)?;
-            link.execute((self.user(), id, pointer.to_string()))?;
+            self.store.pointers().require(tx, pointer)?;
+            link.execute((self.store.user(), id, pointer.to_string()))?;
         }
         Ok(())
     }
 
     /// The record of one run.
-    pub fn run(&self, id: &RunId) -> Result<RunRecord, StoreError> {
-        let row = self.index().read(|tx| {
+    pub fn get(&self, id: &RunId) -> Result<RunRecord, StoreError> {
+        let row = self.store.index().read(|tx| {
             let mut query =
                 tx.prepare_cached("SELECT run_id, record FROM runs WHERE user = ?1 AND run_id = ?2")?;
-            Ok(query.query_row((self.user(), id.as_str()), id_and_record).optional()?)
+            Ok(query.query_row((self.store.user(), id.as_str()), id_and_record).optional()?)
         })?;
         row.map_or_else(|| Err(StoreError::UnknownRun { id: id.to_string() }), parse)
     }
 
     /// The records of this user's runs, newest first.
-    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, StoreError> {
-        let rows: Vec<_> = self.index().read(|tx| {
+    pub fn list(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        let rows: Vec<_> = self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(NEWEST)?;
             let since = filter.since.map_or(0, |since| to_sql(since.as_millis()));
             let limit = filter.limit.map_or(i64::MAX, to_sql);
-            let rows = query.query_map((self.user(), &filter.recipe, since, limit), id_and_record)?;
+            let rows = query.query_map((self.store.user(), &filter.recipe, since, limit), id_and_record)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })?;
         rows.into_iter().map(parse).collect()
     }
 
-    /// The pointers that stood in the prompt of a run, in the order of their text.
-    pub fn run_pointers(&self, id: &RunId) -> Result<Vec<Pointer>, StoreError> {
-        let texts: Vec<String> = self.index().read(|tx| {
+    /// The pointers in the prompt of a run, in the order of their text.
+    pub fn pointers(&self, id: &RunId) -> Result<Vec<Pointer>, StoreError> {
+        let texts: Vec<String> = self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT pointer FROM run_pointers WHERE user = ?1 AND run_id = ?2 ORDER BY pointer",
             )?;
-            let rows = query.query_map((self.user(), id.as_str()), |row| row.get(0))?;
+            let rows = query.query_map((self.store.user(), id.as_str()), |row| row.get(0))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })?;
         let parse = |text: String| {

@@ -1,5 +1,5 @@
 //! The two handles: a store, and the store as one user sees it. Everything a user owns is reached through the
-//! second only, so no caller can forget to say whose it is.
+//! second only, so no caller can forget to name the user.
 
 use std::fmt;
 use std::fs::File;
@@ -12,18 +12,27 @@ use larder_text::pointer::PointerKey;
 use rusqlite::Transaction;
 
 use crate::blobs::Blobs;
+use crate::calibrations::Calibrations;
 use crate::clock::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
-use crate::compactions::DEFAULT_COMPACTION_TTL;
+use crate::compactions::{Compactions, DEFAULT_COMPACTION_TTL};
+use crate::contents::StoredContents;
+use crate::deletion::finish_deletions;
 use crate::error::StoreError;
+use crate::exchanges::Exchanges;
 use crate::home::Layout;
 use crate::index::Index;
-use crate::runs::RunId;
+use crate::interventions::Interventions;
+use crate::keys::Keys;
+use crate::pointers::Pointers;
+use crate::round_trips::RoundTrips;
+use crate::runs::{RunId, Runs};
+use crate::transcripts::Transcripts;
 use crate::user;
 
-/// How long to wait for another process before giving up, unless the options say otherwise.
+/// Default time to wait for another process before giving up.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a store is given from outside.
+/// What the caller provides to a store.
 #[derive(Clone)]
 pub struct StoreOptions {
     /// Where the time comes from.
@@ -79,11 +88,11 @@ impl Store {
         let inner =
             Inner { master: PointerKey::new(key), blobs: Blobs::new(layout.blobs()), index, layout, options };
         let store = Self { inner: Arc::new(inner) };
-        store.finish_deletions()?;
+        finish_deletions(&store)?;
         Ok(store)
     }
 
-    /// Takes the lock under which databases in the home folder are set up; it is held while the file lives.
+    /// Takes the lock under which databases in the home folder are set up; it is held until the file is dropped.
     pub(crate) fn lock_setup(&self) -> Result<File, StoreError> {
         self.inner.layout.lock(self.inner.options.patience)
     }
@@ -100,7 +109,7 @@ impl Store {
         &self.inner.index
     }
 
-    /// The folder it is kept in.
+    /// The home folder.
     pub fn home(&self) -> &Path {
         &self.inner.layout.home
     }
@@ -115,7 +124,7 @@ impl Store {
         self.inner.options.clock.now()
     }
 
-    /// A new id for a run, in the form of a UUID version 7: ids made later sort later.
+    /// A new id for a run, in the form of a UUID version 7: later ids sort later.
     pub fn new_run_id(&self) -> Result<RunId, StoreError> {
         Ok(RunId::new(self.now(), self.random()?))
     }
@@ -125,6 +134,11 @@ impl Store {
         let mut random = [0; N];
         self.inner.options.entropy.fill(&mut random).map_err(|source| StoreError::Randomness { source })?;
         Ok(random)
+    }
+
+    /// API keys, their budgets and sign-ins.
+    pub const fn keys(&self) -> Keys<'_> {
+        Keys { store: self }
     }
 
     /// The store as `user` sees it: 1 to 256 bytes without control characters.
@@ -139,7 +153,7 @@ impl Store {
     }
 }
 
-/// Refuses a key other than the one the store was made with: its pointers would all look forged.
+/// Rejects a key other than the one the store was created with: all its pointers would look forged.
 fn check_key(index: &Index, key: &[u8; 32], layout: &Layout) -> Result<(), StoreError> {
     let fingerprint = blake3::derive_key("larder 2026 fingerprint of the master pointer key", key);
     let fingerprint = ContentHash::from_bytes(fingerprint).to_hex();
@@ -174,6 +188,51 @@ impl UserStore {
         &self.store
     }
 
+    /// Pointers and the contents behind them.
+    pub const fn pointers(&self) -> Pointers<'_> {
+        Pointers { store: self }
+    }
+
+    /// Contents by their hash.
+    pub const fn contents(&self) -> StoredContents<'_> {
+        StoredContents { store: self }
+    }
+
+    /// Records of recipe runs.
+    pub const fn runs(&self) -> Runs<'_> {
+        Runs { store: self }
+    }
+
+    /// Records of requests through the gateway.
+    pub const fn exchanges(&self) -> Exchanges<'_> {
+        Exchanges { store: self }
+    }
+
+    /// Transcripts of sessions.
+    pub const fn transcripts(&self) -> Transcripts<'_> {
+        Transcripts { store: self }
+    }
+
+    /// Round trips between model and gateway that clients do not see.
+    pub const fn round_trips(&self) -> RoundTrips<'_> {
+        RoundTrips { store: self }
+    }
+
+    /// Requests for a human.
+    pub const fn interventions(&self) -> Interventions<'_> {
+        Interventions { store: self }
+    }
+
+    /// How far token estimates are off.
+    pub const fn calibrations(&self) -> Calibrations<'_> {
+        Calibrations { store: self }
+    }
+
+    /// The cache of condensed forms.
+    pub const fn compactions(&self) -> Compactions<'_> {
+        Compactions { store: self }
+    }
+
     pub(crate) fn folder(&self) -> &str {
         &self.folder
     }
@@ -206,7 +265,7 @@ impl UserStore {
         self.index().write_unsynced(|tx| self.require_staying(tx).and_then(|()| work(tx)))
     }
 
-    /// Refuses rows for a user whose blobs are about to go (see `deletion`).
+    /// Rejects rows for a user who is being deleted (see `deletion`).
     pub(crate) fn require_staying(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         let mut leaving = tx.prepare_cached("SELECT 1 FROM deletions WHERE folder = ?1")?;
         if leaving.exists([&self.folder])? {

@@ -2,9 +2,9 @@
 //! C104). Append-only: a line that was written stays. Knows no wire format; what makes two messages the same is said by
 //! the caller.
 //!
-//! A history that goes on adds the lines of its new messages. One that differs from what is known adds a branch, which
-//! shares what came before. A message that goes upstream in another form than before, as after a compaction, adds a
-//! line that says so. So the lines in their order are also the map of what was compacted when (R3-4.33).
+//! A history that continues adds the lines of its new messages. One that diverges adds a branch, which shares the
+//! messages before. A message that goes upstream in another form than before, as after a compaction, adds a
+//! line. So the lines in their order also show what was compacted when (R3-4.33).
 
 mod append;
 
@@ -40,13 +40,13 @@ pub struct TranscriptPlace {
 pub enum LineKind {
     /// A message that was not known before.
     Message,
-    /// A message of before that now goes upstream in another form.
+    /// An earlier message that now goes upstream in another form.
     Rendition,
     /// A reply to the history that ends with this message. It becomes part of a history when a client sends it back.
     Reply,
 }
 
-/// Stored bytes: [`UserStore::blob`] gives them.
+/// Stored bytes; read them with [`StoredContents::get`](crate::StoredContents::get).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayloadRef {
     /// Their address.
@@ -86,7 +86,7 @@ pub struct TranscriptLine {
     pub message: u32,
     /// What it records.
     pub kind: LineKind,
-    /// Who says it.
+    /// The role of its author, such as `user`.
     pub role: String,
     /// The original.
     pub raw: PayloadRef,
@@ -98,27 +98,33 @@ pub struct TranscriptLine {
     pub pointers: Vec<Pointer>,
 }
 
-impl UserStore {
+/// The transcripts of one user's sessions; from [`UserStore::transcripts`].
+#[derive(Debug, Clone, Copy)]
+pub struct Transcripts<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl Transcripts<'_> {
     /// The whole transcript of a session, in the order written; nothing for a session that has none.
-    pub fn transcript(&self, session: &str) -> Result<Vec<TranscriptLine>, StoreError> {
-        let lines: Vec<(i64, String)> = self.index().read(|tx| {
+    pub fn lines(&self, session: &str) -> Result<Vec<TranscriptLine>, StoreError> {
+        let lines: Vec<(i64, String)> = self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT line, document FROM transcript_lines WHERE user = ?1 AND session = ?2 ORDER BY line",
             )?;
-            let rows = query.query_map((self.user(), session), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows = query.query_map((self.store.user(), session), |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })?;
         lines.iter().map(|(line, json)| parse(session, *line, json)).collect()
     }
 
-    /// The history of one branch, what it shares with others included: of each message the line that says how it went
+    /// The history of one branch with the messages it shares with others: of each message the line of the form that went
     /// upstream last.
-    pub fn transcript_branch(&self, session: &str, branch: u32) -> Result<Vec<TranscriptLine>, StoreError> {
-        Ok(branch_of(&self.transcript(session)?, branch))
+    pub fn branch(&self, session: &str, branch: u32) -> Result<Vec<TranscriptLine>, StoreError> {
+        Ok(branch_of(&self.lines(session)?, branch))
     }
 }
 
-/// As [`UserStore::transcript_branch`], of lines that are read already: all those of a session.
+/// As [`Transcripts::branch`], of lines that are read already: all those of a session.
 pub fn branch_of(lines: &[TranscriptLine], branch: u32) -> Vec<TranscriptLine> {
     let forks = lines.iter().filter_map(|line| Some((line.branch, (line.line, line.forked_from?)))).collect();
     let mut history = BTreeMap::new();

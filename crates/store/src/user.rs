@@ -1,10 +1,9 @@
-//! User ids and the folder names they turn into, and what names of other things may be. Knows nothing of what is kept
-//! there.
+//! User ids, the folder names derived from them, and valid names of other things. Does not touch the folders.
 
 use crate::error::StoreError;
 
-/// Whose everything is where nobody says otherwise: the user of the command line unless it names another, and of callers
-/// of the gateway while there are no keys.
+/// The default user: of the command line unless it names another, and of callers of the gateway while there are no
+/// keys.
 pub const LOCAL_USER: &str = "local";
 /// The longest user id or other name, in bytes.
 const MAX_NAME_BYTES: usize = 256;

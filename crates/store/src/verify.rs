@@ -29,7 +29,7 @@ pub struct VerifyReport {
     pub blobs: u64,
     /// The bytes of their contents, uncompressed.
     pub content_bytes: u64,
-    /// Blobs that nothing names: files put by a process that stopped before it wrote the row. Harmless.
+    /// Blobs without a row: files of a process that stopped before it wrote the row. Harmless.
     pub unreferenced: u64,
     /// Unfinished files of dead processes that were removed.
     pub removed_temporaries: u64,
@@ -48,17 +48,17 @@ impl VerifyReport {
     }
 }
 
-/// One thing that is wrong in a store.
+/// One problem of a store.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
 pub struct VerifyProblem {
     /// The pointer, run or file it was found at.
     pub what: String,
-    /// What is wrong and how to mend it.
+    /// What is wrong and how to fix it.
     pub error: StoreError,
 }
 
-/// A row's claim that a blob is there.
+/// A row's reference to a blob.
 struct Claim {
     what: String,
     blob: BlobAt,
@@ -74,23 +74,23 @@ impl Store {
     /// Reads the whole index and every blob, and removes what dead processes left unfinished.
     ///
     /// Other processes may go on using the store: rows are read before blobs, and blobs are written before rows.
-    /// Only a check that cannot be made is an `Err`; what is wrong with the store stands in the report.
+    /// Only a check that cannot run is an `Err`; problems of the store are in the report.
     pub fn verify(&self) -> Result<VerifyReport, StoreError> {
         let mut report = VerifyReport::default();
         let (claims, mut found) = self.index().read(|tx| {
             check_pages(tx, self.index().path(), &mut report)?;
-            let mut claims = self.check_pointers(tx, &mut report)?;
+            let mut claims = check_pointers(self, tx, &mut report)?;
             claims.extend(check_runs(tx, &mut report)?);
-            self.check_run_pointers(tx, &mut report)?;
-            claims.extend(self.check_transcripts(tx, &mut report)?);
-            Ok((claims, self.check_contents(tx, &mut report)?))
+            check_run_pointers(self, tx, &mut report)?;
+            claims.extend(check_transcripts(self, tx, &mut report)?);
+            Ok((claims, check_contents(self, tx, &mut report)?))
         })?;
         for entry in files::entries(self.home())? {
             sweep(&entry, &mut report)?;
         }
-        self.check_files(&mut report, &mut found)?;
+        check_files(self, &mut report, &mut found)?;
         for claim in &claims {
-            if let Err(error) = self.check_claim(claim, &mut found) {
+            if let Err(error) = check_claim(self, claim, &mut found) {
                 report.problem(claim.what.clone(), error);
             }
         }
@@ -100,132 +100,139 @@ impl Store {
         report.unreferenced = found.keys().filter(|blob| !named.contains(blob)).count() as u64;
         Ok(report)
     }
+}
 
-    fn check_pointers(
-        &self,
-        tx: &Transaction<'_>,
-        report: &mut VerifyReport,
-    ) -> Result<Vec<Claim>, StoreError> {
-        let mut claims = Vec::new();
-        let mut query = tx.prepare("SELECT user, name, content, bytes FROM pointers")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            let (user, name): (String, String) = (row.get(0)?, row.get(1)?);
-            let hash = ContentHash::from_bytes(row.get(2)?);
-            let what = format!("pointer {name} of user {user:?}");
-            if PointerId::name_of(hash) != name {
-                let detail = "the name is not that of the content".to_owned();
-                report.problem(
-                    &what,
-                    StoreError::IndexCorrupt { path: self.index().path().to_owned(), detail },
-                );
-            }
-            let bytes = Some(row.get::<_, i64>(3)?.unsigned_abs());
-            claims.push(Claim { what, blob: (user::folder(&user), hash), bytes });
-            report.pointers += 1;
+fn check_pointers(
+    store: &Store,
+    tx: &Transaction<'_>,
+    report: &mut VerifyReport,
+) -> Result<Vec<Claim>, StoreError> {
+    let mut claims = Vec::new();
+    let mut query = tx.prepare("SELECT user, name, content, bytes FROM pointers")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (user, name): (String, String) = (row.get(0)?, row.get(1)?);
+        let hash = ContentHash::from_bytes(row.get(2)?);
+        let what = format!("pointer {name} of user {user:?}");
+        if PointerId::name_of(hash) != name {
+            let detail = "the name is not that of the content".to_owned();
+            report.problem(&what, StoreError::IndexCorrupt { path: store.index().path().to_owned(), detail });
         }
-        Ok(claims)
+        let bytes = Some(row.get::<_, i64>(3)?.unsigned_abs());
+        claims.push(Claim { what, blob: (user::folder(&user), hash), bytes });
+        report.pointers += 1;
     }
+    Ok(claims)
+}
 
-    /// Every pointer in a prompt of a run must resolve.
-    fn check_run_pointers(&self, tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<(), StoreError> {
-        let mut query = tx.prepare("SELECT user, run_id, pointer FROM run_pointers")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            let (user, run, text): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let checked = parse_pointer(&text)
-                .and_then(|pointer| self.user(&user)?.require_pointer(tx, &pointer).map(|_| ()));
-            if let Err(error) = checked {
-                report.problem(format!("run {run} of user {user:?}"), error);
-            }
+/// Every pointer in a prompt of a run must resolve.
+fn check_run_pointers(
+    store: &Store,
+    tx: &Transaction<'_>,
+    report: &mut VerifyReport,
+) -> Result<(), StoreError> {
+    let mut query = tx.prepare("SELECT user, run_id, pointer FROM run_pointers")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (user, run, text): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let checked = parse_pointer(&text)
+            .and_then(|pointer| store.user(&user)?.pointers().require(tx, &pointer).map(|_| ()));
+        if let Err(error) = checked {
+            report.problem(format!("run {run} of user {user:?}"), error);
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Every pointer in a transcript must resolve, and every payload be there.
-    fn check_transcripts(
-        &self,
-        tx: &Transaction<'_>,
-        report: &mut VerifyReport,
-    ) -> Result<Vec<Claim>, StoreError> {
-        let mut claims = Vec::new();
-        transcripts::each_line(tx, |user, what, line| {
-            report.transcript_lines += 1;
-            let checked = line.and_then(|line| {
-                let store = self.user(&user)?;
-                line.pointers.iter().try_for_each(|pointer| store.require_pointer(tx, pointer).map(drop))?;
-                let blob = |payload: PayloadRef| Claim {
-                    what: what.clone(),
-                    blob: (user::folder(&user), payload.hash),
-                    bytes: Some(payload.bytes),
-                };
-                claims.extend(std::iter::once(line.raw).chain(line.sent).map(blob));
-                Ok(())
-            });
-            if let Err(error) = checked {
-                report.problem(&what, error);
-            }
-        })?;
-        Ok(claims)
-    }
-
-    /// Reads every content that is a row.
-    fn check_contents(&self, tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Found, StoreError> {
-        let (mut found, mut reader) = (Found::new(), FrameReader::new()?);
-        let mut query = tx.prepare("SELECT user, hash, frame FROM contents")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            let (user, frame): (String, Vec<u8>) = (row.get(0)?, row.get(2)?);
-            let hash = ContentHash::from_bytes(row.get(1)?);
-            let read = self.user(&user)?.decode_row(&mut reader, hash, &frame);
-            found.insert((user::folder(&user), hash), read.as_ref().ok().map(|content| content.len() as u64));
-            if let Err(error) = read {
-                report.problem("contents", error);
-            }
+/// Every pointer in a transcript must resolve, and every payload be there.
+fn check_transcripts(
+    store: &Store,
+    tx: &Transaction<'_>,
+    report: &mut VerifyReport,
+) -> Result<Vec<Claim>, StoreError> {
+    let mut claims = Vec::new();
+    transcripts::each_line(tx, |user, what, line| {
+        report.transcript_lines += 1;
+        let checked = line.and_then(|line| {
+            let user_store = store.user(&user)?;
+            line.pointers
+                .iter()
+                .try_for_each(|pointer| user_store.pointers().require(tx, pointer).map(drop))?;
+            let blob = |payload: PayloadRef| Claim {
+                what: what.clone(),
+                blob: (user::folder(&user), payload.hash),
+                bytes: Some(payload.bytes),
+            };
+            claims.extend(std::iter::once(line.raw).chain(line.sent).map(blob));
+            Ok(())
+        });
+        if let Err(error) = checked {
+            report.problem(&what, error);
         }
-        Ok(found)
-    }
+    })?;
+    Ok(claims)
+}
 
-    /// Reads every content that is a file.
-    fn check_files(&self, report: &mut VerifyReport, found: &mut Found) -> Result<(), StoreError> {
-        for user in files::entries(self.blobs().root())? {
-            for shard in files::entries(&user.path)? {
-                for file in files::entries(&shard.path)? {
-                    if sweep(&file, report)? {
-                        continue;
-                    }
-                    let read = parse_blob_name(&shard, &file).and_then(|hash| {
-                        let read = self.blobs().read(&user.name, hash, |_| ());
-                        found.insert((user.name.clone(), hash), read.as_ref().ok().copied());
-                        read
-                    });
-                    if let Err(error) = read {
-                        report.problem("blobs", error);
-                    }
+/// Reads every content that is a row.
+fn check_contents(
+    store: &Store,
+    tx: &Transaction<'_>,
+    report: &mut VerifyReport,
+) -> Result<Found, StoreError> {
+    let (mut found, mut reader) = (Found::new(), FrameReader::new()?);
+    let mut query = tx.prepare("SELECT user, hash, frame FROM contents")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (user, frame): (String, Vec<u8>) = (row.get(0)?, row.get(2)?);
+        let hash = ContentHash::from_bytes(row.get(1)?);
+        let read = store.user(&user)?.contents().decode_row(&mut reader, hash, &frame);
+        found.insert((user::folder(&user), hash), read.as_ref().ok().map(|content| content.len() as u64));
+        if let Err(error) = read {
+            report.problem("contents", error);
+        }
+    }
+    Ok(found)
+}
+
+/// Reads every content that is a file.
+fn check_files(store: &Store, report: &mut VerifyReport, found: &mut Found) -> Result<(), StoreError> {
+    for user in files::entries(store.blobs().root())? {
+        for shard in files::entries(&user.path)? {
+            for file in files::entries(&shard.path)? {
+                if sweep(&file, report)? {
+                    continue;
+                }
+                let read = parse_blob_name(&shard, &file).and_then(|hash| {
+                    let read = store.blobs().read(&user.name, hash, |_| ());
+                    found.insert((user.name.clone(), hash), read.as_ref().ok().copied());
+                    read
+                });
+                if let Err(error) = read {
+                    report.problem("blobs", error);
                 }
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn check_claim(&self, claim: &Claim, found: &mut Found) -> Result<(), StoreError> {
-        let (folder, hash) = &claim.blob;
-        let length = match found.get(&claim.blob) {
-            Some(length) => *length,
-            // Missing, or written since the folder was listed.
-            None => {
-                let length = Some(self.blobs().read(folder, *hash, |_| ())?);
-                found.insert(claim.blob.clone(), length);
-                length
-            }
-        };
-        match (length, claim.bytes) {
-            (Some(length), Some(bytes)) if length != bytes => {
-                let reason = format!("{length} bytes long, where its row says {bytes}");
-                Err(StoreError::CorruptBlob { path: self.blobs().path(folder, *hash), reason })
-            }
-            _ => Ok(()),
+fn check_claim(store: &Store, claim: &Claim, found: &mut Found) -> Result<(), StoreError> {
+    let (folder, hash) = &claim.blob;
+    let length = match found.get(&claim.blob) {
+        Some(length) => *length,
+        // Missing, or written since the folder was listed.
+        None => {
+            let length = Some(store.blobs().read(folder, *hash, |_| ())?);
+            found.insert(claim.blob.clone(), length);
+            length
         }
+    };
+    match (length, claim.bytes) {
+        (Some(length), Some(bytes)) if length != bytes => {
+            let reason = format!("{length} bytes long, where its row says {bytes}");
+            Err(StoreError::CorruptBlob { path: store.blobs().path(folder, *hash), reason })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -278,7 +285,7 @@ fn parse_blob_name(shard: &Entry, file: &Entry) -> Result<ContentHash, StoreErro
     })
 }
 
-/// Removes a temporary file whose writer is dead; says whether it is a temporary file at all.
+/// Removes a temporary file whose writer is dead; returns whether it is a temporary file at all.
 fn sweep(entry: &Entry, report: &mut VerifyReport) -> Result<bool, StoreError> {
     if !entry.name.starts_with(TEMP_PREFIX) {
         return Ok(false);

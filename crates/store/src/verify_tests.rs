@@ -18,12 +18,13 @@ fn large() -> Vec<u8> {
 fn after(damage: impl FnOnce(&Store)) -> String {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
-    user.put_all(&[b"content".as_slice(), &large()].map(|content| NewPointer {
-        content,
-        kind: "",
-        display_text: "",
-    }))
-    .unwrap();
+    user.pointers()
+        .insert_all(&[b"content".as_slice(), &large()].map(|content| NewPointer {
+            content,
+            kind: "",
+            display_text: "",
+        }))
+        .unwrap();
     assert!(store.verify().unwrap().is_clean());
     damage(&store);
     let problems = store.verify().unwrap().problems;
@@ -42,8 +43,8 @@ fn blob(store: &Store) -> std::path::PathBuf {
 fn a_whole_store_is_clean_and_counted() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
-    user.put(b"content", "text", "").unwrap();
-    user.place(&[&large()]).unwrap();
+    user.pointers().insert(b"content", "text", "").unwrap();
+    user.contents().place(&[&large()]).unwrap();
     let report = store.verify().unwrap();
     assert!(report.is_clean());
     assert_eq!((report.pointers, report.runs, report.blobs), (1, 0, 2));
@@ -54,13 +55,13 @@ fn a_whole_store_is_clean_and_counted() {
 fn a_damaged_row_is_found_and_mended_by_putting_it_again() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
-    let pointer = user.put(b"content", "text", "").unwrap().pointer_id;
+    let pointer = user.pointers().insert(b"content", "text", "").unwrap().pointer_id;
     sql(&store, "UPDATE contents SET frame = x'00'");
-    assert!(matches!(user.resolve(&pointer), Err(StoreError::CorruptBlob { .. })));
+    assert!(matches!(user.pointers().resolve(&pointer), Err(StoreError::CorruptBlob { .. })));
     let problems = store.verify().unwrap().problems;
     assert!(problems[0].to_string().contains("index.sqlite: damaged blob (content"), "{problems:?}");
-    user.put(b"content", "text", "").unwrap();
-    assert_eq!(user.resolve(&pointer).unwrap(), b"content");
+    user.pointers().insert(b"content", "text", "").unwrap();
+    assert_eq!(user.pointers().resolve(&pointer).unwrap(), b"content");
     sql(&store, "DELETE FROM contents");
     assert!(store.verify().unwrap().problems[0].to_string().contains("no such blob"));
 }
@@ -97,7 +98,7 @@ fn lines_of_transcripts_that_do_not_fit_are_found() {
                 sent: Some(b"short"),
                 pointers: &[],
             };
-            store.user("a").unwrap().append_transcript("s", &[message], None).unwrap();
+            store.user("a").unwrap().transcripts().append("s", &[message], None).unwrap();
             assert_eq!(store.verify().unwrap().transcript_lines, 1);
             sql(store, damage);
         })
@@ -115,7 +116,7 @@ fn lines_of_transcripts_that_do_not_fit_are_found() {
 fn unfinished_files_go_when_their_writer_is_dead_and_only_then() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
-    user.put(&large(), "text", "").unwrap();
+    user.pointers().insert(&large(), "text", "").unwrap();
     let folder = blob(&store).parent().unwrap().to_path_buf();
     let alive = files::write_temp(&folder, b"half").unwrap();
     let dead = folder.join(format!("{TEMP_PREFIX}dead"));
@@ -134,7 +135,7 @@ fn a_blob_whose_temporary_is_swept_away_too_early_is_written_again() {
         let user = user.clone();
         move || {
             (0..200u32)
-                .map(|n| user.put(&n.to_be_bytes().repeat(10_000), "text", "").unwrap())
+                .map(|n| user.pointers().insert(&n.to_be_bytes().repeat(10_000), "text", "").unwrap())
                 .collect::<Vec<_>>()
         }
     });

@@ -84,14 +84,14 @@ fn writer() {
             .map(|content| NewPointer { content: content.as_bytes(), kind: "text", display_text: "digits" })
             .collect();
         let pointers: Vec<Pointer> =
-            user.put_all(&items).unwrap().into_iter().map(|stored| stored.pointer_id).collect();
+            user.pointers().insert_all(&items).unwrap().into_iter().map(|stored| stored.pointer_id).collect();
         say("put");
         let receipt = format!("{{\"parts\":{}}}", random.below(1_000_000));
-        let recorded = user.record_run(run(&store, "r", receipt.as_bytes(), &pointers)).unwrap();
+        let recorded = user.runs().record(run(&store, "r", receipt.as_bytes(), &pointers)).unwrap();
         say(&format!("run {} {}", user.user(), recorded.run_id));
         gateway_call(&user, &mut talk, &say);
         match random.below(8) {
-            0 => drop(user.raise(&NewIntervention::missing_recipe("r")).unwrap()),
+            0 => drop(user.interventions().raise(&NewIntervention::missing_recipe("r")).unwrap()),
             1 => {
                 say("deleting");
                 store.delete_user("victim").unwrap();
@@ -100,7 +100,8 @@ fn writer() {
                 store
                     .user("victim")
                     .unwrap()
-                    .put(receipt.as_bytes(), "text", "")
+                    .pointers()
+                    .insert(receipt.as_bytes(), "text", "")
                     .or_else(being_deleted)
                     .unwrap(),
             ),
@@ -117,18 +118,18 @@ fn key() -> KeyId {
 fn gateway_call(user: &UserStore, talk: &mut Vec<String>, say: &impl Fn(&str)) {
     let store = user.store();
     let new = NewKey { id: key(), user: "keeper", label: "", hash: "", limits: LIMITS, operator: false };
-    match store.add_key(&new) {
+    match store.keys().add(&new) {
         Ok(_) | Err(StoreError::KeyExists { .. }) => {}
         Err(error) => panic!("{error}"),
     }
-    let ReserveOutcome::Held(held) = store.reserve(&key(), CALL).unwrap() else {
+    let ReserveOutcome::Held(held) = store.keys().reserve(&key(), CALL).unwrap() else {
         panic!("the budget is used up")
     };
     say("held");
     talk.push(format!("{} says {}", std::process::id(), talk.len()).repeat(1 + talk.len() % 3 * 2_000));
     let history: Vec<_> = talk.iter().map(|text| message(text.as_bytes())).collect();
     let session = std::process::id().to_string();
-    user.append_transcript(&session, &history, Some(b"a reply")).unwrap();
+    user.transcripts().append(&session, &history, Some(b"a reply")).unwrap();
     say("told");
     let batch = store.new_run_id().unwrap();
     let ids: Vec<String> = (0..BATCH).map(|n| format!("{batch}-{n}")).collect();
@@ -136,7 +137,7 @@ fn gateway_call(user: &UserStore, talk: &mut Vec<String>, say: &impl Fn(&str)) {
     let rows = ids.iter().map(|id| (user, NewExchange { session: Some(&batch), ..exchange(id) }));
     assert_eq!(store.record_exchanges(&rows.collect::<Vec<_>>()).unwrap(), BATCH);
     say(&format!("batch {} {batch}", user.user()));
-    store.settle(&held, CALL).unwrap();
+    store.keys().settle(&held, CALL).unwrap();
 }
 
 /// While another process deletes the user, refusal is the right answer.
@@ -200,18 +201,18 @@ fn check(home: &Path, reported: &[Written]) {
             Written::Run(user, id) => (store.user(user).unwrap(), id),
             Written::Batch(user, session) => {
                 let filter = ExchangeFilter { session: Some(session.clone()), ..ExchangeFilter::default() };
-                assert_eq!(store.user(user).unwrap().exchanges(&filter).unwrap().len(), BATCH);
+                assert_eq!(store.user(user).unwrap().exchanges().list(&filter).unwrap().len(), BATCH);
                 continue;
             }
         };
-        let record = user.run(id).unwrap();
-        user.blob(record.receipt).unwrap();
-        for pointer in user.run_pointers(id).unwrap() {
-            user.resolve(&pointer).unwrap();
+        let record = user.runs().get(id).unwrap();
+        user.contents().get(record.receipt).unwrap();
+        for pointer in user.runs().pointers(id).unwrap() {
+            user.pointers().resolve(&pointer).unwrap();
         }
     }
-    let runs =
-        ["ada", "Eve"].map(|user| store.user(user).unwrap().runs(&RunFilter::default()).unwrap().len());
+    let runs = ["ada", "Eve"]
+        .map(|user| store.user(user).unwrap().runs().list(&RunFilter::default()).unwrap().len());
     assert_eq!(runs.iter().sum::<usize>() as u64, report.runs);
     check_gateway(home, &store);
 }
@@ -219,13 +220,13 @@ fn check(home: &Path, reported: &[Written]) {
 fn check_gateway(home: &Path, store: &Store) {
     let mut batches = 0;
     for user in ["ada", "Eve"] {
-        let sessions = store.user(user).unwrap().sessions(u64::MAX).unwrap();
+        let sessions = store.user(user).unwrap().exchanges().sessions(u64::MAX).unwrap();
         assert!(sessions.iter().all(|batch| batch.requests == BATCH as u64), "a batch is whole or not there");
         batches += sessions.len() as u64;
     }
-    let Some(stored) = store.key(&key()).unwrap() else { return assert_eq!(batches, 0) };
+    let Some(stored) = store.keys().get(&key()).unwrap() else { return assert_eq!(batches, 0) };
     assert_eq!(stored.record.limits, LIMITS);
-    let today = store.key_day(&key()).unwrap();
+    let today = store.keys().day_spend(&key()).unwrap();
     let calls = |spend: Spend| {
         assert_eq!(spend.tokens / CALL.tokens * CALL.picos, spend.picos, "nothing is half counted");
         assert!(spend.tokens.is_multiple_of(CALL.tokens));
@@ -233,7 +234,11 @@ fn check_gateway(home: &Path, store: &Store) {
     };
     assert!(calls(today.used) <= batches && batches <= calls(today.used) + calls(today.held));
     let later = open(home, NOON + RESERVATION_LIFETIME.as_millis() as u64);
-    assert_eq!(later.key_day(&key()).unwrap().held, Spend::default(), "what the dead held is given back");
+    assert_eq!(
+        later.keys().day_spend(&key()).unwrap().held,
+        Spend::default(),
+        "what the dead held is given back"
+    );
 }
 
 #[test]

@@ -71,9 +71,9 @@ fn fill(draft: &mut TurnDraft, user: &str, text: &str) {
 }
 
 fn commit(user: &UserDocuments, text: &str) -> TurnDraft {
-    let mut draft = user.begin(Mode::Chat, Some("s"), "which one?").unwrap();
+    let mut draft = user.drafts().begin(Mode::Chat, Some("s"), "which one?").unwrap();
     fill(&mut draft, user.user(), text);
-    user.commit(&draft).unwrap();
+    user.drafts().commit(&draft).unwrap();
     draft
 }
 
@@ -86,10 +86,10 @@ fn a_turn_comes_back_file_by_file() {
         assert_eq!(draft.number, 1);
         for (name, bytes) in &draft.files {
             let path = VaultPath::new(&format!("{}/{name}", draft.place.folder())).unwrap();
-            assert_eq!(user.read(&path).unwrap().as_ref(), Some(bytes), "{name}");
+            assert_eq!(user.files().read(&path).unwrap().as_ref(), Some(bytes), "{name}");
         }
         let names: Vec<String> =
-            user.list(draft.place.folder()).unwrap().iter().map(ToString::to_string).collect();
+            user.files().list(draft.place.folder()).unwrap().iter().map(ToString::to_string).collect();
         let folder = draft.place.folder();
         assert_eq!(
             names,
@@ -103,9 +103,9 @@ fn a_turn_comes_back_file_by_file() {
             .map(|name| format!("{folder}/{name}"))
         );
         let screenshot = draft.place.folder().to_owned() + "/webpage_cache/a_1/screenshot.png";
-        let error = user.read_text(&VaultPath::new(&screenshot).unwrap()).unwrap_err();
+        let error = user.files().read_text(&VaultPath::new(&screenshot).unwrap()).unwrap_err();
         assert!(matches!(error, StoreError::NotText { at: 0, .. }), "{error}");
-        user.commit(&draft).unwrap();
+        user.drafts().commit(&draft).unwrap();
         assert_eq!(commit(&user, "another").number, 2);
     });
 }
@@ -120,12 +120,12 @@ fn what_was_committed_outlasts_home_and_index() {
         drop(user);
         std::fs::remove_dir_all(place.home().join("indexes")).unwrap();
         let user = place.open().user("u").unwrap();
-        assert_eq!(user.recent_turns(9, None).unwrap().len(), 5);
+        assert_eq!(user.catalog().recent_turns(9, None).unwrap().len(), 5);
         let other_home = place.dir.path().join("other");
         let documents = place.open_at(&other_home);
         let user = documents.user("u").unwrap();
-        assert_eq!(user.search("word3", &[DocumentKind::Context], 9).unwrap()[0].turn, Some(4));
-        assert_eq!(user.begin(Mode::Code, None, "q").unwrap().number, 6);
+        assert_eq!(user.catalog().search("word3", &[DocumentKind::Context], 9).unwrap()[0].turn, Some(4));
+        assert_eq!(user.drafts().begin(Mode::Code, None, "q").unwrap().number, 6);
         assert_eq!(documents.reindex(&|_| {}).unwrap().turns, 5);
     });
 }
@@ -139,17 +139,17 @@ fn users_are_walls() {
         for path in
             [draft.place.context(), a.place().facts(), VaultPath::new("observability/x.json").unwrap()]
         {
-            assert!(matches!(b.read(&path), Err(StoreError::Foreign { .. })), "{path}");
-            assert!(matches!(b.write(&path, b"x", None), Err(StoreError::Foreign { .. })), "{path}");
+            assert!(matches!(b.files().read(&path), Err(StoreError::Foreign { .. })), "{path}");
+            assert!(matches!(b.files().write(&path, b"x", None), Err(StoreError::Foreign { .. })), "{path}");
         }
         for folder in ["", "users", "users/a", "users/a/turns", "archive", ".."] {
-            assert!(matches!(b.list(folder), Err(StoreError::Foreign { .. })), "{folder}");
+            assert!(matches!(b.files().list(folder), Err(StoreError::Foreign { .. })), "{folder}");
         }
         let shared = VaultPath::new("site_knowledge/a.example.json").unwrap();
-        assert_eq!(b.read(&shared).unwrap(), None);
-        assert!(b.write(&shared, b"x", None).is_err());
-        assert!(b.checkpoint(&draft).is_err() && b.commit(&draft).is_err());
-        assert!(b.search("secret", &[], 5).unwrap().is_empty());
+        assert_eq!(b.files().read(&shared).unwrap(), None);
+        assert!(b.files().write(&shared, b"x", None).is_err());
+        assert!(b.drafts().checkpoint(&draft).is_err() && b.drafts().commit(&draft).is_err());
+        assert!(b.catalog().search("secret", &[], 5).unwrap().is_empty());
     });
 }
 
@@ -158,12 +158,12 @@ fn documents_outside_turns_are_written_over_only_by_those_who_read_them() {
     everywhere("writes", |place| {
         let user = place.open().user("u").unwrap();
         let facts = user.place().facts();
-        user.write(&facts, b"- a fact", None).unwrap();
-        assert!(matches!(user.write(&facts, b"x", None), Err(StoreError::Changed { .. })));
-        user.write(&facts, b"- a zebra", Some(ContentHash::new(b"- a fact"))).unwrap();
-        assert_eq!(user.read_text(&facts).unwrap().unwrap(), "- a zebra");
-        assert_eq!(user.search("zebra", &[DocumentKind::Memory], 5).unwrap().len(), 1);
-        assert!(user.search("fact", &[], 5).unwrap().is_empty());
+        user.files().write(&facts, b"- a fact", None).unwrap();
+        assert!(matches!(user.files().write(&facts, b"x", None), Err(StoreError::Changed { .. })));
+        user.files().write(&facts, b"- a zebra", Some(ContentHash::new(b"- a fact"))).unwrap();
+        assert_eq!(user.files().read_text(&facts).unwrap().unwrap(), "- a zebra");
+        assert_eq!(user.catalog().search("zebra", &[DocumentKind::Memory], 5).unwrap().len(), 1);
+        assert!(user.catalog().search("fact", &[], 5).unwrap().is_empty());
     });
 }
 
@@ -171,18 +171,18 @@ fn documents_outside_turns_are_written_over_only_by_those_who_read_them() {
 fn a_turn_that_is_not_whole_is_refused() {
     everywhere("refused", |place| {
         let user = place.open().user("u").unwrap();
-        let mut draft = user.begin(Mode::Chat, None, "q").unwrap();
-        assert!(matches!(user.commit(&draft), Err(StoreError::BadTurn { number: 1, .. })));
+        let mut draft = user.drafts().begin(Mode::Chat, None, "q").unwrap();
+        assert!(matches!(user.drafts().commit(&draft), Err(StoreError::BadTurn { number: 1, .. })));
         fill(&mut draft, "u", "x");
         for bad in ["../turn_000009/context.md", "/etc/passwd", "a//b", "..", ""] {
             let mut hostile = draft.clone();
             hostile.files.insert(bad.to_owned(), b"x".to_vec());
-            assert!(matches!(user.commit(&hostile), Err(StoreError::Foreign { .. })), "{bad}");
+            assert!(matches!(user.drafts().commit(&hostile), Err(StoreError::Foreign { .. })), "{bad}");
         }
         draft.files.insert("metadata.json".to_owned(), b"{}".to_vec());
-        assert!(matches!(user.commit(&draft), Err(StoreError::BadTurn { .. })));
-        assert_eq!(user.list(draft.place.folder()).unwrap(), []);
-        assert_eq!(user.turn(1).unwrap(), None);
+        assert!(matches!(user.drafts().commit(&draft), Err(StoreError::BadTurn { .. })));
+        assert_eq!(user.files().list(draft.place.folder()).unwrap(), []);
+        assert_eq!(user.catalog().turn(1).unwrap(), None);
     });
 }
 
@@ -197,19 +197,22 @@ fn old_turns_go_to_the_archive_and_users_can_be_forgotten() {
         let now = first.created_at.plus_seconds(91 * 86_400);
         assert_eq!(documents.archive("u", Timestamp::from_millis(0).unwrap()).unwrap().turns, [0; 0]);
         assert_eq!(documents.archive("u", now).unwrap().turns, [1, 2]);
-        let row = user.turn(2).unwrap().unwrap();
+        let row = user.catalog().turn(2).unwrap().unwrap();
         assert!(row.archived && row.context.as_str().starts_with("archive/"));
-        let text = user.read_text(&row.context).unwrap().unwrap();
+        let text = user.files().read_text(&row.context).unwrap().unwrap();
         // The shortest way while turn 2 stood in its old place. It leads there from the new one too, and a link that
         // leads where it should is left as it is: people's own spelling is never tidied.
-        let link = format!("[first](../../../../{})", user.turn(1).unwrap().unwrap().context);
+        let link = format!("[first](../../../../{})", user.catalog().turn(1).unwrap().unwrap().context);
         assert!(text.contains(&link), "{link} in {text}");
-        assert_eq!(user.links_of(&row.context).unwrap(), [user.turn(1).unwrap().unwrap().context]);
-        assert_eq!(user.list("users/u/turns/turn_000001").unwrap(), []);
+        assert_eq!(
+            user.catalog().links_from(&row.context).unwrap(),
+            [user.catalog().turn(1).unwrap().unwrap().context]
+        );
+        assert_eq!(user.files().list("users/u/turns/turn_000001").unwrap(), []);
         documents.forget("u").unwrap();
         let user = documents.user("u").unwrap();
-        assert_eq!(user.recent_turns(5, None).unwrap(), []);
-        assert_eq!(user.read(&row.context).unwrap(), None);
-        assert_eq!(other.recent_turns(5, None).unwrap().len(), 1);
+        assert_eq!(user.catalog().recent_turns(5, None).unwrap(), []);
+        assert_eq!(user.files().read(&row.context).unwrap(), None);
+        assert_eq!(other.catalog().recent_turns(5, None).unwrap().len(), 1);
     });
 }

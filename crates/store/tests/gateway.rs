@@ -47,15 +47,15 @@ fn round_trips_come_back_by_session(open: Factory) {
     let trip = |keys: &[&str], text: &str| {
         (keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>(), text.to_owned())
     };
-    open(&home).keep_round_trips("s", &[trip(&["a", "b"], "1"), trip(&["c"], "2")]).unwrap();
-    open(&home).keep_round_trips("s", &[trip(&["b"], "3")]).unwrap();
-    open(&home).keep_round_trips("t", &[trip(&["a"], "4")]).unwrap();
+    open(&home).round_trips().insert("s", &[trip(&["a", "b"], "1"), trip(&["c"], "2")]).unwrap();
+    open(&home).round_trips().insert("s", &[trip(&["b"], "3")]).unwrap();
+    open(&home).round_trips().insert("t", &[trip(&["a"], "4")]).unwrap();
     let pairs = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect::<Vec<_>>()
     };
-    assert_eq!(open(&home).round_trips("s").unwrap(), pairs(&[("a", "1"), ("b", "3"), ("c", "2")]));
-    assert_eq!(open(&home).round_trips("t").unwrap(), pairs(&[("a", "4")]));
-    assert_eq!(open(&home).round_trips("u").unwrap(), []);
+    assert_eq!(open(&home).round_trips().list("s").unwrap(), pairs(&[("a", "1"), ("b", "3"), ("c", "2")]));
+    assert_eq!(open(&home).round_trips().list("t").unwrap(), pairs(&[("a", "4")]));
+    assert_eq!(open(&home).round_trips().list("u").unwrap(), []);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn add_key(user: &UserStore, limits: KeyLimits) -> KeyId {
     let id = KeyId::new(user.store().random().unwrap());
     let new =
         NewKey { id: id.clone(), user: user.user(), label: "laptop", hash: "$h$", limits, operator: false };
-    assert_eq!(user.store().add_key(&new).unwrap().limits, limits);
+    assert_eq!(user.store().keys().add(&new).unwrap().limits, limits);
     id
 }
 
@@ -93,14 +93,14 @@ fn spend(tokens: u64, picos: u64) -> Spend {
 }
 
 fn hold(store: &Store, key: &KeyId, asked: Spend) -> Reservation {
-    match store.reserve(key, asked).unwrap() {
+    match store.keys().reserve(key, asked).unwrap() {
         ReserveOutcome::Held(reservation) => reservation,
         ReserveOutcome::Refused(shortage) => panic!("{shortage:?}"),
     }
 }
 
 fn refuse(store: &Store, key: &KeyId, asked: Spend) -> Shortage {
-    match store.reserve(key, asked).unwrap() {
+    match store.keys().reserve(key, asked).unwrap() {
         ReserveOutcome::Held(reservation) => panic!("{reservation:?}"),
         ReserveOutcome::Refused(shortage) => *shortage,
     }
@@ -108,26 +108,26 @@ fn refuse(store: &Store, key: &KeyId, asked: Spend) -> Shortage {
 
 fn keys_open_until_they_are_revoked(open: Factory) {
     let home = Home::new();
-    assert!(!open(&home).store().keys_created().unwrap());
+    assert!(!open(&home).store().keys().any_created().unwrap());
     let id = add_key(&open(&home), tokens(10));
     let (user, other) = (open(&home), home.user("eve"));
-    let found = user.store().key(&id).unwrap().unwrap();
+    let found = user.store().keys().get(&id).unwrap().unwrap();
     assert_eq!((found.record.user.as_str(), found.record.label.as_str()), (user.user(), "laptop"));
     assert_eq!(found.hash, "$h$");
     assert!(!format!("{found:?}").contains("$h$"), "hashes stay out of logs");
     let limits = KeyLimits::default();
     let twice = NewKey { id: id.clone(), user: "eve", label: "", hash: "x", limits, operator: true };
-    assert!(matches!(user.store().add_key(&twice), Err(StoreError::KeyExists { .. })));
+    assert!(matches!(user.store().keys().add(&twice), Err(StoreError::KeyExists { .. })));
     let bad = NewKey { label: "a\nb", ..twice };
-    assert!(matches!(user.store().add_key(&bad), Err(StoreError::InvalidName { what: "label", .. })));
+    assert!(matches!(user.store().keys().add(&bad), Err(StoreError::InvalidName { what: "label", .. })));
     let second = add_key(&other, KeyLimits::default());
-    let listed: Vec<_> = user.store().keys().unwrap().into_iter().map(|key| key.id).collect();
+    let listed: Vec<_> = user.store().keys().list().unwrap().into_iter().map(|key| key.id).collect();
     assert!(listed.len() == 2 && listed.contains(&id) && listed.contains(&second));
-    let revoked = user.store().revoke_key(&id).unwrap();
+    let revoked = user.store().keys().revoke(&id).unwrap();
     home.clock.set(1);
-    assert_eq!(open(&home).store().revoke_key(&id).unwrap(), revoked, "the first time stays");
-    assert!(matches!(user.store().reserve(&id, spend(1, 0)), Err(StoreError::KeyRevoked { .. })));
-    assert!(open(&home).store().keys_created().unwrap(), "a revoked key still closes the door");
+    assert_eq!(open(&home).store().keys().revoke(&id).unwrap(), revoked, "the first time stays");
+    assert!(matches!(user.store().keys().reserve(&id, spend(1, 0)), Err(StoreError::KeyRevoked { .. })));
+    assert!(open(&home).store().keys().any_created().unwrap(), "a revoked key still closes the door");
     assert!(!revoked.operator);
     let operators = NewKey {
         id: KeyId::new([0xee; 6]),
@@ -137,12 +137,12 @@ fn keys_open_until_they_are_revoked(open: Factory) {
         limits: KeyLimits::default(),
         operator: true,
     };
-    assert!(user.store().add_key(&operators).unwrap().operator);
-    assert!(open(&home).store().key(&operators.id).unwrap().unwrap().record.operator);
+    assert!(user.store().keys().add(&operators).unwrap().operator);
+    assert!(open(&home).store().keys().get(&operators.id).unwrap().unwrap().record.operator);
     let nobody = KeyId::new([0xff; 6]);
-    assert!(user.store().key(&nobody).unwrap().is_none());
-    assert!(matches!(user.store().revoke_key(&nobody), Err(StoreError::UnknownKey { .. })));
-    assert!(matches!(user.store().reserve(&nobody, spend(1, 0)), Err(StoreError::UnknownKey { .. })));
+    assert!(user.store().keys().get(&nobody).unwrap().is_none());
+    assert!(matches!(user.store().keys().revoke(&nobody), Err(StoreError::UnknownKey { .. })));
+    assert!(matches!(user.store().keys().reserve(&nobody, spend(1, 0)), Err(StoreError::UnknownKey { .. })));
 }
 
 fn that_a_key_was_created_outlives_its_user(open: Factory) {
@@ -153,8 +153,8 @@ fn that_a_key_was_created_outlives_its_user(open: Factory) {
     user.store().delete_user(&name).unwrap();
     drop(user);
     let store = open(&home).store().clone();
-    assert_eq!(store.keys().unwrap(), []);
-    assert!(store.keys_created().unwrap());
+    assert_eq!(store.keys().list().unwrap(), []);
+    assert!(store.keys().any_created().unwrap());
 }
 
 fn budgets_hold_to_the_last_token(open: Factory) {
@@ -166,10 +166,10 @@ fn budgets_hold_to_the_last_token(open: Factory) {
     assert_eq!(short.resets.as_millis(), home.store.now().as_millis() / DAY * DAY + DAY);
     let second = hold(open(&home).store(), &key, spend(40, 900));
     refuse(open(&home).store(), &key, spend(0, 1));
-    open(&home).store().settle(&first, spend(10, 5)).unwrap();
-    let today = open(&home).store().key_day(&key).unwrap();
+    open(&home).store().keys().settle(&first, spend(10, 5)).unwrap();
+    let today = open(&home).store().keys().day_spend(&key).unwrap();
     assert_eq!((today.used, today.held), (spend(10, 5), spend(40, 900)));
-    open(&home).store().settle(&second, spend(500, u64::MAX)).unwrap();
+    open(&home).store().keys().settle(&second, spend(500, u64::MAX)).unwrap();
     let short = refuse(open(&home).store(), &key, spend(1, 0));
     assert_eq!(
         (short.left_tokens(), short.left_picos()),
@@ -191,13 +191,13 @@ fn what_nobody_settles_expires(open: Factory) {
     home.clock.set(start + lifetime - 1);
     refuse(open(&home).store(), &key, spend(1, 0));
     home.clock.set(start + lifetime);
-    assert_eq!(open(&home).store().key_day(&key).unwrap().held, Spend::default());
+    assert_eq!(open(&home).store().keys().day_spend(&key).unwrap().held, Spend::default());
     let next = hold(open(&home).store(), &key, spend(70, 0));
     // The call was alive after all: what it used counts, and the reservation of another stays.
-    open(&home).store().settle(&lost, spend(30, 0)).unwrap();
-    let today = open(&home).store().key_day(&key).unwrap();
+    open(&home).store().keys().settle(&lost, spend(30, 0)).unwrap();
+    let today = open(&home).store().keys().day_spend(&key).unwrap();
     assert_eq!((today.used.tokens, today.held.tokens), (30, 70));
-    open(&home).store().settle(&next, Spend::default()).unwrap();
+    open(&home).store().keys().settle(&next, Spend::default()).unwrap();
     drop(hold(open(&home).store(), &key, spend(70, 0)));
 }
 
@@ -208,13 +208,13 @@ fn what_is_renewed_stays_held(open: Factory) {
     let (long, lost) =
         (hold(open(&home).store(), &key, spend(60, 0)), hold(open(&home).store(), &key, spend(40, 0)));
     home.clock.set(start + lifetime - 1);
-    open(&home).store().renew(&[long.id()]).unwrap();
+    open(&home).store().keys().renew(&[long.id()]).unwrap();
     home.clock.set(start + 2 * lifetime - 2);
-    assert_eq!(open(&home).store().key_day(&key).unwrap().held.tokens, 60);
+    assert_eq!(open(&home).store().keys().day_spend(&key).unwrap().held.tokens, 60);
     refuse(open(&home).store(), &key, spend(41, 0));
     // Asking has cleared out the other one, which nothing brings back.
-    open(&home).store().renew(&[long.id(), lost.id()]).unwrap();
-    assert_eq!(open(&home).store().key_day(&key).unwrap().held.tokens, 60);
+    open(&home).store().keys().renew(&[long.id(), lost.id()]).unwrap();
+    assert_eq!(open(&home).store().keys().day_spend(&key).unwrap().held.tokens, 60);
 }
 
 fn a_budget_is_whole_again_at_midnight(open: Factory) {
@@ -226,16 +226,16 @@ fn a_budget_is_whole_again_at_midnight(open: Factory) {
     assert_eq!(refuse(open(&home).store(), &key, spend(1, 0)).resets.as_millis(), midnight);
     home.clock.set(midnight);
     let early = hold(open(&home).store(), &key, spend(100, 0));
-    open(&home).store().settle(&late, spend(90, 0)).unwrap();
-    open(&home).store().settle(&early, spend(80, 0)).unwrap();
+    open(&home).store().keys().settle(&late, spend(90, 0)).unwrap();
+    open(&home).store().keys().settle(&early, spend(80, 0)).unwrap();
     assert_eq!(
-        open(&home).store().key_day(&key).unwrap().used.tokens,
+        open(&home).store().keys().day_spend(&key).unwrap().used.tokens,
         80,
         "a call counts for the day it began"
     );
     home.clock.set(midnight - 1);
     assert_eq!(
-        open(&home).store().key_day(&key).unwrap().used.tokens,
+        open(&home).store().keys().day_spend(&key).unwrap().used.tokens,
         90,
         "a clock set back finds the old day"
     );
@@ -248,17 +248,17 @@ fn sign_ins_end_with_their_time_or_their_key(open: Factory) {
     let tokens = [b"1", b"2", b"3"].map(|token| ContentHash::new(token));
     let now = home.store.now().as_millis();
     let soon = Timestamp::from_millis(now + 10);
-    store.add_sign_in(tokens[0], &key, soon).unwrap();
-    store.add_sign_in(tokens[1], &other, soon).unwrap();
-    let who = |at: usize| open(&home).store().sign_in(tokens[at]).unwrap().map(|key| key.id);
+    store.keys().add_sign_in(tokens[0], &key, soon).unwrap();
+    store.keys().add_sign_in(tokens[1], &other, soon).unwrap();
+    let who = |at: usize| open(&home).store().keys().sign_in(tokens[at]).unwrap().map(|key| key.id);
     assert_eq!((who(0), who(1), who(2)), (Some(key.clone()), Some(other.clone()), None));
-    store.remove_sign_in(tokens[0]).unwrap();
-    store.remove_sign_in(tokens[2]).unwrap();
+    store.keys().remove_sign_in(tokens[0]).unwrap();
+    store.keys().remove_sign_in(tokens[2]).unwrap();
     assert_eq!((who(0), who(1)), (None, Some(other.clone())));
-    store.revoke_key(&other).unwrap();
+    store.keys().revoke(&other).unwrap();
     assert_eq!(who(1), None);
-    assert!(matches!(store.add_sign_in(tokens[1], &other, soon), Err(StoreError::UnknownKey { .. })));
-    store.add_sign_in(tokens[2], &key, soon).unwrap();
+    assert!(matches!(store.keys().add_sign_in(tokens[1], &other, soon), Err(StoreError::UnknownKey { .. })));
+    store.keys().add_sign_in(tokens[2], &key, soon).unwrap();
     home.clock.set(now + 9);
     assert_eq!(who(2), Some(key));
     home.clock.set(now + 10);
@@ -285,7 +285,7 @@ fn exchanges_are_listed_newest_first_and_filtered(open: Factory) {
     let again = NewExchange { json: "changed", ..exchange("a") };
     assert_eq!(record(&user, &[again, NewExchange { json: "e", ..exchange("e") }]), 1, "what is there stays");
     assert_eq!(record(&eve, &[NewExchange { json: "eve's", ..exchange("a") }]), 1, "ids are a user's own");
-    let list = |filter: ExchangeFilter| open(&home).exchanges(&filter).unwrap().concat();
+    let list = |filter: ExchangeFilter| open(&home).exchanges().list(&filter).unwrap().concat();
     let all = ExchangeFilter::default;
     assert_eq!(list(all()), "edbca");
     assert_eq!(list(ExchangeFilter { limit: Some(2), ..all() }), "ed");
@@ -295,16 +295,16 @@ fn exchanges_are_listed_newest_first_and_filtered(open: Factory) {
     assert_eq!(list(ExchangeFilter { before: Some("d".into()), limit: Some(2), ..all() }), "bc");
     assert_eq!(list(ExchangeFilter { before: Some("a".into()), ..all() }), "");
     assert_eq!(list(ExchangeFilter { before: Some("none".into()), ..all() }), "");
-    assert_eq!(open(&home).exchange("a").unwrap().as_deref(), Some("a"));
-    assert_eq!(open(&home).exchange("none").unwrap(), None);
-    let sessions = open(&home).sessions(9).unwrap();
+    assert_eq!(open(&home).exchanges().get("a").unwrap().as_deref(), Some("a"));
+    assert_eq!(open(&home).exchanges().get("none").unwrap(), None);
+    let sessions = open(&home).exchanges().sessions(9).unwrap();
     let named: Vec<_> = sessions.iter().map(|session| session.session.as_str()).collect();
     assert_eq!(named, ["s", "t"], "of two last used at the same time the one recorded later");
     let s = &sessions[0];
     assert_eq!((s.requests, s.first, s.last), (2, at(1_000), at(3_000)));
     assert_eq!((s.tokens_before, s.tokens_after, s.cost_picos, s.without_picos), (2_000, 600, 14, 40));
     assert_eq!(s.compactions, 4);
-    assert_eq!(open(&home).sessions(1).unwrap().len(), 1);
+    assert_eq!(open(&home).exchanges().sessions(1).unwrap().len(), 1);
 }
 
 fn costs_are_summed_by_day_model_and_recipe(open: Factory) {
@@ -321,7 +321,7 @@ fn costs_are_summed_by_day_model_and_recipe(open: Factory) {
             NewExchange { time: day(1), tokens_in: u64::MAX, cost_picos: Some(u64::MAX), ..exchange("e") },
         ],
     );
-    let costs = open(&home).costs(day(0)).unwrap();
+    let costs = open(&home).exchanges().costs(day(0)).unwrap();
     assert_eq!(costs.len(), 3);
     assert_eq!((costs[0].day.as_str(), costs[0].requests), ("2024-10-05", 2));
     assert!(
@@ -333,7 +333,7 @@ fn costs_are_summed_by_day_model_and_recipe(open: Factory) {
     assert_eq!((plain.requests, plain.unpriced, plain.tokens_in, plain.tokens_out), (2, 1, 600, 100));
     assert_eq!((plain.cost_picos, plain.without_picos), (7, 20));
     assert_eq!(costs[2].recipe.as_deref(), Some("ask/answer"));
-    assert_eq!(open(&home).costs(day(1)).unwrap().len(), 1);
+    assert_eq!(open(&home).exchanges().costs(day(1)).unwrap().len(), 1);
 }
 
 fn costs_hold_every_run_once(open: Factory) {
@@ -341,7 +341,7 @@ fn costs_hold_every_run_once(open: Factory) {
     let user = open(&home);
     let record_run = |facts: RunFacts| {
         let run_id = user.store().new_run_id().unwrap();
-        user.record_run(NewRun { run_id, facts, receipt: b"{}", output: None, pointers: &[] }).unwrap();
+        user.runs().record(NewRun { run_id, facts, receipt: b"{}", output: None, pointers: &[] }).unwrap();
     };
     let paid = RunFacts { cost_usd: Some(0.000_012), ..facts("answer") };
     record(&user, &[NewExchange { recipe: Some("ask/answer"), ..exchange("a") }]);
@@ -356,7 +356,7 @@ fn costs_hold_every_run_once(open: Factory) {
     let raw = rusqlite::Connection::open(home.path().join("index.sqlite")).unwrap();
     let old = "UPDATE runs SET record = json_remove(record, '$.request_id') WHERE recipe = 'old'";
     assert_eq!(raw.execute(old, []).unwrap(), 1);
-    let costs = open(&home).costs(Timestamp::from_millis(0)).unwrap();
+    let costs = open(&home).exchanges().costs(Timestamp::from_millis(0)).unwrap();
     let told: Vec<_> = costs
         .iter()
         .map(|row| {
@@ -370,7 +370,7 @@ fn costs_hold_every_run_once(open: Factory) {
     );
     assert_eq!((costs[1].model.as_str(), costs[1].tokens_out), ("scripted", 2_400));
     assert_eq!(costs[1].without_picos, costs[1].cost_picos, "nothing is claimed to be saved");
-    assert_eq!(home.user("eve").costs(Timestamp::from_millis(0)).unwrap(), []);
+    assert_eq!(home.user("eve").exchanges().costs(Timestamp::from_millis(0)).unwrap(), []);
 }
 
 fn old_exchanges_go(open: Factory) {
@@ -383,29 +383,29 @@ fn old_exchanges_go(open: Factory) {
     assert_eq!(record(&user, &all), 1_200);
     record(&home.user("eve"), &[NewExchange { time: at(1), ..exchange("x") }]);
     assert_eq!(open(&home).store().delete_exchanges_before(at(1_100)).unwrap(), 1_101);
-    assert_eq!(open(&home).exchanges(&ExchangeFilter::default()).unwrap().len(), 100);
-    assert_eq!(open(&home).exchange("1099").unwrap(), None);
-    assert!(open(&home).exchange("1100").unwrap().is_some());
+    assert_eq!(open(&home).exchanges().list(&ExchangeFilter::default()).unwrap().len(), 100);
+    assert_eq!(open(&home).exchanges().get("1099").unwrap(), None);
+    assert!(open(&home).exchanges().get("1100").unwrap().is_some());
 }
 
 /// Branch, message, kind and role of every line.
 fn lines(user: &UserStore, session: &str) -> Vec<(u32, u32, LineKind, String)> {
-    let lines = user.transcript(session).unwrap();
+    let lines = user.transcripts().lines(session).unwrap();
     assert!(lines.iter().enumerate().all(|(at, line)| line.line == at as u64 + 1));
     lines.into_iter().map(|line| (line.branch, line.message, line.kind, line.role)).collect()
 }
 
 /// The originals of a branch.
 fn originals(user: &UserStore, session: &str, branch: u32) -> Vec<Vec<u8>> {
-    let lines = user.transcript_branch(session, branch).unwrap();
-    lines.iter().map(|line| user.blob(line.raw.hash).unwrap()).collect()
+    let lines = user.transcripts().branch(session, branch).unwrap();
+    lines.iter().map(|line| user.contents().get(line.raw.hash).unwrap()).collect()
 }
 
 fn a_transcript_gives_every_original(open: Factory) {
     let home = Home::new();
     let user = open(&home);
     let large = vec![b'z'; 100_000];
-    let pointer = [user.put(&large, "tool_result", "z").unwrap().pointer_id];
+    let pointer = [user.pointers().insert(&large, "tool_result", "z").unwrap().pointer_id];
     let tool = TranscriptMessage {
         sent: Some(b"{\"content\":\"short\"}"),
         pointers: &pointer,
@@ -413,28 +413,32 @@ fn a_transcript_gives_every_original(open: Factory) {
         ..message(&large)
     };
     let history = [message(b"{ \"role\":\t\"user\"}\r\n"), message(b"\0\xff"), tool];
-    let place = user.append_transcript("s", &history, Some(b"data: reply\n\n")).unwrap();
+    let place = user.transcripts().append("s", &history, Some(b"data: reply\n\n")).unwrap();
     assert_eq!((place.branch, place.messages, place.added), (1, 3, 4));
     let kept = open(&home);
     assert_eq!(originals(&kept, "s", 1), [&b"{ \"role\":\t\"user\"}\r\n"[..], b"\0\xff", &large]);
-    let lines = kept.transcript("s").unwrap();
+    let lines = kept.transcripts().lines("s").unwrap();
     assert_eq!((lines[2].raw.bytes, lines[2].pointers.as_slice()), (100_000, &pointer[..]));
-    assert_eq!(kept.blob(lines[2].sent.unwrap().hash).unwrap(), b"{\"content\":\"short\"}");
-    assert_eq!(kept.resolve(&lines[2].pointers[0]).unwrap(), large, "pointer and payload (R3-4.35)");
+    assert_eq!(kept.contents().get(lines[2].sent.unwrap().hash).unwrap(), b"{\"content\":\"short\"}");
+    assert_eq!(
+        kept.pointers().resolve(&lines[2].pointers[0]).unwrap(),
+        large,
+        "pointer and payload (R3-4.35)"
+    );
     assert_eq!((lines[3].kind, lines[3].message, lines[3].role.as_str()), (LineKind::Reply, 3, "assistant"));
-    assert_eq!(kept.blob(lines[3].raw.hash).unwrap(), b"data: reply\n\n");
+    assert_eq!(kept.contents().get(lines[3].raw.hash).unwrap(), b"data: reply\n\n");
     let json = serde_json::to_string(&lines[0]).unwrap();
     assert!(
         !json.contains('\n') && json.contains("\"kind\":\"message\"") && !json.contains("sent"),
         "{json}"
     );
-    assert!(kept.transcript("other").unwrap().is_empty());
+    assert!(kept.transcripts().lines("other").unwrap().is_empty());
     let report = home.store.verify().unwrap();
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_eq!((report.transcript_lines, report.unreferenced), (4, 0));
-    let nameless = user.append_transcript("", &history, None);
+    let nameless = user.transcripts().append("", &history, None);
     assert!(matches!(nameless, Err(StoreError::InvalidName { what: "session id", .. })));
-    assert_eq!(user.append_transcript("s", &[], Some(b"x")).unwrap().added, 0);
+    assert_eq!(user.transcripts().append("s", &[], Some(b"x")).unwrap().added, 0);
 }
 
 fn only_what_is_new_is_added(open: Factory) {
@@ -442,7 +446,7 @@ fn only_what_is_new_is_added(open: Factory) {
     let texts: Vec<String> = (0..40).map(|n| format!("message {n}")).collect();
     let all: Vec<_> = texts.iter().map(|text| message(text.as_bytes())).collect();
     for length in [1, 2, 5, 5, 3, 40] {
-        open(&home).append_transcript("s", &all[..length], None).unwrap();
+        open(&home).transcripts().append("s", &all[..length], None).unwrap();
     }
     let user = open(&home);
     assert_eq!(lines(&user, "s").len(), 40);
@@ -453,16 +457,16 @@ fn only_what_is_new_is_added(open: Factory) {
     // A cache breakpoint that moved on: other bytes, the same message.
     let mut moved = all.clone();
     moved[39].raw = b"message 39 without its breakpoint";
-    let last = user.append_transcript("s", &moved, Some(b"reply")).unwrap();
+    let last = user.transcripts().append("s", &moved, Some(b"reply")).unwrap();
     assert_eq!((last.branch, last.added), (1, 1), "the reply only");
-    assert_eq!(user.append_transcript("t", &all[..3], None).unwrap().added, 3, "another session");
+    assert_eq!(user.transcripts().append("t", &all[..3], None).unwrap().added, 3, "another session");
 }
 
 fn a_changed_history_is_a_branch(open: Factory) {
     let home = Home::new();
     let [a, b, c, d, x, y] = [b"a", b"b", b"c", b"d", b"x", b"y"].map(|text| message(text));
     let append = |history: &[TranscriptMessage<'_>]| {
-        let place = open(&home).append_transcript("s", history, None).unwrap();
+        let place = open(&home).transcripts().append("s", history, None).unwrap();
         (place.branch, place.added)
     };
     assert_eq!(append(&[a, b, c]), (1, 3));
@@ -476,23 +480,25 @@ fn a_changed_history_is_a_branch(open: Factory) {
     let text = |branch| String::from_utf8(originals(&user, "s", branch).concat()).unwrap();
     assert_eq!([1, 2, 3, 4, 5].map(text), ["abcd", "axy", "axc", "y", ""]);
     let forks: Vec<_> =
-        user.transcript("s").unwrap().into_iter().filter_map(|line| line.forked_from).collect();
+        user.transcripts().lines("s").unwrap().into_iter().filter_map(|line| line.forked_from).collect();
     assert_eq!(forks, [ForkPoint { branch: 1, message: 1 }, ForkPoint { branch: 2, message: 2 }]);
 }
 
 fn compactions_are_lines_of_their_own(open: Factory) {
     let home = Home::new();
-    let pointers = ["b", "c"].map(|text| [open(&home).put(text.as_bytes(), "text", "").unwrap().pointer_id]);
+    let pointers = ["b", "c"]
+        .map(|text| [open(&home).pointers().insert(text.as_bytes(), "text", "").unwrap().pointer_id]);
     let [a, b, c, d, e] = [b"a", b"b", b"c", b"d", b"e"].map(|text| message(text));
     let short = |whole, at: usize| TranscriptMessage {
         sent: Some(if at == 0 { b"sb" } else { b"sc" }),
         pointers: &pointers[at],
         ..whole
     };
-    let append =
-        |history: &[TranscriptMessage<'_>]| open(&home).append_transcript("s", history, None).unwrap().added;
+    let append = |history: &[TranscriptMessage<'_>]| {
+        open(&home).transcripts().append("s", history, None).unwrap().added
+    };
     let view = |branch| -> Vec<bool> {
-        let lines = open(&home).transcript_branch("s", branch).unwrap();
+        let lines = open(&home).transcripts().branch("s", branch).unwrap();
         lines.iter().map(|line| line.sent.is_some()).collect()
     };
     assert_eq!(append(&[a, short(b, 0)]), 2);
@@ -518,65 +524,76 @@ fn a_transcript_names_nothing_that_is_not_there(open: Factory) {
     let user = open(&home);
     let foreign = [Pointer::whole(PointerKey::new([9; 32]).mint(ContentHash::new(b"x")))];
     let wrong = TranscriptMessage { sent: Some(b"short"), pointers: &foreign, ..message(b"b") };
-    let refused = user.append_transcript("s", &[message(b"a"), wrong], None);
+    let refused = user.transcripts().append("s", &[message(b"a"), wrong], None);
     assert!(matches!(refused, Err(StoreError::NotOurs { .. })));
-    assert!(user.transcript("s").unwrap().is_empty(), "all or nothing");
+    assert!(user.transcripts().lines("s").unwrap().is_empty(), "all or nothing");
 }
 
 fn factors_are_learned_and_kept_by_sessions(open: Factory) {
     let home = Home::new();
-    let observe = |reported| open(&home).observe_usage("m", 1_000, reported).unwrap();
-    let early = open(&home).session_calibration("early", "m").unwrap();
+    let observe = |reported| open(&home).calibrations().observe("m", 1_000, reported).unwrap();
+    let early = open(&home).calibrations().for_session("early", "m").unwrap();
     assert_eq!((early.version, early.apply(1_001)), (0, 1_001));
     assert!((0..7).all(|_| observe(1_300).is_none()), "too few to go by");
     let first = observe(1_300).unwrap();
     assert_eq!((first.version, first.factor_ppm, first.samples), (1, 1_300_000, 8));
     assert_eq!((first.apply(1_000), first.apply(1), first.apply(u64::MAX)), (1_300, 2, u64::MAX));
-    assert_eq!(open(&home).session_calibration("s", "m").unwrap(), first);
+    assert_eq!(open(&home).calibrations().for_session("s", "m").unwrap(), first);
     assert_eq!(observe(1_301), None, "a little further is no new version");
     assert_eq!((observe(0), observe(20), observe(900_000)), (None, None, None), "implausible");
     let moved: Vec<_> = (0..40).filter_map(|_| observe(1_600)).collect();
     assert!(!moved.is_empty() && moved[0].version == 2 && moved[0].factor_ppm > 1_365_000, "{moved:?}");
     assert_eq!(
-        open(&home).session_calibration("s", "m").unwrap(),
+        open(&home).calibrations().for_session("s", "m").unwrap(),
         first,
         "a session keeps what it began with"
     );
-    assert_eq!(open(&home).session_calibration("early", "m").unwrap(), early);
-    let asked = |session: &str| open(&home).calibration_of(session, "m").unwrap();
+    assert_eq!(open(&home).calibrations().for_session("early", "m").unwrap(), early);
+    let asked = |session: &str| open(&home).calibrations().peek(session, "m").unwrap();
     assert_eq!((asked("s"), asked("early")), (first, early));
     assert_eq!(asked("new"), *moved.last().unwrap());
-    assert_eq!(open(&home).calibration_of("new", "other").unwrap().version, 0);
-    assert_eq!(open(&home).session_calibration("new", "m").unwrap(), *moved.last().unwrap());
-    assert_eq!(open(&home).session_calibration("s", "other").unwrap().version, 0);
-    let versions: Vec<_> = open(&home).calibrations().unwrap().into_iter().map(|one| one.version).collect();
+    assert_eq!(open(&home).calibrations().peek("new", "other").unwrap().version, 0);
+    assert_eq!(open(&home).calibrations().for_session("new", "m").unwrap(), *moved.last().unwrap());
+    assert_eq!(open(&home).calibrations().for_session("s", "other").unwrap().version, 0);
+    let versions: Vec<_> =
+        open(&home).calibrations().list().unwrap().into_iter().map(|one| one.version).collect();
     assert_eq!(versions, (1..=1 + moved.len() as u32).collect::<Vec<_>>(), "every version is kept");
-    assert_eq!(open(&home).observe_usage("m", 0, 5).unwrap(), None);
-    assert_eq!(open(&home).observe_usage("huge", u64::MAX, u64::MAX).unwrap(), None);
-    assert_eq!(open(&home).observe_usage("huge", u64::MAX, u64::MAX).unwrap(), None, "sums saturate");
+    assert_eq!(open(&home).calibrations().observe("m", 0, 5).unwrap(), None);
+    assert_eq!(open(&home).calibrations().observe("huge", u64::MAX, u64::MAX).unwrap(), None);
+    assert_eq!(
+        open(&home).calibrations().observe("huge", u64::MAX, u64::MAX).unwrap(),
+        None,
+        "sums saturate"
+    );
 }
 
 fn users_are_walls(open: Factory) {
     let home = Home::new();
     let (ada, eve) = (open(&home), home.user("eve"));
     record(&ada, &[NewExchange { session: Some("s"), ..exchange("a") }]);
-    ada.append_transcript("s", &[message(b"a secret")], None).unwrap();
-    (0..8).for_each(|_| drop(ada.observe_usage("m", 10, 20).unwrap()));
-    assert_eq!(eve.exchange("a").unwrap(), None);
-    assert!(eve.exchanges(&ExchangeFilter::default()).unwrap().is_empty());
+    ada.transcripts().append("s", &[message(b"a secret")], None).unwrap();
+    (0..8).for_each(|_| drop(ada.calibrations().observe("m", 10, 20).unwrap()));
+    assert_eq!(eve.exchanges().get("a").unwrap(), None);
+    assert!(eve.exchanges().list(&ExchangeFilter::default()).unwrap().is_empty());
     let before = ExchangeFilter { before: Some("a".into()), ..ExchangeFilter::default() };
-    assert!(eve.exchanges(&before).unwrap().is_empty());
-    assert!(eve.sessions(9).unwrap().is_empty() && eve.costs(Timestamp::from_millis(0)).unwrap().is_empty());
-    assert!(eve.transcript("s").unwrap().is_empty() && eve.transcript_branch("s", 1).unwrap().is_empty());
-    assert!(matches!(eve.blob(ContentHash::new(b"a secret")), Err(StoreError::MissingBlob { .. })));
-    assert!(eve.calibrations().unwrap().is_empty());
-    assert_eq!(eve.session_calibration("s", "m").unwrap().version, 0);
+    assert!(eve.exchanges().list(&before).unwrap().is_empty());
+    assert!(
+        eve.exchanges().sessions(9).unwrap().is_empty()
+            && eve.exchanges().costs(Timestamp::from_millis(0)).unwrap().is_empty()
+    );
+    assert!(
+        eve.transcripts().lines("s").unwrap().is_empty()
+            && eve.transcripts().branch("s", 1).unwrap().is_empty()
+    );
+    assert!(matches!(eve.contents().get(ContentHash::new(b"a secret")), Err(StoreError::MissingBlob { .. })));
+    assert!(eve.calibrations().list().unwrap().is_empty());
+    assert_eq!(eve.calibrations().for_session("s", "m").unwrap().version, 0);
     assert_eq!(
-        eve.append_transcript("s", &[message(b"a secret")], None).unwrap().added,
+        eve.transcripts().append("s", &[message(b"a secret")], None).unwrap().added,
         1,
         "a session of her own"
     );
-    assert_eq!(eve.observe_usage("m", 10, 20).unwrap(), None, "she learns for herself");
+    assert_eq!(eve.calibrations().observe("m", 10, 20).unwrap(), None, "she learns for herself");
 }
 
 fn a_deleted_user_leaves_nothing(open: Factory) {
@@ -586,16 +603,24 @@ fn a_deleted_user_leaves_nothing(open: Factory) {
     let held = hold(user.store(), &key, spend(5, 0));
     drop(hold(user.store(), &key, spend(5, 0)));
     let token = ContentHash::new(b"t");
-    user.store().add_sign_in(token, &key, Timestamp::from_millis(u64::MAX)).unwrap();
+    user.store().keys().add_sign_in(token, &key, Timestamp::from_millis(u64::MAX)).unwrap();
     record(&user, &[NewExchange { session: Some("MARK-7"), json: "MARK-7", ..exchange("MARK-7") }]);
-    user.append_transcript("MARK-7", &[TranscriptMessage { role: "MARK-7", ..message(b"x") }], None).unwrap();
-    (0..8).for_each(|_| drop(user.observe_usage("MARK-7", 10, 20).unwrap()));
-    user.session_calibration("MARK-7", "MARK-7").unwrap();
+    user.transcripts()
+        .append("MARK-7", &[TranscriptMessage { role: "MARK-7", ..message(b"x") }], None)
+        .unwrap();
+    (0..8).for_each(|_| drop(user.calibrations().observe("MARK-7", 10, 20).unwrap()));
+    user.calibrations().for_session("MARK-7", "MARK-7").unwrap();
     home.store.delete_user(user.user()).unwrap();
-    assert!(user.store().key(&key).unwrap().is_none() && user.store().sign_in(token).unwrap().is_none());
-    user.store().settle(&held, spend(5, 0)).unwrap();
-    assert_eq!(user.exchange("MARK-7").unwrap(), None);
-    assert!(user.transcript("MARK-7").unwrap().is_empty() && user.calibrations().unwrap().is_empty());
+    assert!(
+        user.store().keys().get(&key).unwrap().is_none()
+            && user.store().keys().sign_in(token).unwrap().is_none()
+    );
+    user.store().keys().settle(&held, spend(5, 0)).unwrap();
+    assert_eq!(user.exchanges().get("MARK-7").unwrap(), None);
+    assert!(
+        user.transcripts().lines("MARK-7").unwrap().is_empty()
+            && user.calibrations().list().unwrap().is_empty()
+    );
     for file in ["index.sqlite", "index.sqlite-wal"] {
         let bytes = std::fs::read(home.path().join(file)).unwrap_or_default();
         assert!(!bytes.windows(6).any(|window| window == b"MARK-7"), "{file}");
@@ -612,9 +637,9 @@ fn two_processes_together_never_go_over_a_budget() {
             // Each with its own connection to the index, as another process has.
             let (store, key) = (home.reopen(), key.clone());
             std::thread::spawn(move || {
-                let taken = (0..60).map(|_| match store.reserve(&key, spend(10, 0)).unwrap() {
+                let taken = (0..60).map(|_| match store.keys().reserve(&key, spend(10, 0)).unwrap() {
                     ReserveOutcome::Held(held) => {
-                        store.settle(&held, spend(7, 0)).unwrap();
+                        store.keys().settle(&held, spend(7, 0)).unwrap();
                         7
                     }
                     ReserveOutcome::Refused(short) => {
@@ -627,7 +652,7 @@ fn two_processes_together_never_go_over_a_budget() {
         })
         .collect();
     let taken: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
-    let today = home.store.key_day(&key).unwrap();
+    let today = home.store.keys().day_spend(&key).unwrap();
     assert_eq!((today.used.tokens, today.held.tokens), (taken, 0));
     assert!((960..=1_000).contains(&taken), "{taken}");
 }
@@ -642,7 +667,7 @@ fn two_processes_write_one_transcript() {
                 let texts: Vec<String> = (0..30).map(|n| n.to_string()).collect();
                 let all: Vec<_> = texts.iter().map(|text| message(text.as_bytes())).collect();
                 for n in 1..=30 {
-                    user.append_transcript("s", &all[..n], None).unwrap();
+                    user.transcripts().append("s", &all[..n], None).unwrap();
                 }
             })
         })
@@ -661,7 +686,7 @@ fn a_record_of_a_user_who_is_going_is_left_out() {
     let raw = rusqlite::Connection::open(home.path().join("index.sqlite")).unwrap();
     raw.execute("INSERT INTO deletions VALUES ('u-ada')", []).unwrap();
     assert_eq!(home.store.record_exchanges(&batch).unwrap(), 1);
-    assert!(ada.exchange("a").unwrap().is_none() && eve.exchange("b").unwrap().is_some());
+    assert!(ada.exchanges().get("a").unwrap().is_none() && eve.exchanges().get("b").unwrap().is_some());
 }
 
 proptest! {
@@ -679,8 +704,8 @@ proptest! {
             let messages: Vec<_> = history.iter().zip(&texts).map(|((_, short), (raw, sent))| {
                 TranscriptMessage { sent: short.then_some(&sent[..]), ..message(raw) }
             }).collect();
-            let place = user.append_transcript("s", &messages, None).unwrap();
-            let branch = user.transcript_branch("s", place.branch).unwrap();
+            let place = user.transcripts().append("s", &messages, None).unwrap();
+            let branch = user.transcripts().branch("s", place.branch).unwrap();
             prop_assert!(branch.len() >= history.len());
             for (line, (text, _)) in branch.iter().zip(history) {
                 prop_assert_eq!(line.raw.hash, ContentHash::new(&[*text]));
@@ -691,7 +716,7 @@ proptest! {
                 prop_assert_eq!(&forms, &given);
             }
         }
-        let lines = user.transcript("s").unwrap();
+        let lines = user.transcripts().lines("s").unwrap();
         let messages = lines.iter().filter(|line| line.kind == LineKind::Message).count();
         let distinct: std::collections::BTreeSet<Vec<u8>> = histories.iter().flat_map(|history| {
             (1..=history.len()).map(|n| history[..n].iter().map(|(text, _)| *text).collect())

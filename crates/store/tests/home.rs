@@ -11,7 +11,7 @@ use larder_store::{Store, StoreError, StoreOptions};
 fn only_the_owner_may_read_anything() {
     use std::os::unix::fs::PermissionsExt;
     let home = Home::new();
-    home.user("a").put(b"x", "text", "").unwrap();
+    home.user("a").pointers().insert(b"x", "text", "").unwrap();
     let mode = |name: &str| std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(""), mode("blobs")), (0o700, 0o700));
     for file in ["key", "lock", "index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
@@ -69,7 +69,8 @@ fn many_may_open_a_new_home_and_write_to_it_at_once() {
                 let user = Store::open(&home, StoreOptions::default()).unwrap().user("a").unwrap();
                 (0..10u8)
                     .map(|n| {
-                        user.put(&vec![writer % 4 * 10 + n; 5_000 * usize::from(n)], "text", "")
+                        user.pointers()
+                            .insert(&vec![writer % 4 * 10 + n; 5_000 * usize::from(n)], "text", "")
                             .unwrap()
                             .pointer_id
                     })
@@ -80,7 +81,9 @@ fn many_may_open_a_new_home_and_write_to_it_at_once() {
     let pointers: Vec<_> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
     let store = Store::open(&home, StoreOptions::default()).unwrap();
     let user = store.user("a").unwrap();
-    assert!(pointers.iter().all(|pointer| user.resolve(pointer).unwrap().len().is_multiple_of(5_000)));
+    assert!(
+        pointers.iter().all(|pointer| user.pointers().resolve(pointer).unwrap().len().is_multiple_of(5_000))
+    );
     let report = store.verify().unwrap();
     assert!(report.is_clean());
     assert_eq!((report.pointers, report.blobs, report.unreferenced), (37, 37, 0));
@@ -102,14 +105,14 @@ fn a_small_disk_fills_up_with_nothing_half_written() {
         let noise: Vec<u8> = (0..1_000 + seed % 2 * 9_000)
             .flat_map(|n| (n ^ seed).wrapping_mul(2_654_435_761).to_le_bytes())
             .collect();
-        match user.put(&noise, "text", "") {
+        match user.pointers().insert(&noise, "text", "") {
             Ok(pointer) => stored.push((pointer.pointer_id, noise)),
             Err(error) => break error,
         }
     };
     assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
     for (pointer, content) in &stored {
-        assert_eq!(&user.resolve(pointer).unwrap(), content);
+        assert_eq!(&user.pointers().resolve(pointer).unwrap(), content);
     }
     let report = store.verify().unwrap();
     assert!(report.is_clean(), "{:?}", report.problems);

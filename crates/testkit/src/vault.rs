@@ -23,9 +23,10 @@ fn at() -> Timestamp {
 /// Commits turn 1 of `user`, in which `words` stand wherever text of others may; an answer was written twice.
 pub async fn turn(fake: &TestApp, user: &str, words: &str) -> UserDocuments {
     let vault = fake.vault(user);
-    let mut draft = vault.begin(Mode::Chat, Some("session-1"), words).unwrap();
+    let mut draft = vault.drafts().begin(Mode::Chat, Some("session-1"), words).unwrap();
     let content = format!("{BEFORE}{words}\nEnd");
-    let stored = fake.user(user).put(content.as_bytes(), "tool_result", words).unwrap().pointer_id;
+    let stored =
+        fake.user(user).pointers().insert(content.as_bytes(), "tool_result", words).unwrap().pointer_id;
     let result = ToolResult {
         number: 1,
         call: format!("doc.search(query={words:?})"),
@@ -52,7 +53,7 @@ pub async fn turn(fake: &TestApp, user: &str, words: &str) -> UserDocuments {
     put(&mut draft, "receipts.json", receipts.as_bytes());
     let metadata = larder_vault::write_json(&metadata(user, words));
     put(&mut draft, "metadata.json", metadata.as_bytes());
-    vault.commit(&draft).unwrap();
+    vault.drafts().commit(&draft).unwrap();
     vault
 }
 

@@ -56,7 +56,8 @@ impl TypedTool for DocSearch {
     }
 
     async fn run(&self, args: DocSearchArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let hits = context.documents.search(&args.query, &args.kinds, args.limit.unwrap_or(HITS))?;
+        let hits =
+            context.documents.catalog().search(&args.query, &args.kinds, args.limit.unwrap_or(HITS))?;
         let summary = match hits.len() {
             0 => "No document contains these words".to_owned(),
             1 => "1 document".to_owned(),
@@ -131,7 +132,7 @@ fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, String), To
         if !may_be_read(&path, own.folder()) {
             continue;
         }
-        if let Some(text) = context.documents.read_text(&path)? {
+        if let Some(text) = context.documents.files().read_text(&path)? {
             return Ok((path, text));
         }
     }

@@ -19,7 +19,7 @@ pub struct QueryAnalysis {
     /// The content it refers to.
     #[serde(default)]
     pub content_reference: Option<ContentReference>,
-    /// Why.
+    /// The reason.
     #[serde(default)]
     pub reasoning: String,
 }
@@ -32,7 +32,7 @@ pub struct ContentReference {
     pub title: String,
     /// Such as `thread`.
     pub content_type: String,
-    /// Where it stands.
+    /// The site it is on.
     pub site: String,
     /// The turn that saw it.
     pub source_turn: Option<u32>,
@@ -58,7 +58,7 @@ impl ContentReference {
 }
 
 impl QueryAnalysis {
-    /// What of it stands in §0.
+    /// The part of it that §0 shows.
     pub fn for_section(&self) -> ResolvedQuery {
         ResolvedQuery {
             query: self.resolved_query.clone(),

@@ -1,7 +1,7 @@
 //! How our Markdown is laid out: headings, labels such as `**Goal:**`, tables and lists; written and read.
 //!
-//! Knows the notation, not what stands in it. Each kind of document has its [`Grammar`]: only its own headings and
-//! labels start anything, every other line belongs to the text in which it stands.
+//! Knows the notation, not its content. Each kind of document has its [`Grammar`]: only its own headings and
+//! labels start anything, every other line belongs to the text around it.
 
 use std::str::FromStr;
 
@@ -71,7 +71,7 @@ impl Writer {
         self.text.push('\n');
     }
 
-    /// A blank line, unless one stands there already or nothing does.
+    /// A blank line, unless the text is empty or ends with one.
     pub fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
@@ -113,7 +113,7 @@ impl Writer {
         }
     }
 
-    /// Somebody's text as a block of its own; nothing for no text.
+    /// Free text as a block of its own; nothing for no text.
     pub fn text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -124,7 +124,7 @@ impl Writer {
         self.gap();
     }
 
-    /// Somebody's text inside a fence, whatever it is.
+    /// Any text, inside a fence.
     pub fn fenced(&mut self, text: &str) {
         let block = escape_lines(&quote::fenced(text), |line| self.grammar.starts(line)).into_owned();
         self.gap();
@@ -163,7 +163,7 @@ impl Writer {
     }
 }
 
-/// A label or what stands directly under a heading, with its value.
+/// A label, or the text directly under a heading, with its value.
 #[derive(Debug, Clone, Copy)]
 struct Field<'t> {
     label: &'static str,
@@ -171,11 +171,11 @@ struct Field<'t> {
     value: &'t str,
 }
 
-/// What stands under one heading.
+/// The content under one heading.
 #[derive(Debug)]
 pub(super) struct Block<'t> {
     grammar: &'static Grammar,
-    /// The heading as the grammar has it; empty for what stands before the first.
+    /// The heading as the grammar has it; empty for what is before the first.
     pub head: &'static str,
     /// What follows it in its line.
     pub rest: String,
@@ -224,12 +224,12 @@ impl<'t> Block<'t> {
         self.fields.iter().find(|field| field.label == label)
     }
 
-    /// Whether the label stands here.
+    /// Whether the block has the label.
     pub fn has(&self, label: &str) -> bool {
         self.field(label).is_some()
     }
 
-    /// Somebody's text behind a label, or directly under the heading for the empty label.
+    /// Free text behind a label, or directly under the heading for the empty label.
     pub fn text(&self, label: &str) -> Option<String> {
         let field = self.field(label)?;
         Some(quote::unblock(field.value, |line| self.grammar.starts(line)))
@@ -301,7 +301,7 @@ where
     text.parse().map_err(|error| problems.push(ParseProblem::new(line, format!("{name}: {error}")))).ok()
 }
 
-/// What stands behind the mark of a list item: `- `, `* `, `+ `, `1. `.
+/// The text after the mark of a list item: `- `, `* `, `+ `, `1. `.
 pub(super) fn item(line: &str) -> Option<&str> {
     let numbered = || {
         let rest = line.trim_start_matches(|char: char| char.is_ascii_digit());

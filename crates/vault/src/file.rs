@@ -8,7 +8,7 @@ use super::{Meta, VaultPath};
 
 /// What a Markdown document holds.
 pub trait DocumentValue: Sized {
-    /// The body, for a document that stands at `at`.
+    /// The body, for a document at the path `at`.
     fn write_body(&self, at: &VaultPath) -> String;
 
     /// Reads a body whose first line has this number in the file.
@@ -18,7 +18,7 @@ pub trait DocumentValue: Sized {
 /// A document with its frontmatter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document<T> {
-    /// Its frontmatter; none where somebody took it away.
+    /// Its frontmatter; `None` if it was removed.
     pub meta: Option<Meta>,
     /// What it holds.
     pub value: T,
@@ -30,14 +30,14 @@ impl<T: DocumentValue> Document<T> {
         Self { meta: Some(meta), value }
     }
 
-    /// The whole file, which stands at `at`. Nothing in it can pass for a section of `context.md`, wherever somebody
+    /// The whole file, at the path `at`. Nothing in it can pass for a section of `context.md`, wherever somebody
     /// may put it.
     pub fn write(&self, at: &VaultPath) -> String {
         let front = self.meta.as_ref().map(Meta::write).unwrap_or_default();
         front.as_str().to_owned() + &escape(&self.value.write_body(at))
     }
 
-    /// Reads a whole file that stands at `at`.
+    /// Reads a whole file at the path `at`.
     pub fn read(text: &str, at: &VaultPath) -> ParsedDocument<Self> {
         let note = Note::parse(text);
         let body = T::read_body(&unescape(&note.body), note.body_line(), at);

@@ -1,4 +1,4 @@
-//! JSON documents: written one way, read in spite of edits, and written again without losing what others put in.
+//! JSON documents: written one way, read in spite of edits, and written again without losing what others added.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,11 +20,11 @@ pub fn read_json<T: DeserializeOwned>(text: &str) -> ParsedDocument<T> {
     }
 }
 
-/// `text` with `value` for what stands there: keys that `value` does not have stay, and so do members of lists that
+/// `text` with `value` as its content: keys that `value` does not have stay, and so do members of lists that
 /// its members are about, found by `id`. A text that holds just this value already stays as it is.
 ///
 /// # Errors
-/// The text is no JSON, or writing it again would lose something: a key that stands twice, digits of a number.
+/// The text is not JSON, or writing it again would lose something: a duplicate key, digits of a number.
 pub fn rewrite_json<T: Serialize>(text: &str, value: &T) -> Result<String, ParseProblem> {
     let text_only = text.strip_prefix('\u{feff}').unwrap_or(text);
     let old: Value = serde_json::from_str(text_only)
@@ -66,7 +66,7 @@ fn merge(old: &mut Value, new: Value) {
     }
 }
 
-/// The first line on which `text` says something that `value`, which was read from it, does not.
+/// The first line of `text` with something that is missing from `value`, which was read from it.
 fn lost_in(text: &str, value: &Value) -> Option<usize> {
     let written = value.to_string();
     let (mut expected, mut line) = (written.as_str(), 1);

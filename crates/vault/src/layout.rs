@@ -1,4 +1,4 @@
-//! Where every document stands, from the root of the vault (C76 to C79).
+//! The path of every document, from the root of the vault (C76 to C79).
 //!
 //! The root of the vault is the root of the data, so a wikilink gives the whole path (C78). Knows no files.
 
@@ -12,7 +12,7 @@ pub struct UserPlace {
 }
 
 impl UserPlace {
-    /// The place of any user id; ids that are no plain names get a folder named by their hash.
+    /// The place of any user id; ids that are not plain names get a folder named by their hash.
     pub fn new(user: &str) -> Self {
         Self { name: safe_name(user) }
     }
@@ -61,7 +61,7 @@ impl UserPlace {
         TurnPlace { folder: format!("users/{}/turns/{}", self.name, turn_name(number)), number }
     }
 
-    /// Where the turn goes when it is old: `archive/YYYY-MM/{user}/turn_XXXXXX`.
+    /// The folder of the turn once it is archived: `archive/YYYY-MM/{user}/turn_XXXXXX`.
     pub fn archived_turn(&self, number: u32, at: Timestamp) -> TurnPlace {
         TurnPlace { folder: format!("archive/{}/{}/{}", at.month(), self.name, turn_name(number)), number }
     }
@@ -99,7 +99,7 @@ turn_files! {
     tool_results = "toolresults.md",
     /// Times, tokens, costs.
     metrics = "metrics.json",
-    /// What the turn is and how it stands.
+    /// What the turn is, and its status.
     metadata = "metadata.json",
 }
 
@@ -168,7 +168,7 @@ pub fn site_knowledge(domain: &str) -> VaultPath {
     VaultPath::of_safe(format!("site_knowledge/{}.json", safe_name(&domain.to_lowercase())))
 }
 
-/// The readable note beside a file that is not Markdown: `metrics.json` → `metrics.json.md` (C80).
+/// The readable note next to a file that is not Markdown: `metrics.json` → `metrics.json.md` (C80).
 pub fn wrapper(file: &VaultPath) -> VaultPath {
     VaultPath::of_safe(format!("{file}.md"))
 }

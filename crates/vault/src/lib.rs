@@ -72,7 +72,7 @@ pub struct ContextView<'t> {
     text: &'t str,
     /// The versions shown, in the order of the section numbers.
     pub sections: Vec<Section>,
-    /// Sections that were selected and do not stand in the document; they are skipped (C3).
+    /// Sections that were selected and are missing from the document; they are skipped (C3).
     pub absent: Vec<SectionId>,
 }
 

@@ -48,7 +48,7 @@ pub const fn ttl(aging: Aging, intent: Intent) -> Ttl {
 }
 
 words! {
-    /// How research stands.
+    /// The state of research.
     ResearchState, "created, active, stale, expired or archived":
     /// Written, not yet indexed.
     Created = "created",
@@ -65,11 +65,11 @@ words! {
 words! {
     /// What to do about it.
     ResearchAction, "index, use, refresh, archive or nothing":
-    /// Put it into the index.
+    /// Index it.
     Index = "index",
     /// Retrieve and use it.
     Use = "use",
-    /// Research anew when somebody asks.
+    /// Research again at the next question.
     Refresh = "refresh",
     /// Move it to the archive.
     Archive = "archive",
@@ -77,7 +77,7 @@ words! {
     Nothing = "nothing",
 }
 
-/// What decides how research stands.
+/// The facts that decide the state of research.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResearchLife {
     /// When it was made.
@@ -93,7 +93,7 @@ pub struct ResearchLife {
 }
 
 impl ResearchLife {
-    /// How the research stands at `now`. A clock that goes back makes nothing younger than new.
+    /// The state of the research at `now`. A `now` before its creation counts as its creation.
     pub fn state(&self, now: Timestamp) -> ResearchState {
         let old = self.expires.filter(|expires| *expires <= now);
         match old {

@@ -37,7 +37,7 @@ pub struct FactRecord {
     pub category: String,
     /// The statement.
     pub fact: String,
-    /// The document that says so.
+    /// The document it is from.
     #[serde(default)]
     pub source: Option<VaultPath>,
     /// For whom it counts: one conversation (`new`), the user, everybody.
@@ -51,7 +51,7 @@ pub struct FactRecord {
     pub ttl: Ttl,
     /// When it was learned.
     pub created_at: Timestamp,
-    /// When it was last learned anew.
+    /// When it was last confirmed.
     pub updated_at: Timestamp,
 }
 
@@ -70,10 +70,10 @@ pub struct PreferenceRecord {
     pub id: String,
     /// Such as `Syrian`.
     pub value: String,
-    /// The turn that said so.
+    /// The turn it is from.
     #[serde(default)]
     pub source: Option<VaultPath>,
-    /// When it was last said.
+    /// When it was last stated.
     pub updated_at: Timestamp,
 }
 
@@ -121,7 +121,7 @@ pub struct PreferenceLine {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// The document that says so.
+    /// The document it is from.
     pub source: Option<DualLink>,
 }
 
@@ -142,7 +142,7 @@ pub struct FactLine {
     pub scope: Scope,
     /// How sure it is.
     pub confidence: Option<Score>,
-    /// The document that says so.
+    /// The document it is from.
     pub source: Option<DualLink>,
 }
 
@@ -234,8 +234,8 @@ impl FactLine {
 }
 
 impl Preferences {
-    /// The document `text`, which stands at `at`, with these preferences. Lines of others stay; a preference that is
-    /// gone from here goes.
+    /// The document `text` at the path `at`, with these preferences. Lines of others stay; preferences that are
+    /// missing here are removed.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| Some(PreferenceLine::read(item(line)?, at)?.name);
         let entry = |line: &PreferenceLine| Entry { key: line.name.clone(), line: line.write(at) };
@@ -244,8 +244,8 @@ impl Preferences {
 }
 
 impl Facts {
-    /// The document `text`, which stands at `at`, with these facts. Lines without a name are somebody's own and stay;
-    /// a fact that is gone from here goes.
+    /// The document `text` at the path `at`, with these facts. Lines without a name are the user's own and stay;
+    /// facts that are missing here are removed.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| FactLine::read(item(line)?, at).id;
         let named = self.0.iter().filter_map(|line| Some((line.id.clone()?, line)));

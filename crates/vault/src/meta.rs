@@ -1,4 +1,4 @@
-//! What the frontmatter of our documents says, and their tags.
+//! The frontmatter of our documents, and their tags.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ words! {
     Decision = "decision",
 }
 
-/// The frontmatter of one of our documents. Whatever else stands there is nobody's business and stays.
+/// The frontmatter of one of our documents. Other keys are left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
     /// Unique, such as `turn_000815_context`.

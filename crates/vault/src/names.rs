@@ -17,7 +17,7 @@ const HASH_DIGITS: usize = 16;
 const PAGE_DIGITS: usize = 10;
 /// Without letters that read like digits, so that names survive being retyped.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// Names that mean devices on Windows, whatever ending follows.
+/// Names of devices on Windows, with any ending.
 const RESERVED: [&str; 24] = [
     "con", "prn", "aux", "nul", "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8",
     "com9", "lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
@@ -116,7 +116,7 @@ pub fn turn_number(name: &str) -> Option<u32> {
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-/// Where a file stands in a vault: names joined by `/`, none empty, `.` or `..`, without `\` and control characters.
+/// The path of a file in a vault: names joined by `/`, none empty, `.` or `..`, without `\` and control characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VaultPath(String);
 
@@ -165,7 +165,7 @@ impl VaultPath {
         without.unwrap_or(&self.0)
     }
 
-    /// The last two names, which say enough to a reader: `turn_000815/context.md`.
+    /// The last two names, enough to recognise a file by: `turn_000815/context.md`.
     pub fn short(&self) -> &str {
         let mut slashes = self.0.rmatch_indices('/');
         slashes.nth(1).map_or(&self.0, |(at, _)| &self.0[at + 1..])

@@ -18,7 +18,7 @@ const MAX_NODES: usize = 10_000;
 /// A Markdown file. Printing it gives the text that was parsed, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Note {
-    /// What stands between `---` lines at the start.
+    /// The block between `---` lines at the start.
     pub frontmatter: Frontmatter,
     /// Everything after it.
     pub body: String,
@@ -64,7 +64,7 @@ impl Frontmatter {
         &self.text
     }
 
-    /// The keys, in the order in which they stand.
+    /// The keys, in their order.
     pub fn keys(&self) -> Vec<String> {
         self.entries().into_iter().map(|entry| entry.key).collect()
     }
@@ -96,8 +96,7 @@ impl Frontmatter {
         }
     }
 
-    /// Sets a key; every other byte stays. A new key goes to the end. A key that stands twice is set where it
-    /// stands first.
+    /// Sets a key; every other byte stays. A new key is added at the end. Of a duplicate key the first is set.
     pub fn set(&mut self, key: &str, value: &Value) {
         let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
         let line = format!("{}: {}{end}", scalar(key), flow(value));
@@ -121,7 +120,7 @@ impl Frontmatter {
             let range = at..at + line.len();
             at = range.end;
             let body = line.trim_end();
-            // Lines that go on: deeper ones, items of a list, and nothing at all if something goes on after it.
+            // Continuation lines: deeper ones, items of a list, and blank ones before another continuation line.
             let goes_on = body.starts_with([' ', '\t']) || body == "-" || body.starts_with("- ");
             match key_of(body) {
                 Some(key) if number > 0 => entries.push(Entry { key, line: number + 1, range }),

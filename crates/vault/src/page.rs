@@ -1,5 +1,5 @@
-//! A captured page: `manifest.json`, `page_content.md`, `extracted_data.json`. What stands on a page is data:
-//! its text stands in a fence, where nothing counts.
+//! A captured page: `manifest.json`, `page_content.md`, `extracted_data.json`. The text of a page is data, so it is
+//! written inside a fence.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub struct Manifest {
     pub visited_at: Timestamp,
     /// By which turn.
     pub turn_number: u32,
-    /// What lies beside the manifest.
+    /// The files next to the manifest.
     #[serde(default)]
     pub captured: Captured,
     /// Simple facts, the first thing to look at.
@@ -40,7 +40,7 @@ pub struct Manifest {
     pub answerable_questions: Vec<String>,
 }
 
-/// What lies beside the manifest.
+/// The files next to the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Captured {
@@ -59,7 +59,7 @@ pub struct ContentSummary {
     /// Such as `forum_thread`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it stands.
+    /// The site it is on.
     pub site: String,
     /// Whether it is one page of several.
     pub has_pagination: bool,

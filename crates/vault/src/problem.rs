@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Something in a document that is not as it should be. Reading goes on; the document stays as it is.
+/// A defect of a document. Reading continues; the document is not changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ParseProblem {
     /// In the text that was read, from 1.

@@ -1,9 +1,9 @@
 //! Other people's text in our documents: written so that it opens no section, passes for no field, leads nowhere and
 //! leaves what follows it alone; read back byte for byte.
 //!
-//! A text stands as it is where that is safe. Lines that would start something get a backslash. Whatever else could
+//! A text is written unchanged where that is safe. Lines that would start something get a backslash. Whatever else could
 //! reach beyond its place (links into the vault, block ids, fences left open, line breaks of other kinds) makes the
-//! whole text stand inside a fence, where nothing counts.
+//! whole text be put inside a fence.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use pulldown_cmark::{Event, Parser, Tag};
 use super::links::{Dialect, LinkKind, is_external, scan};
 use super::write::{escape_lines, unescape_lines};
 
-/// What stands after the opening of our fences.
+/// The info string of our fences.
 const INFO: &str = "text";
-/// Longer texts stand in a fence without being examined.
+/// Longer texts are fenced without being examined, in bytes.
 const LONGEST_PLAIN: usize = 256 * 1024;
-/// What a backslash may stand before inside a line.
+/// Characters that a backslash may escape inside a line.
 const SPECIAL: [char; 8] = ['\\', '|', '[', '(', ':', '<', '&', '^'];
 
-/// `text` as a block of lines, without a line break at its end. `special` says which lines would start something.
+/// `text` as a block of lines, without a line break at its end. `special` tests whether a line would start something.
 pub(super) fn block(text: &str, special: impl Fn(&str) -> bool) -> String {
     let text = if stands_alone(text) { Cow::Borrowed(text) } else { Cow::Owned(fenced(text)) };
     escape_lines(&text, special).into_owned()
@@ -38,7 +38,7 @@ pub(super) fn fenced(text: &str) -> String {
     format!("{fence}{INFO}\n{text}\n{fence}")
 }
 
-/// What stands in our fence, if `text` is exactly one.
+/// The text in our fence, if `text` is exactly one.
 pub(super) fn unfenced(text: &str) -> Option<&str> {
     let (opening, rest) = text.split_once('\n')?;
     let fence = opening.strip_suffix(INFO)?;
@@ -52,7 +52,7 @@ fn longest_run(text: &str) -> usize {
     text.split(|char: char| char != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Whether `text` can stand as Markdown between ours: nothing in it is lost by trimming, reaches into the vault or
+/// Whether `text` can be embedded as Markdown: nothing in it is lost by trimming, reaches into the vault or
 /// out of its end.
 pub(super) fn stands_alone(text: &str) -> bool {
     let odd = |mark: &str| text.matches(mark).count() % 2 == 1;
@@ -71,11 +71,11 @@ pub(super) fn stands_alone(text: &str) -> bool {
             .all(|link| link.kind != LinkKind::Wiki && is_external(&link.path))
 }
 
-/// Whether a heading after `text` is a heading of the document: no fence, comment or list goes on.
+/// Whether a heading after `text` is a heading of the document: no fence, comment or list is open.
 fn ends_by_itself(text: &str) -> bool {
     let with_heading = format!("{text}\n\n# x\n");
     let events = Parser::new_ext(&with_heading, Dialect::Vault.options()).into_offset_iter();
-    // A definition shows nothing where it stands, and turns words elsewhere into links.
+    // A definition is not shown, and turns words elsewhere into links.
     if events.reference_definitions().iter().next().is_some() {
         return false;
     }
@@ -92,7 +92,7 @@ fn ends_by_itself(text: &str) -> bool {
     false
 }
 
-/// Whether a browser may take for text of this tag or comment whatever follows it.
+/// Whether a browser may treat what follows this tag or comment as part of it.
 fn opens_raw_text(html: &str) -> bool {
     const RAW: [&str; 10] = [
         "<!--",

@@ -45,7 +45,7 @@ words! {
     Yes = "yes" | "true" | "in stock",
     /// It cannot.
     No = "no" | "false" | "out of stock",
-    /// Nobody said.
+    /// Unknown.
     Unknown = "unknown" | "" | "-",
 }
 
@@ -91,7 +91,7 @@ pub struct Research {
     pub linked_from: Vec<Backlink>,
 }
 
-/// Somebody who can be trusted.
+/// A source that can be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReputableSource {
     /// Who.
@@ -257,7 +257,7 @@ impl Backlink {
         block.items("").into_iter().filter_map(|(_, item)| Self::read(item, at)).collect()
     }
 
-    /// The research document `text`, which stands at `at`, with this backlink; every other byte stays. A document
+    /// The research document `text` at the path `at`, with this backlink; every other byte stays. A document
     /// that is linked already keeps its line, or gets the new section in it.
     pub fn add_to(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| Some(Self::read(item(line)?, at)?.link.file);

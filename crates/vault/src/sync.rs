@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use super::blocks::item;
 
-/// A line that should stand in the list.
+/// A line that should be in the list.
 pub(super) struct Entry<K> {
     pub key: K,
     pub line: String,
 }
 
 /// `text` with the entries under the heading `head`. Lines with the key of an entry become that entry; lines whose key
-/// no entry has stay if `keep` says so, and go otherwise; a new entry follows the entry before it. Without the heading
+/// no entry has stay if `keep` accepts them, and are removed otherwise; a new entry follows the entry before it. Without the heading
 /// it is put at the end.
 pub(super) fn sync<K: PartialEq>(
     text: &str,
@@ -68,7 +68,7 @@ struct Line {
 }
 
 impl Line {
-    /// Whether it goes on with the item above it.
+    /// Whether it continues the item above it.
     fn goes_on(&self) -> bool {
         !self.known
             && !self.text.trim().is_empty()
@@ -77,7 +77,7 @@ impl Line {
     }
 }
 
-/// Puts entry `place` behind the one before it, if it has no line yet. The first goes before all others, and behind
+/// Inserts entry `place` after the one before it, if it has no line yet. The first goes before all others, and behind
 /// what people wrote before any: a text right after an item would belong to it.
 fn insert(lines: &mut Vec<Line>, place: usize, text: &str) {
     if lines.iter().any(|line| line.entry == Some(place)) {
@@ -101,7 +101,7 @@ fn insert(lines: &mut Vec<Line>, place: usize, text: &str) {
     lines.insert(at, Line { entry: Some(place), known: true, text: format!("{text}\n") });
 }
 
-/// What stands under the heading, up to the next heading that is no deeper.
+/// The content under the heading, up to the next heading of the same or a higher level.
 fn section(text: &str, head: &str) -> Option<Range<usize>> {
     let depth = |line: &str| line.bytes().take_while(|byte| *byte == b'#').count();
     let mut at = 0;

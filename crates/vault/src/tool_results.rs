@@ -1,5 +1,5 @@
 //! `toolresults.md`: every call of a tool with its whole result (C29). It grows by one piece a call; what
-//! tools said stands in fences, where nothing counts.
+//! tools returned is written in fences.
 
 use super::blocks::{Block, Grammar, Writer, blocks};
 use super::context::{CallStatus, GoalId};
@@ -44,7 +44,7 @@ pub struct ToolResult {
     pub bytes: u64,
     /// Where the whole result is stored; needed where `content` is only its beginning.
     pub original: Option<Pointer>,
-    /// What the tool said.
+    /// The output of the tool.
     pub content: String,
 }
 
@@ -72,7 +72,7 @@ impl ToolResult {
         if let Some(original) = &self.original {
             writer.field("Original", &original.to_string());
         }
-        // The name ends its paragraph, which says what the result is.
+        // The name ends its paragraph, which describes the result.
         writer.field("Status", &format!("{} {}", self.status, self.block()));
         writer.gap();
         writer.label("Content");

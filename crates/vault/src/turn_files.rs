@@ -1,4 +1,4 @@
-//! `metadata.json` and `metrics.json`: what a turn is, how it stands, and what it took.
+//! `metadata.json` and `metrics.json`: what a turn is, its status, and what it consumed.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::{Intent, Score, Timestamp};
 use larder_text::Mode;
 
 words! {
-    /// How a turn stands.
+    /// The status of a turn.
     TurnStatus, "running, complete, clarify, failed or interrupted":
     /// It has begun.
     Running = "running",
@@ -33,7 +33,7 @@ pub struct TurnMetadata {
     pub session_id: Option<String>,
     /// Which recipes it runs.
     pub mode: Mode,
-    /// How it stands.
+    /// Its status.
     pub status: TurnStatus,
     /// When it began.
     pub created_at: Timestamp,
@@ -57,7 +57,7 @@ pub struct TurnMetadata {
     /// Whether the answer went out without having passed validation (C68).
     #[serde(default, skip_serializing_if = "is_false")]
     pub unverified: bool,
-    /// The last phase that was finished, 0 to 7: the next one is where it goes on.
+    /// The last phase that was finished, 0 to 7: a resumed turn starts with the next one.
     #[serde(default)]
     pub last_phase: Option<u8>,
     /// How often the answer was written again; at most 2.

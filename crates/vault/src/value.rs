@@ -1,6 +1,6 @@
-//! The small values that stand in documents: scores, moments, lifetimes, block ids, and the words of fixed lists.
+//! The small values in documents: scores, moments, lifetimes, block ids, and the words of fixed lists.
 //!
-//! Each reads what it writes. Nothing here knows in which document a value stands.
+//! Each reads what it writes. Nothing here knows which document a value is in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found:?}")]
 pub struct ValueError {
-    /// What may stand here.
+    /// What is valid here.
     pub expected: &'static str,
-    /// What stands here, cut to 60 characters.
+    /// The text that was found, cut to 60 characters.
     pub found: String,
 }
 
@@ -140,7 +140,7 @@ impl From<bool> for Truth {
     }
 }
 
-/// Numbers that stand in labels.
+/// Numbers in labels.
 macro_rules! number {
     ($name:ident, $number:ty) => {
         #[derive(Debug, Clone, Copy)]
@@ -356,7 +356,7 @@ impl fmt::Display for Ttl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Seconds(seconds) = *self else { return f.write_str("evergreen") };
         let whole = |unit: &&(char, u64)| seconds.is_multiple_of(unit.1) && (seconds > 0 || unit.1 == 1);
-        // Days are written from two up: `24h` says better what it is.
+        // Days are written from two up: `24h` reads better.
         let unit = UNITS.iter().filter(|unit| unit.0 != 'd' || seconds >= 172_800).find(whole);
         let (name, size) = unit.copied().unwrap_or(('s', 1));
         write!(f, "{}{name}", seconds / size)

@@ -19,7 +19,7 @@ const BY_TOPIC: &str = "## By Topic";
 static WRAPPER: Grammar = Grammar { heads: &["# ", KEY_FIELDS], labels: &["Source", "Linked turn"] };
 static INDEX: Grammar = Grammar { heads: &["# ", RECENT, BY_TOPIC], labels: &[] };
 
-/// The readable note beside a file that is not Markdown.
+/// The readable note next to a file that is not Markdown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapper {
     /// Such as `metrics (turn_000815)`.
@@ -156,7 +156,7 @@ impl TopicEntry {
 }
 
 impl IndexNote {
-    /// The index `text`, which stands at `at`, with these entries. Lines of others stay; entries that are gone from
+    /// The index `text` at the path `at`, with these entries. Lines of others stay; entries that are missing from
     /// here go.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let recent = |entry: &IndexEntry| Entry { key: entry.link.file.clone(), line: entry.write() };

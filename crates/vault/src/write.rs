@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use larder_condense::sections::{SectionId, Sections, starts_section};
 
-/// Starts what stands for everything before it in its section (C7).
+/// Starts a compaction, which replaces everything before it in its section (C7).
 pub(super) const COMPACTION: &str = "### Compaction ";
 /// Ends it.
 pub(super) const COMPACTION_END: &str = "### End of Compaction ";
@@ -33,7 +33,7 @@ pub(super) fn escape_lines(text: &str, special: impl Fn(&str) -> bool) -> Cow<'_
     map_lines(text, |line| special(line.trim_start_matches('\\')).then_some(("\\", line)))
 }
 
-/// Takes one backslash off the lines that [`escape_lines`] put one on.
+/// Removes one backslash from the lines to which [`escape_lines`] added one.
 pub(super) fn unescape_lines(text: &str, special: impl Fn(&str) -> bool) -> Cow<'_, str> {
     map_lines(text, |line| {
         line.strip_prefix('\\').filter(|rest| special(rest.trim_start_matches('\\'))).map(|rest| ("", rest))
@@ -82,14 +82,14 @@ pub struct NotLast(pub SectionId);
 /// found out, §4 its next iteration.
 ///
 /// # Errors
-/// Another section stands behind it, or there is none.
+/// It is missing, or another section follows it.
 pub fn extend_section(document: &str, id: SectionId, body: &str) -> Result<String, NotLast> {
     growing(document, id)?;
     Ok(line_break(document).to_owned() + &paragraph(&escape(body)))
 }
 
 /// What to write at the end of `document` so that views show `text` for everything that its last section holds up to
-/// here (C7). `original` says where the bytes are to be had again: a pointer, as text. The bytes stay in the file.
+/// here (C7). `original` is a pointer to the original bytes, as text. The bytes stay in the file.
 ///
 /// # Errors
 /// The last section is not `id`.
@@ -130,7 +130,7 @@ fn line_break(document: &str) -> &'static str {
     if document.is_empty() || document.ends_with('\n') { "" } else { "\n" }
 }
 
-/// With a line break and a blank line at its end. The blank line belongs to what stands before it: appending moves
+/// With a line break and a blank line at its end. The blank line belongs to the text before it: appending moves
 /// nothing.
 fn paragraph(body: &str) -> String {
     let end = if body.is_empty() || body.ends_with('\n') { "" } else { "\n" };

@@ -40,7 +40,7 @@ fn folder() -> PathBuf {
 fn open() -> Result<Kept, StoreError> {
     let store = Store::open(&folder(), StoreOptions::default())?;
     let (ours, other) = (store.user("ours")?, store.user("other")?);
-    let pointer = ours.put(CONTENT.as_bytes(), "part", "")?.pointer_id;
-    let foreign = other.put(CONTENT.as_bytes(), "part", "")?.pointer_id;
+    let pointer = ours.pointers().insert(CONTENT.as_bytes(), "part", "")?.pointer_id;
+    let foreign = other.pointers().insert(CONTENT.as_bytes(), "part", "")?.pointer_id;
     Ok(Kept { ours, pointer, foreign })
 }

@@ -81,7 +81,7 @@ fn of_one(kept: &Kept, text: &str, at: usize, length: usize, pointer: &Pointer) 
         faults.push(format!("json: {json} does not read back"));
     }
     let (owned, known) = (kept.ours.key().owns(&pointer.id), pointer.id == kept.pointer.id);
-    match (kept.ours.resolve(pointer), owned) {
+    match (kept.ours.pointers().resolve(pointer), owned) {
         (Ok(bytes), true) if known && part(pointer) == Some(bytes.as_slice()) => {}
         (Ok(bytes), _) => faults.push(format!("resolve: {pointer} gave {} bytes", bytes.len())),
         (Err(StoreError::NotOurs { .. }), false) => {}

@@ -29,7 +29,7 @@ impl NoteVault {
         let documents = all.user("evals")?;
         for (name, text) in notes {
             let path = VaultPath::new(&format!("{NOTES}/{name}")).ok_or("a note needs a plain name")?;
-            documents.write(&path, text.as_bytes(), None)?;
+            documents.files().write(&path, text.as_bytes(), None)?;
         }
         Ok(Self { documents, counter: Counter::o200k(), _folder: folder })
     }

@@ -77,7 +77,7 @@ impl Asker<'_> {
         if ranges.is_empty() {
             return Ok(Vec::new());
         }
-        let stored = self.engine.store.put(text.as_bytes(), "document", name)?;
+        let stored = self.engine.store.pointers().insert(text.as_bytes(), "document", name)?;
         let (mut line, mut at) = (1, 0);
         let mut quotes = Vec::new();
         for range in ranges {

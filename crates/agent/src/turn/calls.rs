@@ -77,7 +77,7 @@ impl CallRecord {
     /// The record with its result, which is behind its pointer if the turn was interrupted since the call.
     pub(super) fn with_content(self, store: &UserStore) -> Result<Self, Stop> {
         let (Some(pointer), None) = (&self.pointer, &self.content) else { return Ok(self) };
-        let bytes = store.resolve(pointer)?;
+        let bytes = store.pointers().resolve(pointer)?;
         Ok(Self { content: content(&bytes, &self.summary), ..self })
     }
 }

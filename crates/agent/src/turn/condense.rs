@@ -77,7 +77,7 @@ impl<'a> TurnCondenser<'a> {
 
     /// Stores an original and returns its pointer.
     pub(super) fn store(&self, bytes: &[u8], kind: &str, display: &str) -> Result<Pointer, Stop> {
-        Ok(self.engine.store.put(bytes, kind, display)?.pointer_id)
+        Ok(self.engine.store.pointers().insert(bytes, kind, display)?.pointer_id)
     }
 }
 

@@ -89,7 +89,7 @@ fn keep_used_research(
     });
     for research in &mut gathered.research {
         let Some(link) = &research.document else { continue };
-        let text = documents.read_text(&link.file)?.unwrap_or_default();
+        let text = documents.files().read_text(&link.file)?.unwrap_or_default();
         research.top = top_results(&text, &link.file);
     }
     Ok(())

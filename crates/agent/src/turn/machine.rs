@@ -46,7 +46,7 @@ impl<'a> Machine<'a> {
         }
         let mut state = None;
         let user = turns.documents.user();
-        let draft = turns.documents.begin_with(
+        let draft = turns.documents.drafts().begin_with(
             request.mode,
             request.session.as_deref(),
             &request.query,
@@ -58,7 +58,7 @@ impl<'a> Machine<'a> {
                 state = Some(new);
             },
         )?;
-        let lease = turns.documents.lease(draft.number)?;
+        let lease = turns.documents.leases().acquire(draft.number)?;
         let state = state.unwrap_or_else(|| TurnState::new(draft.created_at, request.workspace.clone()));
         Self::start(turns, draft, state, lease, observer)
     }
@@ -69,8 +69,8 @@ impl<'a> Machine<'a> {
         number: u32,
         observer: &'a dyn TurnObserver,
     ) -> Result<Self, TurnError> {
-        let lease = turns.documents.lease(number)?;
-        let draft = turns.documents.draft(number)?.ok_or(TurnError::NoDraft(number))?;
+        let lease = turns.documents.leases().acquire(number)?;
+        let draft = turns.documents.drafts().get(number)?.ok_or(TurnError::NoDraft(number))?;
         if lease.is_none() {
             return Err(TurnError::Running(number));
         }
@@ -103,7 +103,7 @@ impl<'a> Machine<'a> {
             self.phase().await?;
         }
         let prepared = save::prepare(&mut self.cx);
-        self.cx.turns.documents.commit(&self.cx.draft)?;
+        self.cx.turns.documents.drafts().commit(&self.cx.draft)?;
         self.is_committed = true;
         Ok(save::conclude(&mut self.cx, prepared))
     }

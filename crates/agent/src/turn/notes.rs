@@ -33,7 +33,7 @@ fn note_sites(cx: &PhaseContext<'_>, ending: &Ending) {
     let claims = cx.document.newest::<ToolLog>().map(|log| log.claims).unwrap_or_default();
     let sites: BTreeSet<String> = claims.iter().filter_map(|claim| site_of(&claim.source)).collect();
     for site in sites {
-        if let Err(error) = cx.turns.documents.note_source(&site, held) {
+        if let Err(error) = cx.turns.documents.uses().record_source(&site, held) {
             cx.events.warn(format!("the reliability of {site} was not recorded: {error}"));
         }
     }
@@ -52,7 +52,7 @@ fn claims_held(state: &TurnState, ending: &Ending) -> Option<bool> {
 
 fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, ok: bool) {
     let documents = &cx.turns.documents;
-    if let Err(error) = documents.note_use(used, ok) {
+    if let Err(error) = documents.uses().record(used, ok) {
         cx.events.warn(format!("the use of {used} was not recorded: {error}"));
     }
     if used.name() != "research.md" {
@@ -74,13 +74,13 @@ fn change(
     let mut tries = TRIES;
     loop {
         tries -= 1;
-        let Some(before) = documents.read_text(at)? else { return Ok(()) };
+        let Some(before) = documents.files().read_text(at)? else { return Ok(()) };
         let after = change(&before);
         if after == before {
             return Ok(());
         }
         let seen = ContentHash::new(before.as_bytes());
-        match documents.write(at, after.as_bytes(), Some(seen)) {
+        match documents.files().write(at, after.as_bytes(), Some(seen)) {
             Err(StoreError::Changed { .. }) if tries > 0 => {}
             written => return written,
         }

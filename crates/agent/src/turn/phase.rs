@@ -119,7 +119,7 @@ impl<'a> PhaseContext<'a> {
         self.draft.files.insert(CONTEXT.to_owned(), self.document.text.clone().into_bytes());
         let state = self.serialized(&self.state)?;
         let before = std::mem::replace(&mut self.draft.state, state);
-        if let Err(error) = self.turns.documents.checkpoint(&self.draft) {
+        if let Err(error) = self.turns.documents.drafts().checkpoint(&self.draft) {
             // An abandoned turn is saved with the files of its last checkpoint, and needs the state of that.
             self.draft.state = before;
             return Err(error.into());
@@ -137,7 +137,7 @@ impl<'a> PhaseContext<'a> {
             round.begun = true;
         }
         let state = serde_json::to_value(saved).unwrap_or_else(|_| self.draft.state.clone());
-        self.turns.documents.save_state(&self.draft, &state)
+        self.turns.documents.drafts().save_state(&self.draft, &state)
     }
 
     /// Saves what an abandoned turn has spent since its last checkpoint, from which it will be resumed, and that a call
@@ -155,7 +155,7 @@ impl<'a> PhaseContext<'a> {
         self.saved.spent_ms = self.clock.spent();
         self.saved.moment = self.clock.last();
         let state = self.serialized(&self.saved)?;
-        Ok(self.turns.documents.save_state(&self.draft, &state)?)
+        Ok(self.turns.documents.drafts().save_state(&self.draft, &state)?)
     }
 
     fn serialized(&self, state: &TurnState) -> Result<serde_json::Value, TurnError> {

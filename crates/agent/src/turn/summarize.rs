@@ -25,11 +25,15 @@ impl Turns {
     /// The turn does not exist, or the model, its answer, or the store fails. The turn is unchanged then.
     pub async fn summarize(&self, number: u32, observer: &dyn ProgressObserver) -> Result<String, TurnError> {
         let failed = |reason: String| TurnError::Summary { turn: number, reason };
-        let row = self.documents.turn(number)?.ok_or_else(|| failed("there is no such turn".to_owned()))?;
-        let text = self.documents.read_text(&row.context)?.unwrap_or_default();
+        let row = self
+            .documents
+            .catalog()
+            .turn(number)?
+            .ok_or_else(|| failed("there is no such turn".to_owned()))?;
+        let text = self.documents.files().read_text(&row.context)?.unwrap_or_default();
         let at = VaultPath::new(&format!("{}/metadata.json", row.context.folder()));
         let at = at.ok_or_else(|| failed("its folder has no place for metadata".to_owned()))?;
-        let before = self.documents.read_text(&at)?.unwrap_or_default();
+        let before = self.documents.files().read_text(&at)?.unwrap_or_default();
         let read = larder_vault::read_json::<TurnMetadata>(&before).value;
         let mut metadata = read.ok_or_else(|| failed(format!("{at} cannot be read")))?;
         let input = RunInput {
@@ -50,7 +54,7 @@ impl Turns {
         metadata.topic.get_or_insert(answer.topic());
         let after =
             larder_vault::rewrite_json(&before, &metadata).map_err(|problem| failed(problem.to_string()))?;
-        self.documents.write(&at, after.as_bytes(), Some(ContentHash::new(before.as_bytes())))?;
+        self.documents.files().write(&at, after.as_bytes(), Some(ContentHash::new(before.as_bytes())))?;
         self.show_metadata(&at, &row.context, [&before, &after])?;
         Ok(summary)
     }
@@ -63,7 +67,7 @@ impl Turns {
         [before, after]: [&str; 2],
     ) -> Result<(), TurnError> {
         let note = wrapper(at);
-        let Some(text) = self.documents.read_text(&note)? else { return Ok(()) };
+        let Some(text) = self.documents.files().read_text(&note)? else { return Ok(()) };
         let shown = |text: &str| {
             Wrapper::new(at, context, &larder_vault::read_json(text).value.unwrap_or(serde_json::Value::Null))
         };
@@ -73,7 +77,7 @@ impl Turns {
         if read.value == shown(before) {
             read.value = shown(after);
             let seen = ContentHash::new(text.as_bytes());
-            self.documents.write(&note, read.write(&note).as_bytes(), Some(seen))?;
+            self.documents.files().write(&note, read.write(&note).as_bytes(), Some(seen))?;
         }
         Ok(())
     }

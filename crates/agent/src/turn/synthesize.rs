@@ -81,8 +81,8 @@ fn unfounded(cx: &PhaseContext<'_>) -> Validation {
 
 /// The last reply of a run whose every answer failed its gates.
 fn last_reply(store: &UserStore, run: &RunId) -> Result<String, Stop> {
-    let output = store.run(run)?.output;
-    let bytes = output.map(|output| store.blob(output)).transpose()?;
+    let output = store.runs().get(run)?.output;
+    let bytes = output.map(|output| store.contents().get(output)).transpose()?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()).unwrap_or_default())
 }
 

@@ -210,8 +210,9 @@ impl Story {
         let held = self.before.turns.iter().map(|earlier| earlier.metadata.turn_number).max().unwrap_or(0);
         assert!(held < self.turn, "the vault holds number {held} already");
         for _ in held + 1..self.turn {
-            let draft = world.turns.documents.begin(self.mode, None, "a number that is taken").unwrap();
-            world.turns.documents.discard(draft.number).unwrap();
+            let draft =
+                world.turns.documents.drafts().begin(self.mode, None, "a number that is taken").unwrap();
+            world.turns.documents.drafts().discard(draft.number).unwrap();
         }
     }
 
@@ -228,7 +229,7 @@ impl Story {
         ] {
             if !is_empty {
                 let at = place.memory(kind);
-                world.turns.documents.write(&at, text.as_bytes(), None).unwrap();
+                world.turns.documents.files().write(&at, text.as_bytes(), None).unwrap();
             }
         }
     }
@@ -310,7 +311,7 @@ impl Earlier {
             state: Value::Null,
             files,
         };
-        world.turns.documents.commit(&draft).unwrap();
+        world.turns.documents.drafts().commit(&draft).unwrap();
     }
 
     fn context_text(&self, place: &TurnPlace, user: &str) -> String {

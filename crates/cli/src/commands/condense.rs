@@ -65,7 +65,7 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
     } else {
         let condensed = larder_condense::condense(&request)?;
         // The pointers in the text must resolve before anybody reads it.
-        store.put(text.as_bytes(), "document", &name)?;
+        store.pointers().insert(text.as_bytes(), "document", &name)?;
         (condensed, None)
     };
     match context.global.format {

@@ -8,11 +8,11 @@ use crate::output;
 pub fn run(context: &Context, command: Option<InterventionsCommand>, all: bool) -> Result<(), CliError> {
     let store = context.store()?;
     let found = match command {
-        Some(InterventionsCommand::Show { id }) => vec![store.intervention(id)?],
+        Some(InterventionsCommand::Show { id }) => vec![store.interventions().get(id)?],
         Some(InterventionsCommand::Resolve { id, resolution }) => {
-            vec![store.resolve_intervention(id, &resolution)?]
+            vec![store.interventions().resolve(id, &resolution)?]
         }
-        None => store.interventions(!all)?,
+        None => store.interventions().list(!all)?,
     };
     if context.global.format == Format::Json {
         return output::json(&found);

@@ -42,7 +42,7 @@ pub async fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), 
         }
         Some(KeysCommand::Revoke { id }) => {
             let id = id.parse().map_err(|error| CliError::Usage(format!("{id:?}: {error}")))?;
-            let record = user.store().revoke_key(&id)?;
+            let record = user.store().keys().revoke(&id)?;
             if context.global.format == Format::Json {
                 return output::json(&describe(&record));
             }
@@ -55,7 +55,7 @@ pub async fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), 
 async fn agree(context: &Context, store: &Store, yes: bool) -> Result<(), CliError> {
     let gateway = context.config.gateway();
     // If keys are required already, or are not required regardless of keys, this one locks nobody out.
-    if gateway.keys_required().is_some() || store.keys_created()? {
+    if gateway.keys_required().is_some() || store.keys().any_created()? {
         return Ok(());
     }
     output::say(&format!(
@@ -80,11 +80,11 @@ async fn agree(context: &Context, store: &Store, yes: bool) -> Result<(), CliErr
 }
 
 fn list(context: &Context, store: &Store) -> Result<(), CliError> {
-    let keys = store.keys()?;
+    let keys = store.keys().list()?;
     if context.global.format == Format::Json {
         let mut shown = Vec::new();
         for record in &keys {
-            let today = store.key_day(&record.id)?;
+            let today = store.keys().day_spend(&record.id)?;
             let mut one = describe(record);
             one["today"] = json!({
                 "tokens": today.used.tokens,
@@ -121,7 +121,7 @@ fn spent(store: &Store, record: &KeyRecord) -> Result<String, CliError> {
     if let Some(revoked) = record.revoked {
         return Ok(format!("revoked {revoked}"));
     }
-    let DaySpend { used, held, .. } = store.key_day(&record.id)?;
+    let DaySpend { used, held, .. } = store.keys().day_spend(&record.id)?;
     let KeyLimits { tokens_per_day, picos_per_day } = record.limits;
     let tokens = tokens_per_day
         .map(|limit| format!("{} used and {} held of {limit} tokens", used.tokens, held.tokens));

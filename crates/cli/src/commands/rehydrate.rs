@@ -20,8 +20,8 @@ pub fn run(context: &Context, id: &str, select: SelectArgs) -> Result<(), CliErr
         _ => None,
     };
     let bytes = match selection {
-        Some(selection) => store.rehydrate(&pointer, &selection)?,
-        None => store.resolve(&pointer)?,
+        Some(selection) => store.pointers().rehydrate(&pointer, &selection)?,
+        None => store.pointers().resolve(&pointer)?,
     };
     output::bytes(&bytes)
 }

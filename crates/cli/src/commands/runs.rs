@@ -17,14 +17,14 @@ pub fn run(
     let store = context.store()?;
     if let Some(RunsCommand::Show { id }) = command {
         let id = id.parse().map_err(|error| CliError::Usage(format!("{id:?}: {error}")))?;
-        let record = store.run(&id)?;
-        let receipt: Value = serde_json::from_slice(&store.blob(record.receipt)?)
+        let record = store.runs().get(&id)?;
+        let receipt: Value = serde_json::from_slice(&store.contents().get(record.receipt)?)
             .map_err(|error| CliError::Bug(error.to_string()))?;
-        let output = record.output.map(|hash| store.blob(hash)).transpose()?;
+        let output = record.output.map(|hash| store.contents().get(hash)).transpose()?;
         let output = output.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         return output::json(&json!({"run": record, "receipt": receipt, "output": output}));
     }
-    let runs = store.runs(&RunFilter { recipe, since: None, limit: Some(limit) })?;
+    let runs = store.runs().list(&RunFilter { recipe, since: None, limit: Some(limit) })?;
     if context.global.format == Format::Json {
         return output::json(&runs);
     }

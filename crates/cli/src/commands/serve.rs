@@ -102,7 +102,7 @@ fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
              under [gateway] in larder.toml",
         )?;
     }
-    output::line(&admission(app.keys_required(), app.store.keys_created()?))
+    output::line(&admission(app.keys_required(), app.store.keys().any_created()?))
 }
 
 /// Whether calls need a key, and who callers without one are.

@@ -60,7 +60,7 @@ fn nothing(session: &str) -> CliError {
 
 fn list(store: &UserStore, as_json: bool) -> Result<(), CliError> {
     // One more, to know whether there are more.
-    let found = store.sessions(LISTED as u64 + 1)?;
+    let found = store.exchanges().sessions(LISTED as u64 + 1)?;
     if let Some(words) = unlisted(found.len()) {
         output::say(&words);
     }
@@ -89,7 +89,7 @@ fn unlisted(found: usize) -> Option<String> {
 fn export(store: &UserStore, message: &TranscriptMessage) -> Result<Value, CliError> {
     let bug = |error: serde_json::Error| CliError::Bug(error.to_string());
     let mut exported = serde_json::to_value(message).map_err(bug)?;
-    exported["original"] = json!(String::from_utf8_lossy(&store.blob(message.raw.hash)?));
+    exported["original"] = json!(String::from_utf8_lossy(&store.contents().get(message.raw.hash)?));
     Ok(exported)
 }
 

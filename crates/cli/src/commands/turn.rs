@@ -41,7 +41,7 @@ async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Re
     let documents = documents(context).await?;
     let number = match number {
         Some(number) => number,
-        None => match documents.interrupted()?.as_slice() {
+        None => match documents.drafts().interrupted()?.as_slice() {
             [] => {
                 output::say("no turn was interrupted");
                 if context.global.format == Format::Json {
@@ -67,12 +67,14 @@ async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Re
 
 async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
-    if documents.draft(number)?.is_none() {
+    if documents.drafts().get(number)?.is_none() {
         return Err(TurnError::NoDraft(number).into());
     }
     // The lease keeps other processes from resuming it meanwhile.
-    let Some(_lease) = documents.lease(number)? else { return Err(TurnError::Running(number).into()) };
-    documents.discard(number)?;
+    let Some(_lease) = documents.leases().acquire(number)? else {
+        return Err(TurnError::Running(number).into());
+    };
+    documents.drafts().discard(number)?;
     output::say(&format!("turn {number} was dropped"));
     if context.global.format == Format::Json {
         output::json(&json!({"dropped": number}))?;
@@ -82,13 +84,13 @@ async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError
 
 async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
-    let drafts = documents.drafts()?;
-    let turns = documents.recent_turns(limit, None)?;
+    let drafts = documents.drafts().list()?;
+    let turns = documents.catalog().recent_turns(limit, None)?;
     if context.global.format == Format::Json {
         let draft = |draft: &larder_store::DraftSummary| {
             json!({
                 "number": draft.number, "query": draft.query, "phase": draft.phase, "created_at": draft.created_at,
-                "running": documents.is_leased(draft.number),
+                "running": documents.leases().is_held(draft.number),
             })
         };
         let drafts: Vec<Value> = drafts.iter().map(draft).collect();
@@ -96,7 +98,7 @@ async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     for draft in drafts {
-        if documents.is_leased(draft.number) {
+        if documents.leases().is_held(draft.number) {
             output::say(&format!("turn {} is running: {}", draft.number, draft.query));
         } else {
             output::say(&format!(
@@ -125,9 +127,9 @@ fn line(turn: &TurnRow) -> String {
 /// A document of a committed turn, or of an unfinished one as of its last checkpoint.
 async fn show(context: &Context, number: u32, file: &str) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
-    let (folder, files, bytes) = match documents.turn(number)? {
+    let (folder, files, bytes) = match documents.catalog().turn(number)? {
         Some(turn) => committed(&documents, &turn, file).await?,
-        None => match documents.draft(number)? {
+        None => match documents.drafts().get(number)? {
             Some(mut draft) => {
                 let files = draft.files.keys().cloned().collect();
                 (draft.place.folder().to_owned(), files, draft.files.remove(file))
@@ -159,10 +161,10 @@ async fn committed(
 ) -> Result<(String, Vec<String>, Option<Vec<u8>>), CliError> {
     let folder = turn.context.folder().to_owned();
     let inside = |path: VaultPath| path.as_str().strip_prefix(&folder).map(|name| name[1..].to_owned());
-    let files: Vec<String> = documents.list(&folder)?.into_iter().filter_map(inside).collect();
+    let files: Vec<String> = documents.files().list(&folder)?.into_iter().filter_map(inside).collect();
     let path = VaultPath::new(&format!("{folder}/{file}")).filter(|_| files.iter().any(|name| name == file));
     let bytes = match path {
-        Some(path) => documents.read(&path)?,
+        Some(path) => documents.files().read(&path)?,
         None => None,
     };
     Ok((folder, files, bytes))

@@ -33,11 +33,11 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// # Errors
 /// The path is another user's, or reading fails.
 pub fn document(documents: &UserDocuments, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
-    if let Some(bytes) = documents.read(path)? {
+    if let Some(bytes) = documents.files().read(path)? {
         return Ok(Some(bytes));
     }
     let Some((number, name)) = place_in_turn(documents, path) else { return Ok(None) };
-    Ok(documents.draft(number)?.and_then(|mut draft| draft.files.remove(name)))
+    Ok(documents.drafts().get(number)?.and_then(|mut draft| draft.files.remove(name)))
 }
 
 /// The turn of a file, and its path in the turn's folder; `None` for files in the archive.
@@ -53,10 +53,10 @@ pub fn place_in_turn<'p>(documents: &UserDocuments, path: &'p VaultPath) -> Opti
 /// # Errors
 /// The store fails.
 pub fn files_of_turn(documents: &UserDocuments, number: u32) -> Result<Vec<VaultPath>, StoreError> {
-    if let Some(row) = documents.turn(number)? {
-        return documents.list(row.context.folder());
+    if let Some(row) = documents.catalog().turn(number)? {
+        return documents.files().list(row.context.folder());
     }
-    let Some(draft) = documents.draft(number)? else { return Ok(Vec::new()) };
+    let Some(draft) = documents.drafts().get(number)? else { return Ok(Vec::new()) };
     let folder = draft.place.folder();
     Ok(draft.files.keys().filter_map(|name| VaultPath::new(&format!("{folder}/{name}"))).collect())
 }
@@ -96,7 +96,7 @@ impl Hits {
     /// The store fails.
     pub fn read(documents: &UserDocuments, sought: &SearchParams) -> Result<Self, StoreError> {
         let kinds: Vec<DocumentKind> = sought.kind.into_iter().collect();
-        Ok(Self { hits: documents.search(&sought.q, &kinds, limit(sought.limit))? })
+        Ok(Self { hits: documents.catalog().search(&sought.q, &kinds, limit(sought.limit))? })
     }
 }
 

@@ -95,7 +95,7 @@ fn read_all<T: DeserializeOwned>(
         before: which.before.clone(),
         limit: Some(limit),
     };
-    let records = store.exchanges(&filter)?;
+    let records = store.exchanges().list(&filter)?;
     let parse = |json: String| {
         serde_json::from_str(&json)
             .map_err(|error| tracing::warn!(%error, "the record of a request cannot be read"))
@@ -129,7 +129,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let json = when_recorded(&app, &caller, &id, UserStore::exchange).await?;
+    let json = when_recorded(&app, &caller, &id, |store, id| store.exchanges().get(id)).await?;
     let json = json.ok_or_else(unknown)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
 }
@@ -212,7 +212,7 @@ impl From<CostRow> for Priced<CostRow> {
     responses((status = 200, description = "The last 500", body = Sessions))
 )]
 pub async fn sessions(Extension(caller): Extension<Caller>) -> Result<Json<Sessions>, Problem> {
-    let found = blocking(move || caller.store.sessions(super::MAX_LIMIT)).await?;
+    let found = blocking(move || caller.store.exchanges().sessions(super::MAX_LIMIT)).await?;
     Ok(Json(Sessions { sessions: found.into_iter().map(Priced::from).collect() }))
 }
 
@@ -297,7 +297,7 @@ impl Costs {
     pub fn read(store: &UserStore, days: u64) -> Result<Self, StoreError> {
         let now = store.store().now().as_millis();
         let since = now.saturating_sub(days.saturating_mul(DAY_MS));
-        let rows = store.costs(Timestamp::from_millis(since))?;
+        let rows = store.exchanges().costs(Timestamp::from_millis(since))?;
         Ok(Self { costs: rows.into_iter().map(Priced::from).collect() })
     }
 }

@@ -52,7 +52,7 @@ pub async fn list(
     Extension(caller): Extension<Caller>,
     Query(InterventionListParams { all }): Query<InterventionListParams>,
 ) -> Result<Answer<Interventions>, Problem> {
-    let interventions = blocking(move || caller.store.interventions(!all)).await?;
+    let interventions = blocking(move || caller.store.interventions().list(!all)).await?;
     Ok(Answer(Interventions { interventions }))
 }
 
@@ -69,7 +69,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     Path(id): Path<u64>,
 ) -> Result<Answer<Intervention>, Problem> {
-    Ok(Answer(blocking(move || caller.store.intervention(id)).await?))
+    Ok(Answer(blocking(move || caller.store.interventions().get(id)).await?))
 }
 
 /// Resolve a request for a human
@@ -88,5 +88,5 @@ pub async fn resolve(
     Path(id): Path<u64>,
     Json(Resolution { resolution }): Json<Resolution>,
 ) -> Result<Answer<Intervention>, Problem> {
-    Ok(Answer(blocking(move || caller.store.resolve_intervention(id, &resolution)).await?))
+    Ok(Answer(blocking(move || caller.store.interventions().resolve(id, &resolution)).await?))
 }

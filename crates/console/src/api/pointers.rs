@@ -73,8 +73,8 @@ pub fn parse(text: &str) -> Result<Pointer, Problem> {
 /// Those of the store.
 pub fn read(store: &UserStore, pointer: &Pointer, part: Option<&Selection>) -> Result<Vec<u8>, StoreError> {
     match part {
-        Some(part) => store.rehydrate(pointer, part),
-        None => store.resolve(pointer),
+        Some(part) => store.pointers().rehydrate(pointer, part),
+        None => store.pointers().resolve(pointer),
     }
 }
 
@@ -92,7 +92,7 @@ pub async fn one(
     Path(text): Path<String>,
 ) -> Result<Json<StoredPointer>, Problem> {
     let pointer = parse(&text)?;
-    Ok(Json(blocking(move || caller.store.pointer(&pointer)).await?))
+    Ok(Json(blocking(move || caller.store.pointers().get(&pointer)).await?))
 }
 
 /// Read the original behind a pointer

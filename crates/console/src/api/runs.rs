@@ -61,10 +61,10 @@ impl RunDetail {
     /// # Errors
     /// When there is none, or the store fails.
     pub fn read(store: &UserStore, id: &RunId) -> Result<Self, StoreError> {
-        let record = store.run(id)?;
-        let output = record.output.map(|hash| store.blob(hash)).transpose()?;
+        let record = store.runs().get(id)?;
+        let output = record.output.map(|hash| store.contents().get(hash)).transpose()?;
         let output = output.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Ok(Self { output, pointers: store.run_pointers(id)?, record })
+        Ok(Self { output, pointers: store.runs().pointers(id)?, record })
     }
 }
 
@@ -82,7 +82,7 @@ pub async fn list(
     Query(which): Query<RunListParams>,
 ) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter { recipe: which.recipe, since: which.since, limit: Some(limit(which.limit)) };
-    let runs = blocking(move || caller.store.runs(&filter)).await?;
+    let runs = blocking(move || caller.store.runs().list(&filter)).await?;
     Ok(Json(Runs { runs }))
 }
 
@@ -115,6 +115,6 @@ pub async fn receipt(
     Path(text): Path<String>,
 ) -> Result<Response, Problem> {
     let id = id(&text)?;
-    let json = blocking(move || caller.store.blob(caller.store.run(&id)?.receipt)).await?;
+    let json = blocking(move || caller.store.contents().get(caller.store.runs().get(&id)?.receipt)).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
 }

@@ -27,7 +27,7 @@ async fn json_of(fake: &Fake, router: &Router, user: &str, path: &str) -> (Statu
 }
 
 fn run_of(store: &UserStore) -> larder_store::RunRecord {
-    let pointer = store.put(b"original", "part", "a part").unwrap().pointer_id;
+    let pointer = store.pointers().insert(b"original", "part", "a part").unwrap().pointer_id;
     let facts = RunFacts {
         recipe: "answer".to_owned(),
         recipe_version: "v".to_owned(),
@@ -51,7 +51,7 @@ fn run_of(store: &UserStore) -> larder_store::RunRecord {
     let run_id = store.store().new_run_id().unwrap();
     let new =
         NewRun { run_id, facts, receipt: br#"{"total": 6}"#, output: Some(b"yes"), pointers: &[pointer] };
-    store.record_run(new).unwrap()
+    store.runs().record(new).unwrap()
 }
 
 #[tokio::test]
@@ -101,8 +101,8 @@ async fn types_of_other_crates_are_described_as_they_are() {
     let (_, description) = json_of(&fake, &router, "a", "/api/v1/openapi.json").await;
     let store = fake.user("a");
     let run = run_of(&store);
-    let pointer = store.put(b"x", "part", "x").unwrap();
-    let intervention = store.raise(&NewIntervention::missing_recipe("x")).unwrap();
+    let pointer = store.pointers().insert(b"x", "part", "x").unwrap();
+    let intervention = store.interventions().raise(&NewIntervention::missing_recipe("x")).unwrap();
     let diagnostic = larder_core::recipe::Diagnostic::whole_file(
         larder_core::recipe::DiagnosticCode::ALL[0],
         "f",
@@ -155,7 +155,8 @@ async fn runs_receipts_and_originals_come_back() {
 async fn originals_are_read_whole_and_in_part_and_run_in_no_browser() {
     let (fake, router) = started();
     let html = "<script>alert(1)</script>\nline two\n";
-    let pointer = fake.user("a").put(html.as_bytes(), "tool_result", "page").unwrap().pointer_id;
+    let pointer =
+        fake.user("a").pointers().insert(html.as_bytes(), "tool_result", "page").unwrap().pointer_id;
     let path = format!("/api/v1/pointers/{pointer}/content");
     let (status, headers, body) = read(ask(&fake, &router, "a", get(&path)).await).await;
     assert_eq!((status, body.as_str()), (StatusCode::OK, html));
@@ -176,7 +177,7 @@ async fn originals_are_read_whole_and_in_part_and_run_in_no_browser() {
     ] {
         assert_eq!(json_of(&fake, &router, "a", &format!("{path}?{part}")).await.0, expected, "{part}");
     }
-    let binary = fake.user("a").put(&[0xff, 0xfe], "tool_result", "bytes").unwrap().pointer_id;
+    let binary = fake.user("a").pointers().insert(&[0xff, 0xfe], "tool_result", "bytes").unwrap().pointer_id;
     let answer = ask(&fake, &router, "a", get(&format!("/api/v1/pointers/{binary}/content"))).await;
     assert_eq!(answer.headers()["content-type"], "application/octet-stream");
 }
@@ -186,8 +187,8 @@ async fn no_user_reads_anything_of_another() {
     let (fake, router) = started();
     let store = fake.user("a");
     let run = run_of(&store);
-    let pointer = store.put(b"secret", "part", "p").unwrap().pointer_id;
-    store.raise(&NewIntervention::missing_recipe("x")).unwrap();
+    let pointer = store.pointers().insert(b"secret", "part", "p").unwrap().pointer_id;
+    store.interventions().raise(&NewIntervention::missing_recipe("x")).unwrap();
     let exchange = exchange("a", 1);
     fake.record(&exchange);
     for path in [
@@ -250,7 +251,7 @@ async fn requests_are_paged_and_sessions_mapped() {
 #[tokio::test]
 async fn interventions_are_settled_once() {
     let (fake, router) = started();
-    fake.user("a").raise(&NewIntervention::missing_recipe("x")).unwrap();
+    fake.user("a").interventions().raise(&NewIntervention::missing_recipe("x")).unwrap();
     let settle = |body: &'static str| post("/api/v1/interventions/1/resolve", "application/json", body);
     let (status, ..) = read(ask(&fake, &router, "a", settle("{}")).await).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);

@@ -195,7 +195,7 @@ impl TranscriptLines {
         branch: Option<u32>,
         all: bool,
     ) -> Result<Option<Self>, StoreError> {
-        let lines = store.transcript(session)?;
+        let lines = store.transcripts().lines(session)?;
         let Some(newest) = lines.last().map(|line| line.branch) else { return Ok(None) };
         let branches: BTreeSet<u32> = lines.iter().map(|line| line.branch).collect();
         let branch = (!all).then_some(branch.unwrap_or(newest));
@@ -280,7 +280,7 @@ impl Transcript {
     /// # Errors
     /// If the store fails.
     pub fn line(store: &UserStore, session: &str, line: u64) -> Result<Option<TranscriptLine>, StoreError> {
-        Ok(store.transcript(session)?.into_iter().find(|one| one.line == line))
+        Ok(store.transcripts().lines(session)?.into_iter().find(|one| one.line == line))
     }
 }
 
@@ -302,7 +302,7 @@ type Names = BTreeMap<String, String>;
 fn names(store: &UserStore, lines: &[TranscriptLine]) -> Result<Names, StoreError> {
     let mut names = Names::new();
     for line in lines.iter().filter(|line| line.role == "assistant" && line.raw.bytes <= LOOK_BYTES) {
-        learn(&mut names, &MessageText::read(&store.blob(line.raw.hash)?));
+        learn(&mut names, &MessageText::read(&store.contents().get(line.raw.hash)?));
     }
     Ok(names)
 }
@@ -326,11 +326,11 @@ fn message(
         let text = format!("[larder: too large to show: {} bytes, available at {whole}]", read.bytes);
         MessageText::from_text(text)
     } else {
-        MessageText::read(&store.blob(read.hash)?)
+        MessageText::read(&store.contents().get(read.hash)?)
     };
     // A replaced message no longer names the call it answers; the original does.
     if words.answers.is_empty() && line.sent.is_some() && line.raw.bytes <= LOOK_BYTES {
-        words.answers = MessageText::read(&store.blob(line.raw.hash)?).answers;
+        words.answers = MessageText::read(&store.contents().get(line.raw.hash)?).answers;
     }
     learn(names, &words);
     let cut = cut(&mut words.text) || is_large;
@@ -422,7 +422,7 @@ pub async fn payload(
     let bytes = blocking(move || {
         let Some(line) = Transcript::line(&caller.store, &session, line)? else { return Ok(None) };
         let of = if form == PayloadForm::Sent { line.sent.unwrap_or(line.raw) } else { line.raw };
-        caller.store.blob(of.hash).map(Some)
+        caller.store.contents().get(of.hash).map(Some)
     });
     bytes.await?.map(raw).ok_or_else(|| Problem::not_found("the transcript has no such message"))
 }

@@ -22,7 +22,7 @@ async fn page(fake: &Fake, user: &str, path: &str) -> (StatusCode, Value) {
 /// A question, a call and its long result as often as said, each result sent shorter with a pointer; and the reply.
 fn talk(fake: &Fake, session: &str, results: usize) {
     let store = fake.user("a");
-    let pointer = store.put(b"the long result", "tool_result", "r").unwrap().pointer_id;
+    let pointer = store.pointers().insert(b"the long result", "tool_result", "r").unwrap().pointer_id;
     let mut said = vec![("user", json!({"role": "user", "content": "What is slow?"}), None)];
     for at in 0..results {
         let call =
@@ -47,7 +47,7 @@ fn talk(fake: &Fake, session: &str, results: usize) {
         })
         .collect();
     let reply = json!({"choices": [{"message": {"role": "assistant", "content": "Nothing."}}]}).to_string();
-    store.append_transcript(session, &messages, Some(reply.as_bytes())).unwrap();
+    store.transcripts().append(session, &messages, Some(reply.as_bytes())).unwrap();
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn messages_come_in_order_with_their_tools_and_both_forms() {
     assert_eq!((&messages[0]["sent_as"], &messages[4]["sent_as"]), (&json!("whole"), &json!("shortened")));
     assert_eq!(messages[5]["kind"], "reply");
     let pointer = messages[4]["pointers"][0].as_str().unwrap().parse().unwrap();
-    assert_eq!(fake.user("a").resolve(&pointer).unwrap(), b"the long result");
+    assert_eq!(fake.user("a").pointers().resolve(&pointer).unwrap(), b"the long result");
     for (form, words) in [("raw", "the long result 1"), ("sent", "short 1")] {
         let href = messages[4][form]["href"].as_str().unwrap();
         let (status, headers, body) = read(ask(&fake, &router(), "a", get(href)).await).await;
@@ -113,7 +113,7 @@ fn tell(fake: &Fake, session: &str, messages: &[String]) {
             pointers: &[],
         })
         .collect();
-    fake.user("a").append_transcript(session, &messages, None).unwrap();
+    fake.user("a").transcripts().append(session, &messages, None).unwrap();
 }
 
 #[tokio::test]
@@ -167,9 +167,9 @@ async fn earlier_forms_and_other_branches_are_to_be_had() {
         sent,
         pointers: &[],
     };
-    store.append_transcript("s", &[message(0, None), message(1, None)], None).unwrap();
-    store.append_transcript("s", &[message(0, Some(b"")), message(1, None)], None).unwrap();
-    store.append_transcript("s", &[message(0, Some(b"")), message(2, None)], None).unwrap();
+    store.transcripts().append("s", &[message(0, None), message(1, None)], None).unwrap();
+    store.transcripts().append("s", &[message(0, Some(b"")), message(1, None)], None).unwrap();
+    store.transcripts().append("s", &[message(0, Some(b"")), message(2, None)], None).unwrap();
     let (_, newest) = page(&fake, "a", "/api/v1/sessions/s/transcript").await;
     assert_eq!(
         (&newest["branch"], &newest["branches"], &newest["total"]),

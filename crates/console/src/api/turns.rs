@@ -126,10 +126,10 @@ impl TurnList {
     pub fn read(app: &Arc<App>, caller: &Caller, which: &TurnListParams) -> Result<Self, StoreError> {
         let documents = app.documents_of(&caller.store)?;
         let most = limit(which.limit);
-        let mut turns = documents.recent_turns(most.saturating_add(1), which.before)?;
+        let mut turns = documents.catalog().recent_turns(most.saturating_add(1), which.before)?;
         let more = turns.len() as u64 > most;
         turns.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        let drafts = if which.before.is_none() { documents.drafts()? } else { Vec::new() };
+        let drafts = if which.before.is_none() { documents.drafts().list()? } else { Vec::new() };
         let unfinished =
             drafts.into_iter().rev().map(|draft| UnfinishedTurn::new(app, &documents, draft)).collect();
         let next = turns.last().filter(|_| more).map(|turn| turn.number);
@@ -140,7 +140,7 @@ impl TurnList {
 impl UnfinishedTurn {
     pub(super) fn new(app: &Arc<App>, documents: &UserDocuments, draft: DraftSummary) -> Self {
         let here = app.running_turns.get(documents.user(), draft.number).is_some();
-        Self { running: here || documents.is_leased(draft.number), draft }
+        Self { running: here || documents.leases().is_held(draft.number), draft }
     }
 }
 
@@ -151,8 +151,8 @@ impl TurnDetail {
     /// The store fails.
     pub fn read(app: &Arc<App>, caller: &Caller, number: u32) -> Result<Option<Self>, StoreError> {
         let documents = app.documents_of(&caller.store)?;
-        let turn = documents.turn(number)?;
-        let draft = if turn.is_none() { documents.drafts()? } else { Vec::new() };
+        let turn = documents.catalog().turn(number)?;
+        let draft = if turn.is_none() { documents.drafts().list()? } else { Vec::new() };
         let unfinished = draft.into_iter().find(|draft| draft.number == number);
         let unfinished = unfinished.map(|draft| UnfinishedTurn::new(app, &documents, draft));
         if turn.is_none() && unfinished.is_none() {
@@ -160,7 +160,7 @@ impl TurnDetail {
         }
         let files = files_of_turn(&documents, number)?;
         let metrics = files.iter().find(|path| path.name() == "metrics.json");
-        let metrics = metrics.map(|path| documents.read(path)).transpose()?.flatten();
+        let metrics = metrics.map(|path| documents.files().read(path)).transpose()?.flatten();
         let metrics = metrics.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let paths = files.into_iter().map(|path| path.to_string()).collect();
         Ok(Some(Self { turn, unfinished, metrics, documents: paths }))

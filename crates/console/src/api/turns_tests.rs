@@ -156,9 +156,9 @@ async fn documents_run_in_no_browser_and_turns_are_paged() {
         ("x.svg", b"<svg onload=alert(1)>".to_vec(), "text/plain; charset=utf-8"),
         ("x.bin", vec![0xff, 0x00], "application/octet-stream"),
     ] {
-        let mut draft = vault.begin(Mode::Chat, None, "x").unwrap();
+        let mut draft = vault.drafts().begin(Mode::Chat, None, "x").unwrap();
         draft.files.insert(name.to_owned(), bytes.clone());
-        vault.checkpoint(&draft).unwrap();
+        vault.drafts().checkpoint(&draft).unwrap();
         let path = format!("/api/v1/documents/{}/{name}", draft.place.folder());
         let response = ask(&fake, &router, "a", get(&path)).await;
         assert_eq!(response.headers()["content-type"], kind, "{name}");
@@ -190,7 +190,7 @@ async fn wrong_questions_are_told_what_is_wrong() {
     let large = json!({"query": "x".repeat(2 << 20)}).to_string();
     let answer = ask(&fake, &router, "a", post("/api/v1/turns", "application/json", &large)).await;
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(fake.vault("a").drafts().unwrap().is_empty(), "nothing was begun");
+    assert!(fake.vault("a").drafts().list().unwrap().is_empty(), "nothing was begun");
 }
 
 /// One of each.
@@ -227,7 +227,7 @@ fn keys(value: &Value) -> Vec<&String> {
 async fn turns_are_described_as_they_are() {
     let (fake, router) = over(Fake::new());
     let vault = vault::turn(&fake, "a", "laptop").await;
-    vault.begin(Mode::Chat, None, "x").unwrap();
+    vault.drafts().begin(Mode::Chat, None, "x").unwrap();
     let (_, description) = json_of(&fake, &router, "a", "/api/v1/openapi.json").await;
     let schemas = &description["components"]["schemas"];
     let metrics = json_of(&fake, &router, "a", "/api/v1/turns/1").await.1["metrics"].clone();
@@ -245,9 +245,9 @@ async fn turns_are_described_as_they_are() {
         latency_ms: 0,
     };
     for (schema, value) in [
-        ("TurnRow", json!(vault.turn(1).unwrap())),
-        ("DraftSummary", json!(vault.drafts().unwrap()[0])),
-        ("DocumentHit", json!(vault.search("laptop", &[], 1).unwrap()[0])),
+        ("TurnRow", json!(vault.catalog().turn(1).unwrap())),
+        ("DraftSummary", json!(vault.drafts().list().unwrap()[0])),
+        ("DocumentHit", json!(vault.catalog().search("laptop", &[], 1).unwrap()[0])),
         ("TurnMetrics", metrics.clone()),
         ("RunMetrics", metrics["runs"][0].clone()),
         ("TurnOutcome", json!(outcome)),

@@ -25,7 +25,7 @@ pub async fn list(
     Query(InterventionListParams { all }): Query<InterventionListParams>,
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
-    let found = blocking(move || store.interventions(!all)).await?;
+    let found = blocking(move || store.interventions().list(!all)).await?;
     let other = if all {
         ("/interventions", "Open ones only")
     } else {
@@ -83,6 +83,6 @@ pub async fn resolve(
     form: Result<Form<ResolutionForm>, axum::extract::rejection::FormRejection>,
 ) -> Result<Redirect, PageError> {
     let Form(ResolutionForm { resolution }) = form.map_err(Problem::from)?;
-    blocking(move || caller.store.resolve_intervention(id, &resolution)).await?;
+    blocking(move || caller.store.interventions().resolve(id, &resolution)).await?;
     Ok(Redirect::to("/interventions"))
 }

@@ -111,9 +111,9 @@ fn candidates(at: &VaultPath, link: &Link) -> Vec<VaultPath> {
 /// Whether a document of this user stands there.
 fn exists(documents: &UserDocuments, path: &VaultPath) -> Result<bool, StoreError> {
     if let Some((number, "context.md")) = place_in_turn(documents, path) {
-        return Ok(documents.turn(number)?.is_some_and(|turn| turn.context == *path));
+        return Ok(documents.catalog().turn(number)?.is_some_and(|turn| turn.context == *path));
     }
-    match documents.read(path) {
+    match documents.files().read(path) {
         Ok(bytes) => Ok(bytes.is_some()),
         Err(StoreError::Foreign { .. } | StoreError::Symlink { .. }) => Ok(false),
         Err(error) => Err(error),

@@ -80,7 +80,7 @@ pub async fn one(
 ) -> Result<Html<String>, PageError> {
     let (pointer, part) = (parse(&text)?, asked.part.selection()?);
     let (store, of) = (caller.store.clone(), pointer.clone());
-    let found = blocking(move || Ok((store.pointer(&of)?, read(&store, &of, part.as_ref())?)));
+    let found = blocking(move || Ok((store.pointers().get(&of)?, read(&store, &of, part.as_ref())?)));
     let (stored, bytes) = found.await?;
     if asked.piece.is_some() {
         let kept = StoredText { original: Some(bytes), pointer: Some(pointer), ..StoredText::default() };

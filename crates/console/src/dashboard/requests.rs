@@ -111,7 +111,7 @@ fn outcome(head: &RequestSummary) -> Markup {
 
 /// Reads one request. Blocks.
 fn read(store: &UserStore, id: &str) -> Result<Option<RequestRecord>, StoreError> {
-    let Some(json) = store.exchange(id)? else { return Ok(None) };
+    let Some(json) = store.exchanges().get(id)? else { return Ok(None) };
     let parsed = serde_json::from_str(&json);
     parsed.map(Some).map_err(|source| StoreError::Record { what: format!("request {id}"), source })
 }
@@ -319,18 +319,18 @@ pub async fn part(
 fn kept(store: &UserStore, head: &RequestSummary, part: &WindowPart) -> Result<StoredText, StoreError> {
     let mut kept = StoredText { pointer: part.pointer.clone(), ..StoredText::default() };
     if let Some(pointer) = &part.pointer {
-        kept.original = Some(store.resolve(pointer)?);
+        kept.original = Some(store.pointers().resolve(pointer)?);
     }
     let (Some(session), Some(branch), Some(message)) = (&head.session, head.branch, part.message) else {
         return Ok(kept);
     };
-    let lines = store.transcript_branch(session, branch)?;
+    let lines = store.transcripts().branch(session, branch)?;
     // Transcripts count messages from 1.
     if let Some(line) = lines.iter().find(|line| u64::from(line.message) == message.saturating_add(1)) {
         let sent: ContentHash = line.sent.map_or(line.raw.hash, |sent| sent.hash);
-        kept.sent = Some(store.blob(sent)?);
+        kept.sent = Some(store.contents().get(sent)?);
         if kept.original.is_none() {
-            kept.original = Some(store.blob(line.raw.hash)?);
+            kept.original = Some(store.contents().get(line.raw.hash)?);
         }
     }
     Ok(kept)

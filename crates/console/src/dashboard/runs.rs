@@ -20,7 +20,7 @@ const LISTED: u64 = 100;
 pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let filter = RunFilter { limit: Some(LISTED), ..RunFilter::default() };
-    let runs = blocking(move || store.runs(&filter)).await?;
+    let runs = blocking(move || store.runs().list(&filter)).await?;
     let content = html! {
         (heading("Runs", format!("The last {LISTED} runs of recipes."), None))
         (untitled_panel(if runs.is_empty() { none() } else { table(&runs) }))
@@ -86,7 +86,7 @@ pub async fn one(
     let store = caller.store.clone();
     let read = move || {
         let run = RunDetail::read(&store, &id)?;
-        let receipt = store.blob(run.record.receipt)?;
+        let receipt = store.contents().get(run.record.receipt)?;
         let receipt: RunReceipt = serde_json::from_slice(&receipt)
             .map_err(|source| StoreError::Record { what: format!("the receipt of run {id}"), source })?;
         Ok((run, receipt))

@@ -22,7 +22,7 @@ const MIN_COLUMNS: usize = 24;
 /// `/sessions`
 pub async fn list(Extension(caller): Extension<Caller>) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
-    let found = blocking(move || store.sessions(LISTED)).await?;
+    let found = blocking(move || store.exchanges().sessions(LISTED)).await?;
     let sessions: Vec<Priced<SessionSummary>> = found.into_iter().map(Priced::from).collect();
     let list = if sessions.is_empty() {
         empty(

@@ -40,7 +40,7 @@ async fn page(fake: &Fake, router: &Router, user: &str, path: &str) -> String {
 fn hostile(fake: &Fake) -> RequestRecord {
     let mut exchange = exchange("a", 1);
     let text = || HOSTILE.to_owned();
-    let stored = fake.user("a").put(HOSTILE.as_bytes(), HOSTILE, HOSTILE).unwrap();
+    let stored = fake.user("a").pointers().insert(HOSTILE.as_bytes(), HOSTILE, HOSTILE).unwrap();
     exchange.summary.model = text();
     exchange.summary.session = Some(text());
     exchange.summary.recipe = Some(text());
@@ -68,7 +68,7 @@ fn hostile(fake: &Fake) -> RequestRecord {
 /// A run whose receipt and answer are hostile.
 fn hostile_run(fake: &Fake) -> RunRecord {
     let store = fake.user("a");
-    let pointer = store.put(HOSTILE.as_bytes(), "part", "p").unwrap().pointer_id;
+    let pointer = store.pointers().insert(HOSTILE.as_bytes(), "part", "p").unwrap().pointer_id;
     let receipt = json!({
         "recipe": HOSTILE, "version": "v", "model": HOSTILE, "tokenizer": "bytes",
         "budget": {
@@ -106,7 +106,7 @@ fn hostile_run(fake: &Fake) -> RunRecord {
     let run_id = store.store().new_run_id().unwrap();
     let receipt = receipt.to_string();
     let output = Some(HOSTILE.as_bytes());
-    store.record_run(NewRun { run_id, facts, receipt: receipt.as_bytes(), output, pointers: &[] }).unwrap()
+    store.runs().record(NewRun { run_id, facts, receipt: receipt.as_bytes(), output, pointers: &[] }).unwrap()
 }
 
 /// Every page there is, filled with hostile text.
@@ -117,7 +117,7 @@ async fn hostile_pages() -> Vec<(String, String)> {
     let run = hostile_run(&fake);
     let mut intervention = NewIntervention::missing_recipe(HOSTILE);
     intervention.kind = HOSTILE.to_owned();
-    fake.user("a").raise(&intervention).unwrap();
+    fake.user("a").interventions().raise(&intervention).unwrap();
     let said = TranscriptMessage {
         identity: ContentHash::new(b"1"),
         role: HOSTILE,
@@ -125,7 +125,7 @@ async fn hostile_pages() -> Vec<(String, String)> {
         sent: None,
         pointers: &[],
     };
-    fake.user("a").append_transcript(HOSTILE, &[said], None).unwrap();
+    fake.user("a").transcripts().append(HOSTILE, &[said], None).unwrap();
     let id = &exchange.summary.id;
     let session = figures::segment(HOSTILE);
     let pointer = exchange.window[0].pointer.as_ref().unwrap();
@@ -238,8 +238,8 @@ async fn no_page_shows_anything_of_another_user() {
     let exchange = exchange("a", 1);
     fake.record(&exchange);
     let store = fake.user("a");
-    let pointer = store.put(b"the secret original", "part", "p").unwrap().pointer_id;
-    store.raise(&NewIntervention::missing_recipe("secret")).unwrap();
+    let pointer = store.pointers().insert(b"the secret original", "part", "p").unwrap().pointer_id;
+    store.interventions().raise(&NewIntervention::missing_recipe("secret")).unwrap();
     for path in [
         format!("/requests/{}", exchange.summary.id),
         format!("/requests/{}/parts/0", exchange.summary.id),
@@ -299,7 +299,8 @@ async fn a_badge_opens_to_what_was_sent_and_to_the_original() {
     let store = fake.user("a");
     let mut exchange = exchange("a", 1);
     let original = "the whole tool result";
-    exchange.window[1].pointer = Some(store.put(original.as_bytes(), "tool_result", "r").unwrap().pointer_id);
+    exchange.window[1].pointer =
+        Some(store.pointers().insert(original.as_bytes(), "tool_result", "r").unwrap().pointer_id);
     let message = TranscriptMessage {
         identity: ContentHash::new(b"1"),
         role: "tool",
@@ -307,7 +308,7 @@ async fn a_badge_opens_to_what_was_sent_and_to_the_original() {
         sent: Some(br#"{"content": "condensed message"}"#),
         pointers: &[],
     };
-    let place = store.append_transcript("session-1", &[message], None).unwrap();
+    let place = store.transcripts().append("session-1", &[message], None).unwrap();
     exchange.summary.branch = Some(place.branch);
     fake.record(&exchange);
     let base = format!("/requests/{}", exchange.summary.id);
@@ -362,7 +363,7 @@ async fn live_pieces_are_those_of_the_page() {
 #[tokio::test]
 async fn an_intervention_is_settled_from_its_page() {
     let (fake, router) = started(Fake::new());
-    fake.user("a").raise(&NewIntervention::missing_recipe("x")).unwrap();
+    fake.user("a").interventions().raise(&NewIntervention::missing_recipe("x")).unwrap();
     let form = post("/interventions/1", "application/x-www-form-urlencoded", "resolution=made+it");
     let answer = ask(&fake, &router, "a", form).await;
     assert_eq!(

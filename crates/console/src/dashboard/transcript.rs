@@ -181,11 +181,11 @@ fn kept(store: &UserStore, line: &TranscriptLine) -> Result<StoredText, StoreErr
     // The original of one result reads better than the message that holds it.
     let pointer = Some(&line.pointers).filter(|all| all.len() == 1).and_then(|all| all.first());
     let original = match pointer {
-        Some(pointer) => store.resolve(pointer)?,
-        None => store.blob(line.raw.hash)?,
+        Some(pointer) => store.pointers().resolve(pointer)?,
+        None => store.contents().get(line.raw.hash)?,
     };
     Ok(StoredText {
-        sent: Some(store.blob(line.sent.unwrap_or(line.raw).hash)?),
+        sent: Some(store.contents().get(line.sent.unwrap_or(line.raw).hash)?),
         original: Some(original),
         pointer: pointer.cloned(),
     })

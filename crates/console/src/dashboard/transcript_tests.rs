@@ -16,7 +16,7 @@ const HOSTILE: &str = "\"'><script>alert(1)</script></pre>";
 async fn started() -> (Arc<Fake>, Router) {
     let fake = Arc::new(Fake::new());
     let store = fake.user("a");
-    let pointer = store.put(b"the original result", HOSTILE, HOSTILE).unwrap().pointer_id;
+    let pointer = store.pointers().insert(b"the original result", HOSTILE, HOSTILE).unwrap().pointer_id;
     let call = json!({"role": "assistant", "content": null,
         "tool_calls": [{"id": "c", "function": {"name": HOSTILE, "arguments": HOSTILE}}]});
     let result = |text: &str| json!({"role": "tool", "tool_call_id": "c", "content": text}).to_string();
@@ -32,7 +32,7 @@ async fn started() -> (Arc<Fake>, Router) {
                 pointers: if sent.is_some() { std::slice::from_ref(&pointer) } else { &[] },
             },
         );
-    store.append_transcript("session-1", &messages, Some(b"data: a reply\n\n")).unwrap();
+    store.transcripts().append("session-1", &messages, Some(b"data: a reply\n\n")).unwrap();
     fake.record(&exchange("a", 1));
     let router = super::super::router(Arc::clone(&fake.app));
     (fake, router)

@@ -45,18 +45,18 @@ impl Tree {
         let mut memory = Vec::new();
         let notes = [place.preferences(), place.facts(), place.turns_index(), place.research_index()];
         for path in notes {
-            if documents.read(&path)?.is_some() {
+            if documents.files().read(&path)?.is_some() {
                 memory.push(path);
             }
         }
-        memory.extend(documents.list(place.memory_index().folder())?);
-        let mut captures = documents.captures(None, None)?;
+        memory.extend(documents.files().list(place.memory_index().folder())?);
+        let mut captures = documents.catalog().captures(None, None)?;
         captures.truncate(LISTED);
         Ok(Self {
             memory,
-            research: documents.research(None, LISTED as u64)?,
+            research: documents.catalog().research(None, LISTED as u64)?,
             captures,
-            sites: documents.list("site_knowledge")?,
+            sites: documents.files().list("site_knowledge")?,
             folder: place.preferences().folder().to_owned(),
         })
     }
@@ -165,7 +165,8 @@ impl OpenDocument {
         let Some(bytes) = document(documents, at)? else { return Ok(None) };
         let text = std::str::from_utf8(&bytes).ok().filter(|text| is_rendered(at, text)).unwrap_or_default();
         let links = Links::of(documents, at, text)?;
-        let (leads_to, linked_from) = (documents.links_of(at)?, documents.links_to(at)?);
+        let (leads_to, linked_from) =
+            (documents.catalog().links_from(at)?, documents.catalog().links_to(at)?);
         let turn = place_in_turn(documents, at).map(|(turn, _)| turn);
         Ok(Some(Self { links, leads_to, linked_from, turn, bytes }))
     }

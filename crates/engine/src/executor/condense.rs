@@ -23,7 +23,7 @@ impl Engine {
         observer: &dyn ProgressObserver,
     ) -> Result<(Condensed, CondensingTally), RunError> {
         let began = Instant::now();
-        self.store.put(request.text.as_bytes(), "document", name)?;
+        self.store.pointers().insert(request.text.as_bytes(), "document", name)?;
         let input = RunInput::default();
         let summarizer = Summarizer::new(self, self, &input, observer);
         // By rule first: it refuses a target that no rendition can meet, before anything is spent.

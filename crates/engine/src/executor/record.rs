@@ -82,7 +82,7 @@ impl RecipeRun<'_> {
             .filter(|part| receipt.receipt.refused.is_none() && part.rendition != Rendition::Whole)
             .filter_map(|part| part.pointer.clone())
             .collect();
-        self.engine.store.record_run(NewRun {
+        self.engine.store.runs().record(NewRun {
             run_id: self.run_id.clone(),
             facts,
             receipt: &json,

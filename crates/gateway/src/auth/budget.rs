@@ -32,7 +32,7 @@ impl Auth {
         let Some(key) = caller.key.as_ref().filter(|_| !caller.limits.is_unlimited()) else {
             return Ok(BudgetReservation { store, reservation: None, open });
         };
-        match store.reserve(key, Spend { tokens, picos: cost.picos() }) {
+        match store.keys().reserve(key, Spend { tokens, picos: cost.picos() }) {
             Ok(ReserveOutcome::Held(reservation)) => {
                 lock(&open).insert(reservation.id());
                 Ok(BudgetReservation { store, reservation: Some(reservation), open })
@@ -72,7 +72,7 @@ impl Auth {
     /// expire. Blocks.
     pub fn renew(&self) -> Result<(), StoreError> {
         let open: Vec<i64> = lock(&self.open).iter().copied().collect();
-        if open.is_empty() { Ok(()) } else { self.store.renew(&open) }
+        if open.is_empty() { Ok(()) } else { self.store.keys().renew(&open) }
     }
 
     /// What the caller's key has taken today, and what calls under way hold; none for callers without a key. Blocks.
@@ -80,7 +80,7 @@ impl Auth {
     /// # Errors
     /// When the store fails.
     pub fn spent(&self, caller: &Caller) -> Result<Option<DaySpend>, StoreError> {
-        caller.key.as_ref().map(|key| self.store.key_day(key)).transpose()
+        caller.key.as_ref().map(|key| self.store.keys().day_spend(key)).transpose()
     }
 }
 
@@ -107,7 +107,7 @@ impl BudgetReservation {
 
     fn count(&mut self, used: Spend) -> Result<(), StoreError> {
         if let Some(reservation) = &self.reservation {
-            self.store.settle(reservation, used)?;
+            self.store.keys().settle(reservation, used)?;
             lock(&self.open).remove(&reservation.id());
         }
         self.reservation = None;

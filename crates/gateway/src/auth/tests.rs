@@ -186,7 +186,7 @@ fn the_slow_hash_is_made_once_and_revoking_works_at_once() {
     let slow = lock(&door.auth.slow.memory);
     (0..100).for_each(|_| assert_eq!(user(door.get(&given)), "ada"));
     drop(slow);
-    door.other().revoke_key(key.id()).unwrap();
+    door.other().keys().revoke(key.id()).unwrap();
     let error = door.get(&given).unwrap_err();
     assert!(matches!(&error, AuthError::Revoked { id } if id == key.id()), "{error}");
     assert_eq!(error.status(), StatusCode::UNAUTHORIZED);
@@ -267,7 +267,7 @@ fn what_is_kept_and_printed_holds_no_key() {
     let given = [("x-api-key", key.reveal())];
     let caller = door.get(&given).unwrap();
     let cookie = door.auth.sign_in(&headers(&[]), &key).unwrap();
-    let printed = format!("{caller:?} {key:?} {cookie:?} {:?}", door.other().key(key.id()).unwrap());
+    let printed = format!("{caller:?} {key:?} {cookie:?} {:?}", door.other().keys().get(key.id()).unwrap());
     assert!(!printed.contains(secret) && !printed.contains("argon2") && !printed.contains("larder_session"));
     let mut kept = Vec::new();
     for file in std::fs::read_dir(door.dir.path().join("home")).unwrap() {
@@ -331,7 +331,7 @@ fn a_sign_in_ends_after_its_time_and_with_its_key() {
     assert!(matches!(door.get(&[("cookie", &first)]), Err(AuthError::Missing)));
     let second = cookie(&door);
     assert_eq!(user(door.get(&[("cookie", &second)])), "ada");
-    door.other().revoke_key(key.id()).unwrap();
+    door.other().keys().revoke(key.id()).unwrap();
     assert!(matches!(door.get(&[("cookie", &second)]), Err(AuthError::Missing)));
     assert!(matches!(door.auth.sign_in(&headers(&[]), &key), Err(AuthError::Revoked { .. })));
 }
@@ -343,7 +343,7 @@ fn a_budget_is_held_settled_and_refused_with_what_is_left() {
     let key = door.key("ada", limits);
     let caller = door.get(&[("x-api-key", key.reveal())]).unwrap();
     let dollars = |dollars: u64| Usd::from_picos(dollars * 1_000_000_000_000);
-    let used = || door.other().key_day(key.id()).unwrap();
+    let used = || door.other().keys().day_spend(key.id()).unwrap();
     let held = door.auth.reserve(&caller, 60, dollars(1)).unwrap();
     assert_eq!((used().held.tokens, used().used.tokens), (60, 0));
     let error = door.auth.reserve(&caller, 41, dollars(1)).unwrap_err();
@@ -368,7 +368,7 @@ fn a_budget_is_held_settled_and_refused_with_what_is_left() {
     drop(door.auth.reserve(&caller, 50, dollars(2)).unwrap());
     assert_eq!((used().held.tokens, used().used.tokens), (0, 60), "nobody knows what it used: all counts");
     assert!(matches!(door.auth.reserve(&caller, 1, dollars(1)), Err(AuthError::OverLimit(_))));
-    door.other().revoke_key(key.id()).unwrap();
+    door.other().keys().revoke(key.id()).unwrap();
     assert!(matches!(door.auth.reserve(&caller, 1, Usd::default()), Err(AuthError::Revoked { .. })));
 }
 
@@ -385,7 +385,7 @@ fn callers_without_limits_reserve_nothing() {
             .settle(9, Usd::default())
             .unwrap();
     }
-    let today = door.other().key_day(key.id()).unwrap();
+    let today = door.other().keys().day_spend(key.id()).unwrap();
     assert_eq!((today.used.tokens, today.held.tokens), (0, 0));
 }
 
@@ -401,7 +401,7 @@ fn what_cannot_be_settled_counts_whole() {
                   BEGIN SELECT raise(ABORT, 'broken'); END";
     index.execute_batch(broken).unwrap();
     assert!(held.settle(10, Usd::default()).is_err());
-    let today = door.other().key_day(key.id()).unwrap();
+    let today = door.other().keys().day_spend(key.id()).unwrap();
     assert_eq!((today.used.tokens, today.held.tokens), (60, 0));
 }
 

@@ -93,7 +93,7 @@ impl RequestCaches {
         if let Some(factor) = self.factors.get(&key) {
             return Ok(factor);
         }
-        let factor = store.session_calibration(session, model)?.factor_ppm;
+        let factor = store.calibrations().for_session(session, model)?.factor_ppm;
         self.factors.insert(key, factor);
         Ok(factor)
     }

@@ -147,6 +147,6 @@ fn counter(store: &UserStore, route: &Route, request: &Request<'_>) -> Result<Co
         return Ok(route.counter.clone());
     }
     let session = sessions::identify(request, &HeaderMap::new()).map_err(|error| error.message)?;
-    let known = store.calibration_of(&session, &route.model.id).map_err(|error| error.to_string())?;
+    let known = store.calibrations().peek(&session, &route.model.id).map_err(|error| error.to_string())?;
     Ok(route.counter.corrected(known.factor_ppm))
 }

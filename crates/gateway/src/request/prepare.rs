@@ -231,7 +231,7 @@ impl RequestDecider<'_> {
             return Ok(None);
         }
         let kept: HashMap<String, String> =
-            self.active.caller.store.round_trips(self.session).map_err(unknown)?.into_iter().collect();
+            self.active.caller.store.round_trips().list(self.session).map_err(unknown)?.into_iter().collect();
         if kept.is_empty() {
             return Ok(None);
         }
@@ -279,7 +279,7 @@ impl RequestDecider<'_> {
                 display_text: display,
             })
             .collect();
-        store.put_all(&new).map_err(|error| RequestError::not_kept(&error))?;
+        store.pointers().insert_all(&new).map_err(|error| RequestError::not_kept(&error))?;
         missing.iter().for_each(|missing| caches.stored(store.user(), missing.hash));
         Ok(())
     }
@@ -296,7 +296,7 @@ fn recorded(store: &UserStore, session: &str) -> Result<SessionMemory, StoreErro
     let mut newest =
         ExchangeFilter { session: Some(session.to_owned()), limit: Some(1), ..ExchangeFilter::default() };
     for _ in 0..LOOKED_BACK {
-        let Some(json) = store.exchanges(&newest)?.pop() else { break };
+        let Some(json) = store.exchanges().list(&newest)?.pop() else { break };
         let Ok(head) = serde_json::from_str::<RequestSummary>(&json) else { break };
         if head.decision.is_none() || !head.outcome.sent() {
             newest.before = Some(head.id);

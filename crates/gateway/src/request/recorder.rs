@@ -204,7 +204,7 @@ fn append_transcripts(store: &Store, batch: &mut [Queued]) {
 
 impl Observation {
     fn keep(&self, store: &UserStore) {
-        if let Err(error) = store.observe_usage(&self.model, self.estimated, self.reported) {
+        if let Err(error) = store.calibrations().observe(&self.model, self.estimated, self.reported) {
             tracing::error!(%error, "what a request left behind could not be kept");
         }
     }

@@ -119,7 +119,7 @@ impl Rehydrator {
                 .into_iter()
                 .map(|hidden| (hidden.keys.clone(), serde_json::to_string(&hidden).unwrap_or_default()))
                 .collect();
-            store.keep_round_trips(&session, &rows)
+            store.round_trips().insert(&session, &rows)
         });
         // Without them everything still works: the model asks again.
         if let Err(error) = kept.await.unwrap_or(Ok(())) {
@@ -177,8 +177,8 @@ fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Mis
     let id = wanted.id.trim();
     let pointer: Pointer = id.parse().map_err(|error| told(id, format!("{error}")))?;
     let found = match selection(&wanted).map_err(|error| told(id, error))? {
-        None => store.resolve(&pointer),
-        Some(selection) => store.rehydrate(&pointer, &selection),
+        None => store.pointers().resolve(&pointer),
+        Some(selection) => store.pointers().rehydrate(&pointer, &selection),
     };
     let content = found.map_err(|error| match error {
         StoreError::NotOurs { .. } | StoreError::UnknownPointer { .. } | StoreError::Select(_) => {

@@ -87,7 +87,7 @@ impl TurnBudget {
             ) => return reservation.release_or_log(),
             // Every call but the last was answered and is in the draft; the last one was refused or never arrived.
             Err(TurnError::Stopped { turn, source, .. }) if !may_be_billed(source) => {
-                match documents.draft(*turn) {
+                match documents.drafts().get(*turn) {
                     Ok(Some(draft)) => Spent::from_draft(&draft),
                     _ => return drop(reservation),
                 }

@@ -123,7 +123,7 @@ impl TurnWorker {
         self.caller.may_ask(&turns.reach()).map_err(refused)?;
         let mut before = Spent::default();
         if let TurnJob::Resume(number) = job {
-            let draft = turns.documents.draft(number)?;
+            let draft = turns.documents.drafts().get(number)?;
             let draft = draft.ok_or_else(|| problem_of(&TurnError::NoDraft(number)))?;
             if draft.state.get("workspace").is_some_and(|folder| !folder.is_null()) {
                 let words = format!(

@@ -92,9 +92,9 @@ async fn left(gateway: Gateway, result: &str, until: &str) -> (RequestRecord, Da
 async fn closed(gateway: Gateway) -> (RequestRecord, DaySpend) {
     let store = gateway.app.store.clone();
     gateway.stop().await;
-    let records = store.user("ada").unwrap().exchanges(&ExchangeFilter::default()).unwrap();
+    let records = store.user("ada").unwrap().exchanges().list(&ExchangeFilter::default()).unwrap();
     assert_eq!(records.len(), 1);
-    let day = store.key_day(&store.keys().unwrap()[0].id).unwrap();
+    let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
     assert_eq!(day.held.tokens, 0, "nothing stays set aside");
     (serde_json::from_str(&records[0]).unwrap(), day)
 }

@@ -65,12 +65,17 @@ async fn ask(gateway: &Gateway, key: &str, arguments: &Value) -> String {
 /// A pointer to a text of the key's user.
 fn pointer(gateway: &Gateway) -> String {
     let store = gateway.app.store.user("ada").unwrap();
-    store.put(b"The answer is forty-two.", "tool_result", "a result").unwrap().pointer_id.to_string()
+    store
+        .pointers()
+        .insert(b"The answer is forty-two.", "tool_result", "a result")
+        .unwrap()
+        .pointer_id
+        .to_string()
 }
 
 /// What the one key has taken.
 fn day(store: &Store) -> DaySpend {
-    store.key_day(&store.keys().unwrap()[0].id).unwrap()
+    store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap()
 }
 
 /// The same, once the gateway has written everything down.
@@ -249,7 +254,7 @@ async fn costs_hold_every_call_that_was_paid_for_once() {
     let calls = gateway.seen().len() as u64;
     let store = gateway.app.store.clone();
     gateway.stop().await;
-    let costs = store.user("ada").unwrap().costs(Timestamp::from_millis(0)).unwrap();
+    let costs = store.user("ada").unwrap().exchanges().costs(Timestamp::from_millis(0)).unwrap();
     assert_eq!(costs.iter().map(|row| row.cost_picos).sum::<u64>(), calls * REPLY, "{costs:?}");
     let recipes: Vec<_> = costs.iter().filter_map(|row| row.recipe.as_deref()).collect();
     assert_eq!(recipes, ["answer", "talk/brief", "talk/judge"]);

@@ -27,7 +27,7 @@ fn key(gateway: &Gateway, tokens: u64) -> (String, KeyId) {
 /// What the key has used on the day of the clock, once that is settled.
 async fn settled(gateway: &Gateway, id: &KeyId) -> u64 {
     loop {
-        let day = gateway.app.store.key_day(id).unwrap();
+        let day = gateway.app.store.keys().day_spend(id).unwrap();
         if day.used.tokens > 0 && day.held.tokens == 0 {
             return day.used.tokens;
         }
@@ -56,7 +56,10 @@ async fn a_conversation_goes_on_with_the_same_bytes_and_no_record_is_lost() {
     let (first, last) = (first["messages"].as_array().unwrap(), last["messages"].as_array().unwrap());
     assert_eq!(last[..first.len()], first[..], "the prompt is extended");
     let pointer = pointers(&gateway, &last[3].to_string()).remove(0);
-    assert_eq!(gateway.store().resolve(&Pointer::whole(pointer.id)).unwrap(), long_log().as_bytes());
+    assert_eq!(
+        gateway.store().pointers().resolve(&Pointer::whole(pointer.id)).unwrap(),
+        long_log().as_bytes()
+    );
 
     let store = gateway.store();
     let (records, _) = gateway.stop().await;
@@ -67,18 +70,18 @@ async fn a_conversation_goes_on_with_the_same_bytes_and_no_record_is_lost() {
     for _ in 0..records.len() {
         let filter =
             ExchangeFilter { before: paged.last().cloned(), limit: Some(1), ..ExchangeFilter::default() };
-        let page = store.exchanges(&filter).unwrap();
+        let page = store.exchanges().list(&filter).unwrap();
         paged.push(serde_json::from_str::<RequestRecord>(&page[0]).unwrap().summary.id);
     }
     assert!(
         paged.iter().eq(records.iter().rev().map(|record| &record.summary.id)),
         "each stands on one page"
     );
-    let sessions = store.sessions(10).unwrap();
+    let sessions = store.exchanges().sessions(10).unwrap();
     let [session] = sessions.as_slice() else { panic!("one conversation: {sessions:?}") };
     let span = (session.first.to_string(), session.last.to_string());
     assert_eq!((span, session.requests), ((BEFORE.to_owned(), AFTER.to_owned()), 5));
-    let costs = store.costs(Timestamp::from_millis(0)).unwrap();
+    let costs = store.exchanges().costs(Timestamp::from_millis(0)).unwrap();
     let days: Vec<_> = costs.iter().map(|row| (row.day.as_str(), row.requests)).collect();
     assert_eq!(days, [("2026-11-22", 1), ("2026-11-21", 2), ("2026-11-20", 2)]);
 }

@@ -214,18 +214,18 @@ async fn a_client_that_leaves_while_an_original_is_read_leaves_nothing_open() {
         let app = Arc::clone(&gateway.app);
         gateway.stop().await;
         let store = app.store.user("ada").unwrap();
-        let records = store.exchanges(&ExchangeFilter::default()).unwrap();
+        let records = store.exchanges().list(&ExchangeFilter::default()).unwrap();
         let [record_of_it] = records.as_slice() else { panic!("one request, one record") };
         let RequestRecord { summary: head, rehydrations, .. } = serde_json::from_str(record_of_it).unwrap();
         assert_eq!((head.outcome, rehydrations.len()), (Outcome::ClientGone, 1));
         assert!(rehydrations[0].found);
         assert_eq!(app.telemetry.live.user("ada").news(0).totals.in_flight, 0);
-        let day = app.store.key_day(&record.id).unwrap();
+        let day = app.store.keys().day_spend(&record.id).unwrap();
         assert_eq!(day.held.tokens, 0, "nothing stays set aside");
         let round = head.tokens.after + head.tokens.output;
         assert!(day.used.tokens > round, "both rounds count: {} of {round}", day.used.tokens);
         let (_, pointer) = store.key().find_in(&shown).remove(0);
-        assert_eq!(store.resolve(&Pointer::whole(pointer.id)).unwrap(), long_log().as_bytes());
+        assert_eq!(store.pointers().resolve(&Pointer::whole(pointer.id)).unwrap(), long_log().as_bytes());
     }
 }
 
@@ -257,7 +257,7 @@ async fn what_cannot_be_stored_is_not_sent() {
     let shown = gateway.last_sent().to_string();
     let pointer = pointers(&gateway, &shown).remove(0);
     let whole = Pointer::whole(pointer.id);
-    assert_eq!(gateway.store().resolve(&whole).unwrap().len(), long_log().len() * 2);
+    assert_eq!(gateway.store().pointers().resolve(&whole).unwrap().len(), long_log().len() * 2);
 }
 
 #[tokio::test]

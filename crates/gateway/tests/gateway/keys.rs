@@ -108,7 +108,7 @@ async fn users_are_walls() {
     let store = gateway.app.store.clone();
     gateway.stop().await;
     let count = |user: &str| {
-        store.user(user).unwrap().exchanges(&larder_store::ExchangeFilter::default()).unwrap().len()
+        store.user(user).unwrap().exchanges().list(&larder_store::ExchangeFilter::default()).unwrap().len()
     };
     assert_eq!((count("ada"), count("bob"), count("local")), (1, 1, 0));
 }
@@ -120,11 +120,11 @@ async fn a_budget_is_set_aside_before_the_call_and_settled_after_it() {
     let key = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(120), picos_per_day: None });
     let ask = || gateway.post("/v1/chat/completions", body().to_string()).bearer_auth(&key).send();
     assert_eq!(ask().await.unwrap().status(), 200);
-    let id = gateway.app.store.keys().unwrap()[0].id.clone();
-    while gateway.app.store.key_day(&id).unwrap().used.tokens == 0 {
+    let id = gateway.app.store.keys().list().unwrap()[0].id.clone();
+    while gateway.app.store.keys().day_spend(&id).unwrap().used.tokens == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(gateway.app.store.key_day(&id).unwrap().used.tokens, 110);
+    assert_eq!(gateway.app.store.keys().day_spend(&id).unwrap().used.tokens, 110);
     let refused = ask().await.unwrap();
     assert_eq!(refused.status(), 429);
     assert!(refused.headers().contains_key("retry-after"));
@@ -134,13 +134,14 @@ async fn a_budget_is_set_aside_before_the_call_and_settled_after_it() {
     assert_eq!(unknown.status(), 403, "what cannot be counted cannot be limited");
     let store = gateway.app.store.clone();
     gateway.stop().await;
-    let records = store.user("ada").unwrap().exchanges(&larder_store::ExchangeFilter::default()).unwrap();
+    let records =
+        store.user("ada").unwrap().exchanges().list(&larder_store::ExchangeFilter::default()).unwrap();
     let last: larder_proxy::record::RequestRecord = serde_json::from_str(&records[0]).unwrap();
     assert_eq!(
         (last.summary.outcome, last.summary.error.as_deref()),
         (Outcome::Refused, Some("budget_exceeded"))
     );
-    assert_eq!(store.key_day(&id).unwrap().held.tokens, 0, "nothing stays set aside");
+    assert_eq!(store.keys().day_spend(&id).unwrap().held.tokens, 0, "nothing stays set aside");
 }
 
 #[tokio::test]
@@ -156,7 +157,7 @@ async fn once_there_was_a_key_one_is_needed_until_the_settings_say_otherwise() {
     let gateway = Gateway::new([said("hi"), said("hi")]).await;
     key(&gateway, "ada", KeyLimits::default());
     gateway.app.store.delete_user("ada").unwrap();
-    assert!(gateway.app.store.keys().unwrap().is_empty());
+    assert!(gateway.app.store.keys().list().unwrap().is_empty());
     assert_eq!(gateway.chat(&body()).await.status(), 401);
     let gateway = gateway.restart().await;
     assert_eq!(gateway.chat(&body()).await.status(), 401);
@@ -250,8 +251,8 @@ async fn further_rounds_need_budget_too_and_are_billed_when_the_next_one_fails()
     }
     let store = gateway.app.store.clone();
     gateway.stop().await;
-    for id in store.keys().unwrap() {
-        let day = store.key_day(&id.id).unwrap();
+    for id in store.keys().list().unwrap() {
+        let day = store.keys().day_spend(&id.id).unwrap();
         assert_eq!((day.used.tokens, day.held.tokens), (110, 0), "{}", id.user);
     }
 }

@@ -211,7 +211,7 @@ async fn models_that_are_not_known_go_to_the_server_for_them_or_nowhere() {
     let (records, _) = gateway.stop().await;
     let model = records[0].summary.answered_by.as_ref().unwrap();
     assert_eq!((&*model.name, model.server.as_deref()), ("gpt-9", Some("openai")));
-    assert_eq!(store.costs(Timestamp::from_millis(0)).unwrap()[0].model, "gpt-9");
+    assert_eq!(store.exchanges().costs(Timestamp::from_millis(0)).unwrap()[0].model, "gpt-9");
 }
 
 #[tokio::test]

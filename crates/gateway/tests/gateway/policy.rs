@@ -30,7 +30,7 @@ async fn a_tools_flood_is_condensed_and_its_pointer_gives_every_byte_back() {
     assert!(shown.contains("ERROR request 321"), "{shown}");
     let pointer = pointers(&gateway, &shown).into_iter().next().unwrap();
     let whole = larder_text::pointer::Pointer::whole(pointer.id);
-    assert_eq!(gateway.store().resolve(&whole).unwrap(), long_log().as_bytes());
+    assert_eq!(gateway.store().pointers().resolve(&whole).unwrap(), long_log().as_bytes());
     for at in 0..3 {
         assert_eq!(sent["messages"][at], body["messages"][at]);
     }
@@ -43,7 +43,7 @@ async fn a_tools_flood_is_condensed_and_its_pointer_gives_every_byte_back() {
     assert_eq!(tools, ["read_log", "larder_rehydrate"]);
 
     let gateway = gateway.restart().await;
-    assert_eq!(gateway.store().resolve(&whole).unwrap(), long_log().as_bytes(), "after a restart");
+    assert_eq!(gateway.store().pointers().resolve(&whole).unwrap(), long_log().as_bytes(), "after a restart");
     let (records, _) = gateway.stop().await;
     let record = &records[0];
     assert_eq!(record.summary.decision.as_ref().unwrap().status, BudgetStatus::NeedsSummary);
@@ -261,14 +261,16 @@ async fn a_transcript_holds_each_message_as_it_came_and_as_it_was_sent() {
     let session = response.headers()["x-larder-session"].to_str().unwrap().to_owned();
     let store = gateway.store();
     gateway.stop().await;
-    let lines = store.transcript(&session).unwrap();
+    let lines = store.transcripts().lines(&session).unwrap();
     assert_eq!(lines.len(), 5, "four messages and the reply");
-    let raw =
-        |at: usize| -> Value { serde_json::from_slice(&store.blob(lines[at].raw.hash).unwrap()).unwrap() };
+    let raw = |at: usize| -> Value {
+        serde_json::from_slice(&store.contents().get(lines[at].raw.hash).unwrap()).unwrap()
+    };
     for at in 0..4 {
         assert_eq!(raw(at), body["messages"][at]);
     }
-    let sent: Value = serde_json::from_slice(&store.blob(lines[3].sent.unwrap().hash).unwrap()).unwrap();
+    let sent: Value =
+        serde_json::from_slice(&store.contents().get(lines[3].sent.unwrap().hash).unwrap()).unwrap();
     assert!(sent["content"].as_str().unwrap().contains("ERROR request 321"));
     assert_eq!(lines[3].pointers.len(), 1);
     assert!(lines[0].sent.is_none());
@@ -285,8 +287,8 @@ async fn a_long_reply_says_in_the_transcript_where_it_is_cut() {
     // All is written when it stops.
     let gateway = gateway.restart().await;
     let store = gateway.store();
-    let lines = store.transcript(&session).unwrap();
-    let kept = String::from_utf8(store.blob(lines[1].raw.hash).unwrap()).unwrap();
+    let lines = store.transcripts().lines(&session).unwrap();
+    let kept = String::from_utf8(store.contents().get(lines[1].raw.hash).unwrap()).unwrap();
     assert!(kept.starts_with("{") && kept.ends_with("more came and are not kept]\n"));
     assert!(kept.contains("x\n[larder: cut at 1048576 bytes; "));
 }
@@ -325,7 +327,7 @@ async fn teaches(content: Value) -> bool {
     }
     let store = gateway.store();
     gateway.stop().await;
-    !store.calibrations().unwrap().is_empty()
+    !store.calibrations().list().unwrap().is_empty()
 }
 
 #[tokio::test]
@@ -355,7 +357,7 @@ async fn the_inspector_counts_as_the_gateway_does() {
     let (early, late) =
         (asking("Which request failed, and why? "), asking("Which request passed, and how? "));
     assert_eq!(inspected(&early).await, sent(&early).await);
-    while gateway.store().calibrations().unwrap().is_empty() {
+    while gateway.store().calibrations().list().unwrap().is_empty() {
         let counted = sent(&early).await;
         reported.store(counted / 2, Ordering::SeqCst);
     }

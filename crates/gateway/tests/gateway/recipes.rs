@@ -143,7 +143,7 @@ async fn a_recipe_that_is_not_there_is_an_error_and_an_intervention() {
     let response = gateway.chat(&body).await;
     assert_eq!(response.status(), 404);
     assert!(response.text().await.unwrap().contains("Recipe not found"));
-    assert_eq!(gateway.store().interventions(false).unwrap().len(), 1);
+    assert_eq!(gateway.store().interventions().list(false).unwrap().len(), 1);
     let silent = gateway.chat(&json!({"model": "recipe/talk/brief", "messages": []})).await;
     assert_eq!(silent.status(), 400);
 }

@@ -70,7 +70,10 @@ async fn a_full_disk_is_told_with_its_path_and_what_to_do_and_nothing_is_sent() 
     free_up(&held);
     assert_eq!(gateway.chat(&after_tool(&long_log())).await.status(), 200, "once there is room");
     let pointer = pointers(&gateway, &gateway.last_sent().to_string()).remove(0);
-    assert_eq!(gateway.store().resolve(&Pointer::whole(pointer.id)).unwrap(), long_log().as_bytes());
+    assert_eq!(
+        gateway.store().pointers().resolve(&Pointer::whole(pointer.id)).unwrap(),
+        long_log().as_bytes()
+    );
     let (records, _) = gateway.stop().await;
     let ended: Vec<_> =
         records.iter().map(|record| (record.summary.outcome, record.summary.status)).collect();

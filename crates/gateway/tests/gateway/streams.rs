@@ -231,7 +231,7 @@ async fn a_stream_that_reports_nothing_gets_nothing_added_and_is_charged_what_wa
     assert_eq!(gateway.last_sent(), body, "nothing that its client did not ask for");
     let store = gateway.app.store.clone();
     gateway.stop().await;
-    let records = store.user("ada").unwrap().exchanges(&ExchangeFilter::default()).unwrap();
+    let records = store.user("ada").unwrap().exchanges().list(&ExchangeFilter::default()).unwrap();
     let head: RequestSummary = serde_json::from_str(&records[0]).unwrap();
     let usage = head.usage.unwrap();
     assert_eq!(
@@ -240,7 +240,7 @@ async fn a_stream_that_reports_nothing_gets_nothing_added_and_is_charged_what_wa
         "the prompt as counted, and what was said"
     );
     assert!(head.outcome == Outcome::Ok && head.usage_estimated, "and it is said that nobody reported it");
-    let day = store.key_day(&record.id).unwrap();
+    let day = store.keys().day_spend(&record.id).unwrap();
     let charged = (day.used.tokens, day.held.tokens);
     assert_eq!(
         charged,

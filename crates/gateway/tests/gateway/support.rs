@@ -134,7 +134,7 @@ impl Gateway {
         drop(self.stop.take());
         let store = self.store();
         let cut = self.serving.await.unwrap();
-        let records = store.exchanges(&ExchangeFilter::default()).unwrap();
+        let records = store.exchanges().list(&ExchangeFilter::default()).unwrap();
         let exchanges = records.iter().rev().map(|json| serde_json::from_str(json).unwrap());
         (exchanges.collect(), cut)
     }

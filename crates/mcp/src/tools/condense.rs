@@ -102,7 +102,7 @@ impl Tool for Condense {
         })?;
         caller.engine.report_condensed(&condensed, began.elapsed());
         // The pointers in the text must resolve before anybody reads it.
-        caller.engine.store.put(text.as_bytes(), "document", &name)?;
+        caller.engine.store.pointers().insert(text.as_bytes(), "document", &name)?;
         let smaller = Smaller {
             tokens: condensed.tokens,
             original_tokens: condensed.original_tokens,

@@ -66,10 +66,10 @@ impl Tool for Rehydrate {
         let pointer: Pointer =
             self.id.trim().parse().map_err(|error| CallError(format!("{:?} is {error}", brief(&self.id))))?;
         let store = &caller.engine.store;
-        let stored = store.pointer(&pointer)?;
+        let stored = store.pointers().get(&pointer)?;
         let bytes = match self.selection()? {
-            Some(selection) => store.rehydrate(&pointer, &selection)?,
-            None => store.resolve(&pointer)?,
+            Some(selection) => store.pointers().rehydrate(&pointer, &selection)?,
+            None => store.pointers().resolve(&pointer)?,
         };
         let limit = self.limit.unwrap_or(LIMIT);
         let (text, base64) = match String::from_utf8(bytes) {

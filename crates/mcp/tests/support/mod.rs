@@ -109,7 +109,8 @@ impl Shop {
 
     /// Stores a content of the user's and gives its pointer.
     pub fn pointer(&self, user: &str, content: &[u8]) -> String {
-        let stored = self.store.user(user).unwrap().put(content, "tool_result", "a result").unwrap();
+        let stored =
+            self.store.user(user).unwrap().pointers().insert(content, "tool_result", "a result").unwrap();
         stored.pointer_id.to_string()
     }
 }

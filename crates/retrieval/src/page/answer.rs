@@ -112,7 +112,7 @@ impl CaptureFiles {
 
 async fn sibling(retrieval: &Retrieval<'_>, manifest: &VaultPath, name: &str) -> Option<(VaultPath, String)> {
     let path = manifest.join(name)?;
-    let text = retrieval.documents.read_text(&path).ok()??;
+    let text = retrieval.documents.files().read_text(&path).ok()??;
     Some((path, text))
 }
 

@@ -117,18 +117,19 @@ fn candidates(
 ) -> Result<Vec<CaptureRow>, RetrievalError> {
     let documents = retrieval.documents;
     if turn.is_some() {
-        return Ok(documents.captures(turn, None)?);
+        return Ok(documents.catalog().captures(turn, None)?);
     }
     let mut rows = match addresses(hint).next() {
-        Some(url) => documents.captures(None, Some(url))?,
+        Some(url) => documents.catalog().captures(None, Some(url))?,
         None => Vec::new(),
     };
-    let mut turns: Vec<u32> = documents.recent_turns(RECENT, None)?.iter().map(|row| row.number).collect();
+    let mut turns: Vec<u32> =
+        documents.catalog().recent_turns(RECENT, None)?.iter().map(|row| row.number).collect();
     turns.extend(retrieval.search(hint, &[DocumentKind::Page], HITS)?.iter().filter_map(|hit| hit.turn));
     turns.sort_unstable();
     turns.dedup();
     for turn in turns.into_iter().rev() {
-        rows.extend(documents.captures(Some(turn), None)?);
+        rows.extend(documents.catalog().captures(Some(turn), None)?);
     }
     rows.sort_by(|a, b| b.captured_at.cmp(&a.captured_at).then(b.turn.cmp(&a.turn)).then(a.url.cmp(&b.url)));
     // Only the newest visit to each page counts.
@@ -191,7 +192,7 @@ pub(super) async fn find(
         trace.unused("capture", capture.manifest.as_str(), capture.score, why);
         return Ok(None);
     }
-    let text = match retrieval.documents.read_text(&capture.manifest) {
+    let text = match retrieval.documents.files().read_text(&capture.manifest) {
         Ok(text) => text.unwrap_or_default(),
         Err(error) => {
             trace.unused("capture", capture.manifest.as_str(), capture.score, error.to_string());
@@ -219,7 +220,7 @@ fn referenced(
     let earlier = |rows: Vec<CaptureRow>| rows.into_iter().find(|row| row.turn < request.before);
     if let Some((turn, slug)) = reference.capture() {
         let folder = format!("/webpage_cache/{slug}");
-        let mut rows = documents.captures(Some(turn), None)?;
+        let mut rows = documents.catalog().captures(Some(turn), None)?;
         rows.retain(|row| row.manifest.folder().ends_with(&folder));
         if let Some(row) = earlier(rows) {
             return Ok(Some(found(&row, 1.0)));
@@ -227,7 +228,7 @@ fn referenced(
     }
     if let Some(url) = reference.source_url.as_deref() {
         // The newest visit is the most complete; the turn only identifies the page.
-        if let Some(row) = earlier(documents.captures(None, Some(url))?) {
+        if let Some(row) = earlier(documents.catalog().captures(None, Some(url))?) {
             return Ok(Some(found(&row, 1.0)));
         }
     }
@@ -252,7 +253,7 @@ fn unvisited(
 ) -> Result<Option<PageAnswer>, RetrievalError> {
     let url = reference.source_url.as_deref().filter(|url| !url.is_empty());
     let number = reference.source_turn.filter(|turn| *turn < request.before);
-    let turn = number.map(|turn| retrieval.documents.turn(turn)).transpose()?.flatten();
+    let turn = number.map(|turn| retrieval.documents.catalog().turn(turn)).transpose()?.flatten();
     let turn = turn.filter(|turn| turn.status != TurnStatus::Failed);
     let (Some(url), Some(turn)) = (url, turn) else {
         trace.unused("capture", url.unwrap_or(&reference.title), 0.0, choice.why);

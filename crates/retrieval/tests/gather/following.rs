@@ -21,7 +21,7 @@ fn why<'f>(followed: &'f LinkExpansion, document: &str) -> &'f str {
 
 async fn note(vault: &Vault, name: &str, text: &str) -> VaultPath {
     let path = VaultPath::new(&format!("users/henry/notes/{name}")).unwrap();
-    vault.documents.write(&path, text.as_bytes(), None).unwrap();
+    vault.documents.files().write(&path, text.as_bytes(), None).unwrap();
     path
 }
 

@@ -117,7 +117,7 @@ async fn the_embedded_model_finds_what_means_the_same() {
         let without = vault.found(query, None).await;
         assert!(!turns(&without).contains(&meant), "{query}: words find it");
         let vector = embedder.query(query, &NoopObserver).await.unwrap();
-        let near = vault.documents.near_turns(&vector, u32::MAX, 0.0, 5).unwrap();
+        let near = vault.documents.vectors().near_turns(&vector, u32::MAX, 0.0, 5).unwrap();
         println!("{query}: {near:?}");
         let found = vault.found(query, Some(&vector)).await;
         assert!(turns(&found)[..3].contains(&meant), "{query}: {:?}, nearest {near:?}", turns(&found));
@@ -129,11 +129,11 @@ async fn a_text_that_the_model_refuses_stands_in_no_other_texts_way() {
     let vault = Vault::of(80).await;
     let refused = THINGS[0];
     let embedder = embedder(Arc::new(ScriptedVectors::of(meaning).refusing(refused)));
-    let all = vault.documents.texts_without_vector(embedder.identity(), 1..=80).unwrap();
+    let all = vault.documents.vectors().missing(embedder.identity(), 1..=80).unwrap();
     let refused = all.iter().filter(|gist| gist.text.contains(refused)).count();
     assert!(refused > 0 && refused < all.len());
     let made = embedder.fill_all(&vault.documents, &NoopObserver, &|_| {}).await.unwrap();
-    let left = vault.documents.texts_without_vector(embedder.identity(), 1..=80).unwrap().len();
+    let left = vault.documents.vectors().missing(embedder.identity(), 1..=80).unwrap().len();
     assert_eq!((made as usize, left), (all.len() - refused, refused));
 }
 

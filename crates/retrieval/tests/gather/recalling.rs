@@ -27,7 +27,7 @@ async fn planted_facts_are_found() {
         first += u32::from(found.turn_index.first().is_some_and(|turn| turn.turn == number));
         in_passages += u32::from(found.passages.iter().any(|passage| passage.text.contains(&it.secret)));
         for passage in &found.passages {
-            let text = vault.documents.read_text(&passage.document).unwrap().unwrap();
+            let text = vault.documents.files().read_text(&passage.document).unwrap().unwrap();
             assert_eq!(&text[passage.bytes.clone()], passage.text);
         }
     }
@@ -109,7 +109,7 @@ async fn at_most_five_preferences_and_facts_are_shown_by_relevance_then_recency(
         (10..20).map(|number| preference(number, &format!("liking_{number}"), "nothing special")).collect();
     preferences.push(preference(1, "favorite_hamster", "Syrian"));
     let records = write_json(&PreferenceRecords { preferences });
-    vault.documents.write(&place.memory("preferences"), records.as_bytes(), None).unwrap();
+    vault.documents.files().write(&place.memory("preferences"), records.as_bytes(), None).unwrap();
     let fact = |number: u32, fact: &str, ttl| FactRecord {
         id: BlockId::new(&format!("fact-{number:03}")).unwrap(),
         category: "People".to_owned(),
@@ -126,7 +126,7 @@ async fn at_most_five_preferences_and_facts_are_shown_by_relevance_then_recency(
     facts.push(fact(2, "Ann keeps hamsters", Ttl::Evergreen));
     facts.push(fact(3, "hamsters cost $20", Ttl::Seconds(1)));
     let records = write_json(&FactRecords { facts });
-    vault.documents.write(&place.memory("facts"), records.as_bytes(), None).unwrap();
+    vault.documents.files().write(&place.memory("facts"), records.as_bytes(), None).unwrap();
     let found = vault.retrieval(Grant::Gatherer).find("some hamsters please", 4, None, None).await.unwrap();
     let names: Vec<&str> = found.preferences.iter().map(|line| line.name.as_str()).collect();
     assert_eq!(names, ["favorite_hamster", "liking_19", "liking_18", "liking_17", "liking_16"]);
@@ -209,7 +209,7 @@ async fn strategies_and_lessons_are_ways_to_proceed_and_no_facts() {
         .collect();
     facts.push(fact(9, "People", "Ann keeps hamsters"));
     let records = write_json(&FactRecords { facts });
-    vault.documents.write(&at, records.as_bytes(), None).unwrap();
+    vault.documents.files().write(&at, records.as_bytes(), None).unwrap();
     let found = vault.retrieval(Grant::Gatherer).find("some hamsters please", 4, None, None).await.unwrap();
     assert_eq!(found.facts.iter().map(|line| line.fact.as_str()).collect::<Vec<_>>(), ["Ann keeps hamsters"]);
     for (at, category) in ways.iter().enumerate() {
@@ -241,8 +241,8 @@ async fn what_people_took_out_is_not_remembered() {
     let facts = vec![fact(1, "Ann keeps hamsters"), fact(2, "Ann is ill")];
     let shown = Facts(vec![FactLine::from(&facts[0])]).write_body(&place.facts());
     let records = write_json(&FactRecords { facts });
-    vault.documents.write(&place.memory("facts"), records.as_bytes(), None).unwrap();
-    vault.documents.write(&place.facts(), shown.as_bytes(), None).unwrap();
+    vault.documents.files().write(&place.memory("facts"), records.as_bytes(), None).unwrap();
+    vault.documents.files().write(&place.facts(), shown.as_bytes(), None).unwrap();
     let found = vault.retrieval(Grant::Gatherer).find("what of Ann?", 4, None, None).await.unwrap();
     let said: Vec<&str> = found.facts.iter().map(|line| line.fact.as_str()).collect();
     assert_eq!(said, ["Ann keeps hamsters"]);
@@ -256,7 +256,7 @@ async fn passages_follow_ids_into_documents_without_words_of_the_query() {
         ("people", "### Ann Lee (ID: pers-1)\nborn: 1980\n\n### Bob Ray (ID: pers-2)\nborn: 1990\n"),
     ] {
         let path = VaultPath::new(&format!("users/henry/notes/{name}.md")).unwrap();
-        vault.documents.write(&path, text.as_bytes(), None).unwrap();
+        vault.documents.files().write(&path, text.as_bytes(), None).unwrap();
     }
     let retrieval = vault.retrieval(Grant::Gatherer);
     let find = async |retrieval: larder_retrieval::Retrieval<'_>| {

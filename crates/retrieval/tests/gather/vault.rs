@@ -121,14 +121,15 @@ pub fn topic(number: u32) -> String {
 /// Begins the next turn, fills it, commits it; gives its number.
 pub async fn add_turn(documents: &UserDocuments) -> u32 {
     let draft = next_turn(documents);
-    documents.commit(&draft).unwrap();
+    documents.drafts().commit(&draft).unwrap();
     draft.number
 }
 
 /// The next turn with all its files, not committed.
 pub fn next_turn(documents: &UserDocuments) -> TurnDraft {
-    let session = documents.recent_turns(1, None).unwrap().first().map_or(0, |row| row.number / 25);
-    let mut draft = documents.begin(Mode::Chat, Some(&format!("session-{session}")), "to be filled").unwrap();
+    let session = documents.catalog().recent_turns(1, None).unwrap().first().map_or(0, |row| row.number / 25);
+    let mut draft =
+        documents.drafts().begin(Mode::Chat, Some(&format!("session-{session}")), "to be filled").unwrap();
     draft.query = query(draft.number);
     fill(&mut draft, documents);
     draft
@@ -315,5 +316,5 @@ fn content(number: u32) -> PageContent {
 #[allow(dead_code, reason = "the measure of scale writes none")]
 pub async fn write<T: DocumentValue>(documents: &UserDocuments, path: &larder_vault::VaultPath, value: T) {
     let text = Document { meta: None, value }.write(path);
-    documents.write(path, text.as_bytes(), None).unwrap();
+    documents.files().write(path, text.as_bytes(), None).unwrap();
 }

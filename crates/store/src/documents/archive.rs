@@ -1,6 +1,6 @@
-//! Old turns go to the archive (R1-13.14), and links to and in them with them. A move is noted first, so that
-//! `recover` can finish it: files are copied, `metadata.json` last; then the turn at the old place ceases to be one; then
-//! its files go.
+//! Moves old turns to the archive (R1-13.14) and updates the links to and in them. A move is noted first, so that
+//! `recover` can finish it: files are copied, `metadata.json` last; then the `metadata.json` at the old place is removed,
+//! then its other files.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -16,7 +16,7 @@ use super::types::{ArchiveReport, ResearchRow, TurnRow};
 use super::{Documents, UserDocuments, journal};
 use crate::error::StoreError;
 
-/// A turn is old after 90 days: no row gives a number, and what is asked about a past conversation is mostly younger.
+/// Age after which a turn is archived: 90 days. Questions about past conversations mostly concern younger ones.
 const OLD_AFTER_MILLIS: i64 = 90 * 86_400 * 1_000;
 
 /// Documents by path.
@@ -24,16 +24,16 @@ type Texts = BTreeMap<VaultPath, Vec<u8>>;
 
 impl Documents {
     /// Moves turns that are older than 90 days to `archive/YYYY-MM/` (R1-13.14), except those with research that is still
-    /// wanted (R1-12.4). They stay in the index. Links that led to them, and those in them, are written anew.
+    /// wanted (R1-12.4). They stay in the index. Links to them and in them are rewritten.
     ///
     /// # Errors
     /// Reading or writing fails; what is done stays, and [`Documents::recover`] finishes the turn that was on its way.
     pub fn archive(&self, user: &str, now: Timestamp) -> Result<ArchiveReport, StoreError> {
         let documents = self.user(user)?;
-        // The journal would bring back what goes from its old place.
+        // The journal would restore what is removed from its old place.
         let entries = self.store().index().read(|tx| journal::committed(tx, Some(user)))?;
         for (_, number) in &entries {
-            documents.redo(*number)?;
+            documents.writer().redo(*number)?;
         }
         self.retire(entries)?;
         let mut report = ArchiveReport::default();
@@ -41,44 +41,51 @@ impl Documents {
             return Ok(report);
         };
         for turn in documents.index().read(|tx| index::old_turns(tx, before))? {
-            if documents.is_wanted(&turn, now)? {
+            if documents.archiver().is_wanted(&turn, now)? {
                 continue;
             }
-            documents.note_move(&turn)?;
-            report.relinked += documents.move_turn(turn.number, turn.created_at)?;
+            documents.archiver().note_move(&turn)?;
+            report.relinked += documents.archiver().move_turn(turn.number, turn.created_at)?;
             report.turns.push(turn.number);
         }
-        documents.end_moves(&report.turns)?;
+        documents.archiver().end_moves(&report.turns)?;
         Ok(report)
-    }
-
-    /// Finishes the moves that a crash interrupted.
-    pub(super) fn finish_moves(&self) -> Result<(), StoreError> {
-        let moves: Vec<(String, u32, i64)> = self.store().index().read(|tx| {
-            let mut query =
-                tx.prepare("SELECT user, number, created FROM turn_moves ORDER BY user, number")?;
-            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })?;
-        for (user, number, created) in moves {
-            let documents = self.user(&user)?;
-            if let Some(created) = Timestamp::from_millis(created) {
-                documents.move_turn(number, created)?;
-                documents.end_moves(&[number])?;
-            }
-        }
-        Ok(())
     }
 }
 
-impl UserDocuments {
+/// Finishes the moves that a crash interrupted.
+pub(super) fn finish_moves(all: &Documents) -> Result<(), StoreError> {
+    let moves: Vec<(String, u32, i64)> = all.store().index().read(|tx| {
+        let mut query = tx.prepare("SELECT user, number, created FROM turn_moves ORDER BY user, number")?;
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    })?;
+    for (user, number, created) in moves {
+        let documents = all.user(&user)?;
+        if let Some(created) = Timestamp::from_millis(created) {
+            documents.archiver().move_turn(number, created)?;
+            documents.archiver().end_moves(&[number])?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves turns of one user to the archive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Archiver<'d> {
+    pub(super) docs: &'d UserDocuments,
+}
+
+impl Archiver<'_> {
     /// Whether a turn stays where it is.
     fn is_wanted(&self, turn: &TurnRow, now: Timestamp) -> Result<bool, StoreError> {
         if matches!(turn.status, TurnStatus::Running | TurnStatus::Interrupted) {
             return Ok(true);
         }
-        let row = self.store.index().read(|tx| journal::is_committed(tx, self.user(), turn.number))?;
-        let research = self.index().read(|tx| index::research(tx, Wanted::Turn(turn.number), u64::MAX))?;
+        let row =
+            self.docs.store.index().read(|tx| journal::is_committed(tx, self.docs.user(), turn.number))?;
+        let research =
+            self.docs.index().read(|tx| index::research(tx, Wanted::Turn(turn.number), u64::MAX))?;
         let wanted = |research: &ResearchRow| {
             let life = ResearchLife {
                 created: research.created_at,
@@ -93,50 +100,50 @@ impl UserDocuments {
     }
 
     fn note_move(&self, turn: &TurnRow) -> Result<(), StoreError> {
-        self.store.write(|tx| {
+        self.docs.store.write(|tx| {
             tx.execute(
                 "INSERT OR REPLACE INTO turn_moves (user, number, created) VALUES (?1, ?2, ?3)",
-                params![self.user(), turn.number, turn.created_at.as_millis()],
+                params![self.docs.user(), turn.number, turn.created_at.as_millis()],
             )?;
             Ok(())
         })
     }
 
-    /// Moves a turn, or what is left of it at its old place; gives how many other documents were written anew.
+    /// Moves a turn, or what is left of it at its old place; returns how many other documents were rewritten.
     fn move_turn(&self, number: u32, created: Timestamp) -> Result<u64, StoreError> {
-        let (from, to) = (self.place.turn(number), self.place.archived_turn(number, created));
+        let (from, to) = (self.docs.place.turn(number), self.docs.place.archived_turn(number, created));
         let mut relinked = 0;
-        if self.tree().read(&from.metadata())?.is_some() {
+        if self.docs.tree().read(&from.metadata())?.is_some() {
             relinked = self.copy_turn(from.folder(), to.folder())?;
-            self.tree().remove(&from.metadata())?;
+            self.docs.tree().remove(&from.metadata())?;
         }
         self.index_folders(from.folder(), to.folder())?;
         self.empty_folder(from.folder(), to.folder())?;
-        self.move_uses(from.folder(), to.folder())?;
+        self.docs.uses().rename_folder(from.folder(), to.folder())?;
         Ok(relinked)
     }
 
-    /// Writes the notes anew, which lead to the archive then, and takes these moves off: before that they are not done.
+    /// Rewrites the notes, whose links then lead to the archive, and ends these moves: they are not done before.
     fn end_moves(&self, numbers: &[u32]) -> Result<(), StoreError> {
         if numbers.is_empty() {
             return Ok(());
         }
-        self.write_all_notes()?;
-        self.store.write(|tx| {
+        self.docs.notes().write_all()?;
+        self.docs.store.write(|tx| {
             let mut end = tx.prepare("DELETE FROM turn_moves WHERE user = ?1 AND number = ?2")?;
-            numbers.iter().try_for_each(|number| end.execute(params![self.user(), number]).map(drop))?;
+            numbers.iter().try_for_each(|number| end.execute(params![self.docs.user(), number]).map(drop))?;
             Ok(())
         })
     }
 
-    /// Copies a turn, and writes the links to it and in it anew.
+    /// Copies a turn, and rewrites the links to it and in it.
     fn copy_turn(&self, from: &str, to: &str) -> Result<u64, StoreError> {
-        let _one_at_a_time = self.shelf.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        let _one_process = self.hold_writes()?;
-        let mut moved = self.texts(self.tree().list(from)?)?;
-        let mut others = self.texts(self.index().read(|tx| index::links_into(tx, from))?)?;
-        // What is remembered says which turn it is from.
-        let records = ["facts", "preferences"].map(|kind| self.place.memory(kind));
+        let _one_at_a_time = self.docs.handles.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_process = self.docs.leases().lock_writes()?;
+        let mut moved = self.texts(self.docs.tree().list(from)?)?;
+        let mut others = self.texts(self.docs.index().read(|tx| index::links_into(tx, from))?)?;
+        // Records of memory name the turn that they are from.
+        let records = ["facts", "preferences"].map(|kind| self.docs.place.memory(kind));
         others.extend(self.texts(records.to_vec())?);
         let before = others.clone();
         relink(from, to, &mut moved, &mut others);
@@ -144,36 +151,36 @@ impl UserDocuments {
         let (last, first): (Vec<_>, Vec<_>) =
             moved.iter().partition(|(path, _)| path.as_str() == format!("{to}/{METADATA}"));
         for (path, bytes) in first.iter().chain(&last) {
-            self.tree().write(path, bytes)?;
+            self.docs.tree().write(path, bytes)?;
         }
-        self.tree().sync(&moved.keys().cloned().collect::<Vec<_>>())?;
+        self.docs.tree().sync(&moved.keys().cloned().collect::<Vec<_>>())?;
         let mut changed = Vec::new();
         for (path, bytes) in &others {
             if before.get(path) != Some(bytes) {
-                self.tree().write(path, bytes)?;
+                self.docs.tree().write(path, bytes)?;
                 changed.push(path.clone());
             }
             // Also where nothing changed: a crash may have come between the writing and this.
-            self.index_bytes(path, bytes)?;
+            self.docs.files().index_bytes(path, bytes)?;
         }
-        self.tree().sync(&changed)?;
+        self.docs.tree().sync(&changed)?;
         Ok(changed.len() as u64)
     }
 
     fn texts(&self, paths: Vec<VaultPath>) -> Result<Texts, StoreError> {
         let mut texts = Texts::new();
         for path in paths {
-            if let Some(bytes) = self.tree().read(&path)? {
+            if let Some(bytes) = self.docs.tree().read(&path)? {
                 texts.insert(path, bytes);
             }
         }
         Ok(texts)
     }
 
-    /// The index says what stands in the archive, and nothing of the old place.
+    /// Indexes the archived documents in place of those at the old place.
     fn index_folders(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let archived = self.texts(self.tree().list(to)?)?;
-        self.index().write(|tx| {
+        let archived = self.texts(self.docs.tree().list(to)?)?;
+        self.docs.index().write(|tx| {
             for path in documents_of_turn(tx, from)? {
                 remove(tx, &path)?;
             }
@@ -186,20 +193,20 @@ impl UserDocuments {
         })
     }
 
-    /// Empties the old place; what somebody has put there meanwhile goes to the archive too.
+    /// Empties the old place; files that were added there meanwhile are moved to the archive too.
     fn empty_folder(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        for path in self.tree().list(from)? {
+        for path in self.docs.tree().list(from)? {
             let target = moved_path(&path, from, to);
             if let Some(target) = target.filter(|_| path.name() != METADATA)
-                && self.tree().read(&target)?.is_none()
-                && let Some(bytes) = self.tree().read(&path)?
+                && self.docs.tree().read(&target)?.is_none()
+                && let Some(bytes) = self.docs.tree().read(&path)?
             {
-                self.tree().write(&target, &bytes)?;
-                self.tree().sync(&[target])?;
+                self.docs.tree().write(&target, &bytes)?;
+                self.docs.tree().sync(&[target])?;
             }
-            self.tree().remove(&path)?;
+            self.docs.tree().remove(&path)?;
         }
-        self.tree().remove_folder(from)
+        self.docs.tree().remove_folder(from)
     }
 }
 
@@ -207,7 +214,7 @@ fn moved_path(path: &VaultPath, from: &str, to: &str) -> Option<VaultPath> {
     VaultPath::new(&format!("{to}{}", path.as_str().strip_prefix(from)?))
 }
 
-/// Gives the documents of a folder their new paths, and every link that leads there or from there its new spelling.
+/// Renames the documents of a folder, and rewrites every link to or from them.
 fn relink(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
     let is_note = |path: &VaultPath| path.name().ends_with(".md");
     let mut files: Vec<VaultPath> = moved.keys().chain(others.keys()).cloned().collect();
@@ -234,7 +241,7 @@ fn relink(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
     }
 }
 
-/// Gives the paths in records, which are JSON, their new spelling. Captured pages hold words of others and stay.
+/// Rewrites the paths in records, which are JSON. Captured pages are quotations and stay unchanged.
 fn repath(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
     let is_record = |path: &VaultPath| {
         let own = path.as_str().strip_prefix(to).is_none_or(|rest| !rest[1..].contains('/'));

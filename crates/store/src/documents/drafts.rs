@@ -1,5 +1,4 @@
-//! Turns under way: numbers that are given out once, and drafts that outlast a crash. All of it stands in the main
-//! database.
+//! Turns under way: numbers, each assigned once, and drafts that survive a crash. Both are kept in the main database.
 
 use larder_vault::{Mode, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -10,7 +9,7 @@ use super::types::{DraftSummary, TurnDraft};
 use super::{UserDocuments, journal};
 use crate::error::StoreError;
 
-/// What stands in a draft's row beside its columns.
+/// The part of a draft's row that is stored as JSON.
 #[derive(Serialize, Deserialize)]
 struct Rest {
     mode: Mode,
@@ -18,13 +17,19 @@ struct Rest {
     state: serde_json::Value,
 }
 
-impl UserDocuments {
+/// Turns of one user from their beginning to their commit; from [`UserDocuments::drafts`].
+#[derive(Debug, Clone, Copy)]
+pub struct Drafts<'d> {
+    pub(super) docs: &'d UserDocuments,
+}
+
+impl Drafts<'_> {
     /// Begins a turn under the user's next number; no two ever share one. It is saved with what `fill` puts into it, or
     /// not begun at all.
     ///
     /// # Errors
     /// The main database cannot be written; or the documents lie in a bucket that [`super::Documents::recover`] has not
-    /// looked through, so that nobody knows which numbers are taken.
+    /// looked through, so the numbers in use are unknown.
     pub fn begin_with(
         &self,
         mode: Mode,
@@ -33,10 +38,10 @@ impl UserDocuments {
         fill: impl FnOnce(&mut TurnDraft),
     ) -> Result<TurnDraft, StoreError> {
         let taken = self.highest_number()?;
-        let created_at = self.now()?;
+        let created_at = self.docs.now()?;
         let mut draft = TurnDraft {
             number: 0,
-            place: self.place.turn(0),
+            place: self.docs.place.turn(0),
             mode,
             session: session.map(str::to_owned),
             query: query.to_owned(),
@@ -45,12 +50,12 @@ impl UserDocuments {
             state: serde_json::Value::Null,
             files: std::collections::BTreeMap::new(),
         };
-        self.store.write(|tx| {
+        self.docs.store.write(|tx| {
             draft.number = self.next_number(tx, taken)?;
-            draft.place = self.place.turn(draft.number);
+            draft.place = self.docs.place.turn(draft.number);
             fill(&mut draft);
-            self.put_row(tx, &draft, false)?;
-            journal::put_files(tx, self.user(), draft.number, &draft.files)
+            self.insert_row(tx, &draft, false)?;
+            journal::insert_files(tx, self.docs.user(), draft.number, &draft.files)
         })?;
         Ok(draft)
     }
@@ -63,26 +68,17 @@ impl UserDocuments {
         self.begin_with(mode, session, query, |_| {})
     }
 
-    /// The present moment by the store's clock, as documents write it.
-    pub(super) fn now(&self) -> Result<Timestamp, StoreError> {
-        let millis = i64::try_from(self.store.now().as_millis()).ok();
-        millis.and_then(Timestamp::from_millis).ok_or_else(|| StoreError::BadTurn {
-            number: 0,
-            reason: "the clock stands after the year 9999; set it right".to_owned(),
-        })
-    }
-
-    /// The highest number of a turn that stands among the documents.
+    /// The highest number of a turn among the documents.
     fn highest_number(&self) -> Result<u32, StoreError> {
-        let indexed = self.index().read(highest_turn)?;
-        if self.index().is_built()? {
+        let indexed = self.docs.index().read(highest_turn)?;
+        if self.docs.index().is_built()? {
             return Ok(indexed);
         }
-        if self.documents.is_new(&self.name)? {
-            self.index().set_built()?;
+        if self.docs.documents.is_new(&self.docs.name)? {
+            self.docs.index().set_built()?;
             return Ok(indexed);
         }
-        let standing = self.documents.highest_standing_now(&self.name).unwrap_or_else(|| {
+        let standing = self.docs.documents.highest_standing_now(&self.docs.name).unwrap_or_else(|| {
             let reason = "the bucket was not looked through yet: call recover() once after opening it";
             Err(StoreError::BadTurn { number: 0, reason: reason.to_owned() })
         })?;
@@ -91,17 +87,17 @@ impl UserDocuments {
 
     fn next_number(&self, tx: &Transaction<'_>, taken: u32) -> Result<u32, StoreError> {
         let mut last = tx.prepare_cached("SELECT last FROM turn_numbers WHERE user = ?1")?;
-        let last: Option<u32> = last.query_row([self.user()], |row| row.get(0)).optional()?;
+        let last: Option<u32> = last.query_row([self.docs.user()], |row| row.get(0)).optional()?;
         let mut next = last.unwrap_or(0).max(taken).saturating_add(1);
-        // Somebody may have put a turn back since the index was built.
-        while self.tree().has_folder_now(self.place.turn(next).folder()) {
+        // A turn may have been restored from a backup since the index was built.
+        while self.docs.tree().has_folder_now(self.docs.place.turn(next).folder()) {
             next = next.saturating_add(1);
         }
         tx.prepare_cached(
             "INSERT INTO turn_numbers (user, last) VALUES (?1, ?2)
              ON CONFLICT DO UPDATE SET last = excluded.last",
         )?
-        .execute(params![self.user(), next])?;
+        .execute(params![self.docs.user(), next])?;
         Ok(next)
     }
 
@@ -111,28 +107,28 @@ impl UserDocuments {
     /// The turn is committed already, or was discarded; or the main database cannot be written.
     pub fn checkpoint(&self, draft: &TurnDraft) -> Result<(), StoreError> {
         self.require_place(draft)?;
-        self.store.write(|tx| {
+        self.docs.store.write(|tx| {
             self.require_row(tx, draft.number)?;
-            self.put_row(tx, draft, false)?;
-            journal::put_files(tx, self.user(), draft.number, &draft.files)
+            self.insert_row(tx, draft, false)?;
+            journal::insert_files(tx, self.docs.user(), draft.number, &draft.files)
         })
     }
 
-    /// Saves a state of a draft that goes with the files that were saved last, whatever the draft holds by now.
+    /// Saves a new state of a draft together with the files of its last checkpoint.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
     pub fn save_state(&self, draft: &TurnDraft, state: &serde_json::Value) -> Result<(), StoreError> {
         self.require_place(draft)?;
-        self.store.write(|tx| {
+        self.docs.store.write(|tx| {
             self.require_row(tx, draft.number)?;
-            self.put_state(tx, draft, state, false)
+            self.insert_state(tx, draft, state, false)
         })
     }
 
-    /// Refuses to save what is no draft any more: whoever discarded it, or had its user forgotten, meant that.
+    /// Rejects a draft that was committed, or discarded on purpose.
     fn require_row(&self, tx: &Transaction<'_>, number: u32) -> Result<(), StoreError> {
-        let reason = match journal::is_committed(tx, self.user(), number)? {
+        let reason = match journal::is_committed(tx, self.docs.user(), number)? {
             Some(false) => return Ok(()),
             Some(true) => "committed already; begin a new turn",
             None => "no draft any more, since somebody discarded it; begin a new turn",
@@ -140,25 +136,25 @@ impl UserDocuments {
         Err(StoreError::BadTurn { number, reason: reason.to_owned() })
     }
 
-    /// Refuses a draft that another user's handle made.
+    /// Rejects a draft of another user.
     pub(super) fn require_place(&self, draft: &TurnDraft) -> Result<(), StoreError> {
-        if draft.place == self.place.turn(draft.number) && draft.number > 0 {
+        if draft.place == self.docs.place.turn(draft.number) && draft.number > 0 {
             return Ok(());
         }
         let reason = "not a draft of this user; use the handle that it was begun with".to_owned();
         Err(StoreError::BadTurn { number: draft.number, reason })
     }
 
-    pub(super) fn put_row(
+    pub(super) fn insert_row(
         &self,
         tx: &Transaction<'_>,
         draft: &TurnDraft,
         committed: bool,
     ) -> Result<(), StoreError> {
-        self.put_state(tx, draft, &draft.state, committed)
+        self.insert_state(tx, draft, &draft.state, committed)
     }
 
-    fn put_state(
+    fn insert_state(
         &self,
         tx: &Transaction<'_>,
         draft: &TurnDraft,
@@ -175,7 +171,7 @@ impl UserDocuments {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
-            self.user(),
+            self.docs.user(),
             draft.number,
             committed,
             draft.created_at.as_millis(),
@@ -190,13 +186,13 @@ impl UserDocuments {
     ///
     /// # Errors
     /// The main database cannot be read.
-    pub fn drafts(&self) -> Result<Vec<DraftSummary>, StoreError> {
-        self.store.index().read(|tx| {
+    pub fn list(&self) -> Result<Vec<DraftSummary>, StoreError> {
+        self.docs.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT number, query, phase, created FROM turn_drafts WHERE user = ?1 AND committed = 0
                  ORDER BY number",
             )?;
-            let rows = query.query_map([self.user()], |row| {
+            let rows = query.query_map([self.docs.user()], |row| {
                 Ok(DraftSummary {
                     number: row.get(0)?,
                     query: row.get(1)?,
@@ -208,17 +204,27 @@ impl UserDocuments {
         })
     }
 
+    /// Interrupted turns, by number: drafts without a lease.
+    ///
+    /// # Errors
+    /// The main database cannot be read.
+    pub fn interrupted(&self) -> Result<Vec<DraftSummary>, StoreError> {
+        let mut drafts = self.list()?;
+        drafts.retain(|draft| !self.docs.leases().is_held(draft.number));
+        Ok(drafts)
+    }
+
     /// A draft as it was saved last; none if it was committed or discarded.
     ///
     /// # Errors
     /// The main database cannot be read.
-    pub fn draft(&self, number: u32) -> Result<Option<TurnDraft>, StoreError> {
-        self.store.index().read(|tx| {
+    pub fn get(&self, number: u32) -> Result<Option<TurnDraft>, StoreError> {
+        self.docs.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT created, phase, query, rest FROM turn_drafts
                  WHERE user = ?1 AND number = ?2 AND committed = 0",
             )?;
-            let row = query.query_row(params![self.user(), number], |row| {
+            let row = query.query_row(params![self.docs.user(), number], |row| {
                 Ok((created(row, 0)?, row.get(1)?, row.get(2)?, row.get::<_, String>(3)?))
             });
             let Some((created_at, phase, query, rest)) = row.optional()? else { return Ok(None) };
@@ -226,9 +232,9 @@ impl UserDocuments {
                 what: format!("the draft of turn {number}"),
                 source,
             })?;
-            let files = journal::files_of(tx, self.user(), number)?;
+            let files = journal::files_of(tx, self.docs.user(), number)?;
             let Rest { mode, session, state } = rest;
-            let place = self.place.turn(number);
+            let place = self.docs.place.turn(number);
             Ok(Some(TurnDraft { number, place, mode, session, query, created_at, phase, state, files }))
         })
     }
@@ -238,8 +244,8 @@ impl UserDocuments {
     /// # Errors
     /// The main database cannot be written.
     pub fn discard(&self, number: u32) -> Result<(), StoreError> {
-        self.store.write(|tx| match journal::is_committed(tx, self.user(), number)? {
-            Some(false) => journal::remove(tx, self.user(), number),
+        self.docs.store.write(|tx| match journal::is_committed(tx, self.docs.user(), number)? {
+            Some(false) => journal::remove(tx, self.docs.user(), number),
             _ => Ok(()),
         })
     }

@@ -12,7 +12,7 @@ use crate::frame::{self, FrameReader};
 const LARGE: usize = 2 << 10;
 
 /// Files of a turn by their path in its folder.
-pub(super) type Files = BTreeMap<String, Vec<u8>>;
+pub(super) type TurnFiles = BTreeMap<String, Vec<u8>>;
 
 /// Whether there is a row for a turn, and whether it is a committed one.
 pub(super) fn is_committed(
@@ -25,11 +25,11 @@ pub(super) fn is_committed(
 }
 
 /// Makes the stored files those of the map; what did not change stays as it is.
-pub(super) fn put_files(
+pub(super) fn insert_files(
     tx: &Transaction<'_>,
     user: &str,
     number: u32,
-    files: &Files,
+    files: &TurnFiles,
 ) -> Result<(), StoreError> {
     let mut query = tx.prepare_cached("SELECT path, hash FROM turn_files WHERE user = ?1 AND number = ?2")?;
     let rows = query.query_map(params![user, number], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -61,7 +61,7 @@ pub(super) fn put_files(
 }
 
 /// The stored files of a turn.
-pub(super) fn files_of(tx: &Transaction<'_>, user: &str, number: u32) -> Result<Files, StoreError> {
+pub(super) fn files_of(tx: &Transaction<'_>, user: &str, number: u32) -> Result<TurnFiles, StoreError> {
     let mut query = tx.prepare_cached(
         "SELECT path, hash, bytes, zstd, frame FROM turn_files WHERE user = ?1 AND number = ?2",
     )?;
@@ -70,7 +70,7 @@ pub(super) fn files_of(tx: &Transaction<'_>, user: &str, number: u32) -> Result<
         Ok((row.get::<_, String>(0)?, row.get(1)?, bytes, row.get(3)?, row.get::<_, Vec<u8>>(4)?))
     })?;
     let mut reader = FrameReader::new()?;
-    let mut files = Files::new();
+    let mut files = TurnFiles::new();
     for row in rows {
         let (path, hash, bytes, compressed, frame): (String, [u8; 32], i64, bool, Vec<u8>) = row?;
         let hash = ContentHash::from_bytes(hash);
@@ -89,7 +89,7 @@ pub(super) fn files_of(tx: &Transaction<'_>, user: &str, number: u32) -> Result<
     Ok(files)
 }
 
-/// Takes a turn out.
+/// Removes a turn.
 pub(super) fn remove(tx: &Transaction<'_>, user: &str, number: u32) -> Result<(), StoreError> {
     for table in ["turn_files", "turn_drafts"] {
         tx.prepare_cached(&format!("DELETE FROM {table} WHERE user = ?1 AND number = ?2"))?

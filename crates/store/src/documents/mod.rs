@@ -1,36 +1,37 @@
 //! The documents of all users: the files of turns and of memory, and the index over them.
 //!
 //! The documents are the truth. A turn is committed by one durable transaction in the main database; its files
-//! follow, `metadata.json` last, and a folder without one is no turn. The index is made from paths and bytes alone and
-//! may be deleted at any time. Knows where documents stand and how they are kept; what stands in them is the core's.
+//! follow, `metadata.json` last, and a folder without one is no turn. The index is derived from paths and bytes alone
+//! and may be deleted at any time. Knows where documents are kept and how; their formats belong to `larder_vault`.
 //!
 //! | | |
 //! |---|---|
-//! | [`access`] | which paths a user may read and write |
+//! | [`files`] | single documents, within the folders of one user |
 //! | [`drafts`] | turns under way, in the main database |
-//! | [`hold`] | which process works on a turn |
+//! | [`lease`] | which process works on a turn |
 //! | [`commit`] | from a draft to files: the journal |
 //! | [`recover`] | finishing what a crash interrupted |
-//! | [`index`] | what is found without reading files |
-//! | [`vectors`] | what means nearly the same as a query |
-//! | [`notes`] | notes made from the index, wrappers |
+//! | [`catalog`], [`index`] | what is found without reading files |
+//! | [`uses`] | how far documents and sites proved reliable |
+//! | [`vectors`] | documents close in meaning to a query |
+//! | [`notes`] | notes generated from the index, wrappers |
 //! | [`tree`] | where bytes are kept |
 
-mod access;
 mod archive;
+mod catalog;
 mod commit;
 mod drafts;
+mod files;
 mod forget;
-mod hold;
 mod index;
 mod journal;
-mod lookup;
+mod lease;
 mod notes;
 mod recover;
 mod reindex;
 mod tree;
 mod types;
-mod usage;
+mod uses;
 mod vectors;
 
 use std::collections::{BTreeSet, HashMap};
@@ -40,17 +41,26 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use larder_vault::layout::UserPlace;
+use larder_vault::{Timestamp, VaultPath};
 
-pub use hold::TurnLease;
+pub use catalog::Catalog;
+pub use drafts::Drafts;
+pub use files::DocumentFiles;
+pub use lease::{Leases, TurnLease};
 pub use types::{
     ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, DraftSummary, EmbeddingText,
     ReindexReport, ResearchRow, SourceRow, TextVector, TurnDraft, TurnRow,
 };
+pub use uses::Uses;
+pub use vectors::Vectors;
 
-use self::index::{IndexFile, name_of};
+use self::archive::Archiver;
+use self::commit::TurnWriter;
+use self::index::{IndexFile, PathKind, name_of};
+use self::notes::Notes;
 use self::tree::Tree;
 use crate::error::StoreError;
-use crate::files;
+use crate::files::create_dir_all;
 use crate::store::{Store, UserStore};
 
 /// The documents of all users. Cheap to clone.
@@ -67,8 +77,8 @@ struct Inner {
     tree: Arc<dyn Tree>,
     /// The folder of the indexes.
     indexes: PathBuf,
-    /// What all handles of one user share, by the name of his folder.
-    shelves: Mutex<HashMap<String, Arc<Shelf>>>,
+    /// What all handles of one user share, by the name of the user's folder.
+    handles: Mutex<HashMap<String, Arc<UserHandles>>>,
     /// The names of the folders of all users, as they were when they were last listed.
     known: Mutex<Option<BTreeSet<String>>>,
     /// Commits of this process since the journal was last cleared.
@@ -83,9 +93,9 @@ impl fmt::Debug for Inner {
 
 /// What all handles of one user share.
 #[derive(Debug)]
-struct Shelf {
+struct UserHandles {
     index: IndexFile,
-    /// Held while notes are made from the index, so that the newest state is written last.
+    /// Held while notes are generated from the index, so that the newest state is written last.
     notes: Mutex<()>,
     /// Held while a document is compared and written.
     writes: Mutex<()>,
@@ -102,12 +112,12 @@ impl Documents {
 
     fn over(store: &Store, tree: Arc<dyn Tree>) -> Result<Self, StoreError> {
         let indexes = store.home().join("indexes").join("documents");
-        files::create_dir_all(&indexes)?;
+        create_dir_all(&indexes)?;
         let inner = Inner {
             store: store.clone(),
             tree,
             indexes,
-            shelves: Mutex::default(),
+            handles: Mutex::default(),
             known: Mutex::default(),
             journalled: AtomicU64::new(0),
         };
@@ -122,32 +132,32 @@ impl Documents {
         let store = self.inner.store.user(user)?;
         let place = UserPlace::new(user);
         let name = name_of(&place);
-        let shelf = self.shelf(&name)?;
-        Ok(UserDocuments { documents: self.clone(), store, place, name, shelf })
+        let handles = self.handles(&name)?;
+        Ok(UserDocuments { documents: self.clone(), store, place, name, handles })
     }
 
     /// What is shared for the folder of this name.
-    fn shelf(&self, name: &str) -> Result<Arc<Shelf>, StoreError> {
-        let mut shelves = self.inner.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shelf) = shelves.get(name) {
-            return Ok(Arc::clone(shelf));
+    fn handles(&self, name: &str) -> Result<Arc<UserHandles>, StoreError> {
+        let mut known = self.inner.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handles) = known.get(name) {
+            return Ok(Arc::clone(handles));
         }
         let path = self.inner.indexes.join(format!("{name}.db"));
         let index = {
-            // SQLite waits for nobody while a new file gets its log of writes, but refuses at once.
+            // While a new file gets its write-ahead log, SQLite does not wait for other processes but fails at once.
             let _lock = self.inner.store.lock_setup()?;
             IndexFile::open(path, self.inner.store.options().patience)?
         };
-        let shelf = Arc::new(Shelf { index, notes: Mutex::new(()), writes: Mutex::new(()) });
-        shelves.insert(name.to_owned(), Arc::clone(&shelf));
-        Ok(shelf)
+        let handles = Arc::new(UserHandles { index, notes: Mutex::new(()), writes: Mutex::new(()) });
+        known.insert(name.to_owned(), Arc::clone(&handles));
+        Ok(handles)
     }
 
-    /// Takes what is shared for a folder out of use.
-    fn drop_shelf(&self, name: &str) -> Result<Arc<Shelf>, StoreError> {
-        let shelf = self.shelf(name)?;
-        self.inner.shelves.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-        Ok(shelf)
+    /// Forgets what is shared for a folder.
+    fn remove_handles(&self, name: &str) -> Result<Arc<UserHandles>, StoreError> {
+        let handles = self.handles(name)?;
+        self.inner.handles.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        Ok(handles)
     }
 
     fn tree(&self) -> &dyn Tree {
@@ -167,11 +177,11 @@ pub struct UserDocuments {
     place: UserPlace,
     /// The name of the user's folder.
     name: String,
-    shelf: Arc<Shelf>,
+    handles: Arc<UserHandles>,
 }
 
 impl UserDocuments {
-    /// Where the user's documents stand.
+    /// The paths of the user's documents.
     pub fn place(&self) -> &UserPlace {
         &self.place
     }
@@ -186,12 +196,76 @@ impl UserDocuments {
         &self.store
     }
 
+    /// Single documents.
+    pub const fn files(&self) -> DocumentFiles<'_> {
+        DocumentFiles { docs: self }
+    }
+
+    /// Turns from their beginning to their commit.
+    pub const fn drafts(&self) -> Drafts<'_> {
+        Drafts { docs: self }
+    }
+
+    /// Which turns some process works on.
+    pub const fn leases(&self) -> Leases<'_> {
+        Leases { docs: self }
+    }
+
+    /// What the index knows: turns, research, captured pages, links, words.
+    pub const fn catalog(&self) -> Catalog<'_> {
+        Catalog { docs: self }
+    }
+
+    /// How far documents and sites proved reliable.
+    pub const fn uses(&self) -> Uses<'_> {
+        Uses { docs: self }
+    }
+
+    /// Vectors of what turns and research say.
+    pub const fn vectors(&self) -> Vectors<'_> {
+        Vectors { docs: self }
+    }
+
+    const fn notes(&self) -> Notes<'_> {
+        Notes { docs: self }
+    }
+
+    const fn writer(&self) -> TurnWriter<'_> {
+        TurnWriter { docs: self }
+    }
+
+    const fn archiver(&self) -> Archiver<'_> {
+        Archiver { docs: self }
+    }
+
     fn tree(&self) -> &dyn Tree {
         self.documents.tree()
     }
 
+    /// The present moment by the store's clock, as documents write it.
+    fn now(&self) -> Result<Timestamp, StoreError> {
+        let millis = i64::try_from(self.store.now().as_millis()).ok();
+        millis.and_then(Timestamp::from_millis).ok_or_else(|| StoreError::BadTurn {
+            number: 0,
+            reason: "the clock stands after the year 9999; set it right".to_owned(),
+        })
+    }
+
+    /// Whether a document is this user's.
+    fn owns(&self, path: &VaultPath) -> bool {
+        PathKind::parse(path).is_some_and(|spot| spot.name == self.name)
+    }
+
+    fn require_own(&self, path: &VaultPath) -> Result<(), StoreError> {
+        if self.owns(path) { Ok(()) } else { Err(self.foreign(path.as_str())) }
+    }
+
+    fn foreign(&self, path: &str) -> StoreError {
+        StoreError::Foreign { path: path.to_owned(), expected: format!("users/{}/", self.name) }
+    }
+
     fn index(&self) -> &IndexFile {
-        &self.shelf.index
+        &self.handles.index
     }
 }
 

@@ -1,4 +1,4 @@
-//! Notes that are made from other documents: wrappers inside a turn (R1-9.21, C80), index notes (R1-9.22, R1-9.23) and
+//! Notes that are generated from other documents: wrappers inside a turn (R1-9.21, C80), index notes (R1-9.22, R1-9.23) and
 //! the views over research (C77). None of them is in the index, so it never depends on them.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,9 @@ use larder_vault::{
 use serde::Serialize;
 
 use super::UserDocuments;
-use super::index::{Of, Rows, Spot, Wanted, memory_documents, recent_turns, research, topics, turn_user};
+use super::index::{
+    PathKind, Rows, Subject, Wanted, memory_documents, recent_turns, research, topics, turn_user,
+};
 use super::types::ResearchRow;
 use crate::error::StoreError;
 
@@ -31,7 +33,7 @@ struct View<'a> {
     research: Vec<ResearchRow>,
 }
 
-/// The readable note beside a file of a turn that is not Markdown, and its path in the turn's folder.
+/// The readable note next to a file of a turn that is not Markdown, and its path in the turn's folder.
 pub(super) fn wrapper_of(
     place: &TurnPlace,
     user: &str,
@@ -57,37 +59,45 @@ pub(super) fn wrapper_of(
 
 /// Whether the index of the memory shows a document.
 pub(super) fn shows_memory(path: &VaultPath) -> bool {
-    Spot::of(path)
+    PathKind::parse(path)
         .is_some_and(|spot| spot.turn.is_none() && spot.kind() == Some(super::types::DocumentKind::Memory))
 }
 
-impl UserDocuments {
+/// Writes the notes of one user that are generated from the index.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Notes<'d> {
+    pub(super) docs: &'d UserDocuments,
+}
+
+impl Notes<'_> {
     /// Writes the notes that show these documents, or showed them before.
-    pub(super) fn write_turn_notes(&self, rows: &[Rows]) -> Result<(), StoreError> {
+    pub(super) fn write_for(&self, rows: &[Rows]) -> Result<(), StoreError> {
         let topics: BTreeSet<&str> = rows.iter().filter_map(Rows::research_topic).collect();
         if rows.iter().any(Rows::is_turn) {
             self.write_turns_index()?;
         }
         if !topics.is_empty() {
-            self.write_research_notes(topics.into_iter())?;
+            self.write_research(topics.into_iter())?;
         }
         Ok(())
     }
 
     /// Writes all notes.
-    pub(super) fn write_all_notes(&self) -> Result<(), StoreError> {
-        let all = self.index().read(|tx| topics(tx, Of::Research, u64::MAX))?;
+    pub(super) fn write_all(&self) -> Result<(), StoreError> {
+        let all = self.docs.index().read(|tx| topics(tx, Subject::Research, u64::MAX))?;
         self.write_turns_index()?;
         if !all.is_empty() {
-            self.write_research_notes(all.iter().map(|(topic, ..)| topic.as_str()))?;
+            self.write_research(all.iter().map(|(topic, ..)| topic.as_str()))?;
         }
         self.write_memory_index()
     }
 
     fn write_turns_index(&self) -> Result<(), StoreError> {
-        let _newest_last = self.shelf.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        let (turns, by_topic) =
-            self.index().read(|tx| Ok((recent_turns(tx, RECENT, None)?, topics(tx, Of::Turns, TOPICS)?)))?;
+        let _newest_last = self.docs.handles.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (turns, by_topic) = self
+            .docs
+            .index()
+            .read(|tx| Ok((recent_turns(tx, RECENT, None)?, topics(tx, Subject::Turns, TOPICS)?)))?;
         let Some(newest) = turns.first() else { return Ok(()) };
         let recent = turns.iter().map(|turn| IndexEntry {
             link: DualLink::new(turn.context.clone(), &turn_name(turn.number)),
@@ -98,24 +108,25 @@ impl UserDocuments {
             recent: recent.collect(),
             topics: topic_entries(&by_topic, "turn"),
         };
-        self.write_index(&self.place.turns_index(), "turns_index", newest.created_at, &note)
+        self.write_index(&self.docs.place.turns_index(), "turns_index", newest.created_at, &note)
     }
 
-    fn write_research_notes<'a>(&self, changed: impl Iterator<Item = &'a str>) -> Result<(), StoreError> {
-        let _newest_last = self.shelf.notes.lock().unwrap_or_else(PoisonError::into_inner);
+    fn write_research<'a>(&self, changed: impl Iterator<Item = &'a str>) -> Result<(), StoreError> {
+        let _newest_last = self.docs.handles.notes.lock().unwrap_or_else(PoisonError::into_inner);
         for topic in changed.filter(|topic| !topic.is_empty()) {
-            let rows = self.index().read(|tx| research(tx, Wanted::Just(topic), IN_VIEW))?;
-            let path = self.place.research(topic);
+            let rows = self.docs.index().read(|tx| research(tx, Wanted::Just(topic), IN_VIEW))?;
+            let path = self.docs.place.research(topic);
             if rows.is_empty() {
-                self.tree().remove(&path)?;
+                self.docs.tree().remove(&path)?;
             } else {
                 let view = write_json(&View { topic, research: rows });
-                self.tree().write(&path, view.as_bytes())?;
+                self.docs.tree().write(&path, view.as_bytes())?;
             }
         }
         let (rows, by_topic) = self
+            .docs
             .index()
-            .read(|tx| Ok((research(tx, Wanted::All, RECENT)?, topics(tx, Of::Research, TOPICS)?)))?;
+            .read(|tx| Ok((research(tx, Wanted::All, RECENT)?, topics(tx, Subject::Research, TOPICS)?)))?;
         let Some(newest) = rows.first() else { return Ok(()) };
         let recent = rows.iter().map(|row| IndexEntry {
             link: DualLink::new(row.document.clone(), &row.id),
@@ -126,12 +137,12 @@ impl UserDocuments {
             recent: recent.collect(),
             topics: topic_entries(&by_topic, "piece"),
         };
-        self.write_index(&self.place.research_index(), "research_index", newest.created_at, &note)
+        self.write_index(&self.docs.place.research_index(), "research_index", newest.created_at, &note)
     }
 
     pub(super) fn write_memory_index(&self) -> Result<(), StoreError> {
-        let _newest_last = self.shelf.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        let documents = self.index().read(memory_documents)?;
+        let _newest_last = self.docs.handles.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let documents = self.docs.index().read(memory_documents)?;
         if documents.is_empty() {
             return Ok(());
         }
@@ -140,12 +151,12 @@ impl UserDocuments {
             IndexEntry { link: DualLink::new(document.clone(), document.name()), note: note.to_owned() }
         });
         let note = IndexNote { title: "Memory".to_owned(), recent: recent.collect(), topics: Vec::new() };
-        let newest = self.index().read(|tx| recent_turns(tx, 1, None))?;
+        let newest = self.docs.index().read(|tx| recent_turns(tx, 1, None))?;
         let at = match newest.first() {
             Some(turn) => turn.created_at,
-            None => self.now()?,
+            None => self.docs.now()?,
         };
-        self.write_index(&self.place.memory_index(), "memory_index", at, &note)
+        self.write_index(&self.docs.place.memory_index(), "memory_index", at, &note)
     }
 
     /// Writes an index note; what people added to it stays.
@@ -156,20 +167,20 @@ impl UserDocuments {
         created_at: Timestamp,
         note: &IndexNote,
     ) -> Result<(), StoreError> {
-        let standing = self.tree().read(at)?.map(String::from_utf8);
+        let standing = self.docs.tree().read(at)?.map(String::from_utf8);
         let text = match &standing {
             Some(Ok(text)) => note.update(text, at),
-            // No text at all: nobody wrote that into a note by hand.
+            // Not text: it was not edited by hand.
             Some(Err(_)) | None => Document::new(self.meta(id, created_at)?, note.clone()).write(at),
         };
         if matches!(&standing, Some(Ok(old)) if *old == text) {
             return Ok(());
         }
-        self.tree().write(at, text.as_bytes())
+        self.docs.tree().write(at, text.as_bytes())
     }
 
     fn meta(&self, id: &str, created_at: Timestamp) -> Result<Meta, StoreError> {
-        let user = self.index().read(turn_user)?.unwrap_or_else(|| self.user().to_owned());
+        let user = self.docs.index().read(turn_user)?.unwrap_or_else(|| self.docs.user().to_owned());
         Ok(Meta {
             id: id.to_owned(),
             turn_number: None,

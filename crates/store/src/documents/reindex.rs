@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use larder_vault::layout::UserPlace;
 use larder_vault::{VaultPath, turn_number};
 
+use super::archive::finish_moves;
 use super::index::{IndexFile, Indexed, Rows, is_indexed, name_of, put, rows_of, sweep, turn_user};
 use super::tree::Tree;
 use super::types::ReindexReport;
@@ -18,24 +19,24 @@ const MOST_NAMED: usize = 100;
 const BATCH: usize = 1_000;
 
 impl Documents {
-    /// Drops the index and builds it from the documents; `progress` is told how many turns are done. The notes that are
-    /// made from the index are written again. Vectors stay where what they are of is still said.
+    /// Drops the index and builds it from the documents; `progress` receives the number of turns done. Notes that are
+    /// generated from the index are written again. Vectors whose text still exists are kept.
     ///
     /// # Errors
     /// Reading or writing fails; [`Documents::recover`] then builds the rest.
     pub fn reindex(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<ReindexReport, StoreError> {
         let entries = self.store().index().read(|tx| journal::committed(tx, None))?;
         for (user, number) in &entries {
-            self.user(user)?.redo(*number)?;
+            self.user(user)?.writer().redo(*number)?;
         }
-        self.finish_moves()?;
+        finish_moves(self)?;
         let names = self.user_names()?;
         let mut report = ReindexReport::default();
         for name in &names {
             let before = report.turns;
             let one = self.build(name, &|turns| progress(before + turns))?;
             if let Some(documents) = self.owner(name)? {
-                documents.write_all_notes()?;
+                documents.notes().write_all()?;
             }
             report.users += 1;
             report.turns += one.turns;
@@ -44,7 +45,7 @@ impl Documents {
             let room = MOST_NAMED.saturating_sub(report.unreadable_files.len());
             report.unreadable_files.extend(one.unreadable_files.into_iter().take(room));
         }
-        self.clear_all_but(&names)?;
+        clear_all_but(self, &names)?;
         self.set_known(names);
         Ok(report)
     }
@@ -64,7 +65,7 @@ impl Documents {
         for month in self.tree().level("archive")?.folders {
             names.extend(self.tree().level(&format!("archive/{month}"))?.folders);
         }
-        // A folder that no user id leads to was put there by somebody else.
+        // A folder that no user id maps to is not one of ours.
         names.retain(|name| VaultPath::new(&format!("users/{name}/x")).is_some());
         Ok(names)
     }
@@ -72,7 +73,7 @@ impl Documents {
     /// The user whose folder has this name: the one whom the newest turn in it names, or the one who is called like
     /// it. None where no id leads to the folder.
     fn owner(&self, name: &str) -> Result<Option<UserDocuments>, StoreError> {
-        let named = self.shelf(name)?.index.read(turn_user)?;
+        let named = self.handles(name)?.index.read(turn_user)?;
         let ids = named.into_iter().chain([name.to_owned()]);
         let mut owners = ids.filter(|id| name_of(&UserPlace::new(id)) == name);
         owners.next().map(|id| self.user(&id)).transpose()
@@ -84,11 +85,11 @@ impl Documents {
         name: &str,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<ReindexReport, StoreError> {
-        let shelf = self.shelf(name)?;
-        shelf.index.clear()?;
+        let handles = self.handles(name)?;
+        handles.index.clear()?;
         let mut builder = Builder {
             tree: self.tree(),
-            index: &shelf.index,
+            index: &handles.index,
             waiting: Vec::new(),
             report: ReindexReport::default(),
         };
@@ -104,34 +105,19 @@ impl Documents {
         }
         builder.flush()?;
         let report = builder.report;
-        shelf.index.write(sweep)?;
-        shelf.index.set_built()?;
+        handles.index.write(sweep)?;
+        handles.index.set_built()?;
         Ok(report)
-    }
-
-    /// Empties the indexes of users that have no documents any more.
-    fn clear_all_but(&self, names: &BTreeSet<String>) -> Result<(), StoreError> {
-        for entry in crate::files::entries(&self.inner.indexes)? {
-            match entry.name.strip_suffix(".db") {
-                Some(name) if !names.contains(name) => {
-                    let shelf = self.shelf(name)?;
-                    shelf.index.clear()?;
-                    shelf.index.write(sweep)?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn set_known(&self, names: BTreeSet<String>) {
         *self.inner.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
     }
 
-    /// Whether nothing stands in the folder of a user, as far as that can be told at once.
+    /// Whether the folder of a user is empty, as far as that is known without a request.
     pub(super) fn is_new(&self, name: &str) -> Result<bool, StoreError> {
         let known = self.inner.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.archived_now(name) {
+        match archived_now(self, name) {
             Some(archived) => {
                 Ok(archived?.is_empty() && !self.tree().has_folder_now(&format!("users/{name}")))
             }
@@ -139,22 +125,11 @@ impl Documents {
         }
     }
 
-    /// The folders of a user's turns in the archive, where they can be told at once.
-    fn archived_now(&self, name: &str) -> Option<Result<Vec<String>, StoreError>> {
-        let months = match self.tree().folders_now("archive")? {
-            Ok(months) => months,
-            Err(error) => return Some(Err(error)),
-        };
-        let folders = months.iter().map(|month| format!("archive/{month}/{name}"));
-        let turns = folders.filter_map(|folder| self.tree().folders_now(&folder));
-        Some(turns.collect::<Result<Vec<_>, _>>().map(|turns| turns.concat()))
-    }
-
-    /// The highest number of a turn that stands in the folders of a user, where that can be told at once.
+    /// The highest number of a turn in the folders of a user; `None` where that takes a request.
     pub(super) fn highest_standing_now(&self, name: &str) -> Option<Result<u32, StoreError>> {
         let highest = || -> Option<Result<u32, StoreError>> {
             let live = self.tree().folders_now(&format!("users/{name}/turns"))?;
-            let archived = self.archived_now(name)?;
+            let archived = archived_now(self, name)?;
             Some(live.and_then(|live| {
                 let numbers = live.iter().chain(&archived?).filter_map(|name| turn_number(name)).max();
                 Ok(numbers.unwrap_or(0))
@@ -162,6 +137,32 @@ impl Documents {
         };
         highest()
     }
+}
+
+/// Empties the indexes of users that have no documents any more.
+fn clear_all_but(all: &Documents, names: &BTreeSet<String>) -> Result<(), StoreError> {
+    for entry in crate::files::entries(&all.inner.indexes)? {
+        match entry.name.strip_suffix(".db") {
+            Some(name) if !names.contains(name) => {
+                let handles = all.handles(name)?;
+                handles.index.clear()?;
+                handles.index.write(sweep)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The folders of a user's turns in the archive; `None` where that takes a request.
+fn archived_now(all: &Documents, name: &str) -> Option<Result<Vec<String>, StoreError>> {
+    let months = match all.tree().folders_now("archive")? {
+        Ok(months) => months,
+        Err(error) => return Some(Err(error)),
+    };
+    let folders = months.iter().map(|month| format!("archive/{month}/{name}"));
+    let turns = folders.filter_map(|folder| all.tree().folders_now(&folder));
+    Some(turns.collect::<Result<Vec<_>, _>>().map(|turns| turns.concat()))
 }
 
 /// An index on its way.
@@ -173,7 +174,7 @@ struct Builder<'d> {
 }
 
 impl Builder<'_> {
-    /// The turns in a folder, by number, and what else stands there.
+    /// Adds the turns in a folder, by number, and its other files.
     fn turns(&mut self, folder: &str, progress: &(dyn Fn(u64) + Sync)) -> Result<(), StoreError> {
         let level = self.tree.level(folder)?;
         self.take(level.files)?;
@@ -187,7 +188,7 @@ impl Builder<'_> {
         for (_, name) in turns {
             let turn = format!("{folder}/{name}");
             let files = self.tree.list(&turn)?;
-            // Without it the folder is no turn: a commit that was interrupted, or something of somebody's own.
+            // Without it the folder is not a turn, but an interrupted commit or a folder of the user's own.
             if files.iter().any(|file| file.as_str() == format!("{turn}/metadata.json")) {
                 self.take(files)?;
                 self.report.turns += 1;

@@ -1,4 +1,4 @@
-//! What callers of the documents hand over and get back. Knows no file, no row and no query.
+//! Types that callers of the documents pass and receive. Knows no file, row or query.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use larder_vault::layout::TurnPlace;
 use larder_vault::{Intent, Mode, Scope, Score, Timestamp, TurnStatus, VaultPath};
 use serde::{Deserialize, Serialize};
 
-use super::index::Of;
+use super::index::Subject;
 
 /// Where the documents lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum DocumentPlace {
 pub struct TurnDraft {
     /// Per user (R1-13.16).
     pub number: u32,
-    /// Where its files will stand.
+    /// The paths of its files.
     pub place: TurnPlace,
     /// Which recipes it runs.
     pub mode: Mode,
@@ -105,13 +105,13 @@ pub struct ResearchRow {
     pub intent: Intent,
     /// How good it is.
     pub quality: Score,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When its time-sensitive part is old; none if it has no such part.
     pub expires_at: Option<Timestamp>,
     /// The id of the newer research that took its place (R1-12.5).
     pub superseded_by: Option<String>,
-    /// For whom it counts: what the document says, or further where use has promoted it (R1-12.6 to R1-12.12).
+    /// For whom it counts: the scope in the document, or a wider one to which use has promoted it (R1-12.6 to R1-12.12).
     pub scope: Scope,
     /// What was asked.
     pub title: String,
@@ -134,7 +134,7 @@ pub struct CaptureRow {
     pub captured_at: Timestamp,
 }
 
-/// What a document is, by where it stands.
+/// The type of a document, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -168,39 +168,39 @@ pub struct DocumentHit {
     pub snippet: String,
 }
 
-/// A text as numbers: near those of another text of the same model when the two mean the same.
+/// The embedding of a text: close to those of texts of similar meaning by the same model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextVector {
-    /// Which model made it. Vectors of different models are never compared.
+    /// The model that computed it. Vectors of different models are never compared.
     pub model: String,
     /// Its numbers, of any length other than 0.
     pub numbers: Vec<f32>,
 }
 
-/// What a turn or a piece of research says in short, which a vector is to be made of.
+/// A short text about a turn or a piece of research, to be embedded as a vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingText {
-    pub(super) of: Of,
+    pub(super) of: Subject,
     /// At most 1,500 bytes.
     pub text: String,
 }
 
-/// How far a site could be relied on so far (R1-13.12).
+/// How reliable a site has proved (R1-13.12).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourceRow {
     /// The site, in lower case.
     pub domain: String,
-    /// How often what it said held.
+    /// How often it proved right.
     pub ok: u64,
-    /// How often it did not.
+    /// How often it proved wrong.
     pub failed: u64,
-    /// `(ok + 1) / (ok + failed + 2)`: a site nobody knows stands in the middle.
+    /// `(ok + 1) / (ok + failed + 2)`: an unknown site is in the middle.
     pub reliability: Score,
     /// When it was last used.
     pub last_used: Timestamp,
 }
 
-/// What building the index anew went through.
+/// What a rebuild of the index read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ReindexReport {
     /// Users.
@@ -211,15 +211,15 @@ pub struct ReindexReport {
     pub documents: u64,
     /// Files that could not be read as what they should be; they are left out and stay where they are.
     pub unreadable: u64,
-    /// Those files, as far as they are no more than a hundred.
+    /// The first hundred of those files.
     pub unreadable_files: Vec<VaultPath>,
 }
 
-/// What an archiving moved.
+/// What a call of `archive` moved.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ArchiveReport {
     /// The numbers of the turns that were moved, in their order.
     pub turns: Vec<u32>,
-    /// Documents in which links were written anew, because they led to what was moved.
+    /// Other documents whose links were rewritten, because they led to moved turns.
     pub relinked: u64,
 }

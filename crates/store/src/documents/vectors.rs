@@ -1,48 +1,44 @@
-//! Vectors of what turns and research say, and those nearest to a query. Who makes vectors is nobody's business here.
+//! Vectors of turns and research, and those nearest to a query. Does not know how vectors are computed.
 
 use std::ops::RangeInclusive;
 
 use super::UserDocuments;
-use super::index::{self, Of, Wanted};
+use super::index::{self, Subject, Wanted};
 use super::types::{EmbeddingText, ResearchRow, TextVector};
 use crate::error::StoreError;
 
-/// Research on one topic may say the same again and again: so many times as many are looked at as are wanted.
+/// Factor by which more research is looked at than returned, since research on one topic often repeats itself.
 const COPIES: usize = 20;
 
-impl UserDocuments {
-    /// What turns of these numbers and their research say in short, newest first, as far as no vector of `model` is kept
-    /// for it.
+/// Vectors of the turns and research of one user; from [`UserDocuments::vectors`].
+#[derive(Debug, Clone, Copy)]
+pub struct Vectors<'d> {
+    pub(super) docs: &'d UserDocuments,
+}
+
+impl Vectors<'_> {
+    /// The texts about turns of these numbers and their research that lack a vector of `model`, newest first.
     ///
     /// # Errors
     /// The index cannot be read.
-    pub fn texts_without_vector(
-        &self,
-        model: &str,
-        turns: RangeInclusive<u32>,
-    ) -> Result<Vec<EmbeddingText>, StoreError> {
-        self.index().read(|tx| index::texts_without_vector(tx, model, &turns))
+    pub fn missing(&self, model: &str, turns: RangeInclusive<u32>) -> Result<Vec<EmbeddingText>, StoreError> {
+        self.docs.index().read(|tx| index::texts_without_vector(tx, model, &turns))
     }
 
-    /// Keeps vectors that `model` made. An index that was deleted loses them, and they have to be made anew; one that is
-    /// built anew keeps those of texts that still stand in documents.
+    /// Stores vectors of `model`. Deleting the index loses them; rebuilding it keeps those whose text still exists.
     ///
     /// # Errors
     /// The index cannot be written.
-    pub fn insert_vectors(
-        &self,
-        model: &str,
-        vectors: &[(EmbeddingText, Vec<f32>)],
-    ) -> Result<(), StoreError> {
-        self.index().write(|tx| index::insert_vectors(tx, model, vectors))
+    pub fn insert(&self, model: &str, vectors: &[(EmbeddingText, Vec<f32>)]) -> Result<(), StoreError> {
+        self.docs.index().write(|tx| index::insert_vectors(tx, model, vectors))
     }
 
     /// Drops the vectors of all models but one.
     ///
     /// # Errors
     /// The index cannot be written.
-    pub fn retain_vectors_of(&self, model: &str) -> Result<(), StoreError> {
-        self.index().write(|tx| index::retain_vectors_of(tx, model))
+    pub fn retain_model(&self, model: &str) -> Result<(), StoreError> {
+        self.docs.index().write(|tx| index::retain_vectors_of(tx, model))
     }
 
     /// The turns before turn `before` whose texts are nearest to a text, nearest first and newer ones first among equals:
@@ -57,12 +53,13 @@ impl UserDocuments {
         floor: f64,
         limit: usize,
     ) -> Result<Vec<(u32, f64)>, StoreError> {
-        let found = self.index().read(|tx| index::near(tx, Of::Turns, vector, before, floor, limit))?;
+        let found =
+            self.docs.index().read(|tx| index::near(tx, Subject::Turns, vector, before, floor, limit))?;
         Ok(found.into_iter().map(|(_, number, score)| (number, score)).collect())
     }
 
-    /// As [`near_turns`](Self::near_turns), for the research of turns; in place of superseded research what took its
-    /// place.
+    /// As [`near_turns`](Self::near_turns), for the research of turns; superseded research is replaced by what
+    /// superseded it.
     ///
     /// # Errors
     /// The index or the main database cannot be read.
@@ -73,15 +70,15 @@ impl UserDocuments {
         floor: f64,
         limit: usize,
     ) -> Result<Vec<ResearchRow>, StoreError> {
-        let rows = self.index().read(|tx| {
+        let rows = self.docs.index().read(|tx| {
             let mut rows: Vec<ResearchRow> = Vec::new();
             let most = limit.saturating_mul(COPIES);
-            for (document, ..) in index::near(tx, Of::Research, vector, before, floor, most)? {
+            for (document, ..) in index::near(tx, Subject::Research, vector, before, floor, most)? {
                 if rows.len() == limit {
                     break;
                 }
                 let Some(row) = index::research(tx, Wanted::Document(&document), 1)?.pop() else { continue };
-                // What took its place on the topic stands for it (R1-12.5).
+                // The research that superseded it replaces it (R1-12.5).
                 let newest = match &row.superseded_by {
                     Some(newer) => index::research(tx, Wanted::Just(&row.topic), 1)?
                         .pop()
@@ -95,6 +92,6 @@ impl UserDocuments {
             }
             Ok(rows)
         })?;
-        self.with_uses(rows)
+        self.docs.catalog().with_uses(rows)
     }
 }

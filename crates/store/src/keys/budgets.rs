@@ -1,5 +1,5 @@
-//! What a key may take on a day: reserved before a call, settled after it. Any number of processes may take from one
-//! budget at once, since each step is one transaction. Knows neither calls nor prices.
+//! Daily budgets of keys: reserved before a call, settled after it. Any number of processes may draw on one budget at
+//! once, since each step is one transaction. Knows neither calls nor prices.
 //!
 //! These writes are not synced one by one: a killed process loses none of them, a machine that loses power may lose
 //! the last moments.
@@ -9,14 +9,13 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
-use super::{KeyId, KeyLimits, require_key};
+use super::{KeyId, KeyLimits, Keys, require_key};
 use crate::clock::{MILLIS_PER_DAY, Timestamp};
 use crate::error::StoreError;
 use crate::pointers::to_sql;
-use crate::store::Store;
 
-/// How long a reservation holds what nobody settles or renews, as after a crash. Long enough that whoever renews it may
-/// miss a time, as while another process holds the index; short enough that a key is soon whole again.
+/// Lifetime of a reservation that is neither settled nor renewed, as after a crash. Long enough that one renewal may be
+/// missed, as while another process holds the index; short enough that the budget is soon available again.
 pub const RESERVATION_LIFETIME: Duration = Duration::from_secs(90);
 
 /// An amount of both things that a key may be limited in.
@@ -29,7 +28,7 @@ pub struct Spend {
 }
 
 impl Reservation {
-    /// By which [`Store::renew`] knows it.
+    /// The id for [`Keys::renew`].
     pub const fn id(&self) -> i64 {
         self.id
     }
@@ -48,7 +47,7 @@ impl Spend {
     }
 }
 
-/// What a key with limits has taken today.
+/// What a key with limits has spent today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaySpend {
     /// By calls that have ended.
@@ -59,30 +58,30 @@ pub struct DaySpend {
     pub resets: Timestamp,
 }
 
-/// What is held for one call; to be given to [`Store::settle`].
+/// What is reserved for one call; pass it to [`Keys::settle`].
 #[derive(Debug)]
-#[must_use = "what is held and never settled is given back when it expires"]
+#[must_use = "a reservation that is never settled blocks the budget until it expires"]
 pub struct Reservation {
     id: i64,
     key: KeyId,
     /// The day it counts for, even if the call ends on the next.
     day: i64,
-    /// What is held.
+    /// The amount reserved.
     pub asked: Spend,
 }
 
-/// Why nothing was held: less is left than was asked for.
+/// Why nothing was reserved: the budget has less left than was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
-    /// Whose budget it is.
+    /// The key.
     pub key: KeyId,
     /// What was asked for.
     pub asked: Spend,
-    /// What the key may take a day.
+    /// The daily limits of the key.
     pub limits: KeyLimits,
-    /// What it has taken today, and what calls under way hold.
+    /// What it has spent today plus what calls under way have reserved.
     pub taken: Spend,
-    /// The latter alone.
+    /// What calls under way have reserved.
     pub held: Spend,
     /// When the next day begins.
     pub resets: Timestamp,
@@ -114,24 +113,24 @@ impl Shortage {
     }
 }
 
-/// What came of asking for a reservation.
+/// The result of [`Keys::reserve`].
 #[derive(Debug)]
 pub enum ReserveOutcome {
-    /// It is held.
+    /// Reserved.
     Held(Reservation),
-    /// It would go over a limit.
+    /// It would exceed a limit.
     Refused(Box<Shortage>),
 }
 
-impl Store {
-    /// Takes `asked` from what a key may spend today, all of it or nothing.
+impl Keys<'_> {
+    /// Reserves `asked` from what a key may spend today, all of it or nothing.
     ///
     /// Fails if the key is unknown or revoked.
     pub fn reserve(&self, key: &KeyId, asked: Spend) -> Result<ReserveOutcome, StoreError> {
-        let now = self.now();
+        let now = self.store.now();
         let (day, resets) = day(now);
         let lifetime = u64::try_from(RESERVATION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
-        self.index().write_unsynced(|tx| {
+        self.store.index().write_unsynced(|tx| {
             let record = require_key(tx, key)?.record;
             if record.revoked.is_some() {
                 return Err(StoreError::KeyRevoked { id: key.to_string() });
@@ -154,12 +153,11 @@ impl Store {
         })
     }
 
-    /// Has what is held for calls under way stay held for [`RESERVATION_LIFETIME`] from now. What was given back already
-    /// stays given back.
+    /// Extends reservations of calls under way to [`RESERVATION_LIFETIME`] from now. Expired ones stay expired.
     pub fn renew(&self, reservations: &[i64]) -> Result<(), StoreError> {
         let lifetime = u64::try_from(RESERVATION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
-        let expires = to_sql(self.now().as_millis().saturating_add(lifetime));
-        self.index().write_unsynced(|tx| {
+        let expires = to_sql(self.store.now().as_millis().saturating_add(lifetime));
+        self.store.index().write_unsynced(|tx| {
             let mut update = tx.prepare_cached("UPDATE reservations SET expires = ?2 WHERE id = ?1")?;
             for id in reservations {
                 update.execute((id, expires))?;
@@ -168,14 +166,14 @@ impl Store {
         })
     }
 
-    /// Counts what a call used in place of what was held for it, even if that has expired meanwhile. To be done once: what
-    /// is settled twice counts twice. When it fails nothing was counted.
+    /// Replaces a reservation by what the call used, even if it has expired meanwhile. Call it once: settling twice counts
+    /// twice. When it fails, nothing was counted.
     pub fn settle(&self, reservation: &Reservation, used_up: Spend) -> Result<(), StoreError> {
         let Reservation { id, key, day, .. } = reservation;
-        self.index().write_unsynced(|tx| {
+        self.store.index().write_unsynced(|tx| {
             tx.prepare_cached("DELETE FROM reservations WHERE id = ?1")?.execute([id])?;
             let sum = used(tx, key, *day)?.plus(used_up);
-            // Of a user who was deleted meanwhile nothing is counted: there is no such key any more.
+            // Nothing is counted for a user who was deleted meanwhile: the key no longer exists.
             tx.prepare_cached(
                 "INSERT INTO key_days (key, day, user, tokens, picos)
                  SELECT id, ?2, user, ?3, ?4 FROM keys WHERE id = ?1
@@ -186,11 +184,11 @@ impl Store {
         })
     }
 
-    /// What a key has taken today. Calls of keys without limits reserve nothing and are not counted here.
-    pub fn key_day(&self, key: &KeyId) -> Result<DaySpend, StoreError> {
-        let now = self.now();
+    /// What a key has spent today. Calls of keys without limits reserve nothing and are not counted here.
+    pub fn day_spend(&self, key: &KeyId) -> Result<DaySpend, StoreError> {
+        let now = self.store.now();
         let (day, resets) = day(now);
-        self.index().read(|tx| {
+        self.store.index().read(|tx| {
             require_key(tx, key)?;
             Ok(DaySpend { used: used(tx, key, day)?, held: held(tx, key, day, now)?, resets })
         })

@@ -4,19 +4,18 @@
 use larder_text::hash::ContentHash;
 use rusqlite::OptionalExtension;
 
-use super::{COLUMNS, KeyId, KeyRecord, read};
+use super::{COLUMNS, KeyId, KeyRecord, Keys, read};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::pointers::to_sql;
-use crate::store::Store;
 
-impl Store {
+impl Keys<'_> {
     /// Signs in with a key until `expires`, and clears out the sign-ins that have expired.
     ///
     /// Fails if the key is unknown or revoked.
     pub fn add_sign_in(&self, token: ContentHash, key: &KeyId, expires: Timestamp) -> Result<(), StoreError> {
-        let now = to_sql(self.now().as_millis());
-        self.index().write(|tx| {
+        let now = to_sql(self.store.now().as_millis());
+        self.store.index().write(|tx| {
             tx.execute("DELETE FROM sign_ins WHERE expires <= ?1", [now])?;
             let added = tx.execute(
                 "INSERT INTO sign_ins (token, user, key, expires)
@@ -32,8 +31,8 @@ impl Store {
 
     /// The key that this token is signed in with; `None` once it has expired, ended, or lost its key.
     pub fn sign_in(&self, token: ContentHash) -> Result<Option<KeyRecord>, StoreError> {
-        let now = to_sql(self.now().as_millis());
-        self.index().read(|tx| {
+        let now = to_sql(self.store.now().as_millis());
+        self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM keys WHERE revoked IS NULL
                  AND id = (SELECT key FROM sign_ins WHERE token = ?1 AND expires > ?2)"
@@ -45,7 +44,7 @@ impl Store {
 
     /// Ends a sign-in; one that is not there is ended already.
     pub fn remove_sign_in(&self, token: ContentHash) -> Result<(), StoreError> {
-        self.index().write(|tx| {
+        self.store.index().write(|tx| {
             tx.execute("DELETE FROM sign_ins WHERE token = ?1", [token.as_bytes()])?;
             Ok(())
         })

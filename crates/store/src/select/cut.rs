@@ -6,7 +6,7 @@ use larder_text::pointer::Fragment;
 
 use super::SelectError;
 
-/// Cuts one fragment out of a content that comes in pieces, and holds no more than that fragment.
+/// Cuts one fragment out of a content that arrives in pieces, and buffers only that fragment.
 ///
 /// A line ends after `\n` and includes it; what follows the last `\n` is a line too unless it is empty.
 pub(crate) struct Cutter {
@@ -25,7 +25,7 @@ impl Cutter {
         Self { wanted, out: Vec::new(), bytes: 0, breaks: 0, in_line: false }
     }
 
-    /// Takes the next piece.
+    /// Processes the next piece.
     pub(crate) fn feed(&mut self, piece: &[u8]) {
         match self.wanted {
             Fragment::Bytes { start, end } => {

@@ -13,7 +13,7 @@ use serde_json_path::JsonPath;
 use super::{MAX_QUERY_BYTES, SelectError, shorten};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
-/// The largest content that a path is followed into: its values take some ten times this in memory.
+/// The largest content, in bytes, that a path is evaluated on: its values need about ten times this in memory.
 const MAX_JSON_BYTES: usize = 64 << 20;
 /// The most values one path may lead to.
 const MAX_MATCHES: usize = 100_000;
@@ -22,7 +22,7 @@ const MAX_NESTING: usize = 6;
 /// How many times over a path may visit the content by naming several selectors in one bracket.
 const MAX_FAN_OUT: usize = 64;
 
-/// A path that is well-formed and takes time linear in the content.
+/// A well-formed path whose evaluation is linear in the content.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonQuery {
     text: String,
@@ -60,7 +60,7 @@ impl JsonQuery {
         }
     }
 
-    /// Where the values stand, in the order of the path; at least one.
+    /// The spans of the values, in the order of the path; at least one.
     pub(crate) fn find(&self, source: &[u8]) -> Result<Vec<Range<usize>>, SelectError> {
         if source.len() > MAX_JSON_BYTES {
             let reason = format!("{} bytes, and at most {MAX_JSON_BYTES} are read", source.len());
@@ -187,7 +187,7 @@ struct Spans {
 
 impl Spans {
     /// Of members with one name the last counts, as for the parser: it comes last and replaces what was found. Recursion
-    /// is bounded, since the parser takes 128 levels.
+    /// is bounded, since the parser accepts 128 levels.
     fn collect(&mut self, value: &Value, at: json::Value<'_, '_>, offset: usize) {
         if let Some(span) = self.found.get_mut(&address(value)) {
             *span = at.span().start + offset..at.span().end + offset;

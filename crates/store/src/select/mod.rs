@@ -129,8 +129,7 @@ impl Selection {
         JsonQuery::parse(path).map(|query| Self(Kind::Path(query)))
     }
 
-    /// Where the part stands in a content that is in memory: a fragment in one range, each matching line and each
-    /// value of a path in its own.
+    /// The ranges of the part in a content in memory: one for a fragment, one for each matching line or value of a path.
     pub fn find(&self, content: &[u8]) -> Result<Vec<Range<usize>>, SelectError> {
         match &self.0 {
             Kind::Part(Fragment::Bytes { start, end }) => {
@@ -182,7 +181,7 @@ fn matches(line: &[u8], regex: &Regex) -> bool {
     regex.is_match(line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// Where each line stands, its break included.
+/// The range of each line, its break included.
 fn lines(content: &[u8]) -> impl Iterator<Item = Range<usize>> {
     content.split_inclusive(|&byte| byte == b'\n').scan(0, |at, line| {
         let start = *at;

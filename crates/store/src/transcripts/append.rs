@@ -1,5 +1,5 @@
-//! How a history is found in what is known of its session, and what has to be added. Everything is decided from the
-//! index, so processes that serve one session agree.
+//! Finds how much of a history its session already has, and appends the rest. All decisions are based on the index, so
+//! processes that serve one session agree.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,28 @@ use larder_text::pointer::Pointer;
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::{
-    ForkPoint, Forks, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace, path,
+    ForkPoint, Forks, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace, Transcripts,
+    path,
 };
-use crate::contents::{Desk, MAX_ROW_BYTES};
+use crate::contents::{InsertBatch, MAX_ROW_BYTES};
 use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
 use crate::user;
 
-/// Stands for a history, or for the form in which a message went upstream.
+/// The hash of a history, or of the form in which a message went upstream.
 type Digest = [u8; 32];
 
-/// Who says a reply.
+/// The role of a reply.
 const REPLY_ROLE: &str = "assistant";
 
-/// What is given, and what it is known by.
+/// A history to be appended, with its hashes.
 struct History<'a> {
     messages: &'a [TranscriptMessage<'a>],
     reply: Option<&'a [u8]>,
-    /// For each message what stands for the history up to it.
+    /// For each message the hash of the history up to it.
     chains: Vec<Digest>,
-    /// For each message what stands for the form in which it goes upstream; none where it goes as it came.
+    /// For each message the hash of the form in which it goes upstream; `None` if it goes unchanged.
     views: Vec<Option<Digest>>,
 }
 
@@ -72,29 +73,29 @@ impl NewTranscript<'_> {
 }
 
 impl Store {
-    /// As [`UserStore::append_transcript`] for each, where it can be in one transaction. Each succeeds or fails by itself.
+    /// As [`Transcripts::append`] for each, where it can be in one transaction. Each succeeds or fails by itself.
     pub fn append_transcripts(
         &self,
-        batch: &[NewTranscript<'_>],
+        transcripts: &[NewTranscript<'_>],
     ) -> Vec<Result<TranscriptPlace, StoreError>> {
         let alone = |new: &NewTranscript<'_>| {
             (new.messages.is_empty() || !new.is_small())
-                .then(|| new.store.append_transcript(new.session, new.messages, new.reply))
+                .then(|| new.store.transcripts().append(new.session, new.messages, new.reply))
         };
-        let mut places: Vec<_> = batch.iter().map(alone).collect();
+        let mut places: Vec<_> = transcripts.iter().map(alone).collect();
         if places.iter().all(Option::is_some) {
             return places.into_iter().flatten().collect();
         }
         let done = self.index().write_unsynced(|tx| {
-            let mut desk = Desk::default();
-            for (place, new) in places.iter_mut().zip(batch).filter(|(place, _)| place.is_none()) {
+            let mut batch = InsertBatch::default();
+            for (place, new) in places.iter_mut().zip(transcripts).filter(|(place, _)| place.is_none()) {
                 tx.prepare_cached("SAVEPOINT history")?.execute([])?;
-                let appended = new.store.append_within(tx, new, &mut desk);
+                let appended = new.store.transcripts().append_within(tx, new, &mut batch);
                 let undone = appended.is_err();
                 *place = Some(appended);
                 if undone {
                     tx.prepare_cached("ROLLBACK TO history")?.execute([])?;
-                    desk = Desk::default();
+                    batch = InsertBatch::default();
                 }
                 tx.prepare_cached("RELEASE history")?.execute([])?;
             }
@@ -102,27 +103,27 @@ impl Store {
         });
         match done {
             Ok(()) => places.into_iter().flatten().collect(),
-            // Nothing of the transaction stands: each is tried by itself, and says what fails.
-            Err(_) => batch
+            // The transaction was rolled back: each is tried alone, and reports its own failure.
+            Err(_) => transcripts
                 .iter()
-                .map(|new| new.store.append_transcript(new.session, new.messages, new.reply))
+                .map(|new| new.store.transcripts().append(new.session, new.messages, new.reply))
                 .collect(),
         }
     }
 }
 
-impl UserStore {
+impl Transcripts<'_> {
     fn append_within(
         &self,
         tx: &Transaction<'_>,
         new: &NewTranscript<'_>,
-        desk: &mut Desk,
+        batch: &mut InsertBatch,
     ) -> Result<TranscriptPlace, StoreError> {
         user::check_name("session id", new.session)?;
-        self.require_staying(tx)?;
+        self.store.require_staying(tx)?;
         let history = History::of(new.messages, new.reply);
         let plan = self.plan(tx, new.session, &history)?;
-        self.keep_rows(tx, plan.payloads(&history).into_iter(), desk)?;
+        self.store.contents().insert_missing(tx, plan.payloads(&history).into_iter(), batch)?;
         let added = self.insert_plan(tx, new.session, &history, &plan)?;
         Ok(TranscriptPlace { branch: plan.branch, messages: count(new.messages.len()), added })
     }
@@ -132,7 +133,7 @@ impl UserStore {
     /// A history that is known whole adds nothing but its reply. The lines survive the end of the process; they
     /// are synced with the next durable write, such as [`crate::Store::record_exchanges`]. A history without messages is
     /// not recorded.
-    pub fn append_transcript(
+    pub fn append(
         &self,
         session: &str,
         messages: &[TranscriptMessage<'_>],
@@ -144,14 +145,14 @@ impl UserStore {
         }
         let history = History::of(messages, reply);
         loop {
-            let plan = self.index().read(|tx| self.plan(tx, session, &history))?;
-            let placed = self.place(&plan.payloads(&history))?;
-            let done = self.write_unsynced(|tx| {
-                // Another process may have gone ahead meanwhile.
+            let plan = self.store.index().read(|tx| self.plan(tx, session, &history))?;
+            let placed = self.store.contents().place(&plan.payloads(&history))?;
+            let done = self.store.write_unsynced(|tx| {
+                // Another process may have appended meanwhile.
                 if self.plan(tx, session, &history)? != plan {
                     return Ok(None);
                 }
-                self.insert_contents(tx, &placed)?;
+                self.store.contents().insert(tx, &placed)?;
                 let added = self.insert_plan(tx, session, &history, &plan)?;
                 Ok(Some(TranscriptPlace { branch: plan.branch, messages: count(messages.len()), added }))
             })?;
@@ -173,7 +174,7 @@ impl UserStore {
         };
         let at_end = self.length(tx, session, on)? == count(known);
         if !at_end && known == history.messages.len() {
-            // A request of before, asked again: the branch has gone on since, and what it holds stays.
+            // An earlier request, sent again: the branch has continued since and stays as it is.
             return Ok(Plan { branch: on, fork: None, changed: Vec::new(), known });
         }
         let held = self.held_views(tx, session, on, count(known))?;
@@ -205,7 +206,7 @@ impl UserStore {
             let middle = if halving { low + (high - low).div_ceil(2) } else { high + 1 - step };
             step *= 2;
             let Some(chain) = chains.get(middle - 1) else { break };
-            match query.query_row((self.user(), session, chain), |row| row.get(0)).optional()? {
+            match query.query_row((self.store.user(), session, chain), |row| row.get(0)).optional()? {
                 Some(branch) => (low, on) = (middle, Some(branch)),
                 None => high = middle - 1,
             }
@@ -217,7 +218,7 @@ impl UserStore {
         let mut query = tx.prepare_cached(
             "SELECT 1 + coalesce(max(branch), 0) FROM transcript_lines WHERE user = ?1 AND session = ?2",
         )?;
-        Ok(query.query_row((self.user(), session), |row| row.get(0))?)
+        Ok(query.query_row((self.store.user(), session), |row| row.get(0))?)
     }
 
     /// The number of messages of a branch.
@@ -225,10 +226,10 @@ impl UserStore {
         let mut query = tx.prepare_cached(
             "SELECT max(message) FROM transcript_lines WHERE user = ?1 AND session = ?2 AND branch = ?3",
         )?;
-        Ok(query.query_row((self.user(), session, branch), |row| row.get(0))?)
+        Ok(query.query_row((self.store.user(), session, branch), |row| row.get(0))?)
     }
 
-    /// How the first `until` messages of a branch went upstream last; those that are not named went as they came.
+    /// How the first `until` messages of a branch went upstream last; the others went unchanged.
     fn held_views(
         &self,
         tx: &Transaction<'_>,
@@ -241,7 +242,7 @@ impl UserStore {
              WHERE user = ?1 AND session = ?2 AND view IS NOT NULL ORDER BY line",
         )?;
         let (mut rows, mut forks) = (Vec::new(), Forks::new());
-        let mut found = query.query((self.user(), session))?;
+        let mut found = query.query((self.store.user(), session))?;
         while let Some(row) = found.next()? {
             let line = row.get::<_, i64>(0)?.unsigned_abs();
             let branch = row.get(1)?;
@@ -267,11 +268,11 @@ impl UserStore {
         plan: &Plan,
     ) -> Result<u32, StoreError> {
         let History { messages, reply, chains, views } = history;
-        let time = self.now();
+        let time = self.store.now();
         let mut query = tx.prepare_cached(
             "SELECT coalesce(max(line), 0) FROM transcript_lines WHERE user = ?1 AND session = ?2",
         )?;
-        let last = query.query_row((self.user(), session), |row| row.get::<_, i64>(0))?.unsigned_abs();
+        let last = query.query_row((self.store.user(), session), |row| row.get::<_, i64>(0))?.unsigned_abs();
         let mut fork = plan.fork;
         let mut added = 0;
         let mut add = |at: usize, kind, role: &str, raw: &[u8], sent: Option<&[u8]>, pointers: &[Pointer]| {
@@ -290,7 +291,7 @@ impl UserStore {
             };
             let chain = chains.get(at).filter(|_| kind == LineKind::Message);
             let view = views.get(at).copied().flatten().filter(|_| kind != LineKind::Reply);
-            // A line that changes a form, or begins a branch, says the form even if it is the message as it came.
+            // A line that changes a form, or begins a branch, records the form even if it is the original message.
             let said = kind == LineKind::Rendition || line.forked_from.is_some();
             self.insert_line(tx, session, &line, chain, view.or_else(|| said.then(whole)))
         };
@@ -315,10 +316,10 @@ impl UserStore {
         view: Option<Digest>,
     ) -> Result<(), StoreError> {
         for payload in std::iter::once(line.raw).chain(line.sent) {
-            self.require_blob(tx, payload.hash)?;
+            self.store.contents().require(tx, payload.hash)?;
         }
         for pointer in &line.pointers {
-            self.require_pointer(tx, pointer)?;
+            self.store.pointers().require(tx, pointer)?;
         }
         let json = serde_json::to_string(line)
             .map_err(|source| StoreError::Record { what: "a line of a transcript".to_owned(), source })?;
@@ -327,7 +328,7 @@ impl UserStore {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?;
         insert.execute((
-            self.user(),
+            self.store.user(),
             session,
             to_sql(line.line),
             line.branch,
@@ -375,7 +376,7 @@ fn view(message: &TranscriptMessage<'_>) -> Option<Digest> {
     Some(*form.finalize().as_bytes())
 }
 
-/// Stands for a message that goes upstream as it came.
+/// The hash of the form of a message that goes upstream unchanged.
 fn whole() -> Digest {
     *blake3::hash(b"").as_bytes()
 }
@@ -384,3 +385,7 @@ fn whole() -> Digest {
 fn count(messages: usize) -> u32 {
     u32::try_from(messages).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+#[path = "append_tests.rs"]
+mod tests;

@@ -26,7 +26,7 @@ struct MemoryFile {
 
 impl MemoryFile {
     fn of(documents: &UserDocuments, path: VaultPath) -> Result<Self, ToolError> {
-        let text = documents.read_text(&path)?;
+        let text = documents.files().read_text(&path)?;
         Ok(Self { path, text })
     }
 
@@ -38,7 +38,7 @@ impl MemoryFile {
         if self.text.as_deref() == Some(text) {
             return Ok(());
         }
-        Ok(documents.write(&self.path, text.as_bytes(), self.seen())?)
+        Ok(documents.files().write(&self.path, text.as_bytes(), self.seen())?)
     }
 
     fn unreadable(&self, problem: impl std::fmt::Display) -> ToolError {

@@ -32,7 +32,8 @@ impl ReadPage {
         intent: Intent,
         context: &ToolContext<'_>,
     ) -> Result<Self, ToolError> {
-        let stored = context.documents.store().put(page.text.as_bytes(), "web_page", &page.title)?;
+        let stored =
+            context.documents.store().pointers().insert(page.text.as_bytes(), "web_page", &page.title)?;
         let mut read = Self { page, claims: Vec::new(), dropped: 0, summary: answer.summary.clone() };
         for found in &answer.claims {
             let Some(bytes) = place_of(&found.quote, &read.page.text) else {

@@ -166,7 +166,7 @@ impl ResearchResult<'_> {
         let mut sources = Vec::new();
         for read in self.reads.iter().filter(|read| !read.claims.is_empty()) {
             let vendor = host(&read.page.url);
-            let known = context.documents.source(&vendor)?.map(|site| site.reliability);
+            let known = context.documents.uses().source(&vendor)?.map(|site| site.reliability);
             let reliability = known.or_else(|| Score::new(UNKNOWN_SITE)).unwrap_or_default();
             let kind = read.page.kind.to_owned();
             sources.push(ReputableSource { vendor, kind, reliability, url: read.page.url.clone() });
@@ -214,7 +214,7 @@ fn id(turn: u32, task: &str) -> String {
 
 /// The expired research on this topic that the new one replaces (R1-12.5).
 fn superseded(topic: &str, context: &ToolContext<'_>) -> Result<Option<String>, ToolError> {
-    let rows = context.documents.research(Some(topic), EARLIER)?;
+    let rows = context.documents.catalog().research(Some(topic), EARLIER)?;
     let old = rows.into_iter().find(|row| {
         row.topic == topic
             && row.superseded_by.is_none()

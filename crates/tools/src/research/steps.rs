@@ -71,7 +71,7 @@ impl<'a> SubRun<'a> {
     }
 
     fn listed(&self, hit: &SearchHit) -> String {
-        let known = self.context.documents.source(&super::claims::host(&hit.url)).ok().flatten();
+        let known = self.context.documents.uses().source(&super::claims::host(&hit.url)).ok().flatten();
         let record =
             known.map(|site| format!("\n  record of the site: {}", site.reliability)).unwrap_or_default();
         format!("- {}\n  {}\n  {}{record}\n", hit.title, hit.url, hit.snippet)

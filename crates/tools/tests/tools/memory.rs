@@ -17,7 +17,7 @@ fn path(text: &str) -> VaultPath {
 }
 
 async fn text(fixture: &Fixture, at: &str) -> String {
-    fixture.documents.read_text(&path(at)).unwrap().unwrap()
+    fixture.documents.files().read_text(&path(at)).unwrap().unwrap()
 }
 
 async fn query(fixture: &Fixture, arguments: Value) -> Vec<Value> {
@@ -68,7 +68,7 @@ async fn what_people_change_is_read_back() {
     let mut edited = lines.collect::<Vec<_>>().join("\n").replace("Lives in Bonn", "Lives in Kiel");
     edited.push_str("\n- Sings in a choir\n\nA note of mine.\n");
     let seen = ContentHash::new(before.as_bytes());
-    fixture.documents.write(&path("users/ann/facts.md"), edited.as_bytes(), Some(seen)).unwrap();
+    fixture.documents.files().write(&path("users/ann/facts.md"), edited.as_bytes(), Some(seen)).unwrap();
     fixture.call("memory.create", json!({"kind": "fact", "fact": "Plays chess"})).await;
     let records = text(&fixture, "users/ann/memory/facts.json").await;
     assert!(
@@ -94,7 +94,7 @@ async fn what_is_remembered_opens_nothing_and_broken_records_are_left_alone() {
     let found = query(&fixture, json!({})).await;
     assert_eq!(found.len(), 1, "{found:?}");
     let at = path("users/ann/memory/preferences.json");
-    fixture.documents.write(&at, b"{ not json", None).unwrap();
+    fixture.documents.files().write(&at, b"{ not json", None).unwrap();
     let output =
         fixture.call("memory.create", json!({"kind": "preference", "name": "a", "value": "b"})).await;
     assert!(
@@ -109,7 +109,7 @@ async fn what_is_remembered_opens_nothing_and_broken_records_are_left_alone() {
 async fn documents_are_read_by_path_section_and_lines() {
     let mut fixture = fixture();
     let memory = "# Notes\n\n## Tea\n\ngreen\n\n## Coffee\n\nblack\n";
-    fixture.documents.write(&path("users/ann/notes.md"), memory.as_bytes(), None).unwrap();
+    fixture.documents.files().write(&path("users/ann/notes.md"), memory.as_bytes(), None).unwrap();
     let read = |arguments: Value| fixture.call("doc.read", arguments);
     assert_eq!(
         words(&read(json!({"path": "users/ann/notes.md", "section": "Tea"})).await),

@@ -94,7 +94,7 @@ async fn claims_count_where_their_quotes_stand() {
     );
     assert!(words(&output).contains("1 claims were dropped") && words(&output).contains("404"));
     let origin = output.claims[2].origin.as_ref().unwrap();
-    let bytes = fixture.documents.store().resolve(origin.bytes.as_ref().unwrap()).unwrap();
+    let bytes = fixture.documents.store().pointers().resolve(origin.bytes.as_ref().unwrap()).unwrap();
     assert_eq!(bytes, b"HP Victus 15 is $649", "the claim leads back to its bytes");
     let (taken, asked) = (fixture.meter.total(), fixture.prompts.lock().unwrap().len() as u64);
     assert_eq!(

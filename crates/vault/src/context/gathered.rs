@@ -54,7 +54,7 @@ pub struct Preference {
     pub name: String,
     /// Such as `$500-800`.
     pub value: String,
-    /// The turn that said so.
+    /// The turn it is from.
     pub source_turn: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What stands in the sections of `context.md`, as values: written as a section's body, read back from it.
+//! The content of the sections of `context.md`, as values: written as a section's body, read back from it.
 //!
 //! Each section has a file. Knows the notation of the sections; does not know who fills them, or budgets.
 
@@ -36,20 +36,20 @@ pub trait SectionValue: Sized {
     /// The section.
     const ID: SectionId;
 
-    /// The body, for a document that stands at `at`.
+    /// The body, for a document at the path `at`.
     fn write(&self, at: &VaultPath) -> String;
 
     /// Reads a body whose first line has this number in the document.
     fn read(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self>;
 }
 
-/// What to write at the end of `document`, which stands at `at`, to add this value as a section; as
+/// What to write at the end of `document` at the path `at`, to add this value as a section; as
 /// [`append_section`].
 pub fn append<T: SectionValue>(document: &str, value: &T, at: &VaultPath) -> String {
     append_section(document, T::ID, &value.write(at))
 }
 
-/// One version of a section as a value. Compactions are passed over: they say nothing that does not stand there.
+/// One version of a section as a value. Compactions are skipped: they repeat what they compact.
 pub fn read<T: SectionValue>(document: &str, section: &Section, at: &VaultPath) -> ParsedDocument<T> {
     let line = document[..section.body.start].matches('\n').count() + 1;
     T::read(&unescape(&without_compactions(&document[section.body.clone()])), line, at)

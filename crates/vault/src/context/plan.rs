@@ -46,7 +46,7 @@ words! {
 }
 
 words! {
-    /// How a goal stands.
+    /// The status of a goal.
     GoalStatus, "pending, in_progress, done or failed":
     /// Not begun.
     Pending = "pending",
@@ -90,7 +90,7 @@ pub struct Goal {
     pub id: GoalId,
     /// What is wanted.
     pub description: String,
-    /// How it stands.
+    /// Its status.
     pub status: GoalStatus,
     /// What must be reached first.
     pub dependencies: Vec<GoalId>,

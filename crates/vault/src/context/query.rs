@@ -34,7 +34,7 @@ pub struct ResolvedQuery {
     pub was_resolved: bool,
     /// The content it refers to.
     pub content_reference: Option<SourceReference>,
-    /// Why.
+    /// The reason.
     pub reasoning: String,
 }
 
@@ -45,7 +45,7 @@ pub struct SourceReference {
     pub title: String,
     /// Such as `thread`.
     pub content_type: String,
-    /// Where it stands.
+    /// The site it is on.
     pub site: String,
     /// The turn that saw it.
     pub source_turn: Option<u32>,

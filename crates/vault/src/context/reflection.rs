@@ -40,9 +40,9 @@ pub struct Reflection {
     pub confidence: Score,
     /// Whether the query asks for something to be done (C11).
     pub is_action: bool,
-    /// Whether it goes on with an earlier one.
+    /// Whether it continues an earlier one.
     pub is_follow_up: bool,
-    /// Why.
+    /// The reason.
     pub reasoning: String,
     /// What to ask the user, with CLARIFY.
     pub question: Option<String>,

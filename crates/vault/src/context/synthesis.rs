@@ -21,7 +21,7 @@ pub struct Synthesis {
     pub preview: String,
     /// The whole answer, where the section holds a digest (C22).
     pub full: Option<DualLink>,
-    /// What the writer says of its answer.
+    /// The writer's own assessment of its answer.
     pub checklist: Checklist,
 }
 
@@ -66,7 +66,7 @@ impl SectionValue for Synthesis {
             let boxes = items.iter().filter_map(|(_, item)| item.strip_prefix('[')?.split_once(']'));
             boxes.into_iter().any(|(mark, text)| mark.eq_ignore_ascii_case("x") && text.trim() == name)
         };
-        // A hand-written answer may stand without its label.
+        // A hand-written answer may lack its label.
         let Some(preview) = block.text("Response Preview").or_else(|| block.text("")) else {
             return ParsedDocument::new(
                 None,

@@ -71,7 +71,7 @@ pub struct ToolLog {
     pub iterations: Vec<Iteration>,
     /// What was found to be so.
     pub claims: Vec<Claim>,
-    /// How it ended; none while it goes on.
+    /// How it ended; `None` while it continues.
     pub termination: Option<Termination>,
 }
 
@@ -84,7 +84,7 @@ pub struct Iteration {
     pub action: Action,
     /// The goal it works at, if there are several.
     pub goal: Option<IterationGoal>,
-    /// Why.
+    /// The reason.
     pub reasoning: String,
     /// The calls, such as `internet.research(query="...", mode="commerce")`.
     pub calls: Vec<String>,
@@ -112,7 +112,7 @@ pub struct CallResult {
     pub status: CallStatus,
     /// Such as `Found 12 products across 4 vendors`.
     pub text: String,
-    /// Where the whole result stands (C29).
+    /// The document with the whole result (C29).
     pub full: Option<DualLink>,
 }
 
@@ -123,7 +123,7 @@ pub struct Claim {
     pub claim: String,
     /// How sure it is.
     pub confidence: Score,
-    /// Who says so.
+    /// Its source.
     pub source: String,
     /// How long it may be believed.
     pub ttl: Ttl,
@@ -131,7 +131,7 @@ pub struct Claim {
     pub origin: Option<ClaimOrigin>,
 }
 
-/// The provenance of a claim: a block that links can lead to, and the bytes that say it.
+/// The provenance of a claim: a block that links can lead to, and the bytes that support it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimOrigin {
     /// `claim-001`.
@@ -145,7 +145,7 @@ pub struct ClaimOrigin {
 /// How the loop ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Termination {
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Rounds, of as many as are allowed.
     pub iterations: Quota,
@@ -318,7 +318,7 @@ impl CallResult {
 
 impl Claim {
     /// What to add to §4, for [`extend_section`](crate::extend_section): the table, and under it one line
-    /// for each claim whose origin is known, since a row of a table is no block that Obsidian could link to.
+    /// for each claim whose origin is known, since Obsidian cannot link to a row of a table.
     pub fn write_all(claims: &[Self], at: &VaultPath) -> String {
         let mut writer = Writer::new(&GRAMMAR);
         writer.line(CLAIMS);

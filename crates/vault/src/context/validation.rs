@@ -23,7 +23,7 @@ static GRAMMAR: Grammar = Grammar {
 words! {
     /// What validation decides (C10).
     Verdict, "APPROVE, REVISE, RETRY or FAIL":
-    /// The answer stands.
+    /// The answer is accepted.
     Approve = "APPROVE",
     /// The answer is written again.
     Revise = "REVISE",
@@ -64,7 +64,7 @@ pub struct GoalVerdict {
     pub addressed: bool,
     /// How well.
     pub quality: Score,
-    /// Anything to say.
+    /// A remark.
     pub notes: String,
 }
 

@@ -21,7 +21,7 @@ pub(super) fn links(html: &str, base: usize) -> Vec<Link> {
     links
 }
 
-/// The length of what is no tag with links: a comment, a declaration, a script, a style.
+/// The length of what cannot hold links: a comment, a declaration, a script, a style.
 fn skipped(html: &str) -> Option<usize> {
     let ends = [
         ("<!--", "-->"),

@@ -10,14 +10,14 @@ use super::scan::Dialect;
 use crate::quote::block_id_at_end;
 use larder_condense::sections::Sections;
 
-/// A heading and what stands under it.
+/// A heading and the content under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
     /// 1 to 6.
     pub level: u8,
     /// Its text without markup.
     pub text: String,
-    /// The heading and everything up to the next one that is no deeper, in bytes of the note.
+    /// The heading and everything up to the next one of the same or a higher level, in bytes of the note.
     pub section: Range<usize>,
 }
 
@@ -87,7 +87,7 @@ impl NoteOutline {
         outline
     }
 
-    /// Each section goes to the next heading that is no deeper.
+    /// Ends each section at the next heading of the same or a higher level.
     fn close_sections(&mut self, end: usize) {
         let mut open: Vec<usize> = Vec::new();
         for at in 0..self.headings.len() {
@@ -202,7 +202,7 @@ fn without_blank_end(note: &str, block: &Range<usize>) -> Range<usize> {
     block.start..line
 }
 
-/// The words of a heading as links compare them: without signs that cannot stand in a link, spaces and capitals.
+/// The words of a heading as links compare them: without characters that a link cannot contain, spaces and capitals.
 fn plain(text: &str) -> String {
     let words = text.split(|char: char| char.is_whitespace() || "#^|[]:\\/%".contains(char));
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()

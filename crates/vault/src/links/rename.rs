@@ -1,4 +1,4 @@
-//! Renaming a note: exactly the links that must change are written anew, every other byte stays.
+//! Renaming a note: exactly the links that must change are rewritten, every other byte stays.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub enum RenameError {
 pub struct Rewritten {
     /// The whole text.
     pub text: String,
-    /// How many links were written anew.
+    /// How many links were rewritten.
     pub changed: usize,
     /// Links that should have been and could not.
     pub problems: Vec<ParseProblem>,
@@ -61,7 +61,7 @@ impl<'v> NoteRename<'v> {
         &self.new
     }
 
-    /// The text of `note` (its path before the rename) with every link written anew that led to the renamed note, or
+    /// The text of `note` (its path before the rename) with every link rewritten that led to the renamed note, or
     /// that would lead somewhere else now than it did.
     pub fn rewrite(&self, note: &VaultPath, text: &str) -> Rewritten {
         let found = links(text);
@@ -74,7 +74,7 @@ impl<'v> NoteRename<'v> {
         Rewritten { text, changed: edits.len(), problems }
     }
 
-    /// Which destinations to write anew.
+    /// The destinations to rewrite.
     fn edits(&self, note: &VaultPath, found: &[Link], text: &str) -> (Edits, Vec<ParseProblem>) {
         let here = if *note == self.from { &self.to } else { note };
         let (mut edits, mut problems) = (Edits::new(), Vec::new());
@@ -151,7 +151,7 @@ impl<'v> NoteRename<'v> {
             path if path.contains('/') => vec![whole, &root],
             _ => vec![goal.name(), whole, &root],
         };
-        // A name such as ` .md` cannot stand without its ending.
+        // A name such as ` .md` cannot do without its ending.
         let cut = manners.iter().map(|path| cut(path));
         cut.chain(manners.iter().map(|path| (*path).to_owned()))
             .find(|path| fits_wikilink(path) && self.new.wiki(here, path) == Some(goal))

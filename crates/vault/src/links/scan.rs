@@ -139,7 +139,7 @@ struct Scanner<'t> {
     text: &'t str,
     events: OffsetIter<'t>,
     open: Vec<Open<'t>>,
-    /// Where no wikilink can stand: code, HTML, mathematics, destinations.
+    /// Where a wikilink cannot be: code, HTML, mathematics, destinations.
     dead: Vec<Range<usize>>,
     found: Vec<Link>,
 }
@@ -179,7 +179,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The text of the innermost open link goes at least so far.
+    /// The text of the innermost open link extends at least so far.
     fn read_to(&mut self, end: usize) {
         if let Some(open) = self.open.last_mut() {
             open.text_end = open.text_end.max(end);
@@ -223,7 +223,7 @@ impl<'t> Scanner<'t> {
                 (LinkKind::Reference, target)
             }
         };
-        // The text of an image is shown as words, so what stands in it is no link.
+        // The text of an image is shown as words, so it does not contain links.
         if !self.open.iter().any(|around| around.embed) {
             let link = Link::new(kind, open.embed, open.range.clone(), &destination, target);
             self.found.push(Link { label, ..link });

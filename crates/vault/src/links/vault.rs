@@ -28,7 +28,7 @@ pub enum Destination<'v> {
     Missing,
 }
 
-/// A path without what does not tell files apart: capitals, ways to write one letter, kinds of spaces.
+/// A path without what does not distinguish files: capitals, ways to write one letter, kinds of spaces.
 fn fold(path: &str) -> String {
     ComposingNormalizerBorrowed::new_nfc().normalize(path).to_lowercase().replace('\u{a0}', " ")
 }
@@ -62,7 +62,7 @@ impl Vault {
         Self::new(self.files.iter().map(|file| if file == from { to.clone() } else { file.clone() }))
     }
 
-    /// Where `link` leads that stands in the file `from`.
+    /// The destination of a link in the file `from`.
     pub fn resolve<'v>(&'v self, from: &'v VaultPath, link: &Link) -> Destination<'v> {
         let found = match link.kind {
             LinkKind::Wiki => self.wiki(from, &link.path),

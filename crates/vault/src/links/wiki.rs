@@ -46,7 +46,7 @@ fn is_escaped(text: &str, at: usize) -> bool {
     !(before.len() - before.trim_end_matches('\\').len()).is_multiple_of(2)
 }
 
-/// The wikilink whose `[[` stands at `at`.
+/// The wikilink whose `[[` is at `at`.
 fn link_at(text: &str, at: usize) -> Option<Link> {
     let inner = &text[at + 2..];
     let inner = &inner[..inner.floor_char_boundary(LONGEST)];

@@ -162,9 +162,9 @@ fn of_store(originals: &[String]) -> Vec<String> {
     };
     let new = |text: &'_ String| -> Result<Vec<u8>, String> {
         let new = NewPointer { content: text.as_bytes(), kind: "part", display_text: "" };
-        let stored = kept.ours.put_all(&[new]).map_err(|error| error.to_string())?;
+        let stored = kept.ours.pointers().insert_all(&[new]).map_err(|error| error.to_string())?;
         let stored = stored.into_iter().next().ok_or("nothing was stored")?;
-        kept.ours.resolve(&stored.pointer_id).map_err(|error| error.to_string())
+        kept.ours.pointers().resolve(&stored.pointer_id).map_err(|error| error.to_string())
     };
     let fault = |text: &String| match new(text) {
         Ok(bytes) if bytes == text.as_bytes() => None,

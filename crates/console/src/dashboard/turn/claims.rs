@@ -58,7 +58,7 @@ pub async fn one(
 }
 
 fn trace(documents: &UserDocuments, number: u32, block: &str) -> Result<Option<TracedClaim>, StoreError> {
-    let row = documents.turn(number)?;
+    let row = documents.catalog().turn(number)?;
     let at = row.map_or_else(|| documents.place().turn(number).context(), |row| row.context);
     let of_block = |claim: &Claim| claim.origin.as_ref().is_some_and(|origin| origin.block.as_str() == block);
     let Some(claim) = claims(&text(documents, &at)?, &at).into_iter().find(of_block) else { return Ok(None) };
@@ -77,7 +77,7 @@ fn trace(documents: &UserDocuments, number: u32, block: &str) -> Result<Option<T
 
 /// The bytes of a pointer in their context; `None` if they are no longer stored or not this user's.
 fn source(documents: &UserDocuments, pointer: Pointer) -> Result<Option<SourceRange>, StoreError> {
-    let original = match documents.store().resolve(&Pointer::whole(pointer.id.clone())) {
+    let original = match documents.store().pointers().resolve(&Pointer::whole(pointer.id.clone())) {
         Ok(original) => original,
         Err(
             StoreError::NotOurs { .. } | StoreError::UnknownPointer { .. } | StoreError::MissingBlob { .. },

@@ -53,8 +53,8 @@ impl TurnDocuments {
     /// The store fails.
     pub fn read(app: &Arc<App>, caller: &Caller, number: u32) -> Result<Option<Self>, StoreError> {
         let documents = app.documents_of(&caller.store)?;
-        let row = documents.turn(number)?;
-        let drafts = if row.is_none() { documents.drafts()? } else { Vec::new() };
+        let row = documents.catalog().turn(number)?;
+        let drafts = if row.is_none() { documents.drafts().list()? } else { Vec::new() };
         let draft = drafts.into_iter().find(|draft| draft.number == number);
         let (at, query) = match (&row, &draft) {
             (Some(row), _) => (row.context.clone(), row.query.clone()),
@@ -64,13 +64,13 @@ impl TurnDocuments {
         let files = files_of_turn(&documents, number)?;
         let context = text(&documents, &at)?;
         let mut shown = Self {
-            is_elsewhere: draft.is_some() && documents.is_leased(number),
+            is_elsewhere: draft.is_some() && documents.leases().is_held(number),
             is_running: app.running_turns.get(documents.user(), number).is_some(),
             claims: claims(&context, &at),
             results: Vec::new(),
             metrics: None,
             considered: Vec::new(),
-            backlinks: documents.links_to(&at)?,
+            backlinks: documents.catalog().links_to(&at)?,
             links: Links::of(&documents, &at, &context)?,
             row,
             draft,

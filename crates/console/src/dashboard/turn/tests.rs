@@ -64,7 +64,7 @@ async fn a_claim_leads_back_to_its_bytes() {
     let (start, end) = (vault::BEFORE.len(), vault::BEFORE.len() + WORDS.len());
     assert!(body.contains(&format!("Bytes {start} to {end} of ")), "{body}");
     let content = format!("{}{WORDS}\nEnd", vault::BEFORE);
-    let id = fake.user("a").put(content.as_bytes(), "tool_result", "x").unwrap().pointer_id.id;
+    let id = fake.user("a").pointers().insert(content.as_bytes(), "tool_result", "x").unwrap().pointer_id.id;
     let pointer = Pointer::bytes(id, start..end).to_string().replace('#', "%23");
     assert!(body.contains(&format!("href=\"/pointers/{pointer}\"")), "{body}");
     let exact = page(&fake, &router, &format!("/pointers/{pointer}")).await;
@@ -119,10 +119,10 @@ async fn no_document_of_another_user_is_shown_and_none_that_is_not_there() {
 async fn a_turn_under_way_is_shown_as_it_goes_on() {
     let fake = Arc::new(Fake::new());
     let router = crate::dashboard::router(Arc::clone(&fake.app));
-    fake.vault("a").begin(Mode::Chat, None, "<b>What</b> is it?").unwrap();
+    fake.vault("a").drafts().begin(Mode::Chat, None, "<b>What</b> is it?").unwrap();
     let stopped = page(&fake, &router, "/turns/1").await;
     assert!(stopped.contains("This turn was stopped") && stopped.contains("&lt;b&gt;What"), "{stopped}");
-    let hold = fake.vault("a").lease(1).unwrap();
+    let hold = fake.vault("a").leases().acquire(1).unwrap();
     let elsewhere = page(&fake, &router, "/turns/1").await;
     assert!(elsewhere.contains("another process") && !elsewhere.contains("This turn was stopped"));
     drop(hold);
@@ -149,10 +149,10 @@ async fn a_turn_under_way_is_shown_as_it_goes_on() {
 async fn pictures_are_shown_and_what_is_no_text_is_not() {
     let (fake, router) = started().await;
     let vault = fake.vault("a");
-    let mut draft = vault.begin(Mode::Chat, None, "x").unwrap();
+    let mut draft = vault.drafts().begin(Mode::Chat, None, "x").unwrap();
     draft.files.insert("webpage_cache/p/screenshot.png".into(), b"\x89PNG\r\n\x1a\nxx".to_vec());
     draft.files.insert("blob.md".into(), vec![0xff, 0xfe]);
-    vault.checkpoint(&draft).unwrap();
+    vault.drafts().checkpoint(&draft).unwrap();
     let folder = draft.place.folder();
     let shown = page(&fake, &router, &format!("/vault/{folder}/webpage_cache/p/screenshot.png")).await;
     assert!(shown.contains("<img class=\"screenshot\" src=\"/api/v1/documents/users/a/"), "{shown}");

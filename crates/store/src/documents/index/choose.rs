@@ -1,7 +1,7 @@
-//! Which documents are weighed: those whose words say most together, however old they are.
+//! Chooses the documents to rank: those whose words together weigh most, regardless of their age.
 //!
 //! Where a word is rare, all documents that hold it are known. Where it is common, only the newest are, and older ones
-//! are asked for together with other words: beside the rare ones, and with each set of the common ones. Words that
+//! are queried together with other words: with the rare ones, and with each set of the common ones. Words that
 //! many documents hold decide only between equals.
 
 use std::collections::HashMap;
@@ -12,9 +12,9 @@ use crate::error::StoreError;
 
 /// Rows that are visited for one word, or for words together.
 pub(super) const ROWS: usize = 2_000;
-/// Common words that are looked up together, and rare ones beside which they are: those that say most.
+/// Common words that are looked up together, and rare ones with which they are: those of most weight.
 const PAIRED: usize = 5;
-/// A word that a larger share of the documents holds is of no help in finding any.
+/// The share of documents above which a word does not help to find any.
 const EVERYWHERE: f64 = 0.3;
 
 /// A word of the query.
@@ -24,9 +24,9 @@ pub(super) struct Word {
     pub(super) text: String,
     /// The newest documents that hold it, newest first.
     pub(super) rows: Vec<i64>,
-    /// How much it says: its inverse document frequency.
+    /// Its inverse document frequency.
     pub(super) weight: f64,
-    /// The share of all documents that hold it, as far as can be told.
+    /// The share of all documents that hold it, as far as known.
     pub(super) share: f64,
 }
 
@@ -54,20 +54,20 @@ impl<'tx> Lookup<'tx> {
     }
 
     /// The newest documents that hold a word of each of these groups.
-    pub(super) fn rows(&mut self, all_of: &[&[&str]], most: usize) -> Result<Vec<i64>, StoreError> {
+    pub(super) fn rows(&mut self, all_of: &[&[&str]], limit: usize) -> Result<Vec<i64>, StoreError> {
         let either = |words: &&[&str]| {
             let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
             format!("({})", words.join(" OR "))
         };
         let all: Vec<String> = all_of.iter().map(either).collect();
         let matches = format!("{}({})", self.columns, all.join(" AND "));
-        let rows = self.statement.query_map((matches, most as i64), |row| row.get(0))?;
+        let rows = self.statement.query_map((matches, limit as i64), |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }
 
-/// The documents that the words speak for most, newer ones first among equals. `words` are sorted, rarest first.
-pub(super) fn choose(words: &[Word], lookup: &mut Lookup<'_>, most: usize) -> Result<Vec<i64>, StoreError> {
+/// The documents whose words weigh most, newer ones first among equals. `words` are sorted, rarest first.
+pub(super) fn choose(words: &[Word], lookup: &mut Lookup<'_>, limit: usize) -> Result<Vec<i64>, StoreError> {
     let mut held: HashMap<i64, u64> = HashMap::new();
     let mut hold = |rows: &[i64], words: u64| {
         for row in rows {
@@ -77,15 +77,15 @@ pub(super) fn choose(words: &[Word], lookup: &mut Lookup<'_>, most: usize) -> Re
     for (at, word) in words.iter().enumerate() {
         hold(&word.rows, 1 << at);
     }
-    let telling = words.iter().filter(|word| word.share <= EVERYWHERE).count();
+    let weighty = words.iter().filter(|word| word.share <= EVERYWHERE).count();
     let (rare, common): (Vec<_>, Vec<_>) =
-        words.iter().take(telling).enumerate().partition(|(_, word)| word.is_rare());
+        words.iter().take(weighty).enumerate().partition(|(_, word)| word.is_rare());
     let (rare, common) = (rare.get(..PAIRED).unwrap_or(&rare), common.get(..PAIRED).unwrap_or(&common));
     if !rare.is_empty() {
         let texts: Vec<&str> = rare.iter().map(|(_, word)| word.text.as_str()).collect();
-        let most = rare.iter().map(|(_, word)| word.rows.len()).sum();
+        let limit = rare.iter().map(|(_, word)| word.rows.len()).sum();
         for (at, word) in common {
-            hold(&lookup.rows(&[&[word.text.as_str()], &texts], most)?, 1 << at);
+            hold(&lookup.rows(&[&[word.text.as_str()], &texts], limit)?, 1 << at);
         }
     }
     let mut nowhere: Vec<u64> = Vec::new();
@@ -109,10 +109,10 @@ pub(super) fn choose(words: &[Word], lookup: &mut Lookup<'_>, most: usize) -> Re
     };
     let mut scores: Vec<(f64, f64, i64)> = held
         .into_iter()
-        .map(|(row, held)| (weight(held, 0..telling), weight(held, telling..words.len()), row))
+        .map(|(row, held)| (weight(held, 0..weighty), weight(held, weighty..words.len()), row))
         .collect();
     scores.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)).then(b.2.cmp(&a.2)));
-    Ok(scores.into_iter().take(most).map(|(_, _, row)| row).collect())
+    Ok(scores.into_iter().take(limit).map(|(_, _, row)| row).collect())
 }
 
 #[cfg(test)]

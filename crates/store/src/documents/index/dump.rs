@@ -1,4 +1,4 @@
-//! Everything that an index says, as text: two indexes that say the same give the same dump. Row numbers are left out,
+//! The content of an index as text: equal indexes have equal dumps. Row numbers are left out,
 //! since they follow from the order in which documents came.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The SQLite file of one user's index: opened, made anew when it is of no use, read and written. Knows no query.
+//! The SQLite file of one user's index: opened, replaced when it is unusable, read and written. Knows no query.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::vectors::sweep;
 use crate::error::StoreError;
 use crate::files;
 
-/// Changes with every change of the tables or of what stands in them; an index of another version is made anew.
+/// Increase it with every change of the tables or their content; an index of another version is rebuilt.
 const VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("schema.sql");
-/// The key in `meta` that says that every document is in.
+/// The key in `meta` that marks an index that covers every document.
 const BUILT: &str = "built";
 /// Memory for pages, in KiB: a common word's list of 100,000 documents and the tables on the way to them.
 const CACHE_KIB: i64 = 16 << 10;
@@ -115,7 +115,7 @@ impl IndexFile {
         })
     }
 
-    /// Empties the index of everything but vectors; [`sweep`] takes those out that nothing needs any more.
+    /// Empties the index of everything but vectors; [`sweep`] removes those that are no longer needed.
     pub(in crate::documents) fn clear(&self) -> Result<(), StoreError> {
         self.write(|tx| {
             for table in ["meta", "documents", "links", "turns", "research", "captures", "topics", "gists"] {
@@ -133,7 +133,7 @@ impl IndexFile {
         folded.map_err(|error| StoreError::from(error).at_index(&self.path))
     }
 
-    /// Empties the index and removes its file. Whoever has it open sees an empty one.
+    /// Empties the index and removes its file. A process that has it open sees an empty one.
     pub(in crate::documents) fn destroy(&self) -> Result<(), StoreError> {
         {
             let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,7 +173,7 @@ fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(tx.commit()?)
 }
 
-/// Removes an index with what SQLite keeps beside it.
+/// Removes an index with the other files of SQLite next to it.
 fn delete(path: &Path) -> Result<(), StoreError> {
     for end in ["", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();

@@ -3,7 +3,7 @@
 use larder_vault::{Manifest, Research, Scope, TurnMetadata, VaultPath};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::gist;
+use super::embedding_text;
 use super::rows::Rows;
 use crate::documents::types::DocumentKind;
 use crate::error::StoreError;
@@ -11,9 +11,9 @@ use crate::error::StoreError;
 /// zstd's fastest ordinary level: the texts are short and read one at a time.
 const LEVEL: i32 = 1;
 
-/// What `topics` counts, and what vectors are of.
+/// What a row of `topics` counts, and what a vector is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::documents) enum Of {
+pub(in crate::documents) enum Subject {
     /// Turns.
     Turns = 0,
     /// Pieces of research.
@@ -23,7 +23,7 @@ pub(in crate::documents) enum Of {
 /// The column of `words` for each kind, by the number of the kind.
 pub(super) const COLUMNS: [&str; 5] = ["context", "research", "page", "memory", "other"];
 
-/// Puts the rows of a document in, in place of those that it had.
+/// Replaces the rows of a document.
 pub(in crate::documents) fn put(tx: &Transaction<'_>, rows: &Rows) -> Result<(), StoreError> {
     remove(tx, &rows.path)?;
     if let Some((kind, text)) = &rows.text {
@@ -59,12 +59,12 @@ fn put_text(tx: &Transaction<'_>, rows: &Rows, kind: DocumentKind, text: &str) -
 
 fn put_turn(tx: &Transaction<'_>, rows: &Rows, turn: &TurnMetadata) -> Result<(), StoreError> {
     let number = rows.turn.unwrap_or(turn.turn_number);
-    // Whatever stood for this number elsewhere gives way.
+    // A turn of this number at another path is replaced.
     let mut other = tx.prepare_cached("SELECT document FROM turns WHERE number = ?1")?;
     let other: Option<String> = other.query_row([number], |row| row.get(0)).optional()?;
     if let Some(other) = other {
         remove_turn(tx, &other)?;
-        remove_gist(tx, &other)?;
+        remove_embedding_text(tx, &other)?;
     }
     tx.prepare_cached(
         "INSERT INTO turns (number, document, user, status, query, summary, topic, intent, quality, created,
@@ -84,8 +84,8 @@ fn put_turn(tx: &Transaction<'_>, rows: &Rows, turn: &TurnMetadata) -> Result<()
         turn.session_id,
         rows.archived,
     ])?;
-    put_gist(tx, rows, Of::Turns, number, &gist::of_turn(turn))?;
-    count(tx, Of::Turns, turn.topic.as_deref(), number)
+    insert_embedding_text(tx, rows, Subject::Turns, number, &embedding_text::of_turn(turn))?;
+    count(tx, Subject::Turns, turn.topic.as_deref(), number)
 }
 
 fn put_research(
@@ -113,17 +113,23 @@ fn put_research(
         research.query,
         rows.archived,
     ])?;
-    put_gist(tx, rows, Of::Research, number, &gist::of_research(research))?;
-    count(tx, Of::Research, Some(&research.topic), number)
+    insert_embedding_text(tx, rows, Subject::Research, number, &embedding_text::of_research(research))?;
+    count(tx, Subject::Research, Some(&research.topic), number)
 }
 
-fn put_gist(tx: &Transaction<'_>, rows: &Rows, of: Of, number: u32, text: &str) -> Result<(), StoreError> {
+fn insert_embedding_text(
+    tx: &Transaction<'_>,
+    rows: &Rows,
+    of: Subject,
+    number: u32,
+    text: &str,
+) -> Result<(), StoreError> {
     tx.prepare_cached("INSERT INTO gists (document, of, turn, hash, text) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![rows.path.as_str(), of as i64, number, gist::hash(text), text])?;
+        .execute(params![rows.path.as_str(), of as i64, number, embedding_text::hash(text), text])?;
     Ok(())
 }
 
-fn remove_gist(tx: &Transaction<'_>, document: &str) -> Result<(), StoreError> {
+fn remove_embedding_text(tx: &Transaction<'_>, document: &str) -> Result<(), StoreError> {
     tx.prepare_cached("DELETE FROM gists WHERE document = ?1")?.execute([document])?;
     Ok(())
 }
@@ -137,7 +143,7 @@ fn put_capture(tx: &Transaction<'_>, rows: &Rows, page: &Manifest) -> Result<(),
     Ok(())
 }
 
-fn count(tx: &Transaction<'_>, of: Of, topic: Option<&str>, number: u32) -> Result<(), StoreError> {
+fn count(tx: &Transaction<'_>, of: Subject, topic: Option<&str>, number: u32) -> Result<(), StoreError> {
     let Some(topic) = topic.filter(|topic| !topic.is_empty()) else { return Ok(()) };
     tx.prepare_cached(
         "INSERT INTO topics (of, topic, count, newest) VALUES (?1, ?2, 1, ?3)
@@ -147,22 +153,22 @@ fn count(tx: &Transaction<'_>, of: Of, topic: Option<&str>, number: u32) -> Resu
     Ok(())
 }
 
-fn uncount(tx: &Transaction<'_>, of: Of, topic: Option<&str>) -> Result<(), StoreError> {
+fn uncount(tx: &Transaction<'_>, of: Subject, topic: Option<&str>) -> Result<(), StoreError> {
     let Some(topic) = topic.filter(|topic| !topic.is_empty()) else { return Ok(()) };
     tx.prepare_cached("UPDATE topics SET count = count - 1 WHERE of = ?1 AND topic = ?2")?
         .execute(params![of as i64, topic])?;
     tx.prepare_cached("DELETE FROM topics WHERE of = ?1 AND topic = ?2 AND count <= 0")?
         .execute(params![of as i64, topic])?;
     let newest = match of {
-        Of::Turns => "SELECT max(number) FROM turns WHERE topic = ?2",
-        Of::Research => "SELECT max(turn) FROM research WHERE topic = ?2",
+        Subject::Turns => "SELECT max(number) FROM turns WHERE topic = ?2",
+        Subject::Research => "SELECT max(turn) FROM research WHERE topic = ?2",
     };
     tx.prepare_cached(&format!("UPDATE topics SET newest = ({newest}) WHERE of = ?1 AND topic = ?2"))?
         .execute(params![of as i64, topic])?;
     Ok(())
 }
 
-/// Takes the rows of a document out.
+/// Removes the rows of a document.
 pub(in crate::documents) fn remove(tx: &Transaction<'_>, path: &VaultPath) -> Result<(), StoreError> {
     let path = path.as_str();
     let mut id = tx.prepare_cached("SELECT id FROM documents WHERE path = ?1")?;
@@ -173,10 +179,10 @@ pub(in crate::documents) fn remove(tx: &Transaction<'_>, path: &VaultPath) -> Re
     }
     tx.prepare_cached("DELETE FROM captures WHERE manifest = ?1")?.execute([path])?;
     remove_turn(tx, path)?;
-    remove_gist(tx, path)?;
+    remove_embedding_text(tx, path)?;
     let mut gone = tx.prepare_cached("DELETE FROM research WHERE document = ?1 RETURNING topic")?;
     if let Some(topic) = gone.query_row([path], |row| row.get::<_, String>(0)).optional()? {
-        uncount(tx, Of::Research, Some(&topic))?;
+        uncount(tx, Subject::Research, Some(&topic))?;
     }
     Ok(())
 }
@@ -184,7 +190,7 @@ pub(in crate::documents) fn remove(tx: &Transaction<'_>, path: &VaultPath) -> Re
 fn remove_turn(tx: &Transaction<'_>, document: &str) -> Result<(), StoreError> {
     let mut gone = tx.prepare_cached("DELETE FROM turns WHERE document = ?1 RETURNING topic")?;
     if let Some(topic) = gone.query_row([document], |row| row.get::<_, Option<String>>(0)).optional()? {
-        uncount(tx, Of::Turns, topic.as_deref())?;
+        uncount(tx, Subject::Turns, topic.as_deref())?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use larder_vault::{Score, Timestamp, VaultPath};
 use rusqlite::types::Type;
 use rusqlite::{Error, OptionalExtension, Params, Row, Transaction, params};
 
-use super::put::Of;
+use super::put::Subject;
 use crate::documents::types::{CaptureRow, DocumentKind, ResearchRow, TurnRow};
 use crate::error::StoreError;
 use crate::pointers::to_sql;
@@ -14,11 +14,11 @@ use crate::pointers::to_sql;
 const TURN: &str = "SELECT number, status, query, summary, topic, intent, quality, created, document, archived, \
                     session FROM turns";
 
-/// A value that stands in a column as text.
+/// A value that is stored as text.
 fn word<T: FromStr>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     text.parse().map_err(|_| {
-        let message = format!("{text:?} is no value of this column");
+        let message = format!("{text:?} is not a value of this column");
         Error::FromSqlConversionFailure(column, Type::Text, message.into())
     })
 }
@@ -34,7 +34,7 @@ fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
 
 fn beside(document: &VaultPath, name: &str) -> rusqlite::Result<VaultPath> {
     let path = document.join(name);
-    path.ok_or_else(|| Error::FromSqlConversionFailure(8, Type::Text, "no path of a turn".into()))
+    path.ok_or_else(|| Error::FromSqlConversionFailure(8, Type::Text, "not the path of a turn".into()))
 }
 
 fn turn_row(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
@@ -97,7 +97,7 @@ pub(in crate::documents) fn highest_turn(tx: &Transaction<'_>) -> Result<u32, St
     Ok(query.query_row([], |row| row.get(0))?)
 }
 
-/// The user as the newest turn names him.
+/// The user as named by the newest turn.
 pub(in crate::documents) fn turn_user(tx: &Transaction<'_>) -> Result<Option<String>, StoreError> {
     let mut query = tx.prepare_cached("SELECT user FROM turns ORDER BY number DESC LIMIT 1")?;
     Ok(query.query_row([], |row| row.get(0)).optional()?)
@@ -125,7 +125,7 @@ pub(in crate::documents) fn documents_of_turn(
 /// Topics with their counts and newest turns, those with the newest first.
 pub(in crate::documents) fn topics(
     tx: &Transaction<'_>,
-    of: Of,
+    of: Subject,
     limit: u64,
 ) -> Result<Vec<(String, u64, u32)>, StoreError> {
     let sql = "SELECT topic, count, newest FROM topics WHERE of = ?1 ORDER BY newest DESC, topic LIMIT ?2";
@@ -134,7 +134,7 @@ pub(in crate::documents) fn topics(
     })
 }
 
-/// Newer research of the same topic takes the place of older, and so does research that says so (R1-12.5).
+/// Newer research supersedes older research of the same topic, and research that it names (R1-12.5).
 const RESEARCH: &str = "
     SELECT document, id, turn, topic, intent, quality, created, expires, scope, title,
         coalesce(
@@ -265,7 +265,11 @@ pub(in crate::documents) fn links_into(
 
 /// Facts, preferences and the records behind them, sorted.
 pub(in crate::documents) fn memory_documents(tx: &Transaction<'_>) -> Result<Vec<VaultPath>, StoreError> {
-    // 3 stands in the query, since only then does SQLite see that the partial index serves.
+    // The query contains the literal 3, since SQLite uses a partial index only for a literal.
     const { assert!(DocumentKind::Memory as i64 == 3) };
     all(tx, "SELECT path FROM documents WHERE kind = 3 ORDER BY path", [], |row| path(row, 0))
 }
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

@@ -1,5 +1,5 @@
-//! What the index says of one document: a function of its path and its bytes, and of nothing else. This is why an
-//! index that is built anew is the one that grew turn by turn.
+//! The rows of one document: a function of its path and its bytes alone. So an index that is rebuilt equals the one that
+//! grew turn by turn.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use larder_vault::links::{Link, LinkKind, is_external, links};
 use larder_vault::{Document, Manifest, Research, Scope, TurnMetadata, VaultPath, read_json};
 use percent_encoding::percent_decode_str;
 
-use super::spot::Spot;
+use super::path_kind::PathKind;
 use crate::documents::types::DocumentKind;
 
 /// Bytes of a document whose words are indexed: far more than any text that a person reads at once, and a bound for
@@ -20,7 +20,7 @@ pub(in crate::documents) struct Rows {
     pub(super) path: VaultPath,
     pub(super) turn: Option<u32>,
     pub(super) archived: bool,
-    /// Its words, if they count.
+    /// Its text, if it is searchable.
     pub(super) text: Option<(DocumentKind, String)>,
     /// Where it links to, in the vault.
     pub(super) links: BTreeSet<VaultPath>,
@@ -46,7 +46,7 @@ impl Rows {
 pub(in crate::documents) enum Indexed {
     /// Nothing: it is not read at all.
     Nothing,
-    /// It cannot be read as what its name says.
+    /// It cannot be parsed as the type that its name implies.
     Unreadable,
     /// These rows.
     Rows(Box<Rows>),
@@ -54,12 +54,13 @@ pub(in crate::documents) enum Indexed {
 
 /// Whether there may be something to index in a document at this path.
 pub(in crate::documents) fn is_indexed(path: &VaultPath) -> bool {
-    Spot::of(path).is_some_and(|spot| spot.kind().is_some() || spot.is_metadata() || spot.is_manifest())
+    PathKind::parse(path)
+        .is_some_and(|spot| spot.kind().is_some() || spot.is_metadata() || spot.is_manifest())
 }
 
 /// The rows of a document.
 pub(in crate::documents) fn rows_of(path: &VaultPath, bytes: &[u8]) -> Indexed {
-    let Some(spot) = Spot::of(path).filter(|_| is_indexed(path)) else { return Indexed::Nothing };
+    let Some(spot) = PathKind::parse(path).filter(|_| is_indexed(path)) else { return Indexed::Nothing };
     let Ok(text) = str::from_utf8(bytes) else { return Indexed::Unreadable };
     let mut rows = Rows {
         path: path.clone(),

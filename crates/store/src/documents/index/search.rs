@@ -1,8 +1,8 @@
 //! Finding documents by their words, in a time that hardly grows with the number of documents.
 //!
 //! Each word of the query is looked up in the newest documents that hold it, up to a cap. A word that stays below the
-//! cap is known wholly; how rare a more common one is follows from how densely it stands. The documents that hold most
-//! of what the query says are weighed with BM25 over their texts.
+//! cap is known wholly; how rare a more common one is follows from the density of its matches. The documents that hold most
+//! of the weight of the query are ranked with BM25 over their texts.
 
 use std::collections::HashMap;
 
@@ -113,7 +113,7 @@ const fn kind_of(number: i64) -> DocumentKind {
     }
 }
 
-/// Gives the candidates their scores and sorts them, newer ones first among equals.
+/// Scores and sorts the candidates, newer ones first among equals.
 fn weigh(candidates: &mut [Candidate], weights: &[f64]) {
     let total: f64 = candidates.iter().map(|candidate| f64::from(candidate.length)).sum();
     let mean = (total / candidates.len().max(1) as f64).max(1.0);

@@ -1,6 +1,6 @@
 //! Vectors in the index of one user, and which of them are nearest to a query. Knows no model but by name.
 //!
-//! Of each vector there are its numbers, a byte each, and their signs, a bit each. Signs stand together, so that those of
+//! A vector is stored as its numbers, a byte each, and their signs, a bit each. Signs are stored together, so that those of
 //! a hundred thousand vectors are looked at in milliseconds; the numbers are read of the few that differ least in them,
 //! which is where the nearest are found but for rare exceptions.
 
@@ -9,12 +9,12 @@ use std::ops::RangeInclusive;
 use larder_vault::VaultPath;
 use rusqlite::{OptionalExtension, Params, Transaction, params};
 
-use super::gist::hash;
-use super::put::Of;
+use super::embedding_text::hash;
+use super::put::Subject;
 use crate::documents::types::{EmbeddingText, TextVector};
 use crate::error::StoreError;
 
-/// Vectors whose signs stand together.
+/// Vectors whose signs are stored together.
 const BLOCK: i64 = 256;
 /// Vectors whose numbers are read for one query …
 const CANDIDATES: usize = 400;
@@ -23,10 +23,10 @@ const CANDIDATES: usize = 400;
 const MOST_CANDIDATES: usize = 4 * CANDIDATES;
 /// Bytes of a word of signs.
 const WORD: usize = 8;
-/// The largest number that a byte stands for.
+/// The largest number in a byte.
 const LARGEST: f32 = 127.0;
 
-/// What is said in turns of these numbers and has no vector of this model, newest first and each text once.
+/// Texts about turns of these numbers that lack a vector of this model, newest first and each text once.
 pub(in crate::documents) fn texts_without_vector(
     tx: &Transaction<'_>,
     model: &str,
@@ -39,13 +39,14 @@ pub(in crate::documents) fn texts_without_vector(
          GROUP BY of, hash ORDER BY max(turn) DESC, of, document",
     )?;
     let rows = query.query_map(params![model, turns.start(), turns.end()], |row| {
-        let of = if row.get::<_, i64>(0)? == Of::Turns as i64 { Of::Turns } else { Of::Research };
+        let of =
+            if row.get::<_, i64>(0)? == Subject::Turns as i64 { Subject::Turns } else { Subject::Research };
         Ok(EmbeddingText { of, text: row.get(1)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Puts vectors in, in place of those that their texts had; none of a text that no document says any more.
+/// Inserts vectors, replacing those of the same texts; skips texts that no document has any more.
 pub(in crate::documents) fn insert_vectors(
     tx: &Transaction<'_>,
     model: &str,
@@ -53,7 +54,7 @@ pub(in crate::documents) fn insert_vectors(
 ) -> Result<(), StoreError> {
     for (gist, vector) in vectors.iter().filter(|(_, vector)| !vector.is_empty()) {
         let hash = hash(&gist.text);
-        // It may have gone while its vector was made.
+        // It may have been removed while its vector was computed.
         let mut said = tx.prepare_cached("SELECT 1 FROM gists WHERE hash = ?1 AND of = ?2")?;
         if !said.exists(params![hash, gist.of as i64])? {
             continue;
@@ -77,14 +78,14 @@ pub(in crate::documents) fn insert_vectors(
 }
 
 /// The documents of turns before a number whose texts are nearest to a vector of the same model, nearest first and newer
-/// ones first among equals: at most `most`, each with a cosine of `floor` or more.
+/// ones first among equals: at most `limit`, each with a cosine of `floor` or more.
 pub(in crate::documents) fn near(
     tx: &Transaction<'_>,
-    of: Of,
+    of: Subject,
     vector: &TextVector,
     before: u32,
     floor: f64,
-    most: usize,
+    limit: usize,
 ) -> Result<Vec<(VaultPath, u32, f64)>, StoreError> {
     let Some(space) = space(tx, &vector.model, of, vector.numbers.len())? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
@@ -94,13 +95,13 @@ pub(in crate::documents) fn near(
         "SELECT document, turn FROM gists WHERE hash = ?1 AND of = ?2 AND turn < ?3
          ORDER BY turn DESC, document LIMIT ?4",
     )?;
-    let limit = i64::try_from(most).unwrap_or(i64::MAX);
+    let row_limit = i64::try_from(limit).unwrap_or(i64::MAX);
     for slot in differ_least(tx, space, &signs(&in_bytes(&vector.numbers)))? {
         let row = numbers.query_row([space, slot], |row| {
             Ok((row.get::<_, Vec<u8>>(0)?, cosine(&vector.numbers, row.get_ref(1)?.as_blob()?)))
         });
         let Some((hash, score)) = row.optional()?.filter(|(_, score)| *score >= floor) else { continue };
-        let rows = documents.query_map(params![hash, of as i64, before, limit], |row| {
+        let rows = documents.query_map(params![hash, of as i64, before, row_limit], |row| {
             Ok((super::read::path(row, 0)?, row.get(1)?, score))
         })?;
         for row in rows {
@@ -110,7 +111,7 @@ pub(in crate::documents) fn near(
     found.sort_by(|a: &(VaultPath, u32, f64), b| {
         b.2.total_cmp(&a.2).then(b.1.cmp(&a.1)).then_with(|| a.0.cmp(&b.0))
     });
-    found.truncate(most);
+    found.truncate(limit);
     Ok(found)
 }
 
@@ -137,14 +138,14 @@ fn differ_least(tx: &Transaction<'_>, space: i64, signs: &[u8]) -> Result<Vec<i6
     Ok(found.into_iter().take(MOST_CANDIDATES).map(|(_, slot)| slot).collect())
 }
 
-/// Takes the vectors out whose texts nothing says any more.
+/// Removes vectors whose texts no document has any more.
 pub(in crate::documents) fn sweep(tx: &Transaction<'_>) -> Result<(), StoreError> {
     let unsaid = "NOT EXISTS (SELECT 1 FROM spaces JOIN gists ON gists.of = spaces.of
                   WHERE spaces.id = vectors.space AND gists.hash = vectors.hash)";
     remove(tx, unsaid, [])
 }
 
-/// Takes the vectors of all other models out.
+/// Removes the vectors of all other models.
 pub(in crate::documents) fn retain_vectors_of(tx: &Transaction<'_>, model: &str) -> Result<(), StoreError> {
     remove(tx, "space NOT IN (SELECT id FROM spaces WHERE model = ?1)", [model])
 }
@@ -172,13 +173,18 @@ fn remove(tx: &Transaction<'_>, which: &str, params: impl Params) -> Result<(), 
     Ok(())
 }
 
-fn space(tx: &Transaction<'_>, model: &str, of: Of, dimensions: usize) -> Result<Option<i64>, StoreError> {
+fn space(
+    tx: &Transaction<'_>,
+    model: &str,
+    of: Subject,
+    dimensions: usize,
+) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT id FROM spaces WHERE model = ?1 AND of = ?2 AND dimensions = ?3";
     let mut query = tx.prepare_cached(sql)?;
     Ok(query.query_row(params![model, of as i64, dimensions as i64], |row| row.get(0)).optional()?)
 }
 
-fn made_space(tx: &Transaction<'_>, model: &str, of: Of, dimensions: usize) -> Result<i64, StoreError> {
+fn made_space(tx: &Transaction<'_>, model: &str, of: Subject, dimensions: usize) -> Result<i64, StoreError> {
     if let Some(space) = space(tx, model, of, dimensions)? {
         return Ok(space);
     }

@@ -36,7 +36,7 @@ fn fill(connection: &mut Connection, vectors: &[Vec<f32>]) {
     let tx = connection.transaction().unwrap();
     let mut all = Vec::new();
     for (turn, vector) in (1_u32..).zip(vectors) {
-        let gist = EmbeddingText { of: Of::Turns, text: format!("text {turn}") };
+        let gist = EmbeddingText { of: Subject::Turns, text: format!("text {turn}") };
         let sql = "INSERT INTO gists (document, of, turn, hash, text) VALUES (?1, 0, ?2, ?3, ?4)";
         tx.execute(sql, params![format!("users/u/{turn}.json"), turn, hash(&gist.text), gist.text]).unwrap();
         all.push((gist, vector.clone()));
@@ -50,7 +50,7 @@ fn fill(connection: &mut Connection, vectors: &[Vec<f32>]) {
 fn nearest(connection: &mut Connection, query: &[f32], floor: f64, most: usize) -> Vec<(u32, f64)> {
     let tx = connection.transaction().unwrap();
     let query = TextVector { model: "m".to_owned(), numbers: query.to_vec() };
-    let found = near(&tx, Of::Turns, &query, u32::MAX, floor, most).unwrap();
+    let found = near(&tx, Subject::Turns, &query, u32::MAX, floor, most).unwrap();
     found.into_iter().map(|(_, turn, score)| (turn, score)).collect()
 }
 
@@ -132,7 +132,7 @@ fn a_text_that_nothing_says_any_more_gets_no_vector() {
     insert_vectors(
         &tx,
         "m",
-        &[(EmbeddingText { of: Of::Turns, text: "taken back".to_owned() }, vector(2, 64))],
+        &[(EmbeddingText { of: Subject::Turns, text: "taken back".to_owned() }, vector(2, 64))],
     )
     .unwrap();
     let kept: i64 = tx.query_row("SELECT count(*) FROM vectors", [], |row| row.get(0)).unwrap();

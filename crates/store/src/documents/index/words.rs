@@ -1,13 +1,13 @@
-//! The words of queries and texts, taken apart as the index takes them apart: runs of letters and digits, without
+//! Splits queries and texts into words as the index does: runs of letters and digits, without
 //! capitals and diacritics. And the passage of a text that holds most of a query.
 
 use std::collections::HashMap;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// Words of a query that are looked up; a longer query says the same with its first words.
+/// Words of a query that are looked up; the rest of a longer query is ignored.
 pub(super) const MOST_WORDS: usize = 32;
-/// Bytes of a word; nobody asks for longer ones.
+/// Bytes of the longest word that is looked up.
 const LONGEST_WORD: usize = 64;
 /// Characters of a snippet.
 const SNIPPET: usize = 240;
@@ -47,7 +47,7 @@ pub(super) fn of_query(query: &str) -> Vec<String> {
     found
 }
 
-/// How often each word of the query stands in a text, and how many words the text has.
+/// How often each word of the query occurs in a text, and how many words the text has.
 pub(super) fn counts(text: &str, query: &HashMap<&str, usize>) -> (Vec<u32>, u32) {
     let (mut counts, mut length) = (vec![0; query.len()], 0_u32);
     for (_, word) in words(text) {

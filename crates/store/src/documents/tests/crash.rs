@@ -40,7 +40,7 @@ fn a_commit_that_dies_anywhere_is_finished_by_recover() {
         let documents = whole.open();
         let user = documents.user("u").unwrap();
         for _ in 0..4 {
-            user.commit(&turn(&user)).unwrap();
+            user.drafts().commit(&turn(&user)).unwrap();
         }
         documents.recover().unwrap();
         state(&user)
@@ -51,30 +51,34 @@ fn a_commit_that_dies_anywhere_is_finished_by_recover() {
         let died = {
             let user = home.open().user("u").unwrap();
             for _ in 0..3 {
-                user.commit(&turn(&user)).unwrap();
+                user.drafts().commit(&turn(&user)).unwrap();
             }
             let draft = turn(&user);
-            user.checkpoint(&draft).unwrap();
+            user.drafts().checkpoint(&draft).unwrap();
             let (dying, tree) = home.dying(changes);
             // Once its files are there it is committed, whatever becomes of the notes about it.
-            let failed = dying.user("u").unwrap().commit(&draft).is_err();
+            let failed = dying.user("u").unwrap().drafts().commit(&draft).is_err();
             let reader = home.open().user("u").unwrap();
-            let seen = reader.turn(4).unwrap();
-            let standing = reader.read(&draft.place.metadata()).unwrap();
+            let seen = reader.catalog().turn(4).unwrap();
+            let standing = reader.files().read(&draft.place.metadata()).unwrap();
             assert_eq!(seen.is_some(), !failed, "the index shows whole turns only ({changes})");
             if let Some(metadata) = standing {
                 assert_eq!(metadata, draft.files["metadata.json"]);
                 for (path, bytes) in &draft.files {
                     let path = VaultPath::new(&format!("{}/{path}", draft.place.folder())).unwrap();
-                    assert_eq!(reader.read(&path).unwrap().as_ref(), Some(bytes), "{path} ({changes})");
+                    assert_eq!(
+                        reader.files().read(&path).unwrap().as_ref(),
+                        Some(bytes),
+                        "{path} ({changes})"
+                    );
                 }
             }
             let documents = home.open();
             assert_eq!(documents.recover().unwrap(), 4);
             assert_eq!(documents.recover().unwrap(), 0);
             let user = documents.user("u").unwrap();
-            assert_eq!(user.drafts().unwrap(), []);
-            user.commit(&draft).unwrap();
+            assert_eq!(user.drafts().list().unwrap(), []);
+            user.drafts().commit(&draft).unwrap();
             assert_eq!(state(&user), expected, "{changes}");
             tree.is_dead()
         };
@@ -96,8 +100,8 @@ fn files_of_a_turn() -> i64 {
         turn(&user);
     }
     let draft = turn(&user);
-    user.commit(&draft).unwrap();
-    i64::try_from(user.list(draft.place.folder()).unwrap().len()).unwrap()
+    user.drafts().commit(&draft).unwrap();
+    i64::try_from(user.files().list(draft.place.folder()).unwrap().len()).unwrap()
 }
 
 #[test]
@@ -107,22 +111,22 @@ fn before_the_journal_a_draft_stays_a_draft() {
     let mut draft = turn(&user);
     draft.phase = Some(3);
     draft.state = serde_json::json!({"attempt": 2});
-    user.checkpoint(&draft).unwrap();
+    user.drafts().checkpoint(&draft).unwrap();
     let again = home.open().user("u").unwrap();
-    assert_eq!(again.draft(draft.number).unwrap().as_ref(), Some(&draft));
-    assert_eq!(again.drafts().unwrap().len(), 1);
+    assert_eq!(again.drafts().get(draft.number).unwrap().as_ref(), Some(&draft));
+    assert_eq!(again.drafts().list().unwrap().len(), 1);
     draft.files.remove("response.md");
     draft.files.insert("context.md".to_owned(), b"other".to_vec());
-    user.checkpoint(&draft).unwrap();
-    assert_eq!(again.draft(draft.number).unwrap(), Some(draft.clone()));
-    user.commit(&draft).unwrap();
-    assert_eq!(again.draft(draft.number).unwrap(), None);
-    assert!(matches!(again.checkpoint(&draft), Err(StoreError::BadTurn { .. })));
-    again.discard(draft.number).unwrap();
-    assert!(again.turn(draft.number).unwrap().is_some());
+    user.drafts().checkpoint(&draft).unwrap();
+    assert_eq!(again.drafts().get(draft.number).unwrap(), Some(draft.clone()));
+    user.drafts().commit(&draft).unwrap();
+    assert_eq!(again.drafts().get(draft.number).unwrap(), None);
+    assert!(matches!(again.drafts().checkpoint(&draft), Err(StoreError::BadTurn { .. })));
+    again.drafts().discard(draft.number).unwrap();
+    assert!(again.catalog().turn(draft.number).unwrap().is_some());
     let dropped = turn(&again);
-    again.discard(dropped.number).unwrap();
-    assert_eq!(again.draft(dropped.number).unwrap(), None);
+    again.drafts().discard(dropped.number).unwrap();
+    assert_eq!(again.drafts().get(dropped.number).unwrap(), None);
     assert_eq!(turn(&again).number, dropped.number + 1, "numbers are not given out again");
 }
 
@@ -130,17 +134,17 @@ fn before_the_journal_a_draft_stays_a_draft() {
 fn a_turn_begins_with_all_that_it_needs_to_go_on() {
     let home = Home::new();
     let user = home.open().user("u").unwrap();
-    let begun = user.begin_with(Mode::Code, None, "q", |draft| {
+    let begun = user.drafts().begin_with(Mode::Code, None, "q", |draft| {
         draft.state = serde_json::json!({"workspace": "/somewhere", "number": draft.number});
         draft.files.insert("context.md".to_owned(), b"the query".to_vec());
     });
     let begun = begun.unwrap();
     assert_eq!(begun.state["number"], 1);
-    assert_eq!(home.open().user("u").unwrap().draft(1).unwrap(), Some(begun.clone()));
+    assert_eq!(home.open().user("u").unwrap().drafts().get(1).unwrap(), Some(begun.clone()));
     let state = serde_json::json!({"spent": 7});
     let later = TurnDraft { files: BTreeMap::new(), ..begun.clone() };
-    user.save_state(&later, &state).unwrap();
-    let saved = user.draft(1).unwrap().unwrap();
+    user.drafts().save_state(&later, &state).unwrap();
+    let saved = user.drafts().get(1).unwrap().unwrap();
     assert_eq!((saved.state, saved.files), (state, begun.files), "the files stay as they were saved");
 }
 
@@ -150,7 +154,7 @@ fn a_full_disk_leaves_a_draft_as_it_was_and_the_turn_absent() {
     let documents = home.open();
     let user = documents.user("u").unwrap();
     let saved = turn(&user);
-    user.checkpoint(&saved).unwrap();
+    user.drafts().checkpoint(&saved).unwrap();
     let limit = |pages: u32| {
         let set = format!("PRAGMA max_page_count = {pages}");
         documents.store().index().write(|tx| Ok(tx.query_row(&set, [], |row| row.get::<_, u32>(0))?)).unwrap()
@@ -166,16 +170,16 @@ fn a_full_disk_leaves_a_draft_as_it_was_and_the_turn_absent() {
         assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
         assert!(error.to_string().contains("free some space"), "{error}");
     };
-    is_full(user.checkpoint(&draft));
-    assert_eq!(user.draft(saved.number).unwrap().as_ref(), Some(&saved));
-    is_full(user.commit(&draft));
-    assert_eq!(user.draft(saved.number).unwrap().as_ref(), Some(&saved));
-    assert_eq!(user.list(saved.place.folder()).unwrap(), []);
-    assert_eq!(user.turn(saved.number).unwrap(), None);
+    is_full(user.drafts().checkpoint(&draft));
+    assert_eq!(user.drafts().get(saved.number).unwrap().as_ref(), Some(&saved));
+    is_full(user.drafts().commit(&draft));
+    assert_eq!(user.drafts().get(saved.number).unwrap().as_ref(), Some(&saved));
+    assert_eq!(user.files().list(saved.place.folder()).unwrap(), []);
+    assert_eq!(user.catalog().turn(saved.number).unwrap(), None);
     limit(u32::MAX - 2);
-    user.commit(&draft).unwrap();
-    assert_eq!(user.drafts().unwrap(), []);
-    assert!(user.turn(saved.number).unwrap().is_some());
+    user.drafts().commit(&draft).unwrap();
+    assert_eq!(user.drafts().list().unwrap(), []);
+    assert!(user.catalog().turn(saved.number).unwrap().is_some());
 }
 
 #[test]
@@ -185,7 +189,7 @@ fn torn_files_are_mended_and_edited_ones_stay() {
         let documents = home.open();
         let user = documents.user("u").unwrap();
         let draft = turn(&user);
-        user.commit(&draft).unwrap();
+        user.drafts().commit(&draft).unwrap();
         let file = |name: &str| home.vault().join(draft.place.folder()).join(name);
         std::fs::write(file("context.md"), "edited by hand, word hippopotamus").unwrap();
         let torn = &draft.files["response.md"];
@@ -197,7 +201,11 @@ fn torn_files_are_mended_and_edited_ones_stay() {
         assert_eq!(&std::fs::read(file("response.md")).unwrap(), torn);
         assert_eq!(std::fs::read(file("query_analysis.json")).unwrap(), draft.files["query_analysis.json"]);
         assert!(file("metadata.json.md").exists());
-        assert_eq!(user.search("hippopotamus", &[], 5).unwrap().len(), 1, "the index says what stands there");
+        assert_eq!(
+            user.catalog().search("hippopotamus", &[], 5).unwrap().len(),
+            1,
+            "the index says what stands there"
+        );
     };
 }
 
@@ -208,11 +216,11 @@ fn a_move_to_the_archive_that_dies_anywhere_is_finished() {
     let prepare = |home: &Home| {
         let user = home.open().user("u").unwrap();
         for _ in 0..6 {
-            user.commit(&turn(&user)).unwrap();
+            user.drafts().commit(&turn(&user)).unwrap();
         }
         home.set(later);
         let newest = turn(&user);
-        user.commit(&newest).unwrap();
+        user.drafts().commit(&newest).unwrap();
         home.open().recover().unwrap();
     };
     let whole = Home::new();
@@ -248,20 +256,20 @@ fn a_deletion_that_dies_is_finished() {
             let documents = home.open();
             for name in ["a", "b"] {
                 let user = documents.user(name).unwrap();
-                user.commit(&turn(&user)).unwrap();
-                user.begin(Mode::Chat, None, "later").unwrap();
+                user.drafts().commit(&turn(&user)).unwrap();
+                user.drafts().begin(Mode::Chat, None, "later").unwrap();
             }
             let _ = home.dying(changes).0.forget("a");
             let documents = home.open();
             documents.recover().unwrap();
             documents.forget("a").unwrap();
             let user = documents.user("a").unwrap();
-            assert_eq!(user.list("users/a").unwrap(), []);
-            assert_eq!(user.recent_turns(9, None).unwrap(), []);
-            assert_eq!(user.drafts().unwrap(), []);
-            assert_eq!(user.begin(Mode::Chat, None, "new").unwrap().number, 1);
-            assert_eq!(documents.user("b").unwrap().recent_turns(9, None).unwrap().len(), 1);
-            assert_eq!(documents.user("b").unwrap().drafts().unwrap().len(), 1);
+            assert_eq!(user.files().list("users/a").unwrap(), []);
+            assert_eq!(user.catalog().recent_turns(9, None).unwrap(), []);
+            assert_eq!(user.drafts().list().unwrap(), []);
+            assert_eq!(user.drafts().begin(Mode::Chat, None, "new").unwrap().number, 1);
+            assert_eq!(documents.user("b").unwrap().catalog().recent_turns(9, None).unwrap().len(), 1);
+            assert_eq!(documents.user("b").unwrap().drafts().list().unwrap().len(), 1);
         };
     }
 }
@@ -273,7 +281,7 @@ fn the_journal_is_cleared_in_batches() {
         let documents = home.open();
         let user = documents.user("u").unwrap();
         for _ in 0..70 {
-            user.commit(&turn(&user)).unwrap();
+            user.drafts().commit(&turn(&user)).unwrap();
         }
         let left = documents.store().index().read(|tx| journal::committed(tx, None)).unwrap();
         assert_eq!(left.len(), 6);
@@ -288,7 +296,7 @@ fn two_that_begin_at_once_never_share_a_number() {
     let numbers: Vec<u32> = std::thread::scope(|scope| {
         let begin = |documents: Documents| {
             let user = documents.user("u").unwrap();
-            (0..25).map(|_| user.begin(Mode::Chat, None, "q").unwrap().number).collect::<Vec<_>>()
+            (0..25).map(|_| user.drafts().begin(Mode::Chat, None, "q").unwrap().number).collect::<Vec<_>>()
         };
         let other = home.open();
         let threads =
@@ -319,11 +327,11 @@ fn numbers_begin_above_what_the_vault_holds() {
     std::fs::create_dir_all(home.vault().join("users/u/turns/turn_000041")).unwrap();
     std::fs::create_dir_all(home.vault().join("archive/2026-01/u/turn_000057")).unwrap();
     let user = home.open().user("u").unwrap();
-    assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 58);
+    assert_eq!(user.drafts().begin(Mode::Chat, None, "q").unwrap().number, 58);
     std::fs::create_dir_all(home.vault().join("users/u/turns/turn_000059")).unwrap();
-    assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 60);
+    assert_eq!(user.drafts().begin(Mode::Chat, None, "q").unwrap().number, 60);
     home.open().recover().unwrap();
-    assert_eq!(user.begin(Mode::Chat, None, "q").unwrap().number, 61);
+    assert_eq!(user.drafts().begin(Mode::Chat, None, "q").unwrap().number, 61);
 }
 
 proptest! {
@@ -334,18 +342,18 @@ proptest! {
         let home = Home::new();
         let documents = home.open();
         let (one, other) = (documents.user(&a).unwrap(), documents.user(&b).unwrap());
-        let mut draft = one.begin(Mode::Chat, None, "q").unwrap();
+        let mut draft = one.drafts().begin(Mode::Chat, None, "q").unwrap();
         fill(&mut draft, &a);
         {
-            one.commit(&draft).unwrap();
-            let refused = other.read(&draft.place.context());
+            one.drafts().commit(&draft).unwrap();
+            let refused = other.files().read(&draft.place.context());
             assert!(matches!(refused, Err(StoreError::Foreign { .. })));
-            assert!(other.write(&draft.place.context(), b"x", None).is_err());
-            assert!(other.list(draft.place.folder()).is_err());
-            assert!(other.commit(&draft).is_err());
-            assert_eq!(other.recent_turns(5, None).unwrap(), []);
-            assert!(other.search("laptop", &[], 5).unwrap().is_empty());
-            assert!(one.read(&draft.place.context()).unwrap().is_some());
+            assert!(other.files().write(&draft.place.context(), b"x", None).is_err());
+            assert!(other.files().list(draft.place.folder()).is_err());
+            assert!(other.drafts().commit(&draft).is_err());
+            assert_eq!(other.catalog().recent_turns(5, None).unwrap(), []);
+            assert!(other.catalog().search("laptop", &[], 5).unwrap().is_empty());
+            assert!(one.files().read(&draft.place.context()).unwrap().is_some());
         };
         let top: Vec<_> = std::fs::read_dir(home.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         prop_assert_eq!(top.len(), 2, "nothing stands beside the home and the vault");

@@ -158,7 +158,7 @@ pub(super) fn fill(draft: &mut TurnDraft, user: &str) {
 
 /// Begins a turn and fills it.
 pub(super) fn turn(documents: &UserDocuments) -> TurnDraft {
-    let mut draft = documents.begin(Mode::Chat, Some("session"), "which laptop?").unwrap();
+    let mut draft = documents.drafts().begin(Mode::Chat, Some("session"), "which laptop?").unwrap();
     fill(&mut draft, documents.user());
     draft
 }

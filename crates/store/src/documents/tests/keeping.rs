@@ -13,27 +13,30 @@ fn newer_research_supersedes_and_use_promotes() {
         let user = home.open().user("u").unwrap();
         for number in 0..24_u64 {
             home.set(START + number * 1_000);
-            user.commit(&turn(&user)).unwrap();
+            user.drafts().commit(&turn(&user)).unwrap();
         }
         // Turns 4, 24 have topic 4 of 5 (travel), 8 and so on others: every fourth turn did research.
-        let laptops = user.research(Some("commerce"), 99).unwrap();
+        let laptops = user.catalog().research(Some("commerce"), 99).unwrap();
         let topics: Vec<(u32, &str)> = laptops.iter().map(|row| (row.turn, row.topic.as_str())).collect();
         assert_eq!(topics, [(20, "commerce.laptop"), (16, "commerce.laptop.gaming")]);
-        let travel = user.research(Some("travel"), 99).unwrap();
+        let travel = user.catalog().research(Some("travel"), 99).unwrap();
         assert_eq!(travel.iter().map(|row| row.turn).collect::<Vec<_>>(), [24, 4]);
         assert_eq!(travel[0].superseded_by, None);
         assert_eq!(travel[1].superseded_by.as_deref(), Some("research_24_abc"));
-        assert!(user.research(Some("trav"), 9).unwrap().is_empty(), "a topic is not the beginning of a word");
-        let view = user.read_text(&user.place().research("travel")).unwrap().unwrap();
+        assert!(
+            user.catalog().research(Some("trav"), 9).unwrap().is_empty(),
+            "a topic is not the beginning of a word"
+        );
+        let view = user.files().read_text(&user.place().research("travel")).unwrap().unwrap();
         assert!(view.contains("research_24_abc") && view.contains("research_4_abc"));
         let document = travel[0].document.clone();
         for _ in 0..9 {
-            user.note_use(&document, true).unwrap();
+            user.uses().record(&document, true).unwrap();
         }
         home.set(START + 25 * 3_600_000);
-        assert_eq!(user.research(Some("travel"), 1).unwrap()[0].scope, Scope::User);
-        user.note_use(&document, true).unwrap();
-        let row = &user.research(Some("travel"), 1).unwrap()[0];
+        assert_eq!(user.catalog().research(Some("travel"), 1).unwrap()[0].scope, Scope::User);
+        user.uses().record(&document, true).unwrap();
+        let row = &user.catalog().research(Some("travel"), 1).unwrap()[0];
         assert_eq!((row.scope, row.use_count), (Scope::User, 10), "what grows old is not promoted (C84)");
         assert!(row.expires_at.is_some());
     };
@@ -46,14 +49,14 @@ fn evergreen(user: &UserDocuments) -> VaultPath {
         if draft.files.contains_key("research.md") {
             break draft;
         }
-        user.discard(draft.number).unwrap();
+        user.drafts().discard(draft.number).unwrap();
     };
     let at = draft.place.research();
     let text = String::from_utf8(draft.files["research.md"].clone()).unwrap();
     let mut document = Document::<Research>::read(&text, &at).value.unwrap();
     document.value.expires = None;
     draft.files.insert("research.md".to_owned(), document.write(&at).into_bytes());
-    user.commit(&draft).unwrap();
+    user.drafts().commit(&draft).unwrap();
     at
 }
 
@@ -72,12 +75,12 @@ fn what_stays_true_becomes_global_when_trust_use_and_age_reach_their_thresholds(
             let user = home.open().user("u").unwrap();
             let document = evergreen(&user);
             for ok in std::iter::repeat_n(false, wrong).chain(std::iter::repeat_n(true, right - 1)) {
-                user.note_use(&document, ok).unwrap();
+                user.uses().record(&document, ok).unwrap();
             }
-            let scope = || user.research(None, 9).unwrap()[0].scope;
+            let scope = || user.catalog().research(None, 9).unwrap()[0].scope;
             assert_eq!(scope(), Scope::User, "before the last use");
             home.set(START + hours * HOUR + HOUR / 2);
-            user.note_use(&document, true).unwrap();
+            user.uses().record(&document, true).unwrap();
             assert_eq!(scope(), expected, "{wrong} wrong, {right} right, {hours} hours");
             // Moving it and building the index anew change nothing of what was earned.
             home.open().reindex(&|_| {}).unwrap();
@@ -92,17 +95,17 @@ fn what_is_new_counts_for_its_user_after_three_uses_and_an_hour() {
     {
         let user = home.open().user("u").unwrap();
         let document = evergreen(&user);
-        let text = user.read_text(&document).unwrap().unwrap();
+        let text = user.files().read_text(&document).unwrap().unwrap();
         let mut read = Document::<Research>::read(&text, &document).value.unwrap();
         read.meta.as_mut().unwrap().scope = Scope::New;
         let seen = Some(ContentHash::new(text.as_bytes()));
-        user.write(&document, read.write(&document).as_bytes(), seen).unwrap();
-        let scope = || user.research(None, 9).unwrap()[0].scope;
+        user.files().write(&document, read.write(&document).as_bytes(), seen).unwrap();
+        let scope = || user.catalog().research(None, 9).unwrap()[0].scope;
         for (minutes, expected) in
             [(10, Scope::New), (20, Scope::New), (59, Scope::New), (60, Scope::User), (61, Scope::User)]
         {
             home.set(START + minutes * 60_000);
-            user.note_use(&document, true).unwrap();
+            user.uses().record(&document, true).unwrap();
             assert_eq!(scope(), expected, "after {minutes} minutes");
         }
     };
@@ -120,27 +123,27 @@ fn records_follow_a_turn_to_the_archive() {
         for name in ["research.json", "webpage_cache/a_1/extracted_data.json"] {
             draft.files.insert(name.to_owned(), record.clone().into_bytes());
         }
-        user.commit(&draft).unwrap();
+        user.drafts().commit(&draft).unwrap();
         let facts = user.place().memory("facts");
         let said = format!(
             "{{\"facts\": [{{\"source\": \"{}\", \"fact\": \"see \\\"{}/x\\\"\"}}]}}",
             at.context(),
             at.folder()
         );
-        user.write(&facts, said.as_bytes(), None).unwrap();
+        user.files().write(&facts, said.as_bytes(), None).unwrap();
         let now = larder_vault::Timestamp::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000);
         let report = documents.archive("u", now.unwrap()).unwrap();
         assert_eq!(report.turns, [at.number()]);
-        let folder = user.turn(at.number()).unwrap().unwrap().context.folder().to_owned();
+        let folder = user.catalog().turn(at.number()).unwrap().unwrap().context.folder().to_owned();
         for (name, expected) in [
             ("research.json", record.replace(at.folder(), &folder)),
             // The words of a page are nobody's paths.
             ("webpage_cache/a_1/extracted_data.json", record.clone()),
         ] {
             let path = VaultPath::new(&format!("{folder}/{name}")).unwrap();
-            assert_eq!(user.read_text(&path).unwrap().unwrap(), expected, "{name}");
+            assert_eq!(user.files().read_text(&path).unwrap().unwrap(), expected, "{name}");
         }
-        let said = user.read_text(&facts).unwrap().unwrap();
+        let said = user.files().read_text(&facts).unwrap().unwrap();
         assert!(said.contains(&format!("\"{folder}/context.md\"")), "{said}");
         assert!(
             said.contains(&format!("see \\\"{}/x", at.folder())),
@@ -162,9 +165,9 @@ fn two_processes_that_write_one_document_lose_nothing() {
                 for number in 0..EACH {
                     let line = format!("{writer}{number}\n");
                     loop {
-                        let before = user.read(path).unwrap();
+                        let before = user.files().read(path).unwrap();
                         let after = [before.clone().unwrap_or_default(), line.clone().into_bytes()].concat();
-                        match user.write(path, &after, before.as_deref().map(ContentHash::new)) {
+                        match user.files().write(path, &after, before.as_deref().map(ContentHash::new)) {
                             Err(StoreError::Changed { .. }) => {}
                             written => break written.unwrap(),
                         }
@@ -173,7 +176,7 @@ fn two_processes_that_write_one_document_lose_nothing() {
             });
         }
     });
-    let text = home.open().user("u").unwrap().read_text(&path).unwrap().unwrap();
+    let text = home.open().user("u").unwrap().files().read_text(&path).unwrap().unwrap();
     let lines: BTreeSet<&str> = text.lines().collect();
     assert_eq!((lines.len(), text.lines().count()), (3 * EACH, 3 * EACH));
 }
@@ -185,19 +188,19 @@ fn a_turn_under_way_is_not_forgotten_and_one_that_was_discarded_does_not_come_ba
         let documents = home.open();
         let user = documents.user("u").unwrap();
         let draft = turn(&user);
-        let hold = user.lease(draft.number).unwrap();
+        let hold = user.leases().acquire(draft.number).unwrap();
         let refused = home.open().forget("u");
         assert!(matches!(refused, Err(StoreError::BadTurn { number: 1, .. })), "{refused:?}");
-        user.checkpoint(&draft).unwrap();
+        user.drafts().checkpoint(&draft).unwrap();
         drop(hold);
         documents.forget("u").unwrap();
-        assert!(matches!(user.checkpoint(&draft), Err(StoreError::BadTurn { .. })));
-        assert!(user.save_state(&draft, &serde_json::json!({})).is_err());
-        assert_eq!(user.drafts().unwrap(), []);
+        assert!(matches!(user.drafts().checkpoint(&draft), Err(StoreError::BadTurn { .. })));
+        assert!(user.drafts().save_state(&draft, &serde_json::json!({})).is_err());
+        assert_eq!(user.drafts().list().unwrap(), []);
         let other = turn(&user);
-        user.discard(other.number).unwrap();
-        assert!(user.checkpoint(&other).is_err());
-        assert_eq!(user.drafts().unwrap(), []);
+        user.drafts().discard(other.number).unwrap();
+        assert!(user.drafts().checkpoint(&other).is_err());
+        assert_eq!(user.drafts().list().unwrap(), []);
     };
 }
 
@@ -206,14 +209,14 @@ fn sites_are_judged_by_what_they_said() {
     let home = Home::new();
     let documents = home.open();
     let (user, other) = (documents.user("u").unwrap(), documents.user("v").unwrap());
-    assert_eq!(user.source("Shop.example").unwrap(), None);
+    assert_eq!(user.uses().source("Shop.example").unwrap(), None);
     for ok in [true, true, false] {
-        user.note_source("Shop.example", ok).unwrap();
+        user.uses().record_source("Shop.example", ok).unwrap();
     }
-    let source = user.source("shop.EXAMPLE").unwrap().unwrap();
+    let source = user.uses().source("shop.EXAMPLE").unwrap().unwrap();
     assert_eq!((source.ok, source.failed, source.reliability.get()), (2, 1, 0.6));
-    assert_eq!(other.source("shop.example").unwrap(), None);
-    assert!(user.note_source("a\nb", true).is_err());
+    assert_eq!(other.uses().source("shop.example").unwrap(), None);
+    assert!(user.uses().record_source("a\nb", true).is_err());
 }
 
 #[test]
@@ -222,14 +225,14 @@ fn a_document_that_changed_is_not_written_over() {
     {
         let user = home.open().user("u").unwrap();
         let facts = user.place().facts();
-        user.write(&facts, b"one", None).unwrap();
-        let refused = user.write(&facts, b"two", None);
+        user.files().write(&facts, b"one", None).unwrap();
+        let refused = user.files().write(&facts, b"two", None);
         assert!(matches!(refused, Err(StoreError::Changed { .. })));
-        user.write(&facts, b"two", Some(ContentHash::new(b"one"))).unwrap();
+        user.files().write(&facts, b"two", Some(ContentHash::new(b"one"))).unwrap();
         std::fs::write(home.vault().join(facts.as_str()), "by hand").unwrap();
-        assert!(user.write(&facts, b"three", Some(ContentHash::new(b"two"))).is_err());
-        assert_eq!(user.read_text(&facts).unwrap().unwrap(), "by hand");
-        let index = user.read_text(&user.place().memory_index()).unwrap().unwrap();
+        assert!(user.files().write(&facts, b"three", Some(ContentHash::new(b"two"))).is_err());
+        assert_eq!(user.files().read_text(&facts).unwrap().unwrap(), "by hand");
+        let index = user.files().read_text(&user.place().memory_index()).unwrap().unwrap();
         assert!(index.contains("[[users/u/facts|facts.md]]"), "{index}");
     };
 }
@@ -241,22 +244,22 @@ fn captures_and_words_are_found() {
         let user = home.open().user("u").unwrap();
         for number in 0..60_u64 {
             home.set(START + number * 1_000);
-            user.commit(&turn(&user)).unwrap();
+            user.drafts().commit(&turn(&user)).unwrap();
         }
-        let pages = user.captures(Some(9), None).unwrap();
+        let pages = user.catalog().captures(Some(9), None).unwrap();
         assert_eq!(pages.len(), 1);
-        let same = user.captures(None, Some(&pages[0].url)).unwrap();
+        let same = user.catalog().captures(None, Some(&pages[0].url)).unwrap();
         assert!(same.len() > 1 && same.windows(2).all(|two| two[0].captured_at >= two[1].captured_at));
-        assert_eq!(user.captures(None, None).unwrap().len(), 20);
-        let hits = user.search("the UNIQUE37, laptop", &[], 5).unwrap();
+        assert_eq!(user.catalog().captures(None, None).unwrap().len(), 20);
+        let hits = user.catalog().search("the UNIQUE37, laptop", &[], 5).unwrap();
         assert_eq!((hits[0].turn, hits[0].kind), (Some(37), DocumentKind::Other));
         assert!(hits[0].snippet.contains("unique37"), "{}", hits[0].snippet);
-        let pages = user.search("cafe hamster", &[DocumentKind::Page], 50).unwrap();
+        let pages = user.catalog().search("cafe hamster", &[DocumentKind::Page], 50).unwrap();
         assert!(!pages.is_empty() && pages.iter().all(|hit| hit.kind == DocumentKind::Page));
         for odd in ["", "\"", "a* NEAR( -b AND OR", "NOT", "{context}: x", "…"] {
-            user.search(odd, &[], 3).unwrap();
+            user.catalog().search(odd, &[], 3).unwrap();
         }
-        let recent = user.recent_turns(3, Some(50)).unwrap();
+        let recent = user.catalog().recent_turns(3, Some(50)).unwrap();
         assert_eq!(recent.iter().map(|turn| turn.number).collect::<Vec<_>>(), [49, 48, 47]);
     };
 }
@@ -266,12 +269,18 @@ fn one_process_works_on_a_turn() {
     let home = Home::new();
     let documents = home.open();
     let (ada, eve) = (documents.user("ada").unwrap(), documents.user("eve").unwrap());
-    assert!(!ada.is_leased(1));
-    let hold = ada.lease(1).unwrap().expect("nobody has it");
-    assert!(ada.is_leased(1) && ada.lease(1).unwrap().is_none());
-    assert!(home.open().user("ada").unwrap().lease(1).unwrap().is_none(), "another process sees it");
-    assert!(eve.lease(1).unwrap().is_some() && ada.lease(2).unwrap().is_some(), "others are free");
+    assert!(!ada.leases().is_held(1));
+    let hold = ada.leases().acquire(1).unwrap().expect("nobody has it");
+    assert!(ada.leases().is_held(1) && ada.leases().acquire(1).unwrap().is_none());
+    assert!(
+        home.open().user("ada").unwrap().leases().acquire(1).unwrap().is_none(),
+        "another process sees it"
+    );
+    assert!(
+        eve.leases().acquire(1).unwrap().is_some() && ada.leases().acquire(2).unwrap().is_some(),
+        "others are free"
+    );
     drop(hold);
-    assert!(!ada.is_leased(1) && ada.lease(1).unwrap().is_some());
+    assert!(!ada.leases().is_held(1) && ada.leases().acquire(1).unwrap().is_some());
     assert_eq!(std::fs::read_dir(home.dir.path().join("home/turns")).unwrap().count(), 0, "nothing stays");
 }

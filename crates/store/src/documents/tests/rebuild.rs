@@ -14,22 +14,22 @@ fn a_rebuilt_index_is_the_one_that_grew() {
         let user = documents.user("Ünï x").unwrap();
         for number in 0..200_u64 {
             home.set(START + number * 3_600_000);
-            user.commit(&turn(&user)).unwrap();
+            user.drafts().commit(&turn(&user)).unwrap();
         }
         let facts = user.place().facts();
-        user.write(&facts, b"# Facts\n- likes caf\xc3\xa9s (People, user)\n", None).unwrap();
+        user.files().write(&facts, b"# Facts\n- likes caf\xc3\xa9s (People, user)\n", None).unwrap();
         let grown = dump(user.index());
         let notes = [user.place().turns_index(), user.place().research_index(), user.place().memory_index()];
         let mut before = Vec::new();
         for note in &notes {
-            before.push(user.read_text(note).unwrap().unwrap());
+            before.push(user.files().read_text(note).unwrap().unwrap());
         }
         assert_eq!(before[0].lines().filter(|line| line.starts_with("- [[")).count(), 20);
         let report = documents.reindex(&|_| {}).unwrap();
         assert_eq!((report.users, report.turns, report.unreadable), (1, 200, 0));
         assert_same(&dump(user.index()), &grown);
         for (note, before) in notes.iter().zip(before) {
-            assert_eq!(user.read_text(note).unwrap().unwrap(), before, "{note}");
+            assert_eq!(user.files().read_text(note).unwrap().unwrap(), before, "{note}");
         }
         // The same from nothing, as after somebody deleted the index.
         drop((user, documents));
@@ -38,7 +38,7 @@ fn a_rebuilt_index_is_the_one_that_grew() {
         documents.recover().unwrap();
         let user = documents.user("Ünï x").unwrap();
         assert_same(&dump(user.index()), &grown);
-        assert_eq!(user.begin(larder_vault::Mode::Chat, None, "q").unwrap().number, 201);
+        assert_eq!(user.drafts().begin(larder_vault::Mode::Chat, None, "q").unwrap().number, 201);
     };
 }
 
@@ -54,7 +54,7 @@ fn a_damaged_index_is_built_anew() {
     let home = Home::new();
     {
         let user = home.open().user("u").unwrap();
-        user.commit(&turn(&user)).unwrap();
+        user.drafts().commit(&turn(&user)).unwrap();
         drop(user);
         let index = home.dir.path().join("home/indexes/documents/u.db");
         for end in ["-wal", "-shm"] {
@@ -63,7 +63,7 @@ fn a_damaged_index_is_built_anew() {
         std::fs::write(&index, vec![b'x'; 8_192]).unwrap();
         let documents = home.open();
         documents.recover().unwrap();
-        assert_eq!(documents.user("u").unwrap().recent_turns(5, None).unwrap().len(), 1);
+        assert_eq!(documents.user("u").unwrap().catalog().recent_turns(5, None).unwrap().len(), 1);
     };
 }
 
@@ -76,21 +76,21 @@ fn every_link_of_generated_turns_leads_somewhere() {
         let user = documents.user("u").unwrap();
         for number in 0..turns {
             home.set(START + number / 2);
-            user.commit(&turn(&user)).unwrap();
+            user.drafts().commit(&turn(&user)).unwrap();
         }
         resolve_all(&user, turns);
         let later = i64::try_from(START + 200 * 86_400_000).unwrap();
         let now = larder_vault::Timestamp::from_millis(later).unwrap();
         home.set(START + 200 * 86_400_000);
-        user.commit(&turn(&user)).unwrap();
+        user.drafts().commit(&turn(&user)).unwrap();
         let report = documents.archive("u", now).unwrap();
         // A few have research that is wanted for longer.
         assert!(report.turns.len() as u64 >= turns * 9 / 10, "{report:?}");
         assert!(report.relinked > 0);
         resolve_all(&user, turns);
-        let first = user.turn(report.turns[0]).unwrap().unwrap();
+        let first = user.catalog().turn(report.turns[0]).unwrap().unwrap();
         assert!(first.archived && first.context.as_str().starts_with("archive/2026-01/u/"));
-        assert!(user.read(&first.context).unwrap().is_some());
+        assert!(user.files().read(&first.context).unwrap().is_some());
         let grown = dump(user.index());
         documents.reindex(&|_| {}).unwrap();
         assert_same(&dump(user.index()), &grown);
@@ -99,19 +99,19 @@ fn every_link_of_generated_turns_leads_somewhere() {
 
 fn resolve_all(user: &UserDocuments, turns: u64) {
     use larder_vault::links::{Destination, Vault, links};
-    let mut files = user.list("users/u").unwrap();
+    let mut files = user.files().list("users/u").unwrap();
     for month in user.tree().level("archive").unwrap().folders {
-        files.extend(user.list(&format!("archive/{month}/u")).unwrap());
+        files.extend(user.files().list(&format!("archive/{month}/u")).unwrap());
     }
     let vault = Vault::new(files.clone());
     let (mut seen, mut indexed) = (0, 0);
     for file in files.iter().filter(|file| file.name().ends_with(".md")) {
-        let text = user.read_text(file).unwrap().unwrap();
+        let text = user.files().read_text(file).unwrap().unwrap();
         for link in links(&text) {
             assert!(!matches!(vault.resolve(file, &link), Destination::Missing), "{file}: {link:?}");
             seen += 1;
         }
-        for target in user.links_of(file).unwrap() {
+        for target in user.catalog().links_from(file).unwrap() {
             assert!(vault.contains(&target), "{file}: {target}");
             indexed += 1;
         }
@@ -119,5 +119,5 @@ fn resolve_all(user: &UserDocuments, turns: u64) {
     // Every turn but the first leads to earlier ones, in both styles.
     assert!(seen > 2 * turns && indexed >= turns - 1, "{seen}, {indexed}");
     let first = VaultPath::new("users/u/turns/turn_000001/context.md").unwrap();
-    assert!(!vault.contains(&first) || !user.links_to(&first).unwrap().is_empty());
+    assert!(!vault.contains(&first) || !user.catalog().links_to(&first).unwrap().is_empty());
 }

@@ -15,21 +15,21 @@ fn vector(text: &str) -> Vec<f32> {
 }
 
 fn fill(user: &UserDocuments, model: &str) -> usize {
-    let missing = user.texts_without_vector(model, 1..=u32::MAX).unwrap();
+    let missing = user.vectors().missing(model, 1..=u32::MAX).unwrap();
     let made: Vec<_> = missing.iter().map(|gist| (gist.clone(), vector(&gist.text))).collect();
-    user.insert_vectors(model, &made).unwrap();
+    user.vectors().insert(model, &made).unwrap();
     made.len()
 }
 
 fn near(user: &UserDocuments, model: &str, text: &str) -> Vec<u32> {
     let vector = TextVector { model: model.to_owned(), numbers: vector(text) };
-    let found = user.near_turns(&vector, u32::MAX, 0.99, 50).unwrap();
+    let found = user.vectors().near_turns(&vector, u32::MAX, 0.99, 50).unwrap();
     found.into_iter().map(|(number, _)| number).collect()
 }
 
 /// The text of a turn as vectors are made of it.
 fn said(user: &UserDocuments, number: u32) -> String {
-    let row = user.turn(number).unwrap().unwrap();
+    let row = user.catalog().turn(number).unwrap().unwrap();
     let topic = row.topic.unwrap_or_default().replace('.', " ");
     format!("{}\n{}\n{topic}", row.query, row.summary.unwrap_or_default())
 }
@@ -37,17 +37,17 @@ fn said(user: &UserDocuments, number: u32) -> String {
 fn commit(home: &Home, user: &UserDocuments, turns: u64) {
     for number in 0..turns {
         home.set(START + number * 3_600_000);
-        user.commit(&turn(user)).unwrap();
+        user.drafts().commit(&turn(user)).unwrap();
     }
 }
 
 fn summarize(user: &UserDocuments, number: u32, summary: &str) {
     let at = user.place().turn(number).metadata();
-    let before = user.read_text(&at).unwrap().unwrap();
+    let before = user.files().read_text(&at).unwrap().unwrap();
     let mut metadata = read_json::<TurnMetadata>(&before).value.unwrap();
     metadata.summary = Some(summary.to_owned());
     let seen = Some(ContentHash::new(before.as_bytes()));
-    user.write(&at, write_json(&metadata).as_bytes(), seen).unwrap();
+    user.files().write(&at, write_json(&metadata).as_bytes(), seen).unwrap();
 }
 
 #[test]
@@ -66,12 +66,12 @@ fn a_turn_is_near_what_it_says_now() {
         let before = said(&user, 6);
         summarize(&user, 6, "Something else.");
         assert_eq!(near(&user, "m", &before), [] as [u32; 0]);
-        assert_eq!(user.texts_without_vector("m", 6..=6).unwrap()[0].text, said(&user, 6));
-        assert_eq!(user.texts_without_vector("m", 7..=12).unwrap(), []);
+        assert_eq!(user.vectors().missing("m", 6..=6).unwrap()[0].text, said(&user, 6));
+        assert_eq!(user.vectors().missing("m", 7..=12).unwrap(), []);
         assert_eq!(fill(&user, "m"), 1);
         assert_eq!(near(&user, "m", &said(&user, 6)), [6]);
         let vector = TextVector { model: "m".to_owned(), numbers: vector(&said(&user, 6)) };
-        assert_eq!(user.near_turns(&vector, 6, 0.99, 50).unwrap(), [], "turns before turn 6");
+        assert_eq!(user.vectors().near_turns(&vector, 6, 0.99, 50).unwrap(), [], "turns before turn 6");
     };
 }
 
@@ -81,11 +81,11 @@ fn research_is_near_its_facts() {
     {
         let user = home.open().user("u").unwrap();
         commit(&home, &user, 8);
-        let missing = user.texts_without_vector("m", 8..=8).unwrap();
+        let missing = user.vectors().missing("m", 8..=8).unwrap();
         let facts = missing.iter().find(|gist| gist.text != said(&user, 8)).unwrap().text.clone();
         fill(&user, "m");
         let vector = TextVector { model: "m".to_owned(), numbers: vector(&facts) };
-        let found = user.near_research(&vector, u32::MAX, 0.99, 5).unwrap();
+        let found = user.vectors().near_research(&vector, u32::MAX, 0.99, 5).unwrap();
         assert_eq!(found.iter().map(|row| row.turn).collect::<Vec<_>>(), [8]);
         assert_eq!(near(&user, "m", &facts), [] as [u32; 0], "research is no turn");
     };
@@ -104,7 +104,7 @@ fn vectors_outlive_the_index_and_turns_that_move() {
         assert_eq!(fill(&user, "m"), 0, "what moved says what it said");
         assert!(near(&user, "m", &said(&user, archived)).contains(&archived));
         let unsaid = said(&user, 6);
-        let last = user.turn(300).unwrap().unwrap();
+        let last = user.catalog().turn(300).unwrap().unwrap();
         assert!(last.archived || user.place().turn(300).context() == last.context);
         let grown = dump(user.index());
         documents.reindex(&|_| {}).unwrap();
@@ -135,7 +135,7 @@ fn what_nothing_says_any_more_goes_when_the_index_is_built_anew() {
         let made = fill(&user, "m");
         fill(&user, "other");
         assert_eq!(vectors(&user), 2 * made);
-        user.retain_vectors_of("m").unwrap();
+        user.vectors().retain_model("m").unwrap();
         assert_eq!((vectors(&user), near(&user, "other", &before).len()), (made, 0));
         summarize(&user, 6, "Something else.");
         assert_eq!((fill(&user, "m"), vectors(&user)), (1, made + 1));
@@ -150,7 +150,7 @@ fn what_nothing_says_any_more_goes_when_the_index_is_built_anew() {
         documents.forget("u").unwrap();
         assert!(!home.dir.path().join("home/indexes/documents/u.db").exists());
         let user = documents.user("u").unwrap();
-        assert_eq!((vectors(&user), user.texts_without_vector("m", 1..=u32::MAX).unwrap().len()), (0, 0));
+        assert_eq!((vectors(&user), user.vectors().missing("m", 1..=u32::MAX).unwrap().len()), (0, 0));
     };
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Opens `s3://bucket/prefix` with what the environment says about credentials, region and endpoint.
+    /// Opens `s3://bucket/prefix` with the credentials, region and endpoint of the environment.
     pub(super) fn open(url: &str) -> Result<Self, StoreError> {
         let bad = |reason: String| StoreError::BadPlace { place: url.to_owned(), reason };
         let rest = url.strip_prefix("s3://");
@@ -37,7 +37,7 @@ impl Bucket {
         if bucket.is_empty() || !prefix.is_empty() && VaultPath::new(prefix).is_none() {
             return Err(bad("expected s3://bucket or s3://bucket/prefix".to_owned()));
         }
-        // rustls wants one provider per process; where the embedding program has chosen one, its choice stands.
+        // rustls wants one provider per process; if the embedding program has chosen one, it is kept.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
         let objects = built.map_err(|error| bad(format!("{error}; set the variables AWS_…")))?;
@@ -66,7 +66,7 @@ impl Bucket {
         VaultPath::new(key.as_ref().strip_prefix(&self.prefix)?)
     }
 
-    /// Does work of the object store on the bucket's own runtime and waits for it, whatever thread this is.
+    /// Runs work of the object store on the bucket's own runtime and waits for it, on any thread.
     fn wait<T: Send + 'static>(
         &self,
         path: &str,

@@ -1,5 +1,5 @@
-//! Documents in a folder of this machine. Files are written beside their place and renamed into it. No symbolic link
-//! below the root is ever gone through, so nothing outside is read or written.
+//! Documents in a folder of this machine. Files are written under a temporary name and renamed. Symbolic links below
+//! the root are never followed, so nothing outside is read or written.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,10 +12,10 @@ use super::{Level, Tree};
 use crate::error::StoreError;
 use crate::files::{self, TEMP_PREFIX};
 
-/// Folders within folders that a listing goes into; a path of 1,024 bytes can have no more.
+/// Nesting of folders that a listing descends into; a path of 1,024 bytes cannot have more.
 const DEEPEST: usize = 512;
 
-/// A folder, as it stands without links.
+/// A folder, its path resolved.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
@@ -177,7 +177,7 @@ fn entries(place: &Path) -> Result<Vec<fs::DirEntry>, StoreError> {
     }
 }
 
-/// The name of what a listing shows: nothing hidden, no unfinished file, no bytes that are no text.
+/// The name of what a listing shows: nothing hidden, no unfinished file, no name that is not UTF-8.
 fn shown(entry: &fs::DirEntry) -> Option<String> {
     entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))
 }

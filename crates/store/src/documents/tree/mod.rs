@@ -12,7 +12,7 @@ use larder_vault::VaultPath;
 use super::types::DocumentPlace;
 use crate::error::StoreError;
 
-/// What stands right in a folder, sorted.
+/// The direct entries of a folder, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Level {
     /// The names of the folders.
@@ -23,10 +23,10 @@ pub(super) struct Level {
 
 /// A tree of files. Files are written whole or not at all.
 pub(super) trait Tree: Send + Sync + fmt::Debug {
-    /// A file; none if there is none.
+    /// A file; `None` if it does not exist.
     fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Writes a file, whatever stood there. It survives a crash of the machine once it was synced.
+    /// Writes a file, replacing any other. It survives a crash of the machine once it was synced.
     fn write(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Removes a file; fine if there is none.
@@ -35,22 +35,22 @@ pub(super) trait Tree: Send + Sync + fmt::Debug {
     /// Removes a folder with everything in it; fine if there is none.
     fn remove_folder(&self, folder: &str) -> Result<(), StoreError>;
 
-    /// The files below a folder, sorted. Hidden ones are passed over, and so is what no [`VaultPath`] can name.
+    /// The files below a folder, sorted. Hidden ones are skipped, and those that no [`VaultPath`] can name.
     fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError>;
 
-    /// What stands right in a folder; what [`Tree::list`] passes over is passed over.
+    /// The direct entries of a folder; what [`Tree::list`] skips is skipped.
     fn level(&self, folder: &str) -> Result<Level, StoreError>;
 
-    /// Makes files survive a crash of the machine; those that are gone by now are passed over.
+    /// Makes files survive a crash of the machine; missing ones are skipped.
     fn sync(&self, paths: &[VaultPath]) -> Result<(), StoreError>;
 
     /// Removes what a killed writer left in a folder.
     fn tidy(&self, folder: &str) -> Result<(), StoreError>;
 
-    /// The names of the folders in a folder, where that can be told at once; none where a server must be asked.
+    /// The names of the folders in a folder, `None` where that takes a request.
     fn folders_now(&self, folder: &str) -> Option<Result<Vec<String>, StoreError>>;
 
-    /// Whether there is such a folder, where that can be told at once; else no.
+    /// Whether the folder exists; `false` where that takes a request.
     fn has_folder_now(&self, folder: &str) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! What the index answers to a user: turns, research, captured pages, links, words.
+//! Queries to the index of one user: turns, research, captured pages, links, words.
 
 use std::collections::HashMap;
 
@@ -10,19 +10,25 @@ use super::index::{self, Wanted};
 use super::types::{CaptureRow, DocumentHit, DocumentKind, ResearchRow, TurnRow};
 use crate::error::StoreError;
 
-/// Captured pages that one question gives at most.
+/// The most captured pages that one query returns.
 const CAPTURES: u64 = 1_000;
 
-/// So many times as many documents are looked for as are wanted, so that logs push none out.
+/// Factor by which more documents are searched than returned, so that logs displace none.
 const BESIDE_LOGS: u64 = 4;
 
-impl UserDocuments {
+/// What the index knows about the documents of one user; from [`UserDocuments::catalog`].
+#[derive(Debug, Clone, Copy)]
+pub struct Catalog<'d> {
+    pub(super) docs: &'d UserDocuments,
+}
+
+impl Catalog<'_> {
     /// A committed turn.
     ///
     /// # Errors
     /// The index cannot be read.
     pub fn turn(&self, number: u32) -> Result<Option<TurnRow>, StoreError> {
-        self.index().read(|tx| index::turn(tx, number))
+        self.docs.index().read(|tx| index::turn(tx, number))
     }
 
     /// The newest turns, newest first; only those with a number below `before`, if one is given.
@@ -30,7 +36,7 @@ impl UserDocuments {
     /// # Errors
     /// The index cannot be read.
     pub fn recent_turns(&self, limit: u64, before: Option<u32>) -> Result<Vec<TurnRow>, StoreError> {
-        self.index().read(|tx| index::recent_turns(tx, limit, before))
+        self.docs.index().read(|tx| index::recent_turns(tx, limit, before))
     }
 
     /// Documents that hold words of `query`, best first; of all kinds if `kinds` is empty. The log of what tools were asked
@@ -45,7 +51,7 @@ impl UserDocuments {
         limit: u64,
     ) -> Result<Vec<DocumentHit>, StoreError> {
         let most = limit.saturating_mul(BESIDE_LOGS);
-        let found = self.index().read(|tx| index::search(tx, query, kinds, most))?;
+        let found = self.docs.index().read(|tx| index::search(tx, query, kinds, most))?;
         let is_log = |hit: &DocumentHit| hit.document.as_str().ends_with("/toolresults.md");
         let (logs, mut hits): (Vec<_>, Vec<_>) = found.into_iter().partition(is_log);
         hits.extend(logs);
@@ -59,7 +65,7 @@ impl UserDocuments {
     /// The index or the main database cannot be read.
     pub fn research(&self, topic: Option<&str>, limit: u64) -> Result<Vec<ResearchRow>, StoreError> {
         let wanted = topic.map_or(Wanted::All, Wanted::Topic);
-        let rows = self.index().read(|tx| index::research(tx, wanted, limit))?;
+        let rows = self.docs.index().read(|tx| index::research(tx, wanted, limit))?;
         self.with_uses(rows)
     }
 
@@ -79,12 +85,12 @@ impl UserDocuments {
         &self,
         documents: impl Iterator<Item = &'p VaultPath>,
     ) -> Result<HashMap<VaultPath, (u64, Scope)>, StoreError> {
-        self.store.index().read(|tx| {
+        self.docs.store.index().read(|tx| {
             let mut query =
                 tx.prepare_cached("SELECT uses, scope FROM document_uses WHERE user = ?1 AND path = ?2")?;
             let mut found = HashMap::new();
             for document in documents {
-                let row = query.query_row(params![self.user(), document.as_str()], |row| {
+                let row = query.query_row(params![self.docs.user(), document.as_str()], |row| {
                     Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
                 });
                 if let Some((uses, scope)) = row.optional()? {
@@ -101,15 +107,15 @@ impl UserDocuments {
     /// # Errors
     /// The index cannot be read.
     pub fn captures(&self, turn: Option<u32>, url: Option<&str>) -> Result<Vec<CaptureRow>, StoreError> {
-        self.index().read(|tx| index::captures(tx, turn, url, CAPTURES))
+        self.docs.index().read(|tx| index::captures(tx, turn, url, CAPTURES))
     }
 
     /// The documents that a document links to, sorted; they may be missing, and reading decides whose they are.
     ///
     /// # Errors
     /// The index cannot be read.
-    pub fn links_of(&self, path: &VaultPath) -> Result<Vec<VaultPath>, StoreError> {
-        self.index().read(|tx| index::links_of(tx, path))
+    pub fn links_from(&self, path: &VaultPath) -> Result<Vec<VaultPath>, StoreError> {
+        self.docs.index().read(|tx| index::links_of(tx, path))
     }
 
     /// The documents of this user that link to a document, sorted.
@@ -117,6 +123,6 @@ impl UserDocuments {
     /// # Errors
     /// The index cannot be read.
     pub fn links_to(&self, path: &VaultPath) -> Result<Vec<VaultPath>, StoreError> {
-        self.index().read(|tx| index::links_to(tx, path))
+        self.docs.index().read(|tx| index::links_to(tx, path))
     }
 }

@@ -5,29 +5,35 @@ use larder_vault::VaultPath;
 use rusqlite::params;
 use std::sync::PoisonError;
 
-use super::index::{Indexed, Spot, is_indexed, put, remove, rows_of};
+use super::index::{Indexed, is_indexed, put, remove, rows_of};
 use super::{UserDocuments, notes};
 use crate::error::StoreError;
 
 /// What is known of sites, which all users read (R1-7.2).
 const SHARED: &str = "site_knowledge";
 
-impl UserDocuments {
+/// Reads and writes single documents of one user; from [`UserDocuments::files`].
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentFiles<'d> {
+    pub(super) docs: &'d UserDocuments,
+}
+
+impl DocumentFiles<'_> {
     /// A document; none if it is not there. Paths of other users are refused; `site_knowledge/` can be read by all.
     ///
     /// # Errors
     /// The path is another user's or leads through a symbolic link, or reading fails.
     pub fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
         if !path.as_str().starts_with("site_knowledge/") {
-            self.require_own(path)?;
+            self.docs.require_own(path)?;
         }
-        self.tree().read(path)
+        self.docs.tree().read(path)
     }
 
-    /// As [`UserDocuments::read`], for text.
+    /// As [`DocumentFiles::read`], for text.
     ///
     /// # Errors
-    /// As `read`; and [`StoreError::NotText`] for bytes that are no UTF-8.
+    /// As `read`; and [`StoreError::NotText`] for bytes that are not UTF-8.
     pub fn read_text(&self, path: &VaultPath) -> Result<Option<String>, StoreError> {
         let Some(bytes) = self.read(path)? else { return Ok(None) };
         let text = String::from_utf8(bytes).map_err(|error| StoreError::NotText {
@@ -37,19 +43,19 @@ impl UserDocuments {
         Ok(Some(text))
     }
 
-    /// All files below a folder, sorted; nothing if there is no such folder. Hidden files are passed over.
+    /// All files below a folder, sorted; none if the folder does not exist. Hidden files are skipped.
     ///
     /// # Errors
     /// The folder is not one of this user, or listing fails.
     pub fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
         let folder = folder.trim_end_matches('/');
-        let inside = VaultPath::new(&format!("{folder}/x")).filter(|inside| self.owns(inside));
+        let inside = VaultPath::new(&format!("{folder}/x")).filter(|inside| self.docs.owns(inside));
         let archived = folder.strip_prefix("archive/").and_then(|rest| rest.split_once('/'));
-        let own = inside.is_some() || archived.is_some_and(|(_, name)| name == self.name);
+        let own = inside.is_some() || archived.is_some_and(|(_, name)| name == self.docs.name);
         let shared = folder == SHARED || folder.starts_with("site_knowledge/");
         match VaultPath::new(folder) {
-            Some(_) if shared || own => self.tree().list(folder),
-            _ => Err(self.foreign(folder)),
+            Some(_) if shared || own => self.docs.tree().list(folder),
+            _ => Err(self.docs.foreign(folder)),
         }
     }
 
@@ -57,13 +63,13 @@ impl UserDocuments {
     /// document.
     ///
     /// # Errors
-    /// [`StoreError::Changed`] if something else stands there by now: nothing is written then. The path is not one of
+    /// [`StoreError::Changed`] if the document has changed since: nothing is written then. The path is not one of
     /// this user, or writing fails.
     pub fn write(&self, path: &VaultPath, bytes: &[u8], seen: Option<ContentHash>) -> Result<(), StoreError> {
-        self.require_own(path)?;
-        let _one_at_a_time = self.shelf.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        let _one_process = self.hold_writes()?;
-        let standing = self.tree().read(path)?;
+        self.docs.require_own(path)?;
+        let _one_at_a_time = self.docs.handles.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_process = self.docs.leases().lock_writes()?;
+        let standing = self.docs.tree().read(path)?;
         if standing.as_deref().map(ContentHash::new) != seen {
             return Err(StoreError::Changed { path: path.to_string() });
         }
@@ -71,54 +77,41 @@ impl UserDocuments {
         if indexed {
             self.note_write(path)?;
         }
-        self.tree().write(path, bytes)?;
-        self.tree().sync(std::slice::from_ref(path))?;
+        self.docs.tree().write(path, bytes)?;
+        self.docs.tree().sync(std::slice::from_ref(path))?;
         if indexed {
             self.index_bytes(path, bytes)?;
             self.forget_write(path)?;
         }
         if notes::shows_memory(path) {
-            self.write_memory_index()?;
+            self.docs.notes().write_memory_index()?;
         }
         Ok(())
     }
 
     /// Notes that the index may be older than a document, in case a crash comes in between.
     fn note_write(&self, path: &VaultPath) -> Result<(), StoreError> {
-        self.store.write_unsynced(|tx| {
+        self.docs.store.write_unsynced(|tx| {
             let sql = "INSERT INTO document_writes (user, path) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-            tx.execute(sql, params![self.user(), path.as_str()])?;
+            tx.execute(sql, params![self.docs.user(), path.as_str()])?;
             Ok(())
         })
     }
 
     pub(super) fn forget_write(&self, path: &VaultPath) -> Result<(), StoreError> {
-        self.store.write_unsynced(|tx| {
+        self.docs.store.write_unsynced(|tx| {
             let sql = "DELETE FROM document_writes WHERE user = ?1 AND path = ?2";
-            tx.execute(sql, params![self.user(), path.as_str()])?;
+            tx.execute(sql, params![self.docs.user(), path.as_str()])?;
             Ok(())
         })
     }
 
-    /// Makes the index say what stands in these bytes.
+    /// Indexes these bytes as the content of a document.
     pub(super) fn index_bytes(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError> {
         let rows = rows_of(path, bytes);
-        self.index().write(|tx| match &rows {
+        self.docs.index().write(|tx| match &rows {
             Indexed::Rows(rows) => put(tx, rows),
             _ => remove(tx, path),
         })
-    }
-
-    /// Whether a document is this user's.
-    fn owns(&self, path: &VaultPath) -> bool {
-        Spot::of(path).is_some_and(|spot| spot.name == self.name)
-    }
-
-    pub(super) fn require_own(&self, path: &VaultPath) -> Result<(), StoreError> {
-        if self.owns(path) { Ok(()) } else { Err(self.foreign(path.as_str())) }
-    }
-
-    fn foreign(&self, path: &str) -> StoreError {
-        StoreError::Foreign { path: path.to_owned(), expected: format!("users/{}/", self.name) }
     }
 }

@@ -1,4 +1,4 @@
-//! What the path of a document says about it: whose it is, of which turn, which file. Reads no bytes.
+//! What follows from the path of a document: its user, its turn, its type. Reads no bytes.
 
 use larder_vault::layout::UserPlace;
 use larder_vault::{VaultPath, turn_number};
@@ -7,7 +7,7 @@ use crate::documents::types::DocumentKind;
 
 /// A path of a user, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::documents) struct Spot<'p> {
+pub(in crate::documents) struct PathKind<'p> {
     /// The name of the user's folder.
     pub(in crate::documents) name: &'p str,
     /// The turn.
@@ -18,9 +18,9 @@ pub(in crate::documents) struct Spot<'p> {
     pub(in crate::documents) rest: &'p str,
 }
 
-impl<'p> Spot<'p> {
-    /// None for what belongs to no user.
-    pub(in crate::documents) fn of(path: &'p VaultPath) -> Option<Self> {
+impl<'p> PathKind<'p> {
+    /// `None` for a path outside the folders of users.
+    pub(in crate::documents) fn parse(path: &'p VaultPath) -> Option<Self> {
         let (top, below) = path.as_str().split_once('/')?;
         match top {
             "users" => {
@@ -42,8 +42,8 @@ impl<'p> Spot<'p> {
         }
     }
 
-    /// What the document is, if it is one whose words count. Notes that are made from other documents are none: they
-    /// would stand in every answer.
+    /// The type of the document, if it is searchable. Notes that are generated from other documents are not: they would
+    /// match every query.
     pub(in crate::documents) fn kind(&self) -> Option<DocumentKind> {
         let name = self.rest.rsplit('/').next().unwrap_or_default();
         if self.turn.is_some() {
@@ -84,7 +84,7 @@ impl<'p> Spot<'p> {
     }
 }
 
-/// The readable note beside a file that is not Markdown (C80).
+/// The readable note next to a file that is not Markdown (C80).
 fn is_wrapper(name: &str) -> bool {
     name.ends_with(".json.md") || name.ends_with(".png.md")
 }
@@ -126,11 +126,11 @@ mod tests {
             ("users/u/research_cache/a.json", None, false, None),
         ] {
             let path = VaultPath::new(path).unwrap();
-            let spot = Spot::of(&path).unwrap();
+            let spot = PathKind::parse(&path).unwrap();
             assert_eq!((spot.turn, spot.archived, spot.kind()), (turn, archived, kind), "{path}");
         }
         let shared = VaultPath::new("site_knowledge/amazon.com.json").unwrap();
-        assert_eq!(Spot::of(&shared), None);
+        assert_eq!(PathKind::parse(&shared), None);
         assert_eq!(name_of(&UserPlace::new("henry")), "henry");
     }
 }

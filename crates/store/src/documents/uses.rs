@@ -1,5 +1,5 @@
-//! What use teaches: how far documents and sites can be relied on. It does not follow from documents, so it stands in
-//! the main database.
+//! How reliable documents and sites proved in use. It does not follow from documents, so it is kept in the main
+//! database.
 
 use larder_vault::lifecycle::{TrackRecord, promoted};
 use larder_vault::{Scope, Score, Timestamp, VaultPath};
@@ -11,21 +11,27 @@ use super::types::SourceRow;
 use crate::error::StoreError;
 use crate::pointers::to_sql;
 
-impl UserDocuments {
-    /// Notes that a document was used, and whether it was right. Research that has earned it counts for more people
-    /// from then on (R1-12.6 to R1-12.12); its trust is the share of uses in which it was right.
+/// How far documents and sites proved reliable for one user; from [`UserDocuments::uses`].
+#[derive(Debug, Clone, Copy)]
+pub struct Uses<'d> {
+    pub(super) docs: &'d UserDocuments,
+}
+
+impl Uses<'_> {
+    /// Records that a document was used, and whether it was right. Research that has proved itself is promoted to a wider
+    /// scope (R1-12.6 to R1-12.12); its trust is the share of uses in which it was right.
     ///
     /// # Errors
     /// The path is not one of this user, or the main database cannot be written.
-    pub fn note_use(&self, document: &VaultPath, ok: bool) -> Result<(), StoreError> {
-        self.require_own(document)?;
-        let now = self.now()?;
-        let research = self.index().read(|tx| index::research(tx, Wanted::Document(document), 1))?;
+    pub fn record(&self, document: &VaultPath, ok: bool) -> Result<(), StoreError> {
+        self.docs.require_own(document)?;
+        let now = self.docs.now()?;
+        let research = self.docs.index().read(|tx| index::research(tx, Wanted::Document(document), 1))?;
         let research = research.first();
-        self.store.write_unsynced(|tx| {
+        self.docs.store.write_unsynced(|tx| {
             let mut query =
                 tx.prepare_cached("SELECT uses, ok, scope FROM document_uses WHERE user = ?1 AND path = ?2")?;
-            let row = query.query_row(params![self.user(), document.as_str()], |row| {
+            let row = query.query_row(params![self.docs.user(), document.as_str()], |row| {
                 Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get::<_, String>(2)?))
             });
             let (uses, right, scope) = row.optional()?.unwrap_or((0, 0, String::new()));
@@ -43,26 +49,26 @@ impl UserDocuments {
             tx.prepare_cached(
                 "INSERT OR REPLACE INTO document_uses (user, path, uses, ok, scope) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
-            .execute(params![self.user(), document.as_str(), uses, right, scope.as_str()])?;
+            .execute(params![self.docs.user(), document.as_str(), uses, right, scope.as_str()])?;
             Ok(())
         })
     }
 
-    /// Notes that a site was relied on, and whether what it said held.
+    /// Records that a site was relied on, and whether it proved right.
     ///
     /// # Errors
-    /// The domain is no name, or the main database cannot be written.
-    pub fn note_source(&self, domain: &str, ok: bool) -> Result<(), StoreError> {
+    /// The domain is not a valid name, or the main database cannot be written.
+    pub fn record_source(&self, domain: &str, ok: bool) -> Result<(), StoreError> {
         crate::user::check_name("the site", domain)?;
-        let now = self.now()?.as_millis();
-        self.store.write_unsynced(|tx| {
+        let now = self.docs.now()?.as_millis();
+        self.docs.store.write_unsynced(|tx| {
             tx.prepare_cached(
                 "INSERT INTO document_sources (user, domain, ok, failed, used) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT DO UPDATE SET ok = ok + excluded.ok, failed = failed + excluded.failed,
                  used = max(used, excluded.used)",
             )?
             .execute(params![
-                self.user(),
+                self.docs.user(),
                 domain.to_lowercase(),
                 i64::from(ok),
                 i64::from(!ok),
@@ -72,17 +78,17 @@ impl UserDocuments {
         })
     }
 
-    /// How far a site could be relied on so far; none if it never was.
+    /// How reliable a site has proved; `None` if it was never used.
     ///
     /// # Errors
     /// The main database cannot be read.
     pub fn source(&self, domain: &str) -> Result<Option<SourceRow>, StoreError> {
         let domain = domain.to_lowercase();
-        self.store.index().read(|tx| {
+        self.docs.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT ok, failed, used FROM document_sources WHERE user = ?1 AND domain = ?2",
             )?;
-            let row = query.query_row(params![self.user(), domain], |row| {
+            let row = query.query_row(params![self.docs.user(), domain], |row| {
                 Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get(2)?))
             });
             let Some((ok, failed, used)) = row.optional()? else { return Ok(None) };
@@ -97,13 +103,13 @@ impl UserDocuments {
         })
     }
 
-    /// What was learned of the documents in a folder holds for those in another, where they now stand.
-    pub(super) fn move_uses(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.store.write_unsynced(|tx| {
+    /// Moves the records of a folder to another one, where its documents now are.
+    pub(super) fn rename_folder(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.docs.store.write_unsynced(|tx| {
             tx.execute(
                 "UPDATE OR REPLACE document_uses SET path = ?3 || substr(path, ?4)
                  WHERE user = ?1 AND path >= ?2 || '/' AND path < ?2 || '0'",
-                params![self.user(), from, to, to_sql(from.chars().count() as u64 + 1)],
+                params![self.docs.user(), from, to, to_sql(from.chars().count() as u64 + 1)],
             )?;
             Ok(())
         })

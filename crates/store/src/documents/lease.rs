@@ -1,0 +1,103 @@
+//! Which process works on a turn: it holds a lock, which the system releases when the process dies. So a turn that was
+//! interrupted can be distinguished from one that is under way, and no two processes ever continue the same one.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::UserDocuments;
+use crate::error::StoreError;
+use crate::files;
+
+/// Attempts to take a lease: a process that checks whether it is taken holds it for a moment.
+const TRIES: usize = 10;
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The right to work on one turn; it ends when this is dropped.
+#[derive(Debug)]
+pub struct TurnLease {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Drop for TurnLease {
+    fn drop(&mut self) {
+        // A process that has opened the file by now finds another one, or none, under its name, and opens it again.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Which turns of one user some process works on; from [`UserDocuments::leases`].
+#[derive(Debug, Clone, Copy)]
+pub struct Leases<'d> {
+    pub(super) docs: &'d UserDocuments,
+}
+
+impl Leases<'_> {
+    /// Takes the lease of a turn; `None` while another process, or another handle of this one, has it. Where the file
+    /// system has no locks, every caller gets one.
+    ///
+    /// # Errors
+    /// The home folder cannot be written.
+    pub fn acquire(&self, number: u32) -> Result<Option<TurnLease>, StoreError> {
+        take(self.path(number), TRIES)
+    }
+
+    /// Takes the lock for writing documents outside turns, which one process holds at a time: otherwise two that read the
+    /// same version would both write, and one would overwrite the other.
+    pub(super) fn lock_writes(&self) -> Result<TurnLease, StoreError> {
+        let path = self.folder().join(format!("{}.writes", self.docs.name));
+        let patience = self.docs.documents.store().options().patience.as_millis() / PAUSE.as_millis();
+        let held = take(path.clone(), usize::try_from(patience).unwrap_or(usize::MAX).max(TRIES))?;
+        held.ok_or(StoreError::Locked { path })
+    }
+
+    /// Whether some process works on a turn.
+    pub fn is_held(&self, number: u32) -> bool {
+        let file = File::open(self.path(number));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    fn path(&self, number: u32) -> PathBuf {
+        self.folder().join(format!("{}-{number}", self.docs.name))
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.docs.documents.store().home().join("turns")
+    }
+}
+
+/// Takes a lock; `None` while another process holds it.
+fn take(path: PathBuf, tries: usize) -> Result<Option<TurnLease>, StoreError> {
+    if let Some(folder) = path.parent() {
+        files::create_dir_all(folder)?;
+    }
+    for _ in 0..tries {
+        let file = files::open_private(&path).map_err(StoreError::io(&path, "opening the lock"))?;
+        match file.try_lock() {
+            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
+                return Err(StoreError::io(&path, "taking the lock")(error));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            _ if is_at(&file, &path) => return Ok(Some(TurnLease { path, _locked: file })),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the file still has that name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
+    matches!((file.metadata(), std::fs::metadata(path)), (Ok(mine), Ok(there)) if id(&mine) == id(&there))
+}
+
+/// Whether a file of that name still exists: an open file keeps its name on this system.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
+}
