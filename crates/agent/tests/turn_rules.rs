@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use larder_agent::turn::{TurnError, TurnEvent};
-use larder_condense::sections::{SectionId, Sections};
 use larder_core::pack::Rendition;
 use larder_engine::executor::{ReducedText, RunMetricsSink, RunReport};
 use larder_engine::settings::TurnLimits;
 use larder_models::price::Usd;
+use larder_text::sections::{SectionId, Sections};
 use larder_vault::context::{self, CallStatus, ToolLog};
 use larder_vault::{Mode, TurnMetadata, TurnStatus, VaultPath};
 use proptest::prelude::*;

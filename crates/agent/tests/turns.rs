@@ -15,10 +15,10 @@ use std::fs;
 use std::sync::Arc;
 
 use larder_agent::turn::{TurnEvent, TurnOutcome};
-use larder_condense::sections::{SectionId, Sections};
 use larder_engine::executor::NoopObserver;
 use larder_testkit::layers::with_vectors;
 use larder_testkit::vectors::{DIMENSIONS, ScriptedVectors};
+use larder_text::sections::{SectionId, Sections};
 use larder_text::tokens::Counter;
 use larder_vault::context::{self, TaskPlan, ToolLog, Validation};
 use larder_vault::{TurnMetrics, VaultPath};

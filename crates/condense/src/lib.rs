@@ -18,7 +18,7 @@ mod truncate;
 mod types;
 
 pub use self::analysis::abbreviation::is_abbreviation;
-pub use self::analysis::{chunk, rank, salience, sections};
+pub use self::analysis::{chunk, rank, salience};
 pub use self::condense::{condense, condense_in_view, essential, explain};
 pub use self::condensed::{Author, CondenseError, Condensed, Gap, GapUnit, Probes};
 pub use self::content_type::ContentType;

@@ -8,7 +8,6 @@ use std::ops::Range;
 use hashbrown::HashSet;
 
 use crate::analysis::salience::{self, ErrorSense, SpanKind};
-use crate::analysis::sections::Sections;
 use crate::condensed::{Author, Condensed};
 use crate::content_type::ContentType;
 use crate::engine::draft::CondensedDraft;
@@ -18,6 +17,7 @@ use crate::request::{CondenseRequest, KnownText};
 use crate::types::condenser_for;
 use larder_text::hash::ContentHash;
 use larder_text::pointer::PointerKey;
+use larder_text::sections::Sections;
 use larder_text::tokens::Counter;
 
 /// The headings of a summarised conversation, in order (R2-6.4).

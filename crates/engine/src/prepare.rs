@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use larder_condense::ContentType;
-use larder_condense::sections::SectionId;
 use larder_core::pack::{CallBudget, CallFraming, Cap, Frame, Overflow, PackRequest, Part, Protection, Slot};
 use larder_core::recipe::{
     InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
 };
 use larder_text::message::Role;
+use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
 
 use crate::inputs::{InputDocument, RunInput};

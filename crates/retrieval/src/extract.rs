@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use larder_condense::sections::{SectionId, Sections};
+use larder_text::sections::{SectionId, Sections};
 use larder_text::tokens::Counter;
 use larder_vault::VaultPath;
 use larder_vault::links::NoteOutline;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use larder_condense::sections::Sections;
+use larder_text::sections::Sections;
 
 use super::extract::lines_of;
 use super::pool::{DocumentPool, MAX_DOCUMENT, ReadDocument};

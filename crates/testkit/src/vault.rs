@@ -1,8 +1,8 @@
 //! A vault with a turn in it whose every word is somebody else's, for tests of pages and API.
 
-use larder_condense::sections::SectionId;
 use larder_store::{TurnDraft, UserDocuments};
 use larder_text::pointer::Pointer;
+use larder_text::sections::SectionId;
 use larder_vault::context::{self, Action, CallResult, CallStatus, Claim, ClaimOrigin, Iteration, ToolLog};
 use larder_vault::links::DualLink;
 use larder_vault::{

@@ -40,8 +40,8 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("larder-text", &[]),
     ("larder-condense", &["larder-text"]),
     ("larder-core", &["larder-condense", "larder-text"]),
-    ("larder-vault", &["larder-condense", "larder-text"]),
-    ("larder-models", &["larder-core", "larder-text"]),
+    ("larder-vault", &["larder-text"]),
+    ("larder-models", &["larder-text"]),
     ("larder-local", &["larder-models", "larder-text"]),
     ("larder-store", &["larder-text", "larder-vault"]),
     (

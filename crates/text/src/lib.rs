@@ -8,18 +8,21 @@ pub mod cache;
 pub mod gguf;
 pub mod hash;
 pub mod json;
+mod layer;
 pub mod message;
 mod mode;
 pub mod parallel;
 pub mod pointer;
 pub mod price;
 pub mod provider;
+pub mod sections;
 pub mod sse;
 pub mod time;
 pub mod tokens;
 pub mod usage;
 pub mod words;
 
+pub use layer::Layer;
 pub use mode::Mode;
 
 #[cfg(doctest)]

@@ -2,8 +2,8 @@
 //! reached: the context holds those of one user.
 
 use larder_condense::ContentType;
-use larder_condense::sections::SectionId;
 use larder_store::DocumentKind;
+use larder_text::sections::SectionId;
 use larder_vault::links::NoteOutline;
 use larder_vault::{VaultPath, select};
 use schemars::JsonSchema;

@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn escaping_is_reversible_and_total(text in hostile()) {
         let escaped = escape(&text);
-        prop_assert!(!escaped.split('\n').any(larder_condense::sections::starts_section));
+        prop_assert!(!escaped.split('\n').any(larder_text::sections::starts_section));
         prop_assert_eq!(unescape(&escaped).into_owned(), text.clone());
     }
 

@@ -42,7 +42,7 @@ mod write;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use larder_condense::sections::{Section, SectionId, Sections};
+use larder_text::sections::{Section, SectionId, Sections};
 
 pub use analysis::{ContentReference, QueryAnalysis};
 pub use answers::{Response, Ticket};

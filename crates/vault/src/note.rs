@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use larder_condense::sections::Sections;
+use larder_text::sections::Sections;
 
 /// Nesting of a value.
 const MAX_DEPTH: usize = 16;

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use larder_condense::sections::{SectionId, Sections, starts_section};
+use larder_text::sections::{SectionId, Sections, starts_section};
 
 /// Starts a compaction, which replaces everything before it in its section (C7).
 pub(super) const COMPACTION: &str = "### Compaction ";

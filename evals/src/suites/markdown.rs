@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use larder_condense::sections::{SectionId, Sections};
+use larder_text::sections::{SectionId, Sections};
 use larder_vault::links::{
     Destination, Dialect, Link, LinkKind, NoteOutline, NoteRename, Vault, is_external, links, scan,
 };

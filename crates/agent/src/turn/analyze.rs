@@ -1,10 +1,10 @@
 //! Phase 0: what the query refers to (R1-3.20 to R1-3.25, R1-5, R1-14.1, R1-14.6). Whether a page was captured, and
 //! where, is looked up and never taken from a model.
 
-use larder_condense::sections::SectionId;
 use larder_engine::inputs::InputDocument;
 use larder_retrieval::{FoundCapture, Grant, RECENT_TURNS, Retrieval};
 use larder_store::TurnDraft;
+use larder_text::sections::SectionId;
 use larder_vault::{ContentReference, QueryAnalysis};
 
 use super::answers::QueryAnswer;

@@ -2,8 +2,8 @@
 //! budget gets a compaction (C7, R0-25.1); its own text stays in the file. Knows no phase.
 
 use larder_condense::ContentType;
-use larder_condense::sections::{SectionId, Sections};
 use larder_text::pointer::Pointer;
+use larder_text::sections::{SectionId, Sections};
 use larder_vault::context::{self, SectionValue};
 use larder_vault::{BlockId, VaultPath};
 

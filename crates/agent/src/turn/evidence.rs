@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use larder_condense::rank::RankIndex;
 use larder_condense::rewrite;
-use larder_condense::sections::SectionId;
 use larder_engine::inputs::InputDocument;
 use larder_store::TurnDraft;
 use larder_text::pointer::Pointer;
+use larder_text::sections::SectionId;
 use larder_tools::ToolOutput;
 use larder_vault::context::{Claim, ClaimOrigin};
 use larder_vault::links::DualLink;

@@ -1,8 +1,8 @@
 //! From phase to phase, with a checkpoint after each. Knows which phase follows which, and nothing of what happens inside
 //! one.
 
-use larder_condense::sections::SectionId;
 use larder_store::{TurnDraft, TurnLease};
+use larder_text::sections::SectionId;
 use larder_vault::{ContentKind, Meta, Tag};
 
 use super::documents::CONTEXT;

@@ -1,7 +1,7 @@
 //! Phase 1: proceed, or ask the user (R1-3.26 to R1-3.28, R1-11.1 to R1-11.3, C67).
 
-use larder_condense::sections::SectionId;
 use larder_core::recipe::Layer;
+use larder_text::sections::SectionId;
 use larder_vault::context::{Reflection, ReflectionDecision};
 
 use super::answers::{CONFIDENCE_THRESHOLD, ReflectionAnswer};

@@ -1,7 +1,7 @@
 //! Phase 7: saving by rule, before any model is asked for a summary (C5, R1-3.78). After the commit the turn is complete;
 //! a failure of what follows costs nothing.
 
-use larder_condense::sections::Sections;
+use larder_text::sections::Sections;
 use larder_vault::{Meta, Note, Response, Timestamp, TurnMetadata, TurnMetrics, TurnStatus, VaultPath};
 use serde_json::{Value, json};
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use larder_condense::ContentType;
 use larder_condense::rewrite;
-use larder_condense::sections::SectionId;
 use larder_core::pack::Slice;
 use larder_engine::inputs::InputDocument;
 use larder_retrieval::{Grant, LinkToFollow, Retrieval};
 use larder_store::{RunId, UserStore};
 use larder_text::hash::ContentHash;
+use larder_text::sections::SectionId;
 use larder_vault::context::{Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
 use larder_vault::{Response, Score};
 use serde_json::json;

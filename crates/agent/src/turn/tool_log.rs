@@ -1,8 +1,8 @@
 //! §4 of `context.md`: round after round within its budget (R0-26). What it holds is compacted before a round is added that
 //! would not fit; every round stays, with less of what it said.
 
-use larder_condense::sections::SectionId;
 use larder_store::TurnDraft;
+use larder_text::sections::SectionId;
 use larder_vault::context::{Iteration, ToolLog};
 
 use super::documents::TurnDocument;

@@ -1,9 +1,9 @@
 //! Phase 6: the verdict, and the phase that follows from it (R1-3.48 to R1-3.52, R1-3.75 to R1-3.81, R1-3.84, C10, C67 to
 //! C69). Limits are enforced here and never by the model (R1-3.79).
 
-use larder_condense::sections::SectionId;
 use larder_engine::inputs::InputDocument;
 use larder_engine::settings::TurnLimits;
+use larder_text::sections::SectionId;
 use larder_vault::context::{Check, CheckResult, Validation, Verdict};
 use serde_json::json;
 

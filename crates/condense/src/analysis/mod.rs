@@ -1,4 +1,4 @@
-//! Reading texts: their sections, chunks and salient spans, and how well passages answer a query.
+//! Reading texts: chunks and salient spans, and how well passages answer a query.
 //!
 //! Knows no condenser and no target.
 
@@ -8,4 +8,3 @@ pub(crate) mod query_prefilter;
 pub mod rank;
 pub(crate) mod relevance;
 pub mod salience;
-pub mod sections;

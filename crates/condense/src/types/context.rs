@@ -3,11 +3,11 @@
 //!
 //! Knows sections; what appears inside one is Markdown.
 
-use crate::analysis::sections::{Section, SectionId, Sections};
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
 use crate::engine::units::{TextPiece, Tier};
 use crate::types::markdown;
+use larder_text::sections::{Section, SectionId, Sections};
 
 /// Tokens for header, headings and marks that must remain when the newest section is protected.
 const ROOM_FOR_FRAME: usize = 160;

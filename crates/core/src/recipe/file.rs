@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Span, Spanned};
 use super::model::{
-    Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, Layer, OutputSpec, Risk, SlotSpec,
+    Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, OutputSpec, Risk, SlotSpec,
     TokenBudget,
 };
 use super::yaml::{self, YamlNode};
 use super::{PRESERVE, fields, inputs, outputs, slots};
-use larder_text::Mode;
+use larder_text::{Layer, Mode};
 
 /// The keys of a recipe, in the order in which the reference lists them (R0-10).
 pub const KEYS: [&str; 23] = [

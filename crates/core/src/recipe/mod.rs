@@ -25,7 +25,7 @@ pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check, check_with};
 pub use code::DiagnosticCode;
 pub use diagnostic::{Diagnostic, Severity, SpanEnd, nearest, render_plain, suggest};
 pub use file::{KEYS, RecipeFile};
-pub use larder_text::Mode;
+pub use larder_text::{Layer, Mode};
 pub use model::*;
 pub use registry::REGISTRY_PATH;
 pub use template::{BUILTINS, PromptInputs, RenderedPrompts, TemplateError};

@@ -9,9 +9,9 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
 use larder_condense::ContentType;
-use larder_text::Mode;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
+use larder_text::{Layer, Mode};
 
 use crate::pack::{Cap, Slot};
 
@@ -92,44 +92,6 @@ impl Recipe {
             .and_then(|state| self.variants.get_key_value(state))
             .or_else(|| self.variants.get_key_value(self.default_variant.as_deref()?))
             .map(|(name, variant)| (name.as_str(), variant))
-    }
-}
-
-/// The role a model plays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Layer {
-    /// Fast classification and gating.
-    Reflex,
-    /// Condensing.
-    Nerves,
-    /// Planning and reasoning.
-    Mind,
-    /// What the user reads.
-    Voice,
-    /// Pictures.
-    Eyes,
-}
-
-impl Layer {
-    /// Every layer, with the name recipes use.
-    pub const ALL: [(&'static str, Self); 5] = [
-        ("REFLEX", Self::Reflex),
-        ("NERVES", Self::Nerves),
-        ("MIND", Self::Mind),
-        ("VOICE", Self::Voice),
-        ("EYES", Self::Eyes),
-    ];
-
-    /// The name recipes use, such as `MIND`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reflex => "REFLEX",
-            Self::Nerves => "NERVES",
-            Self::Mind => "MIND",
-            Self::Voice => "VOICE",
-            Self::Eyes => "EYES",
-        }
     }
 }
 

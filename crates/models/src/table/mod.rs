@@ -7,7 +7,7 @@ mod read;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use larder_core::recipe::{Layer, Mode};
+use larder_text::{Layer, Mode};
 use serde::{Deserialize, Serialize};
 
 pub use larder_text::provider::{Provider, ProviderInfo, ServerInfo};
@@ -16,7 +16,7 @@ pub use problem::{Problems, TableProblem, TableProblemCode};
 use crate::price::Prices;
 
 /// Milliseconds a call may take when neither recipe nor table says (R0-14.5).
-pub const DEFAULT_TIMEOUT_MS: u64 = larder_core::recipe::DEFAULT_TIMEOUT_MS;
+pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 /// Times a call that may be sent again is sent again, when the table does not say.
 pub const DEFAULT_RETRIES: u32 = 2;
 

@@ -6,7 +6,7 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use larder_core::recipe::Layer;
+use larder_text::Layer;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

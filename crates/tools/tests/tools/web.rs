@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use larder_condense::sections::Sections;
 use larder_engine::settings::ToolSettings;
 use larder_testkit::stub::{Answer, End, Seen, StubServer};
+use larder_text::sections::Sections;
 use larder_vault::context::CallStatus;
 use larder_vault::{Document, Manifest, PageContent, VaultPath, read_json};
 use serde_json::json;

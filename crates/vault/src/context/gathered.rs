@@ -5,7 +5,7 @@ use crate::links::{DualLink, Reference};
 use crate::problem::{ParseProblem, ParsedDocument};
 use crate::value::{Hours, ValueError, words};
 use crate::{Score, VaultPath};
-use larder_condense::sections::SectionId;
+use larder_text::sections::SectionId;
 
 use super::SectionValue;
 

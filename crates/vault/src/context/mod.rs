@@ -10,7 +10,7 @@ mod synthesis;
 mod tools;
 mod validation;
 
-use larder_condense::sections::{Section, SectionId, Sections};
+use larder_text::sections::{Section, SectionId, Sections};
 
 use super::blocks::Block;
 use super::problem::{ParseProblem, ParsedDocument};

@@ -11,7 +11,7 @@ use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::{inline, uninline};
 use crate::value::{ValueError, as_text, words};
 use crate::{Intent, Score, VaultPath};
-use larder_condense::sections::SectionId;
+use larder_text::sections::SectionId;
 
 use super::SectionValue;
 

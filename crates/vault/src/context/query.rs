@@ -5,7 +5,7 @@ use crate::problem::ParsedDocument;
 use crate::quote::{inline, uninline};
 use crate::value::Truth;
 use crate::{ReferenceType, VaultPath};
-use larder_condense::sections::SectionId;
+use larder_text::sections::SectionId;
 
 use super::SectionValue;
 

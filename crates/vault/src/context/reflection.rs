@@ -4,7 +4,7 @@ use crate::blocks::{Grammar, Writer, blocks};
 use crate::problem::ParsedDocument;
 use crate::value::{Truth, words};
 use crate::{BlockId, Score, VaultPath};
-use larder_condense::sections::SectionId;
+use larder_text::sections::SectionId;
 
 use super::{SectionValue, decision, decision_line};
 

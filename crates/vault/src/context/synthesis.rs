@@ -4,7 +4,7 @@ use crate::VaultPath;
 use crate::blocks::{Grammar, Writer, blocks};
 use crate::links::DualLink;
 use crate::problem::{ParseProblem, ParsedDocument};
-use larder_condense::sections::SectionId;
+use larder_text::sections::SectionId;
 
 use super::SectionValue;
 

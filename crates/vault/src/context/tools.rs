@@ -14,8 +14,8 @@ use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::{block_id_at_end, inline, uninline};
 use crate::value::{ValueError, words};
 use crate::{BlockId, Score, Ttl, VaultPath};
-use larder_condense::sections::SectionId;
 use larder_text::pointer::Pointer;
+use larder_text::sections::SectionId;
 
 use super::{GoalId, SectionValue};
 

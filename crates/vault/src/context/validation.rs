@@ -5,7 +5,7 @@ use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::uninline;
 use crate::value::{Truth, words};
 use crate::{BlockId, Score, VaultPath};
-use larder_condense::sections::SectionId;
+use larder_text::sections::SectionId;
 
 use super::{GoalId, SectionValue, decision, decision_line};
 

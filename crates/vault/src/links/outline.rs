@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use super::scan::Dialect;
 use crate::quote::block_id_at_end;
-use larder_condense::sections::Sections;
+use larder_text::sections::Sections;
 
 /// A heading and the content under it.
 #[derive(Debug, Clone, PartialEq, Eq)]

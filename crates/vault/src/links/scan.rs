@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CowStr, Event, LinkType, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::{html, wiki};
-use larder_condense::sections::Sections;
+use larder_text::sections::Sections;
 
 /// Which Markdown a text is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

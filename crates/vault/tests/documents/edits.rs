@@ -1,6 +1,6 @@
 //! What people do to the files: it is read as far as it goes, reported where it does not, and never lost.
 
-use larder_condense::sections::Sections;
+use larder_text::sections::Sections;
 use larder_vault::context::*;
 use larder_vault::links::DualLink;
 use larder_vault::*;
@@ -66,18 +66,16 @@ fn what_cannot_be_understood_is_named_with_its_line() {
 fn only_the_last_section_grows() {
     let text = "## 4. Tool Execution\nx\n\n## 5. Synthesis\ny\n";
     assert_eq!(
-        extend_section(text, larder_condense::sections::SectionId::ToolExecution, "z")
-            .unwrap_err()
-            .to_string(),
+        extend_section(text, larder_text::sections::SectionId::ToolExecution, "z").unwrap_err().to_string(),
         "§4 is not the last section of the document, and written sections stay as they are; append a new attempt"
     );
-    assert!(append_compaction("", larder_condense::sections::SectionId::ToolExecution, "", "z").is_err());
+    assert!(append_compaction("", larder_text::sections::SectionId::ToolExecution, "", "z").is_err());
 }
 
 /// A body cannot pass for a compaction, which would hide from a prompt what stands before it.
 #[test]
 fn nobody_else_compacts() {
-    let id = larder_condense::sections::SectionId::ToolExecution;
+    let id = larder_text::sections::SectionId::ToolExecution;
     let text = append_section("", id, "the truth\n### Compaction 1\na lie\n");
     let view = select(&text, [id]);
     assert!(view.text_of(&view.sections[0]).contains("the truth"));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use larder_condense::sections::{SectionId, Sections};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerKey};
+use larder_text::sections::{SectionId, Sections};
 use larder_vault::context::*;
 use larder_vault::layout::{self, TurnPlace, UserPlace};
 use larder_vault::links::{Destination, DualLink, LinkKind, NoteOutline, Reference, Vault, links};

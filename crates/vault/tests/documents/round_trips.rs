@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use larder_condense::sections::Sections;
+use larder_text::sections::Sections;
 use larder_vault::context::{self, SectionValue};
 use larder_vault::links::{Destination, Vault, links};
 use larder_vault::*;
@@ -32,7 +32,7 @@ fn section<T: SectionValue + PartialEq + Debug>(value: &T) -> Result<(), TestCas
     let head = "---\nid: x\n---\n## 0. User Query\n**Original:** q\n\n";
     let mut text = head.to_owned();
     text += &context::append(&text, value, &place());
-    text += &append_section(&text, larder_condense::sections::SectionId::Validation, "the end");
+    text += &append_section(&text, larder_text::sections::SectionId::Validation, "the end");
     let sections = Sections::parse(&text);
     prop_assert_eq!(sections.sections.len(), 3, "{}", text);
     let written = sections.attempts(T::ID).last().expect("the section");
@@ -71,7 +71,7 @@ proptest! {
     fn queries(value in values::user_query()) {
         // §0 is the first section of its document.
         let text = append_section("", context::UserQuery::ID, &value.write(&place()));
-        let text = text.clone() + &append_section(&text, larder_condense::sections::SectionId::Reflection, "x");
+        let text = text.clone() + &append_section(&text, larder_text::sections::SectionId::Reflection, "x");
         let sections = Sections::parse(&text);
         prop_assert_eq!(sections.sections.len(), 2, "{}", text);
         let reading = context::read::<context::UserQuery>(&text, &sections.sections[0], &place());

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use larder_condense::sections::{SectionId, Sections};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
+use larder_text::sections::{SectionId, Sections};
 use larder_vault::context::{self, Claim, ToolLog};
 use larder_vault::{Document, ToolResult, ToolResults, TurnMetrics, VaultPath};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! `context.md` section by section: the newest version of each is open, older ones and compactions are folded.
 
-use larder_condense::sections::{Section, SectionId, Sections};
+use larder_text::sections::{Section, SectionId, Sections};
 use larder_vault::Note;
 use maud::{Markup, html};
 use serde_json::Value;
