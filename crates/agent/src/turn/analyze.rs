@@ -12,7 +12,7 @@ use super::error::Stop;
 use super::files;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
-use super::state::TurnPhase;
+use super::turn_phase::TurnPhase;
 
 /// Resolves the query against the last three turns and adds the result to §0.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {

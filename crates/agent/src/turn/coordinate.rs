@@ -16,8 +16,9 @@ use super::plan::task_plan;
 use super::recipes::PhaseInputs;
 use super::round_rules;
 use super::shown_results;
-use super::state::{PendingRound, TurnPhase};
+use super::state::PendingRound;
 use super::tool_log;
+use super::turn_phase::TurnPhase;
 
 /// Runs round after round until the loop ends.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {

@@ -2,7 +2,8 @@
 
 use super::event::Events;
 use super::phase::PhaseOutcome;
-use super::state::{AnswerAttempt, Ending, TurnPhase, TurnState};
+use super::state::{AnswerAttempt, Ending, TurnState};
+use super::turn_phase::TurnPhase;
 
 /// Ends the turn without an answer (R1-3.77).
 pub(super) fn fail(state: &mut TurnState, events: Events<'_>, reason: String) -> PhaseOutcome {

@@ -2,7 +2,7 @@
 
 use larder_store::{RunId, StoreError};
 
-use super::state::TurnPhase;
+use super::turn_phase::TurnPhase;
 use larder_engine::executor::RunError;
 use larder_retrieval::RetrievalError;
 

@@ -18,7 +18,7 @@ use super::event::TurnEvent;
 use super::gathered_documents;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
-use super::state::TurnPhase;
+use super::turn_phase::TurnPhase;
 
 const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
 const SYNTHESIS: &str = "phase2_context_gatherer_synthesis";

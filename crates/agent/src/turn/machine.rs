@@ -9,7 +9,8 @@ use super::documents::CONTEXT;
 use super::error::{Stop, TurnError};
 use super::event::{Events, TurnEvent, TurnObserver};
 use super::phase::{PhaseContext, PhaseOutcome};
-use super::state::{TurnPhase, TurnState, VERSION};
+use super::state::{TurnState, VERSION};
+use super::turn_phase::TurnPhase;
 use super::{TurnOutcome, TurnRequest, Turns};
 use super::{analyze, coordinate, ending, gathering, plan, reflect, save, synthesize, validate};
 

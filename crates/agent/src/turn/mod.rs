@@ -51,6 +51,7 @@ mod state;
 mod summarize;
 mod synthesize;
 mod tool_log;
+mod turn_phase;
 mod validate;
 
 use std::path::PathBuf;
@@ -66,6 +67,8 @@ use serde::Serialize;
 pub use self::error::TurnError;
 pub use self::event::{NoopTurnObserver, TurnEvent, TurnObserver};
 pub use self::host::{HostError, TurnHost};
+pub use self::turn_phase::TurnPhase;
+
 use self::machine::Machine;
 use larder_engine::Engine;
 use larder_tools::{Confirm, ToolBox};

@@ -16,7 +16,8 @@ use super::error::TurnError;
 use super::event::Events;
 use super::limits::TurnBudget;
 use super::recipes::RecipeRunner;
-use super::state::{TurnPhase, TurnState};
+use super::state::TurnState;
+use super::turn_phase::TurnPhase;
 
 /// The result of a phase.
 #[derive(Debug)]

@@ -11,7 +11,8 @@ use super::error::Stop;
 use super::files;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
-use super::state::{PlanSummary, RoundsState, TurnPhase, TurnState};
+use super::state::{PlanSummary, RoundsState, TurnState};
+use super::turn_phase::TurnPhase;
 
 /// Plans, writes the complete plan to `ticket.md`, and goes where the planner says.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {

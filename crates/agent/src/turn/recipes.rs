@@ -17,7 +17,8 @@ use super::clock::TurnClock;
 use super::documents::{CONTEXT, TurnDocument};
 use super::error::Stop;
 use super::limits::TurnBudget;
-use super::state::{TurnPhase, TurnState};
+use super::state::TurnState;
+use super::turn_phase::TurnPhase;
 
 /// Picodollars of a millionth of a dollar.
 const PICOS_PER_MICRO: u64 = 1_000_000;

@@ -9,7 +9,7 @@ use super::ending;
 use super::error::Stop;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
-use super::state::TurnPhase;
+use super::turn_phase::TurnPhase;
 
 /// Decides on the fast layer. A decision below the confidence threshold is repeated on MIND, and if that one is below it
 /// too, the user is asked. Both are in the document.

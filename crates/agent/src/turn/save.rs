@@ -11,7 +11,8 @@ use super::event::TurnEvent;
 use super::files;
 use super::notes;
 use super::phase::PhaseContext;
-use super::state::{Ending, TurnPhase};
+use super::state::Ending;
+use super::turn_phase::TurnPhase;
 
 /// What the runs of the turn read and what gathering considered; not part of the vault's layout.
 const RECEIPTS: &str = "receipts.json";

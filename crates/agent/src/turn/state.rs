@@ -11,53 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::answers::IterationAnswer;
 use super::calls::CallRecord;
+use super::turn_phase::TurnPhase;
 use larder_engine::executor::Spending;
 
 /// The version of the saved state; a draft of another version cannot be resumed.
 pub(super) const VERSION: u32 = 1;
-
-/// The phases, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum TurnPhase {
-    /// Phase 0.
-    Analyze,
-    /// Phase 1.
-    Reflect,
-    /// Phase 2.
-    Gather,
-    /// Phase 3.
-    Plan,
-    /// Phase 4.
-    Coordinate,
-    /// Phase 5.
-    Synthesize,
-    /// Phase 6.
-    Validate,
-    /// Phase 7.
-    Save,
-}
-
-impl TurnPhase {
-    /// 0 to 7, as users know it.
-    pub(super) const fn number(self) -> u8 {
-        self as u8
-    }
-
-    /// The name in events and errors.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Analyze => "query_analyzer",
-            Self::Reflect => "reflection",
-            Self::Gather => "context_gatherer",
-            Self::Plan => "planner",
-            Self::Coordinate => "coordinator",
-            Self::Synthesize => "synthesizer",
-            Self::Validate => "validator",
-            Self::Save => "save",
-        }
-    }
-}
 
 /// Everything a turn remembers.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -20,7 +20,8 @@ use super::documents::CONTEXT;
 use super::error::Stop;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
-use super::state::{AnswerAttempt, TurnPhase};
+use super::state::AnswerAttempt;
+use super::turn_phase::TurnPhase;
 use super::{ending, evidence, files};
 
 /// Why an answer without citations is not validated.

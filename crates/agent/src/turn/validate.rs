@@ -14,8 +14,9 @@ use super::event::Events;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::plan::task_plan;
 use super::recipes::PhaseInputs;
-use super::state::{AttemptVerdict, Ending, TurnPhase, TurnState};
+use super::state::{AttemptVerdict, Ending, TurnState};
 use super::synthesize::citable_documents;
+use super::turn_phase::TurnPhase;
 
 /// Judges the newest answer.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {

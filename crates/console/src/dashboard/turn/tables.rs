@@ -1,5 +1,6 @@
 //! Tables of a turn: time and cost by phase, tool calls, claims, and the documents that gathering considered.
 
+use larder_agent::turn::TurnPhase;
 use larder_models::price::Usd;
 use larder_vault::context::{CallStatus, Claim, ClaimOrigin};
 use larder_vault::{RunMetrics, ToolResult, VaultPath};
@@ -12,23 +13,12 @@ use super::super::links::{address, block_id, vault_address};
 use super::super::ui::{self, Column, chip, panel};
 use super::read::TurnDocuments;
 
-/// The names of the phases, from 0.
-const PHASES: [&str; 8] = [
-    "query analyzer",
-    "reflection",
-    "context gatherer",
-    "planner",
-    "coordinator",
-    "synthesizer",
-    "validator",
-    "save",
-];
 /// Picodollars of a millionth of a dollar.
 const PICOS_PER_MICRO: u64 = 1_000_000;
 
 /// The name of a phase.
-pub fn phase_name(phase: u8) -> &'static str {
-    PHASES.get(usize::from(phase)).copied().unwrap_or("unknown")
+pub fn phase_name(phase: u8) -> String {
+    TurnPhase::from_number(phase).map_or("unknown", TurnPhase::name).replace('_', " ")
 }
 
 /// The time and cost of the turn by phase.
