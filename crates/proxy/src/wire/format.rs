@@ -4,6 +4,7 @@
 use larder_text::json::{Edit, Value};
 use larder_text::provider::Provider;
 use larder_text::usage::Usage;
+use serde_json::Value as Json;
 
 use super::api_error::ApiError;
 use super::hidden::{HiddenStep, HiddenSteps};
@@ -22,6 +23,15 @@ pub(super) trait WireFormat: Sync {
 
     /// The provider whose servers understand it.
     fn provider(&self) -> Provider;
+
+    /// A header that only clients of the format send, in lower case; `None` if they are known by the path alone.
+    fn client_header(&self) -> Option<&'static str>;
+
+    /// A model in a list of models.
+    fn listed_model(&self, id: &str) -> Json;
+
+    /// A list of models that this format's clients can read.
+    fn model_list(&self, models: Vec<Json>) -> Json;
 
     /// Reads a request body.
     fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError>;
