@@ -246,8 +246,13 @@ impl App {
     ///
     /// # Errors
     /// Why it cannot be understood, in words for the person who pasted it.
-    pub fn inspect(&self, store: &UserStore, wire: Endpoint, body: &str) -> Result<RequestRecord, String> {
-        inspect::inspect(self, store, wire, body)
+    pub fn inspect(
+        &self,
+        store: &UserStore,
+        endpoint: Endpoint,
+        body: &str,
+    ) -> Result<RequestRecord, String> {
+        inspect::inspect(self, store, endpoint, body)
     }
 
     /// Ends when a request that is under way, or that has just ended, is recorded; at once for all others.

@@ -150,8 +150,8 @@ fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
     {
         return (StatusCode::SEE_OTHER, [(LOCATION, SIGN_IN)]).into_response();
     }
-    let anthropic = request.headers().contains_key("anthropic-version")
-        || request.uri().path().starts_with("/v1/messages");
-    let dialect = if anthropic { ApiDialect::Messages } else { ApiDialect::Chat };
-    request::error(dialect, &RequestError::from_auth(error, app.store.now()))
+    request::error(
+        request::dialect(request.uri().path(), request.headers()),
+        &RequestError::from_auth(error, app.store.now()),
+    )
 }

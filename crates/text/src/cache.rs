@@ -87,7 +87,9 @@ impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
             generations.weight = 0;
         }
         generations.weight += weight;
-        generations.young.insert(key, value);
+        if let Some(replaced) = generations.young.insert(key, value) {
+            generations.weight -= (self.weigh)(&replaced);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, CacheGenerations<K, V>> {
@@ -116,6 +118,16 @@ mod tests {
         let cache = BoundedCache::new(8);
         assert_eq!(cache.get_or_insert_with("larder", || 3), 3);
         assert_eq!(cache.get_or_insert_with("larder", || unreachable!("known")), 3);
+    }
+
+    #[test]
+    fn a_value_that_replaces_another_needs_no_further_room() {
+        let cache = BoundedCache::new(8);
+        cache.insert("seldom", 0);
+        for n in 0..1_000 {
+            cache.insert("often", n);
+        }
+        assert_eq!((cache.get("seldom"), cache.get("often"), cache.len()), (Some(0), Some(999), 2));
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct ServerInfo {
     pub key_env: &'static str,
     /// Headers that every request must have.
     pub headers: &'static [(&'static str, &'static str)],
+    /// The start of the paths, outside of `/v1/`, under which the gateway forwards every request to this provider.
+    pub gateway_prefix: Option<&'static str>,
     /// How clients of the gateway reach its chat models: the name of the format and the path. `None` if the gateway
     /// forwards no chat requests to it.
     pub gateway_format: Option<(&'static str, &'static str)>,
@@ -74,6 +76,7 @@ impl Provider {
                     key_header: "authorization",
                     key_env: "OPENAI_API_KEY",
                     headers: &[],
+                    gateway_prefix: None,
                     gateway_format: Some(("OpenAI's formats", "/v1/chat/completions")),
                 }),
             },
@@ -89,6 +92,7 @@ impl Provider {
                     key_header: "x-api-key",
                     key_env: "ANTHROPIC_API_KEY",
                     headers: &[("anthropic-version", "2023-06-01")],
+                    gateway_prefix: None,
                     gateway_format: Some(("Anthropic's format", "/v1/messages")),
                 }),
             },
@@ -104,6 +108,7 @@ impl Provider {
                     key_header: "authorization",
                     key_env: "AWS_BEARER_TOKEN_BEDROCK",
                     headers: &[],
+                    gateway_prefix: Some("/model/"),
                     gateway_format: None,
                 }),
             },

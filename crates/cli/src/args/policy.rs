@@ -13,15 +13,15 @@ pub struct PolicyArgs {
     #[arg(value_name = "REQUEST.json")]
     pub request: Option<PathBuf>,
     /// Format of the request
-    #[arg(long, value_enum, default_value_t = WireArg::OpenaiChat)]
-    pub wire: WireArg,
+    #[arg(long, value_enum, default_value_t = DialectArg::OpenaiChat)]
+    pub wire: DialectArg,
     /// Show only this model; with a request, decide as if it named this model
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum WireArg {
+pub enum DialectArg {
     /// OpenAI chat completions
     OpenaiChat,
     /// OpenAI responses

@@ -38,7 +38,8 @@ pub struct Policy {
 #[into_params(parameter_in = Query)]
 pub struct InspectParams {
     /// Default: `chat`.
-    wire: Option<Endpoint>,
+    #[serde(rename = "wire")]
+    endpoint: Option<Endpoint>,
 }
 
 /// Show settings and budgets
@@ -67,10 +68,11 @@ pub async fn show(_: Operator, State(app): State<Arc<App>>) -> Json<Policy> {
 pub async fn inspect(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Query(InspectParams { wire }): Query<InspectParams>,
+    Query(InspectParams { endpoint }): Query<InspectParams>,
     body: Result<String, axum::extract::rejection::StringRejection>,
 ) -> Result<Json<RequestRecord>, Problem> {
-    Ok(Json(look(app, caller, wire.unwrap_or(Endpoint::Generate(ApiDialect::Chat)), body?).await?))
+    let endpoint = endpoint.unwrap_or(Endpoint::Generate(ApiDialect::Chat));
+    Ok(Json(look(app, caller, endpoint, body?).await?))
 }
 
 /// The decision about a request that is not sent.
@@ -80,10 +82,10 @@ pub async fn inspect(
 pub async fn look(
     app: Arc<App>,
     caller: Caller,
-    wire: Endpoint,
+    endpoint: Endpoint,
     body: String,
 ) -> Result<RequestRecord, Problem> {
-    let work = move || app.inspect(&caller.store, wire, &body);
+    let work = move || app.inspect(&caller.store, endpoint, &body);
     let looked = tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?;
     looked.map_err(|words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words))
 }

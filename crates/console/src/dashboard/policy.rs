@@ -32,7 +32,8 @@ const PASTED: [(Endpoint, &str); 3] = [
 /// The fields of the form.
 #[derive(Debug, Deserialize)]
 pub struct InspectForm {
-    wire: Endpoint,
+    #[serde(rename = "wire")]
+    endpoint: Endpoint,
     body: String,
 }
 
@@ -48,7 +49,7 @@ pub async fn inspect(
     form: Result<Form<InspectForm>, axum::extract::rejection::FormRejection>,
 ) -> Result<Html<String>, PageError> {
     let Form(pasted) = form.map_err(Problem::from)?;
-    let looked = look(app.clone(), caller.clone(), pasted.wire, pasted.body.clone()).await;
+    let looked = look(app.clone(), caller.clone(), pasted.endpoint, pasted.body.clone()).await;
     Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
 }
 
@@ -79,7 +80,7 @@ fn whole(
 }
 
 fn inspector(pasted: Option<&InspectForm>) -> Markup {
-    let wire = pasted.map_or(Endpoint::Generate(ApiDialect::Chat), |pasted| pasted.wire);
+    let endpoint = pasted.map_or(Endpoint::Generate(ApiDialect::Chat), |pasted| pasted.endpoint);
     panel(
         "inspect",
         "What would become of a request?",
@@ -89,7 +90,7 @@ fn inspector(pasted: Option<&InspectForm>) -> Markup {
                 label for="wire" { "Format" }
                 select #wire name="wire" {
                     @for (each, words) in PASTED {
-                        option value=(each.as_str()) selected[each == wire] { (words) }
+                        option value=(each.as_str()) selected[each == endpoint] { (words) }
                     }
                 }
                 label for="body" { "The request as JSON" }

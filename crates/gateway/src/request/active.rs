@@ -1,7 +1,8 @@
 //! One request while it is under way: its record and what is known of its usage, budget, time and transcript. The end of
-//! a request is a call of [`ActiveRequest::finish`]; one that is dropped before counts as abandoned and is recorded all
-//! the same, so every request is recorded. Knows no wire format.
+//! a request is a call of [`ActiveRequest::finish`]; one that is dropped before is handed to the recorder as abandoned,
+//! so every request is recorded. Knows no wire format.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
@@ -10,7 +11,6 @@ use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTrips, cut_name};
-use larder_proxy::wire::ApiDialect;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
@@ -19,14 +19,21 @@ use crate::limits::BodyMemory;
 use crate::request::bill;
 use crate::request::budget::{RequestBudget, total};
 use crate::request::error::RequestError;
-use crate::request::recorder::{Observation, Pending, RecordJob};
+use crate::request::recorder::{self, Observation, Pending, RecordJob};
 use crate::request::timing::RequestTiming;
 use crate::request::transcript::TranscriptCapture;
 use crate::request::usage::UsageAccounting;
 use crate::telemetry::{self, InFlight};
 
-/// One request while it is under way.
+/// One request while it is under way, which ends by [`ActiveRequest::finish`]. If it is dropped before, the recorder ends
+/// it.
 pub struct ActiveRequest {
+    /// Present until the request ends.
+    open: Option<OpenRequest>,
+}
+
+/// What is known of a request that has not ended.
+pub struct OpenRequest {
     /// What is recorded of it.
     pub record: Box<RequestRecord>,
     /// Who sent it.
@@ -49,7 +56,6 @@ pub struct ActiveRequest {
     /// What the run of a recipe used, tokens and money.
     run: Option<(u64, Usd)>,
     guards: Guards,
-    is_finished: bool,
 }
 
 /// What is held from the arrival of a request to its end.
@@ -83,7 +89,7 @@ impl ActiveRequest {
             _in_flight: app.telemetry.begin(user),
         };
         let has_place = guards.place.is_some();
-        let mut active = Self {
+        let open = OpenRequest {
             record: Box::new(record),
             caller: caller.clone(),
             budget: RequestBudget::default(),
@@ -96,8 +102,8 @@ impl ActiveRequest {
             policy: None,
             run: None,
             guards,
-            is_finished: false,
         };
+        let mut active = Self { open: Some(open) };
         if has_place {
             return Ok(active);
         }
@@ -106,6 +112,48 @@ impl ActiveRequest {
         Err(error)
     }
 
+    /// Ends the request: completes its record, counts it, and queues what it leaves behind.
+    pub fn finish(mut self) {
+        if let Some(mut open) = self.open.take() {
+            open.timing.write_to(&mut open.record.summary.times);
+            let (app, place) = (Arc::clone(&open.app), open.guards.place.take());
+            app.recorder.record(open.close(), place);
+        }
+    }
+}
+
+impl Drop for ActiveRequest {
+    /// The client left, or the thread panicked.
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.abandon();
+        }
+    }
+}
+
+impl Deref for ActiveRequest {
+    type Target = OpenRequest;
+
+    #[allow(
+        clippy::expect_used,
+        reason = "only `finish` and `drop` take it, and nothing can be called after them"
+    )]
+    fn deref(&self) -> &OpenRequest {
+        self.open.as_ref().expect("the request has not ended")
+    }
+}
+
+impl DerefMut for ActiveRequest {
+    #[allow(
+        clippy::expect_used,
+        reason = "only `finish` and `drop` take it, and nothing can be called after them"
+    )]
+    fn deref_mut(&mut self) -> &mut OpenRequest {
+        self.open.as_mut().expect("the request has not ended")
+    }
+}
+
+impl OpenRequest {
     /// The gateway that serves it.
     pub const fn app(&self) -> &Arc<App> {
         &self.app
@@ -219,39 +267,39 @@ impl ActiveRequest {
         error
     }
 
-    /// Ends the request: completes its record, counts it, and queues what it leaves behind.
-    pub fn finish(mut self) {
-        self.close();
+    /// Marks the request as abandoned: the recorder ends it on its own thread. A reply that was complete before stays so.
+    fn abandon(mut self) {
+        if std::thread::panicking() && self.record.summary.outcome == Outcome::ClientGone {
+            self.fail(RequestError::bug("a request was broken off by a panic"));
+        }
+        self.timing.write_to(&mut self.record.summary.times);
+        self.body_memory.shrink(0);
+        let (app, place) = (Arc::clone(&self.app), self.guards.place.take());
+        let captured = self.transcript.as_ref().map_or(0, TranscriptCapture::size);
+        let weight = recorder::weight(&self.record, captured);
+        app.recorder.record_abandoned(weight, place, Box::new(move || self.close()));
     }
 
-    fn close(&mut self) {
-        self.is_finished = true;
+    /// Completes the record, counts the request, and returns what it leaves behind.
+    fn close(mut self) -> RecordJob {
         self.complete_record();
         self.app.telemetry.record(&self.record);
-        let settlement = self.budget.settlement(self.used());
+        let used = self.used();
         // What nobody was sent is no part of the conversation.
-        let transcript = self.transcript.take().filter(|_| self.usage.has_sent());
-        let blank = Box::new(RequestRecord::blank(
-            "",
-            self.record.summary.time,
-            "",
-            Endpoint::Generate(ApiDialect::Chat),
-        ));
-        let job = RecordJob {
-            store: self.caller.store.clone(),
-            settlement,
+        let transcript = self.transcript.filter(|_| self.usage.has_sent());
+        RecordJob {
+            store: self.caller.store,
+            record: self.record,
+            settlement: self.budget.settlement(used),
             transcript: transcript.map(TranscriptCapture::into_entry),
-            observation: self.observation.take(),
-            pending: self.guards.pending.take(),
-            record: std::mem::replace(&mut self.record, blank),
-        };
-        self.app.recorder.record(job, self.guards.place.take());
+            observation: self.observation,
+            pending: self.guards.pending,
+        }
     }
 
     fn complete_record(&mut self) {
         let record = &mut *self.record;
         let summary = &mut record.summary;
-        self.timing.write_to(&mut summary.times);
         // Where tokens are counted, no model is called.
         let is_count = summary.endpoint == Endpoint::CountTokens;
         if self.run.is_none() && !is_count {
@@ -286,20 +334,6 @@ impl ActiveRequest {
             || summary.error.as_deref() == Some("upstream_unreachable");
         let charged = self.usage.charged(summary.outcome != Outcome::Ok, unbilled)?;
         Some((total(&charged), self.budget.price(&charged)))
-    }
-}
-
-impl Drop for ActiveRequest {
-    /// Records a request that nobody finished: its client left, or its thread panicked. A reply that was complete before
-    /// stays so.
-    fn drop(&mut self) {
-        if self.is_finished {
-            return;
-        }
-        if std::thread::panicking() && self.record.summary.outcome == Outcome::ClientGone {
-            self.fail(RequestError::bug("a request was broken off by a panic"));
-        }
-        self.close();
     }
 }
 

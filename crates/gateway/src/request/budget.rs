@@ -93,8 +93,8 @@ impl RequestBudget {
 
     /// Ends the hold: `used` are the tokens and the money that are charged, `None` when nothing was sent. The reservations
     /// are settled when the record is written.
-    pub fn settlement(&mut self, used: Option<(u64, Usd)>) -> Option<Settlement> {
-        let reservations = std::mem::take(&mut self.reservations);
+    pub fn settlement(self, used: Option<(u64, Usd)>) -> Option<Settlement> {
+        let reservations = self.reservations;
         (!reservations.is_empty()).then_some(Settlement { reservations, used })
     }
 }

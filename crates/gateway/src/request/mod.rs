@@ -4,7 +4,6 @@
 mod active;
 mod bill;
 mod budget;
-pub mod cache;
 mod caches;
 mod error;
 pub mod inspect;
@@ -33,6 +32,7 @@ use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
 use larder_engine::settings::GatewaySettings;
+use larder_models::table::Provider;
 use larder_models::upstream::{self, Outgoing, RetryLimits, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome};
 use larder_proxy::wire::ApiDialect;
@@ -67,13 +67,20 @@ pub fn router() -> Router<Arc<App>> {
     let router = ApiDialect::ALL.into_iter().fold(Router::new(), |router, dialect| {
         router.route(dialect.path(), generates(Endpoint::Generate(dialect), dialect))
     });
-    router
+    let router = router
         .route("/v1/messages/count_tokens", generates(Endpoint::CountTokens, ApiDialect::Messages))
         .route("/v1/embeddings", post(passthrough::embeddings))
         .route("/v1/models", get(passthrough::models))
         .route("/v1/models/{*id}", get(passthrough::model))
-        .route("/v1/{*path}", any(passthrough::pass))
-        .route("/model/{*path}", any(passthrough::pass))
+        .route("/v1/{*path}", any(passthrough::pass));
+    let prefixes = Provider::ALL.into_iter().filter_map(|provider| provider.info().server?.gateway_prefix);
+    prefixes
+        .fold(router, |router, prefix| router.route(&format!("{prefix}{{*path}}"), any(passthrough::pass)))
+}
+
+/// The dialect of a client.
+pub fn dialect(path: &str, headers: &HeaderMap) -> ApiDialect {
+    ApiDialect::from_request(path, |name| headers.contains_key(name))
 }
 
 /// One request to a model or a recipe.

@@ -8,7 +8,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use larder_models::chat::Usage;
@@ -18,7 +18,7 @@ use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
 use larder_proxy::wire::{ApiDialect, PartialUsage};
 use larder_text::hash::ContentHash;
 use larder_text::json as spans;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::app::{App, Snapshot};
 use crate::auth::Caller;
@@ -27,7 +27,7 @@ use crate::request::active::ActiveRequest;
 use crate::request::bill::Pricing;
 use crate::request::error::RequestError;
 use crate::request::relay::{self, InFlightRequest};
-use crate::request::{RECIPE, outgoing, patience, read, recipes, reply};
+use crate::request::{RECIPE, dialect, outgoing, patience, read, recipes, reply};
 
 /// Bytes of a list of models, and of vectors.
 const MAX_REPLY_BYTES: usize = 64 << 20;
@@ -149,19 +149,12 @@ async fn vectors(mut active: ActiveRequest, mut incoming: Incoming) -> Response 
 /// `GET /v1/models`: recipes and the table's models, before those of the server for all others.
 pub async fn models(State(app): AppState, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    let (current, provider) = (app.current(), speaks(parts.uri.path(), &parts.headers));
-    let mut listed = list(&current, provider);
-    if let Some(theirs) = theirs(&current, &parts, provider).await {
+    let (current, dialect) = (app.current(), dialect(parts.uri.path(), &parts.headers));
+    let mut listed = list(&current, dialect);
+    if let Some(theirs) = theirs(&current, &parts, dialect.provider()).await {
         listed.extend(theirs);
     }
-    let body = match provider {
-        Provider::Anthropic => {
-            let id = |entry: Option<&Value>| entry.and_then(|entry| entry.get("id")).cloned();
-            json!({"first_id": id(listed.first()), "last_id": id(listed.last()), "has_more": false, "data": listed})
-        }
-        _ => json!({"object": "list", "data": listed}),
-    };
-    axum::Json(body).into_response()
+    axum::Json(dialect.model_list(listed)).into_response()
 }
 
 /// `GET /v1/models/{id}`: one of ours, or the answer of the server for all others.
@@ -171,31 +164,25 @@ pub async fn model(
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
-    let (current, provider) = (app.current(), speaks(request.uri().path(), request.headers()));
+    let (current, dialect) = (app.current(), dialect(request.uri().path(), request.headers()));
     let is_it = |entry: &Value| entry.get("id").and_then(Value::as_str) == Some(&id);
-    match list(&current, provider).into_iter().find(is_it) {
+    match list(&current, dialect).into_iter().find(is_it) {
         Some(entry) => axum::Json(entry).into_response(),
-        None if current.routes.any(provider).is_some() => pass(State(app), Extension(caller), request).await,
-        None => reply::error(dialect(provider), &RequestError::unknown_model(&id, provider)),
+        None if current.routes.any(dialect.provider()).is_some() => {
+            pass(State(app), Extension(caller), request).await
+        }
+        None => reply::error(dialect, &RequestError::unknown_model(&id, dialect.provider())),
     }
 }
 
 /// What clients may name as a model.
-fn list(current: &Snapshot, provider: Provider) -> Vec<Value> {
+fn list(current: &Snapshot, dialect: ApiDialect) -> Vec<Value> {
     let (recipes, table) = (&current.shared().project.check().recipes, current.shared().models.table());
     let recipes = recipes.iter().filter(|recipe| recipes::can_be_asked(recipe, table));
     let recipes = recipes.map(|recipe| format!("{RECIPE}{}", recipe.id()));
-    let models = current.routes.models().filter(|(_, spec)| spec.provider == provider);
+    let models = current.routes.models().filter(|(_, spec)| spec.provider == dialect.provider());
     let names = models.map(|(name, _)| name.to_owned()).chain(recipes);
-    names.map(|name| entry(&name, provider)).collect()
-}
-
-fn entry(name: &str, provider: Provider) -> Value {
-    match provider {
-        Provider::Anthropic => json!({"type": "model", "id": name, "display_name": name,
-            "created_at": "1970-01-01T00:00:00Z"}),
-        _ => json!({"id": name, "object": "model", "created": 0, "owned_by": "larder"}),
-    }
+    names.map(|name| dialect.listed_model(&name)).collect()
 }
 
 /// The models of the server for all others; `None` where there is none, or it does not say.
@@ -215,9 +202,9 @@ async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option
 /// upstream would bill cannot be counted. What only reads costs nothing and is not recorded.
 pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let (current, provider) = (app.current(), speaks(parts.uri.path(), &parts.headers));
-    let dialect = dialect(provider);
-    let target = match target(&caller, &current, provider, &parts) {
+    let (current, path) = (app.current(), parts.uri.path());
+    let dialect = dialect(path, &parts.headers);
+    let target = match target(&caller, &current, provider(path, dialect), &parts) {
         Ok(target) => target,
         Err(error) => return reply::error(dialect, &error),
     };
@@ -331,18 +318,11 @@ async fn read_through(
     Ok(relay::forward(incoming, place))
 }
 
-/// Whose format a request without a model speaks.
-fn speaks(path: &str, headers: &HeaderMap) -> Provider {
-    match headers.contains_key("anthropic-version") {
-        _ if path.starts_with("/model/") => Provider::Bedrock,
-        true => Provider::Anthropic,
-        false => Provider::OpenAi,
-    }
-}
-
-const fn dialect(provider: Provider) -> ApiDialect {
-    match provider {
-        Provider::Anthropic => ApiDialect::Messages,
-        _ => ApiDialect::Chat,
-    }
+/// The provider that a request passes to: the one with paths of its own, or the one that understands the client.
+fn provider(path: &str, dialect: ApiDialect) -> Provider {
+    let is_own = |prefix: &str| path.starts_with(prefix);
+    let by_path = |provider: &Provider| {
+        provider.info().server.and_then(|server| server.gateway_prefix).is_some_and(is_own)
+    };
+    Provider::ALL.into_iter().find(by_path).unwrap_or_else(|| dialect.provider())
 }

@@ -120,9 +120,10 @@ impl RequestDecider<'_> {
         }?;
         let head = &self.active.record.summary;
         let (before, after) = (head.tokens.before, head.tokens.after);
+        let is_count = head.endpoint == Endpoint::CountTokens;
         let room = usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX);
         self.active.budget.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
-        if head.endpoint == Endpoint::CountTokens {
+        if is_count {
             // Nothing is generated, so this is not a prompt: nothing of it is reported, saved or remembered.
             let exchange = &mut self.active.record;
             (exchange.summary.decision, exchange.summary.tokens) = (None, Tokens::default());

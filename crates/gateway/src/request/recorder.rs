@@ -83,16 +83,35 @@ pub struct Settlement {
     pub used: Option<(u64, Usd)>,
 }
 
-/// A job in the queue, with its share of the queue's room. Where there is no room it has none, and keeps the place of its
-/// request until it is written, so that no more such jobs can wait than there are places.
-struct Queued {
-    job: RecordJob,
-    _permit: Option<OwnedSemaphorePermit>,
+/// Ends a request that nobody finished, and returns what it leaves behind.
+type EndAbandoned = Box<dyn FnOnce() -> RecordJob + Send>;
+
+/// The end of a request.
+enum Ending {
+    Finished(RecordJob),
+    Abandoned(EndAbandoned),
+}
+
+/// Something in the queue, with its share of the queue's room. Where there is no room it has none, and keeps the place of
+/// its request until it is written, so that no more such jobs can wait than there are places.
+struct Queued<T> {
+    job: T,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Queued<Ending> {
+    fn end(self) -> Queued<RecordJob> {
+        let job = match self.job {
+            Ending::Finished(job) => job,
+            Ending::Abandoned(end) => end(),
+        };
+        Queued { job, permit: self.permit }
+    }
 }
 
 /// The queue and the thread behind it.
 pub struct Recorder {
-    queue: Mutex<Option<mpsc::Sender<Queued>>>,
+    queue: Mutex<Option<mpsc::Sender<Queued<Ending>>>>,
     room: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pending: AllPending,
@@ -146,9 +165,19 @@ impl Recorder {
 
     /// Queues a job. `place` is the place of its request among those under way.
     pub fn record(&self, job: RecordJob, place: Option<OwnedSemaphorePermit>) {
-        let room = Arc::clone(&self.room).try_acquire_many_owned(weight(&job)).ok();
+        let weight = weight(&job.record, job.transcript.as_ref().map_or(0, TranscriptEntry::size));
+        self.queue(Ending::Finished(job), weight, place);
+    }
+
+    /// Queues the end of a request that nobody finished; `weight` as by [`weight`].
+    pub fn record_abandoned(&self, weight: u32, place: Option<OwnedSemaphorePermit>, end: EndAbandoned) {
+        self.queue(Ending::Abandoned(end), weight, place);
+    }
+
+    fn queue(&self, job: Ending, weight: u32, place: Option<OwnedSemaphorePermit>) {
+        let room = Arc::clone(&self.room).try_acquire_many_owned(weight).ok();
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let queued = Queued { job, _permit: room.or(place) };
+        let queued = Queued { job, permit: room.or(place) };
         let sent = queue.as_ref().is_some_and(|queue| queue.send(queued).is_ok());
         if !sent {
             tracing::error!("a record came after the last was written and is lost");
@@ -165,10 +194,10 @@ impl Recorder {
     }
 }
 
-fn weight(job: &RecordJob) -> u32 {
-    let RequestRecord { window, compactions, rehydrations, .. } = &*job.record;
+/// KiB of the queue that a record takes, with so many bytes for a transcript.
+pub fn weight(record: &RequestRecord, transcript: usize) -> u32 {
+    let RequestRecord { window, compactions, rehydrations, .. } = record;
     let entries = window.len().saturating_add(compactions.len()).saturating_add(rehydrations.len());
-    let transcript = job.transcript.as_ref().map_or(0, TranscriptEntry::size);
     kib(entries, transcript)
 }
 
@@ -179,18 +208,18 @@ fn kib(entries: usize, bytes: usize) -> u32 {
     kib.saturating_add(RECORD_KIB).min(MAX_KIB)
 }
 
-fn write_all(store: &Store, jobs: &mpsc::Receiver<Queued>) {
+fn write_all(store: &Store, jobs: &mpsc::Receiver<Queued<Ending>>) {
     while let Ok(first) = jobs.recv() {
-        let mut batch = vec![first];
+        let mut batch = vec![first.end()];
         // Sleeping through it, this thread is not woken for every record that comes meanwhile.
         std::thread::sleep(LINGER);
-        batch.extend(jobs.try_iter().take(BATCH - 1));
+        batch.extend(jobs.try_iter().take(BATCH - 1).map(Queued::end));
         write(store, batch);
     }
 }
 
 /// Appends to transcripts, and notes in each record the branch that it became part of.
-fn append_transcripts(store: &Store, batch: &mut [Queued]) {
+fn append_transcripts(store: &Store, batch: &mut [Queued<RecordJob>]) {
     let entries = batch.iter().filter_map(|Queued { job, .. }| Some((&job.store, job.transcript.as_ref()?)));
     let mut branches = TranscriptEntry::append_all(store, &entries.collect::<Vec<_>>()).into_iter();
     for Queued { job, .. } in batch {
@@ -223,7 +252,7 @@ impl Settlement {
     }
 }
 
-fn write(store: &Store, mut batch: Vec<Queued>) {
+fn write(store: &Store, mut batch: Vec<Queued<RecordJob>>) {
     append_transcripts(store, &mut batch);
     for Queued { job, .. } in &mut batch {
         if let Some(observation) = job.observation.take() {

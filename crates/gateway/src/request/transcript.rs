@@ -24,6 +24,11 @@ impl TranscriptCapture {
         self.reply.add(bytes);
     }
 
+    /// Bytes that it holds on to.
+    pub fn size(&self) -> usize {
+        self.messages.size().saturating_add(self.reply.kept.len())
+    }
+
     /// What is kept, at the end of the request.
     pub fn into_entry(self) -> TranscriptEntry {
         let Self { session, messages, reply } = self;

@@ -75,11 +75,7 @@ impl PartialSchema for Endpoint {
     }
 }
 
-impl ToSchema for Endpoint {
-    fn name() -> Cow<'static, str> {
-        "Wire".into()
-    }
-}
+impl ToSchema for Endpoint {}
 
 #[cfg(test)]
 mod tests {

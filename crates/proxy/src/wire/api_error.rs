@@ -2,7 +2,7 @@
 
 use larder_core::policy::BudgetDecision;
 
-use super::ApiDialect;
+use super::dialect::ApiDialect;
 
 /// What is wrong with a request, as far as its client is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -35,6 +35,18 @@ impl WireFormat for Chat {
         Provider::OpenAi
     }
 
+    fn client_header(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn listed_model(&self, id: &str) -> Json {
+        openai_model(id)
+    }
+
+    fn model_list(&self, models: Vec<Json>) -> Json {
+        openai_model_list(models)
+    }
+
     fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
         read(root, request)
     }
@@ -187,6 +199,16 @@ pub(super) fn openai_too_long(tokens: usize, budget: usize) -> String {
         "This model's maximum context length is {budget} tokens for the prompt. However, your messages resulted in \
          {tokens} tokens."
     )
+}
+
+/// A model in OpenAI's list of models.
+pub(super) fn openai_model(id: &str) -> Json {
+    json!({"id": id, "object": "model", "created": 0, "owned_by": "larder"})
+}
+
+/// OpenAI's list of models.
+pub(super) fn openai_model_list(models: Vec<Json>) -> Json {
+    json!({"object": "list", "data": models})
 }
 
 /// The body of an error of OpenAI's; `history` is the parameter that holds the history.

@@ -1,9 +1,10 @@
-//! What each wire format has of its own. A format is added by implementing this trait and by a variant of
-//! [`ApiDialect`]; the compiler then names what is missing. Knows no HTTP and no policy.
+//! What each wire format has of its own, as a trait that each of them implements. Knows no HTTP and no policy, and none
+//! of the formats.
 
 use larder_text::json::{Edit, Value};
 use larder_text::provider::Provider;
 use larder_text::usage::Usage;
+use serde_json::Value as Json;
 
 use super::api_error::ApiError;
 use super::hidden::{HiddenStep, HiddenSteps};
@@ -11,7 +12,6 @@ use super::read::ReadError;
 use super::recipe_reply::RecipeReply;
 use super::reply::{ReplyClose, ReplyRound, Tally};
 use super::request::Request;
-use super::{ApiDialect, chat, messages, responses};
 
 /// A wire format. Units are what replies consist of and histories repeat: entries of `tool_calls`, blocks or items.
 pub(super) trait WireFormat: Sync {
@@ -23,6 +23,15 @@ pub(super) trait WireFormat: Sync {
 
     /// The provider whose servers understand it.
     fn provider(&self) -> Provider;
+
+    /// A header that only clients of the format send, in lower case; `None` if they are known by the path alone.
+    fn client_header(&self) -> Option<&'static str>;
+
+    /// A model in a list of models.
+    fn listed_model(&self, id: &str) -> Json;
+
+    /// A list of models that this format's clients can read.
+    fn model_list(&self, models: Vec<Json>) -> Json;
 
     /// Reads a request body.
     fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError>;
@@ -110,39 +119,4 @@ pub(super) trait WireFormat: Sync {
 
     /// A reply that no provider wrote, as a stream of events.
     fn recipe_events(&self, reply: &RecipeReply<'_>) -> String;
-}
-
-impl ApiDialect {
-    /// Every dialect, in the order in which they are listed.
-    pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Messages];
-
-    /// What the dialect has of its own.
-    pub(super) fn format(self) -> &'static dyn WireFormat {
-        match self {
-            Self::Chat => &chat::Chat,
-            Self::Responses => &responses::Responses,
-            Self::Messages => &messages::Messages,
-        }
-    }
-
-    /// The name in records, metrics and pages.
-    pub fn as_str(self) -> &'static str {
-        self.format().name()
-    }
-
-    /// The path to which requests are posted.
-    pub fn path(self) -> &'static str {
-        self.format().path()
-    }
-
-    /// The provider whose servers understand it.
-    pub fn provider(self) -> Provider {
-        self.format().provider()
-    }
-
-    /// Whether the request may have a history in which the model has answered. Guessed by its bytes, before it is read; no
-    /// such request is missed but for odd escapes.
-    pub fn may_have_history(self, body: &str) -> bool {
-        self.format().answer_marks().iter().any(|mark| body.contains(mark))
-    }
 }

@@ -34,6 +34,19 @@ impl WireFormat for Messages {
         Provider::Anthropic
     }
 
+    fn client_header(&self) -> Option<&'static str> {
+        Some("anthropic-version")
+    }
+
+    fn listed_model(&self, id: &str) -> Json {
+        json!({"type": "model", "id": id, "display_name": id, "created_at": "1970-01-01T00:00:00Z"})
+    }
+
+    fn model_list(&self, models: Vec<Json>) -> Json {
+        let id = |model: Option<&Json>| model.and_then(|model| model.get("id")).cloned();
+        json!({"first_id": id(models.first()), "last_id": id(models.last()), "has_more": false, "data": models})
+    }
+
     fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
         read(root, request)
     }

@@ -34,6 +34,8 @@
 
 mod api_error;
 mod chat;
+mod dialect;
+mod dispatch;
 mod edit;
 mod format;
 mod hidden;
@@ -51,9 +53,8 @@ pub mod stream;
 mod testing;
 mod tool;
 
-use serde::{Deserialize, Serialize};
-
 pub use self::api_error::{ApiError, ApiErrorKind};
+pub use self::dialect::ApiDialect;
 pub use self::hidden::HiddenSteps;
 pub use self::message_text::MessageText;
 pub use self::place::ReplyPlace;
@@ -66,15 +67,3 @@ pub use self::request::{
 pub use self::stream::StreamedReply;
 pub use self::tool::rehydrate_tool_json;
 pub use larder_core::policy::{ItemCall, REHYDRATE};
-
-/// What a body is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApiDialect {
-    /// OpenAI's chat completions.
-    Chat,
-    /// OpenAI's responses.
-    Responses,
-    /// Anthropic's messages; a request to count tokens has the same body.
-    Messages,
-}

@@ -4,7 +4,7 @@
 use larder_text::usage::Usage;
 use serde_json::Value;
 
-use super::ApiDialect;
+use super::dialect::ApiDialect;
 
 /// An answer to be sent in some dialect.
 #[derive(Debug)]

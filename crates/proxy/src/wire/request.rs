@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use larder_core::policy::ItemCall;
+use larder_core::policy::{ItemCall, REHYDRATE};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Id, Value};
 use larder_text::message::Role;
 
+use super::dialect::ApiDialect;
 use super::read::{ReadError, fields};
-use super::{ApiDialect, REHYDRATE};
 
 /// How the line begins in which Claude Code says who pays for a request. It is in the instructions and differs in
 /// every request.

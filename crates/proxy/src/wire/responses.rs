@@ -10,7 +10,7 @@ use larder_text::usage::Usage;
 use serde_json::{Value as Json, json};
 
 use super::api_error::ApiError;
-use super::chat::{openai_error, openai_too_long};
+use super::chat::{openai_error, openai_model, openai_model_list, openai_too_long};
 use super::format::WireFormat;
 use super::hidden::{HiddenStep, HiddenSteps, answer_key, call_key, item_key, thought_key};
 use super::read::{ReadError, fields};
@@ -32,6 +32,18 @@ impl WireFormat for Responses {
 
     fn provider(&self) -> Provider {
         Provider::OpenAi
+    }
+
+    fn client_header(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn listed_model(&self, id: &str) -> Json {
+        openai_model(id)
+    }
+
+    fn model_list(&self, models: Vec<Json>) -> Json {
+        openai_model_list(models)
     }
 
     fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {

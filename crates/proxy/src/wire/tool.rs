@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use larder_core::policy::rehydrate_tool;
 use larder_text::json::encoded;
 
-use super::ApiDialect;
+use super::dialect::ApiDialect;
 
 /// The definition as a dialect has it in `tools`: always the same bytes.
 pub fn rehydrate_tool_json(dialect: ApiDialect) -> &'static str {

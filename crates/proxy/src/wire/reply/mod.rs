@@ -8,6 +8,7 @@ mod whole;
 
 use std::borrow::Cow;
 
+use larder_core::policy::REHYDRATE;
 use larder_text::json::{self, Document, Edit, Kind, Value, encoded};
 use larder_text::usage::Usage;
 
@@ -16,10 +17,10 @@ pub use self::usage::PartialUsage;
 pub(super) use self::usage::Tally;
 pub use self::whole::WholeReply;
 pub(super) use self::whole::{ReplyClose, stop_edit};
+use super::dialect::ApiDialect;
 use super::hidden::{AnsweredCall, HiddenStep, HiddenSteps};
 use super::place::ReplyPlace;
 use super::read::ReadError;
-use super::{ApiDialect, REHYDRATE};
 
 /// The most bytes of a reply that are kept so that the model can be asked again. A longer reply is passed on, and ends
 /// where the model called our tool.

@@ -4,7 +4,7 @@
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Edit, Value, encoded};
 
-use super::super::ApiDialect;
+use super::super::dialect::ApiDialect;
 use super::{ReplyRound, ReplyRounds, text};
 
 /// Hexadecimal digits of the id of an item.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use larder_text::json::{Edit, Kind, Value};
 use larder_text::usage::Usage;
 
-use super::super::ApiDialect;
+use super::super::dialect::ApiDialect;
 
 /// Numbers one report may have; more are left as they are.
 const MAX_NUMBERS: usize = 64;

@@ -2,7 +2,7 @@
 
 use larder_text::json::{self, Document, Edit, Value, encoded};
 
-use super::super::ApiDialect;
+use super::super::dialect::ApiDialect;
 use super::super::read::ReadError;
 use super::{LimitNote, ReplyRound, ReplyRounds, ReplyUnit};
 

@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use larder_core::policy::REHYDRATE;
 use larder_text::json::{self, Document, Edit, Kind, Value};
 use serde_json::{Map, Value as Json};
 
+use super::super::dialect::ApiDialect;
 use super::super::reply::{GAP, LimitNote, ReplyRound, ReplyUnit, inner, is_thought, length};
-use super::super::{ApiDialect, REHYDRATE};
 use super::{EventAction, RoundContext};
 
 /// Calls one reply may ask for; further ones are passed on as they are.

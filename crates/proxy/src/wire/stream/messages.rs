@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use larder_text::json::{self, Document, Edit, Value};
 use serde_json::{Map, Value as Json};
 
-use super::super::ApiDialect;
+use super::super::dialect::ApiDialect;
 use super::super::reply::{LimitNote, ReplyUnit, length};
 use super::{EventAction, RoundContext};
 

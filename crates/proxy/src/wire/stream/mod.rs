@@ -11,9 +11,10 @@ mod responses;
 use larder_text::json::{Document, Edit};
 use larder_text::sse::{self, EventPiece, EventSplitter, MAX_EVENT_BYTES};
 
+use super::api_error::ApiError;
+use super::dialect::ApiDialect;
 use super::read::ReadError;
-use super::reply::{LimitNote, ReplyRound, ReplyRounds};
-use super::{ApiDialect, ApiError, PartialUsage};
+use super::reply::{LimitNote, PartialUsage, ReplyRound, ReplyRounds};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use larder_text::json::{self, Edit, Kind, Value};
 
-use super::super::ApiDialect;
+use super::super::dialect::ApiDialect;
 use super::super::reply::{LimitNote, ReplyUnit, length, text};
 use super::{EventAction, RoundContext};
 

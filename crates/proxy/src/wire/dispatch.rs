@@ -1,0 +1,96 @@
+//! From a dialect to its format. The one place that names every format; no module imports it, since what it adds are
+//! methods of [`ApiDialect`].
+
+use larder_text::provider::Provider;
+use serde_json::Value as Json;
+
+use super::dialect::ApiDialect;
+use super::format::WireFormat;
+use super::{chat, messages, responses};
+
+impl ApiDialect {
+    /// The dialect of a client, by what it asks for and the names of its headers, in lower case: of any request, whether
+    /// or not its route is known. Clients that show neither a header nor a path of a dialect are answered as OpenAI's.
+    pub fn from_request(path: &str, has_header: impl Fn(&str) -> bool) -> Self {
+        let by_header = |dialect: &Self| dialect.format().client_header().is_some_and(&has_header);
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+        let by_path = |dialect: &Self| path.strip_prefix(dialect.path()).is_some_and(is_below);
+        let found = Self::ALL.into_iter().find(by_header).or_else(|| Self::ALL.into_iter().find(by_path));
+        found.unwrap_or(Self::Chat)
+    }
+
+    /// What the dialect has of its own.
+    pub(super) fn format(self) -> &'static dyn WireFormat {
+        match self {
+            Self::Chat => &chat::Chat,
+            Self::Responses => &responses::Responses,
+            Self::Messages => &messages::Messages,
+        }
+    }
+
+    /// The name in records, metrics and pages.
+    pub fn as_str(self) -> &'static str {
+        self.format().name()
+    }
+
+    /// The path to which requests are posted.
+    pub fn path(self) -> &'static str {
+        self.format().path()
+    }
+
+    /// The provider whose servers understand it.
+    pub fn provider(self) -> Provider {
+        self.format().provider()
+    }
+
+    /// A model in a list of models.
+    pub fn listed_model(self, id: &str) -> Json {
+        self.format().listed_model(id)
+    }
+
+    /// A list of models, ours and the provider's.
+    pub fn model_list(self, models: Vec<Json>) -> Json {
+        self.format().model_list(models)
+    }
+
+    /// Whether the request may have a history in which the model has answered. Guessed by its bytes, before it is read; no
+    /// such request is missed but for odd escapes.
+    pub fn may_have_history(self, body: &str) -> bool {
+        self.format().answer_marks().iter().any(|mark| body.contains(mark))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_known_by_its_headers_before_its_path() {
+        let dialect = |path: &str, header: &str| ApiDialect::from_request(path, |name| name == header);
+        for each in ApiDialect::ALL {
+            assert_eq!(dialect(each.path(), ""), each);
+            assert_eq!(dialect(&format!("{}/x", each.path()), ""), each);
+            let header = each.format().client_header();
+            assert!(header.is_none_or(|header| dialect("/v1/models", header) == each));
+        }
+        assert_eq!(dialect(ApiDialect::Chat.path(), "anthropic-version"), ApiDialect::Messages);
+        for path in ["/v1/models", "/v1/messagesx", "/model/titan/invoke", ""] {
+            assert_eq!(dialect(path, "authorization"), ApiDialect::Chat, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_list_of_models_has_the_shape_of_its_clients() {
+        let list = |dialect: ApiDialect, ids: &[&str]| {
+            dialect.model_list(ids.iter().map(|id| dialect.listed_model(id)).collect())
+        };
+        for dialect in ApiDialect::ALL {
+            let models = list(dialect, &["a", "b"]);
+            assert_eq!((&models["data"][0]["id"], &models["data"][1]["id"]), (&"a".into(), &"b".into()));
+        }
+        assert_eq!(list(ApiDialect::Responses, &["a"]), list(ApiDialect::Chat, &["a"]));
+        let models = list(ApiDialect::Messages, &["a", "b"]);
+        assert_eq!((&models["first_id"], &models["last_id"]), (&"a".into(), &"b".into()));
+        assert_eq!(list(ApiDialect::Messages, &[])["first_id"], Json::Null);
+    }
+}
