@@ -1,7 +1,7 @@
 //! Works out when the crate is built what follows from the vocabularies compiled in, so that no process spends its
-//! first count on it: which tokens join, which characters no token joins, and how far one token reaches.
+//! first count on it: where a token is found, which characters no token joins, and how far one token reaches.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, error, fs};
 
@@ -25,14 +25,15 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     let folder = env::var_os("OUT_DIR").ok_or("OUT_DIR is not set; build with cargo")?;
     let folder = Path::new(&folder);
     fs::write(folder.join("classes"), classes()?)?;
-    for name in ["cl100k_base", "o200k_base"] {
+    let mut vocabularies = [Vec::new(), Vec::new()];
+    for (name, tokens) in ["cl100k_base", "o200k_base"].into_iter().zip(&mut vocabularies) {
         let vocabulary = tiktoken::get_encoding(name).ok_or("a vocabulary is not compiled in")?;
         let ids = 0..u32::try_from(vocabulary.vocab_size())?;
-        let tokens: Vec<Vec<u8>> = ids.map(|id| vocabulary.decode(&[id])).collect();
-        fs::write(folder.join(name).with_extension("bridges"), bridges_of(&tokens))?;
-        fs::write(folder.join(name).with_extension("merges"), merges_of(&tokens)?)?;
-        fs::write(folder.join(name).with_extension("reach"), reach_of(&tokens))?;
+        *tokens = ids.map(|id| vocabulary.decode(&[id])).collect();
+        fs::write(folder.join(name).with_extension("bridges"), bridges_of(tokens))?;
+        fs::write(folder.join(name).with_extension("reach"), reach_of(tokens))?;
     }
+    fs::write(folder.join("merges"), merges_of(&vocabularies)?)?;
     #[allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
     for file in ["build.rs", "bridges.rs", "hashed.rs", "merges.rs", "pieces.rs", "reach.rs"] {
         let folder = if file == "build.rs" { "" } else { "src/tokens/" };
@@ -77,85 +78,81 @@ fn classes() -> Result<Vec<u8>, Box<dyn error::Error>> {
     Ok(bytes)
 }
 
-/// What [`merges::Merges::load`] reads: for each token of more than a byte the two that it is made of last, and the seeds of
-/// the tables that are filled from them.
-fn merges_of(tokens: &[Vec<u8>]) -> Result<Vec<u8>, Box<dyn error::Error>> {
-    let ranks: HashMap<&[u8], u32> = tokens.iter().map(Vec::as_slice).zip(0..).collect();
-    let id = |token: &[u8]| match token {
-        [byte] => Some(u32::from(*byte)),
-        _ => ranks.get(token).copied(),
-    };
-    let (mut packed, mut pairs, mut whole) = (Vec::new(), Vec::new(), Vec::new());
-    for (token, rank) in tokens.iter().zip(0..).filter(|(token, _)| token.len() > 1) {
-        if rank as usize != 256 + packed.len() {
-            return Err("a token ranks among the bytes".into());
-        }
-        let at = last_join(token, rank, &ranks).ok_or("a token comes about by no joining")?;
-        let (left, right) = token.split_at(at);
-        let (Some(a), Some(b)) = (id(left), id(right)) else { return Err("a part is not a token".into()) };
-        if [a, b].iter().any(|&part| part >= rank) {
-            return Err("a token ranks before its parts".into());
-        }
-        packed.push(merges::pack(a, b));
-        pairs.push(merges::hash_of_pair(merges::pair(a, b)));
-        if (3..=merges::WHOLE).contains(&token.len()) {
-            whole.push(merges::hash_of_whole(merges::whole(token)));
+/// What [`merges::Merges::read`] reads: the ranks of each token of more than a byte in both vocabularies.
+fn merges_of(vocabularies: &[Vec<Vec<u8>>; 2]) -> Result<Vec<u8>, Box<dyn error::Error>> {
+    let mut ranks: BTreeMap<&[u8], [u32; 2]> = BTreeMap::new();
+    for (column, tokens) in vocabularies.iter().enumerate() {
+        for (token, rank) in tokens.iter().zip(0..).filter(|(token, _)| token.len() > 1) {
+            ranks.entry(token).or_default()[column] = rank;
         }
     }
-    let sizes = [u32::try_from(pairs.len())?, u32::try_from(whole.len())?];
-    let mut bytes: Vec<u8> = sizes.into_iter().flat_map(u32::to_le_bytes).collect();
-    for hashes in [&pairs, &whole] {
-        bytes.extend(seeds_of(hashes)?.into_iter().flat_map(u16::to_le_bytes));
+    let (mut pairs, mut pair_ranks) = (vec![0_u16; merges::BYTE_PAIRS], vec![merges::pack([0; 2])]);
+    let mut longer = vec![Vec::new(); hashed::LENGTHS];
+    for (&token, &ranks) in &ranks {
+        let ranks = merges::pack(ranks);
+        if let &[left, right] = token {
+            pairs[usize::from(left) << 8 | usize::from(right)] = u16::try_from(pair_ranks.len())?;
+            pair_ranks.push(ranks);
+        } else {
+            let keys = longer.get_mut(token.len()).ok_or("a token is too long")?;
+            keys.push((hashed::hash(token), [token, &ranks].concat()));
+        }
     }
-    bytes.extend(packed.into_iter().flatten());
+    let mut bytes = u32::try_from(pair_ranks.len() - 1)?.to_le_bytes().to_vec();
+    bytes.extend(pairs.into_iter().flat_map(u16::to_le_bytes));
+    bytes.extend(pair_ranks.concat());
+    bytes.extend(hashed_table(&longer)?);
     Ok(bytes)
 }
 
-/// The seeds by which keys with these hashes find a place each. The crowds are placed from the largest on, each by the
-/// first seed that finds free places for all of it.
-fn seeds_of(hashes: &[u64]) -> Result<Vec<u16>, Box<dyn error::Error>> {
-    let mut crowds = vec![Vec::new(); hashed::crowds(hashes.len())];
-    for &hash in hashes {
-        let crowd = hashed::crowd(hash, crowds.len());
-        crowds[crowd].push(hash);
+/// What [`hashed::Hashed::read`] reads, from the hashes of the keys of each length and what their slots hold.
+fn hashed_table(lengths: &[Vec<(u64, Vec<u8>)>]) -> Result<Vec<u8>, Box<dyn error::Error>> {
+    let (mut parts, mut bytes) = (Vec::new(), Vec::new());
+    for (length, keys) in lengths.iter().enumerate() {
+        let (seeds, slots) = placed(keys)?;
+        let slots_at = bytes.len() + 2 * seeds.len();
+        for number in [bytes.len(), seeds.len(), slots_at, slots.len()] {
+            parts.extend(u32::try_from(number)?.to_le_bytes());
+        }
+        bytes.extend(seeds.into_iter().flat_map(u16::to_le_bytes));
+        let empty = vec![0; length + hashed::VALUE];
+        slots.into_iter().for_each(|slot| bytes.extend(slot.unwrap_or(&empty)));
+    }
+    parts.extend(bytes);
+    Ok(parts)
+}
+
+/// Seeds, and slots with what they hold.
+type Placed<'k> = (Vec<u16>, Vec<Option<&'k [u8]>>);
+
+/// Gives each key a slot of its own. The crowds are placed from the largest on, each by the first seed that finds free
+/// slots for all of it.
+fn placed(keys: &[(u64, Vec<u8>)]) -> Result<Placed<'_>, Box<dyn error::Error>> {
+    let mut crowds = vec![Vec::new(); hashed::crowds(keys.len())];
+    for key in keys {
+        let crowd = hashed::crowd(key.0, crowds.len());
+        crowds[crowd].push(key);
     }
     let mut order: Vec<usize> = (0..crowds.len()).collect();
     order.sort_by_key(|&crowd| std::cmp::Reverse(crowds[crowd].len()));
-    let (mut seeds, mut taken) = (vec![0_u16; crowds.len()], vec![false; hashed::size(hashes.len())]);
+    let (mut seeds, mut slots) = (vec![0_u16; crowds.len()], vec![None; hashed::size(keys.len())]);
     let mut places = Vec::new();
     for crowd in order {
         let seed = (0..=u16::MAX).find(|&seed| {
             places.clear();
-            crowds[crowd].iter().all(|&hash| {
-                let place = hashed::place(hash, seed, taken.len());
-                let is_free = !taken[place] && !places.contains(&place);
+            crowds[crowd].iter().all(|(hash, _)| {
+                let place = hashed::place(*hash, seed, slots.len());
+                let is_free = slots[place].is_none() && !places.contains(&place);
                 places.push(place);
                 is_free
             })
         });
-        seeds[crowd] = seed.ok_or("the entries find no places")?;
-        places.iter().for_each(|&place| taken[place] = true);
+        seeds[crowd] = seed.ok_or("the keys find no slots")?;
+        for (&place, (_, slot)) in places.iter().zip(&crowds[crowd]) {
+            slots[place] = Some(slot.as_slice());
+        }
     }
-    Ok(seeds)
-}
-
-/// Where the last two parts of a token meet when its bytes are encoded by the tokens that rank before it.
-fn last_join(token: &[u8], rank: u32, ranks: &HashMap<&[u8], u32>) -> Option<usize> {
-    let are_tokens = |&at: &usize| {
-        let (left, right) = token.split_at(at);
-        ranks.contains_key(left) && ranks.contains_key(right)
-    };
-    let mut possible = (1..token.len()).filter(are_tokens);
-    if let (Some(only), None) = (possible.next(), possible.next()) {
-        return Some(only);
-    }
-    let mut cuts: Vec<usize> = (0..=token.len()).collect();
-    while cuts.len() > 3 {
-        let joined = |at: usize| ranks.get(&token[cuts[at]..cuts[at + 2]]).filter(|&&joined| joined < rank);
-        let lowest = (0..cuts.len() - 2).filter_map(|at| Some((joined(at)?, at))).min()?;
-        cuts.remove(lowest.1 + 1);
-    }
-    cuts.get(1).copied()
+    Ok((seeds, slots))
 }
 
 /// Which characters some token holds together, wholly or in part.

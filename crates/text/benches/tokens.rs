@@ -1,4 +1,4 @@
-//! What counting costs: `cargo bench -p larder-core --bench tokens`. The figures to hold: 10,000 remembered counts
+//! What counting costs: `cargo bench -p larder-text --bench tokens`. The figures to hold: 10,000 remembered counts
 //! of 20-token texts in 2 ms, a megabyte made to be slow under a limit in 50 ms, 50 MB over a limit in 2 ms.
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ fn main() {
 const TOKENIZERS: [&str; 2] = ["cl100k_base", "o200k_base"];
 const LIMIT: usize = 8_192;
 
-/// A counter with the vocabulary unpacked and no count remembered.
+/// A counter that has its word table but remembers no count.
 fn fresh(tokenizer: &str) -> Counter {
     let counter = Registry::builtin().by_name(tokenizer).expect("a builtin tokenizer");
     counter.count("ready");

@@ -1,9 +1,7 @@
 //! The vocabularies that count, and what can be proven of each. Knows no cache, label or model name.
 
-use std::sync::LazyLock;
-
 use super::bridges::Bridges;
-use super::merges::Merges;
+use super::merges::{Column, Merges};
 use super::pieces::{Classes, Pattern};
 use super::reach::Reach;
 use super::runs;
@@ -65,18 +63,15 @@ impl OpenAi {
         }
     }
 
-    /// The tables; they are filled at the first call in a process, which takes some milliseconds.
+    /// The tables, used in place in the binary: nothing is unpacked.
     pub(super) fn vocabulary(self) -> Option<Vocabulary<'static>> {
-        static CL100K: LazyLock<Option<Merges>> =
-            LazyLock::new(|| Merges::load(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.merges"))));
-        static O200K: LazyLock<Option<Merges>> =
-            LazyLock::new(|| Merges::load(include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.merges"))));
-        let (merges, pattern) = match self {
-            Self::Cl100k => (&CL100K, Pattern::Cl100k),
-            Self::O200k => (&O200K, Pattern::O200k),
+        let (column, pattern) = match self {
+            Self::Cl100k => (Column::Cl100k, Pattern::Cl100k),
+            Self::O200k => (Column::O200k, Pattern::O200k),
         };
+        let merges = Merges::read(include_bytes!(concat!(env!("OUT_DIR"), "/merges")), column)?;
         let classes = Classes::read(include_bytes!(concat!(env!("OUT_DIR"), "/classes")))?;
-        Some(Vocabulary { merges: merges.as_ref()?, classes, pattern })
+        Some(Vocabulary { merges, classes, pattern })
     }
 
     fn reach(self) -> Reach<'static> {
@@ -129,7 +124,7 @@ impl TokenEngine for OpenAiEngine {
 /// The tables of a vocabulary.
 #[derive(Clone, Copy)]
 pub(super) struct Vocabulary<'a> {
-    pub(super) merges: &'a Merges,
+    pub(super) merges: Merges<'a>,
     classes: Classes<'a>,
     pattern: Pattern,
 }

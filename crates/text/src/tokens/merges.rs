@@ -1,109 +1,89 @@
-//! Byte-pair encoding of one piece. Knows which tokens join to which, nothing of text.
+//! Byte-pair encoding of one piece. Knows which bytes are a token, and of which rank; nothing of text.
 //!
-//! Tokens are known by their ranks, single bytes by their value, which is below every rank of a longer token. A token
-//! only ever comes about by joining the two that its own bytes, encoded alone, are made of last: no token reaches over
-//! the ends of those bytes before, so they are encoded as if alone. Therefore a table of one pair per token is enough,
-//! and no bytes have to be compared.
+//! The tables are used in place in the binary, so a process spends nothing on them before its first count. The
+//! vocabularies share the tables because most tokens of cl100k_base are tokens of o200k_base too.
 
 use std::collections::BTreeMap;
 
-use super::hashed::{self, Hashed};
+use super::hashed::{Hashed, VALUE};
 
-/// Bits of a rank.
-const RANK_BITS: u32 = 18;
-/// What pairs that do not join have for a rank.
+/// What bytes that are not a token have for a rank.
 const NONE: u32 = u32::MAX;
 /// Pieces up to this many bytes are searched for the next pair to join; in longer ones a queue gives it.
 const SHORT: usize = 48;
-/// Ranks below this one belong to single bytes.
-const BYTES: u32 = 256;
-/// Bytes that a pair of tokens takes in the file: the low 16 bits of each, then the high bits of both.
-#[allow(dead_code, reason = "the build script does not read what it writes")]
-const PACKED: usize = 5;
-/// Tokens of up to this many bytes are known by their bytes, too.
-pub(super) const WHOLE: usize = 15;
+/// Pieces of up to this many bytes, as most words have, are often a token; that is looked up first.
+const WHOLE: usize = 15;
+/// Pairs of bytes.
+pub(super) const BYTE_PAIRS: usize = 1 << 16;
 
-/// Which tokens join.
-pub(super) struct Merges {
-    /// The rank of each pair of bytes.
-    bytes: Vec<u32>,
-    /// Pairs of tokens and the rank that they join to.
-    pairs: Hashed<u64>,
-    /// The bytes of tokens, so that most words need no joining.
-    whole: Hashed<u128>,
+/// Which tokens join, as this crate's build script wrote it.
+#[derive(Clone, Copy)]
+pub(super) struct Merges<'a> {
+    /// For each pair of bytes the number of the token that they are, or 0.
+    pairs: &'a [[u8; 2]],
+    /// By that number, the ranks; those of 0 are zeros.
+    pair_ranks: &'a [[u8; VALUE]],
+    /// By their bytes, the ranks of tokens of three bytes or more.
+    longer: Hashed<'a>,
+    /// Which vocabulary's ranks count.
+    column: Column,
 }
 
-#[allow(dead_code, reason = "the build script writes the file, and reads none")]
-impl Merges {
-    /// Loads what the build script wrote: how many pairs and short tokens there are, the seeds of both tables, and for
-    /// each token of more than a byte, by rank, the two that join to it. `None` if the lengths do not match.
-    pub(super) fn load(file: &'static [u8]) -> Option<Self> {
-        let (sizes, rest) = file.split_at_checked(8)?;
-        let size = |bytes: &[u8]| usize::try_from(u32::from_le_bytes(bytes.try_into().ok()?)).ok();
-        let (pairs, short) = (size(&sizes[..4])?, size(&sizes[4..])?);
-        let (pair_seeds, rest) = rest.split_at_checked(2 * hashed::crowds(pairs))?;
-        let (whole_seeds, rest) = rest.split_at_checked(2 * hashed::crowds(short))?;
-        let (packed, []) = rest.as_chunks::<PACKED>() else { return None };
-        let mut merges = Self {
-            bytes: vec![NONE; 1 << 16],
-            pairs: Hashed::new(pair_seeds, pairs),
-            whole: Hashed::new(whole_seeds, short),
-        };
-        // The bytes of each token so far, as `whole` packs them; 0 where they are too many.
-        let mut tokens: Vec<u128> = (0..=u8::MAX).map(|byte| whole(&[byte])).collect();
-        for (rank, packed) in (BYTES..).zip(packed) {
-            let (left, right) = unpack(*packed);
-            merges.pairs.insert(hash_of_pair(pair(left, right)), entry(pair(left, right), rank));
-            if let (Ok(left), Ok(right)) = (u8::try_from(left), u8::try_from(right)) {
-                merges.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
-            }
-            let part = |token: u32| tokens.get(token as usize).copied();
-            let joined = concat(part(left)?, part(right)?);
-            if joined >> (8 * WHOLE) > 2 {
-                merges.whole.insert(hash_of_whole(joined), joined);
-            }
-            tokens.push(joined);
-        }
-        Some(merges)
+/// Which vocabulary's rank to read of the two that the tables hold for each token.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Column {
+    Cl100k,
+    O200k,
+}
+
+#[allow(dead_code, reason = "the build script writes the tables, and reads none")]
+impl<'a> Merges<'a> {
+    /// Reads what the build script wrote: how many tokens of two bytes there are, then the tables in the order of the
+    /// fields. `None` if it is too short.
+    pub(super) fn read(file: &'a [u8], column: Column) -> Option<Self> {
+        let (short, rest) = file.split_first_chunk()?;
+        let (pairs, rest) = rest.split_at_checked(2 * BYTE_PAIRS)?;
+        let (pair_ranks, rest) = rest.split_at_checked(VALUE * (1 + u32::from_le_bytes(*short) as usize))?;
+        let (pairs, pair_ranks) = (pairs.as_chunks().0, pair_ranks.as_chunks().0);
+        Some(Self { pairs, pair_ranks, longer: Hashed::read(rest)?, column })
+    }
+
+    /// The rank of the token that two bytes are.
+    #[inline]
+    fn of_bytes(self, left: u8, right: u8) -> u32 {
+        let number = self.pairs.get(usize::from(left) << 8 | usize::from(right));
+        let number = number.map_or(0, |number| usize::from(u16::from_le_bytes(*number)));
+        self.rank(self.pair_ranks.get(number))
+    }
+
+    /// The rank of the token that three or more bytes are.
+    #[inline]
+    fn of_longer(self, bytes: &[u8]) -> u32 {
+        self.rank(self.longer.get(bytes))
     }
 
     #[inline]
-    fn of_bytes(&self, left: u8, right: u8) -> u32 {
-        self.bytes.get(usize::from(left) << 8 | usize::from(right)).copied().unwrap_or(NONE)
-    }
-
-    #[inline]
-    fn of_tokens(&self, left: u32, right: u32) -> u32 {
-        let key = pair(left, right);
-        let entry = self.pairs.candidate(hash_of_pair(key)).unwrap_or(0);
-        if entry >> RANK_BITS == key { (entry & ((1 << RANK_BITS) - 1)) as u32 } else { NONE }
-    }
-
-    /// Whether the bytes of a piece, at most [`WHOLE`], are a token.
-    #[inline]
-    fn is_whole(&self, piece: &[u8]) -> bool {
-        let whole = whole(piece);
-        self.whole.candidate(hash_of_whole(whole)) == Some(whole)
+    fn rank(self, ranks: Option<&[u8; VALUE]>) -> u32 {
+        let rank = ranks.map_or(0, |ranks| unpack(*ranks, self.column));
+        if rank == 0 { NONE } else { rank }
     }
 
     /// Tokens of a piece.
-    pub(super) fn count(&self, piece: &[u8]) -> usize {
+    pub(super) fn count(self, piece: &[u8]) -> usize {
         match piece.len() {
             0 | 1 => piece.len(),
             2 => 1 + usize::from(self.of_bytes(piece[0], piece[1]) == NONE),
-            ..=WHOLE if self.is_whole(piece) => 1,
+            ..=WHOLE if self.of_longer(piece) != NONE => 1,
             ..=SHORT => self.count_short(piece),
             _ => self.lengths(piece).len(),
         }
     }
 
+    /// Tokens of a piece of at least one byte and at most [`SHORT`].
     #[inline]
-    fn count_short(&self, piece: &[u8]) -> usize {
-        let mut tokens = [0; SHORT];
+    fn count_short(self, piece: &[u8]) -> usize {
+        let mut starts = STARTS;
         let mut joined = [NONE; SHORT];
-        for (token, &byte) in tokens.iter_mut().zip(piece) {
-            *token = u32::from(byte);
-        }
         for (rank, bytes) in joined.iter_mut().zip(piece.windows(2)) {
             *rank = self.of_bytes(bytes[0], bytes[1]);
         }
@@ -118,15 +98,16 @@ impl Merges {
             if lowest == NONE {
                 return count;
             }
-            tokens.copy_within(at + 2..count, at + 1);
+            starts.copy_within(at + 2..=count, at + 1);
             joined.copy_within(at + 1..count, at);
             count -= 1;
-            tokens[at] = lowest;
+            let join =
+                |at: usize| self.of_longer(&piece[usize::from(starts[at])..usize::from(starts[at + 2])]);
             if at + 1 < count {
-                joined[at] = self.of_tokens(lowest, tokens[at + 1]);
+                joined[at] = join(at);
             }
             if at > 0 {
-                joined[at - 1] = self.of_tokens(tokens[at - 1], lowest);
+                joined[at - 1] = join(at - 1);
             }
         }
     }
@@ -135,10 +116,9 @@ impl Merges {
     ///
     /// A token ranks above those that it is made of, so ranks come up in order, and all places of a rank are known when
     /// its turn comes.
-    pub(super) fn lengths(&self, piece: &[u8]) -> Vec<usize> {
-        let mut parts: Vec<Part> = (0..piece.len())
-            .map(|at| Part { token: u32::from(piece[at]), joined: NONE, length: 1, start: at })
-            .collect();
+    pub(super) fn lengths(self, piece: &[u8]) -> Vec<usize> {
+        let mut parts: Vec<Part> =
+            (0..piece.len()).map(|at| Part { length: 1, joined: NONE, start: at }).collect();
         let mut queue: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (at, bytes) in piece.windows(2).enumerate() {
             offer(&mut parts, &mut queue, at, self.of_bytes(bytes[0], bytes[1]));
@@ -152,14 +132,14 @@ impl Merges {
                 }
                 let next = at + parts[at].length;
                 parts[next].joined = NONE;
-                parts[at].token = rank;
                 parts[at].length += parts[next].length;
                 let after = at + parts[at].length;
                 parts[after - 1].start = at;
-                let joined = parts.get(after).map_or(NONE, |after| self.of_tokens(rank, after.token));
+                let end = parts.get(after).map(|part| after + part.length);
+                let joined = end.map_or(NONE, |end| self.of_longer(&piece[at..end]));
                 offer(&mut parts, &mut queue, at, joined);
                 if let Some(before) = at.checked_sub(1).map(|end| parts[end].start) {
-                    let joined = self.of_tokens(parts[before].token, rank);
+                    let joined = self.of_longer(&piece[before..after]);
                     offer(&mut parts, &mut queue, before, joined);
                 }
             }
@@ -174,7 +154,7 @@ impl Merges {
     }
 }
 
-/// Takes down that the part at `at` joins with the next one to the token of this rank.
+/// Records that the part at `at` joins with the next one to the token of this rank.
 fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, rank: u32) {
     parts[at].joined = rank;
     if rank != NONE {
@@ -184,68 +164,35 @@ fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, r
 
 /// A part of a long piece, described where its first byte is; where its last byte is appears its start.
 struct Part {
-    token: u32,
+    length: usize,
     /// The rank to which it joins with the next part, or [`NONE`].
     joined: u32,
-    length: usize,
     start: usize,
 }
 
-/// A pair of tokens as a key.
-pub(super) fn pair(left: u32, right: u32) -> u64 {
-    u64::from(left) << RANK_BITS | u64::from(right)
-}
-
-pub(super) fn hash_of_pair(pair: u64) -> u64 {
-    hashed::hash(pair, 0)
-}
-
-/// What the table holds of a pair.
-pub(super) fn entry(pair: u64, rank: u32) -> u64 {
-    pair << RANK_BITS | u64::from(rank)
-}
-
-/// Up to [`WHOLE`] bytes and their length in one number.
-#[inline]
-pub(super) fn whole(piece: &[u8]) -> u128 {
-    let length = piece.len();
-    let bytes = if let (Some(first), Some(last)) = (piece.first_chunk(), piece.last_chunk()) {
-        // The bytes that both chunks hold fall onto themselves.
-        u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << (8 * (length - 8))
-    } else if let (Some(first), Some(last)) = (piece.first_chunk(), piece.last_chunk()) {
-        u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << (8 * (length - 4))
-    } else {
-        piece.iter().rev().fold(0, |bytes, &byte| bytes << 8 | u128::from(byte))
-    };
-    bytes | (length as u128) << (8 * WHOLE)
-}
-
-/// The bytes of two tokens, one after the other, as [`whole`] packs them; 0 if that is more than [`WHOLE`] bytes, or one
-/// of the two is 0 for that reason.
-#[inline]
-fn concat(left: u128, right: u128) -> u128 {
-    const LENGTH: usize = 8 * WHOLE;
-    let (length, added) = ((left >> LENGTH) as usize, (right >> LENGTH) as usize);
-    if length == 0 || added == 0 || length + added > WHOLE {
-        return 0;
+/// Where the parts of a piece start while each is one byte.
+static STARTS: [u8; SHORT + 1] = {
+    let mut starts = [0; SHORT + 1];
+    let mut at = 0;
+    while at < starts.len() {
+        starts[at] = at as u8;
+        at += 1;
     }
-    let bytes = |whole: u128| whole & ((1 << LENGTH) - 1);
-    bytes(left) | bytes(right) << (8 * length) | ((length + added) as u128) << LENGTH
-}
+    starts
+};
 
-/// Two tokens in the bytes of the file.
-#[allow(dead_code, reason = "the crate only reads the file")]
-pub(super) fn pack(left: u32, right: u32) -> [u8; PACKED] {
-    let ([a, b, high_left, _], [c, d, high_right, _]) = (left.to_le_bytes(), right.to_le_bytes());
-    [a, b, c, d, high_left << 4 | high_right]
-}
-
-#[inline]
-fn unpack([a, b, c, d, high]: [u8; PACKED]) -> (u32, u32) {
-    (u32::from_le_bytes([a, b, high >> 4, 0]), u32::from_le_bytes([c, d, high & 15, 0]))
+/// The ranks of a token in both vocabularies, 0 where they do not have it, as the tables hold them: the low 16
+/// bits of each, then the high bits of both.
+#[allow(dead_code, reason = "the crate only reads the tables")]
+pub(super) fn pack([cl100k, o200k]: [u32; 2]) -> [u8; VALUE] {
+    let ([a, b, high_cl100k, _], [c, d, high_o200k, _]) = (cl100k.to_le_bytes(), o200k.to_le_bytes());
+    [a, b, c, d, high_cl100k << 4 | high_o200k]
 }
 
 #[inline]
-pub(super) fn hash_of_whole(whole: u128) -> u64 {
-    hashed::hash(whole as u64, (whole >> 64) as u64)
+fn unpack([a, b, c, d, high]: [u8; VALUE], column: Column) -> u32 {
+    match column {
+        Column::Cl100k => u32::from_le_bytes([a, b, high >> 4, 0]),
+        Column::O200k => u32::from_le_bytes([c, d, high & 15, 0]),
+    }
 }

@@ -35,7 +35,6 @@ impl Default for Registry {
 impl Registry {
     /// The tokenizers compiled in: cl100k_base, o200k_base, the estimates for Claude and for unknown models, and the
     /// bound by bytes.
-    /// A vocabulary is unpacked at its first count.
     pub fn builtin() -> Self {
         let workers = Arc::<Workers>::default();
         let o200k = Counter::openai(OpenAi::O200k, Arc::clone(&workers));
