@@ -221,9 +221,6 @@ fn pure_crates_call_no_io_of_the_standard_library() {
 
 /// Types through which a `static` can change: state that two engines of one process would share.
 const MUTABLE: [&str; 6] = ["Mutex", "RwLock", "Atomic", "Cell<", "OnceLock", "OnceCell"];
-/// Files with such statics that still share nothing, because each is written once and always with the same value: the
-/// grammars of programming languages, compiled when first needed. This list may only shrink.
-const WRITTEN_ONCE: [&str; 1] = ["crates/condense/src/types/code/language.rs"];
 
 /// Whether the code of a file declares process-wide state. Lazy values of other types are constants.
 fn has_mutable_static(text: &str) -> bool {
@@ -250,7 +247,7 @@ fn two_engines_in_one_process_share_no_state() {
         .filter(|(path, text)| shipped(path) && has_mutable_static(text))
         .map(|(path, _)| path)
         .collect();
-    assert_eq!(found, WRITTEN_ONCE, "let a value own the state, so that two engines share nothing");
+    assert!(found.is_empty(), "{found:?}: let a value own the state, so that two engines share nothing");
     for planted in [
         "static CACHE: Mutex<Vec<u8>> = Mutex::new(Vec::new());",
         "    static STARTED: OnceLock<u8> = OnceLock::new();",
