@@ -3,7 +3,7 @@
 //! This crate does no IO. It reaches no async runtime, no HTTP, no SQL, no clock and no environment; everything it needs
 //! comes in as a value, and everything it decides goes out as a value. That makes a pack reproducible byte for byte.
 //!
-//! Inside the crate the import direction is pack → recipe → output, with policy over pack.
+//! Modules import in one direction (importer → imported): output → recipe → pack, and policy → pack.
 #![deny(missing_docs)]
 
 pub mod output;

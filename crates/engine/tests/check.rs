@@ -84,7 +84,7 @@ fn diagnostics_serialize_for_scripts() {
     assert_eq!(json[0]["help"], "did you mean `VOICE`?");
 }
 
-/// Recipes whose budgets the requirements fix without the advised slack (R0-11, C16, N1, N2).
+/// Recipes whose budgets the requirements fix (R0-11.4 to R0-11.10) without room for the advised reserve (R0-11.2).
 const WITHOUT_SLACK: [&str; 7] = [
     "recipes/pipeline/phase0_query_analyzer.yaml",
     "recipes/pipeline/phase1_reflection.yaml",
@@ -140,7 +140,8 @@ fn every_phase_is_found_by_each_of_its_names() {
     }
 }
 
-/// What the requirements say of the phases: layer, budget (R0-11), sections (R1-3.54 to R1-3.60), gates (R0-14).
+/// What the requirements say of the phases: layer and budget (R0-11.4 to R0-11.10), sections (R1-3.54
+/// to R1-3.60), gates (R0-14.2 to R0-14.8).
 #[test]
 fn phases_have_the_budgets_sections_and_gates_of_the_requirements() {
     let project = Project::builtin(&Counter::o200k());

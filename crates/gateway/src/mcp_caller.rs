@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
 use larder_engine::executor::ModelSet;
-use larder_mcp::{BudgetHold, CallBudget, HttpOptions, McpCaller, ResolveCaller, Roots};
+use larder_mcp::{AskBudget, AskReservation, HttpOptions, McpCaller, ResolveCaller, Roots};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::wire::ApiDialect;
@@ -80,8 +80,8 @@ struct KeyBudget {
     caller: Caller,
 }
 
-impl CallBudget for KeyBudget {
-    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String> {
+impl AskBudget for KeyBudget {
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn AskReservation>, String> {
         match self.app.auth.reserve_for(&self.caller, tokens, reach) {
             Ok(held) => Ok(Box::new(KeyHold(held))),
             Err(error @ AuthError::OverLimit(_)) => {
@@ -94,7 +94,7 @@ impl CallBudget for KeyBudget {
 
 struct KeyHold(BudgetReservation);
 
-impl BudgetHold for KeyHold {
+impl AskReservation for KeyHold {
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>) {
         self.0.settle_or_log(total(&usage), cost.unwrap_or_default());
     }

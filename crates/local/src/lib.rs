@@ -1,6 +1,7 @@
 //! The model that runs inside the process: SmolLM2-135M-Instruct on the CPU, so that everything works with no key and
 //! no network. It writes fluently and knows little; with a schema its replies are always valid, which does not make
 //! them right.
+#![deny(missing_docs)]
 
 mod bert;
 mod bounds;

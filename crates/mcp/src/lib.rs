@@ -57,23 +57,23 @@ pub struct McpCaller {
     pub asking: AskSettings,
     /// Files and folders that tools may read.
     pub roots: Arc<Roots>,
-    /// The budget that `ask` draws on; `None` if calls are not charged.
-    pub budget: Option<Arc<dyn CallBudget>>,
+    /// What `ask` is charged to; `None` if calls are not charged.
+    pub budget: Option<Arc<dyn AskBudget>>,
 }
 
-/// A budget that `ask` draws on.
-pub trait CallBudget: Send + Sync {
-    /// Reserves `tokens`, and their highest cost at a model of `reach`, before a model is called. If the hold is dropped
+/// What `ask` is charged to, which the caller of this crate keeps: a key of the gateway.
+pub trait AskBudget: Send + Sync {
+    /// Reserves `tokens`, and their highest cost at a model of `reach`, before a model is called. If the reservation is dropped
     /// without being settled, all of it counts as used, because the outcome is unknown. May block.
     ///
     /// # Errors
     /// If the budget is too small, or is in money and a model has no price. The message says what to do.
-    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String>;
+    fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn AskReservation>, String>;
 }
 
-/// Reserved tokens and money.
-pub trait BudgetHold: Send {
-    /// Charges what was used instead. May block.
+/// The tokens and money that one `ask` has reserved.
+pub trait AskReservation: Send {
+    /// Charges what was used instead of what was reserved. May block.
     fn settle(self: Box<Self>, usage: Usage, cost: Option<Usd>);
 }
 

@@ -12,7 +12,7 @@ use crate::chat::{ChatModel, EmbeddingModel, ModelError};
 use crate::http::{HttpClient, HttpEndpoint};
 use crate::openai::{OpenAi, OpenAiEmbeddings};
 use crate::replay::Replay;
-use crate::resilient::{Jitter, Resilient, RetryPolicy, random_jitter};
+use crate::resilient::{Resilient, RetryPolicy, random_jitter};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
 use crate::table::{Capability, ModelSpec, ModelTable, Problems, Provider, ServerInfo};
@@ -41,8 +41,6 @@ pub struct Models {
     folder: PathBuf,
     variables: BTreeMap<String, Option<String>>,
     embedded: Option<Arc<dyn EmbeddedModels>>,
-    policy: RetryPolicy,
-    jitter: Jitter,
     http: Arc<HttpClient>,
     chat: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
     embedding: Mutex<BTreeMap<String, Arc<dyn EmbeddingModel>>>,
@@ -69,8 +67,6 @@ impl Models {
             folder: folder.into(),
             variables,
             embedded: None,
-            policy: RetryPolicy::default(),
-            jitter: random_jitter(),
             http: Arc::default(),
             chat: Mutex::default(),
             embedding: Mutex::default(),
@@ -116,14 +112,6 @@ impl Models {
                 self.variables.entry(name.clone()).or_insert_with(|| env(name));
             }
         }
-        self
-    }
-
-    /// The same models, asked again by `policy` with pauses from `jitter`. The number of retries is each model's own,
-    /// from the table.
-    #[must_use]
-    pub fn with_policy(mut self, policy: RetryPolicy, jitter: Jitter) -> Self {
-        (self.policy, self.jitter) = (policy, jitter);
         self
     }
 
@@ -218,12 +206,12 @@ impl Models {
             }
             Provider::Embedded => self.embedded(name)?.chat(spec)?,
         };
-        Ok(if spec.provider.is_remote() { Arc::new(self.resilient(name, spec, model)) } else { model })
+        Ok(if spec.provider.is_remote() { Arc::new(Self::resilient(name, spec, model)) } else { model })
     }
 
-    fn resilient<M: ?Sized>(&self, name: &str, spec: &ModelSpec, model: Arc<M>) -> Resilient<M> {
-        let policy = RetryPolicy { retries: spec.retries, ..self.policy };
-        Resilient::new(name, model, policy, Arc::clone(&self.jitter))
+    fn resilient<M: ?Sized>(name: &str, spec: &ModelSpec, model: Arc<M>) -> Resilient<M> {
+        let policy = RetryPolicy { retries: spec.retries, ..RetryPolicy::default() };
+        Resilient::new(name, model, policy, random_jitter())
     }
 
     fn open_embedding(&self, name: &str) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
@@ -245,7 +233,7 @@ impl Models {
                 return Err(unset(name, "its provider has no embedding models"));
             }
         };
-        Ok(Arc::new(self.resilient(name, spec, model)))
+        Ok(Arc::new(Self::resilient(name, spec, model)))
     }
 
     fn spec(&self, name: &str) -> Result<&ModelSpec, ModelError> {

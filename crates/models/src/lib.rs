@@ -1,5 +1,7 @@
-//! Everything that talks to a model: the chat and embedding seams, the providers behind them, the model table,
-//! prices, retries and the circuit breaker; and, since it is the one crate that reaches servers, the open web ([`web`]).
+//! The client side of servers: the traits of chat and embedding models, the providers behind them, the model table,
+//! retries and the circuit breaker. Since the HTTP clients are here, it also downloads the weights of the embedded
+//! models ([`weights`]), which `larder-local` computes with, and fetches single pages of the open web ([`web`]).
+#![deny(missing_docs)]
 
 mod anthropic;
 mod bedrock;

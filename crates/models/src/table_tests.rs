@@ -32,12 +32,7 @@ fn the_five_models_are_those_of_the_specification() {
         .layers()
         .map(|(layer, binding)| {
             let spec = table.model(&binding.model).unwrap();
-            (
-                layer_number(layer),
-                layer.as_str(),
-                spec.id.rsplit('/').next().unwrap(),
-                spec.size.as_deref().unwrap(),
-            )
+            (layer as u8, layer.as_str(), spec.id.rsplit('/').next().unwrap(), spec.size.as_deref().unwrap())
         })
         .collect();
     let expected = [
@@ -90,7 +85,8 @@ fn the_conversation_table_has_ids_prices_and_one_toggle() {
             "{name}"
         );
     }
-    assert_eq!(table.embedding_model().unwrap().1.dimensions, Some(1024), "R4-1.6");
+    let embedding = table.models().find(|(_, spec)| spec.can(Capability::Embedding)).unwrap();
+    assert_eq!(embedding.1.dimensions, Some(1024), "R4-1.6");
     assert_eq!(table.resolve(Layer::Voice, None).unwrap().name, "sonnet");
     table.set_use_alternative(true);
     for layer in [Layer::Reflex, Layer::Nerves, Layer::Mind, Layer::Voice] {

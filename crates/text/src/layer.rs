@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The role a model plays.
+/// The role a model plays. The discriminants are the numbers of the layers (R0-3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Layer {
     /// Fast classification and gating.
-    Reflex,
+    Reflex = 0,
     /// Condensing.
-    Nerves,
+    Nerves = 1,
     /// Planning and reasoning.
-    Mind,
+    Mind = 2,
     /// What the user reads.
-    Voice,
+    Voice = 4,
     /// Pictures.
-    Eyes,
+    Eyes = 6,
 }
 
 impl Layer {

@@ -1,4 +1,6 @@
-//! Exact token counts, content hashes, pointers, messages and JSON spans: what every other crate of Larder is written in terms of.
+//! What every other crate of Larder is written in terms of: exact token counts and the vocabularies behind them (GGUF),
+//! content hashes, pointers, messages, providers, modes, usage, prices and moments; JSON spans, server-sent events, words
+//! and BM25; and a cache and worker threads for what takes long.
 //!
 //! Does no IO and reads no clock; knows no content types, recipes or documents.
 #![deny(missing_docs)]

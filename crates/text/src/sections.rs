@@ -8,6 +8,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+// Sections are condensed one by one so far (level 1, in tokens). The numbers of levels 2 and 3 and the limits in words
+// are here for what R0-25.2, R0-25.3 and R1-3.7 to R1-3.13 still ask for.
+
 /// Level 2: `context.md` as a whole is condensed above this many tokens (R0-25.2).
 pub const DOCUMENT_TRIGGER_TOKENS: usize = 8_600;
 /// What level 2 condenses `context.md` to (R0-25.2).

@@ -98,5 +98,5 @@ fn what_no_grammar_reads_is_given_up() {
 
 #[test]
 fn every_pattern_compiles() {
-    assert!(outline::patterns_compile());
+    outline::compile_patterns();
 }

@@ -31,17 +31,6 @@ pub const SHIPPED: [(&str, &str); 5] = [
 /// The table in force when `larder.toml` has none: everything runs in process, without a key.
 pub const DEFAULT_TABLE: &str = "embedded";
 
-/// The number of a layer (R0-3.1).
-pub const fn layer_number(layer: Layer) -> u8 {
-    match layer {
-        Layer::Reflex => 0,
-        Layer::Nerves => 1,
-        Layer::Mind => 2,
-        Layer::Voice => 4,
-        Layer::Eyes => 6,
-    }
-}
-
 /// What a model can do, or needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -218,11 +207,6 @@ impl ModelTable {
     /// All bound layers, by number.
     pub fn layers(&self) -> impl Iterator<Item = (Layer, &Binding)> {
         self.layers.iter().map(|(layer, binding)| (*layer, binding))
-    }
-
-    /// The first model that makes vectors, by name.
-    pub fn embedding_model(&self) -> Option<(&str, &ModelSpec)> {
-        self.models().find(|(_, spec)| spec.can(Capability::Embedding))
     }
 
     /// Whether layers use their alternative models (R4-1.14).

@@ -17,7 +17,8 @@ const NUMBERS: [&str; 12] =
     ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
 /// The alternatives, by the names of their groups. A month alone counts only after a word of time: "may" is a verb too.
-static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+#[allow(clippy::expect_used, reason = "the pattern is constant and every test run compiles it")]
+static DATES: LazyLock<Regex> = LazyLock::new(|| {
     let month = "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
     let time = r"(?:in|since|during|by|until|of|last|this|on)\s+";
     let parts = [
@@ -38,7 +39,7 @@ static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"(?P<rel>last|this|past|previous)\s+(?P<of>week|month|year)".to_owned(),
         r"(?P<y>(?:19|20)\d{2})".to_owned(),
     ];
-    Regex::new(&format!(r"(?i)\b(?:{})\b", parts.join("|"))).ok()
+    Regex::new(&format!(r"(?i)\b(?:{})\b", parts.join("|"))).expect("a constant pattern")
 });
 
 /// The day that a text names, such as `8 May 2023`, if it names one and with its year.
@@ -50,8 +51,7 @@ pub fn day_of(text: &str) -> Option<NaiveDate> {
 
 /// The days that `question` names. Relative days and dates without a year need `today`.
 pub(super) fn spans(question: &str, today: Option<NaiveDate>) -> Vec<DaySpan> {
-    let Some(dates) = DATES.as_ref() else { return Vec::new() };
-    dates.captures_iter(question).filter_map(|found| span(&found, today)).collect()
+    DATES.captures_iter(question).filter_map(|found| span(&found, today)).collect()
 }
 
 fn span(found: &Captures<'_>, today: Option<NaiveDate>) -> Option<DaySpan> {

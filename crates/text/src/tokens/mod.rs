@@ -342,7 +342,8 @@ impl Counter {
         trim::fit(&self.vocabulary, text, self.settings.margin.uncharged(max), Side::End)
     }
 
-    /// Tokens to charge for a document, whole and by section (R0-21.3).
+    /// Tokens to charge for a document, whole and by section (R0-21.3). Condensing the largest sections first (R0-25.2)
+    /// will call it; nothing does yet.
     pub fn count_document(&self, sections: &[(&str, &str)]) -> TokenBreakdown {
         let mut breakdown = TokenBreakdown::default();
         for (name, text) in sections {

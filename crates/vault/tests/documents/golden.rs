@@ -241,7 +241,7 @@ const DRAFT: &str = "Three laptops fit, from $599.\n\n## Best Value\n\nThe [Leno
 const ANSWER: &str = "Two laptops fit.\n\n## Best Value\n\nThe [Lenovo LOQ 15](https://www.bestbuy.com/loq15) at $697; \
     the [HP Victus 15](https://www.walmart.com/victus) costs $649.\n\n| Laptop | Price |\n|---|---|\n| LOQ 15 | $697 |\n| Victus 15 | $649 |";
 
-/// Turn 815: REVISE, then APPROVE (R1-3.53, R1-3.80).
+/// Turn 815: REVISE, then APPROVE (R1-3.80).
 fn single_goal(files: &mut Files) {
     let turn = henry().turn(815);
     let place = turn.context();

@@ -72,7 +72,7 @@ pub struct RememberedFact {
 }
 
 impl RememberAnswer {
-    /// Keeps only what quotes the user's own words (C99).
+    /// Keeps only what quotes the user's own words (C99). Turns do not run `memory/remember` yet (R1-7.1).
     pub fn of_user(mut self, query: &str) -> Self {
         let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         let query = plain(query);

@@ -6,40 +6,35 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{ErrorSense, SalientSpan, SpanKind};
+use crate::analysis::pattern::pattern;
 
 /// An error line is recognised, and kept, up to this many bytes.
 const LONGEST_ERROR: usize = 240;
 
-#[allow(clippy::expect_used, reason = "the patterns are constants and every test run compiles them")]
 static STRICT: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
+    pattern(concat!(
         r"(?-u)\b(?:ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)\b",
         r"|(?-u)[A-Za-z](?:Error|Exception)\b",
         r"|(?-u)\b(?:[Ee]rror|[Ff]atal|[Ff]ailed|[Pp]anic|[Ee]xception)(?: \w+)?:",
         r"|Traceback \(most recent|panicked at|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
     ))
-    .expect("a constant pattern")
 });
 
-#[allow(clippy::expect_used, reason = "the patterns are constants and every test run compiles them")]
 static LOOSE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
+    pattern(concat!(
         r"(?i-u:error|exception|\bfatal|\bfail(?:ed|ure|ing)|\bpanic|traceback|\bcritical\b|\babort(?:ed|ing)|segfault",
         r"|\bdenied\b|\brefused\b|timed out|\btimeout\b|unreachable|\bcannot\b|unable to|not found|\bcorrupt)",
         r"|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
     ))
-    .expect("a constant pattern")
 });
 
-#[allow(clippy::expect_used, reason = "the pattern is constant and every test run compiles it")]
 static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
+    pattern(concat!(
         r#"^\s*(?:\{\s*"errors?"\s*:\s*(?:"[^"]|[{1-9t]|\[\s*[^\]\s])"#,
         r"|[\[(<*]*(?:(?:[\w.]*[a-z](?:Error|Exception)|ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)(?:[\s:\])>*]|$)",
         // Words of prose too, so a colon must follow before the line ends.
         r"|(?:[Ee]rror|[Ff]atal|[Pp]anic)(?: [^\n:]{0,80})?:|[Ff]ailed to |Traceback \(most))",
     ))
-    .expect("a constant pattern")
 });
 
 /// Whether the first word of `text`, or its first name where it is JSON, says that it reports a failure. Some wire

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::analysis::pattern::pattern;
+
 /// What a sentence counts for that holds one of the words, and what talk counts for.
 const MATTERS: f32 = 2.0;
 const TALK: f32 = 0.3;
@@ -19,22 +21,20 @@ const FAILURES: &str = r"error|fail|exception|traceback|panic|crash|bug\b|broken
 const STATES: &str = r"\bfixed|resolved|works now|now works|working|passes|passing|passed|implemented|complete|done\b|finished|merged|deployed|in progress|current(?:ly)?\b|status";
 const REMAINING: &str = r"todo|fixme|remain|still (?:need|have|to|miss)|not (?:yet|started)|next step|\bnext,|left to do|follow[- ]up|pending|blocked|later\b";
 
-static MATTER: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r"(?i)\b(?:{DECISIONS}|{FAILURES}|{STATES}|{REMAINING})")).ok());
-static IDLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
+static MATTER: LazyLock<Regex> =
+    LazyLock::new(|| pattern(&format!(r"(?i)\b(?:{DECISIONS}|{FAILURES}|{STATES}|{REMAINING})")));
+static IDLE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
         r#"(?i)^[\s"*>-]*(?:sure|certainly|of course|absolutely|great|happy to|i'd be happy|i'm happy|glad|thanks|thank you|you'?re welcome|no problem|hello|hi\b|hey\b|good (?:morning|question|catch)|let me know|feel free|i hope|hope this|as an ai|i (?:understand|apologi[sz]e)|sorry|ok(?:ay)?[.,! ]|sounds good|perfect|excellent)"#,
     )
-    .ok()
 });
 /// Code, commands and their output in running text.
-static CODES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"`[^`\n]+`|^\s*(?:\$ |>>> |\+\+\+ |--- |@@ )|[;{}]\s*(?:\\n)?$|\w\(\)|::\w").ok()
-});
+static CODES: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"`[^`\n]+`|^\s*(?:\$ |>>> |\+\+\+ |--- |@@ )|[;{}]\s*(?:\\n)?$|\w\(\)|::\w"));
 
 /// What a sentence counts for by its words; 1 says nothing either way.
 pub(super) fn worth(sentence: &str) -> f32 {
-    let says = |words: &LazyLock<Option<Regex>>| words.as_ref().is_some_and(|words| words.is_match(sentence));
+    let says = |words: &Regex| words.is_match(sentence);
     let code = if says(&CODES) { CODE } else { 1.0 };
     if says(&MATTER) {
         return MATTERS * code;
@@ -48,6 +48,8 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        assert!([&MATTER, &IDLE, &CODES].into_iter().all(|pattern| pattern.is_some()));
+        for pattern in [&MATTER, &IDLE, &CODES] {
+            LazyLock::force(pattern);
+        }
     }
 }

@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::analysis::pattern::pattern;
+
 /// Common speakers; a line that begins with any other `Name:` may be anything.
 const SPEAKERS: &str = "user|human|customer|client|me|you|question|q|assistant|ai|bot|agent|model|answer|a|chatgpt|claude|gpt|gemini|copilot|support|system|developer|tool|function|observation|tool result";
 /// So many alternating messages make a conversation of lines; so many objects one of JSON.
@@ -110,24 +112,22 @@ pub(super) fn is_transcript(text: &str) -> bool {
 }
 
 /// `Name:`, with a time before it, as a heading, or in bold.
-fn label_pattern(name: &str) -> Option<Regex> {
+fn label_pattern(name: &str) -> Regex {
     let time = r"(?:\[[^\]\n]{1,40}\] ?|\(?\d{1,2}:\d{2}(?::\d{2})?\)?[ ,-]+)?";
     let note = r"(?: ?\([^)\n]{0,40}\))?";
-    Regex::new(&format!(
+    pattern(&format!(
         r"(?m)^(?:{time}\*{{0,2}}(?P<line>{name}){note}(?:\*\*:|:\*\*|:)(?:[ \t]|$)|#{{1,6}} \*{{0,2}}(?P<head>{name}){note}:?\*{{0,2}}[ \t\r]*$|\*\*(?P<bold>{name}){note}\*\*[ \t\r]*$)"
     ))
-    .ok()
 }
 
-static KNOWN: LazyLock<Option<Regex>> = LazyLock::new(|| label_pattern(&format!("(?i:{SPEAKERS})")));
-static ANYONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static KNOWN: LazyLock<Regex> = LazyLock::new(|| label_pattern(&format!("(?i:{SPEAKERS})")));
+static ANYONE: LazyLock<Regex> = LazyLock::new(|| {
     let word = r"[^\s:*#\[\]()]+";
     label_pattern(&format!("(?i:{SPEAKERS})|{word}(?: {word}){{0,2}}"))
 });
 
 /// Messages that begin with a label, fenced blocks left out.
-fn lines(text: &str, pattern: &LazyLock<Option<Regex>>) -> Vec<ChatMessage> {
-    let Some(pattern) = pattern.as_ref() else { return Vec::new() };
+fn lines(text: &str, speakers: &Regex) -> Vec<ChatMessage> {
     let mut found: Vec<(&str, Range<usize>)> = Vec::new();
     let mut times: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
     let (mut fenced, mut at) = (false, 0);
@@ -142,7 +142,7 @@ fn lines(text: &str, pattern: &LazyLock<Option<Regex>>) -> Vec<ChatMessage> {
         if fenced || !labelled || !head.contains(':') && !head.starts_with(['#', '*']) {
             continue;
         }
-        let Some(captures) = pattern.captures(head) else { continue };
+        let Some(captures) = speakers.captures(head) else { continue };
         let name = ["line", "head", "bold"].iter().find_map(|group| captures.name(group));
         let (Some(name), Some(all)) = (name, captures.get(0)) else { continue };
         if Speaker::of(name.as_str()) == Speaker::Other && !name.as_str().starts_with(char::is_uppercase) {

@@ -3,7 +3,7 @@
 //! Knows signs of languages and what the nodes of each grammar are to a reader; does not know lines or units.
 
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use Language::{C, Cpp, Go, Java, JavaScript, Python, Rust, Tsx, TypeScript};
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree, TreeCursor};
@@ -90,25 +90,26 @@ impl Language {
         parser.parse_with_options(&mut |at, _| &bytes[at.min(bytes.len())..], None, Some(options))
     }
 
+    /// The grammar, a constant that is computed when first needed. If jobs owned grammars, each would classify
+    /// hundreds of node kinds anew.
     pub(super) fn grammar(self) -> &'static NodeGrammar {
-        static GRAMMARS: [OnceLock<NodeGrammar>; SIGNS.len()] = [const { OnceLock::new() }; SIGNS.len()];
-        GRAMMARS[self as usize].get_or_init(|| {
-            let language: tree_sitter::Language = match self {
-                Rust => tree_sitter_rust::LANGUAGE.into(),
-                Python => tree_sitter_python::LANGUAGE.into(),
-                JavaScript => tree_sitter_javascript::LANGUAGE.into(),
-                TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
-                Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
-                Go => tree_sitter_go::LANGUAGE.into(),
-                Java => tree_sitter_java::LANGUAGE.into(),
-                C => tree_sitter_c::LANGUAGE.into(),
-                Cpp => tree_sitter_cpp::LANGUAGE.into(),
-            };
-            let kinds = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
-            let named = |id| language.node_kind_for_id(id).filter(|_| language.node_kind_is_named(id));
-            let classes = (0..kinds).map(|id| named(id).map_or(Class::Other, class)).collect();
-            NodeGrammar { language, classes }
-        })
+        macro_rules! grammar {
+            ($language:expr) => {{
+                static GRAMMAR: LazyLock<NodeGrammar> = LazyLock::new(|| NodeGrammar::new($language.into()));
+                &GRAMMAR
+            }};
+        }
+        match self {
+            Rust => grammar!(tree_sitter_rust::LANGUAGE),
+            Python => grammar!(tree_sitter_python::LANGUAGE),
+            JavaScript => grammar!(tree_sitter_javascript::LANGUAGE),
+            TypeScript => grammar!(tree_sitter_typescript::LANGUAGE_TYPESCRIPT),
+            Tsx => grammar!(tree_sitter_typescript::LANGUAGE_TSX),
+            Go => grammar!(tree_sitter_go::LANGUAGE),
+            Java => grammar!(tree_sitter_java::LANGUAGE),
+            C => grammar!(tree_sitter_c::LANGUAGE),
+            Cpp => grammar!(tree_sitter_cpp::LANGUAGE),
+        }
     }
 
     /// Whether a definition that begins like this is seen from outside its file.
@@ -137,6 +138,13 @@ impl Language {
 }
 
 impl NodeGrammar {
+    fn new(language: tree_sitter::Language) -> Self {
+        let kinds = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
+        let named = |id| language.node_kind_for_id(id).filter(|_| language.node_kind_is_named(id));
+        let classes = (0..kinds).map(|id| named(id).map_or(Class::Other, class)).collect();
+        Self { language, classes }
+    }
+
     pub(super) fn class(&self, id: u16) -> Class {
         self.classes.get(usize::from(id)).copied().unwrap_or(Class::Other)
     }

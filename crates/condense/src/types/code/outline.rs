@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::analysis::pattern::pattern;
 use crate::engine::units::{TextPiece, Tier, split_long};
 
 /// Longer units are divided at line ends, longer lines at signs of punctuation, in bytes.
@@ -30,14 +31,13 @@ const FAILURE: f32 = 1.7;
 const TASK: f32 = 4.0;
 
 /// Ways to fail and to handle failures in common languages.
-static FAILS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static FAILS: LazyLock<Regex> = LazyLock::new(|| {
     let words = r"\b(?:raise|throws?|catch|except|rescue|panic|abort|assert|bail|ensure)\b|Err\(|[Ee]rror|[Ee]xception|!= nil";
-    Regex::new(words).ok()
+    pattern(words)
 });
-static TASKS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\b(?:TODO|FIXME|XXX|HACK|BUG|SAFETY|WARNING|DEPRECATED)\b").ok());
-static LICENSES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(?:copyright|licen[cs]e|SPDX)\b").ok());
+static TASKS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b(?:TODO|FIXME|XXX|HACK|BUG|SAFETY|WARNING|DEPRECATED)\b"));
+static LICENSES: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b(?:copyright|licen[cs]e|SPDX)\b"));
 
 /// What a line is to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl<'t> CodeOutline<'t> {
 
     fn worth(&self, row: usize, end: usize) -> (Tier, f32) {
         let text = &self.text[self.starts[row]..self.starts[end]];
-        let says = |words: &LazyLock<Option<Regex>>| words.as_ref().is_some_and(|words| words.is_match(text));
+        let says = |words: &Regex| words.is_match(text);
         let base = match self.rows[row].role {
             LineRole::Public => return (Tier::Salient, PUBLIC),
             LineRole::Private => return (Tier::Salient, PRIVATE),
@@ -229,6 +229,8 @@ impl<'t> CodeOutline<'t> {
 }
 
 #[cfg(test)]
-pub(super) fn patterns_compile() -> bool {
-    [&FAILS, &TASKS, &LICENSES].into_iter().all(|pattern| pattern.is_some())
+pub(super) fn compile_patterns() {
+    for pattern in [&FAILS, &TASKS, &LICENSES] {
+        LazyLock::force(pattern);
+    }
 }

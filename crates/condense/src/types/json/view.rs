@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::grid::{Grid, Grids};
+use crate::analysis::pattern::pattern;
 use crate::analysis::query_prefilter::QueryWords;
 use crate::engine::job::Job;
 use crate::engine::render::Renderer;
@@ -18,8 +19,8 @@ use larder_text::json::{Document, Kind};
 /// The weight of a word of failure in a value, compared with the words of a query.
 const FAILURE: f32 = 2.0;
 /// Words of failure, also as parts of other words. One pattern, so that a text is read once, not nine times.
-static FAILURES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new("error|Error|ERROR|fail|Fail|FAIL|xception|fatal|FATAL").ok());
+static FAILURES: LazyLock<Regex> =
+    LazyLock::new(|| pattern("error|Error|ERROR|fail|Fail|FAIL|xception|fatal|FATAL"));
 /// A query's word that occurs more often than once in so many bytes of a large text is too common to rank by, and
 /// the search for it ends.
 const EVERYWHERE: usize = 512;
@@ -142,8 +143,7 @@ impl TextWords {
             }
             everywhere
         });
-        let failures = FAILURES.as_ref().into_iter().flat_map(|words| words.find_iter(text));
-        let failures = failures.map(|word| word.start()).collect();
+        let failures = FAILURES.find_iter(text).map(|word| word.start()).collect();
         Self { asked, counts, failures }
     }
 }

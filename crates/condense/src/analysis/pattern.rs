@@ -1,0 +1,10 @@
+//! Patterns that are part of the program. Knows none of them.
+
+use regex::Regex;
+
+/// Compiles a constant pattern. A broken one must not disable its rule in silence, so this panics, and the test that
+/// comes with every such pattern compiles it.
+#[allow(clippy::expect_used, reason = "patterns are constants and every test run compiles them")]
+pub(crate) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a constant pattern")
+}
