@@ -1,24 +1,24 @@
-//! Works out when the crate is built what follows from the vocabularies compiled in, so that no process spends its
-//! first count on it: which tokens join, which characters no token joins, and how far one token reaches.
+//! Precomputes from the built-in vocabularies, at build time, what the first count would otherwise have to derive:
+//! which tokens merge, which characters no token spans, and how far one token can reach.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::{env, error, fs};
 
 #[path = "src/tokens/bridges.rs"]
-#[allow(dead_code, reason = "the crate reads what is written here")]
+#[allow(dead_code, reason = "the crate uses the reading half of this module")]
 mod bridges;
 #[path = "src/tokens/hashed.rs"]
-#[allow(dead_code, reason = "the crate reads what is written here")]
+#[allow(dead_code, reason = "the crate uses the reading half of this module")]
 mod hashed;
 #[path = "src/tokens/merges.rs"]
-#[allow(dead_code, reason = "the crate reads what is written here")]
+#[allow(dead_code, reason = "the crate uses the reading half of this module")]
 mod merges;
 #[path = "src/tokens/pieces.rs"]
-#[allow(dead_code, reason = "the crate reads what is written here")]
+#[allow(dead_code, reason = "the crate uses the reading half of this module")]
 mod pieces;
 #[path = "src/tokens/reach.rs"]
-#[allow(dead_code, reason = "the crate reads what is written here")]
+#[allow(dead_code, reason = "the crate uses the reading half of this module")]
 mod reach;
 
 fn main() -> Result<(), Box<dyn error::Error>> {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     let folder = Path::new(&folder);
     fs::write(folder.join("classes"), classes()?)?;
     for name in ["cl100k_base", "o200k_base"] {
-        let vocabulary = tiktoken::get_encoding(name).ok_or("a vocabulary is not compiled in")?;
+        let vocabulary = tiktoken::get_encoding(name).ok_or("the vocabulary is not compiled in")?;
         let ids = 0..u32::try_from(vocabulary.vocab_size())?;
         let tokens: Vec<Vec<u8>> = ids.map(|id| vocabulary.decode(&[id])).collect();
         fs::write(folder.join(name).with_extension("bridges"), bridges_of(&tokens))?;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     Ok(())
 }
 
-/// The class of each character, in blocks of which each is written once.
+/// The class of each character, in deduplicated blocks.
 fn classes() -> Result<Vec<u8>, Box<dyn error::Error>> {
     use pieces::{BLOCK, BLOCKS, BREAK, HEAD, LETTER, NUMBER, SPACE, TAIL};
     let mut classes = vec![0; BLOCKS * BLOCK];
@@ -61,7 +61,7 @@ fn classes() -> Result<Vec<u8>, Box<dyn error::Error>> {
                         .for_each(|c| *c |= bits);
                 }
             }
-            _ => return Err("a class of characters is expected".into()),
+            _ => return Err("expected a character class".into()),
         }
     }
     let mut blocks: Vec<&[u8]> = Vec::new();
@@ -77,8 +77,8 @@ fn classes() -> Result<Vec<u8>, Box<dyn error::Error>> {
     Ok(bytes)
 }
 
-/// What [`merges::Merges::load`] reads: for each token of more than a byte the two that it is made of last, and the seeds of
-/// the tables that are filled from them.
+/// The input of [`merges::Merges::load`]: for each token longer than one byte, the two tokens that the last merge
+/// joins, and the seeds of the hash tables built from them.
 fn merges_of(tokens: &[Vec<u8>]) -> Result<Vec<u8>, Box<dyn error::Error>> {
     let ranks: HashMap<&[u8], u32> = tokens.iter().map(Vec::as_slice).zip(0..).collect();
     let id = |token: &[u8]| match token {
@@ -88,13 +88,15 @@ fn merges_of(tokens: &[Vec<u8>]) -> Result<Vec<u8>, Box<dyn error::Error>> {
     let (mut packed, mut pairs, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for (token, rank) in tokens.iter().zip(0..).filter(|(token, _)| token.len() > 1) {
         if rank as usize != 256 + packed.len() {
-            return Err("a token ranks among the bytes".into());
+            return Err("a multi-byte token has a rank reserved for single bytes".into());
         }
-        let at = last_join(token, rank, &ranks).ok_or("a token comes about by no joining")?;
+        let at = last_join(token, rank, &ranks).ok_or("no merge produces this token")?;
         let (left, right) = token.split_at(at);
-        let (Some(a), Some(b)) = (id(left), id(right)) else { return Err("a part is not a token".into()) };
+        let (Some(a), Some(b)) = (id(left), id(right)) else {
+            return Err("one half of a merge is not a token".into());
+        };
         if [a, b].iter().any(|&part| part >= rank) {
-            return Err("a token ranks before its parts".into());
+            return Err("a token ranks before its halves".into());
         }
         packed.push(merges::pack(a, b));
         pairs.push(merges::hash_of_pair(merges::pair(a, b)));
@@ -111,8 +113,8 @@ fn merges_of(tokens: &[Vec<u8>]) -> Result<Vec<u8>, Box<dyn error::Error>> {
     Ok(bytes)
 }
 
-/// The seeds by which keys with these hashes find a place each. The crowds are placed from the largest on, each by the
-/// first seed that finds free places for all of it.
+/// Seeds of a perfect hash over these hashes. Buckets are placed largest first, each with the first seed that finds
+/// free slots for all of its keys.
 fn seeds_of(hashes: &[u64]) -> Result<Vec<u16>, Box<dyn error::Error>> {
     let mut crowds = vec![Vec::new(); hashed::crowds(hashes.len())];
     for &hash in hashes {
@@ -133,13 +135,13 @@ fn seeds_of(hashes: &[u64]) -> Result<Vec<u16>, Box<dyn error::Error>> {
                 is_free
             })
         });
-        seeds[crowd] = seed.ok_or("the entries find no places")?;
+        seeds[crowd] = seed.ok_or("no seed places all entries")?;
         places.iter().for_each(|&place| taken[place] = true);
     }
     Ok(seeds)
 }
 
-/// Where the last two parts of a token meet when its bytes are encoded by the tokens that rank before it.
+/// The offset at which the last merge joins when a token's bytes are encoded with lower-ranked tokens only.
 fn last_join(token: &[u8], rank: u32, ranks: &HashMap<&[u8], u32>) -> Option<usize> {
     let are_tokens = |&at: &usize| {
         let (left, right) = token.split_at(at);
@@ -158,7 +160,7 @@ fn last_join(token: &[u8], rank: u32, ranks: &HashMap<&[u8], u32>) -> Option<usi
     cuts.get(1).copied()
 }
 
-/// Which characters some token holds together, wholly or in part.
+/// Pairs of characters that some token spans, wholly or in part.
 fn bridges_of(tokens: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = vec![0; bridges::PAIRS + bridges::SUSPECTS];
     for token in tokens.iter().filter(|token| !token.is_ascii()) {
@@ -171,7 +173,7 @@ fn bridges_of(tokens: &[Vec<u8>]) -> Vec<u8> {
                 let (byte, bit) = bridges::slot(left, right);
                 bytes[byte] |= bit;
             } else if !last.is_ascii() && length(first) >= 3 {
-                // A token that ends after the first byte may stand before any second one.
+                // A token that ends after the first byte may be followed by any second byte.
                 for second in right.get(1).map_or(0x80..=0xBF, |&second| second..=second) {
                     let (byte, bit) = bridges::suspect(last, first, second);
                     bytes[bridges::PAIRS + byte] |= bit;
@@ -182,7 +184,7 @@ fn bridges_of(tokens: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// From each beginning of three bytes, the length of the longest token that begins so.
+/// For each three-byte prefix, the length of the longest token that starts with it.
 fn reach_of(tokens: &[Vec<u8>]) -> Vec<u8> {
     let mut reach = vec![reach::SHORTEST_REACH; reach::SLOTS];
     for token in tokens {
@@ -197,7 +199,7 @@ fn starts_character(byte: u8) -> bool {
     byte & 0xC0 != 0x80
 }
 
-/// Bytes of the character that starts with `lead`.
+/// The length in bytes of the UTF-8 character that starts with `lead`.
 fn length(lead: u8) -> usize {
     match lead {
         0xF0.. => 4,

@@ -1,4 +1,5 @@
-//! Exact token counts, content hashes, pointers, messages and JSON spans: what every other crate of Larder is written in terms of.
+//! Exact token counts, content hashes, pointers, messages and JSON spans: the vocabulary types of every other Larder
+//! crate.
 //!
 //! Does no IO and reads no clock; knows no content types, recipes or documents.
 #![deny(missing_docs)]

@@ -65,7 +65,7 @@ mod tests {
             [(4, 3, "policy.low_watermark cannot be 0.01"), (3, 1, "policy.entry_cap cannot be 10")]
         );
         let words = error.to_string();
-        assert!(words.contains("larder.toml:3:1\n  help: write at least 96"), "{words}");
+        assert!(words.contains("larder.toml:3:1\n  help: use at least 96"), "{words}");
 
         assert!(resolve("[policy]\nentry_cap = 96\nlow_watermark = 0.05\n", &|_| None).is_ok());
         let env = |name: &str| (name == "LARDER_ENTRY_CAP").then(|| "10".to_owned());

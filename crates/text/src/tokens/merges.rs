@@ -1,9 +1,9 @@
-//! Byte-pair encoding of one piece. Knows which tokens join to which, nothing of text.
+//! Byte-pair encoding of one piece. Knows which tokens merge, nothing of text.
 //!
-//! Tokens are known by their ranks, single bytes by their value, which is below every rank of a longer token. A token
-//! only ever comes about by joining the two that its own bytes, encoded alone, are made of last: no token reaches over
-//! the ends of those bytes before, so they are encoded as if alone. Therefore a table of one pair per token is enough,
-//! and no bytes have to be compared.
+//! Tokens are identified by rank, single bytes by value, which is below the rank of any longer token. A token only
+//! ever results from merging the two tokens that its own bytes, encoded alone, are merged from last: no token crosses
+//! the ends of those bytes earlier, so they are encoded as if alone. One pair per token is therefore enough, and no
+//! bytes need comparing.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +11,32 @@ use super::hashed::{self, Hashed};
 
 /// Bits of a rank.
 const RANK_BITS: u32 = 18;
-/// What pairs that do not join have for a rank.
+/// The rank of pairs that do not merge.
 const NONE: u32 = u32::MAX;
-/// Pieces up to this many bytes are searched for the next pair to join; in longer ones a queue gives it.
+/// Pieces up to this many bytes are scanned for the next merge; longer ones use a priority queue.
 const SHORT: usize = 48;
 /// Ranks below this one belong to single bytes.
 const BYTES: u32 = 256;
 /// Bytes that a pair of tokens takes in the file: the low 16 bits of each, then the high bits of both.
 #[allow(dead_code, reason = "the build script does not read what it writes")]
 const PACKED: usize = 5;
-/// Tokens of up to this many bytes are known by their bytes, too.
+/// Tokens of up to this many bytes are also indexed by their bytes.
 pub(super) const WHOLE: usize = 15;
 
-/// Which tokens join.
+/// The merge table.
 pub(super) struct Merges {
     /// The rank of each pair of bytes.
     bytes: Vec<u32>,
-    /// Pairs of tokens and the rank that they join to.
+    /// Pairs of tokens and the rank they merge to.
     pairs: Hashed<u64>,
-    /// The bytes of tokens, so that most words need no joining.
+    /// Short tokens by their bytes, so that most words need no merging.
     whole: Hashed<u128>,
 }
 
-#[allow(dead_code, reason = "the build script writes the file, and reads none")]
+#[allow(dead_code, reason = "the build script writes the file and does not read it")]
 impl Merges {
-    /// Loads what the build script wrote: how many pairs and short tokens there are, the seeds of both tables, and for
-    /// each token of more than a byte, by rank, the two that join to it. `None` if the lengths do not match.
+    /// Loads the build script's output: the number of pairs and short tokens, the seeds of both tables, and for each
+    /// multi-byte token, by rank, the two tokens that merge to it. `None` if the lengths do not match.
     pub(super) fn load(file: &'static [u8]) -> Option<Self> {
         let (sizes, rest) = file.split_at_checked(8)?;
         let size = |bytes: &[u8]| usize::try_from(u32::from_le_bytes(bytes.try_into().ok()?)).ok();
@@ -49,7 +49,7 @@ impl Merges {
             pairs: Hashed::new(pair_seeds, pairs),
             whole: Hashed::new(whole_seeds, short),
         };
-        // The bytes of each token so far, as `whole` packs them; 0 where they are too many.
+        // The bytes of each token so far, packed as for `whole`; 0 if there are too many.
         let mut tokens: Vec<u128> = (0..=u8::MAX).map(|byte| whole(&[byte])).collect();
         for (rank, packed) in (BYTES..).zip(packed) {
             let (left, right) = unpack(*packed);
@@ -79,14 +79,14 @@ impl Merges {
         if entry >> RANK_BITS == key { (entry & ((1 << RANK_BITS) - 1)) as u32 } else { NONE }
     }
 
-    /// Whether the bytes of a piece, at most [`WHOLE`], are a token.
+    /// Whether a piece of at most [`WHOLE`] bytes is a token.
     #[inline]
     fn is_whole(&self, piece: &[u8]) -> bool {
         let whole = whole(piece);
         self.whole.candidate(hash_of_whole(whole)) == Some(whole)
     }
 
-    /// Tokens of a piece.
+    /// The number of tokens in a piece.
     pub(super) fn count(&self, piece: &[u8]) -> usize {
         match piece.len() {
             0 | 1 => piece.len(),
@@ -131,10 +131,10 @@ impl Merges {
         }
     }
 
-    /// The bytes of each token of a piece.
+    /// The length in bytes of each token of a piece.
     ///
-    /// A token ranks above those that it is made of, so ranks come up in order, and all places of a rank are known when
-    /// its turn comes.
+    /// A token ranks above the tokens it is merged from, so ranks come up in order, and all positions of a rank are
+    /// known when its turn comes.
     pub(super) fn lengths(&self, piece: &[u8]) -> Vec<usize> {
         let mut parts: Vec<Part> = (0..piece.len())
             .map(|at| Part { token: u32::from(piece[at]), joined: NONE, length: 1, start: at })
@@ -146,7 +146,7 @@ impl Merges {
         while let Some((rank, mut places)) = queue.pop_first() {
             places.sort_unstable();
             for at in places {
-                // What was offered before a neighbour joined another is out of date.
+                // The entry is stale: a neighbour has merged since it was queued.
                 if parts[at].joined != rank {
                     continue;
                 }
@@ -174,7 +174,7 @@ impl Merges {
     }
 }
 
-/// Takes down that the part at `at` joins with the next one to the token of this rank.
+/// Queues the merge of the part at `at` with the next one into the token of this rank.
 fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, rank: u32) {
     parts[at].joined = rank;
     if rank != NONE {
@@ -182,10 +182,10 @@ fn offer(parts: &mut [Part], queue: &mut BTreeMap<u32, Vec<usize>>, at: usize, r
     }
 }
 
-/// A part of a long piece, described where its first byte is; where its last byte is appears its start.
+/// A part of a long piece, stored at the index of its first byte; the index of its last byte holds its start.
 struct Part {
     token: u32,
-    /// The rank to which it joins with the next part, or [`NONE`].
+    /// The rank it merges to with the next part, or [`NONE`].
     joined: u32,
     length: usize,
     start: usize,
@@ -200,17 +200,17 @@ pub(super) fn hash_of_pair(pair: u64) -> u64 {
     hashed::hash(pair, 0)
 }
 
-/// What the table holds of a pair.
+/// The table entry for a pair.
 pub(super) fn entry(pair: u64, rank: u32) -> u64 {
     pair << RANK_BITS | u64::from(rank)
 }
 
-/// Up to [`WHOLE`] bytes and their length in one number.
+/// Packs up to [`WHOLE`] bytes and their length into one number.
 #[inline]
 pub(super) fn whole(piece: &[u8]) -> u128 {
     let length = piece.len();
     let bytes = if let (Some(first), Some(last)) = (piece.first_chunk(), piece.last_chunk()) {
-        // The bytes that both chunks hold fall onto themselves.
+        // Where the two chunks overlap they hold the same bytes.
         u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << (8 * (length - 8))
     } else if let (Some(first), Some(last)) = (piece.first_chunk(), piece.last_chunk()) {
         u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << (8 * (length - 4))
@@ -220,8 +220,8 @@ pub(super) fn whole(piece: &[u8]) -> u128 {
     bytes | (length as u128) << (8 * WHOLE)
 }
 
-/// The bytes of two tokens, one after the other, as [`whole`] packs them; 0 if that is more than [`WHOLE`] bytes, or one
-/// of the two is 0 for that reason.
+/// The packed concatenation of two packed tokens; 0 if it exceeds [`WHOLE`] bytes, or either token is 0 for that
+/// reason.
 #[inline]
 fn concat(left: u128, right: u128) -> u128 {
     const LENGTH: usize = 8 * WHOLE;
@@ -233,7 +233,7 @@ fn concat(left: u128, right: u128) -> u128 {
     bytes(left) | bytes(right) << (8 * length) | ((length + added) as u128) << LENGTH
 }
 
-/// Two tokens in the bytes of the file.
+/// Packs two tokens as stored in the file.
 #[allow(dead_code, reason = "the crate only reads the file")]
 pub(super) fn pack(left: u32, right: u32) -> [u8; PACKED] {
     let ([a, b, high_left, _], [c, d, high_right, _]) = (left.to_le_bytes(), right.to_le_bytes());
