@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         fs::write(folder.join(name).with_extension("merges"), merges_of(&tokens)?)?;
         fs::write(folder.join(name).with_extension("reach"), reach_of(&tokens))?;
     }
-    #[allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
+    #[allow(clippy::print_stdout, reason = "build scripts communicate with cargo on stdout")]
     for file in ["build.rs", "bridges.rs", "hashed.rs", "merges.rs", "pieces.rs", "reach.rs"] {
         let folder = if file == "build.rs" { "" } else { "src/tokens/" };
         println!("cargo::rerun-if-changed={folder}{file}");

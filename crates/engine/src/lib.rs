@@ -1,7 +1,7 @@
 //! The engine: recipes packed under a hard token budget, condensed without loss, run, checked and recorded.
 //!
-//! [`Engine`] puts a project, its models and one user's store together. Everything that reaches a model goes through its
-//! [`run`](Engine::run). Knows neither retrieval, tools nor turns, and no command line.
+//! [`Engine`] combines a project, its models and one user's store. Everything sent to a model goes through its
+//! [`run`](Engine::run). Knows no retrieval, tools, turns or command line.
 #![deny(missing_docs)]
 
 pub mod answer;

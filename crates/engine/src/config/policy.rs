@@ -1,4 +1,4 @@
-//! The policy of conversations, from its settings, and the problems of these. Knows no packer.
+//! The policy for conversations derived from the settings, and problems with it. Knows no packer.
 
 use larder_core::policy::{InvalidSetting, PolicySettings};
 
@@ -11,7 +11,7 @@ impl Config {
         self.section::<GatewayPolicy>().settings(self.policy().compression_enabled)
     }
 
-    /// Fails if the policy cannot work with a value: reports all such values of the file, or the first of the
+    /// Fails if the policy cannot work with some value: reports all such values in the file, or the first one in the
     /// environment.
     pub(super) fn check_policy(&self) -> Result<(), ConfigError> {
         let mut problems = Vec::new();
