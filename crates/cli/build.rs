@@ -14,11 +14,11 @@ fn main() {
         ("LARDER_COMPILER", compiler.map(|version| version.trim().to_owned())),
         ("LARDER_PROFILE", variable("PROFILE")),
     ];
-    #[allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
+    #[allow(clippy::print_stdout, reason = "build scripts communicate with cargo on stdout")]
     for (name, fact) in facts {
         println!("cargo::rustc-env={name}={}", fact.as_deref().unwrap_or("unknown"));
     }
-    #[allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
+    #[allow(clippy::print_stdout, reason = "build scripts communicate with cargo on stdout")]
     for change in ["rerun-if-env-changed=LARDER_COMMIT", "rerun-if-changed=build.rs"] {
         println!("cargo::{change}");
     }

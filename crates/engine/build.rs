@@ -1,5 +1,5 @@
-//! Builds the recipes and prompts of the cookbook into the library: a table from path to bytes. `cookbook` is a symbolic
-//! link to the folder at the root of the repository, so that the packaged crate holds the files too.
+//! Embeds the cookbook's recipes and prompts into the library as a table from path to bytes. `cookbook` is a symbolic
+//! link to the folder at the root of the repository, so that the packaged crate contains the files too.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("cookbook").canonicalize()?;
-    #[allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
+    #[allow(clippy::print_stdout, reason = "build scripts communicate with cargo on stdout")]
     {
         println!("cargo::rerun-if-changed={}", root.display());
     }

@@ -652,7 +652,9 @@ fn check_reports_a_tokenizer_that_is_not_there() {
     shop.configure("tokenizer = \"nofile.json\"\n", "");
     let told = shop.fails(1, &["check"]).out;
     assert!(
-        told.contains("error[L070]: models.stub.tokenizer: there is no tokenizer and no file `nofile.json`"),
+        told.contains(
+            "error[L070]: models.stub.tokenizer: there is no tokenizer or file called `nofile.json`"
+        ),
         "{told}"
     );
 }
@@ -666,7 +668,7 @@ fn check_takes_a_folder_with_settings_only_from_wherever_it_is_named() {
     shop.write("gate/larder.toml", folder.replace("https", "gopher"));
     assert!(shop.fails(1, &["check", "gate"]).out.contains("error[L070]: gateway.openai "));
     shop.write("empty/notes.txt", "");
-    assert!(shop.fails(1, &["check", "empty"]).err.contains("it holds no recipes"));
+    assert!(shop.fails(1, &["check", "empty"]).err.contains("it contains no recipes"));
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn what_keeps_it_from_starting_is_said_whole() {
     for (ran, told) in [(shop.fails(1, &["check"]), true), (shop.fails(1, &["serve"]), false)] {
         let words = if told { ran.out } else { ran.err };
         assert!(words.contains("policy.entry_cap cannot be 10") && words.contains("larder.toml:"), "{words}");
-        assert!(words.contains("help: write at least 96"), "{words}");
+        assert!(words.contains("help: use at least 96"), "{words}");
     }
     shop.configure("", "");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,7 +1,7 @@
-//! Condensing beside the naive way, which keeps the beginning and forgets the rest.
+//! Condensing compared with the naive approach, which keeps the beginning and drops the rest.
 //!
-//! `cargo bench -p larder-core --bench condense`; the counts of the original are cached after the first round, as
-//! they are in a pack, and made anew in `cold`.
+//! `cargo bench -p larder-condense --bench condense`; token counts of the original are cached after the first round,
+//! as they are in a pack, and recomputed in `cold`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,7 +23,7 @@ fn main() {
     divan::main();
 }
 
-/// Prose with varied words, a number here and there, and a paragraph every five sentences.
+/// Prose with varied words, an occasional number, and a paragraph every five sentences.
 fn prose(bytes: usize) -> String {
     const WORDS: [&str; 32] = [
         "harbour",
@@ -120,7 +120,7 @@ fn prose_grows_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
     bencher.bench_local(|| run(black_box(&text), ContentType::Prose, &counter, None));
 }
 
-/// A server's log: two hundred forms of lines, values of many kinds, and an error now and then.
+/// A server's log: two hundred message formats, values of many kinds, and an occasional error.
 fn log(bytes: usize) -> String {
     let words = prose(8_192);
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -180,7 +180,7 @@ fn logs_grow_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
     bencher.bench_local(|| run(black_box(&text), ContentType::Log, &counter, None));
 }
 
-/// Rows as an interface of a shop would give them.
+/// Rows as a shop's API would return them.
 fn rows(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 400);
     text.push('[');
@@ -200,7 +200,7 @@ fn rows(bytes: usize) -> String {
     text
 }
 
-/// About 37 bytes to a token: logs and images in base64 runs of one letter, as such texts have (R3-5.18).
+/// About 37 bytes per token: logs and base64 images dominated by one repeated letter.
 fn sparse(bytes: usize) -> String {
     let row = |n: usize| format!("{{\"id\": {n}, \"data\": \"{}\"}}", "A".repeat(1_200));
     format!("[{}]", (0..bytes / 1_224).map(row).collect::<Vec<_>>().join(",\n"))
@@ -237,7 +237,7 @@ fn json_grows_linearly(bencher: Bencher<'_, '_>, mebibytes: usize) {
         .bench_local_values(|counter| json(black_box(&text), TARGET, &counter));
 }
 
-/// Rust source of small functions with comments, a nested statement and a test here and there.
+/// Rust source: small functions with comments, nested statements and an occasional test.
 fn source(bytes: usize) -> String {
     let mut text = String::from("//! Sizes.\n\nuse std::fmt;\n\n");
     let words = prose(bytes / 4);
@@ -254,7 +254,7 @@ fn source(bytes: usize) -> String {
     text
 }
 
-/// A conversation about a piece of work, as lines or as JSON.
+/// A conversation about some work, as lines or as JSON.
 fn conversation(bytes: usize, json: bool) -> String {
     let words = prose(bytes);
     let said: Vec<&str> = words.split("\n\n").collect();
@@ -270,7 +270,7 @@ fn conversation(bytes: usize, json: bool) -> String {
     if json { format!("[{}]", turns.join(",")) } else { turns.concat() }
 }
 
-/// Up to 128 KiB a syntax tree is made; beyond, code is read by its indentation.
+/// Up to 128 KiB code is parsed into a syntax tree; beyond that it is read by indentation.
 #[divan::bench(args = [32, 128, 129, 1_024, 10_240])]
 fn kibibytes_of_code_cold(bencher: Bencher<'_, '_>, kibibytes: usize) {
     let text = source(kibibytes << 10);
@@ -299,7 +299,7 @@ fn one_mebibyte_of_conversation_cold(bencher: Bencher<'_, '_>, json: bool) {
         .bench_local_values(|counter| run(black_box(&text), ContentType::Chat, &counter, None));
 }
 
-/// A page of about `bytes` bytes: paragraphs of an article, each with a script behind it.
+/// A page of about `bytes` bytes: paragraphs of an article, each followed by a script.
 fn page(bytes: usize) -> String {
     let paragraph =
         |text: &str| format!("<p class=\"body\">{text}</p><script>track(\"{}\")</script>\n", text.len());

@@ -1,4 +1,4 @@
-//! Condensing a text: choose the condenser of its type, verify what it proposes, fall back to condensing by lines.
+//! Condenses a text: chooses the condenser of its type, verifies its draft, and falls back to condensing by lines.
 
 use crate::condensed::{CondenseError, Condensed};
 use crate::engine::condenser::Condenser;
@@ -10,20 +10,20 @@ use crate::request::{CondenseRequest, KnownText, ReaderView};
 use crate::types::{PLAIN, condenser_for};
 use larder_text::pointer::Pointer;
 
-/// Condenses a text to its target; a text that meets the target already is returned unchanged.
+/// Condenses a text to its target; a text that already meets the target is returned unchanged.
 ///
-/// The result has at most `target` tokens, contains every pin and every pointer of ours that the text contains, and gives
-/// a pointer to everything that it leaves out. It depends on nothing but the request.
+/// The result has at most `target` tokens, contains every pin and each of Larder's pointers in the text, and has a
+/// pointer to everything it omits. It depends only on the request.
 ///
 /// # Errors
-/// [`CondenseError::PinAbsent`] for a pin that the text does not contain; [`CondenseError::PinsExceedTarget`] if pins,
+/// [`CondenseError::PinAbsent`] if the text does not contain a pin; [`CondenseError::PinsExceedTarget`] if pins,
 /// pointers and gap markers need more than the target.
 pub fn condense(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseError> {
     condense_in_view(request, ReaderView::default())
 }
 
-/// [`condense`] for a reader who knows something already. If parts of the text have been seen before, the rest is
-/// condensed by lines, regardless of its type.
+/// [`condense`] for a reader with prior knowledge. If parts of the text have been seen before, the rest is condensed
+/// by lines, whatever its type.
 ///
 /// # Errors
 /// As [`condense`].
@@ -34,8 +34,8 @@ pub fn condense_in_view(
     run(request, view, false).map(|(condensed, _)| condensed)
 }
 
-/// [`condense`], with the reasons why each unit is shown or not, and with what `more` tokens beyond the target would add,
-/// which a second condensation at the larger target shows.
+/// [`condense`] with the reasons why each unit is shown or omitted, and with what `more` tokens beyond the target
+/// would add, as determined by condensing again to the larger target.
 ///
 /// # Errors
 /// As [`condense`].
@@ -46,7 +46,7 @@ pub fn explain(request: &CondenseRequest<'_>, more: usize) -> Result<Explanation
     Ok(Explanation { condensed, units, more, further })
 }
 
-/// The condensed text, and the reasons if `explained`.
+/// The condensed text, with reasons if `explained`.
 fn run(
     request: &CondenseRequest<'_>,
     view: ReaderView<'_>,
@@ -69,7 +69,7 @@ fn run(
     }
 }
 
-/// The draft of the type's condenser if it passes the check, otherwise that of condensing by lines.
+/// The draft of the type's condenser if it passes verification, otherwise that of condensing by lines.
 fn shortened(job: &Job<'_>, explained: bool) -> Result<(Condensed, Vec<UnitReason>), CondenseError> {
     let attempt = |condenser: &'static dyn Condenser| {
         let (draft, units) =
@@ -99,8 +99,8 @@ fn with_reasons(
     Ok((draft, units))
 }
 
-/// The smallest target at which one item of every kind is still shown: a line of each template of a log, the name of each
-/// file of a diff. `None` for types without such kinds. Ignores the request's target.
+/// The smallest target at which one item of every kind is still shown: a line of each log template, the name of each
+/// file in a diff. `None` for types without such kinds. Ignores the request's target.
 pub fn essential(request: &CondenseRequest<'_>) -> Option<usize> {
     let known = KnownText::from_request(request);
     let needed = condenser_for(request.content_type, request.text).essential(&Job::new(request, known))?;

@@ -1,8 +1,8 @@
-//! The content types and their names. Data only; how each is recognised and condensed is in [`types`](crate::types).
+//! The content types and their names. Data only; [`types`](crate::types) recognises and condenses them.
 
 use serde::{Deserialize, Serialize};
 
-/// What a text is, which decides how it is condensed (R0-22.6, extended).
+/// The type of a text, which decides how it is condensed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentType {
@@ -12,7 +12,7 @@ pub enum ContentType {
     ResearchDoc,
     /// A captured web page: zones with confidence.
     PageDoc,
-    /// Output of a tool, of no more special type.
+    /// Tool output of no more specific type.
     ToolResult,
     /// An earlier turn.
     PriorTurn,
@@ -26,15 +26,15 @@ pub enum ContentType {
     Json,
     /// Lines written by a running program.
     Log,
-    /// A unified diff.
+    /// Unified diff.
     Diff,
     /// Source code of a programming language.
     Code,
-    /// A web page's markup.
+    /// HTML markup of a web page.
     Html,
-    /// Rows of fields: CSV, TSV and the like.
+    /// Rows of fields, such as CSV and TSV.
     Table,
-    /// Anything else, by lines.
+    /// Anything else, condensed by lines.
     Generic,
 }
 
@@ -80,7 +80,7 @@ impl ContentType {
     }
 }
 
-// A variant that is missing in `ALL` does not compile, as long as `Generic` stays the last one.
+// A variant missing from `ALL` does not compile, as long as `Generic` is the last one.
 const _: () = assert!(ContentType::ALL.len() == ContentType::Generic as usize + 1);
 
 #[cfg(test)]

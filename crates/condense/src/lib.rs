@@ -1,7 +1,7 @@
-//! Content types, salient spans and condensing: how a text becomes smaller without losing anything.
+//! Content types, salient spans and condensing: makes texts smaller without losing anything.
 //!
-//! [`condense`] gives the text in at most a target's tokens, with a pointer to the original and to each gap. Content
-//! types live in `types/`, what all condensers share in `engine/`, the reading of texts in `analysis/`.
+//! [`condense`] fits a text into a target number of tokens, with a pointer to the original and to each gap. Content
+//! types are in `types/`, the shared engine in `engine/`, the analysis of texts in `analysis/`.
 //!
 //! Knows tokens and pointers; does not know recipes, documents' meaning, packs or models.
 #![deny(missing_docs)]
@@ -31,7 +31,7 @@ pub use self::types::detect::detect;
 pub use self::types::html::{WebPage, web_page};
 pub use self::types::structure_of;
 
-/// Raised whenever the same request would give another text; part of every key a condensed text is cached under.
+/// Incremented whenever the same request would produce a different text; part of every cache key of a condensed text.
 pub const CONDENSER_VERSION: u32 = 3;
 
 #[cfg(doctest)]

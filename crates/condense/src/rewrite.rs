@@ -1,5 +1,5 @@
-//! Condensing by a model, the part without the model: which stretches of a text it may rewrite, which spans its words
-//! must repeat, and the check of what it wrote.
+//! Condensing with a model, without the model itself: which parts of a text it may rewrite, which spans its output
+//! must repeat, and how the output is checked.
 //!
 //! Knows content types and spans; does not know recipes, models, or how a text too long for one call is divided.
 
@@ -20,27 +20,27 @@ use larder_text::pointer::PointerKey;
 use larder_text::sections::Sections;
 use larder_text::tokens::Counter;
 
-/// The headings of a summarised conversation, in order (R2-6.4).
+/// The headings of a summarised conversation, in order.
 pub const HISTORY_HEADINGS: [&str; 5] =
     ["## Task Summary", "## Key Decisions", "## Errors Resolved", "## Current State", "## Remaining Work"];
-/// The share of the target, as one part in so many, that the long form of the header may take.
+/// The share of the target, as one part in this many, that the long form of the header may take.
 const HEADER_SHARE: usize = 8;
-/// A number of fewer digits may be a list's own.
+/// Numbers with fewer digits may just be list numbers.
 const SALIENT_DIGITS: usize = 2;
 
-/// A stretch of a text.
+/// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it appears, in bytes.
+    /// Its byte range.
     pub bytes: Range<usize>,
-    /// Whether it appears byte for byte; otherwise a model may rewrite it.
+    /// Whether it is copied byte for byte; otherwise a model may rewrite it.
     pub verbatim: bool,
 }
 
-/// Divides a text into stretches that tile it: those that code copies, and the rest, which a model may rewrite (C24).
+/// Divides a text into segments that tile it: those that are copied, and those that a model may rewrite.
 ///
-/// Of a `context.md` section 0, the newest section and every heading are copied (R0-23.3, R0-23.4); of an earlier
-/// turn section 0 and the headings.
+/// In `context.md`, section 0, the newest section and every heading are copied (R0-23.3, R0-23.4); in an earlier
+/// turn, section 0 and the headings.
 pub fn segments(text: &str, content_type: ContentType) -> Vec<Segment> {
     let keeps_newest = match content_type {
         ContentType::ContextDoc => true,
@@ -64,19 +64,19 @@ pub fn segments(text: &str, content_type: ContentType) -> Vec<Segment> {
     out
 }
 
-/// Spans of `original` that matter and are missing in what was written of it, the weightiest first.
+/// Salient spans of `original` that are missing from the rewritten text, heaviest first.
 pub fn missing<'t>(original: &'t str, written: &str) -> Vec<&'t str> {
     let mut seen = HashSet::new();
     let mut spans = salience::scan(original, ErrorSense::Strict);
     spans.retain(|span| span.kind.is_salient());
-    // Sorting is stable: spans of one kind stay in the order of the text.
+    // The sort is stable: spans of one kind stay in document order.
     spans.sort_by(|a, b| b.kind.weight().total_cmp(&a.kind.weight()));
     let values = spans.into_iter().map(|span| original[span.range].trim());
     values.filter(|value| seen.insert(*value) && !written.contains(value)).collect()
 }
 
 /// The first value in `written` (a number, price, date, URL, path or id) that does not appear in `original`: a model
-/// that rounds or invents one is not to be believed.
+/// that rounds or invents one is not trusted.
 pub fn invented(original: &str, written: &str) -> Option<String> {
     let salient = |kind, value: &str| match kind {
         SpanKind::Error => false,
@@ -90,10 +90,10 @@ pub fn invented(original: &str, written: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
-/// Why a model's words were not taken.
+/// Why a model's output was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
-    /// More tokens than the target, or than the original.
+    /// It has more tokens than the target or the original.
     #[error("it is longer than the target")]
     TooLong,
     /// A pin or pointer is missing.
@@ -104,7 +104,7 @@ pub enum RewriteError {
     Unparsable,
 }
 
-/// The header that appears before a model's words, and leads to the original.
+/// The header before a model's output, with the pointer to the original.
 pub fn header(text: &str, key: &PointerKey, counter: &Counter, target: usize) -> String {
     let id = key.mint(ContentHash::new(text.as_bytes()));
     let long = format!(
@@ -114,11 +114,11 @@ pub fn header(text: &str, key: &PointerKey, counter: &Counter, target: usize) ->
     if counter.count(&long) <= target / HEADER_SHARE { long } else { format!("[Retold. Original: {id}]\n") }
 }
 
-/// Takes what a model wrote for `request`, with its header, if it keeps every guarantee: at most the target's tokens
-/// and the original's, every pin and every pointer of ours there, structure whole.
+/// Accepts a model's output for `request`, adding a header, if it keeps every guarantee: at most the tokens of the
+/// target and the original, every pin and every Larder pointer present, structure intact.
 ///
 /// # Errors
-/// What it broke.
+/// Which guarantee it violates.
 pub fn accept(request: &CondenseRequest<'_>, words: &str, author: Author) -> Result<Condensed, RewriteError> {
     if request.content_type == ContentType::Chat && !has_history_headings(words) {
         return Err(RewriteError::Unparsable);
@@ -136,7 +136,7 @@ pub fn accept(request: &CondenseRequest<'_>, words: &str, author: Author) -> Res
     }
 }
 
-/// Whether the five headings appear on lines of their own, each once and in order.
+/// Whether the five headings are on lines of their own, each once and in order.
 fn has_history_headings(words: &str) -> bool {
     let headings: Vec<&str> =
         words.lines().map(str::trim_end).filter(|line| line.starts_with("## ")).collect();

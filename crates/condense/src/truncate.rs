@@ -1,7 +1,6 @@
-//! The beginning of a text, as far as it fits: the fallback that only cuts, at a boundary, with the pointer to the
-//! rest (C32).
+//! Truncation: keeps the beginning of a text up to a boundary, with a pointer to the rest.
 //!
-//! Knows where sentences and sections begin; chooses nothing else.
+//! Knows where sentences and sections begin; makes no other choice.
 
 use crate::condense::unchanged;
 use crate::condensed::{CondenseError, Condensed};
@@ -12,13 +11,12 @@ use crate::engine::verify::verified;
 use crate::request::{CondenseRequest, KnownText};
 use crate::types::{PLAIN, prose};
 
-/// The beginning of a text that meets the target, cut before a section where that shows at least half of what fits,
-/// else after a sentence; a mark represents the rest. A text that meets the target is given back as it is. The query is
-/// not read.
+/// The beginning of a text that meets the target, cut before a section if that keeps at least half of what fits,
+/// otherwise after a sentence; a marker replaces the rest. A text that meets the target is returned unchanged. The
+/// query is ignored.
 ///
 /// # Errors
-/// A target in which not one sentence appears, or in which a pin would be cut off; a pin that does not appear in the
-/// text.
+/// If not even one sentence fits the target, a pin would be cut off, or the text does not contain a pin.
 pub fn truncate(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseError> {
     if let Some(pin) = request.pins.iter().find(|pin| !request.text.contains(pin.as_str())) {
         return Err(CondenseError::PinAbsent { pin: pin.clone() });
@@ -49,7 +47,7 @@ pub fn truncate(request: &CondenseRequest<'_>) -> Result<Condensed, CondenseErro
     Err(CondenseError::PinsExceedTarget { needed: job.original_tokens, target: request.target })
 }
 
-/// Whether a heading of Markdown, or one between `===`, begins here (R4-5.17).
+/// Whether a Markdown heading, or one between `===`, starts here (R4-5.17).
 fn starts_section(text: &str) -> bool {
     text.starts_with("===") || text.trim_start_matches('#').starts_with(' ') && text.starts_with('#')
 }

@@ -1,4 +1,4 @@
-//! Packing 10,000 one-line parts into 3,000 tokens: with counts cached, cold, and the naive way.
+//! Packs 10,000 one-line parts into 3,000 tokens: with cached counts, cold, and naively.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -73,7 +73,7 @@ fn cold(bencher: divan::Bencher) {
         .bench_values(|(request, counter)| pack(&request, &counter));
 }
 
-/// Count everything, take parts by priority until the next would not fit; no receipt, nothing recoverable.
+/// Counts everything and takes parts by priority until the next does not fit; no receipt, and nothing is recoverable.
 #[divan::bench]
 fn naive_greedy(bencher: divan::Bencher) {
     let counter = Counter::o200k();

@@ -1,7 +1,7 @@
-//! Deciding a conversation of 200 kB, as a gateway does for each of its requests.
+//! Decides a conversation of 200 kB, as a gateway does for each request.
 //!
-//! `again`: counts and renditions are known; `grown`: one new result of 4 kB; `cold`: nothing is known. `crowded` is
-//! `again` in a window that has needed an epoch.
+//! `again`: counts and renditions are cached; `grown`: one new result of 4 kB; `cold`: nothing is cached. `crowded`
+//! is `again` in a window that has needed an epoch.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,7 +25,7 @@ fn main() {
     divan::main();
 }
 
-/// A user's request, then calls with their results: what the model says, and what a tool found.
+/// A user's request, then calls with their results.
 fn texts() -> Vec<String> {
     let mut texts =
         vec!["You help with a repository.".to_owned(), "Find out why the build fails.".to_owned()];

@@ -1,7 +1,7 @@
-//! What a prompt is and how it is made to fit: recipes, the packer, the context policy and output.
+//! What a prompt is and how it is made to fit: recipes, the packer, the context policy and output parsing.
 //!
-//! This crate does no IO. It reaches no async runtime, no HTTP, no SQL, no clock and no environment; everything it needs
-//! comes in as a value, and everything it decides goes out as a value. That makes a pack reproducible byte for byte.
+//! This crate does no IO. It uses no async runtime, HTTP, SQL, clock or environment; all inputs and decisions are
+//! values, which makes a pack reproducible byte for byte.
 //!
 //! Modules import in one direction (importer → imported): output → recipe → pack, and policy → pack.
 #![deny(missing_docs)]

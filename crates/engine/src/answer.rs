@@ -1,30 +1,29 @@
-//! What a recipe answered, as typed values. A conversion that fails explains itself to the model, which is asked again.
-//! Knows no recipe.
+//! A recipe's answer as typed values. If a conversion fails, the model is shown why and asked again. Knows no recipe.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// An answer that keeps to its schema and cannot be used all the same. The text is written for the model.
+/// An answer that satisfies its schema but is unusable nevertheless. The text is written for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnusableAnswer(String);
 
 impl UnusableAnswer {
-    /// With the text that the model reads.
+    /// Creates the error with the text shown to the model.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 
-    /// Unless `is_fine`, the message.
+    /// Fails with the message unless `is_fine`.
     pub fn unless(is_fine: bool, message: impl FnOnce() -> String) -> Result<(), Self> {
         if is_fine { Ok(()) } else { Err(Self(message())) }
     }
 }
 
-/// The answer of a recipe as its type.
+/// Deserializes a recipe's answer.
 ///
 /// # Errors
-/// A value that has not the shape; names the field.
+/// If the value does not have the right shape; names the field.
 pub fn read<T: DeserializeOwned>(output: &Value) -> Result<T, UnusableAnswer> {
     T::deserialize(output).map_err(|error| UnusableAnswer::new(format!("the answer cannot be read: {error}")))
 }
@@ -34,7 +33,7 @@ pub fn said(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
 
-/// The text, if it says something.
+/// The text, if it is not blank.
 pub fn stated(text: Option<&String>) -> Option<String> {
     text.map(|text| text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Where asynchronous callers meet work that blocks: the store and the documents read and write files, and condensing
+//! Runs blocking work for asynchronous callers: the store and the documents read and write files, and condensing
 //! takes time. Knows nothing of that work.
 
 use std::future::{Future, poll_fn};
@@ -6,9 +6,9 @@ use std::future::{Future, poll_fn};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{JoinHandle, block_in_place};
 
-/// Runs a future that blocks between its waits, such as a run of a recipe or a turn, as a task of its own. Other tasks
-/// continue meanwhile: each time it is polled, its worker thread first hands them over to another one. On a runtime of a
-/// single thread they wait.
+/// Runs a future that blocks between its await points, such as a recipe run or a turn, as a separate task. Other
+/// tasks continue: whenever it is polled, its worker thread first hands them over to another thread. On a
+/// single-threaded runtime they wait.
 pub fn spawn<F>(work: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
@@ -25,7 +25,7 @@ where
 mod tests {
     use super::*;
 
-    /// Waits for a word of another task, both before and while it blocks.
+    /// Waits for a message from another task, both asynchronously and blocking.
     async fn waits_and_blocks(word: std::sync::mpsc::Receiver<u8>) -> u8 {
         tokio::task::yield_now().await;
         word.recv().unwrap()

@@ -1,4 +1,4 @@
-//! Which model may answer: the one bound to a layer, its fallbacks, and the layer that is tried next.
+//! Model selection: the model bound to a layer, its fallbacks, and the next layer to try.
 
 use larder_core::recipe::{Layer, Mode};
 use larder_models::table::{Capability, ModelSpec, Provider};
@@ -18,7 +18,7 @@ pub struct ModelCandidate {
 }
 
 impl ModelCandidate {
-    /// What packing must know of the model.
+    /// What packing needs to know about the model.
     pub(crate) fn limits(&self) -> ModelLimits {
         ModelLimits {
             window: self.spec.window,
@@ -30,7 +30,7 @@ impl ModelCandidate {
     }
 }
 
-/// The layer that is asked when one gives no answer that passes (C66, C67).
+/// The layer that is tried if this one produces no answer that passes.
 pub(crate) const fn next_layer(layer: Layer) -> Option<Layer> {
     match layer {
         Layer::Reflex | Layer::Nerves => Some(Layer::Mind),
@@ -43,7 +43,7 @@ impl Engine {
     /// The model that a layer is bound to.
     ///
     /// # Errors
-    /// When the table binds the layer to none.
+    /// If the table binds no model to the layer.
     pub fn candidate(&self, layer: Layer, mode: Option<Mode>) -> Result<ModelCandidate, RunError> {
         let found =
             self.models.table().resolve(layer, mode).ok_or(RunError::Unbound { layer: layer.as_str() })?;

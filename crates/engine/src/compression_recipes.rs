@@ -1,4 +1,5 @@
-//! Which recipe condenses which content type. The cookbook ships them all; a project may override each. Runs nothing.
+//! The recipe that condenses each content type. The cookbook contains all of them; a project may override each. Runs
+//! nothing.
 
 use larder_condense::ContentType;
 use larder_core::recipe::{Recipe, RecipeError};
@@ -23,7 +24,7 @@ pub(crate) const fn recipe_name(content_type: ContentType) -> &'static str {
     }
 }
 
-/// A content type that a model should condense, without a usable recipe for it.
+/// A content type that a model should condense has no usable recipe.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "content type {content_type} has no usable compression recipe {recipe}: {source}; fix it, or set \

@@ -136,7 +136,7 @@ pub enum ConfigError {
         value: String,
     },
     /// An environment variable gives its setting an illegal value.
-    #[error("${name} is {value:?}, which {key} cannot be; unset it or give a value like {like}")]
+    #[error("${name} is {value:?}, which {key} cannot be; unset it or use a value such as {like}")]
     Environment {
         /// The variable.
         name: String,
@@ -165,13 +165,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// The settings without any file, flag or environment.
+    /// The settings without any file, flag or environment variable.
     pub fn builtin() -> Self {
         #[allow(clippy::expect_used, reason = "an empty file has no problems, and a test reads it")]
         Self::resolve("", FILE, None, Path::new("."), &|_| None).expect("an empty file has no problems")
     }
 
-    /// Reads the settings of the project in `dir` with `home` from the command line.
+    /// Reads the settings of the project in `dir`; `home` comes from the command line.
     pub fn load(dir: Option<&Path>, home: Option<&Path>, env: Env<'_>) -> Result<Self, ConfigError> {
         let folder = dir.unwrap_or(Path::new("."));
         let path = folder.join(FILE);
@@ -231,10 +231,10 @@ impl Config {
         Ok(config)
     }
 
-    /// The same settings with one from the command line.
+    /// Overrides one setting from the command line.
     ///
     /// # Errors
-    /// When there is no such setting, or the value is illegal.
+    /// If there is no such setting, or the value is illegal.
     pub fn with_flag(mut self, key: &'static str, value: &str) -> Result<Self, ConfigError> {
         let spec = settings::all().find(|spec| spec.key == key && (spec.accepts)(value));
         let place = self.settings.iter_mut().find(|setting| setting.key == key);
@@ -324,7 +324,7 @@ impl Config {
             .map_or(SettingOrigin::Default, |(line, _)| SettingOrigin::File { path: self.path.clone(), line })
     }
 
-    /// The layers that these recipes need and that no model is bound to, as problems of the file.
+    /// Layers that these recipes need but no model is bound to, as problems in the file.
     pub fn unbound<'r>(&self, recipes: impl IntoIterator<Item = &'r Recipe>) -> Vec<SettingProblem> {
         let mut wanted: BTreeMap<Layer, Vec<String>> = BTreeMap::new();
         for recipe in
@@ -400,7 +400,7 @@ fn read_tables(
     problems: &mut Vec<SettingProblem>,
 ) -> Vec<(String, String, usize)> {
     let mut found = Vec::new();
-    // A file that is not TOML was reported with the models.
+    // A file that is not TOML has already been reported with the models.
     let Ok(table) = text.parse::<toml::Table>() else { return found };
     let mut report = |key: &str, message: String, help: String| {
         let (line, column) = places.get(key);
@@ -428,7 +428,7 @@ fn read_tables(
             Some(spec) if !(spec.accepts)(&text) => report(
                 &full,
                 format!("{full} cannot be {text}"),
-                format!("give a value like {}", spec.example()),
+                format!("use a value such as {}", spec.example()),
             ),
             Some(spec) => {
                 let (line, _) = places.get(&full);

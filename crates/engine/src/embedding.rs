@@ -1,5 +1,5 @@
-//! Vectors of queries, turns and research, by the embedding model that the settings name. The only place that calls such
-//! a model; comparing vectors is the index's job.
+//! Vectors of queries, turns and research from the configured embedding model. The only place that calls such a
+//! model; the index compares vectors.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use larder_store::{EmbeddingText, StoreError, TextVector, UserDocuments};
 
 use crate::run::ProgressObserver;
 
-/// Texts per call. Few, because the cost of a call is known only once it is answered, and some providers accept one text
-/// per request.
+/// Texts per call. Few, because the cost of a call is known only once it is answered, and some providers accept only
+/// one text per request.
 const BATCH: usize = 16;
-/// How long a turn waits for the vector of its query: words find most things without it.
+/// How long a turn waits for the vector of its query; most things are found by words alone.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Turns whose missing vectors are looked up together.
+/// How many turns are checked for missing vectors at once.
 const WINDOW: u64 = 256;
-/// Bytes of a query that are read, as of what turns say.
+/// Maximum bytes of a query, and of a turn's text, that are embedded.
 const LONGEST: usize = 1_500;
 
 /// Why there are no vectors.
@@ -43,19 +43,19 @@ pub struct Embedder {
 }
 
 impl Embedder {
-    /// The embedding model called `name` in the model table.
+    /// Opens the embedding model called `name` in the model table.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] when there is none, or its key or weights are missing.
+    /// [`ModelError::NotConfigured`] if it does not exist, or its key or weights are missing.
     pub fn open(models: &Models, name: &str) -> Result<Self, ModelError> {
         let model = models.embedding(name)?;
         let spec = models.table().model(name).ok_or_else(|| ModelError::NotConfigured {
             provider: name.to_owned(),
-            detail: "larder.toml defines no such model".to_owned(),
+            detail: "larder.toml does not define this model".to_owned(),
         })?;
-        // By what makes the vectors and not by its name here, which may be given to another model.
+        // Identify the model by what produces the vectors, since its local name may be reassigned.
         let mut identity = format!("{}/{}/{}", spec.provider.as_str(), spec.id, model.dimensions());
-        // Servers of one's own take any id.
+        // Private servers accept any id.
         if let Some(server) = &spec.base_url {
             identity = format!("{identity} at {server}");
         }
@@ -63,7 +63,8 @@ impl Embedder {
         Ok(Self { model, name: name.to_owned(), identity, limit, prices })
     }
 
-    /// What its vectors are kept under: provider, id, length of vectors, and the server where the table names one.
+    /// The key under which its vectors are stored: provider, id, vector length, and the server if the table names
+    /// one.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -71,7 +72,7 @@ impl Embedder {
     /// The vector of a query, of which the first 1,500 bytes count. The cost is reported to `observer`.
     ///
     /// # Errors
-    /// The model fails, or takes longer than five seconds or what the table allows.
+    /// If the model fails, or takes longer than five seconds or its configured timeout.
     pub async fn query(
         &self,
         query: &str,
@@ -85,11 +86,10 @@ impl Embedder {
         Ok(TextVector { model: self.identity.clone(), numbers })
     }
 
-    /// Makes the vectors that turns of these numbers and their research lack, newest first, as long as `observer` lets
-    /// more be spent; returns how many it made. What was made before an error is kept.
-    ///
+    /// Creates missing vectors for these turns and their research, newest first, as long as `observer` permits
+    /// spending; returns how many were created. Vectors created before an error are kept.
     /// # Errors
-    /// The model or the index fails.
+    /// If the model or the index fails.
     pub async fn fill(
         &self,
         documents: &UserDocuments,
@@ -124,7 +124,7 @@ impl Embedder {
         Ok(vectors.len() as u64)
     }
 
-    /// Embeds texts one by one, so that a text that the model refuses does not block the others.
+    /// Embeds texts one at a time, so that a text the model rejects does not block the others.
     async fn make_singly(
         &self,
         documents: &UserDocuments,
@@ -151,8 +151,8 @@ impl Embedder {
         if made == 0 { Err(refusal.into()) } else { Ok(made) }
     }
 
-    /// Makes all vectors that are missing, those of the newest turns first, and drops those of other models; `progress`
-    /// receives the number so far. Returns the total.
+    /// Creates all missing vectors, newest turns first, and drops those of other models; `progress` receives the
+    /// number so far. Returns the total.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
@@ -171,7 +171,7 @@ impl Embedder {
             progress(made);
             before = Some(first);
         }
-        // Last, since a model that cannot be asked must not cost the vectors of the one before it.
+        // Done last, so that an unreachable model does not cost the vectors of its predecessor.
         documents.vectors().retain_model(&self.identity)?;
         Ok(made)
     }
@@ -186,14 +186,14 @@ impl Embedder {
         observer.spent(made.usage, self.prices.as_ref().map(|prices| prices.cost(&made.usage).total));
         let length = self.model.dimensions();
         if made.vectors.len() != texts.len() || made.vectors.iter().any(|vector| vector.len() != length) {
-            let detail = format!("not one vector of {length} numbers for each of {} texts", texts.len());
+            let detail = format!("expected one vector of {length} numbers for each of {} texts", texts.len());
             return Err(ModelError::Protocol { provider: self.name.clone(), detail });
         }
         Ok(made.vectors)
     }
 }
 
-/// The model would refuse the same text again.
+/// Whether the model would reject the same text again.
 fn is_refusal(error: &ModelError) -> bool {
     matches!(error, ModelError::BadRequest { .. } | ModelError::WindowExceeded { .. })
 }

@@ -1,4 +1,4 @@
-//! What runs share: one project, its models and one user's store. Knows nothing of how a recipe is run.
+//! The state shared by runs: one project, its models and one user's store. Knows nothing of how a recipe is run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,10 +15,11 @@ use crate::metrics::{NoopSink, RunMetricsSink};
 use crate::project::Project;
 use crate::settings::RunPolicy;
 
-/// Loads tokenizers that are files: by the name a model's `tokenizer` gives.
+/// Loads tokenizers from files, by the name in a model's `tokenizer` field.
 pub type LoadCounter = dyn Fn(&str) -> Option<Counter> + Send + Sync;
 
-/// What all runs of one user share: a project, its models, the user's store and the policy. Clones are cheap.
+/// The state shared by all runs of one user: a project, its models, the user's store and the policy. Clones are
+/// cheap.
 #[derive(Clone)]
 pub struct Engine {
     /// Recipes and prompts.
@@ -45,11 +46,11 @@ struct Tokenizers {
 }
 
 impl Engine {
-    /// `load` finds tokenizers that the registry does not know, such as the one inside a
-    /// model's weights.
+    /// Creates an engine. `load` finds tokenizers missing from the registry, such as the one inside a model's
+    /// weights.
     ///
     /// # Errors
-    /// When the policy lets a model condense and a content type has no compression recipe (C40).
+    /// If the policy lets a model condense and a content type has no compression recipe.
     pub fn new(
         project: Project,
         models: Models,
@@ -74,7 +75,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The same project, models and policy over the store of another user.
+    /// The same engine with another user's store.
     #[must_use]
     pub fn for_user(&self, store: UserStore) -> Self {
         Self { store, ..self.clone() }
@@ -86,10 +87,10 @@ impl Engine {
         Self { metrics, ..self }
     }
 
-    /// A recipe of the project, or of the cookbook where the project has none of that name.
+    /// A recipe of the project, or of the cookbook if the project has none with that name.
     ///
     /// # Errors
-    /// When there is none, or it has errors.
+    /// If it does not exist or has errors.
     pub fn recipe_or_builtin(&self, name: &str) -> Result<&Recipe, RecipeError> {
         match self.project.recipe(name) {
             Err(RecipeError::NotFound { .. }) => {
@@ -102,7 +103,7 @@ impl Engine {
     /// A recipe of the project by its name, or by its role in a mode; otherwise the built-in one.
     ///
     /// # Errors
-    /// When there is none, or it has errors.
+    /// If it does not exist or has errors.
     pub fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {
         let found = self.project.recipe(name).or_else(|error| match mode {
             Some(mode) => self.project.recipe_for_mode(name, mode).map_err(|_| error),
@@ -112,13 +113,13 @@ impl Engine {
         found.or_else(|error| self.recipe_or_builtin(name).map_err(|_| error))
     }
 
-    /// The counter of a model: the tokenizer its table entry names, else the one registered for its id.
+    /// The counter for a model: the tokenizer named in its table entry, otherwise the one registered for its id.
     pub fn counter(&self, spec: &ModelSpec) -> Counter {
         self.tokenizers.of(spec.tokenizer.as_deref(), &spec.id)
     }
 
-    /// The counter of a model that the table does not know, by its provider's id: its window is a guess, so where its
-    /// vocabulary is not known either, an estimate serves better than a bound.
+    /// The counter for a model that is not in the table, by its provider's id: its window is a guess, so if its
+    /// vocabulary is unknown too, an estimate is more useful than a bound.
     pub fn counter_of_id(&self, id: &str) -> Counter {
         let counter = self.tokenizers.registry.for_model(id);
         if counter.label() == Label::Bounded { self.tokenizers.registry.unknown() } else { counter }
@@ -137,7 +138,7 @@ impl Tokenizers {
             return counter.clone();
         }
         let found = self.registry.by_name(name).ok().or_else(|| (self.load)(name));
-        // A tokenizer that cannot be had is replaced by the bound that holds for every byte-level vocabulary.
+        // A tokenizer that cannot be loaded is replaced by the bound that holds for every byte-level vocabulary.
         let counter = found.unwrap_or_else(Counter::bytes);
         counters.insert(name.to_owned(), counter.clone());
         counter

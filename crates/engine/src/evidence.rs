@@ -1,4 +1,4 @@
-//! What an answer may cite: the parts that its model could read. Knows packs and schemas; knows no model.
+//! What an answer may cite: the parts visible to its model. Knows packs and schemas; knows no model.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use larder_core::pack::{Pack, PartReceipt, Rendition};
 use larder_text::tokens::Counter;
 use serde_json::Value;
 
-/// Part ids that a schema offers for citation at most; a longer list costs more than it helps.
+/// Maximum part ids that a schema offers for citation; a longer list costs more than it helps.
 const CITABLE_IDS: usize = 24;
 
-/// The schema with its citations bound to the parts that can be cited, so that a model whose output is constrained
-/// cannot cite anything else.
+/// The schema with citations restricted to the citable parts, so that a model with constrained output cannot cite
+/// anything else.
 pub(crate) fn citing(schema: &Value, citable: &[String]) -> Value {
     let mut schema = schema.clone();
     let items = schema.pointer_mut("/properties/citations/items").and_then(Value::as_object_mut);
@@ -23,7 +23,7 @@ pub(crate) fn citing(schema: &Value, citable: &[String]) -> Value {
     schema
 }
 
-/// Tokens that [`citing`] adds at most, whichever of the parts come to be shown.
+/// Maximum tokens that [`citing`] adds, whichever parts end up being shown.
 pub(crate) fn citing_cost(schema: &Value, citable: &BTreeSet<String>, counter: &Counter) -> usize {
     let ids: Vec<String> = citable.iter().cloned().collect();
     if citing(schema, &ids) == *schema {
@@ -35,8 +35,8 @@ pub(crate) fn citing_cost(schema: &Value, citable: &BTreeSet<String>, counter: &
     counter.count("{\"enum\":[]}") + costs.iter().take(CITABLE_IDS).sum::<usize>()
 }
 
-/// Parts that an answer may cite: those the model could read at least in part. In the order of the prompt: where a
-/// schema cannot offer all, it offers the first.
+/// The citable parts: those that the model could read at least in part, in prompt order. If a schema cannot offer all
+/// of them, it offers the first.
 pub(crate) fn shown(pack: &Pack, citable: &BTreeSet<String>) -> Vec<String> {
     let readable = |part: &&PartReceipt| matches!(part.rendition, Rendition::Whole | Rendition::Condensed);
     pack.receipt

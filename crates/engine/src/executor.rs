@@ -1,8 +1,8 @@
 //! The executor: the only code that calls a model. Prepare, pack, store originals, call, validate, record.
 //!
-//! Failures follow one table (C66): an answer that fails its gates is repaired, then asked of the next layer, then
-//! becomes an intervention; a provider that fails is replaced by its fallback model, for which the prompt is packed
-//! anew; a missing recipe is an intervention at once. Every run writes one record.
+//! Failures follow one table (C66): an answer that fails its gates is repaired, then requested from the next layer,
+//! then becomes an intervention; a provider that fails is replaced by its fallback model, for which the prompt is
+//! packed again; a missing recipe is an intervention at once. Every run writes one record.
 
 mod attempt;
 mod call;
@@ -36,7 +36,7 @@ pub use crate::run::{
     RunKind, RunOutcome, RunReceipt, Spending,
 };
 
-/// A run under way.
+/// A run in progress.
 struct RecipeRun<'a> {
     engine: &'a Engine,
     recipe: &'a Recipe,
@@ -45,17 +45,17 @@ struct RecipeRun<'a> {
     kind: RunKind,
     run_id: RunId,
     started: Instant,
-    /// Everything that its answered calls used.
+    /// Usage of all its answered calls.
     spent: Spending,
     calls: u32,
     /// Time spent packing.
     packing: Duration,
-    /// The last prompt, the originals of its parts, the reply to it and the result of its checks.
+    /// The last prompt, the originals of its parts, its reply and the result of its checks.
     receipt: Option<RunReceipt>,
     originals: Originals,
     answer: Option<String>,
     gates: GateResult,
-    /// The layer that was asked last.
+    /// The layer asked last.
     layer: Layer,
     /// Condenses for all prompts of the run within one budget.
     summarizer: Summarizer<'a>,
@@ -65,7 +65,7 @@ impl Engine {
     /// Runs a recipe and returns its checked answer (R0-8.2, R0-21.10).
     ///
     /// # Errors
-    /// [`RunError`] says what stopped the run and holds the id of its record.
+    /// [`RunError`] reports what stopped the run and contains the id of its record.
     pub async fn run(
         &self,
         name: &str,
@@ -76,7 +76,7 @@ impl Engine {
         self.run_recipe(recipe, input, observer, RunKind::Answer).await
     }
 
-    /// Runs a recipe that was looked up before.
+    /// Runs a recipe that has already been looked up.
     pub fn run_recipe<'a>(
         &'a self,
         recipe: &'a Recipe,
@@ -94,7 +94,7 @@ impl Engine {
 
     /// Raises an intervention for a run that cannot start because its recipe is missing or broken (R0-18.2).
     pub fn missing(&self, name: &str, source: RecipeError) -> RunError {
-        // The name of a recipe that does not exist may be any text of a client (C104).
+        // The name of a nonexistent recipe may be arbitrary text from a client (C104).
         let known = !matches!(source, RecipeError::NotFound { .. });
         tracing::info!(recipe = known.then_some(name), "recipe not found or broken");
         match self.store.interventions().raise(&NewIntervention::missing_recipe(name)) {
@@ -159,7 +159,7 @@ impl<'a> RecipeRun<'a> {
             match self.attempt(&mut candidate, note.as_deref()).await {
                 Ok(AttemptResult::Answered(parsed)) => return Ok(parsed),
                 Ok(AttemptResult::Failed(found)) => failures = found,
-                // Only the note does not fit. The prompt without it did, and its answer is what failed.
+                // Only the note does not fit. The prompt fit without it, and the answer to it failed.
                 Err(RunError::Refused { .. }) if note.take().is_some() => {
                     self.receipt = sent;
                     break;
@@ -227,7 +227,7 @@ impl<'a> RecipeRun<'a> {
     }
 }
 
-/// Stores what the pointers of a pack lead to.
+/// Stores the originals behind a pack's pointers.
 fn store_originals(store: &UserStore, pack: &Pack) -> Result<(), StoreError> {
     let originals: Vec<NewPointer<'_>> = pack
         .originals

@@ -1,4 +1,4 @@
-//! What a run is given: documents, a query, values, a conversation. Knows no recipe and no pack.
+//! The inputs of a run: documents, a query, values, a conversation. Knows no recipe and no pack.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,29 +7,29 @@ use larder_core::pack::Slice;
 use larder_core::recipe::Mode;
 use larder_text::message::Message;
 
-/// A document handed to a run.
+/// A document passed to a run.
 #[derive(Debug, Clone)]
 pub struct InputDocument {
-    /// The input it fills, as the recipe names it: a file name such as `context.md` or a kind such as `passages`.
+    /// The input it fills, as named in the recipe: a file name such as `context.md` or a kind such as `passages`.
     pub input: String,
-    /// What people call it: its path.
+    /// Its display name: its path.
     pub name: String,
     /// The text.
     pub text: Arc<str>,
-    /// The larger document of which it is a stretch.
+    /// The larger document of which it is a part, if any.
     pub slice: Option<Slice>,
     /// How well it answers the query, relative to others of its kind; 1.0 is neutral.
     pub relevance: f64,
 }
 
 impl InputDocument {
-    /// A whole document.
+    /// Creates an input from a whole document.
     pub fn whole(input: impl Into<String>, name: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
         Self { input: input.into(), name: name.into(), text: text.into(), slice: None, relevance: 1.0 }
     }
 }
 
-/// Everything that one run of a recipe is given.
+/// All inputs of one recipe run.
 #[derive(Debug, Clone, Default)]
 pub struct RunInput {
     /// Documents in order.
@@ -48,6 +48,6 @@ pub struct RunInput {
     pub session_id: Option<String>,
     /// The turn's id, for the record: `turn_000042`.
     pub turn_id: Option<String>,
-    /// The id of the request through the gateway that is paid for with the run, for the record.
+    /// The id of the gateway request to which the run is charged, for the record.
     pub request_id: Option<String>,
 }

@@ -1,9 +1,7 @@
 //! The engine: recipes packed under a hard token budget, condensed without loss, run, checked and recorded.
 //!
-//! [`Engine`] puts a project, its models and one user's store together. Everything that reaches a model goes through its
-//! [`run`](Engine::run). Depends on neither retrieval, tools, turns nor the command line. Of turns and tools it has only
-//! their settings, the embedding model that retrieval asks for vectors, and the roles of recipes whose callers handle low
-//! confidence themselves.
+//! [`Engine`] combines a project, its models and one user's store. Everything sent to a model goes through its
+//! [`run`](Engine::run). Knows no retrieval, tools, turns or command line.
 #![deny(missing_docs)]
 
 pub mod answer;

@@ -1,5 +1,5 @@
-//! What an engine counts for metrics: every run that ended, and every text condensed outside a run. Sizes and outcomes,
-//! never a text (C104). Knows no metrics library.
+//! What an engine reports to metrics: every finished run, and every text condensed outside a run. Contains sizes and
+//! outcomes, never any text (C104). Knows no metrics library.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct ReducedText {
 pub struct RunReport {
     /// The result of the budget check; `None` if the run ended before it.
     pub status: Option<BudgetStatus>,
-    /// Whether a prompt was sent over its budget, which never happens.
+    /// Whether a prompt was sent over budget, which must never happen.
     pub violates: bool,
     /// The texts of the last prompt that were reduced; empty if no prompt was sent.
     pub shrunk: Vec<ReducedText>,
@@ -30,7 +30,7 @@ pub struct RunReport {
     pub packing: Duration,
 }
 
-/// Receives what an engine counts, for all its users.
+/// Receives reports from an engine, for all its users.
 pub trait RunMetricsSink: Send + Sync {
     /// A run has ended. Called once per run.
     fn run_ended(&self, report: &RunReport);

@@ -1,4 +1,4 @@
-//! Which models a run may call, so that the most it can cost is known before it starts. Knows no budget.
+//! The models a run may call, so that its maximum cost is known before it starts. Knows no budget.
 
 use std::collections::BTreeMap;
 
@@ -29,17 +29,17 @@ impl ModelSet {
         self.0.is_empty()
     }
 
-    /// The first of the models, by name, that has no price.
+    /// The first model, by name, without a price.
     pub fn unpriced(&self) -> Option<&str> {
         self.0.iter().find(|(_, prices)| prices.is_none()).map(|(name, _)| name.as_str())
     }
 
-    /// The most that `tokens` can cost: all of the dearest kind, at the dearest model.
+    /// The maximum cost of `tokens`: the most expensive kind of token at the most expensive model.
     pub fn max_cost(&self, tokens: u64) -> Usd {
         self.prices().map(|prices| prices.max_cost(tokens)).max().unwrap_or_default()
     }
 
-    /// The cost of a call with this usage at the dearest model.
+    /// The cost of a call with this usage at the most expensive model.
     pub fn cost(&self, usage: &Usage) -> Usd {
         self.prices().map(|prices| prices.cost(usage).total).max().unwrap_or_default()
     }
@@ -53,7 +53,7 @@ impl ModelSet {
         self.0.values().flatten()
     }
 
-    /// Adds a model and its fallbacks. A model inside this process is free unless the table gives it a price.
+    /// Adds a model and its fallbacks. A model in this process is free unless the table sets a price.
     pub fn add(&mut self, table: &ModelTable, name: &str) {
         let mut next = Some(name);
         while let Some((name, spec)) = next.and_then(|name| Some((name, table.model(name)?))) {
@@ -79,8 +79,8 @@ impl ModelSet {
 }
 
 impl Engine {
-    /// Every model that a run of `recipe` may call: that of its layer, that of the next layer for answers that fail their
-    /// checks, those that condense for it, and the fallbacks of each.
+    /// Every model that a run of `recipe` may call: that of its layer, that of the next layer for answers that fail
+    /// their checks, those that condense for it, and the fallbacks of each.
     pub fn reachable_models(&self, recipe: &Recipe, mode: Option<Mode>) -> ModelSet {
         let (table, mode) = (self.models.table(), mode.or(recipe.mode));
         let mut models = ModelSet::default();
@@ -171,7 +171,7 @@ prices = { input = 4, output = 5 }
         let answer = of(&engine, "ask/answer");
         assert_eq!(names(&answer), ["voice"], "nothing comes after the layer VOICE");
         assert_eq!(answer.unpriced(), None);
-        assert_eq!(answer.max_cost(1_000_000).to_string(), "5", "as if all of them were the dearest");
+        assert_eq!(answer.max_cost(1_000_000).to_string(), "5", "as if all of them were the most expensive");
         let usage = Usage { input: 1_000_000, output: 1_000_000, ..Usage::default() };
         assert_eq!(answer.cost(&usage).to_string(), "9");
         let summary = of(&engine, "pipeline/phase7_summarizer");
@@ -190,7 +190,7 @@ prices = { input = 4, output = 5 }
         models.add(&table, "inside");
         assert_eq!((models.unpriced(), models.max_cost(1_000_000)), (None, Usd::default()));
         models.add(&table, "small");
-        assert_eq!(models.max_cost(1_000_000).to_string(), "2", "a price that the table gives holds");
+        assert_eq!(models.max_cost(1_000_000).to_string(), "2", "a price in the table takes precedence");
         models.add(&table, "spare");
         assert_eq!(models.unpriced(), Some("spare"), "it does not run in this process");
     }

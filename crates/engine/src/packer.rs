@@ -1,4 +1,4 @@
-//! Drives the packing machine to its end. The machine decides; this only supplies what it asks for.
+//! Drives the packing machine to completion. The machine decides; this only supplies what it requests.
 
 use larder_core::pack::{
     Overflow, Pack, PackError, PackRequest, PackStep, Packing, PartReason, PartReceipt, Receipt, Rendition,
@@ -13,7 +13,7 @@ use crate::settings::RunPolicy;
 /// A pack, or the receipt of a refusal.
 pub(crate) type Packed = Result<Box<Pack>, Box<Receipt>>;
 
-/// Packs by rule alone: `request.by_model` is off. `Err` inside is the receipt of a refusal.
+/// Packs by rule alone: `request.by_model` is off. The inner `Err` is the receipt of a refusal.
 pub(crate) fn pack(request: &PackRequest, counter: &Counter, key: &PointerKey) -> Result<Packed, PackError> {
     let mut packing = Packing::new(request, counter, key)?;
     loop {
@@ -27,10 +27,10 @@ pub(crate) fn pack(request: &PackRequest, counter: &Counter, key: &PointerKey) -
     }
 }
 
-/// Condenses by rule a prompt that fits whole but exceeds the threshold, if every part then still is at least condensed
-/// and that saves enough; otherwise returns it unchanged (C19, C25).
+/// Condenses by rule a prompt that fits but exceeds the threshold, if no part is then dropped and this saves enough;
+/// otherwise returns it unchanged (C19, C25).
 ///
-/// The note of a repair counts on neither side, so that it does not change the rest of the prompt.
+/// A repair note counts on neither side, so that it does not change the rest of the prompt.
 pub(crate) fn relieved(
     whole: Box<Pack>,
     request: &PackRequest,
@@ -47,7 +47,7 @@ pub(crate) fn relieved(
         total > threshold && total.saturating_sub(tokens) >= policy.min_compression_savings
     };
     let is_whole = |pack: &Pack| pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole);
-    // The decision for a message must not change with what surrounds the conversation.
+    // A message's decision must not change with what surrounds the conversation.
     let decides_once = |slot: &Slot| slot.form == SlotForm::Messages && slot.shrink_to.is_some();
     let may = policy.compression_enabled && !request.slots.iter().any(decides_once);
     if !may || !enough(threshold) || !is_whole(&whole) {
@@ -67,7 +67,7 @@ pub(crate) fn relieved(
     }
     receipt.budget.limits = request.budget;
     receipt.budget.available = available;
-    // The receipt shows the budget of the call, not the reduced one.
+    // The receipt shows the call's budget, not the reduced one.
     for (slot, before) in receipt.budget.slots.iter_mut().zip(&whole.receipt.budget.slots) {
         (slot.allowed, slot.soft_trigger) = (before.allowed, before.soft_trigger);
     }

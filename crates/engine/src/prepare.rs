@@ -1,4 +1,4 @@
-//! From a recipe and what a run is given to slots and parts. Knows recipes and packs; knows no model and no store.
+//! Turns a recipe and a run's inputs into slots and parts. Knows recipes and packs; knows no model and no store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,80 +14,82 @@ use larder_text::tokens::Counter;
 
 use crate::inputs::{InputDocument, RunInput};
 
-/// The slot that holds the user's query, always last.
+/// The slot for the user's query, always last.
 const QUERY_SLOT: &str = "query";
-/// The slot and the part that say to the model why its last answer was refused.
+/// The slot and part that show the model why its last answer was rejected.
 pub(crate) const NOTE: &str = "note";
-/// The newest section of `context.md` gives way after the others (C27).
+/// The newest section of `context.md` is shortened after the others (C27).
 const NEWEST_SECTION_PRIORITY: u8 = 80;
 
 /// A run that cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// A template needs what was not given.
+    /// A template needs a value that was not provided.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A recipe that decides has no query to decide about (C54).
-    #[error("recipe {recipe} needs the user's query; give --query, or a context.md whose section 0 holds it")]
+    /// A recipe that requires the user's query has none.
+    #[error(
+        "recipe {recipe} needs the user's query; pass --query, or a context.md whose section 0 contains it"
+    )]
     NoQuery {
         /// The recipe.
         recipe: String,
     },
     /// A required document is missing.
-    #[error("recipe {recipe} needs the document {name}; give it with --doc {name}=PATH")]
+    #[error("recipe {recipe} needs the document {name}; pass it with --doc {name}=PATH")]
     MissingDocument {
         /// The recipe.
         recipe: String,
         /// The input's name.
         name: String,
     },
-    /// A document that the recipe has no place for.
-    #[error("recipe {recipe} takes no document called {name}; it takes {takes}")]
+    /// A document that the recipe does not accept.
+    #[error("recipe {recipe} accepts no document called {name}; it accepts {takes}")]
     UnknownDocument {
         /// The recipe.
         recipe: String,
-        /// As given.
+        /// The given name.
         name: String,
-        /// What it takes.
+        /// What the recipe accepts.
         takes: String,
     },
     /// A value that the recipe's prompts do not use.
-    #[error("recipe {recipe} has no variable {name}; it takes {takes}")]
+    #[error("recipe {recipe} has no variable {name}; it accepts {takes}")]
     UnknownValue {
         /// The recipe.
         recipe: String,
-        /// As given.
+        /// The given name.
         name: String,
-        /// What it takes.
+        /// What the recipe accepts.
         takes: String,
     },
 }
 
-/// What a recipe needs to know of the model that will answer.
+/// What a recipe needs to know about the model that will answer.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelLimits {
     /// Tokens of the window.
     pub window: usize,
-    /// Tokens the model can answer at most.
+    /// Maximum tokens of the model's reply.
     pub max_output: usize,
     /// Whether the provider enforces the schema itself; otherwise the prompt has to state it.
     pub enforces_schema: bool,
-    /// Whether an enforced schema takes tokens of the window.
+    /// Whether an enforced schema uses tokens of the window.
     pub schema_in_prompt: bool,
 }
 
-/// A prepared call: what to pack, and the query it is about.
+/// A prepared call: what to pack, and its query.
 #[derive(Debug, Clone)]
 pub struct PreparedPrompt {
-    /// For the packer.
+    /// The request to the packer.
     pub request: PackRequest,
-    /// Tokens to ask of the model.
+    /// Maximum tokens of the reply.
     pub max_output: usize,
-    /// Parts that an answer may cite.
+    /// The parts that an answer may cite.
     pub citable: BTreeSet<String>,
 }
 
-/// Puts a run's inputs into slots. `note` is said to the model after the query: why its last answer was refused.
+/// Puts a run's inputs into slots. `note` is shown to the model after the query: why its last answer was rejected.
 pub fn prepare(
     recipe: &Recipe,
     input: &RunInput,
@@ -187,7 +189,7 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
     Ok(())
 }
 
-/// The query as given, or as section 0 of `context.md` holds it (R1-3.61).
+/// The given query, or the one in section 0 of `context.md`.
 fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, PrepareError> {
     let stored = || {
         let context = input.documents.iter().find(|document| document.input == "context.md")?;
@@ -209,7 +211,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// An id that no other part has: the name, numbered from the second on.
+    /// A unique id: the name, numbered from the second occurrence on.
     fn id(&mut self, name: &str) -> String {
         let seen = self.ids.entry(name.to_owned()).or_insert(0);
         *seen += 1;
@@ -240,7 +242,7 @@ impl Build<'_> {
         }
     }
 
-    /// Documents and sections of a recipe without slots of its own.
+    /// Adds the documents and sections of a recipe that declares no slots.
     fn plain_inputs(&mut self) {
         let input = self.input;
         if !self.recipe.input_sections.is_empty() {
@@ -273,7 +275,8 @@ impl Build<'_> {
             let number = section.id.number();
             let name = format!("§{number}");
             let mut slot = Slot::new(name.as_str());
-            // Named by the input, not by its path: a model has to repeat it, and no prompt depends on where a vault is.
+            // Named after the input, not its path: a model has to repeat it, and no prompt should depend on a vault's
+            // location.
             let id = self.id(&format!("{}§{number}", document.input));
             let mut part = Part::new(id, name.as_str(), view.text_of(section));
             part.source.name = format!("{}§{number}", document.name).into();
@@ -329,7 +332,7 @@ impl Build<'_> {
         part
     }
 
-    /// Short ids for stretches of documents: a model has to repeat them.
+    /// A short id for a slice of a document: a model has to repeat it.
     fn numbered(&mut self) -> String {
         let count = self.ids.entry("p".to_owned()).or_insert(0);
         *count += 1;
@@ -351,7 +354,7 @@ impl Build<'_> {
         }
     }
 
-    /// The conversation: user messages give way last, results of tools first (R3-4.32).
+    /// Adds the conversation: tool results are shortened first, user messages last.
     fn messages(&mut self, spec: &SlotSpec) {
         self.slots.push(spec.slot.clone());
         let input = self.input;

@@ -1,6 +1,6 @@
 //! A project folder: its recipes, prompts and registry, read safely from disk, or built into the program.
 //!
-//! Owns reading and writing those files. What is wrong inside them is [`larder_core::recipe`]'s business.
+//! Owns reading and writing those files. Problems inside them are the business of [`larder_core::recipe`].
 
 mod folder;
 
@@ -13,7 +13,7 @@ use larder_text::tokens::Counter;
 
 include!(concat!(env!("OUT_DIR"), "/cookbook.rs"));
 
-/// `token_budget.total` of a recipe that names none, when the settings do not say (R0-30.1).
+/// The default `token_budget.total` of recipes that declare none, unless the settings say otherwise (R0-30.1).
 pub const DEFAULT_CONTEXT_BUDGET: usize = 12_000;
 
 /// A project, read and checked.
@@ -32,7 +32,7 @@ pub enum ProjectError {
     Read {
         /// What could not be read.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The registry could not be written.
@@ -40,31 +40,31 @@ pub enum ProjectError {
     Write {
         /// What could not be written.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The registry is only written for a project without errors.
-    #[error("{count} errors in the project; `larder check` lists them. {REGISTRY_PATH} was not written")]
+    #[error("{count} errors in the project; `larder check` lists them; {REGISTRY_PATH} was not written")]
     HasErrors {
         /// How many.
         count: usize,
     },
     /// The built-in project has no folder to write to.
-    #[error("the built-in project cannot be changed; `larder init` makes a project folder")]
+    #[error("the built-in project cannot be changed; `larder init` creates a project folder")]
     BuiltIn,
 }
 
 impl Project {
-    /// Reads and checks the project in folder `dir`. Problems inside files do not fail it; they are in
+    /// Reads and checks the project in folder `dir`. Problems inside files do not cause a failure; they are in
     /// [`Self::check`]. `counter` measures whether prompts fit their allotments.
     ///
     /// # Errors
-    /// When the folder itself cannot be read.
+    /// If the folder itself cannot be read.
     pub fn open(dir: &Path, counter: &Counter) -> Result<Self, ProjectError> {
         Self::open_with(dir, counter, DEFAULT_CONTEXT_BUDGET)
     }
 
-    /// The same, with the total of budgets that name none.
+    /// As [`open`](Self::open), with a default total for budgets that declare none.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -100,10 +100,10 @@ impl Project {
         &self.report
     }
 
-    /// The recipe of this name: `category/name`, or a name, file stem or alias alone; `.yaml` may follow (C72).
+    /// The recipe with this name: `category/name`, or a name, file stem or alias alone; `.yaml` may follow (C72).
     ///
     /// # Errors
-    /// When there is none ("Recipe not found: …", R0-18.2), or it has errors.
+    /// If it does not exist ("Recipe not found: …", R0-18.2) or has errors.
     pub fn recipe(&self, name: &str) -> Result<&Recipe, RecipeError> {
         self.report.recipes.find(name)
     }
@@ -121,10 +121,10 @@ impl Project {
         recipe::render_plain(diagnostics, |path| self.files.get(path).map(Vec::as_slice))
     }
 
-    /// Brings `registry.yaml` up to date; true when it changed. The file is replaced as a whole or not at all.
+    /// Updates `registry.yaml`; true if it changed. The file is replaced atomically.
     ///
     /// # Errors
-    /// When the project has errors, is built in, or the file cannot be written.
+    /// If the project has errors, is built in, or the file cannot be written.
     pub fn write_registry(&self) -> Result<bool, ProjectError> {
         let root = self.root.as_deref().ok_or(ProjectError::BuiltIn)?;
         let Some(registry) = &self.report.registry else {

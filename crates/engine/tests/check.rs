@@ -280,6 +280,6 @@ fn symbolic_links_do_not_lead_out_of_the_project() {
 fn a_folder_that_is_no_project_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let error = open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("it holds no recipes"), "{error}");
+    assert!(error.contains("it contains no recipes"), "{error}");
     assert!(open(&dir.path().join("absent")).is_err());
 }

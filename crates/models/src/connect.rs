@@ -217,7 +217,7 @@ impl Models {
     fn open_embedding(&self, name: &str) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
         let spec = self.spec(name)?;
         let Some(dimensions) = spec.dimensions.filter(|_| spec.can(Capability::Embedding)) else {
-            return Err(unset(name, "the model answers prompts and makes no vectors"));
+            return Err(unset(name, "it is not an embedding model"));
         };
         let model: Arc<dyn EmbeddingModel> = match spec.provider {
             Provider::OpenAi => {
@@ -237,7 +237,7 @@ impl Models {
     }
 
     fn spec(&self, name: &str) -> Result<&ModelSpec, ModelError> {
-        self.table.model(name).ok_or_else(|| unset(name, "larder.toml defines no such model"))
+        self.table.model(name).ok_or_else(|| unset(name, "larder.toml does not define this model"))
     }
 
     fn embedded(&self, name: &str) -> Result<&dyn EmbeddedModels, ModelError> {

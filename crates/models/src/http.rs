@@ -91,7 +91,7 @@ impl HttpEndpoint {
     ) -> Result<Self, ModelError> {
         let wrong = |detail: String| ModelError::NotConfigured { provider: name.to_owned(), detail };
         let mut base = address(base_url)
-            .ok_or_else(|| wrong(format!("base_url `{base_url}` is no http or https address")))?;
+            .ok_or_else(|| wrong(format!("base_url `{base_url}` is not an http or https address")))?;
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }

@@ -1,5 +1,5 @@
-//! What counting costs: `cargo bench -p larder-text --bench tokens`. The figures to hold: 10,000 remembered counts
-//! of 20-token texts in 2 ms, a megabyte made to be slow under a limit in 50 ms, 50 MB over a limit in 2 ms.
+//! The cost of counting: `cargo bench -p larder-text --bench tokens`. Targets: 10,000 cached counts of 20-token texts
+//! in 2 ms, an adversarial megabyte checked against a limit in 50 ms, 50 MB checked against a limit in 2 ms.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,7 +20,7 @@ fn main() {
 const TOKENIZERS: [&str; 2] = ["cl100k_base", "o200k_base"];
 const LIMIT: usize = 8_192;
 
-/// A counter that has its word table but remembers no count.
+/// A counter with its vocabulary loaded and an empty cache.
 fn fresh(tokenizer: &str) -> Counter {
     let counter = Registry::builtin().by_name(tokenizer).expect("a builtin tokenizer");
     counter.count("ready");
@@ -90,7 +90,8 @@ fn hostile_megabyte_under_8192(bencher: Bencher, unit: &str) {
     bencher.with_inputs(|| fresh("o200k_base")).bench_values(|counter| counter.count_up_to(&text, LIMIT));
 }
 
-/// A megabyte of random characters: all of Unicode, its first plane, letters, or bytes read as UTF-8 with losses.
+/// A megabyte of random characters: any Unicode, the Basic Multilingual Plane, letters, or random bytes decoded
+/// lossily as UTF-8.
 #[divan::bench(args = ["unicode", "plane", "letters", "bytes"])]
 fn random_megabyte_under_8192(bencher: Bencher, kind: &str) {
     let mut state = 88_172_645_463_325_252_u64;
@@ -111,7 +112,7 @@ fn random_megabyte_under_8192(bencher: Bencher, kind: &str) {
     bencher.with_inputs(|| fresh("o200k_base")).bench_values(|counter| counter.count_up_to(&text, LIMIT));
 }
 
-/// Many times the limit in bytes, but not so many that the length alone decides.
+/// Several times the limit in bytes, but not so many that the length alone settles it.
 #[divan::bench(args = TOKENIZERS)]
 fn a_megabyte_exceeds_8000(bencher: Bencher, tokenizer: &str) {
     let text = prose(1_000_000);

@@ -1,5 +1,5 @@
-//! Counts files and times it, and writes a compiled-in vocabulary out, for comparison with other tokenizers
-//! (`evals/tokens_vs_tiktoken.py`). A tool for measuring; nothing depends on it.
+//! Counts and times files, and exports a built-in vocabulary, for comparison with other tokenizers
+//! (`evals/tokens_vs_tiktoken.py`). A measuring tool; nothing depends on it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,9 +37,9 @@ fn export(tokenizer: &str) -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// Milliseconds until the vocabulary has counted its first word, then for each file: bytes, tokens, and the
-/// microseconds of the first count and of the best of three by fresh counters, which know no count yet. The second
-/// and third know the words of the first, as a process that goes on does.
+/// Milliseconds until the vocabulary has counted its first word, then for each file: bytes, tokens, and microseconds
+/// for the first count and for the best of three counters with empty text caches. The second and third share the word
+/// cache that the first filled, as in a long-running process.
 fn count(tokenizer: &str, files: &[&str]) -> Result<(), Box<dyn Error>> {
     let registry = Registry::builtin();
     let texts = files.iter().map(std::fs::read_to_string).collect::<Result<Vec<String>, _>>()?;

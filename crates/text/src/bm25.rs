@@ -1,19 +1,19 @@
-//! Okapi BM25: the weight of a word that a text shares with a query. Knows numbers only.
+//! Okapi BM25: how much a word shared with a query contributes to a text's score. Knows numbers only.
 //!
-//! Results are the same on every machine, so the logarithm is libm's and not that of the platform.
+//! Scores are identical on every machine, so the logarithm comes from `libm` rather than the platform.
 
-/// How fast repeating a word stops helping.
+/// Term-frequency saturation: how quickly repeats of a word stop adding to the score.
 const K1: f64 = 1.5;
-/// How much a long text is penalised.
+/// Length normalisation: how strongly long texts are penalised.
 const B: f64 = 0.75;
 
-/// The weight of a word (its inverse document frequency) that `containing` of `total` texts contain.
+/// A word's inverse document frequency, given that `containing` of `total` texts contain it.
 pub fn rarity(total: usize, containing: usize) -> f64 {
     let containing = containing as f64;
     libm::log(1.0 + (total as f64 - containing + 0.5) / (containing + 0.5))
 }
 
-/// The score of a word of this weight in a text that contains it `times` and is `length` times as long as the average.
+/// The score of a word with this weight that occurs `times` times in a text `length` times as long as the average.
 pub fn bm25(weight: f64, times: f64, length: f64) -> f64 {
     weight * times * (K1 + 1.0) / (times + K1 * (1.0 - B + B * length))
 }

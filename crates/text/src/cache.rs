@@ -1,4 +1,4 @@
-//! A bounded cache that several threads share. Does not know what it caches.
+//! A bounded cache shared between threads. Does not know what it caches.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 
-/// A map that drops entries which have not been used for a while.
+/// A map that evicts entries which have not been used recently.
 ///
-/// When the young generation is full it becomes the old one and the old one is dropped; a hit in the old one moves the
-/// entry up. So entries in use survive, and nothing has to be ordered.
+/// It keeps two generations. When the young one is full it replaces the old one, which is dropped; a hit in the old
+/// generation promotes the entry. Entries in use therefore survive without any ordering to maintain.
 #[derive(Debug)]
 pub struct BoundedCache<K, V> {
     /// The weight of one generation.
@@ -27,18 +27,18 @@ struct CacheGenerations<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
-    /// A cache of at most about `max_entries` entries.
+    /// Creates a cache of about `max_entries` entries at most.
     pub fn new(max_entries: usize) -> Self {
         Self::with_weights(max_entries, |_| 1)
     }
 
-    /// A cache whose values weigh at most about `max_weight` together, such as their bytes.
+    /// Creates a cache whose values weigh about `max_weight` in total at most; the weight may be their size in bytes.
     pub fn with_weights(max_weight: usize, weigh: fn(&V) -> usize) -> Self {
         let generations = CacheGenerations { young: HashMap::new(), old: HashMap::new(), weight: 0 };
         Self { generation: max_weight.div_ceil(2), weigh, generations: Mutex::new(generations) }
     }
 
-    /// The value of a key.
+    /// Looks up a key and marks its entry as used.
     pub fn get<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -53,13 +53,13 @@ impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
         Some(value)
     }
 
-    /// Sets the value of a key.
+    /// Inserts or replaces the value of a key.
     pub fn insert(&self, key: K, value: V) {
         self.put(&mut self.lock(), key, value);
     }
 
-    /// The value of a key, computed by `make` if it is not there. Nothing is locked meanwhile, so two threads may compute
-    /// the same value.
+    /// Returns the value of a key, computing it with `make` if it is missing. No lock is held meanwhile, so two
+    /// threads may compute the same value.
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
         if let Some(known) = self.get(&key) {
             return known;
@@ -69,7 +69,7 @@ impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
         value
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         let generations = self.lock();
         generations.young.len() + generations.old.len()

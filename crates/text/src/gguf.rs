@@ -1,43 +1,44 @@
-//! The start of a GGUF model file: its metadata, and where its tensors lie. Knows how they are written, not what they mean.
+//! The header of a GGUF model file: its metadata and the locations of its tensors. Knows how they are encoded, not
+//! what they mean.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use serde_json::{Map, Value};
 
-/// Longest string accepted: chat templates are some kilobytes, tokens some bytes.
+/// Longest string accepted: chat templates have a few kilobytes, tokens a few bytes.
 const LONGEST_STRING: u64 = 8 << 20;
-/// Longest array accepted; the largest vocabularies have some 500,000 merges.
+/// Longest array accepted; the largest vocabularies have about 500,000 merges.
 const LONGEST_ARRAY: u64 = 8 << 20;
-/// Maximum number of metadata entries accepted; real files have some dozens.
+/// Maximum number of metadata entries accepted; real files have a few dozen.
 const MAX_ENTRIES: u64 = 1 << 16;
 
-/// Maximum number of tensors accepted; real files have some hundreds.
+/// Maximum number of tensors accepted; real files have a few hundred.
 const MAX_TENSORS: u64 = 1 << 16;
 /// Maximum number of dimensions of a tensor.
 const MAX_DIMENSIONS: u32 = 4;
-/// What the start of the tensors is a multiple of unless `general.alignment` says otherwise, in bytes.
+/// Default alignment of the tensor data in bytes, used unless `general.alignment` overrides it.
 pub const ALIGNMENT: u64 = 32;
 
 /// Everything before the tensors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header {
-    /// Metadata by their keys.
+    /// Metadata by key.
     pub metadata: Map<String, Value>,
-    /// Tensors by their names.
+    /// Tensors by name.
     pub tensors: BTreeMap<String, TensorInfo>,
-    /// Where the tensors start, in bytes from the start of the file.
+    /// Offset of the tensor data from the start of the file, in bytes.
     pub data: u64,
 }
 
-/// What a header says of a tensor.
+/// The description of one tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorInfo {
-    /// Sizes, that of the rows first.
+    /// Sizes, starting with the length of a row.
     pub dimensions: Vec<u64>,
-    /// GGML's number of the format of its values: 0 is f32, 3 is Q4_1, 8 is Q8_0.
+    /// GGML's type number: 0 is f32, 3 is Q4_1, 8 is Q8_0.
     pub kind: u32,
-    /// Bytes from the start of all tensors.
+    /// Offset from the start of the tensor data, in bytes.
     pub offset: u64,
 }
 
@@ -45,7 +46,7 @@ impl Header {
     /// Reads the start of a file up to its tensors.
     ///
     /// # Errors
-    /// The file ends too soon, is not GGUF, or has sizes that no model has.
+    /// If the file is truncated, is not GGUF, or declares sizes that no real model has.
     pub fn read(file: impl Read) -> Result<Self, std::io::Error> {
         let (mut reader, tensors, metadata) = start(file)?;
         if tensors > MAX_TENSORS {
@@ -61,15 +62,15 @@ impl Header {
 /// Reads only the metadata.
 ///
 /// # Errors
-/// The file ends too soon, is not GGUF, or has sizes that no model has.
+/// If the file is truncated, is not GGUF, or declares sizes that no real model has.
 pub fn read_metadata(file: impl Read) -> Result<Map<String, Value>, std::io::Error> {
     start(file).map(|(_, _, metadata)| metadata)
 }
 
-/// A reader behind the metadata, the number of tensors, and the metadata.
+/// A reader positioned after the metadata, the number of tensors, and the metadata.
 type Start<R> = (Reader<R>, u64, Map<String, Value>);
 
-/// Reads the metadata; the tensors' descriptions follow.
+/// Reads the metadata and stops before the tensor descriptions.
 fn start<R: Read>(file: R) -> Result<Start<R>, std::io::Error> {
     let mut reader = Reader(file, 0);
     if &reader.bytes::<4>()? != b"GGUF" {
@@ -98,7 +99,7 @@ fn invalid(what: &str) -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidData, what)
 }
 
-/// A file, and how many bytes of it have been read.
+/// A file and the number of bytes read so far.
 struct Reader<R>(R, u64);
 
 impl<R: Read> Reader<R> {
@@ -122,7 +123,7 @@ impl<R: Read> Reader<R> {
         if length > LONGEST_STRING {
             return Err(invalid(&format!("a string of {length} bytes")));
         }
-        // Reads what is there instead of trusting the length with memory.
+        // Reads what is actually there rather than allocating what the length claims.
         let mut bytes = Vec::new();
         (&mut self.0).take(length).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != length {
@@ -132,7 +133,7 @@ impl<R: Read> Reader<R> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A value of GGUF's numbered kinds; arrays do not nest in the files that exist, and may not here.
+    /// Reads a value of a GGUF type. Arrays do not nest in real files, so nested ones are rejected.
     fn value(&mut self, kind: u32, may_be_array: bool) -> Result<Value, std::io::Error> {
         Ok(match kind {
             0 => self.bytes().map(u8::from_le_bytes)?.into(),

@@ -15,7 +15,7 @@ impl ContentHash {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// An address read back from storage.
+    /// Restores an address from its stored bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

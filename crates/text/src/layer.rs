@@ -12,9 +12,9 @@ pub enum Layer {
     Nerves = 1,
     /// Planning and reasoning.
     Mind = 2,
-    /// What the user reads.
+    /// Writing for the user.
     Voice = 4,
-    /// Pictures.
+    /// Reading pictures.
     Eyes = 6,
 }
 

@@ -1,6 +1,5 @@
-//! What every other crate of Larder is written in terms of: exact token counts and the vocabularies behind them (GGUF),
-//! content hashes, pointers, messages, providers, modes, usage, prices and moments; JSON spans, server-sent events, words
-//! and BM25; and a cache and worker threads for what takes long.
+//! Exact token counts, content hashes, pointers, messages and JSON spans: the vocabulary types of every other Larder
+//! crate.
 //!
 //! Does no IO and reads no clock; knows no content types, recipes or documents.
 #![deny(missing_docs)]

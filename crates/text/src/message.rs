@@ -1,4 +1,4 @@
-//! Messages, tools and calls as providers understand them, free of any provider's wire format.
+//! Messages, tools and calls as providers understand them, independent of any provider's wire format.
 
 use crate::hash::ContentHash;
 use crate::pointer::Pointer;
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions of the application.
+    /// Instructions from the application.
     System,
-    /// The person, or text gathered for the model on their behalf.
+    /// The user, or text gathered for the model on the user's behalf.
     User,
     /// The model, including its tool calls.
     Assistant,
@@ -19,7 +19,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word in records and requests.
+    /// The role's name in records and requests.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -35,7 +35,7 @@ impl Role {
 pub struct Message {
     /// The author of the message.
     pub role: Role,
-    /// What is said, in order.
+    /// The content blocks, in order.
     pub content: Vec<Content>,
     /// Calls that an assistant message asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,7 +54,7 @@ pub enum Content {
         /// The text, as the model reads it.
         text: String,
     },
-    /// A picture, for models with sight (layer EYES).
+    /// A picture, for vision models (layer EYES).
     Image {
         /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
         media_type: String,
@@ -64,7 +64,7 @@ pub enum Content {
 }
 
 impl Message {
-    /// A message of one text.
+    /// Creates a message with one text block.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self {
             role,
@@ -89,9 +89,9 @@ impl Message {
 /// A call that a model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The provider's id of the call; the result names it.
+    /// The provider's id for the call, which the result refers to.
     pub id: String,
-    /// The name of the tool that is called.
+    /// The name of the called tool.
     pub name: String,
     /// The arguments as JSON text, exactly as the model wrote them.
     pub arguments: String,
@@ -102,24 +102,24 @@ pub struct ToolCall {
 pub struct ToolDef {
     /// The name by which the model calls the tool.
     pub name: String,
-    /// What it does, for the model.
+    /// What the tool does, written for the model.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub parameters: serde_json::Value,
 }
 
-/// A message of the history that a request carries, as a transcript keeps it.
+/// One message of a request's history, as a transcript stores it.
 #[derive(Debug, Clone, Copy)]
 pub struct TranscriptMessage<'a> {
-    /// What makes it the same message in the next request: the hash of what of it stays. It leaves out what clients move
-    /// from message to message, such as cache breakpoints.
+    /// Identifies the message across requests: the hash of its stable content. It excludes what clients move from
+    /// message to message, such as cache breakpoints.
     pub identity: ContentHash,
     /// The author.
     pub role: &'a str,
     /// The message as the client sent it.
     pub raw: &'a [u8],
-    /// The message as it went upstream, where that differs; empty where it was left out.
+    /// The message as forwarded upstream, where that differs; empty if it was left out.
     pub sent: Option<&'a [u8]>,
-    /// The pointers in the message as it was sent; each must resolve.
+    /// The pointers in the message as forwarded; each must resolve.
     pub pointers: &'a [Pointer],
 }

@@ -1,12 +1,12 @@
-//! The mode of a recipe and of a turn. Does not know what either mode runs.
+//! The mode of a recipe and of a turn. Does not know what each mode runs.
 
 use serde::{Deserialize, Serialize};
 
-/// What a conversation is for: it selects recipes, models and the tools that may run.
+/// The purpose of a conversation: it selects recipes, models and permitted tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Conversation; nothing is written.
+    /// Conversation; tools write no files.
     #[serde(alias = "Chat", alias = "CHAT")]
     Chat,
     /// Work on code; tools may write files.
@@ -15,7 +15,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The word in recipes and stored documents.
+    /// The mode's name in recipes and stored documents.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",

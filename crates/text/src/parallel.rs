@@ -1,23 +1,24 @@
-//! Threads that help with large texts. They belong to their owner, not to the process; knows no task.
+//! Worker threads for large texts. They belong to their owner, not to the process; this module knows no tasks.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Worker threads, one less than there are processors; started when first needed and kept until dropped, because
-/// starting a thread takes longer than much of the work.
+/// Worker threads, one fewer than there are processors; started on first use and kept until dropped, because starting
+/// a thread takes longer than much of the work.
 #[derive(Debug, Default)]
 pub struct Workers {
-    /// `None` where there is one processor, or no thread can be started.
+    /// `None` with a single processor, or if threads cannot be started.
     pool: OnceLock<Option<ThreadPool>>,
-    /// Workers that are reserved for a caller. A caller who finds none free does its work alone: behind the large text
-    /// of another one, it would wait longer.
+    /// Workers reserved by a caller. A caller that finds none free works alone: waiting behind someone else's large
+    /// text would take longer.
     busy: AtomicUsize,
 }
 
 impl Workers {
-    /// The results of `aside` and `here`. If it is `worth` waking a thread, and one is free, `aside` runs there.
+    /// Runs both closures and returns their results. If the work is `worth` waking a thread and one is free, `aside`
+    /// runs there.
     pub fn join_if_worth<A: Send, B>(
         &self,
         worth: bool,
@@ -34,7 +35,7 @@ impl Workers {
         (aside, here)
     }
 
-    /// The sum of `measure` over `items`, each of which is measured by any of the free threads.
+    /// The sum of `measure` over `items`, divided among the free threads.
     pub fn sum<T: Sync>(&self, items: &[T], measure: impl Fn(&T) -> usize + Sync) -> usize {
         let (next, total) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let share = || {
@@ -65,7 +66,7 @@ impl Workers {
     }
 }
 
-/// Workers that no other caller gets meanwhile.
+/// Workers reserved for one caller.
 struct ReservedWorkers<'w> {
     pool: &'w ThreadPool,
     count: usize,
@@ -81,7 +82,7 @@ impl Drop for ReservedWorkers<'_> {
 fn start() -> Option<ThreadPool> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
     let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("larder-text-{at}"));
-    // Zero would mean one thread for each processor.
+    // Zero would mean one thread per processor.
     (threads > 0).then(|| builder.build().ok()).flatten()
 }
 

@@ -1,4 +1,4 @@
-//! Pointers: short references to stored content that a model can read and that cannot be forged.
+//! Pointers: short, unforgeable references to stored content that a model can read.
 //!
 //! A pointer is written `lp1-` + 13 base32 digits of the content hash + `-` + 6 base32 digits of a keyed checksum,
 //! and may end in a fragment that narrows it: `#L12-40` (lines, from 1, both ends included; `#L12` is that one line) or
@@ -22,7 +22,7 @@ const NAME_DIGITS: usize = 13;
 /// 6 digits hold 30 bits of the keyed checksum.
 const CHECK_DIGITS: usize = 6;
 
-/// The secret of one user in one store. Pointers minted under one key are text, nothing more, under another.
+/// The secret of one user in one store. A pointer minted with one key is plain text under any other.
 #[derive(Clone)]
 pub struct PointerKey([u8; 32]);
 
@@ -38,21 +38,21 @@ impl PointerKey {
         Self(secret)
     }
 
-    /// The key of one user, derived so that no user's key reveals anything about another's.
+    /// Derives the key of one user; no user's key reveals anything about another's.
     pub fn for_user(&self, user: &str) -> Self {
         let mut input = self.0.to_vec();
         input.extend_from_slice(user.as_bytes());
         Self(blake3::derive_key("larder 2026 pointer key of one user", &input))
     }
 
-    /// The id under which content with this hash is pointed at.
+    /// Mints the id for content with this hash.
     pub fn mint(&self, content: ContentHash) -> PointerId {
         let name = base32(content.as_bytes(), NAME_DIGITS);
         let check = self.check(&name);
         PointerId { text: format!("{PREFIX}{name}-{check}").into() }
     }
 
-    /// Whether this key minted the id. Anything else that looks like a pointer is plain text.
+    /// Whether this key minted the id. Anything else that merely looks like a pointer is plain text.
     pub fn owns(&self, id: &PointerId) -> bool {
         let expected = self.check(id.name());
         expected == id.text[PREFIX.len() + NAME_DIGITS + 1..]
@@ -89,19 +89,19 @@ fn base32(bytes: &[u8], digits: usize) -> String {
         .collect()
 }
 
-/// The name of stored content together with its checksum; says nothing about a part of it.
+/// The name of stored content and its checksum, without a fragment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PointerId {
     text: Arc<str>,
 }
 
 impl PointerId {
-    /// The digits that come from the content hash: what a store looks up.
+    /// The digits taken from the content hash, by which a store looks the content up.
     pub fn name(&self) -> &str {
         &self.text[PREFIX.len()..PREFIX.len() + NAME_DIGITS]
     }
 
-    /// The digits under which content with this hash is looked up, no matter whose key minted the pointer.
+    /// The digits by which content with this hash is looked up, whichever key minted the pointer.
     pub fn name_of(content: ContentHash) -> String {
         base32(content.as_bytes(), NAME_DIGITS)
     }
@@ -118,14 +118,14 @@ impl fmt::Display for PointerId {
     }
 }
 
-/// Which part of the stored content a pointer represents.
+/// The part of the stored content that a pointer refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fragment {
     /// Lines `first..=last`, counted from 1; a line includes its line break.
     Lines {
         /// The first line, from 1.
         first: usize,
-        /// The last line, included.
+        /// The last line, inclusive.
         last: usize,
     },
     /// Bytes `start..end`, counted from 0.
@@ -137,12 +137,12 @@ pub enum Fragment {
     },
 }
 
-/// A pointer as a text contains it: an id and, if it refers to a part only, the fragment.
+/// A pointer as written in a text: an id and, if it refers to a part only, a fragment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pointer {
     /// The id of the stored content.
     pub id: PointerId,
-    /// Which part of it; `None` is all.
+    /// The part it refers to; `None` is all of the content.
     pub fragment: Option<Fragment>,
 }
 
@@ -162,7 +162,7 @@ impl Pointer {
         Self { id, fragment: Some(Fragment::Lines { first, last }) }
     }
 
-    /// Reads a pointer at the very start of `text`; returns its length in bytes and the pointer.
+    /// Parses a pointer at the very start of `text`; returns its length in bytes and the pointer.
     pub fn parse_prefix(text: &str) -> Option<(usize, Self)> {
         let rest = text.strip_prefix(PREFIX)?.as_bytes();
         let digits = |bytes: &[u8]| bytes.iter().all(|byte| ALPHABET.contains(byte));
@@ -192,7 +192,7 @@ fn parse_fragment(text: &str) -> Option<(usize, Fragment)> {
     let end = numbers.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(numbers.len());
     let numbers = &numbers[..end];
     let (from, to) = match kind {
-        // Links elsewhere name a single line without an end, and models write them the same way.
+        // Links on other sites name a single line without an end, and models imitate them.
         b'L' => numbers.split_once('-').unwrap_or((numbers, numbers)),
         _ => numbers.split_once('-')?,
     };

@@ -1,4 +1,4 @@
-//! What a call costs, from its usage and the prices of the model table, in exact integers. Knows no provider.
+//! The cost of a call, computed in exact integers from its usage and the model table's prices. Knows no provider.
 
 use std::fmt;
 use std::iter::Sum;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::usage::Usage;
 
-/// Decimal places of a dollar that an amount keeps: one unit is a picodollar.
+/// Decimal places that an amount keeps: one unit is a picodollar.
 const DECIMALS: usize = 12;
-/// Picodollars of a nanodollar.
+/// Picodollars per nanodollar.
 const PICOS_PER_NANO: u64 = 1_000;
-/// Decimal places that a price per million tokens may have, so that one token costs whole picodollars.
+/// Maximum decimal places of a price per million tokens, so that one token costs a whole number of picodollars.
 const PRICE_DECIMALS: usize = 6;
 
 /// An amount of US dollars, exact to a picodollar. It prints and serializes as a decimal number (`0.0105`), and
@@ -77,7 +77,7 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
-/// A text that is not an amount of US dollars.
+/// Text that is not an amount of US dollars.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an amount of dollars such as `0.0105`")]
 pub struct ParseUsdError(String);
@@ -96,8 +96,8 @@ impl FromStr for Usd {
 pub struct Price(Usd);
 
 impl Price {
-    /// A price from the decimal number of dollars that a million tokens cost, such as `0.02`; at most six decimal
-    /// places. `None` for anything else.
+    /// Parses a price in dollars per million tokens, such as `0.02`, with at most six decimal places. `None` for
+    /// anything else.
     pub fn per_million(dollars: &str) -> Option<Self> {
         parse_decimal(dollars, PRICE_DECIMALS).map(|picos| Self(Usd(picos)))
     }
@@ -123,7 +123,7 @@ pub struct Prices {
 /// What one call cost, with cached and uncached prompt tokens listed separately (R4-9.2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Prompt tokens that no cache helped with.
+    /// Prompt tokens that were neither read from nor written to a cache.
     pub input: Usd,
     /// Prompt tokens read from the provider's cache.
     pub cached_input: Usd,
@@ -142,7 +142,7 @@ impl Prices {
         (input > 0).then(|| cached as f64 / input as f64)
     }
 
-    /// The cost of so many tokens at the highest of the prices.
+    /// The cost of `tokens` tokens at the highest of the prices.
     pub fn max_cost(&self, tokens: u64) -> Usd {
         let kinds = [self.input, self.cached_input, self.cache_write, self.output];
         kinds.map(|price| price.of(tokens)).into_iter().max().unwrap_or_default()

@@ -1,6 +1,7 @@
-//! The providers that models come from, each with one description. Plain data: connects to nothing.
+//! The providers that models come from, with one description for each. Plain data: connects to nothing.
 //!
-//! A new provider starts here: once its variant and description exist, the compiler names every other place.
+//! To add a provider, start here: once its variant and description exist, the compiler reports every other place to
+//! update.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,30 +9,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// Servers that speak OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, Kimi …
+    /// Servers that implement OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, Kimi …
     OpenAi,
-    /// Servers that speak Anthropic's Messages API: Anthropic, Amazon Bedrock …
+    /// Servers that implement Anthropic's Messages API: Anthropic, Amazon Bedrock …
     Anthropic,
     /// Amazon Bedrock's `InvokeModel`, for Titan embeddings.
     Bedrock,
-    /// The model inside Larder.
+    /// The model that runs inside Larder.
     Embedded,
     /// Recorded replies in a folder.
     Replay,
 }
 
-/// What is known of a provider without its code.
+/// Static facts about a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProviderInfo {
     /// Its name in `larder.toml`.
     pub name: &'static str,
     /// Its name in traces, as OpenTelemetry's conventions list it.
     pub telemetry_name: &'static str,
-    /// Whether it has models that answer prompts.
+    /// Whether it has chat models.
     pub chats: bool,
     /// Whether it has embedding models.
     pub embeds: bool,
-    /// Whether its models need `folder` in the model table; no others may set it.
+    /// Whether its models require `folder` in the model table; other providers reject it.
     pub needs_folder: bool,
     /// How its servers are reached; `None` for models inside this process.
     pub server: Option<ServerInfo>,
@@ -40,19 +41,20 @@ pub struct ProviderInfo {
 /// How the servers of a provider are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerInfo {
-    /// The provider's own address, unless the model table gives another. `${NAME:-default}` is an environment variable.
+    /// The provider's own address, used unless the model table sets another. `${NAME:-default}` is an environment
+    /// variable.
     pub base_url: &'static str,
-    /// The start of the gateway's paths that base URLs of this provider contain already.
+    /// The prefix of the gateway's paths that base URLs of this provider already contain.
     pub path_in_base_url: &'static str,
     /// The header that carries the key. As `authorization`, the key is a bearer token.
     pub key_header: &'static str,
-    /// The environment variable with the key of the provider's own servers.
+    /// The environment variable that holds the key for the provider's own servers.
     pub key_env: &'static str,
-    /// Headers that every request must have.
+    /// Headers that every request must carry.
     pub headers: &'static [(&'static str, &'static str)],
     /// The start of the paths, outside of `/v1/`, under which the gateway forwards every request to this provider.
     pub gateway_prefix: Option<&'static str>,
-    /// How clients of the gateway reach its chat models: the name of the format and the path. `None` if the gateway
+    /// How gateway clients reach its chat models: the name of the format and the path. `None` if the gateway
     /// forwards no chat requests to it.
     pub gateway_format: Option<(&'static str, &'static str)>,
 }

@@ -1,39 +1,35 @@
-//! The sections of `context.md`: their names, headings, budgets, and where they appear in a text.
+//! The sections of `context.md`: their names, headings, budgets, and their locations in a text.
 //!
-//! Knows the one notation of a section heading; does not know what appears inside a section, who writes it or
-//! which recipe reads it.
+//! Knows the notation of a section heading; does not know a section's content, author or readers.
 
 use std::fmt;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-// Sections are condensed one by one so far (level 1, in tokens). The numbers of levels 2 and 3 and the limits in words
-// are here for what R0-25.2, R0-25.3 and R1-3.7 to R1-3.13 still ask for.
-
-/// Level 2: `context.md` as a whole is condensed above this many tokens (R0-25.2).
+/// Level 2: `context.md` as a whole is condensed when it exceeds this many tokens (R0-25.2).
 pub const DOCUMENT_TRIGGER_TOKENS: usize = 8_600;
-/// What level 2 condenses `context.md` to (R0-25.2).
+/// The size to which level 2 condenses `context.md`, in tokens (R0-25.2).
 pub const DOCUMENT_TARGET_TOKENS: usize = 7_500;
-/// Level 3: a call is condensed hard above this many tokens where the whole call limit applies (R0-25.3).
+/// Level 3: a call is condensed aggressively above this many tokens, if the whole-call limit applies (R0-25.3).
 pub const CALL_TRIGGER_TOKENS: usize = 11_000;
-/// The outer limit of one call in the profile of numbered phases (R0-25.3); a recipe's own total is tighter (C20).
+/// The outer limit of one call in the profile with numbered phases (R0-25.3); a recipe's own total is tighter (C20).
 pub const CALL_LIMIT_TOKENS: usize = 12_000;
 
-/// Where level 3 starts for a call of `total` tokens: the same share of it as 11,000 is of 12,000 (C20).
+/// The size at which level 3 starts for a call of `total` tokens: in proportion to 11,000 of 12,000 (C20).
 pub const fn call_trigger(total: usize) -> usize {
-    // Multiplying the quotient and the remainder apart gives the exact floor without overflow at any total.
+    // Multiplying quotient and remainder separately gives the exact floor without overflow.
     let (whole, rest) = (total / CALL_LIMIT_TOKENS, total % CALL_LIMIT_TOKENS);
     whole * CALL_TRIGGER_TOKENS + rest * CALL_TRIGGER_TOKENS / CALL_LIMIT_TOKENS
 }
 
-/// A section of `context.md` by its stable id; the number is for display (C2).
+/// A section of `context.md` by its stable id; the number is for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SectionId {
-    /// §0: what the user asked, verbatim and resolved.
+    /// §0: the user's question, verbatim and resolved.
     UserQuery,
-    /// §1: whether to proceed or to ask back.
+    /// §1: whether to proceed or to ask the user for clarification.
     Reflection,
     /// §2: what was gathered.
     GatheredContext,
@@ -59,17 +55,17 @@ impl SectionId {
         Self::Validation,
     ];
 
-    /// The number that appears after `§` and in the heading: 0 to 6.
+    /// The number after `§` and in the heading: 0 to 6.
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The section with this number, or none above 6.
+    /// The section with this number; `None` above 6.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// The stable id, as recipes, receipts and indexes store it (C2).
+    /// The stable id used in recipes, receipts and indexes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::UserQuery => "user_query",
@@ -82,7 +78,7 @@ impl SectionId {
         }
     }
 
-    /// The heading line of the first attempt, without its line break (R1-3.19).
+    /// The heading line of the first attempt, without its line break.
     pub const fn heading(self) -> &'static str {
         match self {
             Self::UserQuery => "## 0. User Query",
@@ -95,7 +91,7 @@ impl SectionId {
         }
     }
 
-    /// Tokens above which level 1 condenses this section alone (R0-11.13 to R0-11.19); §0 is exempt (C30).
+    /// Tokens above which level 1 condenses this section by itself (R0-11.13 to R0-11.19); §0 is exempt (C30).
     pub const fn token_budget(self) -> usize {
         match self {
             Self::UserQuery => 500,        // R0-11.13
@@ -108,7 +104,7 @@ impl SectionId {
         }
     }
 
-    /// Words above which level 1 condenses this section, where words are limited too (R1-3.7 to R1-3.13, C14).
+    /// Words above which level 1 condenses this section, if words are limited too (R1-3.7 to R1-3.13, C14).
     pub const fn word_limit(self) -> usize {
         match self {
             Self::UserQuery => 500,        // R1-3.7
@@ -121,12 +117,12 @@ impl SectionId {
         }
     }
 
-    /// Whether this section may ever be condensed: all but the user's query (R0-11.20, C30).
+    /// Whether this section may be condensed: all except the user's query (R0-11.20, C30).
     pub const fn may_condense(self) -> bool {
         !matches!(self, Self::UserQuery)
     }
 
-    /// Reads `§4`, `section_4` or `tool_execution`; anything else names no section.
+    /// Parses `§4`, `section_4` or `tool_execution`; `None` for anything else.
     pub fn from_selector(selector: &str) -> Option<Self> {
         let number = selector.strip_prefix('§').or_else(|| selector.strip_prefix("section_"));
         match number.map(str::as_bytes) {
@@ -146,31 +142,31 @@ impl fmt::Display for SectionId {
 /// One written version of a section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
-    /// The number of the section; several sections of a text may have the same.
+    /// The section's id; a text may contain several versions of a section.
     pub id: SectionId,
-    /// Which version, from 1: the number its heading gives, or one more than the greatest before it.
+    /// The version, from 1: the number in its heading, or one more than the highest so far.
     pub attempt: u32,
-    /// Heading line and body, in bytes of the text.
+    /// The byte range of heading line and body.
     pub range: Range<usize>,
-    /// The body alone, in bytes of the text.
+    /// The byte range of the body alone.
     pub body: Range<usize>,
 }
 
-/// A text divided into sections. Frontmatter, preamble and sections tile it: joined, they are its bytes.
+/// A text divided into sections. Frontmatter, preamble and sections tile it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sections {
-    /// YAML between `---` lines at the very start, the lines included; empty where there is none. It counts in no
+    /// YAML between `---` lines at the very start, those lines included; empty if there is none. It counts towards no
     /// section's budget (C81).
     pub frontmatter: Range<usize>,
-    /// Whatever appears before the first section.
+    /// Text before the first section.
     pub preamble: Range<usize>,
-    /// Every version of every section, as written.
+    /// Every version of every section, in document order.
     pub sections: Vec<Section>,
 }
 
 impl Sections {
-    /// Divides `text`. A section starts only at a line that equals a canonical heading, optionally with
-    /// ` (Attempt N)` after it; every other heading is body text (C8). Any text can be divided.
+    /// Divides `text`. A section starts only at a line that equals a canonical heading, optionally followed by `
+    /// (Attempt N)`; every other heading is body text (C8). Never fails.
     pub fn parse(text: &str) -> Self {
         let frontmatter = 0..frontmatter_end(text);
         let mut sections: Vec<Section> = Vec::new();
@@ -190,23 +186,23 @@ impl Sections {
         Self { frontmatter, preamble, sections }
     }
 
-    /// The version that a view shows: the one written last, since the text is append-only (C7, C8).
+    /// The current version of a section: the one written last, since the text is append-only (C7, C8).
     pub fn newest(&self, id: SectionId) -> Option<&Section> {
         self.sections.iter().rev().find(|section| section.id == id)
     }
 
-    /// Every version of one section, oldest first.
+    /// Every version of a section, oldest first.
     pub fn attempts(&self, id: SectionId) -> impl DoubleEndedIterator<Item = &Section> {
         self.sections.iter().filter(move |section| section.id == id)
     }
 }
 
-/// Whether `line` (its line break stripped or not) would start a section.
+/// Whether `line`, with or without its line break, would start a section.
 pub fn starts_section(line: &str) -> bool {
     parse_heading(line).is_some()
 }
 
-/// Byte ranges of the lines of `text` from `from` on, each with its line break.
+/// Byte ranges of the lines of `text` starting at `from`, line breaks included.
 fn lines(text: &str, from: usize) -> impl Iterator<Item = Range<usize>> {
     text[from..].split_inclusive('\n').scan(from, |start, line| {
         let range = *start..*start + line.len();
@@ -235,8 +231,8 @@ fn parse_heading(line: &str) -> Option<(SectionId, Option<u32>)> {
     }
 }
 
-/// Where the frontmatter ends, 0 where there is none. A canonical heading never appears inside frontmatter, so an
-/// unclosed `---` cannot swallow a section.
+/// The end of the frontmatter; 0 if there is none. Frontmatter never contains a canonical heading, so an unclosed
+/// `---` cannot swallow a section.
 fn frontmatter_end(text: &str) -> usize {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = lines(text, text.len() - body.len());

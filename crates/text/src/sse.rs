@@ -1,36 +1,36 @@
-//! Server-sent events (WHATWG) as bytes: any chunking in, whole events out, none of them changed. Knows no format of
-//! data and no HTTP.
+//! Server-sent events (WHATWG) as bytes: takes chunks of any size and returns whole, unmodified events. Knows nothing
+//! of HTTP or of the format of the data.
 
 use std::borrow::Cow;
 
 use crate::json::{self, Edit};
 
-/// Bytes that one event may have, so that a hostile stream cannot fill the memory.
+/// The maximum size of one event in bytes, so that a hostile stream cannot exhaust memory.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// Splits a stream of bytes into events, each up to and including the empty line that ends it.
 #[derive(Debug)]
 pub struct EventSplitter {
     buffer: Vec<u8>,
-    /// Where the event under way begins.
+    /// Where the current event starts.
     start: usize,
-    /// Up to where the buffer was looked at.
+    /// How far the buffer has been scanned.
     seen: usize,
     line_is_empty: bool,
-    /// The last byte was a carriage return; a line feed would belong to it.
+    /// The last byte was a carriage return; a following line feed belongs to it.
     after_return: bool,
-    /// The event has ended unless that line feed comes.
+    /// The event is complete unless that line feed follows.
     over: bool,
-    /// The event is too long, and its beginning is out already.
+    /// The event is too long, and its beginning has already been returned.
     too_long: bool,
 }
 
-/// Bytes of the stream.
+/// A piece of the stream.
 #[derive(Debug)]
 pub enum EventPiece {
     /// A whole event.
     Event(Vec<u8>),
-    /// A piece of an event of more than [`MAX_EVENT_BYTES`].
+    /// Part of an event longer than [`MAX_EVENT_BYTES`].
     TooLong(Vec<u8>),
 }
 
@@ -41,7 +41,7 @@ impl Default for EventSplitter {
 }
 
 impl EventSplitter {
-    /// A splitter at the beginning of a stream.
+    /// Creates a splitter for the start of a stream.
     pub const fn new() -> Self {
         Self {
             buffer: Vec::new(),
@@ -62,7 +62,7 @@ impl EventSplitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next piece; `None` until more bytes come.
+    /// The next piece; `None` if more bytes are needed.
     pub fn next_piece(&mut self) -> Option<EventPiece> {
         while let Some(&byte) = self.buffer.get(self.seen) {
             let follows_return = std::mem::take(&mut self.after_return);
@@ -87,12 +87,12 @@ impl EventSplitter {
         None
     }
 
-    /// What is left when the stream ends: an event without the empty line, which some servers leave out.
+    /// The rest of the stream after it ends: an event without its closing empty line, which some servers omit.
     pub fn rest(&mut self) -> Option<EventPiece> {
         (self.start < self.buffer.len()).then(|| self.cut())
     }
 
-    /// Bytes that wait for the end of their event.
+    /// Bytes buffered until the end of their event arrives.
     pub const fn buffered(&self) -> usize {
         self.buffer.len()
     }
@@ -114,8 +114,8 @@ impl EventSplitter {
     }
 }
 
-/// The fields of an event in their order: `name: value`, `name:value` or `name`. A line that begins with a colon is a
-/// comment, whose name is empty.
+/// The fields of an event in order: `name: value`, `name:value` or `name`. A line that starts with a colon is a
+/// comment, returned with an empty name.
 pub fn fields(event: &str) -> impl Iterator<Item = (&str, &str)> {
     lines(event).filter(|line| !line.is_empty()).map(|line| {
         let (name, value) = line.split_once(':').unwrap_or((line, &line[line.len()..]));
@@ -123,8 +123,8 @@ pub fn fields(event: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The data of an event, its lines joined, and its offset in the event if it is on one line. `None` if the event has no
-/// data or is not UTF-8.
+/// The data of an event with its lines joined, and its offset in the event if it is on a single line. `None` if the
+/// event has no data or is not UTF-8.
 pub fn data(event: &[u8]) -> Option<(Cow<'_, str>, Option<usize>)> {
     let text = std::str::from_utf8(event).ok()?;
     let mut found: Option<(Cow<'_, str>, Option<usize>)> = None;
@@ -141,7 +141,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
-/// The event with its data edited; its other lines stay.
+/// The event with edits applied to its data; its other lines are unchanged.
 pub fn edited(event: Vec<u8>, edits: Vec<Edit>) -> Vec<u8> {
     if edits.is_empty() {
         return event;

@@ -1,4 +1,4 @@
-//! Moments in UTC, and how they are written. Reads no clock.
+//! Timestamps in UTC and their text form. Reads no clock.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A moment in UTC, in whole milliseconds; written as ISO 8601, `2026-11-21T08:30:00.000Z` (R0-27.2).
+/// A point in time in UTC, in whole milliseconds; written as ISO 8601, `2026-11-21T08:30:00.000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The moment `millis` milliseconds after 1970-01-01T00:00:00Z.
+    /// The time `millis` milliseconds after 1970-01-01T00:00:00Z.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
@@ -22,7 +22,7 @@ impl Timestamp {
     }
 }
 
-/// Moments beyond the calendar, some 260,000 years from now, are written as its last one.
+/// Times beyond the calendar, some 260,000 years from now, are written as its last one.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = i64::try_from(self.0).ok().and_then(DateTime::<Utc>::from_timestamp_millis);
@@ -30,16 +30,16 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// The text is not a moment in UTC.
+/// Text that is not a UTC timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a time: expected YYYY-MM-DD or YYYY-MM-DDThh:mm:ss[.mmm]Z (UTC, from 1970 on)")]
 pub struct ParseTimestampError;
 
-/// Of what RFC 3339 allows, only the forms that are documented: a date, or a moment in UTC with no or three decimals.
+/// Accepts only the documented subset of RFC 3339: a date, or a UTC time with zero or three decimals.
 fn parse(text: &str) -> Option<u64> {
     let moment = match text.len() {
         10 => DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z")),
-        // A leap second has no place in a count of milliseconds.
+        // A leap second cannot be represented as a count of milliseconds.
         20 | 24 if text.as_bytes()[10] == b'T' && text.ends_with('Z') && text.get(17..19) != Some("60") => {
             DateTime::parse_from_rfc3339(text)
         }

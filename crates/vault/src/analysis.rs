@@ -1,25 +1,25 @@
-//! `query_analysis.json`: what phase 0 found out about the query.
+//! `query_analysis.json`: phase 0's analysis of the query.
 
 use serde::{Deserialize, Serialize};
 
 use super::context::{ResolvedQuery, SourceReference};
 use super::{ReferenceType, turn_number};
 
-/// What phase 0 found out.
+/// The analysis of a query by phase 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryAnalysis {
     /// Exactly what the user typed.
     pub original_query: String,
     /// The query with its references resolved.
     pub resolved_query: String,
-    /// Whether anything had to be resolved.
+    /// Whether any reference had to be resolved.
     pub was_resolved: bool,
     /// What it refers to.
     pub query_type: ReferenceType,
-    /// The content it refers to.
+    /// The content it refers to, if any.
     #[serde(default)]
     pub content_reference: Option<ContentReference>,
-    /// The reason.
+    /// The reasoning behind the analysis.
     #[serde(default)]
     pub reasoning: String,
 }
@@ -30,25 +30,25 @@ pub struct QueryAnalysis {
 pub struct ContentReference {
     /// Its title.
     pub title: String,
-    /// Such as `thread`.
+    /// The kind of content, such as `thread`.
     pub content_type: String,
     /// The site it is on.
     pub site: String,
-    /// The turn that saw it.
+    /// The turn that captured it.
     pub source_turn: Option<u32>,
-    /// What is known of it.
+    /// What is already known about it.
     pub prior_findings: String,
-    /// Its address, for going there without a search.
+    /// Its URL, so that it can be visited without a search.
     pub source_url: Option<String>,
-    /// Whether the turn captured it; then that is looked at first.
+    /// Whether the turn captured it; if so, the capture is consulted first.
     pub has_webpage_cache: bool,
-    /// Such as `turn_000847/webpage_cache/reddit_abc123/`.
+    /// The capture's folder, such as `turn_000847/webpage_cache/reddit_abc123/`.
     pub webpage_cache_path: Option<String>,
 }
 
 impl ContentReference {
-    /// The turn and the folder of the capture that `webpage_cache_path` names; short turn numbers are read (C79).
-    /// None if the path is anything else than that.
+    /// The turn and the capture folder in `webpage_cache_path`; short turn numbers are accepted. `None` for any other
+    /// path.
     pub fn capture(&self) -> Option<(u32, &str)> {
         let path = self.webpage_cache_path.as_deref()?.trim_end_matches('/');
         let (turn, slug) = path.split_once("/webpage_cache/")?;
@@ -58,7 +58,7 @@ impl ContentReference {
 }
 
 impl QueryAnalysis {
-    /// The part of it that §0 shows.
+    /// The part of the analysis shown in §0.
     pub fn for_section(&self) -> ResolvedQuery {
         ResolvedQuery {
             query: self.resolved_query.clone(),

@@ -1,4 +1,4 @@
-//! `ticket.md` and `response.md`: the whole plan and the whole answer, where the sections hold digests (C22).
+//! `ticket.md` and `response.md`: the full plan and the full answer, where the sections contain digests.
 
 use super::VaultPath;
 use super::blocks::{Grammar, Writer, blocks};
@@ -30,7 +30,7 @@ impl DocumentValue for Ticket {
     }
 }
 
-/// The answer as the user got it.
+/// The answer as sent to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response(pub String);
 

@@ -1,7 +1,7 @@
-//! How our Markdown is laid out: headings, labels such as `**Goal:**`, tables and lists; written and read.
+//! The layout of Larder's Markdown: reads and writes headings, labels such as `**Goal:**`, tables and lists.
 //!
-//! Knows the notation, not its content. Each kind of document has its [`Grammar`]: only its own headings and
-//! labels start anything, every other line belongs to the text around it.
+//! Knows the notation, not its content. Each kind of document has its [`Grammar`]: only that grammar's headings and
+//! labels start a block or field; any other line belongs to the surrounding text.
 
 use std::str::FromStr;
 
@@ -13,14 +13,14 @@ use super::write::escape_lines;
 /// The headings and labels of one kind of document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grammar {
-    /// Whole heading lines; one that ends in a space or point is the beginning of its line.
+    /// Whole heading lines; one that ends in a space or full stop matches the start of a line.
     pub heads: &'static [&'static str],
-    /// Labels without their stars and colon.
+    /// Labels without asterisks and colon.
     pub labels: &'static [&'static str],
 }
 
 impl Grammar {
-    /// The heading that `line` is, and what follows it in the line.
+    /// The heading in `line`, and the rest of the line.
     fn head(&self, line: &str) -> Option<(&'static str, String)> {
         let line = line.trim_end();
         self.heads.iter().find_map(|head| match line.strip_prefix(*head) {
@@ -30,7 +30,7 @@ impl Grammar {
         })
     }
 
-    /// The label with which `line` starts, and where its value starts.
+    /// The label at the start of `line`, and the start of its value.
     fn label(&self, line: &str) -> Option<(&'static str, usize)> {
         let rest = line.strip_prefix("**")?;
         let (name, _) = rest.split_once(":**")?;
@@ -38,7 +38,7 @@ impl Grammar {
         Some((label, label.len() + 5))
     }
 
-    /// Whether `line` would start something.
+    /// Whether `line` would start a block or field.
     pub fn starts(&self, line: &str) -> bool {
         self.head(line).is_some() || self.label(line).is_some()
     }
@@ -55,7 +55,7 @@ impl Writer {
         Self { grammar, text: String::new() }
     }
 
-    /// The text, with one line break at its end.
+    /// The text, ending with one line break.
     pub fn finish(mut self) -> String {
         let kept = self.text.trim_end_matches('\n').len();
         self.text.truncate(kept);
@@ -65,39 +65,39 @@ impl Writer {
         self.text
     }
 
-    /// A line of ours, as it is.
+    /// Writes a trusted line unchanged.
     pub fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    /// A blank line, unless the text is empty or ends with one.
+    /// Writes a blank line, unless the text is empty or ends with one.
     pub fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// A heading between blank lines.
+    /// Writes a heading between blank lines.
     pub fn head(&mut self, head: &str) {
         self.gap();
         self.line(head);
         self.gap();
     }
 
-    /// `**Label:** value`, with a value of ours.
+    /// Writes `**Label:** value` with a trusted value.
     pub fn field(&mut self, label: &'static str, value: &str) {
         debug_assert!(self.grammar.labels.contains(&label), "{label} is in the grammar");
         let space = if value.is_empty() { "" } else { " " };
         self.line(&format!("**{label}:**{space}{value}"));
     }
 
-    /// A label that is followed by a list or table.
+    /// Writes a label that is followed by a list or table.
     pub fn label(&mut self, label: &'static str) {
         self.field(label, "");
     }
 
-    /// A field that holds somebody's text: in the line of the label if it is one line, else below it.
+    /// Writes a field with untrusted text: on the label's line if it is a single line, otherwise below it.
     pub fn text_field(&mut self, label: &'static str, text: &str) {
         if text.is_empty() {
             return self.label(label);
@@ -113,7 +113,7 @@ impl Writer {
         }
     }
 
-    /// Free text as a block of its own; nothing for no text.
+    /// Writes free text as a separate block; empty text writes nothing.
     pub fn text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -124,7 +124,7 @@ impl Writer {
         self.gap();
     }
 
-    /// Any text, inside a fence.
+    /// Writes any text inside a fence.
     pub fn fenced(&mut self, text: &str) {
         let block = escape_lines(&quote::fenced(text), |line| self.grammar.starts(line)).into_owned();
         self.gap();
@@ -136,7 +136,7 @@ impl Writer {
         quote::block(text, |line| self.grammar.starts(line))
     }
 
-    /// A table; the cells hold anybody's text.
+    /// Writes a table; its cells may contain untrusted text.
     pub fn table<const N: usize>(&mut self, head: [&str; N], rows: impl Iterator<Item = [String; N]>) {
         self.gap();
         self.line(&format!("| {} |", head.join(" | ")));
@@ -147,13 +147,13 @@ impl Writer {
         self.gap();
     }
 
-    /// The items of a list, already safe, each behind its mark.
+    /// Writes list items that are already safe, each after its marker.
     pub fn list(&mut self, items: impl Iterator<Item = String>) {
         items.for_each(|item| self.line(&format!("- {item}")));
         self.gap();
     }
 
-    /// A numbered list of anybody's texts.
+    /// Writes a numbered list of untrusted texts.
     pub fn numbered<'a>(&mut self, items: impl Iterator<Item = &'a String>) {
         items.enumerate().for_each(|(at, item)| {
             let line = format!("{}. {}", at + 1, quote::inline(item));
@@ -163,7 +163,7 @@ impl Writer {
     }
 }
 
-/// A label, or the text directly under a heading, with its value.
+/// A label with its value, or the text directly under a heading.
 #[derive(Debug, Clone, Copy)]
 struct Field<'t> {
     label: &'static str,
@@ -175,16 +175,17 @@ struct Field<'t> {
 #[derive(Debug)]
 pub(super) struct Block<'t> {
     grammar: &'static Grammar,
-    /// The heading as the grammar has it; empty for what is before the first.
+    /// The heading as listed in the grammar; empty for the text before the first heading.
     pub head: &'static str,
-    /// What follows it in its line.
+    /// The rest of the heading's line.
     pub rest: String,
-    /// The heading's line, from 1.
+    /// The line number of the heading, from 1.
     pub line: usize,
     fields: Vec<Field<'t>>,
 }
 
-/// Divides `text`, whose first line has number `first_line`. There is always a first block, without a heading.
+/// Divides `text`, whose first line has number `first_line`, into blocks. The first block has no heading and always
+/// exists.
 pub(super) fn blocks<'t>(text: &'t str, grammar: &'static Grammar, first_line: usize) -> Vec<Block<'t>> {
     let block = |head, rest, line| Block { grammar, head, rest, line, fields: Vec::new() };
     let mut blocks = vec![block("", String::new(), first_line)];
@@ -229,19 +230,19 @@ impl<'t> Block<'t> {
         self.field(label).is_some()
     }
 
-    /// Free text behind a label, or directly under the heading for the empty label.
+    /// The free text after a label, or directly under the heading if the label is empty.
     pub fn text(&self, label: &str) -> Option<String> {
         let field = self.field(label)?;
         Some(quote::unblock(field.value, |line| self.grammar.starts(line)))
     }
 
-    /// The value in the label's line.
+    /// The value on the label's line.
     pub fn line(&self, label: &str) -> Option<(usize, &'t str)> {
         let field = self.field(label)?;
         Some((field.line, field.value.lines().next().unwrap_or_default().trim()))
     }
 
-    /// The value in the label's line, of a kind that can be read; a problem if it cannot.
+    /// The parsed value on the label's line; an invalid one is reported.
     pub fn value<T>(&self, label: &str, problems: &mut Vec<ParseProblem>) -> Option<T>
     where
         T: FromStr<Err = ValueError>,
@@ -250,7 +251,7 @@ impl<'t> Block<'t> {
         parsed(value, line, label, problems)
     }
 
-    /// The same for what must be there.
+    /// As [`value`](Self::value), and reports a missing value.
     pub fn required<T>(&self, label: &str, problems: &mut Vec<ParseProblem>) -> Option<T>
     where
         T: FromStr<Err = ValueError>,
@@ -261,8 +262,7 @@ impl<'t> Block<'t> {
         self.value(label, problems)
     }
 
-    /// Every line behind a label with its number, blank ones left out; with the empty label, those directly under
-    /// the heading.
+    /// Every non-blank line after a label with its number; if the label is empty, those directly under the heading.
     pub fn lines(&self, label: &str) -> impl Iterator<Item = (usize, &'t str)> {
         let field = self.field(label).copied();
         field.into_iter().flat_map(|field| {
@@ -271,13 +271,13 @@ impl<'t> Block<'t> {
         })
     }
 
-    /// The items of the lists behind a label, without their marks.
+    /// The list items after a label, without markers.
     pub fn items(&self, label: &str) -> Vec<(usize, &'t str)> {
         self.lines(label).filter_map(|(number, line)| Some((number, item(line)?))).collect()
     }
 
-    /// The rows of the first table behind a label, in the order of `head`. Columns are found by their names, in any
-    /// order; missing cells are empty.
+    /// The rows of the first table after a label, in the order of `head`. Columns are found by name, in any order;
+    /// missing cells are empty.
     pub fn rows<const N: usize>(&self, label: &str, head: [&str; N]) -> Vec<(usize, [String; N])> {
         let mut lines = self.lines(label).skip_while(|(_, line)| !line.starts_with('|'));
         let Some((_, names)) = lines.next() else { return Vec::new() };
@@ -293,7 +293,7 @@ impl<'t> Block<'t> {
     }
 }
 
-/// A value of a kind that can be read from text, or a problem in its line.
+/// Parses a value, or reports a problem in its line.
 pub(super) fn parsed<T>(text: &str, line: usize, name: &str, problems: &mut Vec<ParseProblem>) -> Option<T>
 where
     T: FromStr<Err = ValueError>,
@@ -301,7 +301,7 @@ where
     text.parse().map_err(|error| problems.push(ParseProblem::new(line, format!("{name}: {error}")))).ok()
 }
 
-/// The text after the mark of a list item: `- `, `* `, `+ `, `1. `.
+/// The text after a list marker: `- `, `* `, `+ `, `1. `.
 pub(super) fn item(line: &str) -> Option<&str> {
     let numbered = || {
         let rest = line.trim_start_matches(|char: char| char.is_ascii_digit());
@@ -316,7 +316,7 @@ fn is_rule(line: &str) -> bool {
     line.contains('-') && line.chars().all(|char| matches!(char, '|' | '-' | ':' | ' '))
 }
 
-/// The cells of a row, read.
+/// The decoded cells of a row.
 fn cells(line: &str) -> impl Iterator<Item = String> {
     let line = line.trim().strip_prefix('|').unwrap_or(line);
     let mut cells = Vec::new();

@@ -1,26 +1,26 @@
-//! A Markdown document of ours: frontmatter and a value. Its writer always gives frontmatter, its reader bears that
-//! there is none (C81).
+//! One of Larder's Markdown documents: frontmatter and a value. The writer always adds frontmatter; the reader
+//! accepts its absence.
 
 use super::note::Note;
 use super::problem::ParsedDocument;
 use super::write::{escape, unescape};
 use super::{Meta, VaultPath};
 
-/// What a Markdown document holds.
+/// The content of a Markdown document.
 pub trait DocumentValue: Sized {
-    /// The body, for a document at the path `at`.
+    /// Writes the body, for a document at path `at`.
     fn write_body(&self, at: &VaultPath) -> String;
 
-    /// Reads a body whose first line has this number in the file.
+    /// Reads a body whose first line has number `line` in the file.
     fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self>;
 }
 
 /// A document with its frontmatter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document<T> {
-    /// Its frontmatter; `None` if it was removed.
+    /// The frontmatter; `None` if it was removed.
     pub meta: Option<Meta>,
-    /// What it holds.
+    /// The document's content.
     pub value: T,
 }
 
@@ -30,14 +30,14 @@ impl<T: DocumentValue> Document<T> {
         Self { meta: Some(meta), value }
     }
 
-    /// The whole file, at the path `at`. Nothing in it can pass for a section of `context.md`, wherever somebody
-    /// may put it.
+    /// The whole file, at path `at`. Nothing in it can be mistaken for a section of `context.md`, wherever the text
+    /// is inserted.
     pub fn write(&self, at: &VaultPath) -> String {
         let front = self.meta.as_ref().map(Meta::write).unwrap_or_default();
         front.as_str().to_owned() + &escape(&self.value.write_body(at))
     }
 
-    /// Reads a whole file at the path `at`.
+    /// Reads a whole file at path `at`.
     pub fn read(text: &str, at: &VaultPath) -> ParsedDocument<Self> {
         let note = Note::parse(text);
         let body = T::read_body(&unescape(&note.body), note.body_line(), at);

@@ -1,4 +1,4 @@
-//! JSON documents: written one way, read in spite of edits, and written again without losing what others added.
+//! JSON documents: written in one format, read even after edits, and rewritten without losing what others added.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::problem::{ParseProblem, ParsedDocument};
 
-/// The text of a JSON document: two spaces a level, a line break at its end.
+/// The text of a JSON document: indented by two spaces, ending with a line break.
 pub fn write_json<T: Serialize>(value: &T) -> String {
-    // Our values have text for keys and finite numbers, so there is nothing that cannot be written.
+    // The values have string keys and finite numbers, so serialization cannot fail.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
-/// Reads a JSON document; keys that are not known are passed over and stay in the file.
+/// Reads a JSON document; unknown keys are ignored and stay in the file.
 pub fn read_json<T: DeserializeOwned>(text: &str) -> ParsedDocument<T> {
     match serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) {
         Ok(value) => ParsedDocument::new(Some(value), Vec::new()),
@@ -20,11 +20,11 @@ pub fn read_json<T: DeserializeOwned>(text: &str) -> ParsedDocument<T> {
     }
 }
 
-/// `text` with `value` as its content: keys that `value` does not have stay, and so do members of lists that
-/// its members are about, found by `id`. A text that holds just this value already stays as it is.
+/// `text` updated to contain `value`: keys that `value` does not have are preserved, including those of list members
+/// with the same `id`. A text that already contains exactly this value is returned unchanged.
 ///
 /// # Errors
-/// The text is not JSON, or writing it again would lose something: a duplicate key, digits of a number.
+/// If the text is not JSON, or rewriting it would lose something: a duplicate key, digits of a number.
 pub fn rewrite_json<T: Serialize>(text: &str, value: &T) -> Result<String, ParseProblem> {
     let text_only = text.strip_prefix('\u{feff}').unwrap_or(text);
     let old: Value = serde_json::from_str(text_only)
@@ -36,8 +36,7 @@ pub fn rewrite_json<T: Serialize>(text: &str, value: &T) -> Result<String, Parse
         return Ok(text.to_owned());
     }
     if let Some(line) = lost_in(text_only, &old) {
-        let message =
-            "a key stands twice or a number has digits that would be lost; mend it by hand, then try again";
+        let message = "a duplicate key or digits of a number would be lost; fix this by hand, then try again";
         return Err(ParseProblem::new(line, message));
     }
     Ok(write_json(&merged))

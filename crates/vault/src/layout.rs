@@ -1,18 +1,18 @@
-//! The path of every document, from the root of the vault (C76 to C79).
+//! The path of every document, relative to the root of the vault.
 //!
-//! The root of the vault is the root of the data, so a wikilink gives the whole path (C78). Knows no files.
+//! The root of the vault is the root of the data, so a wikilink contains the full path. Knows no files.
 
 use super::names::{VaultPath, safe_name, turn_name, url_slug};
 use super::value::Timestamp;
 
-/// The folder of one user: `users/{id}`. Users are walls: nothing of another user lies in it.
+/// The folder of one user: `users/{id}`. It contains nothing of any other user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserPlace {
     name: String,
 }
 
 impl UserPlace {
-    /// The place of any user id; ids that are not plain names get a folder named by their hash.
+    /// The folder of any user id; ids that are not plain names get a folder named by their hash.
     pub fn new(user: &str) -> Self {
         Self { name: safe_name(user) }
     }
@@ -21,42 +21,42 @@ impl UserPlace {
         VaultPath::of_safe(format!("users/{}/{path}", self.name))
     }
 
-    /// The user's preferences, readable.
+    /// The user's preferences as Markdown.
     pub fn preferences(&self) -> VaultPath {
         self.file("preferences.md")
     }
 
-    /// What was learned about and for the user, readable.
+    /// The facts learned about and for the user, as Markdown.
     pub fn facts(&self) -> VaultPath {
         self.file("facts.md")
     }
 
-    /// The records of one kind: `memory/{kind}.json` (C76).
+    /// The records of one kind: `memory/{kind}.json`.
     pub fn memory(&self, kind: &str) -> VaultPath {
         self.file(&format!("memory/{}.json", safe_name(kind)))
     }
 
-    /// The index of the memory.
+    /// The index of the memory folder.
     pub fn memory_index(&self) -> VaultPath {
         self.file("memory/index.md")
     }
 
-    /// The index of the turns.
+    /// The index of the turns folder.
     pub fn turns_index(&self) -> VaultPath {
         self.file("turns/index.md")
     }
 
-    /// The generated view over research on one topic: `research_cache/{topic}.json` (C77).
+    /// The generated overview of research on one topic: `research_cache/{topic}.json`.
     pub fn research(&self, topic: &str) -> VaultPath {
         self.file(&format!("research_cache/{}.json", safe_name(topic)))
     }
 
-    /// The index of the research.
+    /// The index of the research folder.
     pub fn research_index(&self) -> VaultPath {
         self.file("research_cache/index.md")
     }
 
-    /// One turn of this user; numbers are per user.
+    /// The folder of a turn of this user; turns are numbered per user.
     pub fn turn(&self, number: u32) -> TurnPlace {
         TurnPlace { folder: format!("users/{}/turns/{}", self.name, turn_name(number)), number }
     }
@@ -85,21 +85,21 @@ macro_rules! turn_files {
 turn_files! {
     /// §0 to §6.
     context = "context.md",
-    /// What phase 0 found out about the query.
+    /// Phase 0's analysis of the query.
     query_analysis = "query_analysis.json",
-    /// The whole task plan (C22).
+    /// The full task plan.
     ticket = "ticket.md",
-    /// The whole answer (C22).
+    /// The full answer.
     response = "response.md",
-    /// Full research.
+    /// The full research.
     research = "research.md",
-    /// The same as data.
+    /// The full research as data.
     research_json = "research.json",
-    /// Every call of a tool with its whole result.
+    /// Every tool call with its full result.
     tool_results = "toolresults.md",
-    /// Times, tokens, costs.
+    /// Durations, tokens and costs.
     metrics = "metrics.json",
-    /// What the turn is, and its status.
+    /// The turn's metadata and status.
     metadata = "metadata.json",
 }
 
@@ -109,7 +109,7 @@ impl TurnPlace {
         self.number
     }
 
-    /// The folder, without `/` at its end.
+    /// The folder, without a trailing `/`.
     pub fn folder(&self) -> &str {
         &self.folder
     }
@@ -142,7 +142,7 @@ impl PagePlace {
         VaultPath::of_safe(format!("{}/{name}", self.folder))
     }
 
-    /// What was captured, and what it can answer.
+    /// What was captured, and which questions it can answer.
     pub fn manifest(&self) -> VaultPath {
         self.file("manifest.json")
     }
@@ -157,18 +157,18 @@ impl PagePlace {
         self.file("extracted_data.json")
     }
 
-    /// The page as it looked.
+    /// A screenshot of the page.
     pub fn screenshot(&self) -> VaultPath {
         self.file("screenshot.png")
     }
 }
 
-/// What is known of a site, for all users: `site_knowledge/{domain}.json`.
+/// What is known about a site, for all users: `site_knowledge/{domain}.json`.
 pub fn site_knowledge(domain: &str) -> VaultPath {
     VaultPath::of_safe(format!("site_knowledge/{}.json", safe_name(&domain.to_lowercase())))
 }
 
-/// The readable note next to a file that is not Markdown: `metrics.json` → `metrics.json.md` (C80).
+/// The readable note next to a file that is not Markdown: `metrics.json` → `metrics.json.md`.
 pub fn wrapper(file: &VaultPath) -> VaultPath {
     VaultPath::of_safe(format!("{file}.md"))
 }

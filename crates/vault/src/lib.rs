@@ -1,8 +1,8 @@
-//! Documents: the files of turns and of memory, each with one writer and one reader, and the links between them.
+//! Documents: the files of turns and memory, each with one writer and one reader, and the links between them.
 //!
-//! A text is the truth and a value is a reading of it: what people change in a file stays, and what cannot be
-//! understood is reported with its line. Everything here takes a text and gives a text; nothing knows recipes, packs,
-//! budgets, or how a file is stored.
+//! The text is the source of truth and a value is one reading of it: people's edits are preserved, and what cannot be
+//! parsed is reported with its line. Everything here maps text to text; nothing knows recipes, packs, budgets, or how
+//! a file is stored.
 //!
 //! | | |
 //! |---|---|
@@ -66,18 +66,18 @@ pub use value::{BlockId, Hours, Intent, ReferenceType, Scope, Score, Timestamp, 
 pub use vault_notes::{IndexEntry, IndexNote, TopicEntry, Wrapper};
 pub use write::{NotLast, append_compaction, append_section, escape, extend_section, unescape};
 
-/// What a recipe sees of `context.md`: one version of each section it selects.
+/// A recipe's view of `context.md`: one version of each selected section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextView<'t> {
     text: &'t str,
     /// The versions shown, in the order of the section numbers.
     pub sections: Vec<Section>,
-    /// Sections that were selected and are missing from the document; they are skipped (C3).
+    /// Selected sections that the document does not contain; they are skipped.
     pub absent: Vec<SectionId>,
 }
 
 impl<'t> ContextView<'t> {
-    /// Heading and body of a shown section: as written, or from its last compaction on (C7).
+    /// Heading and body of a shown section: as written, or starting at its last compaction.
     pub fn text_of(&self, section: &Section) -> Cow<'t, str> {
         let body = self.body_of(section);
         match write::compactions(body).last() {
@@ -95,11 +95,11 @@ impl<'t> ContextView<'t> {
         self.slice(&section.body)
     }
 
-    /// All shown sections, one after the other.
+    /// All shown sections, concatenated.
     pub fn joined(&self) -> String {
         let mut joined = String::new();
         for section in &self.sections {
-            // Only the last section of a document may lack its line break, and it need not be the last one shown.
+            // Only a document's last section may lack its line break, and it need not be shown last.
             if !joined.is_empty() && !joined.ends_with('\n') {
                 joined.push('\n');
             }
@@ -113,9 +113,9 @@ impl<'t> ContextView<'t> {
     }
 }
 
-/// The view of `context.md` for a recipe that reads `selected`. §0 is always in it and is the
-/// first one written, since the user's query is immutable; of every other section the newest version is
-/// shown (C8). Frontmatter and preamble are not.
+/// The view of `context.md` for a recipe that reads `selected`. §0 is always included, in its first version, since
+/// the user's query is immutable; every other section is shown in its newest version. Frontmatter and preamble are
+/// excluded.
 pub fn select(text: &str, selected: impl IntoIterator<Item = SectionId>) -> ContextView<'_> {
     let all = Sections::parse(text);
     let mut wanted = [false; SectionId::ALL.len()];

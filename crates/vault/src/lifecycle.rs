@@ -1,43 +1,42 @@
-//! How long knowledge lives and for whom it counts: lifetimes, states, promotion (C82, C84, C106). Pure: the
-//! moment is handed in.
+//! The lifetime and scope of knowledge: expiry, states, promotion. Pure: the current time is a parameter.
 
 use serde::{Deserialize, Serialize};
 
 use super::value::words;
 use super::{Intent, Scope, Score, Timestamp, Ttl};
 
-/// How many links away a document may be (R1-8.9).
+/// The maximum number of links to a linked document (R1-8.9).
 pub const MAX_LINK_DEPTH: usize = 2;
-/// Tokens for linked content (R1-8.10).
+/// Maximum tokens of linked content (R1-8.10).
 pub const TOTAL_LINK_BUDGET: usize = 8_000;
-/// Tokens for one linked document (R1-8.11).
+/// Maximum tokens of one linked document (R1-8.11).
 pub const PER_DOCUMENT_CAP: usize = 2_000;
-/// Following stops at this share of the budget, in per cent (R1-8.12).
+/// Links are no longer followed at this share of the budget, in per cent (R1-8.12).
 pub const STOP_THRESHOLD_PERCENT: usize = 80;
-/// How long research that grew stale is kept for its evergreen part before it is archived.
+/// How many seconds stale research is kept for its evergreen part before it is archived.
 const STALE_FOR: u64 = 30 * 86_400;
 
-/// Tokens for linked content when the call has `left` for it (C23).
+/// The token budget for linked content in a call with `left` tokens available (C23).
 pub const fn link_budget(left: usize) -> usize {
     let most = TOTAL_LINK_BUDGET * STOP_THRESHOLD_PERCENT / 100;
     if left < most { left } else { most }
 }
 
-/// What grows old.
+/// What can expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Aging {
-    /// A claim that depends on the time: a price, an availability.
+    /// A time-dependent claim: a price, an availability.
     Claim,
     /// The time-sensitive part of research.
     Research,
-    /// A captured page, for what may have changed on it.
+    /// The parts of a captured page that may have changed.
     Page,
-    /// What stays true.
+    /// What remains true.
     Evergreen,
 }
 
-/// How long something may be believed (C106). What was looked up in order to buy is old after 6 hours (R1-3.42,
-/// R1-4.8); addresses hold for a day, and what was looked up in order to know holds for a week.
+/// How long something may be relied on (C106). Anything looked up for a purchase expires after 6 hours (R1-3.42,
+/// R1-4.8); navigation targets after a day, and anything looked up for information after a week.
 pub const fn ttl(aging: Aging, intent: Intent) -> Ttl {
     match (aging, intent) {
         (Aging::Evergreen, _) => Ttl::Evergreen,
@@ -54,46 +53,46 @@ words! {
     Created = "created",
     /// Indexed and fresh.
     Active = "active",
-    /// Its time-sensitive part is old, its evergreen part is good.
+    /// The time-sensitive part has expired; the evergreen part is still good.
     Stale = "stale",
-    /// Nothing in it is wanted any more, or newer research took its place.
+    /// Nothing in it is needed any more, or newer research has replaced it.
     Expired = "expired",
     /// In the archive.
     Archived = "archived",
 }
 
 words! {
-    /// What to do about it.
+    /// What to do with research in a state.
     ResearchAction, "index, use, refresh, archive or nothing":
-    /// Index it.
+    /// Add it to the index.
     Index = "index",
     /// Retrieve and use it.
     Use = "use",
-    /// Research again at the next question.
+    /// Repeat the research when it is needed next.
     Refresh = "refresh",
     /// Move it to the archive.
     Archive = "archive",
-    /// Leave it.
+    /// Do nothing.
     Nothing = "nothing",
 }
 
 /// The facts that decide the state of research.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResearchLife {
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
-    /// When its time-sensitive part is old; none if it has no such part.
+    /// When its time-sensitive part expires; `None` if it has none.
     pub expires: Option<Timestamp>,
     /// Whether it is in the index.
     pub indexed: bool,
-    /// Whether newer research took its place.
+    /// Whether newer research has replaced it.
     pub superseded: bool,
     /// Whether it is in the archive.
     pub archived: bool,
 }
 
 impl ResearchLife {
-    /// The state of the research at `now`. A `now` before its creation counts as its creation.
+    /// The state of the research at `now`. A `now` before its creation is treated as the time of creation.
     pub fn state(&self, now: Timestamp) -> ResearchState {
         let old = self.expires.filter(|expires| *expires <= now);
         match old {
@@ -108,7 +107,7 @@ impl ResearchLife {
 }
 
 impl ResearchState {
-    /// What to do about research in this state.
+    /// What to do with research in this state.
     pub const fn action(self) -> ResearchAction {
         match self {
             Self::Created => ResearchAction::Index,
@@ -120,16 +119,16 @@ impl ResearchState {
     }
 }
 
-/// What a piece of knowledge must have shown to count for more people.
+/// The evidence that a piece of knowledge must have to be promoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackRecord {
-    /// How far it is trusted.
+    /// Its trust score.
     pub trust: Score,
-    /// How often it was of use.
+    /// How often it was useful.
     pub uses: u32,
-    /// How old it is, in seconds.
+    /// Its age in seconds.
     pub age: u64,
-    /// Whether it stays true.
+    /// Whether it is evergreen.
     pub evergreen: bool,
 }
 
@@ -144,8 +143,8 @@ const TO_USER: Threshold = Threshold { trust: 0.50, uses: 3, age: 3_600 };
 /// User → global (R1-12.9 to R1-12.11).
 const TO_GLOBAL: Threshold = Threshold { trust: 0.80, uses: 10, age: 24 * 3_600 };
 
-/// For whom knowledge counts from now on: one step further if it has earned that, else as before. What grows old
-/// never leaves its user (C84).
+/// The scope of a piece of knowledge: one step wider if it has earned that, otherwise unchanged. Knowledge that can
+/// expire is never promoted beyond its user (C84).
 pub fn promoted(scope: Scope, standing: &TrackRecord) -> Scope {
     let reaches = |threshold: &Threshold| {
         standing.trust.get() >= threshold.trust

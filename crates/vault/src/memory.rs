@@ -1,8 +1,8 @@
-//! What is remembered: records in `memory/*.json`, their readable renderings `preferences.md` and `facts.md`, and what
-//! is known of sites (C76, C103).
+//! Memory: records in `memory/*.json`, their readable versions `preferences.md` and `facts.md`, and knowledge about
+//! sites.
 //!
-//! The records are the truth; the renderings show them and can be edited: what people add stays, what they change is
-//! read back.
+//! The records are authoritative; the Markdown files show them and can be edited: people's additions are kept, and
+//! their changes are read back.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,26 +28,26 @@ pub struct FactRecords {
     pub facts: Vec<FactRecord>,
 }
 
-/// One remembered statement (C103).
+/// One remembered statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactRecord {
-    /// Never changes.
+    /// A permanent id.
     pub id: BlockId,
-    /// Such as `People`.
+    /// A category such as `People`.
     pub category: String,
     /// The statement.
     pub fact: String,
-    /// The document it is from.
+    /// The document it comes from.
     #[serde(default)]
     pub source: Option<VaultPath>,
-    /// For whom it counts: one conversation (`new`), the user, everybody.
+    /// Its scope: one conversation (`new`), the user, or everyone.
     pub scope: Scope,
-    /// How sure it is; what promotion calls trust.
+    /// The confidence in it, which promotion uses as trust.
     pub confidence: Score,
-    /// How often it was of use.
+    /// How often it was useful.
     #[serde(default)]
     pub uses: u32,
-    /// How long it may be believed; only what is evergreen is promoted beyond the user (C84).
+    /// How long it may be relied on; only evergreen facts are promoted beyond the user.
     pub ttl: Ttl,
     /// When it was learned.
     pub created_at: Timestamp,
@@ -63,47 +63,48 @@ pub struct PreferenceRecords {
     pub preferences: Vec<PreferenceRecord>,
 }
 
-/// One thing that the user likes.
+/// One preference of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreferenceRecord {
     /// Its name, such as `favorite_hamster`.
     pub id: String,
-    /// Such as `Syrian`.
+    /// Its value, such as `Syrian`.
     pub value: String,
-    /// The turn it is from.
+    /// The document it comes from.
     #[serde(default)]
     pub source: Option<VaultPath>,
     /// When it was last stated.
     pub updated_at: Timestamp,
 }
 
-/// `site_knowledge/{domain}.json`: what was learned about a site, shared by all users. Holds nothing about any user.
+/// `site_knowledge/{domain}.json`: what was learned about a site, shared by all users. Contains nothing about any
+/// user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteKnowledge {
-    /// Such as `amazon.com`.
+    /// A domain such as `amazon.com`.
     pub domain: String,
     /// When something was last learned.
     pub updated_at: Timestamp,
-    /// How far the site can be trusted.
+    /// How reliable the site is.
     #[serde(default)]
     pub reliability: Option<Score>,
-    /// What was learned.
+    /// The patterns learned.
     #[serde(default)]
     pub patterns: Vec<SitePattern>,
 }
 
-/// One thing that was learned of a site.
+/// One pattern learned about a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SitePattern {
-    /// Never changes.
+    /// A permanent id.
     pub id: String,
-    /// Such as `price` or `pagination`.
+    /// A kind such as `price` or `pagination`.
     pub kind: String,
-    /// What there is to know, in words or as a selector.
+    /// The pattern, as text or as a selector.
     pub pattern: String,
-    /// How sure it is.
+    /// The confidence in it.
     pub confidence: Score,
-    /// How often it was of use.
+    /// How often it was useful.
     #[serde(default)]
     pub uses: u32,
     /// When it last worked.
@@ -114,14 +115,14 @@ pub struct SitePattern {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Preferences(pub Vec<PreferenceLine>);
 
-/// One preference as it is shown: `- favorite_hamster: Syrian`, and where that is known from.
+/// One preference as displayed: `- favorite_hamster: Syrian`, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreferenceLine {
     /// Its name.
     pub name: String,
     /// Its value.
     pub value: String,
-    /// The document it is from.
+    /// The document it comes from.
     pub source: Option<DualLink>,
 }
 
@@ -129,20 +130,20 @@ pub struct PreferenceLine {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts(pub Vec<FactLine>);
 
-/// One fact as it is shown: `- statement (People, user, 0.9) ^fact-001`.
+/// One fact as displayed: `- statement (People, user, 0.9) ^fact-001`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FactLine {
-    /// The record's id; none for what people wrote themselves.
+    /// The record's id; `None` for what people wrote themselves.
     pub id: Option<BlockId>,
     /// The statement.
     pub fact: String,
     /// Its category.
     pub category: String,
-    /// For whom it counts.
+    /// Its scope.
     pub scope: Scope,
-    /// How sure it is.
+    /// The confidence in it.
     pub confidence: Option<Score>,
-    /// The document it is from.
+    /// The document it comes from.
     pub source: Option<DualLink>,
 }
 
@@ -175,7 +176,7 @@ fn write_source(source: Option<&DualLink>, at: &VaultPath) -> String {
     source.map(|link| format!(" ({})", link.both(at))).unwrap_or_default()
 }
 
-/// The line before its source, and the source. No text of others holds `](`.
+/// The line without its source, and the source. Untrusted text never contains `](`.
 fn split_source<'l>(line: &'l str, at: &VaultPath) -> (&'l str, Option<DualLink>) {
     let start = line.find("](").and_then(|link| line[..link].rfind(" (["));
     let source = start.and_then(|start| Some((&line[..start], DualLink::read(&line[start..], at)?)));
@@ -234,7 +235,7 @@ impl FactLine {
 }
 
 impl Preferences {
-    /// The document `text` at the path `at`, with these preferences. Lines of others stay; preferences that are
+    /// Updates the document `text` at path `at` to these preferences. Other lines are kept; preferences that are
     /// missing here are removed.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| Some(PreferenceLine::read(item(line)?, at)?.name);
@@ -244,7 +245,7 @@ impl Preferences {
 }
 
 impl Facts {
-    /// The document `text` at the path `at`, with these facts. Lines without a name are the user's own and stay;
+    /// Updates the document `text` at path `at` to these facts. Lines without an id belong to the user and are kept;
     /// facts that are missing here are removed.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| FactLine::read(item(line)?, at).id;
@@ -269,7 +270,7 @@ impl DocumentValue for Preferences {
             let read = PreferenceLine::read(item, at);
             if read.is_none() {
                 problems
-                    .push(ParseProblem::new(line, "expected `name: value`; the line stays and is not read"));
+                    .push(ParseProblem::new(line, "expected `name: value`; the line is kept but ignored"));
             }
             read
         });

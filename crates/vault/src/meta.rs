@@ -1,4 +1,4 @@
-//! The frontmatter of our documents, and their tags.
+//! The frontmatter of Larder's documents, and their tags.
 
 use serde_json::{Value, json};
 
@@ -7,58 +7,58 @@ use super::problem::{ParseProblem, ParsedDocument};
 use super::value::{Intent, Scope, Score, Timestamp, words};
 
 words! {
-    /// What a document holds.
+    /// The kind of a document's content.
     ContentKind, "context, research or pricing":
-    /// The course of a turn.
+    /// The context of a turn.
     Context = "context",
-    /// What was found out.
+    /// Research results.
     Research = "research",
     /// Prices.
     Pricing = "pricing",
 }
 
 words! {
-    /// The tags that we give; people may add others.
+    /// Larder's own tags; people may add others.
     Tag, "turn, context, research, metrics or decision":
     /// A document of a turn.
     Turn = "turn",
     /// A `context.md`.
     Context = "context",
-    /// Output of research.
+    /// Research output.
     Research = "research",
-    /// Times and costs.
+    /// Durations and costs.
     Metrics = "metrics",
-    /// A point where something was decided.
+    /// A decision.
     Decision = "decision",
 }
 
-/// The frontmatter of one of our documents. Other keys are left alone.
+/// The frontmatter of one of Larder's documents. Other keys are preserved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
-    /// Unique, such as `turn_000815_context`.
+    /// A unique id, such as `turn_000815_context`.
     pub id: String,
-    /// The turn it belongs to; none for what outlives a turn.
+    /// The turn it belongs to; `None` for documents that outlive a turn.
     pub turn_number: Option<u32>,
-    /// The user's id, by the name that it has always had here (C85).
+    /// The user's id, under this key's historical name (C85).
     pub session_id: String,
-    /// Such as `commerce.laptop`.
+    /// A topic such as `commerce.laptop`.
     pub topic: Option<String>,
-    /// What the query was for.
+    /// The intent of the query.
     pub intent: Option<Intent>,
-    /// What the document holds.
+    /// The kinds of content in the document.
     pub content_types: Vec<ContentKind>,
-    /// For whom it counts.
+    /// Its scope.
     pub scope: Scope,
-    /// How good it is.
+    /// Its quality.
     pub quality: Option<Score>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// Words by which Obsidian filters, without `#`.
+    /// Tags for filtering in Obsidian, without `#`.
     pub tags: Vec<String>,
 }
 
 impl Meta {
-    /// The meta of a document that belongs to a turn, such as `context` of turn 815.
+    /// The frontmatter of a document of a turn, such as `context` of turn 815.
     pub fn for_turn(turn: u32, kind: &str, user: &str, created_at: Timestamp) -> Self {
         Self {
             id: format!("{}_{kind}", super::turn_name(turn)),
@@ -74,7 +74,7 @@ impl Meta {
         }
     }
 
-    /// The same with content types and tags.
+    /// The same frontmatter with content types and tags.
     #[must_use]
     pub fn holding(mut self, kinds: &[ContentKind], tags: &[Tag]) -> Self {
         self.content_types.extend(kinds);
@@ -82,7 +82,7 @@ impl Meta {
         self
     }
 
-    /// Sets the keys of these values; all other bytes stay. A value that there is none of is not taken out.
+    /// Sets the keys of these values; all other bytes are preserved. A missing value does not remove its key.
     pub fn write_into(&self, front: &mut Frontmatter) {
         let words = |kinds: &[ContentKind]| -> Value { kinds.iter().map(|kind| json!(kind)).collect() };
         let entries = [
@@ -104,14 +104,14 @@ impl Meta {
         }
     }
 
-    /// New frontmatter.
+    /// Creates new frontmatter.
     pub fn write(&self) -> Frontmatter {
         let mut front = Frontmatter::default();
         self.write_into(&mut front);
         front
     }
 
-    /// Reads the frontmatter; no value without `id`, `session_id` and `created_at`.
+    /// Reads the frontmatter; there is no value without `id`, `session_id` and `created_at`.
     pub fn read(front: &Frontmatter) -> ParsedDocument<Self> {
         let mut keys = Keys { front, problems: Vec::new() };
         let meta = keys.meta();
@@ -154,7 +154,7 @@ impl Keys<'_> {
         let line = self.front.line_of(key)?;
         match self.front.get(key) {
             None => {
-                self.problems.push(ParseProblem::new(line, format!("{key} cannot be read: it is no YAML")))
+                self.problems.push(ParseProblem::new(line, format!("{key} cannot be read: it is not YAML")))
             }
             Some(Value::Null) => {}
             Some(value) => match serde_json::from_value(value) {

@@ -1,33 +1,33 @@
-//! Names and paths that cannot escape: of users, turns, pages, topics; and paths inside a vault.
+//! Safe names and paths: of users, turns, pages and topics; and paths inside a vault.
 //!
-//! Any text becomes a name that every file system takes, and no two texts become the same one, even where capitals
-//! do not matter. Knows no files.
+//! Any text is mapped to a name that is valid on every file system, and no two texts to the same one, even on
+//! case-insensitive file systems. Knows no files.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::value::{ValueError, as_text};
 
-/// Bytes of a readable name, and of the readable beginning of one that needs its hash.
+/// Maximum bytes of a plain name, and of the readable prefix of a hashed one.
 const LONGEST_PLAIN: usize = 64;
 const LONGEST_START: usize = 40;
-/// Digits of a hash that keeps names apart: 80 bits, 5 a digit.
+/// Digits of the hash in a name: 80 bits, 5 per digit.
 const HASH_DIGITS: usize = 16;
-/// Digits that keep the pages of one turn apart.
+/// Digits that distinguish the pages of one turn.
 const PAGE_DIGITS: usize = 10;
-/// Without letters that read like digits, so that names survive being retyped.
+/// Without letters that look like digits, so that names survive being retyped.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// Names of devices on Windows, with any ending.
+/// Reserved device names on Windows, with any extension.
 const RESERVED: [&str; 24] = [
     "con", "prn", "aux", "nul", "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8",
     "com9", "lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
 ];
 
-/// A name for a file or folder, from any text.
+/// A file or folder name for any text.
 ///
-/// Lower-case ASCII letters, digits, `_`, `-` and single `.` inside stay as they are, up to 64 bytes; every other text
-/// becomes what is readable of it, `-` and 16 digits of its hash. Names of Windows devices, dots at an end, capitals
-/// and texts that end like such a hash count as other texts.
+/// Lower-case ASCII letters, digits, `_`, `-` and single inner `.` are kept, up to 64 bytes; any other text becomes
+/// its readable part, `-`, and 16 digits of its hash. Windows device names, leading or trailing dots, capitals, and
+/// texts that end like such a hash count as other texts.
 pub fn safe_name(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -56,7 +56,7 @@ fn is_plain(text: &str) -> bool {
         && !hashed
 }
 
-/// Letters and digits in lower case, everything between them one `-`.
+/// Lower-case letters and digits, with everything between them replaced by one `-`.
 fn readable(text: &str, longest: usize) -> String {
     let mut name = String::new();
     for char in text.chars() {
@@ -89,7 +89,7 @@ fn digits(text: &str, count: usize) -> String {
         .collect()
 }
 
-/// The folder of a page in `webpage_cache`: what its site is called, `_`, and digits of the address.
+/// The folder of a page in `webpage_cache`: the name of its site, `_`, and digits of the URL's hash.
 pub fn url_slug(url: &str) -> String {
     let after = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = after.split(['/', '?', '#']).next().unwrap_or_default();
@@ -105,7 +105,7 @@ pub fn url_slug(url: &str) -> String {
     format!("{}_{}", if site.is_empty() { "page" } else { &site }, digits(url, PAGE_DIGITS))
 }
 
-/// `turn_000815`: six digits, more where they are needed.
+/// `turn_000815`: at least six digits.
 pub fn turn_name(number: u32) -> String {
     format!("turn_{number:06}")
 }
@@ -116,17 +116,18 @@ pub fn turn_number(name: &str) -> Option<u32> {
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-/// The path of a file in a vault: names joined by `/`, none empty, `.` or `..`, without `\` and control characters.
+/// The path of a file in a vault: names joined by `/`, none of them empty, `.` or `..`, without `\` and control
+/// characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VaultPath(String);
 
 impl VaultPath {
-    /// Longest path, in bytes.
+    /// Maximum bytes of a path.
     pub const LONGEST: usize = 1_024;
     const EXPECTED: &'static str =
         "a path inside the vault: names joined by /, without .., \\ or control characters";
 
-    /// None if the path would leave the vault or no file system could hold it.
+    /// Validates a path; `None` if it would leave the vault or is not valid on some file system.
     pub fn new(path: &str) -> Option<Self> {
         let mut bytes = path.bytes();
         let drive = matches!((bytes.next(), bytes.next()), (Some(letter), Some(b':')) if letter.is_ascii_alphabetic());
@@ -138,7 +139,7 @@ impl VaultPath {
         fine.then(|| Self(path.to_owned()))
     }
 
-    /// Of names that [`safe_name`] and its like made.
+    /// Creates a path from names made by [`safe_name`] and the like.
     pub(super) fn of_safe(path: String) -> Self {
         Self(path)
     }
@@ -148,7 +149,7 @@ impl VaultPath {
         &self.0
     }
 
-    /// The folder, empty at the root of the vault.
+    /// The folder; empty at the root of the vault.
     pub fn folder(&self) -> &str {
         self.0.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
@@ -158,20 +159,20 @@ impl VaultPath {
         self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
     }
 
-    /// The path as a wikilink gives it: without `.md`, except where the rest would look like another ending (C78).
+    /// The path as used in a wikilink: without `.md`, unless the rest would seem to have another extension.
     pub fn wiki(&self) -> &str {
         let without =
             self.0.strip_suffix(".md").filter(|path| !path.rsplit('/').next().unwrap_or(path).contains('.'));
         without.unwrap_or(&self.0)
     }
 
-    /// The last two names, enough to recognise a file by: `turn_000815/context.md`.
+    /// The last two names, enough to recognise a file: `turn_000815/context.md`.
     pub fn short(&self) -> &str {
         let mut slashes = self.0.rmatch_indices('/');
         slashes.nth(1).map_or(&self.0, |(at, _)| &self.0[at + 1..])
     }
 
-    /// The path of another file as a link in this one gives it: `../turn_000759/research.md`.
+    /// The path of another file relative to this one: `../turn_000759/research.md`.
     pub fn relative(&self, to: &Self) -> String {
         let (mut from, mut rest) = (self.folder(), to.as_str());
         while let (Some((a, from_rest)), Some((b, to_rest))) = (first(from), rest.split_once('/')) {
@@ -184,7 +185,7 @@ impl VaultPath {
         "../".repeat(ups) + rest
     }
 
-    /// The file that a relative path in this file leads to; none outside the vault.
+    /// The file that a relative path in this file refers to; `None` outside the vault.
     pub fn join(&self, relative: &str) -> Option<Self> {
         let mut names: Vec<&str> = self.folder().split('/').filter(|name| !name.is_empty()).collect();
         for name in relative.split('/') {

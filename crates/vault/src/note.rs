@@ -1,7 +1,6 @@
-//! A Markdown file as people and Obsidian see it: frontmatter and body. Every byte stays where it is until its key is
-//! set.
+//! A Markdown file as people and Obsidian see it: frontmatter and body. Every byte is preserved until its key is set.
 //!
-//! Knows YAML by its top-level lines; does not know which keys mean what.
+//! Knows YAML by its top-level lines; does not know what any key means.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,12 +9,12 @@ use serde_json::Value;
 
 use larder_text::sections::Sections;
 
-/// Nesting of a value.
+/// Maximum nesting of a value.
 const MAX_DEPTH: usize = 16;
-/// Values under one key.
+/// Maximum values under one key.
 const MAX_NODES: usize = 10_000;
 
-/// A Markdown file. Printing it gives the text that was parsed, byte for byte.
+/// A Markdown file. Printing it reproduces the parsed text byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Note {
     /// The block between `---` lines at the start.
@@ -25,7 +24,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// Divides any text.
+    /// Divides any text into frontmatter and body.
     pub fn parse(text: &str) -> Self {
         let (frontmatter, body) = text.split_at(Sections::parse(text).frontmatter.end);
         Self { frontmatter: Frontmatter { text: frontmatter.to_owned() }, body: body.to_owned() }
@@ -43,8 +42,8 @@ impl fmt::Display for Note {
     }
 }
 
-/// The YAML at the start of a note, its `---` lines included, as written: unknown keys, their order, comments and
-/// spelling stay (C81).
+/// The YAML at the start of a note, including its `---` lines, as written: unknown keys, their order, comments and
+/// spelling are preserved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Frontmatter {
     text: String,
@@ -64,7 +63,7 @@ impl Frontmatter {
         &self.text
     }
 
-    /// The keys, in their order.
+    /// The keys, in order.
     pub fn keys(&self) -> Vec<String> {
         self.entries().into_iter().map(|entry| entry.key).collect()
     }
@@ -74,7 +73,7 @@ impl Frontmatter {
         self.entries().into_iter().find(|entry| entry.key == key).map(|entry| entry.line)
     }
 
-    /// The value of a key; none if it is not there or no YAML. Anchors and aliases are not read.
+    /// The value of a key; `None` if it is missing or not YAML. Anchors and aliases are not supported.
     pub fn get(&self, key: &str) -> Option<Value> {
         let entry = self.entries().into_iter().find(|entry| entry.key == key)?;
         let options = serde_saphyr::options! {
@@ -96,7 +95,7 @@ impl Frontmatter {
         }
     }
 
-    /// Sets a key; every other byte stays. A new key is added at the end. Of a duplicate key the first is set.
+    /// Sets a key and preserves every other byte. A new key is added at the end. Of duplicate keys, the first is set.
     pub fn set(&mut self, key: &str, value: &Value) {
         let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
         let line = format!("{}: {}{end}", scalar(key), flow(value));
@@ -107,7 +106,7 @@ impl Frontmatter {
         }
     }
 
-    /// Where the closing line starts.
+    /// The start of the closing line.
     fn closing(&self) -> usize {
         self.text.trim_end_matches(['\r', '\n']).rfind('\n').map_or(0, |at| at + 1)
     }
@@ -120,7 +119,7 @@ impl Frontmatter {
             let range = at..at + line.len();
             at = range.end;
             let body = line.trim_end();
-            // Continuation lines: deeper ones, items of a list, and blank ones before another continuation line.
+            // Continuation lines: deeper ones, list items, and blank lines before another continuation line.
             let goes_on = body.starts_with([' ', '\t']) || body == "-" || body.starts_with("- ");
             match key_of(body) {
                 Some(key) if number > 0 => entries.push(Entry { key, line: number + 1, range }),
@@ -136,7 +135,7 @@ impl Frontmatter {
     }
 }
 
-/// The key with which a top-level line starts.
+/// The key at the start of a top-level line.
 fn key_of(line: &str) -> Option<String> {
     if line.starts_with(['"', '\'']) {
         let quote = line.chars().next()?;
@@ -162,7 +161,7 @@ fn key_of(line: &str) -> Option<String> {
     end.map(|(at, _)| line[..at].trim_end().to_owned()).filter(|key| !key.is_empty())
 }
 
-/// A value in one line.
+/// Writes a value on one line.
 fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
@@ -175,7 +174,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// Plain where every reader of YAML takes it for this text, else in double quotes.
+/// Plain if every YAML reader parses it as this text, otherwise in double quotes.
 fn scalar(text: &str) -> String {
     const WORDS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
     let plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.' | '/');
@@ -190,7 +189,7 @@ fn scalar(text: &str) -> String {
         match char {
             '"' | '\\' => quoted.extend(['\\', char]),
             '\n' => quoted.push_str("\\n"),
-            // What YAML does not take as it is, or takes for a line break.
+            // Characters that YAML does not accept, or treats as line breaks.
             char if char.is_control() || matches!(char, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
                 quoted.push_str(&format!("\\u{:04x}", u32::from(char)));
             }

@@ -1,5 +1,5 @@
-//! A captured page: `manifest.json`, `page_content.md`, `extracted_data.json`. The text of a page is data, so it is
-//! written inside a fence.
+//! A captured page: `manifest.json`, `page_content.md`, `extracted_data.json`. The text of a page is untrusted, so it
+//! is written inside a fence.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,23 +16,23 @@ const ELEMENTS: &str = "## Visible Elements";
 
 static GRAMMAR: Grammar = Grammar { heads: &[TITLE, TEXT, ELEMENTS], labels: &["URL", "Captured"] };
 
-/// `manifest.json`: what was captured, and what it can answer.
+/// `manifest.json`: what was captured, and which questions it can answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The page's address.
+    /// The page's URL.
     pub url: String,
-    /// The name of the folder.
+    /// The name of the capture's folder.
     pub url_slug: String,
     /// The page's title.
     pub title: String,
     /// When it was visited.
     pub visited_at: Timestamp,
-    /// By which turn.
+    /// The turn that visited it.
     pub turn_number: u32,
     /// The files next to the manifest.
     #[serde(default)]
     pub captured: Captured,
-    /// Simple facts, the first thing to look at.
+    /// Simple facts, to be consulted first.
     #[serde(default)]
     pub content_summary: ContentSummary,
     /// Short questions that the capture answers.
@@ -56,18 +56,18 @@ pub struct Captured {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContentSummary {
-    /// Such as `forum_thread`.
+    /// A kind such as `forum_thread`.
     #[serde(rename = "type")]
     pub kind: String,
     /// The site it is on.
     pub site: String,
     /// Whether it is one page of several.
     pub has_pagination: bool,
-    /// Such as `Page 1 of 3`.
+    /// Page information such as `Page 1 of 3`.
     pub page_info: Option<String>,
-    /// How many comments it has.
+    /// The number of comments.
     pub comment_count: Option<u64>,
-    /// Such as `title`, `comments`, `sidebar`.
+    /// Elements such as `title`, `comments`, `sidebar`.
     pub visible_elements: Vec<String>,
 }
 
@@ -79,13 +79,13 @@ pub type ExtractedData = Map<String, Value>;
 pub struct PageContent {
     /// The page's title.
     pub title: String,
-    /// The page's address.
+    /// The page's URL.
     pub url: String,
     /// When it was captured.
     pub captured: Timestamp,
-    /// All text of the page.
+    /// The page's full text.
     pub text: String,
-    /// What can be seen on it.
+    /// The elements visible on it.
     pub visible_elements: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ impl DocumentValue for PageContent {
         let Some(title) = under(TITLE) else {
             return ParsedDocument::new(
                 None,
-                vec![ParseProblem::new(line, format!("{TITLE:?} and a title are missing"))],
+                vec![ParseProblem::new(line, format!("{TITLE:?} followed by a title is missing"))],
             );
         };
         let captured = title.required("Captured", &mut problems);

@@ -1,15 +1,15 @@
-//! What could not be understood in a document, and reading in spite of it.
+//! Problems in documents, and how reading continues despite them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A defect of a document. Reading continues; the document is not changed.
+/// A problem in a document. Reading continues; the document is not changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ParseProblem {
-    /// In the text that was read, from 1.
+    /// The line of the text, from 1.
     pub line: usize,
-    /// What was expected and what was found, or what is not read.
+    /// What was expected and what was found, or what is ignored.
     pub message: String,
 }
 
@@ -25,12 +25,12 @@ impl fmt::Display for ParseProblem {
     }
 }
 
-/// What was read of a document that people may have edited.
+/// The result of reading a document that people may have edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedDocument<T> {
-    /// The value; none if something is missing without which it has no meaning.
+    /// The value; `None` if an essential part is missing.
     pub value: Option<T>,
-    /// What was not understood, in the order of the lines. Empty for every document as it was written.
+    /// What was not understood, in line order. Empty for any unedited document.
     pub problems: Vec<ParseProblem>,
 }
 
@@ -41,7 +41,7 @@ impl<T> ParsedDocument<T> {
         Self { value, problems }
     }
 
-    /// The same with another value.
+    /// Transforms the value.
     pub fn map<U>(self, map: impl FnOnce(T) -> U) -> ParsedDocument<U> {
         ParsedDocument { value: self.value.map(map), problems: self.problems }
     }

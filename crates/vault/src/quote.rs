@@ -1,9 +1,9 @@
-//! Other people's text in our documents: written so that it opens no section, passes for no field, leads nowhere and
-//! leaves what follows it alone; read back byte for byte.
+//! Untrusted text in Larder's documents: written so that it cannot open a section, imitate a field, create a link or
+//! affect what follows it; read back byte for byte.
 //!
-//! A text is written unchanged where that is safe. Lines that would start something get a backslash. Whatever else could
-//! reach beyond its place (links into the vault, block ids, fences left open, line breaks of other kinds) makes the
-//! whole text be put inside a fence.
+//! A text is written unchanged if that is safe. Lines that would start something get a backslash. Anything else that
+//! could have effects outside its place (links into the vault, block ids, unclosed fences, other kinds of line
+//! breaks) puts the whole text inside a fence.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,32 +13,33 @@ use pulldown_cmark::{Event, Parser, Tag};
 use super::links::{Dialect, LinkKind, is_external, scan};
 use super::write::{escape_lines, unescape_lines};
 
-/// The info string of our fences.
+/// The info string of Larder's fences.
 const INFO: &str = "text";
-/// Longer texts are fenced without being examined, in bytes.
+/// Longer texts, in bytes, are fenced without being examined.
 const LONGEST_PLAIN: usize = 256 * 1024;
 /// Characters that a backslash may escape inside a line.
 const SPECIAL: [char; 8] = ['\\', '|', '[', '(', ':', '<', '&', '^'];
 
-/// `text` as a block of lines, without a line break at its end. `special` tests whether a line would start something.
+/// Writes `text` as a block of lines, without a trailing line break. `special` tests whether a line would start
+/// something.
 pub(super) fn block(text: &str, special: impl Fn(&str) -> bool) -> String {
     let text = if stands_alone(text) { Cow::Borrowed(text) } else { Cow::Owned(fenced(text)) };
     escape_lines(&text, special).into_owned()
 }
 
-/// The text of which [`block`] made `raw`; blank lines around it are layout.
+/// Decodes what [`block`] wrote; surrounding blank lines are layout.
 pub(super) fn unblock(raw: &str, special: impl Fn(&str) -> bool) -> String {
     let text = unescape_lines(raw.trim(), special);
     unfenced(&text).unwrap_or(&text).to_owned()
 }
 
-/// `text` inside a fence longer than any in it.
+/// Puts `text` inside a fence longer than any in it.
 pub(super) fn fenced(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}{INFO}\n{text}\n{fence}")
 }
 
-/// The text in our fence, if `text` is exactly one.
+/// The text inside one of Larder's fences, if `text` is exactly one.
 pub(super) fn unfenced(text: &str) -> Option<&str> {
     let (opening, rest) = text.split_once('\n')?;
     let fence = opening.strip_suffix(INFO)?;
@@ -52,8 +53,8 @@ fn longest_run(text: &str) -> usize {
     text.split(|char: char| char != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Whether `text` can be embedded as Markdown: nothing in it is lost by trimming, reaches into the vault or
-/// out of its end.
+/// Whether `text` can be embedded as Markdown: trimming loses nothing, and nothing in it links into the vault or
+/// affects what follows.
 pub(super) fn stands_alone(text: &str) -> bool {
     let odd = |mark: &str| text.matches(mark).count() % 2 == 1;
     let control = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
@@ -71,11 +72,11 @@ pub(super) fn stands_alone(text: &str) -> bool {
             .all(|link| link.kind != LinkKind::Wiki && is_external(&link.path))
 }
 
-/// Whether a heading after `text` is a heading of the document: no fence, comment or list is open.
+/// Whether a heading after `text` belongs to the document: no fence, comment or list is left open.
 fn ends_by_itself(text: &str) -> bool {
     let with_heading = format!("{text}\n\n# x\n");
     let events = Parser::new_ext(&with_heading, Dialect::Vault.options()).into_offset_iter();
-    // A definition is not shown, and turns words elsewhere into links.
+    // A definition is invisible, and turns words elsewhere into links.
     if events.reference_definitions().iter().next().is_some() {
         return false;
     }
@@ -92,7 +93,7 @@ fn ends_by_itself(text: &str) -> bool {
     false
 }
 
-/// Whether a browser may treat what follows this tag or comment as part of it.
+/// Whether a browser may treat text after this tag or comment as part of it.
 fn opens_raw_text(html: &str) -> bool {
     const RAW: [&str; 10] = [
         "<!--",
@@ -110,8 +111,8 @@ fn opens_raw_text(html: &str) -> bool {
     RAW.iter().any(|tag| html.contains(tag))
 }
 
-/// Whether `text`, which [`stands_alone`], can also follow a label in a line. Beside other texts its signs of code and
-/// mathematics may find other partners, so nothing in it may be a link but for them.
+/// Whether `text`, which [`stands_alone`], can also follow a label on its line. Next to other texts its code and
+/// mathematics marks may pair differently, so it must contain no links even without them.
 pub(super) fn stands_in_line(text: &str) -> bool {
     let tag = |at: usize| {
         text[at + 1..].starts_with(|char: char| char.is_ascii_alphabetic() || "/!?".contains(char))
@@ -121,8 +122,7 @@ pub(super) fn stands_in_line(text: &str) -> bool {
         && !text.match_indices('<').any(|(at, _)| tag(at))
 }
 
-/// Where the block id at the end of `line` starts, and its name. Text that may come from others is escaped so that it
-/// has none.
+/// The start and name of the block id at the end of `line`. Untrusted text is escaped so that it has none.
 pub(super) fn block_id_at_end(line: &str) -> Option<(usize, &str)> {
     let line = line.trim_end();
     let (before, name) = line.rsplit_once('^')?;
@@ -130,13 +130,13 @@ pub(super) fn block_id_at_end(line: &str) -> Option<(usize, &str)> {
     (named && (before.is_empty() || before.ends_with([' ', '\t', '|']))).then_some((before.len(), name))
 }
 
-/// `text` as part of one line: an item of a list, a field. Line breaks become `<br>`, control characters and spaces
-/// at the ends become character references, and nothing in it links, names a block or closes a cell.
+/// Writes `text` as part of one line, such as a list item or field. Line breaks become `<br>`; control characters and
+/// outer spaces become character references; nothing in it creates links, block ids or cell ends.
 pub(super) fn inline(text: &str) -> String {
     inline_without(text, &[])
 }
 
-/// The same for a place where `signs` have a meaning: they become character references too.
+/// As [`inline`], for places where `signs` have a meaning: they become character references too.
 pub(super) fn inline_without(text: &str, signs: &[char]) -> String {
     let mut written = String::with_capacity(text.len());
     let mut before = '\n';
@@ -177,7 +177,7 @@ pub(super) fn inline_without(text: &str, signs: &[char]) -> String {
     written
 }
 
-/// The text of which [`inline`] made `raw`; spaces around it are layout.
+/// Decodes what [`inline`] wrote; surrounding spaces are layout.
 pub(super) fn uninline(raw: &str) -> String {
     let mut read = String::with_capacity(raw.len());
     let mut rest = raw.trim();
@@ -211,7 +211,7 @@ pub(super) fn uninline(raw: &str) -> String {
     read
 }
 
-/// The character of `#10;`, and how long the reference is.
+/// The character encoded by `#10;`, and the length of the reference.
 fn reference(text: &str) -> Option<(char, usize)> {
     let end = text.bytes().take(9).position(|byte| byte == b';')?;
     let number = text[..end].strip_prefix('#')?;

@@ -1,4 +1,4 @@
-//! `research.md` and `research.json`: everything that one piece of research found.
+//! `research.md` and `research.json`: the full results of one research task.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,92 +39,92 @@ static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// Whether something can be had.
+    /// Whether something is available.
     Stock, "yes, no or unknown":
-    /// It can.
+    /// Available.
     Yes = "yes" | "true" | "in stock",
-    /// It cannot.
+    /// Not available.
     No = "no" | "false" | "out of stock",
     /// Unknown.
     Unknown = "unknown" | "" | "-",
 }
 
-/// One piece of research.
+/// One research task and its results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Research {
-    /// `research_759_abc123`.
+    /// An id such as `research_759_abc123`.
     pub id: String,
-    /// The turn that did it.
+    /// The turn that ran it.
     pub turn: u32,
-    /// The user, by the name that it has always had here (C85).
+    /// The user's id, under this key's historical name (C85).
     pub session: String,
-    /// What was asked.
+    /// The question.
     pub query: String,
-    /// Dotted, such as `pet.hamster.syrian_hamster`.
+    /// A dotted topic such as `pet.hamster.syrian_hamster`.
     pub topic: String,
-    /// What the query was for.
+    /// The intent of the query.
     pub intent: Intent,
-    /// How good it is.
+    /// Its quality.
     pub quality: Score,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
-    /// When its time-sensitive part is old.
+    /// When its time-sensitive part expires.
     #[serde(default)]
     pub expires: Option<Timestamp>,
-    /// The research that this one takes the place of.
+    /// The research that this one replaces.
     #[serde(default)]
     pub supersedes: Option<String>,
-    /// Who can be trusted.
+    /// Reliable sources.
     #[serde(default)]
     pub sources: Vec<ReputableSource>,
-    /// What stays true.
+    /// Evergreen facts.
     #[serde(default)]
     pub facts: Vec<String>,
-    /// What is true now.
+    /// Current offers.
     #[serde(default)]
     pub listings: Vec<Listing>,
-    /// What was found to be so, with its provenance.
+    /// The claims it established, with their provenance.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// Who uses it.
+    /// The documents that use it.
     #[serde(default)]
     pub linked_from: Vec<Backlink>,
 }
 
-/// A source that can be trusted.
+/// A reliable source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReputableSource {
-    /// Who.
+    /// The vendor.
     pub vendor: String,
-    /// Such as `breeder`.
+    /// A kind such as `breeder`.
     pub kind: String,
-    /// How much.
+    /// The reliability.
     pub reliability: Score,
-    /// Where.
+    /// The URL.
     pub url: String,
 }
 
-/// Something that can be had now.
+/// A current offer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// What.
+    /// The product.
     pub product: String,
-    /// For how much, such as `$25-$35`.
+    /// A price such as `$25-$35`.
     pub price: String,
-    /// From whom.
+    /// The vendor.
     pub vendor: String,
-    /// Whether it is there.
+    /// Its availability.
     pub in_stock: Stock,
-    /// Where.
+    /// The URL.
     pub url: String,
 }
 
-/// A document that uses the research, and where it does.
+/// A document that uses the research, and the place in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backlink {
     /// The document.
     pub link: DualLink,
-    /// Such as `§2 Gathered Context`.
+    /// A section such as `§2 Gathered Context`.
     pub section: String,
 }
 
@@ -257,8 +257,8 @@ impl Backlink {
         block.items("").into_iter().filter_map(|(_, item)| Self::read(item, at)).collect()
     }
 
-    /// The research document `text` at the path `at`, with this backlink; every other byte stays. A document
-    /// that is linked already keeps its line, or gets the new section in it.
+    /// Adds this backlink to the research document `text` at path `at`; every other byte is preserved. If the
+    /// document is already linked, its line is kept or extended by the new section.
     pub fn add_to(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| Some(Self::read(item(line)?, at)?.link.file);
         let entry = Entry { key: self.link.file.clone(), line: format!("- {}", self.write(at)) };

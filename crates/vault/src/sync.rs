@@ -1,5 +1,5 @@
-//! Bringing the lines of a list up to date in a document that people edit: our lines are known by a key, every other
-//! byte stays.
+//! Updates the lines of a list in a document that people edit: Larder's lines are identified by a key, and every
+//! other byte is preserved.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ pub(super) struct Entry<K> {
     pub line: String,
 }
 
-/// `text` with the entries under the heading `head`. Lines with the key of an entry become that entry; lines whose key
-/// no entry has stay if `keep` accepts them, and are removed otherwise; a new entry follows the entry before it. Without the heading
-/// it is put at the end.
+/// `text` with the entries under the heading `head`. Lines with an entry's key become that entry; lines with any
+/// other key are kept if `keep` accepts them, and removed otherwise; a new entry is placed after the preceding entry.
+/// If the heading is missing, it is added at the end.
 pub(super) fn sync<K: PartialEq>(
     text: &str,
     head: &str,
@@ -60,7 +60,7 @@ pub(super) fn sync<K: PartialEq>(
 }
 
 struct Line {
-    /// Which entry it is.
+    /// The entry it represents.
     entry: Option<usize>,
     /// Whether it has a key.
     known: bool,
@@ -68,7 +68,7 @@ struct Line {
 }
 
 impl Line {
-    /// Whether it continues the item above it.
+    /// Whether it continues the list item above it.
     fn goes_on(&self) -> bool {
         !self.known
             && !self.text.trim().is_empty()
@@ -77,8 +77,8 @@ impl Line {
     }
 }
 
-/// Inserts entry `place` after the one before it, if it has no line yet. The first goes before all others, and behind
-/// what people wrote before any: a text right after an item would belong to it.
+/// Inserts entry `place` after the previous one, if it has no line yet. The first goes before all others but after
+/// any text people wrote above them: text directly after a list item would belong to it.
 fn insert(lines: &mut Vec<Line>, place: usize, text: &str) {
     if lines.iter().any(|line| line.entry == Some(place)) {
         return;

@@ -1,5 +1,5 @@
-//! `toolresults.md`: every call of a tool with its whole result (C29). It grows by one piece a call; what
-//! tools returned is written in fences.
+//! `toolresults.md`: every tool call with its full result. It grows by one block per call; tool output is written in
+//! fences.
 
 use super::blocks::{Block, Grammar, Writer, blocks};
 use super::context::{CallStatus, GoalId};
@@ -18,7 +18,7 @@ static GRAMMAR: Grammar = Grammar {
     labels: &["Call", "Iteration", "Goal", "At", "Bytes", "Original", "Status", "Content"],
 };
 
-/// All results of a turn, in their order.
+/// All results of a turn, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolResults {
     /// One for each call.
@@ -28,33 +28,33 @@ pub struct ToolResults {
 /// One call and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// From 1, over all iterations. Links lead to it as `^result-001`.
+    /// The number across all iterations, from 1. Links refer to it as `^result-001`.
     pub number: u32,
-    /// Such as `internet.research(query="...")`.
+    /// The call, such as `internet.research(query="...")`.
     pub call: String,
-    /// The round of the coordinator.
+    /// The coordinator's iteration.
     pub iteration: u32,
     /// The goal, if there are several.
     pub goal: Option<GoalId>,
-    /// How it ended.
+    /// The outcome of the call.
     pub status: CallStatus,
     /// When it ended.
     pub at: Timestamp,
-    /// Bytes of the whole result.
+    /// The size of the full result in bytes.
     pub bytes: u64,
-    /// Where the whole result is stored; needed where `content` is only its beginning.
+    /// The pointer to the full result; required if `content` is only its beginning.
     pub original: Option<Pointer>,
-    /// The output of the tool.
+    /// The tool's output.
     pub content: String,
 }
 
 impl ToolResult {
-    /// The block that links lead to.
+    /// The block id that links refer to.
     pub fn block(&self) -> BlockId {
         BlockId::numbered("result", usize::try_from(self.number).unwrap_or(usize::MAX))
     }
 
-    /// What to write at the end of the document.
+    /// The text to append to the document.
     pub fn write(&self) -> String {
         escape(&self.write_body()).into_owned()
     }
@@ -72,7 +72,7 @@ impl ToolResult {
         if let Some(original) = &self.original {
             writer.field("Original", &original.to_string());
         }
-        // The name ends its paragraph, which describes the result.
+        // The block id ends its paragraph, which describes the result.
         writer.field("Status", &format!("{} {}", self.status, self.block()));
         writer.gap();
         writer.label("Content");

@@ -1,4 +1,4 @@
-//! `metadata.json` and `metrics.json`: what a turn is, its status, and what it consumed.
+//! `metadata.json` and `metrics.json`: a turn's description and status, and what it consumed.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,61 +9,61 @@ use larder_text::Mode;
 words! {
     /// The status of a turn.
     TurnStatus, "running, complete, clarify, failed or interrupted":
-    /// It has begun.
+    /// In progress.
     Running = "running",
-    /// It was answered.
+    /// Answered.
     Complete = "complete",
-    /// It ended with a question to the user (C6).
+    /// Ended with a question to the user.
     Clarify = "clarify",
-    /// It ended without an answer.
+    /// Ended without an answer.
     Failed = "failed",
-    /// It stopped before its end and can go on.
+    /// Stopped early; can be resumed.
     Interrupted = "interrupted",
 }
 
 /// `metadata.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnMetadata {
-    /// Per user.
+    /// The turn's number, counted per user.
     pub turn_number: u32,
-    /// Whose turn it is (C85).
+    /// The user's id (C85).
     pub user_id: String,
-    /// The conversation it belongs to (C85).
+    /// The conversation's id (C85).
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Which recipes it runs.
+    /// The mode, which selects the recipes.
     pub mode: Mode,
     /// Its status.
     pub status: TurnStatus,
-    /// When it began.
+    /// When it started.
     pub created_at: Timestamp,
     /// When it ended.
     #[serde(default)]
     pub finished_at: Option<Timestamp>,
     /// The query with its references resolved.
     pub query: String,
-    /// The turn in a sentence, once it was summarized (C5).
+    /// A one-sentence summary of the turn, once it has been summarised (C5).
     #[serde(default)]
     pub summary: Option<String>,
-    /// Such as `commerce.laptop`.
+    /// A topic such as `commerce.laptop`.
     #[serde(default)]
     pub topic: Option<String>,
-    /// What the query was for.
+    /// The intent of the query.
     #[serde(default)]
     pub intent: Option<Intent>,
-    /// How good the answer is.
+    /// The quality of the answer.
     #[serde(default)]
     pub quality: Option<Score>,
-    /// Whether the answer went out without having passed validation (C68).
+    /// Whether the answer was sent without passing validation (C68).
     #[serde(default, skip_serializing_if = "is_false")]
     pub unverified: bool,
-    /// The last phase that was finished, 0 to 7: a resumed turn starts with the next one.
+    /// The last completed phase, 0 to 7: a resumed turn starts with the next one.
     #[serde(default)]
     pub last_phase: Option<u8>,
-    /// How often the answer was written again; at most 2.
+    /// How many times the answer was rewritten; at most 2.
     #[serde(default)]
     pub revisions: u32,
-    /// How often it was planned again; at most 1.
+    /// How many times the turn was replanned; at most 1.
     #[serde(default)]
     pub retries: u32,
 }
@@ -77,42 +77,42 @@ const fn is_false(value: &bool) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TurnMetrics {
-    /// Per user.
+    /// The turn's number, counted per user.
     pub turn_number: u32,
-    /// From the query to the answer.
+    /// Milliseconds from the query to the answer.
     pub total_duration_ms: u64,
-    /// In and out, over all calls of models.
+    /// Prompt and reply tokens of all model calls.
     pub total_tokens: u64,
-    /// Over all calls of models, in millionths of a dollar.
+    /// Cost of all model calls, in millionths of a dollar.
     #[serde(default)]
     pub total_cost_microdollars: u64,
-    /// Calls of tools.
+    /// The number of tool calls.
     #[serde(default)]
     pub tool_calls: u64,
-    /// What each run of a recipe took, in their order.
+    /// The usage of each recipe run, in order.
     #[serde(default)]
     pub runs: Vec<RunMetrics>,
 }
 
-/// What one run of a recipe took.
+/// The usage of one recipe run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunMetrics {
-    /// 0 to 7.
+    /// The phase, 0 to 7.
     pub phase: u8,
-    /// `category/name`.
+    /// The recipe: `category/name`.
     pub recipe: String,
     /// The run's id.
     pub run: String,
     /// The model that answered.
     pub model: String,
-    /// From request to reply.
+    /// Milliseconds from request to reply.
     pub duration_ms: u64,
-    /// Tokens of the prompt.
+    /// Prompt tokens.
     pub tokens_in: u64,
-    /// Tokens of the answer.
+    /// Reply tokens.
     pub tokens_out: u64,
-    /// In millionths of a dollar.
+    /// Cost in millionths of a dollar.
     #[serde(default)]
     pub cost_microdollars: u64,
 }

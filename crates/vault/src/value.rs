@@ -1,6 +1,6 @@
-//! The small values in documents: scores, moments, lifetimes, block ids, and the words of fixed lists.
+//! The small values in documents: scores, timestamps, lifetimes, block ids, and enumerations.
 //!
-//! Each reads what it writes. Nothing here knows which document a value is in.
+//! Each type reads what it writes. Nothing here knows which document a value belongs to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use std::str::FromStr;
 use chrono::{DateTime, SecondsFormat};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The text is not a value of the kind that was asked for.
+/// The text is not a valid value of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found:?}")]
 pub struct ValueError {
-    /// What is valid here.
+    /// The expected values.
     pub expected: &'static str,
-    /// The text that was found, cut to 60 characters.
+    /// The text found, truncated to 60 characters.
     pub found: String,
 }
 
@@ -24,7 +24,7 @@ impl ValueError {
     }
 }
 
-/// Writes a value as text and reads it back from text, for types with `Display` and `FromStr`.
+/// Implements serialization as text for types with `Display` and `FromStr`.
 macro_rules! as_text {
     ($name:ty) => {
         impl serde::Serialize for $name {
@@ -43,8 +43,8 @@ macro_rules! as_text {
 }
 pub(super) use as_text;
 
-/// An enumeration whose variants are written as fixed words. Other words are read as aliases, capitals do not
-/// matter, anything else is refused.
+/// Declares an enumeration whose variants are written as fixed words. Aliases are accepted when reading, case is
+/// ignored, and anything else is rejected.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident, $expected:literal:
      $($(#[$doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*),+ $(,)?) => {
@@ -57,7 +57,7 @@ macro_rules! words {
             #[allow(dead_code, reason = "not every list of words is gone through")]
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The word that is written.
+            /// The word as written.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -89,39 +89,39 @@ pub(super) use words;
 words! {
     /// What a query refers to (C11).
     ReferenceType, "specific_content, general_question, followup or new_topic":
-    /// One known piece of content: a thread, a page, a file.
+    /// A specific piece of content: a thread, a page, a file.
     SpecificContent = "specific_content",
-    /// Nothing said before.
+    /// Nothing mentioned before.
     GeneralQuestion = "general_question" | "general",
     /// The conversation so far.
     Followup = "followup" | "follow_up",
-    /// Something else than the conversation so far.
+    /// A topic outside the conversation so far.
     NewTopic = "new_topic",
 }
 
 words! {
-    /// What a query is for (C11).
+    /// The intent of a query.
     Intent, "informational, transactional, navigation, commerce_search or comparison":
-    /// To know something.
+    /// To learn something.
     Informational = "informational",
-    /// To do or buy something.
+    /// To buy or do something.
     Transactional = "transactional",
-    /// To get to a place.
+    /// To reach a particular place.
     Navigation = "navigation",
     /// To find something to buy.
     CommerceSearch = "commerce_search" | "commerce",
-    /// To weigh things against each other.
+    /// To compare alternatives.
     Comparison = "comparison",
 }
 
 words! {
-    /// For whom knowledge counts (C82).
+    /// The scope of knowledge.
     Scope, "new, user or global":
-    /// Learned, not yet trusted.
+    /// Newly learned, not yet trusted.
     New = "new",
-    /// One user's, in all conversations.
+    /// One user, in all conversations.
     User = "user" | "profile",
-    /// Every user's.
+    /// All users.
     Global = "global" | "system" | "shared",
 }
 
@@ -140,7 +140,7 @@ impl From<bool> for Truth {
     }
 }
 
-/// Numbers in labels.
+/// Implements numbers with a label.
 macro_rules! number {
     ($name:ident, $number:ty) => {
         #[derive(Debug, Clone, Copy)]
@@ -158,17 +158,17 @@ macro_rules! number {
 number!(Number, u32);
 number!(Size, u64);
 
-/// A number of hours to the tenth: `1.2`.
+/// A number of hours, to the nearest tenth: `1.2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Hours(u64);
 
 impl Hours {
-    /// So many tenths of an hour.
+    /// Creates a value from tenths of an hour.
     pub const fn tenths(tenths: u64) -> Self {
         Self(tenths)
     }
 
-    /// So many seconds, to the nearest tenth.
+    /// Creates a value from seconds, rounded to the nearest tenth of an hour.
     pub const fn from_seconds(seconds: u64) -> Self {
         Self(seconds / 360 + (seconds % 360) / 180)
     }
@@ -186,7 +186,7 @@ impl fmt::Display for Hours {
 impl FromStr for Hours {
     type Err = ValueError;
 
-    /// Reads `1.2` and `1.2 hours`.
+    /// Accepts `1.2` and `1.2 hours`.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let number = text.trim().trim_end_matches(|char: char| char.is_ascii_alphabetic()).trim_end();
         let (whole, rest) = number.split_once('.').unwrap_or((number, "0"));
@@ -196,20 +196,20 @@ impl FromStr for Hours {
     }
 }
 
-/// A share between 0 and 1: a confidence, a quality, a reliability, a trust.
+/// A number from 0 to 1: a confidence, a quality, a reliability, a trust.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Score(f64);
 
 impl Eq for Score {}
 
 impl Score {
-    /// None at all.
+    /// The lowest score.
     pub const ZERO: Self = Self(0.0);
     const EXPECTED: &'static str = "a number from 0 to 1";
 
-    /// None if `value` is below 0, above 1 or no number.
+    /// `None` if `value` is below 0, above 1 or not a number.
     pub fn new(value: f64) -> Option<Self> {
-        // Adding zero turns -0.0, which prints with its sign, into 0.0.
+        // Adding zero turns -0.0, which would print its sign, into 0.0.
         (0.0..=1.0).contains(&value).then_some(Self(value + 0.0))
     }
 
@@ -218,7 +218,7 @@ impl Score {
         self.0
     }
 
-    /// The mean to three decimals; none of nothing.
+    /// The mean to three decimals; `None` for no scores.
     pub fn mean(scores: impl IntoIterator<Item = Self>) -> Option<Self> {
         let (mut sum, mut count) = (0.0, 0_u32);
         for score in scores {
@@ -230,7 +230,7 @@ impl Score {
 }
 
 impl fmt::Display for Score {
-    /// With two decimals or more, as in `0.90` and `0.825`.
+    /// Written with at least two decimals, as in `0.90` and `0.825`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shortest = self.0.to_string();
         match shortest.split_once('.') {
@@ -263,8 +263,8 @@ impl<'de> Deserialize<'de> for Score {
     }
 }
 
-/// A moment in UTC, in whole milliseconds, from year 1 to 9999; written as ISO 8601, with
-/// milliseconds only where there are any. Any offset is read.
+/// A UTC timestamp in whole milliseconds, from year 1 to 9999; written as ISO 8601, with milliseconds only if they
+/// are not zero. Any offset is accepted when reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -272,7 +272,7 @@ impl Timestamp {
     const FIRST: i64 = -62_135_596_800_000;
     const LAST: i64 = 253_402_300_799_999;
 
-    /// The moment `millis` milliseconds after 1970-01-01T00:00:00Z; none before year 1 or after year 9999.
+    /// The time `millis` milliseconds after 1970-01-01T00:00:00Z; `None` before year 1 or after year 9999.
     pub fn from_millis(millis: i64) -> Option<Self> {
         (Self::FIRST..=Self::LAST).contains(&millis).then_some(Self(millis))
     }
@@ -282,23 +282,23 @@ impl Timestamp {
         self.0
     }
 
-    /// Seconds from `earlier` to this moment; 0 if a clock went back in between.
+    /// Seconds since `earlier`; 0 if the clock was set back in between.
     pub fn seconds_since(self, earlier: Self) -> u64 {
         u64::try_from((self.0 - earlier.0) / 1_000).unwrap_or(0)
     }
 
-    /// This moment and `seconds` more, at most the last moment that can be written.
+    /// This time plus `seconds`, at most the last time that can be written.
     pub fn plus_seconds(self, seconds: u64) -> Self {
         let millis = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
         Self(self.0.saturating_add(millis).min(Self::LAST))
     }
 
-    /// `2026-11`, the month in which the moment lies.
+    /// The month, such as `2026-11`.
     pub fn month(self) -> String {
         self.to_string().chars().take(7).collect()
     }
 
-    /// `2026-11-22`, the day in which the moment lies.
+    /// The day, such as `2026-11-22`.
     pub fn day(self) -> String {
         self.to_string().chars().take(10).collect()
     }
@@ -320,30 +320,30 @@ impl FromStr for Timestamp {
         let millis = moment.map(|moment| moment.timestamp_millis());
         millis
             .and_then(Self::from_millis)
-            .ok_or_else(|| ValueError::new("a moment such as 2026-01-05T10:00:00Z", text))
+            .ok_or_else(|| ValueError::new("a time such as 2026-01-05T10:00:00Z", text))
     }
 }
 
 as_text!(Timestamp);
 
-/// How long something may be believed: for ever, or a number of seconds; written `evergreen`, `6h`, `30m`.
+/// How long something may be relied on: forever, or a number of seconds; written `evergreen`, `6h`, `30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ttl {
-    /// So many seconds.
+    /// A number of seconds.
     Seconds(u64),
-    /// It does not grow old.
+    /// It does not expire.
     Evergreen,
 }
 
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 impl Ttl {
-    /// So many hours.
+    /// A lifetime in hours.
     pub const fn hours(hours: u64) -> Self {
         Self::Seconds(hours.saturating_mul(3_600))
     }
 
-    /// When something that was true at `from` ends; none if never.
+    /// When something that was true at `from` expires; `None` if never.
     pub fn end(self, from: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Seconds(seconds) => Some(from.plus_seconds(seconds)),
@@ -356,7 +356,7 @@ impl fmt::Display for Ttl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Seconds(seconds) = *self else { return f.write_str("evergreen") };
         let whole = |unit: &&(char, u64)| seconds.is_multiple_of(unit.1) && (seconds > 0 || unit.1 == 1);
-        // Days are written from two up: `24h` reads better.
+        // Days are used from two on: `24h` reads better.
         let unit = UNITS.iter().filter(|unit| unit.0 != 'd' || seconds >= 172_800).find(whole);
         let (name, size) = unit.copied().unwrap_or(('s', 1));
         write!(f, "{}{name}", seconds / size)
@@ -375,24 +375,24 @@ impl FromStr for Ttl {
             let number: u64 = word.strip_suffix(*name)?.trim_end().parse().ok()?;
             number.checked_mul(*size)
         });
-        seconds.map(Self::Seconds).ok_or_else(|| ValueError::new("a time such as 6h, or evergreen", text))
+        seconds.map(Self::Seconds).ok_or_else(|| ValueError::new("a duration such as 6h, or evergreen", text))
     }
 }
 
 as_text!(Ttl);
 
-/// The name of a block that links can lead to: ASCII letters, digits and `-`. Written `^claim-001`.
+/// The name of a linkable block: ASCII letters, digits and `-`. Written `^claim-001`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(String);
 
 impl BlockId {
-    /// None if the name is empty or holds anything but ASCII letters, digits and `-`.
+    /// `None` if the name is empty or contains anything but ASCII letters, digits and `-`.
     pub fn new(name: &str) -> Option<Self> {
         let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         (!name.is_empty() && name.bytes().all(fine)).then(|| Self(name.to_owned()))
     }
 
-    /// `claim-001` for the first claim.
+    /// A numbered id: `claim-001` for the first claim.
     pub fn numbered(kind: &'static str, number: usize) -> Self {
         Self(format!("{kind}-{number:03}"))
     }

@@ -1,5 +1,5 @@
-//! Notes that make a folder of ours a vault: wrappers of files that are not Markdown (C80) and the index of
-//! each directory.
+//! Notes that turn Larder's folder into a vault: wrappers of files that are not Markdown, and the index of each
+//! directory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,18 +22,18 @@ static INDEX: Grammar = Grammar { heads: &["# ", RECENT, BY_TOPIC], labels: &[] 
 /// The readable note next to a file that is not Markdown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapper {
-    /// Such as `metrics (turn_000815)`.
+    /// A title such as `metrics (turn_000815)`.
     pub title: String,
-    /// The file.
+    /// The wrapped file.
     pub source: DualLink,
     /// The turn's `context.md`.
     pub turn: DualLink,
-    /// What is worth seeing at once, such as `total_tokens` and `6850`.
+    /// Key figures, such as `total_tokens` and `6850`.
     pub fields: Vec<(String, String)>,
 }
 
 impl Wrapper {
-    /// The wrapper of a file of a turn, with the plain values at the top of `content` for fields.
+    /// The wrapper of a turn's file, with the top-level scalars of `content` as fields.
     pub fn new(file: &VaultPath, context: &VaultPath, content: &Value) -> Self {
         let turn = context.folder().rsplit('/').next().unwrap_or_default();
         let stem = file.name().rsplit_once('.').map_or(file.name(), |(stem, _)| stem);
@@ -75,7 +75,7 @@ impl DocumentValue for Wrapper {
         let mut link = |label: &str| {
             let link = under("# ").and_then(|block| DualLink::read(block.line(label)?.1, at));
             if link.is_none() {
-                problems.push(ParseProblem::new(line, format!("**{label}:** and a link are missing")));
+                problems.push(ParseProblem::new(line, format!("**{label}:** followed by a link is missing")));
             }
             link
         };
@@ -90,14 +90,14 @@ impl DocumentValue for Wrapper {
     }
 }
 
-/// `index.md` of a directory.
+/// The `index.md` of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexNote {
-    /// Such as `Turns`.
+    /// A title such as `Turns`.
     pub title: String,
-    /// What came last, newest first.
+    /// The most recent documents, newest first.
     pub recent: Vec<IndexEntry>,
-    /// Topics, in their order.
+    /// Topics, in order.
     pub topics: Vec<TopicEntry>,
 }
 
@@ -106,16 +106,17 @@ pub struct IndexNote {
 pub struct IndexEntry {
     /// The document.
     pub link: DualLink,
-    /// What it is about.
+    /// A short description.
     pub note: String,
 }
 
 /// One topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicEntry {
-    /// Such as `commerce.laptop`; shown as the tag `#commerce/laptop`, since a tag of Obsidian holds no point.
+    /// A topic such as `commerce.laptop`; shown as the tag `#commerce/laptop`, since Obsidian tags cannot contain a
+    /// full stop.
     pub topic: String,
-    /// What there is about it.
+    /// A description of what is available.
     pub description: String,
 }
 
@@ -133,7 +134,7 @@ impl IndexEntry {
 }
 
 impl TopicEntry {
-    /// A topic as far as a tag can show it: letters, digits, `_`, `-` and points between.
+    /// Creates a topic reduced to what a tag can contain: letters, digits, `_`, `-` and inner full stops.
     pub fn new(topic: &str, description: &str) -> Self {
         let kept = |char: char| if char.is_alphanumeric() || "_-".contains(char) { char } else { ' ' };
         let words = topic.split(['.', '/']).map(|word| word.chars().map(kept).collect::<String>());
@@ -156,8 +157,8 @@ impl TopicEntry {
 }
 
 impl IndexNote {
-    /// The index `text` at the path `at`, with these entries. Lines of others stay; entries that are missing from
-    /// here go.
+    /// Updates the index `text` at path `at` to these entries. Other lines are kept; entries that are missing here
+    /// are removed.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let recent = |entry: &IndexEntry| Entry { key: entry.link.file.clone(), line: entry.write() };
         let recent: Vec<_> = self.recent.iter().map(recent).collect();

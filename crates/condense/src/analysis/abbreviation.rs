@@ -1,8 +1,8 @@
-//! Full stops that do not end a sentence: those of abbreviations, initials and ordinals, in English and German.
+//! Full stops that do not end a sentence: in abbreviations, initials and ordinals, in English and German.
 //!
-//! Knows the words on both sides of one full stop; does not know where sentences begin.
+//! Knows the words on both sides of a full stop; does not know where sentences begin.
 
-/// Abbreviations whose full stop seldom ends a sentence.
+/// Abbreviations whose full stop rarely ends a sentence.
 const KNOWN: [&str; 63] = [
     "Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Sr", "Jr", "vs", "etc", "e.g", "i.e", "cf", "Fig", "No", "Vol",
     "pp", "Inc", "Ltd", "Co", "Capt", "Gen", "Col", "Lt", "Sgt", "Rev", "Gov", "Sen", "Rep", "Sec", "Ch",
@@ -10,14 +10,14 @@ const KNOWN: [&str; 63] = [
     "Mag", "bzw", "vgl", "inkl", "exkl", "evtl", "ggf", "zzgl", "bspw", "d.h", "z.B", "u.a", "o.ä", "i.d.R",
     "u.U", "s.o", "s.u",
 ];
-/// First letters of German abbreviations that are written with spaces: `z. B.`, `u. U.`, `v. Chr.`
+/// First letters of German abbreviations written with spaces: `z. B.`, `u. U.`, `v. Chr.`
 const SPACED: [&str; 6] = ["z", "u", "v", "n", "d", "o"];
-/// Words before a number that make it an ordinal in German: `im 19. Jahrhundert`, `der 2. Band`.
+/// Words that make the following number an ordinal in German: `im 19. Jahrhundert`, `der 2. Band`.
 const BEFORE_ORDINALS: [&str; 26] = [
     "der", "den", "dem", "des", "das", "die", "im", "vom", "zum", "zur", "beim", "ein", "eine", "einen",
     "einem", "einer", "eines", "jeder", "jeden", "jedem", "jedes", "seit", "bis", "ab", "ihr", "sein",
 ];
-/// Months in English and German; three letters of one are a month too.
+/// Months in English and German; their first three letters also count.
 const MONTHS: [&str; 23] = [
     "january",
     "february",
@@ -43,11 +43,11 @@ const MONTHS: [&str; 23] = [
     "dezember",
     "feber",
 ];
-/// Digits of an ordinal at most; four are a year, which ends sentences.
+/// Maximum digits of an ordinal; four digits are a year, which can end a sentence.
 const ORDINAL_DIGITS: usize = 3;
 
 /// Whether the full stop between `before` and `after` belongs to the last word of `before`, so that the sentence
-/// goes on. `after` begins behind the full stop, white space included.
+/// continues. `after` starts just after the full stop, white space included.
 pub fn is_abbreviation(before: &str, after: &str) -> bool {
     let word = last_word(before);
     if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -58,12 +58,12 @@ pub fn is_abbreviation(before: &str, after: &str) -> bool {
     initial || KNOWN.contains(&word) || SPACED.contains(&word) && after.starts_with([' ', '\u{a0}'])
 }
 
-/// Looked at from the word backwards: a long indentation must not be read again for every full stop.
+/// Scans backwards from the word, so that a long indentation is not read again for every full stop.
 fn is_list_number(before: &str) -> bool {
     before.trim_end().is_empty()
 }
 
-/// Whether a number with a full stop counts: it names a day of a month, or a German article demands it.
+/// Whether a number with a full stop is an ordinal: a day before a month, or a number after a German article.
 fn is_ordinal(before: &str, after: &str) -> bool {
     let next: String = after.trim_start().chars().take_while(|c| c.is_alphanumeric()).collect();
     let next = next.to_lowercase();

@@ -1,7 +1,7 @@
-//! Chunks: a text of any size divided into parts that tile it, each small enough and cut where a reader would.
+//! Chunks: divides a text of any size into parts that tile it, each below a size limit and cut where a reader would.
 //!
-//! Knows boundaries of headings, paragraphs, sentences and lines, and counts tokens; does not know what chunks are
-//! for, nor how a content type is condensed.
+//! Knows heading, paragraph, sentence and line boundaries, and counts tokens; does not know what chunks are for, nor
+//! how a content type is condensed.
 
 use std::ops::Range;
 
@@ -9,41 +9,42 @@ use serde::{Deserialize, Serialize};
 
 use larder_text::tokens::Counter;
 
-/// Smaller chunks than this many tokens are refused: a single character may need most of them.
+/// The minimum chunk size in tokens; smaller sizes are rejected because a single character can need nearly this many.
 pub const SMALLEST_CHUNK: usize = 16;
-/// The first guess of bytes per token, in hundredths; afterwards the last chunk's own.
+/// The initial estimate of bytes per token, in hundredths; afterwards the density of the last chunk is used.
 const FIRST_DENSITY: usize = 300;
-/// The share of the tokens that a guess aims at, in hundredths, so that it rarely has to be made again.
+/// The share of the token limit that an estimate aims for, in hundredths, so that it rarely has to be repeated.
 const AIM: usize = 94;
-/// The share of a guess that a next one keeps, in hundredths, when it did not fit.
+/// The share of an estimate that is kept, in hundredths, after it turned out too large.
 const SHRINK: usize = 80;
-/// A chunk that uses less of its tokens than this, in hundredths, is guessed once more.
+/// A chunk that uses less than this share of its tokens, in hundredths, is estimated once more.
 const ROOMY: usize = 60;
-/// A guess is at most this many bytes per token, so that one odd chunk does not make the next guess absurd.
+/// Maximum density of an estimate, in hundredths of bytes per token, so that an odd chunk does not distort the next
+/// estimate.
 const LARGEST_DENSITY: usize = 1600;
-/// Spaces at the start of a line that make it code, where a full stop in the middle ends nothing.
+/// Indentation that marks a line as code, where a full stop does not end a sentence.
 const INDENT: &str = "    ";
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
-    /// Where it appears, in bytes. Chunks of a text follow each other without gap or overlap.
+    /// Its byte range. The chunks of a text follow each other without gap or overlap.
     pub bytes: Range<usize>,
-    /// The lines it touches, from 1, the last one included.
+    /// The first and last line it touches, from 1.
     pub lines: (usize, usize),
-    /// Its tokens, as charged.
+    /// Its tokens as charged.
     pub tokens: usize,
 }
 
-/// Why a text cannot be divided as asked.
+/// Why a text cannot be divided as requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("chunks of {max} tokens are too small to hold text; ask for at least {SMALLEST_CHUNK}")]
 pub struct ChunkError {
-    /// The tokens per chunk that were asked for.
+    /// The requested tokens per chunk.
     pub max: usize,
 }
 
-/// How good a place is to cut, worst first.
+/// How good a place is for a cut, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Boundary {
     /// Between two characters.
@@ -64,7 +65,7 @@ enum Boundary {
 /// second half of what fits. Deterministic, and linear in the length of the text.
 ///
 /// # Errors
-/// [`ChunkError`] when `max` is below [`SMALLEST_CHUNK`].
+/// [`ChunkError`] if `max` is below [`SMALLEST_CHUNK`].
 pub fn chunks(text: &str, max: usize, counter: &Counter) -> Result<Vec<Chunk>, ChunkError> {
     if max < SMALLEST_CHUNK {
         return Err(ChunkError { max });
@@ -83,7 +84,7 @@ pub fn chunks(text: &str, max: usize, counter: &Counter) -> Result<Vec<Chunk>, C
     Ok(chunks)
 }
 
-/// The end of the chunk that begins at `start`, and its tokens. `density` is a guess of bytes per token.
+/// The end of the chunk that starts at `start`, and its tokens. `density` is the estimated bytes per token.
 fn next_end(text: &str, start: usize, max: usize, density: usize, counter: &Counter) -> (usize, usize) {
     let rest = &text[start..];
     let reach_at = |density: usize| (max.saturating_mul(density) / 100).saturating_mul(AIM) / 100;
@@ -91,7 +92,7 @@ fn next_end(text: &str, start: usize, max: usize, density: usize, counter: &Coun
     loop {
         let end = if reach >= rest.len() { rest.len() } else { best_end(rest, reach.max(1)) };
         match counter.count_up_to(&rest[..end], max) {
-            // Much room is left: the text here is denser than guessed, so one more guess is worth it.
+            // Much room is left: the text is less dense than estimated, so another attempt is worthwhile.
             Some(tokens) if short.is_none() && end < rest.len() && tokens < max * ROOMY / 100 => {
                 short = Some((start + end, tokens));
                 reach = reach_at(density_of(end, tokens)).max(reach);
@@ -99,7 +100,7 @@ fn next_end(text: &str, start: usize, max: usize, density: usize, counter: &Coun
             Some(tokens) => return (start + end, tokens),
             None => match short {
                 Some(found) => return found,
-                // One character over the limit can only come from a tokenizer that expands it.
+                // A single character exceeds the limit only if the tokenizer expands it.
                 None if rest[..end].chars().nth(1).is_none() => {
                     return (start + end, counter.count(&rest[..end]));
                 }
@@ -109,12 +110,12 @@ fn next_end(text: &str, start: usize, max: usize, density: usize, counter: &Coun
     }
 }
 
-/// Bytes per token, in hundredths, within what makes a sane guess.
+/// Bytes per token, in hundredths, clamped to a sane range.
 fn density_of(bytes: usize, tokens: usize) -> usize {
     (bytes.saturating_mul(100) / tokens.max(1)).clamp(50, LARGEST_DENSITY)
 }
 
-/// The best place to cut in the second half of the first `reach` bytes; of equals the last. Never 0.
+/// The best place to cut in the second half of the first `reach` bytes; the last one if several are equal. Never 0.
 fn best_end(rest: &str, reach: usize) -> usize {
     let first = rest.chars().next().map_or(0, char::len_utf8);
     let limit = rest.floor_char_boundary(reach).max(first);
@@ -133,7 +134,7 @@ fn best_end(rest: &str, reach: usize) -> usize {
     best.1
 }
 
-/// What kind of boundary lies before byte `end`, which is a character boundary.
+/// The kind of boundary just before byte `end`, which must be a character boundary.
 fn boundary(text: &str, end: usize) -> Boundary {
     let bytes = text.as_bytes();
     match end.checked_sub(1).and_then(|last| bytes.get(last)) {
@@ -163,12 +164,12 @@ fn is_heading(line: &str) -> bool {
     signs <= 6 && line.as_bytes().get(signs) == Some(&b' ')
 }
 
-/// A sentence ends before a space only in prose: indented lines and comments are code, which is cut by lines.
+/// Only prose has sentence ends before spaces: indented lines and comments are code, which is cut at lines.
 fn after_space(text: &str, end: usize) -> Boundary {
     if !ends_sentence(&text[..end - 1]) {
         return Boundary::Word;
     }
-    // Looking back further than this would cost more than the difference is worth.
+    // Looking back further would cost more than the difference is worth.
     let near = text.ceil_char_boundary(end.saturating_sub(200));
     let line = text[near..end].rsplit('\n').next().unwrap_or_default();
     let is_code =
@@ -179,7 +180,7 @@ fn after_space(text: &str, end: usize) -> Boundary {
 fn after_wide(text: &str, end: usize) -> Boundary {
     match text[..end].chars().next_back() {
         Some('。' | '！' | '？' | '」' | '』' | '…') if ends_sentence(&text[..end]) => {
-            // Closing quotation marks belong to the sentence before.
+            // Closing quotation marks belong to the preceding sentence.
             if text[end..].starts_with(['」', '』', '）', '。', '！', '？', '…']) {
                 Boundary::Word
             } else {
@@ -193,7 +194,7 @@ fn after_wide(text: &str, end: usize) -> Boundary {
 
 fn ends_sentence(text: &str) -> bool {
     let closers = ['"', '\'', ')', ']', '*', '_', '”', '’', '»', '」', '』', '）'];
-    // A few closing marks at most, so that a run of them is not read from each of its places.
+    // Only a few closing marks, so that a long run of them is not read again from each position.
     let mut signs = text.chars().rev().take(4).skip_while(|c| closers.contains(c));
     signs.next().is_some_and(|c| matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？'))
 }

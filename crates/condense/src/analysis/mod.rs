@@ -1,4 +1,4 @@
-//! Reading texts: chunks and salient spans, and how well passages answer a query.
+//! Analyses texts: their sections, chunks and salient spans, and how well passages answer a query.
 //!
 //! Knows no condenser and no target.
 

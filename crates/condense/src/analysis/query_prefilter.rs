@@ -1,28 +1,28 @@
-//! The words of a query in a text too large to look at every word of it.
+//! Finds the words of a query in a text too large to examine every word of it.
 //!
-//! Knows how words begin; `larder_text::words` decides which words count as the same.
+//! Knows how words begin; `larder_text::words` decides which words are equivalent.
 
 use std::ops::Range;
 
 use crate::analysis::relevance::query_terms;
 use larder_text::words::{ascii_term, for_each_term, is_wide};
 
-/// The words of a query, found in a text without looking at every word of it.
+/// The words of a query, searchable without examining every word of a text.
 pub(crate) struct QueryWords {
     terms: Vec<u64>,
-    /// Each term's place, from 1, at its highest bits or after.
+    /// An open-addressing table: each term's index, from 1, at or after the slot given by its highest bits.
     places: Vec<u8>,
-    /// How the words of each term begin.
+    /// The beginnings of each term's words.
     beginnings: Vec<(usize, Beginning)>,
 }
 
-/// Signs that may appear inside of words.
+/// Characters that may appear inside words.
 const JOINS: [char; 2] = ['’', '\u{ad}'];
-/// Room for terms, far more than there are.
+/// Slots for terms, far more than are needed.
 const PLACES: usize = 256;
-/// Bits of the table of beginnings; two that share one are looked at more closely.
+/// Slots in the table of beginnings; colliding beginnings are checked in detail.
 const BEGINNINGS: u32 = 1 << 14;
-/// Bytes that are looked at together: a bit of a word each.
+/// Bytes processed together: one bit each in a machine word.
 const BLOCK: usize = u64::BITS as usize;
 
 impl QueryWords {
@@ -52,7 +52,7 @@ impl QueryWords {
         self.terms.len()
     }
 
-    /// A bit for each way in which words begin that may be one of those which are `wanted`.
+    /// One bit for each way a word may begin, for the `wanted` terms.
     fn table(&self, wanted: impl Fn(usize) -> bool) -> Vec<u64> {
         let mut table = vec![0; BEGINNINGS as usize / BLOCK];
         let beginnings = self.beginnings.iter().filter(|(term, _)| wanted(*term));
@@ -60,7 +60,7 @@ impl QueryWords {
         table
     }
 
-    /// Which term has this hash.
+    /// The term with this hash.
     fn term(&self, hash: u64) -> Option<usize> {
         let mut at = first_place(hash);
         loop {
@@ -72,11 +72,11 @@ impl QueryWords {
         }
     }
 
-    /// Calls `found` with where a run of letters and digits begins in which a word of the query appears, and which it
-    /// is; `found` says whether to look for that word no further.
+    /// Calls `found` with the start of each run of letters and digits that contains a word of the query, and the
+    /// term's index; `found` returns whether to stop searching for that word.
     ///
-    /// Endings are cut off words of more than three letters only, and leave three: words that count as the same begin
-    /// with the same three letters, or are shorter and the same.
+    /// Stemming applies only to words of more than three letters and leaves at least three: equivalent words share
+    /// their first three letters, or are shorter and identical.
     pub(crate) fn find(&self, text: &str, mut found: impl FnMut(usize, usize) -> bool) {
         if self.terms.is_empty() {
             return;
@@ -105,7 +105,7 @@ impl QueryWords {
             let from = index * BLOCK;
             let words = bits_of_words(block);
             let mut starts = words & !(words << 1 | u64::from(inside));
-            // Beyond ASCII a run may hold several words, so all of it is looked at, from where it began.
+            // Beyond ASCII a run may contain several words, so all of it is examined from its start.
             let all = !block.is_ascii();
             if all && inside && done <= from {
                 let before = bytes[done..from].iter().rev().take_while(|&&byte| is_of_word(byte)).count();
@@ -134,11 +134,11 @@ fn first_place(hash: u64) -> usize {
 
 /// Letters and digits, and everything beyond ASCII.
 const fn is_of_word(byte: u8) -> bool {
-    // Without branches, so that many bytes are judged at once.
+    // Branch-free, so that many bytes are classified at once.
     ((byte | 0x20).wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10) | (byte >= 0x80)
 }
 
-/// A bit for every byte of `block` that is of a word, the first byte's lowest.
+/// One bit for every byte of `block` that belongs to a word, lowest bit first.
 fn bits_of_words(block: &[u8]) -> u64 {
     let mut flags = [0_u8; BLOCK];
     for (flag, &byte) in flags.iter_mut().zip(block) {
@@ -153,17 +153,17 @@ fn bits_of_words(block: &[u8]) -> u64 {
     gathered.enumerate().fold(0, |bits, (at, eight)| bits | eight << (8 * at))
 }
 
-/// A place in the table of beginnings, and a bit there: three letters, or fewer.
+/// A slot in the table of beginnings and a bit in it, for up to three letters.
 type Beginning = (usize, u64);
 
-/// The beginning of a run of so many bytes, in lower case.
+/// The beginning, in lower case, of a run of `len` bytes.
 fn beginning(run: &[u8], len: usize) -> Beginning {
     let four = run.first_chunk().copied().unwrap_or_else(|| {
         let mut padded = [0; 4];
         padded[..run.len()].copy_from_slice(run);
         padded
     });
-    // Lower case; digits stay what they are.
+    // Lower-cases letters; digits are unaffected.
     let key = (u32::from_le_bytes(four) | 0x2020_2020) & [0, 0xff, 0xffff, 0xff_ffff][len.min(3)];
     let bit = key.wrapping_mul(0x9e37_79b1) >> (u32::BITS - BEGINNINGS.ilog2());
     (bit as usize / BLOCK, 1 << (bit as usize % BLOCK))
@@ -225,7 +225,7 @@ mod tests {
             told += 1;
             told >= 3
         });
-        // The third finding gives up its word, and the next finding of the other gives up that one.
+        // The third hit drops its word, and the next hit of the other word drops that one.
         assert_eq!(told, 4);
     }
 }

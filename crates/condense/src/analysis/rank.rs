@@ -1,4 +1,4 @@
-//! Ranking: which passages of a text or of many answer a query best, by the words they share (BM25).
+//! Ranking: which passages of one or many texts answer a query best, by shared words (BM25).
 //!
 //! Knows words and passages by number; does not know where passages come from or how many are shown.
 
@@ -10,20 +10,20 @@ use larder_text::words::for_each_term;
 
 /// An index of passages, numbered from 0 in the order they were added.
 ///
-/// Words are lower-cased, without common English endings; of scripts without spaces, pairs of characters count as
-/// words. A query's stop words do not count.
+/// Words are lower-cased and stemmed for common English endings; in scripts without spaces, pairs of characters count
+/// as words. Stop words in a query are ignored.
 #[derive(Debug, Clone, Default)]
 pub struct RankIndex {
     postings: HashMap<u64, Vec<PassagePosting>>,
-    /// Words up to the end of each passage, from the first.
+    /// Cumulative word counts at the end of each passage.
     words: Vec<u64>,
-    /// Where each document starts, by passage.
+    /// The first passage of each document.
     starts: Vec<usize>,
-    /// The only words that are remembered, if not all are.
+    /// If set, the only words that are indexed.
     only: Option<HashSet<u64>>,
 }
 
-/// How often a word appears in a passage.
+/// How often a word occurs in a passage.
 #[derive(Debug, Clone, Copy)]
 struct PassagePosting {
     passage: u32,
@@ -33,20 +33,20 @@ struct PassagePosting {
 /// A passage that shares words with the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankedPassage {
-    /// The number of the passage, counted in the order of [`RankIndex::add`].
+    /// The passage's number, in the order of [`RankIndex::add`].
     pub passage: usize,
     /// Its BM25 score; comparable within one search.
     pub score: f64,
 }
 
 impl RankIndex {
-    /// An index that can be searched for `query` alone, with the same result as any other. It remembers no other
-    /// words, so it takes some bytes per passage and not some per word.
+    /// Creates an index that can be searched only for `query`, with the same result as a full index. It stores no
+    /// other words, so it takes a few bytes per passage instead of per word.
     pub fn for_query(query: &str) -> Self {
         Self { only: Some(query_terms(query).into_iter().collect()), ..Self::default() }
     }
 
-    /// Begins a new document: passages after this are not neighbours of those before.
+    /// Starts a new document: passages added afterwards are not neighbours of earlier ones.
     pub fn start_document(&mut self) {
         self.starts.push(self.len());
     }
@@ -69,28 +69,28 @@ impl RankIndex {
         self.words.push(words);
     }
 
-    /// What a word is worth by how few passages hold it, in any of its forms. A word of an index for one query that
-    /// the query does not hold counts as one of no passage.
+    /// The weight of a word by how few passages contain it in any form. In an index for one query, other words count
+    /// as occurring in no passage.
     pub fn weight(&self, word: &str) -> f64 {
         let mut with = 0;
         for_each_term(word, |term| with = with.max(self.postings.get(&term).map_or(0, Vec::len)));
         rarity(self.len(), with)
     }
 
-    /// How many passages there are.
+    /// The number of passages.
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether there are none.
+    /// Whether the index has no passages.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Passages that share words with `query`, best first, equals in order.
+    /// Passages that share words with `query`, best first; ties are in order of passage.
     ///
-    /// Each passage is scored as if it held its `neighbours` on either side within its document too, since what
-    /// answers a question is often next to what repeats its words; 0 scores the passages alone.
+    /// Each passage is scored as if it also contained its `neighbours` on either side within its document, since an
+    /// answer is often next to the words of the question; 0 scores each passage alone.
     pub fn search(&self, query: &str, neighbours: usize) -> Vec<RankedPassage> {
         let windows = self.windows(neighbours);
         let total: u64 = windows.iter().map(|window| window.words).sum();
@@ -115,11 +115,11 @@ impl RankIndex {
         hits
     }
 
-    /// Adds up how often a term appears in each window; gives the windows that hold it.
+    /// Sums how often a term occurs in each window; returns the windows that contain it.
     fn spread(&self, term: u64, windows: &[NeighbourWindow], times: &mut [u32]) -> Vec<usize> {
         let mut touched = Vec::new();
         for posting in self.postings.get(&term).map_or(&[][..], Vec::as_slice) {
-            // Being in a window is mutual: the passages in this one's window are those whose windows hold it.
+            // Windows are symmetric: the passages in this one's window are those whose windows contain it.
             let Some(window) = windows.get(posting.passage as usize) else { continue };
             let reached = times.get_mut(window.first..window.end).unwrap_or_default();
             for (at, times) in (window.first..).zip(reached) {
@@ -132,7 +132,7 @@ impl RankIndex {
         touched
     }
 
-    /// The window of every passage.
+    /// The neighbour window of every passage.
     fn windows(&self, neighbours: usize) -> Vec<NeighbourWindow> {
         let mut windows = Vec::with_capacity(self.len());
         let mut starts = self.starts.iter().copied().filter(|&start| start > 0).peekable();
@@ -150,7 +150,7 @@ impl RankIndex {
     }
 }
 
-/// A passage with its neighbours.
+/// A passage and its neighbours.
 struct NeighbourWindow {
     first: usize,
     end: usize,

@@ -1,21 +1,21 @@
-//! What a unit is worth: how well it answers the query, and how much it says that nothing shown yet says.
+//! The value of a unit: how well it answers the query, and how much it says that is not shown yet.
 //!
-//! Knows words and units; does not know tokens, targets or structure. Words are counted in hash buckets, so there
-//! is no dictionary and no language: weights come from the text itself. All arithmetic is exact IEEE operations, so
-//! scores are the same on every machine.
+//! Knows words and units; does not know tokens, targets or structure. Words are counted in hash buckets, so there is
+//! no dictionary and no language dependence: weights come from the text itself. All arithmetic uses exact IEEE
+//! operations, so scores are the same on every machine.
 
 use std::ops::Range;
 
 use larder_text::bm25::{bm25, rarity};
 use larder_text::words::{STOP_WORDS, for_each_term};
 
-/// Buckets of the word table. Two words that share one are taken for the same when novelty is judged.
+/// Buckets of the word table. Colliding words are treated as equal when novelty is computed.
 const BUCKETS: usize = 1 << 16;
-/// What a match in the unit one or two places away counts for.
+/// The weight of a match in the unit zero, one or two places away.
 const NEIGHBOUR: [f64; 3] = [1.0, 0.4, 0.15];
-/// A query of more distinct words is cut off there.
+/// Maximum number of distinct query words; the rest are ignored.
 const MAX_QUERY_TERMS: usize = 48;
-/// log2, the same on every machine: exact at powers of two, straight lines between.
+/// An approximate log2 that is identical on every machine: exact at powers of two, linear between.
 fn log2(x: f32) -> f32 {
     let whole = (x.max(1.0) as u64).max(1);
     let exponent = whole.ilog2();
@@ -24,13 +24,13 @@ fn log2(x: f32) -> f32 {
 
 /// Scores of the units of one text.
 pub(crate) struct Scores {
-    /// How well each unit answers the query, 0 to 1.
+    /// How well each unit answers the query, from 0 to 1.
     pub(crate) relevance: Vec<f32>,
     terms: Vec<u16>,
     offsets: Vec<usize>,
     lengths: Vec<f32>,
     weights: Vec<f32>,
-    /// Makes the mean score per byte 1.
+    /// Normalises the mean score per byte to 1.
     scale: f32,
 }
 
@@ -68,7 +68,7 @@ impl Scores {
         Self { relevance, terms, offsets, lengths, weights, scale }
     }
 
-    /// What each byte of the unit adds to what is shown; 1 on average at first.
+    /// What each byte of the unit adds to the text shown; initially 1 on average.
     pub(crate) fn gain(&self, unit: usize, shown: &ShownWords) -> f32 {
         let sum: f32 =
             self.terms(unit).iter().map(|&term| self.weights[usize::from(term)] * shown.factor(term)).sum();
@@ -80,7 +80,7 @@ impl Scores {
     }
 }
 
-/// How often each word appears in what is shown.
+/// How often each word occurs in the text shown.
 pub(crate) struct ShownWords(Vec<u8>);
 
 impl ShownWords {
@@ -95,9 +95,9 @@ impl ShownWords {
         }
     }
 
-    /// What a word still adds: half of it with every time it was shown.
+    /// The remaining value of a word: halved each time it is shown.
     fn factor(&self, term: u16) -> f32 {
-        // 1/2, 1/4, 1/8 …: exact, where `powi` may differ between machines.
+        // 1/2, 1/4, 1/8 …: exact, whereas `powi` may differ between machines.
         1.0 / f32::from(1_u16 << self.0[usize::from(term)].min(12))
     }
 }
@@ -119,8 +119,8 @@ pub(crate) fn query_terms(query: &str) -> Vec<u64> {
     subject
 }
 
-/// BM25 of every unit, its neighbours' matches counted in part, times the share of the query's words that match, by
-/// their weight; scaled so that the best is 1.
+/// BM25 of every unit, with partial credit for its neighbours' matches, times the weighted share of query words that
+/// match; scaled so that the best is 1.
 fn relevance(units: &[Range<usize>], hits: &[(usize, usize)], terms: usize) -> Vec<f32> {
     let mut relevance = vec![0.0_f64; units.len()];
     if hits.is_empty() {

@@ -1,5 +1,5 @@
-//! What a content type implements: [`Condenser`] where it rewrites its input (a table for an array, a template for log
-//! lines), [`Divide`] where it shows a subset of the original's bytes.
+//! The traits of a content type: [`Condenser`] if it rewrites its input (a table for an array, a template for log
+//! lines), [`Divide`] if it shows a subset of the original's bytes.
 //!
 //! Knows jobs, drafts and units; does not know any content type, or how units are chosen.
 
@@ -11,18 +11,19 @@ use crate::explanation::UnitReason;
 
 /// Condenses texts of one content type.
 pub(crate) trait Condenser: Sync {
-    /// A draft of at most the target's tokens.
+    /// Produces a draft within the target.
     ///
     /// # Errors
-    /// What must be shown does not fit.
+    /// If the parts that must be shown do not fit.
     fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError>;
 
-    /// The smallest target at which one item of every kind in the text is still shown; `None` for types without kinds.
+    /// The smallest target at which one item of every kind in the text is still shown; `None` for types without
+    /// kinds.
     fn essential(&self, _job: &Job<'_>) -> Option<usize> {
         None
     }
 
-    /// The same draft, with the reason for each unit where this condenser chooses among units.
+    /// Produces the same draft with the reason for each unit, if this condenser chooses among units.
     fn condense_explained(
         &self,
         job: &Job<'_>,
@@ -30,7 +31,8 @@ pub(crate) trait Condenser: Sync {
         Ok((self.condense(job)?, None))
     }
 
-    /// Whether `text` has the structure that readers of this type rely on. An original that has it must keep it.
+    /// Whether `text` has the structure that consumers of this type rely on. If the original has it, the draft must
+    /// too.
     fn parses(&self, _text: &str) -> bool {
         true
     }
@@ -41,7 +43,7 @@ pub(crate) trait Divide: Sync {
     /// Units that tile the text.
     fn units(&self, job: &Job<'_>) -> Vec<TextPiece>;
 
-    /// How units are chosen and gaps written.
+    /// How units are chosen and gaps are marked.
     fn options(&self, _text: &str) -> ExtractionOptions {
         ExtractionOptions::default()
     }

@@ -1,17 +1,17 @@
-//! What a condenser proposes, and the options of extraction. Data only; knows no job and no content type.
+//! A condenser's draft, and the options of extraction. Data only; knows no job and no content type.
 
 use std::ops::Range;
 
 use crate::condensed::Gap;
 
-/// How the units of a type are chosen, and how its gaps are written.
+/// How a type's units are chosen and its gaps are marked.
 #[derive(Debug, Clone)]
 pub(crate) struct ExtractionOptions {
-    /// Units with salient spans go before all text without any; otherwise the spans only add to a unit's score.
+    /// Units with salient spans precede all text without any; otherwise spans only add to a unit's score.
     pub(crate) salient_first: bool,
-    /// Gap markers are indented like the text that they replace.
+    /// Gap markers are indented like the text they replace.
     pub(crate) indented_markers: bool,
-    /// What the parts of the text are called, in the singular, and their ranges: markers say which parts they leave out.
+    /// The singular name and the ranges of the text's parts, so that markers can list omitted parts.
     pub(crate) names: Option<(&'static str, Vec<Range<usize>>)>,
 }
 
@@ -21,15 +21,15 @@ impl Default for ExtractionOptions {
     }
 }
 
-/// What a condenser proposes. Shown, rewritten and left-out ranges tile the original.
+/// A condenser's draft. Shown, rewritten and omitted ranges tile the original.
 #[derive(Debug)]
 pub(crate) struct CondensedDraft {
     /// The condensed text, header and gap markers included.
     pub(crate) text: String,
-    /// Bytes of the original that `text` repeats unchanged.
+    /// Byte ranges of the original that `text` repeats unchanged.
     pub(crate) shown: Vec<Range<usize>>,
-    /// Bytes of the original whose content `text` gives in another form.
+    /// Byte ranges of the original whose content `text` gives in another form.
     pub(crate) rewritten: Vec<Range<usize>>,
-    /// What is left out.
+    /// The omitted ranges.
     pub(crate) gaps: Vec<Gap>,
 }

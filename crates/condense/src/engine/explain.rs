@@ -1,4 +1,4 @@
-//! The reasons why units are shown or not, read from the selection that was made, never computed separately.
+//! The reasons why units are shown or omitted, read from the actual selection rather than computed separately.
 //!
 //! Knows selections and drafts; decides nothing.
 
@@ -14,12 +14,12 @@ use crate::engine::units::{TextPiece, Tier};
 use crate::explanation::{Reason, UnitOutcome, UnitReason};
 use larder_text::words::for_each_term;
 
-/// From this weight on, place and structure speak for a unit.
+/// From this weight on, position and structure are given as a reason.
 const WEIGHTY: f32 = 1.5;
-/// A unit that adds less than this share of what an average one adds repeats what is shown.
+/// A unit that adds less than this share of the average repeats text already shown.
 const REPEATED: f32 = 0.25;
 
-/// The reasons of a selection that shows `shown`.
+/// The reasons for a selection that shows `shown`.
 pub(crate) fn of_selection(selection: &PieceSelection<'_>, shown: &[Range<usize>]) -> Vec<UnitReason> {
     let words = query_words(selection.job);
     let mut needed = vec![false; selection.pieces.len()];
@@ -51,7 +51,7 @@ pub(crate) fn of_selection(selection: &PieceSelection<'_>, shown: &[Range<usize>
     selection.pieces.iter().enumerate().map(unit).collect()
 }
 
-/// The reasons that can be read from a draft alone.
+/// The reasons that can be derived from a draft alone.
 pub(crate) fn of_draft(job: &Job<'_>, draft: &CondensedDraft) -> Vec<UnitReason> {
     let (words, details) = (query_words(job), Details::of(job));
     let shown = draft.shown.iter().map(|range| (range.clone(), UnitOutcome::Shown));
@@ -71,7 +71,7 @@ pub(crate) fn of_draft(job: &Job<'_>, draft: &CondensedDraft) -> Vec<UnitReason>
     all.into_iter().map(unit).collect()
 }
 
-/// The one unit of a text that fits.
+/// The single unit of a text that fits.
 pub(crate) fn of_whole(job: &Job<'_>) -> Vec<UnitReason> {
     let all = 0..job.request.text.len();
     let unit = unit(job, all, UnitOutcome::Shown, &Details::of(job), &query_words(job));
@@ -100,7 +100,7 @@ pub(crate) fn newly_shown(gaps: &[Gap], larger: &[Gap]) -> Vec<Range<usize>> {
     further
 }
 
-/// Where the spans that speak for a unit appear, each by start.
+/// The spans that support a unit, sorted by start.
 struct Details {
     errors: Vec<Range<usize>>,
     salient: Vec<Range<usize>>,
@@ -115,7 +115,7 @@ impl Details {
     }
 }
 
-/// The reasons to show a stretch that hold for every condenser.
+/// The reasons for showing a range that apply to every condenser.
 fn unit(
     job: &Job<'_>,
     range: Range<usize>,
@@ -152,7 +152,7 @@ fn unit(
     }
 }
 
-/// Words of the query that count, each with the terms that it is matched by.
+/// The significant words of the query, each with the terms that match it.
 fn query_words(job: &Job<'_>) -> Vec<(String, Vec<u64>)> {
     let query = job.request.query.unwrap_or_default();
     let counted = query_terms(query);
@@ -177,7 +177,7 @@ fn touches(ranges: &[Range<usize>], unit: &Range<usize>) -> bool {
     ranges.get(at).is_some_and(|range| range.start < unit.end)
 }
 
-/// The outcome of a unit of which only what is in `shown`, sorted, can be read.
+/// The outcome of a unit, given the sorted ranges `shown`.
 fn outcome(unit: &Range<usize>, shown: &[Range<usize>]) -> UnitOutcome {
     let at = shown.partition_point(|range| range.end <= unit.start);
     match shown.get(at) {

@@ -1,7 +1,7 @@
-//! Condensing by showing a subset of the original: with the clearest header and the coarsest division in which everything
-//! required fits, and salient spans if possible.
+//! Condenses by showing a subset of the original, with the clearest header and the coarsest division in which
+//! everything required fits, and salient spans if possible.
 //!
-//! Knows the order in which compromises are made; does not know content types.
+//! Knows the order of compromises; does not know content types.
 
 use std::ops::Range;
 
@@ -18,16 +18,16 @@ use crate::engine::select::PieceSelection;
 use crate::engine::units::{Grain, TextPiece, Tier, refine};
 use crate::explanation::UnitReason;
 
-/// Per cent of the target that units with salient spans may take before only the spans themselves are kept: where a
-/// query is in view, most of the room belongs to what answers it.
+/// Maximum share of the target, in per cent, for units with salient spans before only the spans themselves are kept:
+/// with a query, most of the space belongs to its answers.
 const SHARE_OF_SALIENT: usize = 60;
 const SHARE_WITH_QUERY: usize = 35;
-/// How often the estimate of what is spent is corrected.
+/// Maximum corrections of the estimated size.
 const MAX_CORRECTIONS: usize = 4;
-/// Fewer unused tokens are left to filling up.
+/// Fewer unused tokens are left to filling.
 const WORTH_CORRECTING: usize = 48;
 
-/// A condenser whose output is a subset of the original's bytes, with marked gaps.
+/// A condenser whose output is a subset of the original's bytes with marked gaps.
 pub(crate) struct Extractive<D>(pub(crate) D);
 
 impl<D: Divide> Condenser for Extractive<D> {
@@ -50,10 +50,11 @@ impl<D: Divide> Condenser for Extractive<D> {
     }
 }
 
-/// The best subset of `units` that meets the target; if `reasons` is given, why each is shown or not.
+/// The best subset of `units` that meets the target; fills `reasons`, if given, with why each unit is shown or
+/// omitted.
 ///
 /// # Errors
-/// What is required, with the barest marks, is larger than the target.
+/// If the required ranges, with the shortest markers, exceed the target.
 pub(crate) fn extract(
     job: &Job<'_>,
     units: &[TextPiece],
@@ -82,23 +83,23 @@ pub(crate) fn extract(
     Err(CondenseError::PinsExceedTarget { needed, target })
 }
 
-/// An attempt with one form of header.
+/// An attempt with one form of the header.
 struct HeaderAttempt<'a> {
     job: &'a Job<'a>,
     units: &'a [TextPiece],
     scores: &'a Scores,
     salient: &'a [&'a SalientSpan],
-    /// Those that go before all text that holds none.
+    /// The spans that precede all text without any.
     first: &'a [&'a SalientSpan],
     renderer: &'a Renderer<'a>,
 }
 
 impl HeaderAttempt<'_> {
-    /// The draft, or the tokens that what is required needs at least.
+    /// Returns the draft, or the minimum tokens that the required ranges need.
     fn run(&self, reasons: &mut Option<&mut Vec<UnitReason>>) -> Result<CondensedDraft, usize> {
         let mut needed = usize::MAX;
         let mut legal: Vec<(Vec<TextPiece>, Option<usize>)> = Vec::new();
-        // No salient span takes less than a token.
+        // Every salient span takes at least a token.
         let may_fit = self.first.len() <= self.job.request.target;
         let undivided = self.first.is_empty() && self.job.required.is_empty();
         for grain in Grain::LADDER {
@@ -117,12 +118,13 @@ impl HeaderAttempt<'_> {
                 break;
             }
         }
-        // In the coarsest division in which all salient spans leave room for the rest, else in any in which they fit.
+        // Use the coarsest division in which all salient spans leave room for the rest, otherwise any in which they
+        // fit.
         let share = if self.job.request.query.is_some() { SHARE_WITH_QUERY } else { SHARE_OF_SALIENT };
         let roomy = legal.iter().filter(|(_, tokens)| {
             tokens.is_some_and(|n| n <= self.job.request.target.saturating_mul(share) / 100)
         });
-        // With a query, salient spans that take more than their share compete with what answers it.
+        // With a query, salient spans over their share compete with its answers.
         let unasked = self.job.request.query.is_none();
         let tight = legal.iter().rev().filter(|(_, tokens)| unasked && tokens.is_some());
         for (pieces, _) in roomy.chain(tight) {
@@ -171,14 +173,14 @@ impl HeaderAttempt<'_> {
     }
 }
 
-/// The ranges of `len` bytes that are not in a gap.
+/// The parts of `len` bytes that are not in a gap.
 fn between(gaps: &[Gap], len: usize) -> Vec<Range<usize>> {
     let starts = std::iter::once(0).chain(gaps.iter().map(|gap| gap.bytes.end));
     let ends = gaps.iter().map(|gap| gap.bytes.start).chain(std::iter::once(len));
     starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
 }
 
-/// Chooses, corrects the estimate of what is spent by the exact count, and chooses on while that leaves room.
+/// Chooses units, corrects the estimated size by the exact count, and continues while there is room.
 fn choose(selection: &mut PieceSelection<'_>) {
     let target = selection.job.request.target;
     for _ in 0..MAX_CORRECTIONS {
@@ -191,7 +193,7 @@ fn choose(selection: &mut PieceSelection<'_>) {
     }
 }
 
-/// Takes back what the exact count says is too much; gives the count.
+/// Undoes steps until the exact count is within the target; returns the count.
 fn trim(selection: &mut PieceSelection<'_>) -> usize {
     loop {
         let tokens = selection.tokens();

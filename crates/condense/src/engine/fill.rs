@@ -1,7 +1,7 @@
-//! Fills the target up: what whole pieces leave unused goes to the beginnings of others, cut between words, or within a
-//! word where no next one fits and too much of a small target would stay unused.
+//! Fills up the target: what whole pieces leave unused goes to the beginnings of others, cut between words, or within
+//! a word if no further word fits and too much of a small target would stay unused.
 //!
-//! Knows the selection; every step is checked against the exact count, so the target is never passed.
+//! Knows the selection; every step is checked against the exact count, so the target is never exceeded.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use crate::engine::job::Job;
 use crate::engine::select::PieceSelection;
 use crate::engine::units::Tier;
 
-/// Tokens that may stay unused.
+/// Tokens that may remain unused.
 const SLACK: usize = 2;
-/// Steps after which filling stops, full or not; each counts the whole result once.
+/// Maximum number of filling steps; each counts the whole result once.
 const MAX_STEPS: usize = 48;
-/// Attempts to cut one piece shorter when the exact count says that the estimate was too high.
+/// Attempts to shorten a piece after the exact count exceeded the estimate.
 const MAX_CUTS: usize = 6;
 
-/// Of a target from this size on, at most one part in [`UNUSED`] stays unused where there is something to show.
+/// From this target on, at most one part in [`UNUSED`] remains unused if there is anything left to show.
 const PROMISED_FROM: usize = 200;
 const UNUSED: usize = 50;
 
-/// Shows parts of further pieces until at most [`SLACK`] tokens stay unused or nothing more can be shown.
+/// Shows parts of further pieces until at most [`SLACK`] tokens are unused or nothing more can be shown.
 pub(crate) fn fill(selection: &mut PieceSelection<'_>) {
     let target = selection.job.request.target;
     let tokens = fill_by(selection, |job, range, room| job.cut_at(range, room));
@@ -29,10 +29,10 @@ pub(crate) fn fill(selection: &mut PieceSelection<'_>) {
     }
 }
 
-/// Where a beginning of a range that takes at most so many tokens ends.
+/// Returns the end of the longest beginning of a range that takes at most the given number of tokens.
 type Cut = fn(&Job<'_>, &Range<usize>, usize) -> Option<usize>;
 
-/// Fills with beginnings that are cut so; gives the exact count.
+/// Fills with beginnings cut by `cut`; returns the exact count.
 fn fill_by(selection: &mut PieceSelection<'_>, cut: Cut) -> usize {
     let target = selection.job.request.target;
     let mut tokens = selection.tokens();
@@ -51,8 +51,8 @@ fn fill_by(selection: &mut PieceSelection<'_>, cut: Cut) -> usize {
     tokens
 }
 
-/// The piece to go on with: one after something shown, so that it costs no mark; else the best one anywhere; at last
-/// what should go first.
+/// The piece to continue with: one that follows shown text, so that it costs no marker; otherwise the best one
+/// anywhere; finally those that should come first.
 fn best_to_extend(selection: &PieceSelection<'_>, dead: &[bool], free: usize) -> Option<usize> {
     let can = |&piece: &usize| {
         let ready = || selection.pieces[piece].needs.into_iter().flatten().all(|need| selection.shown[need]);
@@ -73,7 +73,7 @@ fn joins(selection: &PieceSelection<'_>, piece: usize) -> bool {
     piece == 0 || selection.shown[piece - 1] || selection.partial.contains_key(&piece)
 }
 
-/// Shows more of a piece's beginning, as `free` tokens allow; gives the new exact count.
+/// Shows more of a piece's beginning, as `free` tokens allow; returns the new exact count.
 fn extend(selection: &mut PieceSelection<'_>, piece: usize, free: usize, cut: Cut) -> Option<usize> {
     let (job, range) = (selection.job, selection.pieces[piece].range.clone());
     let before = selection.partial.get(&piece).copied();

@@ -1,18 +1,18 @@
-//! Greedy selection: how many steps fit in their order, and how many more to try.
+//! Greedy selection: how many steps fit in order, and how many more to try.
 //!
 //! Knows numbers only; the condenser knows what a step shows and costs.
 
 use std::ops::RangeInclusive;
 
-/// How often a page is filled up with further steps after those that fit in their order; each counts the whole page.
+/// Maximum number of further steps tried after those that fit in order; each counts the whole page.
 const MAX_FILLS: usize = 24;
-/// Tokens of target beyond which a count is dear enough that fewer are made.
+/// Target size beyond which counting is so expensive that fewer attempts are made.
 const CHEAP_TARGET: usize = 8_192;
-/// How far the first guess lies from the beginning; each next one is twice as far.
+/// Distance of the first guess from the start; it doubles with each guess.
 const FIRST_GUESS: usize = 8;
 
-/// The largest number of `range` that `fits`, which holds up to some number and not from there on; the start is assumed
-/// to fit. Guesses small numbers first, since checking large ones costs more.
+/// The largest number in `range` for which `fits` holds. `fits` must hold up to some number and not beyond; the start
+/// is assumed to fit. Tries small numbers first, since larger ones are more expensive to check.
 pub(crate) fn max_fitting(range: RangeInclusive<usize>, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high, mut guess) = (*range.start(), range.end().saturating_add(1), FIRST_GUESS);
     while high.saturating_sub(low) > 1 {
@@ -28,7 +28,7 @@ pub(crate) fn max_fitting(range: RangeInclusive<usize>, fits: impl Fn(usize) -> 
     low
 }
 
-/// How many further steps to try for a text of `target` tokens.
+/// The number of further steps to try for a target of `target` tokens.
 pub(crate) fn attempts(target: usize) -> usize {
     (MAX_FILLS * CHEAP_TARGET / target.max(CHEAP_TARGET)).max(1)
 }

@@ -1,4 +1,4 @@
-//! A request with everything that is computed once: lines, salient spans, what must be shown, and the pointer's id.
+//! A request with everything that is computed once: lines, salient spans, required ranges, and the pointer's id.
 //!
 //! Knows the text; does not know how it is condensed.
 
@@ -17,12 +17,12 @@ use crate::request::{CondenseRequest, KnownText, ReaderView};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerId};
 
-/// Without white space, a word is assumed to end after so many bytes.
+/// Without white space, a word is assumed to end after this many bytes.
 const LONGEST_WORD: usize = 48;
-/// How many bytes of a rewritten text are counted to learn what a byte costs.
+/// Bytes of a rewritten text that are counted to estimate tokens per byte.
 const DENSITY_SAMPLE: usize = 16 << 10;
 
-/// A request with everything that is computed once for it.
+/// A request with everything computed once for it.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) request: &'a CondenseRequest<'a>,
@@ -30,32 +30,32 @@ pub(crate) struct Job<'a> {
     pub(crate) id: PointerId,
     /// Line numbers of the original.
     pub(crate) lines: LineIndex,
-    /// Positions in the original of the words of the request's text, where that is a rewritten form of the original.
+    /// Maps words of the request's text to positions in the original, if the text is a rewritten form of it.
     pub(crate) source_map: Option<&'a SourceMap>,
-    /// What the reader sees and knows besides the condensed text.
+    /// What the reader sees and knows apart from the condensed text.
     pub(crate) view: ReaderView<'a>,
     tokens_per_byte: f32,
-    /// Ranges of pins, of our own pointers and of the markers of an earlier condensation, joined; all must be shown.
+    /// Ranges of pins, of Larder's pointers and of markers of an earlier condensation, merged; all must be shown.
     pub(crate) required: Vec<Range<usize>>,
-    /// Those of `required` that are markers: these are given up where they do not fit.
+    /// The ranges in `required` that are markers, which are given up if they do not fit.
     pub(crate) markers: Vec<Range<usize>>,
-    /// Looked for when first asked for: condensers that rewrite large texts need none.
+    /// Computed on first use: condensers that rewrite large texts do not need it.
     spans: OnceCell<JobSpans>,
 }
 
-/// The spans of a text that matter.
+/// The salient spans of a text.
 #[derive(Debug, Clone)]
 struct JobSpans {
     /// All spans, sorted by start.
     all: Vec<SalientSpan>,
-    /// Indices into `all`: the first place of every distinct salient value.
+    /// Indices into `all`: the first occurrence of every distinct salient value.
     salient: Vec<usize>,
-    /// Stretches that are not cut: spans and required ranges, joined.
+    /// Ranges that must not be cut: spans and required ranges, merged.
     whole: Vec<Range<usize>>,
 }
 
 impl<'a> Job<'a> {
-    /// The job of condensing the text of a request, which contains every pin.
+    /// Creates the job for a request; the text contains every pin.
     pub(crate) fn new(request: &'a CondenseRequest<'a>, known: KnownText) -> Self {
         let text = request.text;
         let pointers = request.key.find_in(text);
@@ -76,12 +76,12 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The same job for a reader with this view: values that were seen before are not salient here.
+    /// The same job for a reader with this view: values seen before are not salient.
     pub(crate) fn in_view(self, view: ReaderView<'a>) -> Self {
         Self { view, spans: OnceCell::new(), ..self }
     }
 
-    /// The same job without the markers of an earlier condensation, which need not be shown.
+    /// The same job without the markers of an earlier condensation, which then need not be shown.
     pub(crate) fn without_markers(&self) -> Self {
         Self {
             id: self.id.clone(),
@@ -93,7 +93,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The job of condensing `request.text`, a rewritten form of the original of `job`.
+    /// Creates the job for condensing `request.text`, a rewritten form of the original of `job`.
     pub(crate) fn for_rewritten(
         job: &Job<'_>,
         request: &'a CondenseRequest<'a>,
@@ -125,19 +125,19 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// The first place of every distinct salient value, by start.
+    /// The first occurrence of every distinct salient value, by start.
     pub(crate) fn salient(&self) -> Vec<&SalientSpan> {
         let spans = self.spans();
         spans.salient.iter().map(|&index| &spans.all[index]).collect()
     }
 
-    /// How many tokens a byte of this text costs on average.
+    /// Average tokens per byte of this text.
     pub(crate) fn tokens_per_byte(&self) -> f32 {
         self.tokens_per_byte
     }
 
-    /// The longest beginning of `range` of at most `room` tokens that ends between words and cuts no span; gives
-    /// its end, or none if not even one word fits.
+    /// The longest beginning of `range` with at most `room` tokens that ends between words and cuts no span; returns
+    /// its end, or `None` if not even one word fits.
     pub(crate) fn cut_at(&self, range: &Range<usize>, room: usize) -> Option<usize> {
         let ends = self.word_ends(range);
         let count = |end: usize| self.request.counter.count(&self.request.text[range.start..end]);
@@ -145,7 +145,7 @@ impl<'a> Job<'a> {
         fitting.checked_sub(1).map(|last| ends[last])
     }
 
-    /// As [`cut_at`](Self::cut_at), but it may end within a word, though within no span and no character.
+    /// As [`cut_at`](Self::cut_at), but it may end within a word, though not within a span or a character.
     pub(crate) fn cut_within(&self, range: &Range<usize>, room: usize) -> Option<usize> {
         let text = self.request.text;
         let sound = |&at: &usize| text.is_char_boundary(at) && !self.cuts_whole(at);
@@ -180,7 +180,7 @@ impl<'a> Job<'a> {
         whole.get(next).is_some_and(|range| range.start < at)
     }
 
-    /// What became of every distinct salient value and number: it is in what is shown or was seen before, or is a word of
+    /// Classifies every distinct salient value and number: whether it is shown, was seen before, or is a word of
     /// `text`.
     pub(crate) fn probes(&self, shown: &[Range<usize>], text: &str) -> Probes {
         if self.view.skip_probes {
@@ -205,7 +205,7 @@ fn tokens_per_byte(tokens: usize, text: &str) -> f32 {
     (tokens as f32 / text.len().max(1) as f32).max(0.01)
 }
 
-/// Any text may mention errors; tools report them.
+/// Any text may mention errors; only tools report them.
 fn error_sense(content_type: ContentType) -> ErrorSense {
     match content_type {
         ContentType::ToolResult | ContentType::Generic => ErrorSense::Loose,
@@ -213,7 +213,7 @@ fn error_sense(content_type: ContentType) -> ErrorSense {
     }
 }
 
-/// Where pins appear (the first place of each) and where our own pointers appear (the first place of each).
+/// The first occurrence of each pin and of each of Larder's pointers.
 fn required(request: &CondenseRequest<'_>, pointers: &[(Range<usize>, Pointer)]) -> Vec<Range<usize>> {
     let places = request.pins.iter().filter_map(|pin| Some((request.text.find(pin.as_str())?, pin.len())));
     let mut ranges: Vec<Range<usize>> =
@@ -225,7 +225,7 @@ fn required(request: &CondenseRequest<'_>, pointers: &[(Range<usize>, Pointer)])
     ranges
 }
 
-/// Indices of the salient spans whose value did not appear earlier. Error lines that differ in digits only are alike.
+/// Indices of the salient spans with a new value. Error lines that differ only in digits count as equal.
 fn first_of_each(text: &str, spans: &[SalientSpan]) -> Vec<usize> {
     let mut seen = HashSet::new();
     let is_new = |span: &SalientSpan, seen: &mut HashSet<(SpanKind, String)>| {
@@ -241,7 +241,7 @@ fn first_of_each(text: &str, spans: &[SalientSpan]) -> Vec<usize> {
         .collect()
 }
 
-/// Sorted, with overlapping and touching ranges made one.
+/// Sorts ranges and merges those that overlap or touch.
 fn join(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
@@ -254,7 +254,7 @@ fn join(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     joined
 }
 
-/// Whether one of the sorted `ranges` holds all of `inner`.
+/// Whether one of the sorted `ranges` contains all of `inner`.
 pub(crate) fn contains(ranges: &[Range<usize>], inner: &Range<usize>) -> bool {
     let at = ranges.partition_point(|range| range.end < inner.end);
     ranges.get(at).is_some_and(|range| range.start <= inner.start)

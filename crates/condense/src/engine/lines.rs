@@ -1,4 +1,4 @@
-//! Line numbers of byte positions. Knows nothing of what lines hold.
+//! Line numbers of byte positions. Knows nothing of the lines' content.
 
 use std::ops::Range;
 
@@ -18,17 +18,17 @@ impl LineIndex {
         Self { starts, len: text.len() }
     }
 
-    /// Bytes of the original.
+    /// The length of the original in bytes.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// The number of the line that holds byte `at`.
+    /// The number of the line that contains byte `at`.
     pub(crate) fn number(&self, at: usize) -> usize {
         self.starts.partition_point(|&start| start <= at)
     }
 
-    /// The numbers of the first and the last line that hold bytes of `range`.
+    /// The numbers of the first and last line touched by `range`.
     pub(crate) fn touched(&self, range: &Range<usize>) -> (usize, usize) {
         (self.number(range.start), self.number(range.end.saturating_sub(1).max(range.start)))
     }

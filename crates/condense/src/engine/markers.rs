@@ -1,27 +1,27 @@
-//! How gap markers begin, and finding the header and the markers of an earlier condensation in a text.
+//! The form of gap markers, and how to find the header and the markers of an earlier condensation in a text.
 //!
-//! Knows how our marks look; believes them only next to a pointer of ours, which text cannot imitate. Marks are kept
-//! where the target allows: where it does not, they are behind the pointer of the gap that hides them.
+//! Knows what Larder's markers look like; trusts them only next to one of Larder's pointers, which text cannot forge.
+//! Markers are kept if the target allows; otherwise they are behind the pointer of the gap that hides them.
 
 use std::ops::Range;
 
 use crate::request::CondenseRequest;
 use larder_text::pointer::Pointer;
 
-/// What every mark begins with; `…` is one token in current vocabularies, `⋯` three.
+/// The prefix of every marker; `…` is one token in current vocabularies, `⋯` three.
 pub(crate) const OPEN: &str = "[…";
-/// A mark is not longer, in bytes; the names of what it leaves out are part of it.
+/// Maximum bytes of a marker, including the names of omitted parts.
 const LONGEST_MARK: usize = 96;
-/// A header line is not longer, in bytes.
+/// Maximum bytes of a header line.
 const LONGEST_HEADER: usize = 400;
-/// The share of the target, as one part in so many, that header lines and marks may take.
+/// The share of the target, as one part in this many, that header lines and markers may take.
 const HEADERS_SHARE: usize = 8;
 const MARKS_SHARE: usize = 4;
-/// What showing a mark costs: itself and the marks before and after it, where neither neighbour is shown.
+/// The cost of showing a marker: itself and the markers around it, if neither neighbour is shown.
 const TOKENS_PER_MARK: usize = 40;
 
-/// Header lines and marks that the target has room for, by place; `required` are pins and pointers, `pointed` the
-/// pointers with where they appear.
+/// The header lines and markers for which the target has room, by position; `required` are pins and pointers,
+/// `pointed` the pointers with their positions.
 pub(crate) fn of_prior(
     request: &CondenseRequest<'_>,
     required: &[Range<usize>],
@@ -50,7 +50,7 @@ pub(crate) fn of_prior(
     headers
 }
 
-/// The header line that the pointer appears in, if it is one.
+/// The header line that contains the pointer, if there is one.
 fn header_around(text: &str, pointer: &Range<usize>) -> Option<Range<usize>> {
     let low = text.ceil_char_boundary(pointer.start.saturating_sub(LONGEST_HEADER));
     let start = text[low..pointer.start].rfind('\n').map_or(low, |at| low + at + 1);
@@ -60,7 +60,7 @@ fn header_around(text: &str, pointer: &Range<usize>) -> Option<Range<usize>> {
     (line.starts_with('[') && line.trim_end().ends_with(']')).then_some(start..end)
 }
 
-/// `[…`, at most a tag, and lines or bytes, or nothing where the text had no room for more.
+/// `[…`, an optional tag, and lines or bytes, or nothing if there was no room for more.
 fn gap_marks(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     text.match_indices(OPEN).filter_map(|(start, _)| {
         let high = text.floor_char_boundary(start.saturating_add(LONGEST_MARK));

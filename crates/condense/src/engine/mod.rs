@@ -1,6 +1,6 @@
-//! The engine that all condensers share. A [`job`] holds what is known of a text; a type's [`condenser`] proposes a
-//! [`draft`]; [`verify`] checks it. [`extractive`] condenses by choosing among the [`units`] of a text: [`select`] takes
-//! the best, [`fill`] uses the rest of the target, [`render`] writes the text, [`explain`] gives the reasons.
+//! The engine shared by all condensers. A [`job`] holds what is known about a text; a type's [`condenser`] produces a
+//! [`draft`]; [`verify`] checks it. [`extractive`] condenses by choosing among the [`units`] of a text: [`select`]
+//! takes the best, [`fill`] uses up the target, [`render`] writes the text, [`explain`] gives the reasons.
 //!
 //! Knows no content type.
 

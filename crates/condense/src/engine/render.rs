@@ -1,6 +1,6 @@
 //! Writes a condensed text: the header line, the text shown, and the gap markers.
 //!
-//! Knows shown ranges and pointers; does not know why a range is shown. The words, for a pointer `P`:
+//! Knows shown ranges and pointers; does not know why a range is shown. The wording, for a pointer `P`:
 //!
 //! ```text
 //! [Condensed. Full text: P. "[… Lx-y]" = lines x to y left out here, "[… Bx-y]" = bytes; to read them, append #Lx-y or #Bx-y to the pointer.]
@@ -9,10 +9,10 @@
 //! [Condensed: P]                                                    for a reader who knows gap markers
 //! ```
 //!
-//! `[… L3-9 as above]` represents lines that the reader sees in an earlier text of the same prompt.
+//! `[… L3-9 as above]` stands for lines that the reader has seen in an earlier text of the same prompt.
 //!
-//! A mark says where the gap is, never how many items it holds: absence is not evidence. If the original already
-//! holds something like a mark (it was condensed before, or imitates us), the marks and the header carry a tag of
+//! A marker says where the gap is, never how many items it contains: absence is not evidence. If the original already
+//! contains something like a marker (because it was condensed before, or forged), markers and header carry a tag from
 //! the pointer's keyed checksum, which the original's author cannot know.
 
 use std::ops::Range;
@@ -25,10 +25,10 @@ use crate::engine::markers::OPEN;
 use crate::engine::source_map::{Part, SourceMap};
 use larder_text::pointer::{Pointer, PointerId};
 
-/// A hidden stretch of at most this many bytes costs no more than the mark that would represent it.
+/// A hidden range of at most this many bytes costs no more than its marker.
 const SHORTEST_GAP: usize = 12;
 
-/// Marks are indented so far at most, in bytes.
+/// Maximum indentation of markers, in bytes.
 const DEEPEST_MARK: usize = 48;
 
 /// How much the header explains.
@@ -36,13 +36,13 @@ const DEEPEST_MARK: usize = 48;
 pub(crate) enum Header {
     Full,
     Short,
-    /// For a reader who knows what marks mean.
+    /// For a reader who knows gap markers.
     Brief,
     Bare,
 }
 
 impl Header {
-    /// The forms for the reader of this job, from the clearest to the cheapest.
+    /// The header forms for this job's reader, from clearest to cheapest.
     pub(crate) const fn ladder(job: &Job<'_>) -> &'static [Self] {
         if job.view.markers_known {
             &[Self::Brief, Self::Bare]
@@ -51,7 +51,7 @@ impl Header {
         }
     }
 
-    /// The share of the target, as one part in so many, that this form may take.
+    /// The share of the target, as one part in this many, that this form may take.
     pub(crate) const fn share(self) -> usize {
         match self {
             Self::Full => 8,
@@ -61,7 +61,7 @@ impl Header {
     }
 }
 
-/// Writes one original's condensed forms.
+/// Writes the condensed forms of one original.
 #[derive(Debug, Clone)]
 pub(crate) struct Renderer<'a> {
     text: &'a str,
@@ -91,13 +91,13 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The same with marks as this type of content has them.
+    /// The same renderer with a content type's markers.
     pub(crate) fn with_options(self, options: &'a ExtractionOptions) -> Self {
         Self { options: Some(options), ..self }
     }
 
-    /// With a tag in any case if `imitated`: the original may hold something like a sign of ours that only a condenser of its
-    /// type knows.
+    /// Forces a tag if `imitated`: only the type's condenser can tell that the original may contain something like a
+    /// marker.
     pub(crate) fn tagged_if(mut self, imitated: bool) -> Self {
         if imitated {
             let digits = self.id.as_str();
@@ -106,7 +106,7 @@ impl<'a> Renderer<'a> {
         self
     }
 
-    /// Distinguishes our markers from imitations; empty where the text has none.
+    /// Distinguishes Larder's markers from forgeries; empty if the text contains none.
     pub(crate) fn tag(&self) -> &str {
         &self.tag
     }
@@ -128,13 +128,13 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// A mark of typical size, to estimate what one costs.
+    /// A marker of typical size, for estimating costs.
     pub(crate) fn sample_mark(&self) -> String {
         let middle = self.lines.len() / 2;
         format!(" {} ", self.mark(middle + 1, (middle + 999).min(self.lines.len())))
     }
 
-    /// `shown` sorted, joined, and with gaps too short for a mark closed.
+    /// Sorts and merges `shown`, and closes gaps too short for a marker.
     pub(crate) fn settle(&self, shown: impl IntoIterator<Item = Range<usize>>) -> Vec<Range<usize>> {
         let mut settled: Vec<Range<usize>> = Vec::new();
         for range in shown {
@@ -151,7 +151,7 @@ impl<'a> Renderer<'a> {
         settled
     }
 
-    /// The condensed text that shows `shown`, which is settled.
+    /// The condensed text for `shown`, which must be settled.
     pub(crate) fn text(&self, shown: &[Range<usize>]) -> String {
         let mut out = self.header();
         if shown.is_empty() {
@@ -171,7 +171,7 @@ impl<'a> Renderer<'a> {
         out
     }
 
-    /// What the text consists of that shows `shown`.
+    /// The parts of the text for `shown`.
     fn parts(&self, shown: &[Range<usize>]) -> Vec<Part> {
         if let Some(source_map) = self.source_map {
             return source_map.parts(shown, self.lines.len());
@@ -191,7 +191,7 @@ impl<'a> Renderer<'a> {
         parts
     }
 
-    /// `before` is where in the text the gap ends.
+    /// `before` is the position in the text where the gap ends.
     fn push_gap(&self, out: &mut String, gap: Range<usize>, before: usize) {
         if !out.ends_with(|c: char| c.is_whitespace()) {
             out.push(' ');
@@ -208,7 +208,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// White space before the first line that the gap hides, if marks are indented.
+    /// White space before the first line that the gap hides, if markers are indented.
     fn indentation(&self, gap: &Range<usize>) -> &'a str {
         let indented =
             self.options.is_some_and(|options| options.indented_markers) && self.header != Header::Bare;
@@ -221,7 +221,7 @@ impl<'a> Renderer<'a> {
         if white <= DEEPEST_MARK { &first[..white] } else { "" }
     }
 
-    /// The mark that represents bytes `start..end`.
+    /// The marker for bytes `start..end`.
     pub(crate) fn mark(&self, start: usize, end: usize) -> String {
         let tag = &self.tag;
         if self.header == Header::Bare {
@@ -235,14 +235,14 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Whether all that the stretch hides appears in what the reader sees before this text.
+    /// Whether everything hidden appears in what the reader has seen before.
     fn is_seen(&self, hidden: Range<usize>) -> bool {
         let first = self.seen.partition_point(|range| range.end <= hidden.start);
         let holds = |range: &Range<usize>| range.start <= hidden.start && hidden.end <= range.end;
         self.seen.get(first).is_some_and(holds)
     }
 
-    /// Which named parts the stretch holds whole: `, messages 3-7`.
+    /// The named parts fully contained in the range: `, messages 3-7`.
     fn names(&self, hidden: Range<usize>) -> String {
         let Some((name, parts)) = self.options.and_then(|options| options.names.as_ref()) else {
             return String::new();
@@ -256,13 +256,13 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// First and last line if the bytes are exactly whole lines.
+    /// The first and last line, if the bytes are exactly whole lines.
     fn line_range(&self, start: usize, end: usize) -> Option<(usize, usize)> {
         let whole = start < end && self.lines.is_boundary(start) && self.lines.is_boundary(end);
         whole.then(|| (self.lines.number(start), self.lines.number(end - 1)))
     }
 
-    /// The gaps that `shown`, which is settled, leaves.
+    /// The gaps left by `shown`, which must be settled.
     pub(crate) fn gaps(&self, shown: &[Range<usize>]) -> Vec<Gap> {
         let gaps = self.parts(shown).into_iter().filter_map(|part| match part {
             Part::Gap(bytes, _) => Some(self.gap(bytes)),
@@ -271,7 +271,7 @@ impl<'a> Renderer<'a> {
         gaps.collect()
     }
 
-    /// The gap that leaves out `bytes`.
+    /// The gap that omits `bytes`.
     pub(crate) fn gap(&self, bytes: Range<usize>) -> Gap {
         match self.line_range(bytes.start, bytes.end) {
             Some((first, last)) => Gap {

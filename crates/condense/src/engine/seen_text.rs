@@ -1,26 +1,26 @@
-//! Finds the parts of a text that its reader has seen before, so that they need not be shown again.
+//! Finds the parts of a text that its reader has seen before, so that they need not be repeated.
 //!
-//! Knows stretches between line breaks and commas, by their hashes; does not know prompts, messages or targets.
+//! Knows segments between line breaks and commas, by their hashes; does not know prompts, messages or targets.
 
 use std::ops::Range;
 
 use hashbrown::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// A repeated stretch shorter than this, in bytes, is shown again: its mark would save next to nothing.
+/// A shorter repeated range, in bytes, is shown again: its marker would save next to nothing.
 const SHORTEST_REPEAT: usize = 96;
 
-/// The texts that a reader has seen, in their order.
+/// The texts that a reader has seen, in order.
 #[derive(Debug, Default)]
 pub struct SeenText {
-    /// The hashes of each text's stretches.
+    /// The hashes of each text's segments.
     texts: Vec<Vec<u128>>,
-    /// Where a stretch appeared last: text and place in it.
+    /// The last occurrence of each segment: text and position in it.
     places: HashMap<u128, (usize, usize)>,
 }
 
 impl SeenText {
-    /// Adds the text that is seen next.
+    /// Adds the next text that the reader sees.
     pub fn add(&mut self, text: &str) {
         let stretches: Vec<u128> = stretches(text).map(|stretch| hash(text, &stretch)).collect();
         let of = self.texts.len();
@@ -28,7 +28,7 @@ impl SeenText {
         self.texts.push(stretches);
     }
 
-    /// The parts of `text` that appear in one of the texts, in order and apart; whole lines where it has lines.
+    /// The disjoint parts of `text` that appear in an earlier text, in order; whole lines if the text has lines.
     pub fn repeats(&self, text: &str) -> Vec<Range<usize>> {
         if self.places.is_empty() {
             return Vec::new();
@@ -63,7 +63,7 @@ impl SeenText {
     }
 }
 
-/// Stretches that end after a line break or a comma; they tile the text.
+/// Segments that end after a line break or a comma; they tile the text.
 fn stretches(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = 0;
     let ends = memchr::memchr2_iter(b'\n', b',', text.as_bytes()).map(|at| at + 1);
@@ -77,7 +77,7 @@ fn hash(text: &str, stretch: &Range<usize>) -> u128 {
     xxh3_128(&text.as_bytes()[stretch.clone()])
 }
 
-/// The whole lines in `range`; an unfinished last line of the text counts as one.
+/// The whole lines in `range`; an unterminated last line counts as one.
 fn whole_lines(text: &str, range: &Range<usize>) -> Range<usize> {
     let starts_line = range.start == 0 || text.as_bytes()[range.start - 1] == b'\n';
     let inside = &text[range.clone()];

@@ -1,8 +1,8 @@
-//! Chooses the pieces to show: the best set under the target, taken greedily by what each adds per token.
+//! Chooses the pieces to show: the best set within the target, taken greedily by value per token.
 //!
-//! Knows pieces, scores and token costs; does not know how a content type is divided or how a result is checked.
-//! What a piece adds falls as its words are shown elsewhere, and its cost counts the marks: next to something shown
-//! it needs none, between two shown stretches it saves one. So passages grow together by themselves.
+//! Knows pieces, scores and token costs; does not know how a content type is divided or how a result is checked. A
+//! piece's value falls as its words are shown elsewhere, and its cost includes markers: a piece next to shown text
+//! needs none, and one between two shown ranges saves one. Passages therefore grow together.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -17,22 +17,22 @@ use crate::engine::render::Renderer;
 use crate::engine::units::{TextPiece, Tier};
 use crate::explanation::UnitScore;
 
-/// Relevance to the query outweighs everything else that a plain piece has.
+/// Relevance to the query outweighs every other property of a plain piece.
 const QUERY_WEIGHT: f32 = 12.0;
-/// What a salient span of weight 1 is worth, in bytes of average text.
+/// The value of a salient span of weight 1, in bytes of average text.
 const SPAN_WEIGHT: f32 = 40.0;
-/// A mark costs a reader more than its tokens: this many times.
+/// How many times its token cost a marker counts, for its cost to the reader.
 const COHERENCE: f32 = 3.0;
-/// From this relevance on a piece competes with those that have salient spans.
+/// From this relevance on, a piece competes with those that have salient spans.
 const ANSWERS: f32 = 0.5;
-/// What a date or a quantity weighs.
+/// The weight of a date or a quantity.
 const MIN_WEIGHT: f32 = 1.0;
-/// After so many pieces in a row that do not fit, only filling up is left to do.
+/// After this many consecutive pieces that do not fit, only filling remains.
 const MAX_MISSES: usize = 64;
-/// A score that fell by less than this share since it was looked up is good enough.
+/// A cached score is used if it has lost less than this share since.
 const CLOSE_ENOUGH: f32 = 0.9;
 
-/// A hidden piece and what it is worth now; the greatest is taken next.
+/// A hidden piece and its current value; the highest is taken next.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PieceCandidate {
     tier: Tier,
@@ -55,33 +55,33 @@ impl PartialOrd for PieceCandidate {
     }
 }
 
-/// The pieces of one text, those shown marked.
+/// The pieces of one text, with those shown marked.
 pub(crate) struct PieceSelection<'a> {
     pub(crate) job: &'a Job<'a>,
     pub(crate) pieces: &'a [TextPiece],
     scores: &'a Scores,
     renderer: &'a Renderer<'a>,
     weights: Vec<f32>,
-    /// Which pieces hold a salient span of more than the least weight.
+    /// Which pieces contain a salient span above the minimum weight.
     strong: Vec<bool>,
-    /// A query is in view.
+    /// Whether there is a query.
     asked: bool,
-    /// Not all salient spans fit, so what answers the query competes with them.
+    /// Not all salient spans fit, so answers to the query compete with them.
     crowded: bool,
     pub(crate) shown: Vec<bool>,
-    /// Ends of pieces shown in part.
+    /// Ends of partially shown pieces.
     pub(crate) partial: BTreeMap<usize, usize>,
     said: ShownWords,
     costs: Vec<Option<usize>>,
     pub(crate) mark: usize,
-    /// Estimated tokens of what is shown, header and marks included.
+    /// Estimated tokens shown so far, header and markers included.
     spent: usize,
-    /// What each step showed, so that the last can be taken back.
+    /// What each step showed, for undoing.
     steps: Vec<(Vec<usize>, usize)>,
 }
 
 impl<'a> PieceSelection<'a> {
-    /// Shows what is required and nothing else.
+    /// Creates a selection that shows only what is required.
     pub(crate) fn new(
         job: &'a Job<'a>,
         pieces: &'a [TextPiece],
@@ -118,12 +118,12 @@ impl<'a> PieceSelection<'a> {
         selection
     }
 
-    /// Lets what answers the query compete with salient spans, because these do not all fit.
+    /// Lets answers to the query compete with salient spans, because not all of these fit.
     pub(crate) fn crowd(&mut self) {
         self.crowded = true;
     }
 
-    /// The ranges shown, ready to be written.
+    /// The ranges shown, settled for rendering.
     pub(crate) fn ranges(&self) -> Vec<Range<usize>> {
         let shown =
             self.pieces.iter().enumerate().filter_map(|(index, piece)| match self.partial.get(&index) {
@@ -134,12 +134,12 @@ impl<'a> PieceSelection<'a> {
         self.renderer.settle(shown)
     }
 
-    /// The exact count of the text that shows the current selection.
+    /// The exact token count of the current selection.
     pub(crate) fn tokens(&self) -> usize {
         self.job.request.counter.count(&self.renderer.text(&self.ranges()))
     }
 
-    /// Tokens if everything up to `tier` is shown, by estimate; none if they pass the target, which is as far as it reads.
+    /// Estimated tokens if everything up to `tier` is shown; `None` once they exceed the target.
     pub(crate) fn tokens_for_all(&mut self, tier: Tier) -> Option<usize> {
         let mut needed = self.spent;
         let mut shown = self.shown.clone();
@@ -165,12 +165,12 @@ impl<'a> PieceSelection<'a> {
         self.pieces.iter().zip(&self.shown).all(|(piece, &shown)| shown || piece.tier > tier)
     }
 
-    /// Replaces the estimate of what is spent by the exact count.
+    /// Replaces the estimated size with the exact count.
     pub(crate) fn set_spent(&mut self, tokens: usize) {
         self.spent = tokens;
     }
 
-    /// Adds the best pieces until no other fits; says whether it added any.
+    /// Adds the best pieces until no other fits; returns whether it added any.
     pub(crate) fn choose(&mut self) -> bool {
         let steps = self.steps.len();
         let hidden = (0..self.pieces.len()).filter(|&piece| self.may_show(piece));
@@ -202,7 +202,7 @@ impl<'a> PieceSelection<'a> {
         self.steps.len() > steps
     }
 
-    /// Takes steps back, the last first, until about `tokens` are free again; false if there is nothing to take back.
+    /// Undoes the last steps until about `tokens` are free; false if there is nothing to undo.
     pub(crate) fn take_back(&mut self, tokens: usize) -> bool {
         let goal = self.spent.saturating_sub(tokens);
         let mut any = false;
@@ -215,7 +215,7 @@ impl<'a> PieceSelection<'a> {
         any
     }
 
-    /// What a piece adds to what is shown.
+    /// A piece with its current value.
     pub(crate) fn candidate(&self, index: usize) -> PieceCandidate {
         let piece = &self.pieces[index];
         let score = self.score(index);
@@ -226,20 +226,20 @@ impl<'a> PieceSelection<'a> {
         let answers = score.relevance >= ANSWERS;
         let tier = match piece.tier {
             Tier::Plain | Tier::Last if self.crowded && answers => Tier::Salient,
-            // Dates and quantities are everywhere: with a query they are not a reason to keep a piece.
+            // Dates and quantities are everywhere: with a query they are no reason to keep a piece.
             Tier::Salient if self.crowded && self.asked && !self.strong[index] && !answers => Tier::Plain,
             tier => tier,
         };
         PieceCandidate { tier, rank, piece: index }
     }
 
-    /// What the worth of a piece is made of.
+    /// The components of a piece's value.
     pub(crate) fn score(&self, index: usize) -> UnitScore {
         let piece = &self.pieces[index];
         let bytes = piece.range.len() as f32;
         let relevance = self.scores.relevance[piece.unit];
         let novelty = self.scores.gain(piece.unit, &self.said);
-        // Marks this piece would add or save, in bytes of text that cost as much.
+        // The markers that this piece would add or save, in bytes of text of the same cost.
         let marks =
             COHERENCE * self.marks_delta(index) as f32 * self.mark as f32 / self.job.tokens_per_byte();
         let spans = self.weights[index] / bytes * SPAN_WEIGHT;
@@ -248,7 +248,7 @@ impl<'a> PieceSelection<'a> {
         UnitScore { relevance, novelty, weight: piece.prior, rank }
     }
 
-    /// Whether a piece is hidden and need not stay so.
+    /// Whether a piece is hidden and may be shown.
     pub(crate) fn may_show(&self, piece: usize) -> bool {
         !self.shown[piece] && self.pieces[piece].tier != Tier::Never
     }
@@ -310,7 +310,7 @@ impl<'a> PieceSelection<'a> {
     }
 }
 
-/// How much the salient spans in each piece weigh, and whether one of them has more than the least weight.
+/// The total weight of the salient spans in each piece, and whether one exceeds the minimum weight.
 fn span_weights(pieces: &[TextPiece], salient: &[&SalientSpan]) -> (Vec<f32>, Vec<bool>) {
     let (mut weights, mut strong) = (vec![0.0; pieces.len()], vec![false; pieces.len()]);
     for span in salient {

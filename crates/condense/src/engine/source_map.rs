@@ -1,42 +1,42 @@
-//! The source map of a rewritten text: the position in the original of each of its words.
+//! The source map of a rewritten text: the position in the original of each word.
 //!
-//! Knows words and places; does not know why the form is another. From the words that are shown follows which bytes
-//! of the original are rewritten and which are left out, so rewritten bytes and gaps tile the original by construction.
+//! Knows words and positions; does not know why the text was rewritten. The words shown determine which bytes of the
+//! original are rewritten and which are omitted, so rewritten bytes and gaps tile the original by construction.
 
 use std::ops::Range;
 
-/// A word that the original has too.
+/// A word that also appears in the original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourceWord {
-    /// Bytes of the rewritten text.
+    /// The byte range in the rewritten text.
     pub(crate) at: Range<usize>,
-    /// Bytes of the original. Words are in the original's order and do not overlap.
+    /// The byte range in the original. Words are in the original's order and do not overlap.
     pub(crate) source: Range<usize>,
-    /// Where in the rewritten text a mark goes if something before this word is left out.
+    /// Where in the rewritten text a marker goes if something before this word is omitted.
     pub(crate) mark_at: usize,
-    /// Between the word before (or the beginning) and this one appears more than markup.
+    /// Whether more than markup lies between the previous word (or the start) and this one.
     pub(crate) after_gap: bool,
 }
 
-/// The words of a rewritten text, by place.
+/// The words of a rewritten text, by position.
 #[derive(Debug, Default)]
 pub(crate) struct SourceMap {
     pub(crate) words: Vec<SourceWord>,
-    /// After the last word appears more than markup.
+    /// Whether more than markup follows the last word.
     pub(crate) ends_in_gap: bool,
 }
 
-/// A stretch of a condensed text.
+/// A part of a condensed text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Bytes of the rewritten text.
+    /// A byte range of the rewritten text.
     Shown(Range<usize>),
-    /// Bytes of the original that are left out, and the place in the rewritten text before which they appeared.
+    /// An omitted byte range of the original, and the position in the rewritten text before which it was.
     Gap(Range<usize>, usize),
 }
 
 impl SourceMap {
-    /// What a text that shows `shown` of the rewritten text consists of; `len` is the original's length.
+    /// The parts of a text that shows `shown` of the rewritten text; `len` is the original's length.
     pub(crate) fn parts(&self, shown: &[Range<usize>], len: usize) -> Vec<Part> {
         let mut parts = Vec::new();
         let (mut done, mut next) = (0, 0);
@@ -49,7 +49,7 @@ impl SourceMap {
                 }
                 let joins = index == next && !word.after_gap;
                 if !joins && done < word.source.start {
-                    // Where a range begins within a word, the mark goes before what is shown of it.
+                    // If a range starts within a word, the marker goes before the shown part of it.
                     let within = written == range.start && written > self.words[0].mark_at;
                     let at = if within { written } else { word.mark_at.max(written) };
                     push_shown(&mut parts, written..at);

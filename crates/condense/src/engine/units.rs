@@ -1,48 +1,48 @@
-//! Units: the byte ranges a text is divided into, from which a condensed text is chosen.
+//! Units: the byte ranges of a text among which a condenser chooses.
 //!
-//! Knows how to keep a division exact and how to divide a unit further around spans; does not know scores.
+//! Knows how to keep a division exact and how to subdivide a unit around spans; does not know scores.
 
 use std::ops::Range;
 
 use crate::analysis::salience::SalientSpan;
 
-/// No unit is longer, in bytes; fixed cost per unit stays small and any target can be met closely.
+/// Maximum bytes of a unit, so that any target can be met closely.
 pub(crate) const LONGEST_UNIT: usize = 1_200;
 /// Units shorter than this are not divided at clauses.
 const SHORTEST_CLAUSE: usize = 40;
-/// How far a span is widened to whole words, in bytes on each side.
+/// How far a span is extended to whole words, in bytes on each side.
 const WORD_MARGIN: usize = 24;
 
-/// How far a phrase reaches on each side of its span, in bytes.
+/// How far a phrase extends on each side of its span, in bytes.
 const PHRASE_MARGIN: usize = 40;
 
-/// In which order units are taken. A tier is exhausted before the next one is looked at.
+/// The order in which units are taken. A tier is exhausted before the next is considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
-    /// Must appear, or the request is refused.
+    /// Must be shown, or the request is refused.
     Required,
-    /// Goes before everything that is not required.
+    /// Precedes everything that is not required.
     First,
-    /// Holds a salient span.
+    /// Contains a salient span.
     Salient,
-    /// Competes on its score.
+    /// Competes by score.
     Plain,
-    /// Comes when nothing else is left.
+    /// Shown only when nothing else is left.
     Last,
-    /// Is not shown unless something required appears in it.
+    /// Shown only if it contains something required.
     Never,
 }
 
-/// A stretch of the original that is chosen or not.
+/// A range of the original that is shown or omitted.
 #[derive(Debug, Clone)]
 pub(crate) struct TextPiece {
     pub(crate) range: Range<usize>,
-    /// Which unit it is a part of, as scores count them.
+    /// The unit it is a part of, as numbered for scores.
     pub(crate) unit: usize,
     pub(crate) tier: Tier,
-    /// Multiplies the score: what position and structure say.
+    /// Multiplies the score, by position and structure.
     pub(crate) prior: f32,
-    /// Pieces without which this one must not be shown: the heading above, the fence around.
+    /// Pieces without which this one must not be shown: its heading, its fence.
     pub(crate) needs: [Option<usize>; 2],
     /// Whether it may be shown in part.
     pub(crate) divisible: bool,
@@ -67,8 +67,8 @@ impl Grain {
     pub(crate) const LADDER: [Self; 4] = [Self::Unit, Self::Clause, Self::Phrase, Self::Exact];
 }
 
-/// `units` with tiers set by what they hold and, for the finer grains, divided around it. What is in `seen` need not
-/// be shown.
+/// Assigns tiers to `units` by content and, for finer grains, divides them around it. What is in `seen` need not be
+/// shown.
 pub(crate) fn refine(
     text: &str,
     units: &[TextPiece],
@@ -170,7 +170,7 @@ fn clause_ends<'t>(text: &'t str, unit: &Range<usize>) -> impl Iterator<Item = u
     })
 }
 
-/// `span` widened to whole words.
+/// `span` extended to whole words.
 fn widen(text: &str, unit: &Range<usize>, span: &Range<usize>) -> Range<usize> {
     let (from, to) = (span.start.max(unit.start), span.end.min(unit.end));
     let low = text.ceil_char_boundary(from.saturating_sub(WORD_MARGIN).max(unit.start));
@@ -196,7 +196,7 @@ fn phrase(text: &str, unit: &Range<usize>, span: &Range<usize>) -> Range<usize> 
     start..end
 }
 
-/// Walks sorted spans alongside sorted units.
+/// Walks sorted spans and sorted units in parallel.
 struct Cursor<'a, T> {
     items: &'a [T],
     at: usize,
@@ -207,8 +207,8 @@ impl<'a, T> Cursor<'a, T> {
         Self { items, at: 0 }
     }
 
-    /// Spans that overlap `unit`; units come in order. Spans are sorted by start and short, so a span that ends
-    /// before the unit and appears after a longer one is looked at again, a bounded number of times.
+    /// The spans that overlap `unit`; units must come in order. Spans are sorted by start and short, so a span that
+    /// ends before the unit but follows a longer one is revisited a bounded number of times.
     fn overlapping(&mut self, unit: &Range<usize>, range: impl Fn(&T) -> Range<usize>) -> Vec<Range<usize>> {
         while self.items.get(self.at).is_some_and(|item| range(item).end <= unit.start) {
             self.at += 1;
@@ -222,14 +222,14 @@ impl<'a, T> Cursor<'a, T> {
     }
 }
 
-/// Pieces of at most `longest` bytes, about equal, that tile `range`; cut after white space or a sign of punctuation
-/// if possible.
+/// Splits `range` into pieces of about equal size, at most `longest` bytes, cut after white space or punctuation if
+/// possible.
 pub(crate) fn split_long(text: &str, range: Range<usize>, longest: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = range.start;
     while range.end - start > longest {
         let rest = range.end - start;
-        // Half-way between an equal share and the most, so that a cut a little earlier needs no further piece.
+        // Half-way between an equal share and the maximum, so that a slightly earlier cut needs no extra piece.
         let share = (rest.div_ceil(rest.div_ceil(longest)) + longest) / 2;
         let limit = text.floor_char_boundary(start + share);
         let floor = text.ceil_char_boundary(start + share / 2);

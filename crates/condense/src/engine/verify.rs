@@ -10,7 +10,7 @@ use crate::engine::draft::CondensedDraft;
 use crate::engine::job::{Job, contains};
 use larder_text::pointer::Pointer;
 
-/// Which guarantee a draft breaks. Only a mistake of ours breaks one, and then a simpler condenser takes over.
+/// The guarantee that a draft violates. Only a bug violates one; a simpler condenser then takes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DraftViolation {
     TooLong,
@@ -19,7 +19,7 @@ pub(crate) enum DraftViolation {
     Unparsable,
 }
 
-/// Counts a draft and checks every guarantee.
+/// Counts a draft's tokens and checks every guarantee.
 pub(crate) fn verified(
     job: &Job<'_>,
     condenser: &dyn Condenser,

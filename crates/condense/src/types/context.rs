@@ -1,7 +1,6 @@
-//! `context.md`: §0 appears verbatim, the headings stay, the newest section goes first, the middle is condensed
-//! (R0-22.1, R0-23.3 to R0-23.7, C27).
+//! `context.md`: §0 is verbatim, the headings stay, the newest section comes first, and the middle is condensed.
 //!
-//! Knows sections; what appears inside one is Markdown.
+//! Knows sections; the content of a section is Markdown.
 
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
@@ -9,17 +8,17 @@ use crate::engine::units::{TextPiece, Tier};
 use crate::types::markdown;
 use larder_text::sections::{Section, SectionId, Sections};
 
-/// Tokens for header, headings and marks that must remain when the newest section is protected.
+/// Tokens for header, headings and markers that must remain if the newest section is protected.
 const ROOM_FOR_FRAME: usize = 160;
-/// What a version counts for that a later attempt has replaced.
+/// The weight of a version that a later attempt has replaced.
 const SUPERSEDED: f32 = 0.4;
 
 /// Which section is protected in addition to §0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContextDoc {
-    /// The current turn: the section written last.
+    /// The current turn: protects the section written last.
     Current,
-    /// An earlier turn: its answer (R0-22.5).
+    /// An earlier turn: protects its answer.
     Prior,
 }
 
@@ -63,11 +62,11 @@ impl ContextDoc {
     }
 }
 
-/// What appears before what was asked and what was answered, in lower case (R0-22.5).
+/// Labels of questions and answers, in lower case.
 const LABELS: [&str; 10] =
     ["user", "query", "question", "intent", "request", "assistant", "response", "answer", "reply", "result"];
 
-/// Lets what is labelled as asked or answered go first, in a turn without sections.
+/// Gives precedence to labelled questions and answers in a turn without sections.
 fn put_labelled_first(text: &str, pieces: &mut [TextPiece]) {
     for index in 0..pieces.len() {
         let line = text[pieces[index].range.clone()].lines().next().unwrap_or_default();
@@ -89,7 +88,7 @@ fn put_labelled_first(text: &str, pieces: &mut [TextPiece]) {
     }
 }
 
-/// Pieces of one section; the first is its heading and all others need it.
+/// The pieces of one section; the first is its heading, which all others need.
 fn divide_section(text: &str, section: &Section, pieces: &mut Vec<TextPiece>) {
     let heading = pieces.len();
     let line = section.range.start..section.body.start;
@@ -102,7 +101,7 @@ fn divide_section(text: &str, section: &Section, pieces: &mut Vec<TextPiece>) {
     }
 }
 
-/// Whether `section` fits next to §0 with something left for the rest.
+/// Whether `section` fits next to §0 and leaves something for the rest.
 fn fits(job: &Job<'_>, sections: &Sections, section: &Section) -> bool {
     let (text, counter) = (job.request.text, job.request.counter);
     let fixed = sections.sections.iter().filter(|fixed| !fixed.id.may_condense() || *fixed == section);

@@ -1,18 +1,18 @@
-//! What a text is: explicit type, known file name or storage path, then the seed rules in their order.
+//! Determines a text's type: explicit type, known file name or storage path, then content rules in a fixed order.
 //!
-//! Knows names and content; does not know where a text came from beyond whether it may be trusted to say what it is.
+//! Knows names and content; all it knows of a text's origin is whether it may declare its own type.
 
 use crate::content_type::ContentType;
 use crate::types::{by_extension, structure_of};
 
-/// How much of a text the prose heuristics read, in bytes.
+/// Bytes of a text that the prose heuristics read.
 const SAMPLE_BYTES: usize = 8_192;
 
-/// Decides what `content` is (R0-22.7 to R0-22.12 as C41 settles them).
+/// Determines the type of `content` (R0-22.7 to R0-22.12 as settled by C41).
 ///
-/// `name` is a file name, a storage path with `/`, or a tool's name with `tool:` before it. The current turn's
+/// `name` is a file name, a storage path with `/`, or a tool's name prefixed with `tool:`. The current turn's
 /// `context.md` is named without a turn folder; one inside a `turn_…` folder belongs to another turn. `trusted` is
-/// false for text from the web or from tools: what appears inside such a text never decides a document type.
+/// false for text from the web or from tools, whose content never decides a document type.
 pub fn detect(explicit: Option<ContentType>, name: &str, trusted: bool, content: &str) -> ContentType {
     explicit
         .or_else(|| by_path(name))
@@ -24,7 +24,7 @@ pub fn detect(explicit: Option<ContentType>, name: &str, trusted: bool, content:
         .unwrap_or_else(|| if reads_like_prose(content) { ContentType::Prose } else { ContentType::Generic })
 }
 
-/// The engine's own files, which the substring rules would misread (C41).
+/// Larder's own files, which the substring rules would misclassify.
 fn by_path(name: &str) -> Option<ContentType> {
     let path = name.replace('\\', "/");
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -59,12 +59,12 @@ fn by_seed_rules(name: &str, content: &str) -> Option<ContentType> {
     None
 }
 
-/// A conversation is often kept as JSON.
+/// Conversations are often stored as JSON.
 fn is_chat(known: ContentType, content: &str) -> bool {
     known == ContentType::Json && structure_of(content) == Some(ContentType::Chat)
 }
 
-/// Sentences: mostly letters and spaces, few signs of code or data, and sentence ends often enough.
+/// Prose: mostly letters and spaces, few signs of code or data, and regular sentence ends.
 fn reads_like_prose(content: &str) -> bool {
     let sample = &content[..content.floor_char_boundary(SAMPLE_BYTES)];
     let (mut all, mut words, mut signs, mut ends) = (0_usize, 0_usize, 0_usize, 0_usize);
@@ -77,7 +77,7 @@ fn reads_like_prose(content: &str) -> bool {
             _ => {}
         }
     }
-    // A sentence of more than 400 characters is rare; a text of one sentence may be any length up to that.
+    // Sentences of more than 400 characters are rare; a text of one sentence may have any length up to that.
     all > 0 && words * 100 >= all * 75 && signs * 100 <= all * 3 && (ends * 400 >= all)
 }
 

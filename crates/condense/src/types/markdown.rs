@@ -1,7 +1,7 @@
-//! Markdown: headings as the skeleton, sentences and list items under them, code blocks and tables by their lines.
+//! Markdown: headings as the skeleton, with sentences, list items, code blocks and tables below them.
 //!
-//! Knows the block structure; inline markup is text. A line of a fenced block or a row of a table is never shown
-//! without the lines that make it one, and nothing is shown without the headings it appears under.
+//! Knows the block structure; inline markup is text. A line of a fenced block or a table row is never shown without
+//! the lines that frame it, and nothing is shown without its headings.
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use crate::engine::job::Job;
 use crate::engine::units::{LONGEST_UNIT, TextPiece, split_long};
 use crate::types::prose::sentences;
 
-/// Longer lines of structure (a heading, the opening of a fence) are taken as text.
+/// Longer structural lines (a heading, the opening of a fence) are treated as text.
 const LONGEST_MARKUP: usize = 400;
-/// Lines of code and of raw HTML are divided beyond this.
+/// Longer lines of code and raw HTML are divided.
 const LONGEST_LINE: usize = 320;
-/// What structure adds to the weight: headings by level, the first sentence of a section, frontmatter.
+/// Weights by structure: headings by level, the first sentence of a section, frontmatter.
 const HEADING: [f32; 6] = [4.0, 3.0, 2.0, 1.5, 1.2, 1.0];
 const SECTION_START: f32 = 1.6;
 const FRONTMATTER: f32 = 2.0;
@@ -45,7 +45,7 @@ enum BlockKind {
     Frontmatter,
 }
 
-/// Appends pieces that tile `range`, whose needs stay within it.
+/// Appends pieces that tile `range`, and whose needs stay within it.
 pub(crate) fn divide(text: &str, range: Range<usize>, pieces: &mut Vec<TextPiece>) {
     let blocks = blocks(&text[range.clone()]);
     let mut divider = Divider { text, pieces, headings: Vec::new(), fresh: true };
@@ -55,7 +55,7 @@ pub(crate) fn divide(text: &str, range: Range<usize>, pieces: &mut Vec<TextPiece
     }
 }
 
-/// Where blocks begin, from 0 on, each at the beginning of a line.
+/// The start of each block, beginning at 0, always at the start of a line.
 fn blocks(text: &str) -> Vec<(usize, BlockKind)> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_FOOTNOTES;
@@ -73,7 +73,7 @@ fn blocks(text: &str) -> Vec<(usize, BlockKind)> {
         };
         let start = block_start(text, range.start);
         match blocks.last_mut() {
-            // The paragraph of a list item begins in the item's line, and the first block at 0.
+            // A list item's paragraph starts within the item's line, and the first block starts at 0.
             Some(last) if last.0 >= start => last.1 = kind,
             _ => blocks.push((start, kind)),
         }
@@ -85,7 +85,7 @@ fn depth(level: HeadingLevel) -> usize {
     level as usize
 }
 
-/// The beginning of the line if only markup of enclosing blocks appears before `at`, else `at`.
+/// The start of the line if only markup of enclosing blocks precedes `at`, otherwise `at`.
 fn block_start(text: &str, at: usize) -> usize {
     let reach = text.ceil_char_boundary(at.saturating_sub(LONGEST_MARKUP));
     let line = text[reach..at].rfind('\n').map_or(reach, |newline| reach + newline + 1);
@@ -97,9 +97,9 @@ fn block_start(text: &str, at: usize) -> usize {
 struct Divider<'a> {
     text: &'a str,
     pieces: &'a mut Vec<TextPiece>,
-    /// Pieces of the headings in force, with their depths.
+    /// Pieces of the enclosing headings, with their depths.
     headings: Vec<(usize, usize)>,
-    /// The next sentence is the first of its section.
+    /// Whether the next sentence is the first of its section.
     fresh: bool,
 }
 
@@ -150,7 +150,7 @@ impl Divider<'_> {
         );
     }
 
-    /// A fence with its opening and closing line, or a table with its first two lines: what the lines between need.
+    /// A fence with its opening and closing line, or a table with its first two lines, which the lines between need.
     fn framed(&mut self, range: Range<usize>, fence: bool) {
         let lines = split_lines(self.text, range.clone());
         let last = lines.iter().rposition(|line| !self.text[line.clone()].trim().is_empty()).unwrap_or(0);
@@ -178,7 +178,7 @@ impl Divider<'_> {
     }
 }
 
-/// Lines that tile `range`, overlong ones divided, blank ones at the end part of the last.
+/// Lines that tile `range`; overlong ones are divided, trailing blank ones join the last.
 fn split_lines(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let body = range.start + text[range.clone()].trim_end().len();
     let mut lines = Vec::new();
@@ -197,7 +197,7 @@ fn split_lines(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     lines
 }
 
-/// The sign and its length if the line opens or closes a fence, and whether more appears after it.
+/// The fence character and its length if the line opens or closes a fence, and whether more follows it.
 fn fence_sign(line: &str) -> Option<(char, usize, bool)> {
     let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == '>');
     let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
@@ -206,7 +206,7 @@ fn fence_sign(line: &str) -> Option<(char, usize, bool)> {
     (len >= 3 && !inline).then(|| (sign, len, !line[len..].trim().is_empty()))
 }
 
-/// Whether every fence that opens is closed.
+/// Whether every opened fence is closed.
 fn fences_close(text: &str) -> bool {
     let mut open: Option<(char, usize)> = None;
     for (sign, len, more) in text.lines().filter_map(fence_sign) {

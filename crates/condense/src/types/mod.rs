@@ -1,4 +1,4 @@
-//! The content types, one module each: how a type is recognised, divided and rewritten.
+//! The content types, one module each: how a type is detected, divided and rewritten.
 //!
 //! A new type implements [`Condenser`] or [`Divide`](crate::engine::condenser::Divide) in a module here; the compiler
 //! then asks for its entry in [`entry`].
@@ -26,19 +26,19 @@ pub use self::code::GRAMMARS;
 
 pub(crate) const PLAIN: &dyn Condenser = &Extractive(plain::Plain);
 
-/// What belongs to a content type.
+/// The entry of a content type.
 struct TypeEntry {
-    /// `None` for types that say only where a text comes from: these are condensed by the structure of the text.
+    /// `None` for types that only state an origin: these are condensed by the structure of the text.
     condenser: Option<&'static dyn Condenser>,
-    /// Extensions of file names, in lower case.
+    /// File name extensions, in lower case.
     extensions: &'static [&'static str],
-    /// How the bytes of a text show that it has this structure.
+    /// How a text's bytes reveal this structure.
     structure: Option<Structure>,
 }
 
-/// Structure decides only how a text is made smaller, never how far it is trusted.
+/// Detects a structure, which decides only how a text is shortened, never how far it is trusted.
 struct Structure {
-    /// Types are tried in this order, those with the most distinctive signs first.
+    /// Detectors are tried in this order, the most distinctive first.
     order: u8,
     looks_like: fn(&str) -> bool,
 }
@@ -67,7 +67,7 @@ const CODE: &[&str] = &[
     "cpp", "cxx", "hh", "hpp", "hxx",
 ];
 
-/// How texts of a type are recognised and condensed.
+/// How texts of a type are detected and condensed.
 const fn entry(content_type: ContentType) -> TypeEntry {
     match content_type {
         ContentType::ContextDoc => TypeEntry::new(&Extractive(context::ContextDoc::Current)),
@@ -105,8 +105,8 @@ pub(crate) fn condenser_for(content_type: ContentType, text: &str) -> &'static d
     entry(content_type).condenser.or_else(by_structure).unwrap_or(PLAIN)
 }
 
-/// The structure that a text has by its own bytes, if any. Texts with one are rewritten when they are condensed; of all
-/// others parts are shown.
+/// The structure revealed by a text's bytes, if any. Texts with one are rewritten when condensed; of all others,
+/// parts are shown.
 pub fn structure_of(text: &str) -> Option<ContentType> {
     let structure = |content_type| Some((entry(content_type).structure?, content_type));
     let mut structures: Vec<_> = ContentType::ALL.into_iter().filter_map(structure).collect();
@@ -114,7 +114,7 @@ pub fn structure_of(text: &str) -> Option<ContentType> {
     structures.into_iter().find(|(structure, _)| (structure.looks_like)(text)).map(|(_, found)| found)
 }
 
-/// The type that a file name's extension says.
+/// The type implied by a file name extension.
 fn by_extension(name: &str) -> Option<ContentType> {
     let (_, extension) = name.rsplit_once('.')?;
     let is_listed = |content_type: &ContentType| {

@@ -1,6 +1,6 @@
-//! Anything at all, by lines: the beginning, the end, what is new, what failed, and what the query asks for.
+//! Any text, by lines: the beginning, the end, new lines, failures, and what the query asks for.
 //!
-//! Knows lines and nothing of what they mean; it takes every text, so it is also what other condensers fall back on.
+//! Knows lines but not their meaning; it accepts any text, so other condensers fall back on it.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::engine::job::Job;
 use crate::engine::units::{TextPiece, split_long};
 use crate::types::prose::sentences;
 
-/// Longer lines are divided, at the ends of sentences if there are any.
+/// Longer lines are divided, at sentence ends if possible.
 const LONGEST_LINE: usize = 320;
-/// How many lines at the beginning and at the end weigh more, and how much the outermost weighs.
+/// The number of lines at each end that weigh more, and the weight of the outermost.
 const EDGE_LINES: usize = 8;
 const EDGE: f32 = 3.0;
-/// What a line weighs that differs from an earlier one in digits only.
+/// The weight of a line that differs from an earlier one only in digits.
 const REPEATED: f32 = 0.1;
 
 pub(crate) struct Plain;
@@ -52,7 +52,7 @@ fn lines(text: &str) -> Vec<Range<usize>> {
     lines
 }
 
-/// The same for lines that differ in numbers only.
+/// A hash that is equal for lines that differ only in numbers.
 fn template(line: &str) -> u64 {
     let skeleton: Vec<u8> = line.bytes().filter(|b| !b.is_ascii_digit()).collect();
     xxhash_rust::xxh3::xxh3_64(&skeleton)

@@ -1,8 +1,8 @@
 //! Prose: sentences, in any script.
 //!
-//! Knows where sentences end. Lines broken by hand inside a paragraph do not end one, which is why the Unicode
-//! sentence rules are not used as they are (they end a sentence at every line break); neither do common
-//! abbreviations and initials.
+//! Knows where sentences end. Hard line breaks inside a paragraph do not end one, which is why the Unicode sentence
+//! rules are not used directly (they end a sentence at every line break); neither do common abbreviations and
+//! initials.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
 use crate::engine::units::{LONGEST_UNIT, TextPiece, split_long};
 
-/// A line of at least this many bytes was not broken by hand: its end is the end of a paragraph.
+/// A line of at least this many bytes was not wrapped by hand, so its end is the end of a paragraph.
 const UNBROKEN_LINE: usize = 160;
-/// Sentences shorter than this are joined with the next: `"Oh!" he said.` is one unit.
+/// Shorter sentences are joined with the next: `"Oh!" he said.` is one unit.
 const SHORTEST_SENTENCE: usize = 24;
-/// What the beginning of the text, of a paragraph, and the end of the text add to the weight of a sentence.
+/// Factors for the first sentence of the text, for the first of a paragraph, and for the last of the text.
 const OPENING: [f32; 4] = [4.0, 2.0, 1.5, 1.25];
 const PARAGRAPH_START: f32 = 1.2;
 const CLOSING: f32 = 1.5;
@@ -70,7 +70,7 @@ pub(crate) fn sentences(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     units
 }
 
-/// Which bytes begin a line break or a sign that may end a sentence.
+/// The bytes that start a line break or a possible end of a sentence.
 const CANDIDATE: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = [b'.', b'!', b'?', b'\n', 0xe3, 0xef, 0xe2, 0xe0, 0xd8, 0xdb];
@@ -82,7 +82,7 @@ const CANDIDATE: [bool; 256] = {
     table
 };
 
-/// The next line break or sign that may end a sentence.
+/// The next line break or possible end of a sentence.
 fn next_candidate(text: &str, from: usize, end: usize) -> Option<(usize, char)> {
     let mut at = from;
     while let Some(skipped) = text.as_bytes()[at..end].iter().position(|&byte| CANDIDATE[usize::from(byte)]) {
@@ -122,7 +122,7 @@ fn is_closer(c: char) -> bool {
     )
 }
 
-/// End, white space included, of the sentence with these terminating and closing signs; none if it goes on.
+/// The end, white space included, of the sentence with these closing signs; `None` if it continues.
 fn sentence_end(
     text: &str,
     start: usize,
@@ -144,7 +144,7 @@ fn sentence_end(
     Some(signs.end + spaces)
 }
 
-/// End of the paragraph if the line break at `found`, of the line that began at `line`, ends one.
+/// The end of the paragraph if the line break at `found`, in the line that starts at `line`, ends one.
 fn line_end(text: &str, line: usize, found: usize, limit: usize) -> Option<usize> {
     let rest = &text[found..limit];
     let spaces = rest.len() - rest.trim_start().len();

@@ -1,7 +1,7 @@
-//! Research notes: claims stay with their sources, what can be acted on goes before background, and advertising goes
-//! first (R0-22.2, R0-23.9).
+//! Research notes: claims stay with their sources, actionable statements precede background, and advertising is
+//! dropped first.
 //!
-//! Knows how notes cite and how advertising sounds; the blocks are Markdown's.
+//! Knows how notes cite sources and what advertising sounds like; blocks are handled by Markdown.
 
 use hashbrown::HashMap;
 
@@ -10,11 +10,11 @@ use crate::engine::job::Job;
 use crate::engine::units::{TextPiece, Tier};
 use crate::types::markdown;
 
-/// What a citation adds to a claim's weight.
+/// The factor by which a citation raises a claim's weight.
 const CITED: f32 = 1.8;
-/// Longer paragraphs are more than sources.
+/// Longer paragraphs are more than a source.
 const LONGEST_SOURCE: usize = 400;
-/// Phrases that praise, in lower case.
+/// Promotional phrases, in lower case.
 const PRAISE: [&str; 40] = [
     "best-in-class",
     "world-class",
@@ -57,7 +57,7 @@ const PRAISE: [&str; 40] = [
     "takes your",
     "sign up today",
 ];
-/// What is said of availability and of failure, in lower case: kept before all else (R0-23.9).
+/// Phrases about availability and failure, in lower case, which come first (R0-23.9).
 const STATUS: [&str; 22] = [
     "in stock",
     "in-stock",
@@ -82,7 +82,7 @@ const STATUS: [&str; 22] = [
     "captcha",
     "access denied",
 ];
-/// What a line begins with that names the source of the claim above it, in lower case.
+/// Labels of a line that names the source of the claim above it, in lower case.
 const SOURCE_LABELS: [&str; 10] = [
     "source",
     "sources",
@@ -125,7 +125,7 @@ fn weigh(text: &str, pieces: &mut [TextPiece]) {
     }
 }
 
-/// Lets a claim need its source, and a source its claim.
+/// Makes a claim need its source, and a source its claim.
 fn bind(text: &str, pieces: &mut [TextPiece]) {
     let free = |piece: &TextPiece| piece.divisible && piece.needs[1].is_none();
     let content = |piece: &TextPiece| {
@@ -165,10 +165,10 @@ fn bind(text: &str, pieces: &mut [TextPiece]) {
     }
 }
 
-/// Signs that may appear before what a line says.
+/// Signs that may precede the content of a line.
 const MARKUP: [char; 7] = ['-', '*', '+', '>', '(', '_', '—'];
 
-/// Whether a piece says where the one above it comes from, and nothing else.
+/// Whether a piece only names the source of the one above it.
 fn is_source(content: &str) -> bool {
     let lower: String = content.chars().take(24).flat_map(char::to_lowercase).collect();
     let labelled = SOURCE_LABELS.iter().any(|label| {
@@ -181,7 +181,7 @@ fn is_source(content: &str) -> bool {
         || lower.starts_with("http") && !content.trim().contains(' ')
 }
 
-/// The label of a note: `[3]: …`, `[3] https://…`, `[^a]: …`.
+/// The label of a footnote: `[3]: …`, `[3] https://…`, `[^a]: …`.
 fn note_label(content: &str) -> Option<&str> {
     let (label, rest) = content.strip_prefix('[')?.split_once(']')?;
     let note = rest.starts_with(':') || rest.trim_start().starts_with("http");

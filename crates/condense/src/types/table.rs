@@ -1,7 +1,7 @@
-//! Rows of fields: CSV and the like, with commas, semicolons, tabs or bars between fields.
+//! Rows of fields, such as CSV, separated by commas, semicolons, tabs or vertical bars.
 //!
-//! Knows where fields begin and end in the original, which is why it reads them itself; rows and columns are then
-//! chosen as those of JSON are.
+//! Knows where fields start and end in the original, which is why it parses them itself; rows and columns are then
+//! chosen as for JSON.
 
 use std::ops::Range;
 
@@ -16,17 +16,17 @@ use larder_text::json::Document;
 /// The condenser of tables.
 pub(crate) const CONDENSER: &dyn Condenser = &Table;
 
-/// How much of a text is looked at to find what separates its fields, in bytes.
+/// Bytes of a text that are sampled to find the delimiter.
 const SAMPLE: usize = 32 << 10;
-/// What may separate fields.
+/// Possible delimiters.
 const DELIMITERS: [u8; 4] = [b'\t', b',', b';', b'|'];
-/// Fewer rows, the names of the columns included, do not make a table.
+/// Minimum number of rows, header included.
 const MIN_ROWS: usize = 4;
-/// Lines of two fields are common in texts of all kinds: so many of them must agree.
+/// Lines of two fields are common in any text, so at least this many must agree.
 const MIN_PAIRS: usize = 12;
-/// One row in so many may have another number of fields.
+/// One row in this many may have a different number of fields.
 const RAGGED: usize = 20;
-/// The name of a column has at most so many bytes and words.
+/// Maximum bytes and words of a column name.
 const LONGEST_NAME: usize = 64;
 const MAX_WORDS: usize = 4;
 
@@ -49,7 +49,7 @@ impl Condenser for Table {
     }
 }
 
-/// What separates the fields of `text`, if it is a table with names above its columns.
+/// The delimiter of `text`, if it is a table with column names.
 fn delimiter(text: &str) -> Option<u8> {
     let sample = &text[..text.floor_char_boundary(SAMPLE)];
     DELIMITERS.into_iter().find(|&delimiter| {
@@ -81,7 +81,7 @@ fn is_name(field: &str) -> bool {
         && !name.contains(['=', '<', '`', '\0'])
 }
 
-/// Where the fields of every row appear, quotes included; empty lines are skipped.
+/// The ranges of the fields of every row, quotes included; empty lines are skipped.
 fn fields(text: &str, delimiter: u8) -> Vec<Vec<Range<usize>>> {
     let bytes = text.as_bytes();
     let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -105,7 +105,7 @@ fn fields(text: &str, delimiter: u8) -> Vec<Vec<Range<usize>>> {
     rows
 }
 
-/// Where the field at `from` ends: before a delimiter or line break outside of quotes, or at the end.
+/// The end of the field at `from`: before a delimiter or line break outside quotes, or at the end.
 fn field_end(bytes: &[u8], from: usize, delimiter: u8) -> usize {
     let mut at = from;
     if bytes.get(at) == Some(&b'"') {
@@ -127,7 +127,7 @@ fn field_end(bytes: &[u8], from: usize, delimiter: u8) -> usize {
 mod tests {
     use super::*;
 
-    /// The fields of every row as another reader of the format sees them.
+    /// The fields of every row as parsed by another reader of the format.
     fn read(text: &str, delimiter: u8) -> Vec<Vec<String>> {
         let mut reader = csv::ReaderBuilder::new();
         let reader = reader.delimiter(delimiter).has_headers(false).flexible(true);

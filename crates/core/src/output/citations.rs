@@ -1,7 +1,7 @@
 //! Which parts of the pack an answer cites, and where.
 //!
-//! In data, every array named `citations`, `sources` or `evidence` cites. In text, markers such as `[3]`, `[p3]` and
-//! `[1, 4]` do, and links whose target is a part; code is passed over.
+//! In data, every array named `citations`, `sources` or `evidence` holds citations. In text, markers such as `[3]`,
+//! `[p3]` and `[1, 4]` are citations, as are links whose target is a part; code is skipped.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,30 +12,31 @@ use serde_json::Value;
 use super::gates::{Citation, CitationPlace};
 use super::shorten;
 
-/// Keys whose arrays cite parts.
+/// Keys whose arrays hold citations.
 const CITING_KEYS: [&str; 3] = ["citations", "sources", "evidence"];
-/// Keys that name the part in a citation that is an object.
+/// Keys that name the part in a citation object.
 const ID_KEYS: [&str; 5] = ["id", "part", "part_id", "source", "doc"];
 /// The key whose array holds claims, each of which must cite.
 const CLAIMS_KEY: &str = "claims";
-/// Digits up to which a bracketed number is a citation even if no part has that number; more is a year or the like.
+/// Numbers in brackets of up to this many digits count as citations even if no part has that number; longer ones are
+/// years and the like.
 const MARKER_DIGITS: usize = 3;
 
-/// Characters of an unknown citation that a message quotes.
+/// How many characters of an unknown citation a message quotes.
 const QUOTED_CHARS: usize = 100;
-/// Maximum citations of one kind; an answer with more is useless, and the list must be bounded.
+/// Maximum number of citations kept of each kind; an answer with more is useless, and the list must be bounded.
 const MAX_KEPT: usize = 1_000;
 
-/// What citations may resolve to, and what was found so far.
+/// The parts that citations may refer to, and the citations found so far.
 #[derive(Debug)]
 pub(super) struct Citations<'p> {
     citable: &'p BTreeSet<String>,
     pub(super) resolved: Vec<Citation>,
-    /// Citations of no part of the pack: as written, and where.
+    /// Citations that match no part of the pack: as written, and where.
     pub(super) unknown: Vec<(String, CitationPlace)>,
-    /// Claims that cite nothing, by JSON pointer.
+    /// JSON pointers to claims without citations.
     pub(super) bare_claims: Vec<String>,
-    /// All citations met, kept or not.
+    /// The number of citations found, kept or not.
     met: usize,
 }
 
@@ -44,7 +45,8 @@ impl<'p> Citations<'p> {
         Self { citable, resolved: Vec::new(), unknown: Vec::new(), bare_claims: Vec::new(), met: 0 }
     }
 
-    /// The part that `written` means: as it is, in brackets, with a fragment, or with `p` before its number or not.
+    /// The part that `written` refers to: literally, in brackets, with a fragment, or with or without `p` before the
+    /// number.
     fn resolve(&self, written: &str) -> Option<(&'p str, Option<String>)> {
         let written = written.trim();
         let bare =
@@ -75,7 +77,7 @@ impl<'p> Citations<'p> {
         }
     }
 
-    /// Everything that a JSON or YAML value cites.
+    /// Collects all citations in a JSON or YAML value.
     pub(super) fn read_value(&mut self, value: &Value) {
         self.walk(value, &mut String::new());
     }
@@ -144,12 +146,12 @@ impl<'p> Citations<'p> {
         }
     }
 
-    /// Everything that plain text cites.
+    /// Collects all citations in plain text.
     pub(super) fn read_text(&mut self, text: &str) {
         self.read_markers(text, &[]);
     }
 
-    /// Everything that Markdown cites, outside code.
+    /// Collects all citations in Markdown, outside code.
     pub(super) fn read_markdown(&mut self, text: &str) {
         let mut passed_over: Vec<Range<usize>> = Vec::new();
         let (mut code_start, mut link): (usize, Option<String>) = (0, None);
@@ -160,7 +162,7 @@ impl<'p> Citations<'p> {
                 Event::End(TagEnd::CodeBlock) => passed_over.push(code_start..range.end),
                 Event::Start(Tag::Link { dest_url, .. }) => link = Some(dest_url.into_string()),
                 Event::End(TagEnd::Link) => {
-                    // A link to anywhere but a part is a link; its text may still be a marker.
+                    // A link to anything but a part is just a link; its text may still be a marker.
                     if let Some(target) = link.take().filter(|target| self.resolve(target).is_some()) {
                         self.cite(&target, CitationPlace::Bytes(range.clone()));
                         passed_over.push(range);
@@ -184,7 +186,7 @@ impl<'p> Citations<'p> {
         }
     }
 
-    /// Whether text in brackets cites: it is a part, or a number that reads like one.
+    /// Whether text in brackets is a citation: it names a part, or a number that looks like one.
     fn is_marker(&self, marker: &str) -> bool {
         let number = marker.strip_prefix('p').unwrap_or(marker);
         (is_number(number) && number.len() <= MARKER_DIGITS) || self.resolve(marker).is_some()
@@ -214,7 +216,7 @@ fn markers(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     })
 }
 
-/// Adds one step to a JSON pointer; gives the length to cut it back to.
+/// Appends a step to a JSON pointer; returns the length to truncate it to afterwards.
 fn push_key(path: &mut String, key: &str) -> usize {
     let length = path.len();
     path.push('/');

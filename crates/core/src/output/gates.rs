@@ -1,7 +1,7 @@
-//! Quality gates: whether an answer is good enough, what is wrong with it, and who can fix it.
+//! Quality gates: whether an answer is good enough, what is wrong with it, and what to do about it.
 //!
-//! Decides nothing about retries, layers or interventions; it says which failures the model can repair when shown
-//! them, and which need another model or a human (C66, C67).
+//! Decides nothing about retries, layers or interventions. Reports which failures the model can repair when shown
+//! them, and which need another model or a human.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,93 +14,93 @@ use super::schema::{SchemaError, Schemas, Violation};
 use super::{OutputError, Parsed, shorten};
 use crate::recipe::{Gates, OutputFormat, OutputSpec};
 
-/// Failures that a repair message lists.
+/// How many failures a repair message lists.
 const MAX_LISTED: usize = 10;
-/// Characters of one failure in a repair message.
+/// How many characters of each failure a repair message quotes.
 const FAILURE_CHARS: usize = 400;
-/// Part ids that a repair message offers.
+/// How many part ids a repair message suggests.
 const MAX_OFFERED: usize = 40;
 
 /// A place in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CitationPlace {
-    /// In data: a JSON pointer into the value.
+    /// In data: a JSON pointer.
     Pointer(String),
-    /// In text: bytes of the reply.
+    /// In text: a byte range of the reply.
     Bytes(Range<usize>),
 }
 
-/// A citation of a part that was in the pack.
+/// A citation of a part in the pack.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Citation {
     /// The part's id.
     pub part: String,
-    /// What the answer wrote after `#`, if it cited only a stretch of the part.
+    /// What the answer wrote after `#`, if it cited only a range of the part.
     pub fragment: Option<String>,
-    /// Where the answer cites it.
+    /// Where in the answer it appears.
     pub place: CitationPlace,
 }
 
-/// Who can repair a failure (C66, C67).
+/// How a failure can be repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Remedy {
-    /// The same model, shown the failure; then the next layer.
+    /// Show the failure to the same model, then try the next layer.
     Repair,
-    /// Not by asking again: a model that learns that its confidence is too low only states a higher one. The next layer,
-    /// or the rule of the recipe's role.
+    /// Repeating the request does not help: a model that learns its confidence is too low simply states a higher one.
+    /// Use the next layer, or the rule of the recipe's role.
     Escalate,
 }
 
-/// One reason why an answer is not good enough. The messages are written for the model.
+/// A reason why an answer is not good enough. The messages are written for the model.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GateFailure {
-    /// It cannot be read.
+    /// The answer cannot be parsed.
     #[error(transparent)]
     Unreadable(#[from] OutputError),
-    /// It breaks its schema.
+    /// The answer violates its schema.
     #[error("at {}: {}", where_at(path), violation.message)]
     Schema {
-        /// The tag, for tagged answers, and the JSON pointer.
+        /// The tag, for tagged answers, followed by the JSON pointer.
         path: String,
-        /// What is broken.
+        /// The violation.
         violation: Violation,
     },
-    /// No confidence is stated, though the recipe has a threshold.
+    /// The answer states no confidence, though the recipe has a threshold.
     #[error("a top-level \"confidence\" from 0 to 1 is missing; state how sure the answer is")]
     NoConfidence,
     /// The stated confidence is below the threshold.
     #[error("the stated confidence {found} is below {threshold}")]
     LowConfidence {
-        /// As stated.
+        /// The stated confidence.
         found: f64,
-        /// As required.
+        /// The required confidence.
         threshold: f64,
     },
-    /// Nothing is cited, though the recipe asks for evidence.
+    /// The answer cites nothing, though the recipe requires evidence.
     #[error("nothing is cited; cite the parts that each claim comes from, by their ids")]
     NoEvidence,
-    /// A claim cites nothing.
+    /// A claim without citations.
     #[error("the claim at {} cites nothing; add the id of the part it comes from", where_at(path))]
     BareClaim {
         /// JSON pointer of the claim.
         path: String,
     },
-    /// A citation of what was not in the pack.
+    /// A citation of something that is not in the pack.
     #[error("{cited:?} is none of the parts given; cite only {offered}")]
     UnknownCitation {
-        /// As the answer wrote it.
+        /// The citation as written.
         cited: String,
-        /// Where.
+        /// Where it appears.
         place: CitationPlace,
-        /// The ids that may be cited, as the message lists them.
+        /// The ids that may be cited, as listed in the message.
         offered: String,
     },
-    /// It ends where its room ended, not where the model was done.
+    /// The answer was cut off at its token limit before the model had finished.
     #[error("the answer was cut off at {limit} tokens, before its end; say it in fewer words")]
     Cut {
-        /// Tokens that it could have.
+        /// The limit in tokens.
         limit: usize,
     },
     /// The model or its provider declined.
@@ -109,7 +109,7 @@ pub enum GateFailure {
 }
 
 impl GateFailure {
-    /// Who can repair it.
+    /// How to repair the failure.
     pub const fn remedy(&self) -> Remedy {
         match self {
             Self::LowConfidence { .. } | Self::Declined => Remedy::Escalate,
@@ -122,16 +122,16 @@ fn where_at(path: &str) -> &str {
     if path.is_empty() { "the top level" } else { path }
 }
 
-/// What the gates say of one answer.
+/// The outcome of all gates for one answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GateResult {
-    /// Whether it keeps to its schema; `None` when there is none, or the gate is off.
+    /// Whether the answer satisfies its schema; `None` if there is none, or the gate is off.
     pub schema_valid: Option<bool>,
-    /// The top-level `confidence`, if the answer states one from 0 to 1.
+    /// The top-level `confidence`, if it is between 0 and 1.
     pub confidence: Option<f64>,
-    /// The citations that resolve, in order; read also when the recipe does not ask for evidence.
+    /// The citations that resolve, in order; collected even when the recipe does not require evidence.
     pub citations: Vec<Citation>,
-    /// Everything that is wrong; none means that the answer passes.
+    /// Everything that is wrong; empty if the answer passes.
     pub failures: Vec<GateFailure>,
 }
 
@@ -141,17 +141,17 @@ impl GateResult {
         self.failures.is_empty()
     }
 
-    /// What to do next: repair as long as there is anything the model can repair; `None` when it passed.
+    /// What to do next: repair as long as the model can repair anything; `None` if the answer passed.
     pub fn remedy(&self) -> Option<Remedy> {
         let remedies = self.failures.iter().map(GateFailure::remedy);
         remedies.fold(None, |all, one| Some(if all == Some(Remedy::Repair) { Remedy::Repair } else { one }))
     }
 }
 
-/// Holds an answer to the gates of its recipe. `citable` are the ids of the parts that were in the pack.
+/// Checks an answer against the gates of its recipe. `citable` are the ids of the parts in the pack.
 ///
 /// # Errors
-/// A schema of the recipe that cannot be compiled; never anything about the answer.
+/// If the recipe's schema does not compile; never because of the answer.
 pub fn evaluate(
     answer: Result<&Parsed, &OutputError>,
     spec: &OutputSpec,
@@ -177,7 +177,7 @@ pub fn evaluate(
     if let Some(threshold) = gates.confidence_threshold {
         match result.confidence {
             None => result.failures.push(GateFailure::NoConfidence),
-            // Written so that a threshold of NaN lets nothing pass.
+            // Written so that a NaN threshold rejects everything.
             Some(found) if found >= threshold => {}
             Some(found) => result.failures.push(GateFailure::LowConfidence { found, threshold }),
         }
@@ -218,7 +218,7 @@ fn schema_gate(
     Ok(())
 }
 
-/// The top-level `confidence`: a number from 0 to 1, or in a tagged answer the same as text.
+/// The top-level `confidence`: a number from 0 to 1, or in tagged answers its text form.
 fn confidence(value: &Value) -> Option<f64> {
     let stated = value.get("confidence")?;
     let number = stated.as_f64().or_else(|| stated.as_str()?.trim().parse().ok())?;
@@ -268,7 +268,7 @@ fn offer(citable: &BTreeSet<String>) -> String {
     if ids.is_empty() { "nothing, since no parts were given".to_owned() } else { ids.join(", ") }
 }
 
-/// The message for the model when it tries again: what it can repair, in the order found. Empty when there is nothing.
+/// The message for the model's next attempt: the failures it can repair, in order. Empty if there are none.
 pub fn repair_message(failures: &[GateFailure]) -> String {
     let mendable: Vec<_> = failures.iter().filter(|failure| failure.remedy() == Remedy::Repair).collect();
     if mendable.is_empty() {

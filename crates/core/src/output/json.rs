@@ -1,8 +1,8 @@
-//! One JSON value out of an answer: tolerant of what models put around it, exact about the value itself.
+//! Extracts one JSON value from an answer: tolerant of what models put around it, strict about the value itself.
 //!
-//! Around the value a ```` ```json ```` fence and prose are passed over. In it, duplicate keys, nesting deeper than
-//! 127, numbers that JSON does not have and anything unfinished are errors: a value cut out of the middle of a
-//! broken one would be a wrong answer that looks right.
+//! A ```` ```json ```` fence and prose around the value are skipped. Within the value, duplicate keys, nesting deeper
+//! than 127, numbers that JSON does not allow and anything incomplete are errors: a value cut out of a malformed one
+//! would be a wrong answer that looks right.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,7 +17,7 @@ const FORMAT: &str = "JSON";
 /// Characters of a key that a message quotes.
 const QUOTED_KEY_CHARS: usize = 60;
 
-/// The one value of `answer` and its place.
+/// The single value in `answer` and its position.
 pub(super) fn parse(answer: &str) -> Result<(Value, Range<usize>), OutputError> {
     let value = trimmed(answer, 0..answer.len());
     if value.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn parse(answer: &str) -> Result<(Value, Range<usize>), OutputError> 
     let inside = trimmed(answer, fence);
     let Strict(value) =
         serde_json::from_str(&answer[inside.clone()]).map_err(|e| syntax(answer, &inside, &e))?;
-    // Prose around the fence may hold brackets, but a second object would make the choice a guess.
+    // Prose around the fence may contain brackets, but a second object would make the choice a guess.
     for around in [0..inside.start, inside.end..answer.len()] {
         if let Some((_, second)) =
             scan(answer, around, false)?.into_iter().find(|(value, _)| value.is_object())
@@ -47,7 +47,7 @@ pub(super) fn parse(answer: &str) -> Result<(Value, Range<usize>), OutputError> 
     Ok((value, inside))
 }
 
-/// `range` without the white space and byte order mark at its ends.
+/// `range` without leading and trailing white space and byte order marks.
 fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     let part = &text[range.clone()];
@@ -55,8 +55,8 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     start..start + part.trim_matches(blank).len()
 }
 
-/// The content of each ```` ```json ```` fence. A JSON string holds no raw line break, so a fence line is never
-/// part of a value. A fence that is not closed runs to the end.
+/// The content of each ```` ```json ```` fence. JSON strings contain no raw line breaks, so a fence line is never
+/// part of a value. An unclosed fence extends to the end.
 fn fences(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let (mut open, mut at) = (None, 0);
@@ -78,8 +78,8 @@ fn fences(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Objects and arrays in `range`, outermost ones only; stops once there are two objects. A bracket that starts no
-/// value is prose. With `strict`, a value that starts well and breaks later is an error, else it is passed over.
+/// The outermost objects and arrays in `range`; stops after two objects. A bracket that starts no value is prose.
+/// With `strict`, a value that starts well and breaks later is an error; otherwise it is skipped.
 fn scan(text: &str, range: Range<usize>, strict: bool) -> Result<Vec<(Value, Range<usize>)>, OutputError> {
     let mut found: Vec<(Value, Range<usize>)> = Vec::new();
     let (mut at, mut objects, mut arrays) = (range.start, 0, 0);
@@ -120,7 +120,7 @@ fn is_prose(text: &str, brackets: usize, error: &serde_json::Error) -> bool {
         && text.get(brackets..failed).is_some_and(|scalar| !scalar.starts_with('"') && !scalar.contains(','))
 }
 
-/// The value meant: the only object, or where there is none the only array.
+/// The intended value: the only object, or without objects the only array.
 fn sole(text: &str, found: Vec<(Value, Range<usize>)>) -> Result<(Value, Range<usize>), OutputError> {
     let (objects, arrays): (Vec<_>, Vec<_>) = found.into_iter().partition(|(value, _)| value.is_object());
     let mut candidates = if objects.is_empty() { arrays } else { objects }.into_iter();
@@ -136,7 +136,7 @@ fn several(text: &str, offset: usize) -> OutputError {
     OutputError::SeveralValues { format: FORMAT, line, column }
 }
 
-/// The byte of `text` at which the parser stopped.
+/// The byte offset in `text` at which the parser stopped.
 fn offset_of(text: &str, error: &serde_json::Error) -> usize {
     let lines_before = error.line().saturating_sub(1);
     let line_start: usize = text.split_inclusive('\n').take(lines_before).map(str::len).sum();
@@ -155,7 +155,7 @@ fn syntax(text: &str, range: &Range<usize>, error: &serde_json::Error) -> Output
     OutputError::Syntax { format: FORMAT, line, column, problem }
 }
 
-/// A JSON value none of whose objects has a key twice.
+/// A JSON value without duplicate keys in any object.
 pub(super) struct Strict(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Strict {

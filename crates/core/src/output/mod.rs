@@ -1,7 +1,7 @@
-//! What a model answered: read by format, checked against its schema, held to its gates.
+//! Model output: parsed by format, validated against its schema, checked by its gates.
 //!
-//! Knows recipes' output specifications; does not know models, retries or where an answer goes. Whole answers and
-//! streamed ones take the same path, so that both are read alike.
+//! Knows recipes' output specifications; does not know models, retries or where an answer goes. Complete and streamed
+//! answers take the same path, so both are parsed alike.
 
 mod citations;
 mod gates;
@@ -19,48 +19,48 @@ pub use gates::{Citation, CitationPlace, GateFailure, GateResult, Remedy, evalua
 pub use schema::{JsonSchemaDraft, Schema, SchemaError, Schemas, Violation};
 pub use stream::{OutputEvent, OutputStream};
 
-/// An answer that could be read.
+/// A parsed answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// What schema and gates look at: the JSON or YAML value, the declared tags by name (hidden ones too), or the
+    /// The input of schema and gates: the JSON or YAML value, the declared tags by name (hidden ones too), or the
     /// text as a string.
     pub value: Value,
-    /// What a user may read: the text, the data as written, or of a tagged answer the text outside its tags.
+    /// The part a user may read: the text, the data as written, or in a tagged answer the text outside its tags.
     pub reply: String,
 }
 
-/// Reads a whole answer. The same as pushing it into an [`OutputStream`] in any pieces.
+/// Parses a complete answer. Equivalent to pushing it into an [`OutputStream`] in any pieces.
 ///
 /// # Errors
-/// The first thing that keeps the answer from being read, with its position.
+/// The first problem that keeps the answer from being parsed, with its position.
 pub fn parse(spec: &OutputSpec, answer: &str) -> Result<Parsed, OutputError> {
     let mut stream = OutputStream::new(spec);
     stream.push(answer.as_bytes());
     stream.finish()
 }
 
-/// Why an answer cannot be read. The messages are written for the model, which sees them when it tries again.
+/// Why an answer cannot be parsed. The messages are written for the model, which sees them when it tries again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutputError {
-    /// Nothing but white space.
+    /// The answer is empty or white space.
     #[error("the answer is empty; expected {expected}")]
     Empty {
-        /// What should be there.
+        /// What was expected.
         expected: &'static str,
     },
-    /// Bytes that are not text.
+    /// The answer is not valid UTF-8.
     #[error("byte {offset} of the answer is not UTF-8; expected text in UTF-8")]
     NotUtf8 {
-        /// The first bad byte, from 0.
+        /// Offset of the first invalid byte, from 0.
         offset: usize,
     },
-    /// Prose where data should be.
+    /// There is prose where data was expected.
     #[error("no {format} value found in the answer; expected exactly one {format} value and nothing else")]
     NoValue {
         /// `JSON`.
         format: &'static str,
     },
-    /// More than one value, so that none can be chosen.
+    /// There are several values, so none can be chosen.
     #[error(
         "a second {format} value starts at line {line}, column {column}; expected exactly one {format} value"
     )]
@@ -72,7 +72,7 @@ pub enum OutputError {
         /// Character of the line, from 1.
         column: usize,
     },
-    /// Not well formed.
+    /// The value is malformed.
     #[error(
         "{format} error at line {line}, column {column}: {problem}; expected exactly one valid {format} value"
     )]
@@ -83,7 +83,7 @@ pub enum OutputError {
         line: usize,
         /// Character of the line, from 1.
         column: usize,
-        /// What is wrong there.
+        /// What is wrong.
         problem: String,
     },
     /// The answer ends inside a tag.
@@ -94,36 +94,36 @@ pub enum OutputError {
         /// Where it was opened, in bytes from 0.
         offset: usize,
     },
-    /// A closing tag without its opening tag.
+    /// A closing tag has no opening tag.
     #[error("</{name}> at byte {offset} closes nothing; expected <{name}> before it")]
     UnopenedTag {
         /// The tag.
         name: String,
-        /// Its place, in bytes from 0.
+        /// Its byte offset, from 0.
         offset: usize,
     },
-    /// A second occurrence of a tag that may occur only once.
+    /// A tag that may occur only once is repeated.
     #[error("<{name}> stands a second time at byte {offset}; expected it at most once")]
     RepeatedTag {
         /// The tag.
         name: String,
-        /// The place of the second one, in bytes from 0.
+        /// Byte offset of the second one, from 0.
         offset: usize,
     },
-    /// A required tag is not there.
+    /// A required tag is missing.
     #[error("<{name}>…</{name}> is missing; expected it in every answer")]
     MissingTag {
         /// The tag.
         name: String,
     },
-    /// The content of a tag is not made of fields.
+    /// The content of a tag is not a list of fields.
     #[error("line {line} of <{name}> is {problem}; expected each field once, as a line `Field: value`")]
     Field {
         /// The tag.
         name: String,
         /// Line within the tag, from 1.
         line: usize,
-        /// What is wrong there.
+        /// What is wrong.
         problem: &'static str,
     },
 }
@@ -136,7 +136,7 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     (line, before[line_start..].chars().count() + 1)
 }
 
-/// At most `max` characters of `text`, marked where it was cut. For messages, which quote hostile text.
+/// At most `max` characters of `text`, with a mark where it was cut. For messages that quote untrusted text.
 fn shorten(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),

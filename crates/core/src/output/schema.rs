@@ -1,6 +1,6 @@
-//! JSON Schema: drafts 7 and 2020-12, compiled once, with all violations of a value at once.
+//! JSON Schema, drafts 7 and 2020-12: compiled once, and all violations of a value are reported together.
 //!
-//! A schema reaches nothing outside: a `$ref` to another document resolves only among the documents registered.
+//! A schema has no external access: a `$ref` to another document resolves only among registered documents.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,16 +11,16 @@ use serde_json::Value;
 use super::shorten;
 use larder_text::hash::ContentHash;
 
-/// Violations that are reported of one value; a model mends no longer list at once.
+/// Maximum number of violations reported per value; a model cannot fix a longer list at once.
 pub const MAX_VIOLATIONS: usize = 20;
-/// Characters of one violation's message, which quotes the value.
+/// Maximum characters of a violation's message, which quotes the value.
 const MESSAGE_CHARS: usize = 300;
-/// Backtracking steps of a `pattern` with look-around, after which the value counts as not matching.
+/// Backtracking limit for a `pattern` with look-around; beyond it the value counts as not matching.
 const BACKTRACK_LIMIT: usize = 100_000;
-/// Schemas kept compiled. Recipes are few; the bound is for schemas that come with requests.
+/// Number of compiled schemas kept. Recipes are few; the limit is for schemas that arrive with requests.
 const CACHED_SCHEMAS: usize = 256;
 
-/// The draft that a schema without `$schema` is read as.
+/// The draft assumed for a schema without `$schema`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JsonSchemaDraft {
     /// Draft 7.
@@ -30,24 +30,24 @@ pub enum JsonSchemaDraft {
     Draft202012,
 }
 
-/// The schema is not valid, or refers to a document that is not registered.
+/// The schema is invalid, or refers to a document that is not registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the schema is not usable at {path:?}: {problem}; expected a JSON Schema without outside references")]
 pub struct SchemaError {
-    /// JSON pointer into the schema; empty for the schema itself.
+    /// JSON pointer into the schema; empty for its root.
     pub path: String,
-    /// What is wrong there.
+    /// What is wrong.
     pub problem: String,
 }
 
 /// One way in which a value breaks its schema.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Violation {
-    /// JSON pointer into the value; empty for the value itself.
+    /// JSON pointer into the value; empty for its root.
     pub path: String,
-    /// What is wrong there, for the model.
+    /// The description of the violation, written for the model.
     pub message: String,
-    /// JSON pointer into the schema: the keyword that is broken.
+    /// JSON pointer to the violated keyword in the schema.
     pub keyword: String,
 }
 
@@ -58,8 +58,8 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Every violation, in the order of the schema, at most `MAX_VIOLATIONS`; none means valid. `format` is an
-    /// annotation, as both drafts have it, and is not checked.
+    /// All violations in schema order, at most `MAX_VIOLATIONS`; empty if the value is valid. As in both drafts,
+    /// `format` is an annotation and is not checked.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         let errors = self.validator.iter_errors(value).take(MAX_VIOLATIONS);
         errors
@@ -71,13 +71,13 @@ impl Schema {
             .collect()
     }
 
-    /// Whether the value keeps to the schema.
+    /// Whether the value satisfies the schema.
     pub fn accepts(&self, value: &Value) -> bool {
         self.validator.is_valid(value)
     }
 }
 
-/// Compiles schemas and keeps them compiled.
+/// Compiles schemas and caches them.
 #[derive(Debug, Default)]
 pub struct Schemas {
     draft: JsonSchemaDraft,
@@ -86,22 +86,22 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// `draft` is for schemas that do not say theirs; `remotes` are the documents, by absolute URI without fragment,
-    /// that a `$ref` may reach in addition to the metaschemas.
+    /// `draft` applies to schemas without `$schema`; `remotes` are the documents, by absolute URI without fragment,
+    /// that a `$ref` may refer to in addition to the metaschemas.
     pub fn new(draft: JsonSchemaDraft, remotes: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self { draft, remotes: Remotes(Arc::new(remotes.into_iter().collect())), compiled: Mutex::default() }
     }
 
-    /// The schema, compiled now or before.
+    /// The compiled schema, from the cache if possible.
     ///
     /// # Errors
-    /// [`SchemaError`] for a schema that is none, or that refers to what is not registered.
+    /// [`SchemaError`] if the schema is invalid or refers to an unregistered document.
     pub fn compile(&self, schema: &Value) -> Result<Arc<Schema>, SchemaError> {
         let key = ContentHash::new(schema.to_string().as_bytes());
         if let Some(known) = self.cache().get(&key) {
             return Ok(Arc::clone(known));
         }
-        // Compiled outside the lock; two threads may do the same work once, which is harmless.
+        // Compiled outside the lock; two threads may do the same work, which is harmless.
         let compiled = Arc::new(Schema { validator: self.build(schema)? });
         let mut cache = self.cache();
         if cache.len() >= CACHED_SCHEMAS {
@@ -126,7 +126,8 @@ impl Schemas {
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, BTreeMap<ContentHash, Arc<Schema>>> {
-        // A thread that panicked while it held the lock left the map whole: it only inserts and clears.
+        // The map is only inserted into and cleared, so it is intact even if a thread panicked while holding the
+        // lock.
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,7 +141,7 @@ impl From<JsonSchemaDraft> for jsonschema::Draft {
     }
 }
 
-/// Finds the documents registered and no others.
+/// Resolves registered documents only.
 #[derive(Debug, Clone, Default)]
 struct Remotes(Arc<BTreeMap<String, Value>>);
 

@@ -1,26 +1,26 @@
-//! Answers as they arrive: bytes in any pieces, events for the user, the parsed answer at the end.
+//! Streamed answers: bytes in chunks of any size in, events for the user and finally the parsed answer out.
 //!
-//! Joined, the events and the result depend on the bytes alone, never on how they were cut.
+//! The concatenated events and the result depend only on the bytes, never on how they were chunked.
 
 use super::tagged::Tagged;
 use super::{OutputError, Parsed, json, yaml};
 use crate::recipe::{OutputFormat, OutputSpec};
 
-/// What a user may see of an answer that is still arriving.
+/// What a user may see of an incomplete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputEvent {
     /// The next piece of the reply.
     Reply(String),
-    /// A visible tag, complete. Hidden tags give no event.
+    /// A complete visible tag. Hidden tags produce no event.
     Tag {
-        /// The tag, as declared.
+        /// The tag's name as declared.
         name: String,
-        /// Its content, without outer white space.
+        /// Its content, trimmed.
         text: String,
     },
 }
 
-/// An answer being received. Data (JSON, YAML) gives no event before the end, since half a value is none.
+/// An answer being received. Data (JSON, YAML) produces no event before the end, since half a value is not a value.
 #[derive(Debug, Clone)]
 pub struct OutputStream {
     format: OutputFormat,
@@ -35,7 +35,7 @@ enum Body {
 }
 
 impl OutputStream {
-    /// Ready for the first byte of an answer of this shape.
+    /// Creates a stream for answers of this shape.
     pub fn new(spec: &OutputSpec) -> Self {
         let body = match spec.format {
             OutputFormat::Tagged => Body::Tagged(Tagged::new(&spec.tags)),
@@ -44,7 +44,7 @@ impl OutputStream {
         Self { format: spec.format, utf8: Utf8::default(), body }
     }
 
-    /// Takes the next bytes, which may end inside a character or a tag.
+    /// Accepts the next bytes, which may end inside a character or a tag.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<OutputEvent> {
         let mut events = Vec::new();
         let Self { format, utf8, body } = self;
@@ -60,10 +60,10 @@ impl OutputStream {
         events
     }
 
-    /// The answer is complete: gives what is left for the user, and the whole answer read.
+    /// Ends the answer: returns the remaining events and the parsed answer.
     ///
     /// # Errors
-    /// The first thing that keeps the answer from being read, with its position.
+    /// The first problem that keeps the answer from being parsed, with its position.
     pub fn end(self) -> (Vec<OutputEvent>, Result<Parsed, OutputError>) {
         let mut events = Vec::new();
         let parsed = self.utf8.finish().and_then(|()| match self.body {
@@ -76,7 +76,7 @@ impl OutputStream {
         (events, parsed)
     }
 
-    /// As [`end`](Self::end), for callers that show nothing before the answer is checked.
+    /// As [`end`](Self::end), for callers that display nothing before the answer is checked.
     ///
     /// # Errors
     /// As for [`end`](Self::end).
@@ -99,7 +99,7 @@ fn whole(format: OutputFormat, text: String) -> Result<Parsed, OutputError> {
     Ok(Parsed { value, reply: text.get(range).unwrap_or_default().to_owned() })
 }
 
-/// Bytes to text across cuts inside characters. The first bad byte ends it: nothing after it can be trusted.
+/// Decodes UTF-8 across chunk boundaries. Stops at the first invalid byte: nothing after it can be trusted.
 #[derive(Debug, Clone, Default)]
 struct Utf8 {
     partial: Vec<u8>,

@@ -1,8 +1,8 @@
 //! Tagged answers: extracts the declared tags from the text as it arrives; the rest is the reply.
 //!
-//! A tag is `<name>` … `</name>`; case, white space and attributes before the `>` do not matter, so that a careless
-//! model cannot show a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else is text. The
-//! parser reads character by character and keeps its place, so any chunking gives the same result.
+//! A tag is `<name>` … `</name>`; case, white space and attributes before the `>` are ignored, so that a careless
+//! model cannot expose a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else
+//! is text. The parser works character by character and keeps its state, so any chunking gives the same result.
 
 use serde_json::{Map, Value};
 
@@ -12,21 +12,21 @@ use crate::recipe::TagSpec;
 
 /// Maximum bytes of white space and attributes between the name of a tag and its `>`.
 const MAX_ATTRIBUTES: usize = 64;
-/// Characters that the name of a field may have.
+/// Maximum characters of a field name.
 const MAX_FIELD_NAME: usize = 40;
 
-/// A tagged answer being read.
+/// The state of a tagged answer being parsed.
 #[derive(Debug, Clone)]
 pub(super) struct Tagged {
     specs: Vec<TagSpec>,
-    /// Bytes read so far.
+    /// Bytes parsed so far.
     offset: usize,
-    /// From a `<` on, what may still become a tag.
+    /// Text from a `<` on that may still become a tag.
     pending: String,
     open: Option<OpenTag>,
     found: Vec<(usize, String)>,
     reply: String,
-    /// White space that is part of the reply only if more of the reply follows.
+    /// White space that belongs to the reply only if more of the reply follows.
     held: String,
     error: Option<OutputError>,
 }
@@ -59,7 +59,7 @@ impl Tagged {
         }
     }
 
-    /// Reads on; gives what the user may see of it.
+    /// Parses more text and emits what the user may see of it.
     pub(super) fn push(&mut self, mut text: &str, events: &mut Vec<OutputEvent>) {
         while let Some(next) = text.chars().next() {
             if self.pending.is_empty() && next != '<' {
@@ -84,7 +84,7 @@ impl Tagged {
         }
     }
 
-    /// What `pending` is. Inside a tag only that tag's closing counts.
+    /// Classifies `pending`. Inside a tag only that tag's closing tag counts.
     fn classify(&self) -> TagMark {
         let body = &self.pending[1..];
         let (closing, name) = body.strip_prefix('/').map_or((false, body), |name| (true, name));
@@ -105,7 +105,7 @@ impl Tagged {
         verdict
     }
 
-    /// `pending` was no tag after all.
+    /// Treats `pending` as text: it turned out not to be a tag.
     fn release(&mut self, events: &mut Vec<OutputEvent>) {
         let text = std::mem::take(&mut self.pending);
         self.take(&text, events);
@@ -135,7 +135,7 @@ impl Tagged {
         self.found.push((spec, text));
     }
 
-    /// Text outside tags: of the open one, else of the reply, whose outer white space is layout.
+    /// Appends text outside tags to the open tag, otherwise to the reply, whose outer white space is layout.
     fn take(&mut self, text: &str, events: &mut Vec<OutputEvent>) {
         if let Some(open) = &mut self.open {
             return open.text.push_str(text);
@@ -156,12 +156,12 @@ impl Tagged {
         }
     }
 
-    /// Keeps the first error; reading goes on, so that later text still lands where it belongs.
+    /// Keeps the first error; parsing continues so that later text still ends up in the right place.
     fn fail(&mut self, error: OutputError) {
         self.error.get_or_insert(error);
     }
 
-    /// The tags by name and the reply.
+    /// Returns the tags by name and the reply.
     pub(super) fn finish(mut self, events: &mut Vec<OutputEvent>) -> Result<(Value, String), OutputError> {
         self.release(events);
         if let Some(error) = self.error {
@@ -188,7 +188,7 @@ impl Tagged {
     }
 }
 
-/// Whether `text` (what follows `<` or `</`) is, or may become, `declared` and a `>`.
+/// Whether `text`, which follows `<` or `</`, is or may become `declared` followed by `>`.
 fn tag_end(text: &str, declared: &str) -> TagMark {
     let (name, rest) = text.split_at(text.floor_char_boundary(declared.len()));
     if text.len() < declared.len() {
@@ -196,7 +196,7 @@ fn tag_end(text: &str, declared: &str) -> TagMark {
         return if may { TagMark::Maybe } else { TagMark::No };
     }
     let attributes = rest.strip_suffix('>').unwrap_or(rest);
-    // `<draft of a letter>` is text; what is neither blank nor an assignment is not a list of attributes.
+    // `<draft of a letter>` is text: attributes must be blank or assignments.
     let well_formed = attributes.trim().is_empty() || attributes.contains('=');
     if !name.eq_ignore_ascii_case(declared)
         || attributes.len() > MAX_ATTRIBUTES
@@ -211,7 +211,7 @@ fn tag_end(text: &str, declared: &str) -> TagMark {
     }
 }
 
-/// The content of a tag: its text, or where its schema asks for an object its `Field: value` lines.
+/// The content of a tag: its text, or its `Field: value` lines if its schema asks for an object.
 fn content(spec: &TagSpec, text: &str) -> Result<Value, OutputError> {
     match &spec.schema {
         Some(schema) if schema.get("type").is_none_or(|kind| kind != "string") => {
@@ -251,7 +251,7 @@ fn fields(tag: &str, schema: &Value, text: &str) -> Result<Value, OutputError> {
     Ok(Value::Object(fields))
 }
 
-/// `Field: value`, if the line is one; else it goes on with the value before it.
+/// Splits a `Field: value` line; any other line continues the previous value.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     let name = name.trim();
@@ -261,7 +261,7 @@ fn field(line: &str) -> Option<(&str, &str)> {
     plain.then_some((name, value.trim()))
 }
 
-/// A field's text as the type its schema asks for; a text that is not of that type stays text and fails the schema.
+/// Converts a field's text to the type its schema asks for; text of another type stays text and fails validation.
 fn typed(schema: &Value, name: &str, text: String) -> Value {
     let declared = schema.get("properties").and_then(|properties| properties.get(name)?.get("type"));
     let wants = |kinds: &[&str]| {

@@ -1,4 +1,4 @@
-//! One YAML document out of an answer: tolerant of a ```` ```yaml ```` fence around the whole of it, exact inside.
+//! Extracts one YAML document from an answer: tolerant of a ```` ```yaml ```` fence around all of it, strict inside.
 
 use std::ops::Range;
 
@@ -8,19 +8,19 @@ use super::json::Strict;
 use super::{OutputError, shorten};
 
 const FORMAT: &str = "YAML";
-/// Maximum nesting of an answer; deeper ones are an attack or a loop.
+/// Maximum nesting depth; anything deeper is an attack or a loop.
 const MAX_DEPTH: usize = 64;
-/// Characters of the parser's message that are passed on.
+/// How many characters of the parser's message are passed on.
 const PROBLEM_CHARS: usize = 300;
 
-/// The value of `answer` and its place.
+/// The value in `answer` and its position.
 pub(super) fn parse(answer: &str) -> Result<(Value, Range<usize>), OutputError> {
     let range = unfenced(answer);
     let text = &answer[range.clone()];
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(OutputError::Empty { expected: "one YAML document" });
     }
-    // Anchors and aliases are what bombs are made of, and no answer needs them.
+    // Anchors and aliases enable expansion bombs, and no answer needs them.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: MAX_DEPTH,

@@ -1,20 +1,20 @@
-//! Dividing a call's tokens among its slots: fixed caps by priority, claims with overflow to each other, the rest to
-//! flexible slots.
+//! Divides a call's tokens among its slots: fixed caps by priority, shares whose unused part overflows to the others,
+//! and the rest to flexible slots.
 
 use super::slot::{Cap, Slot};
 
-/// What a slot asks for.
+/// What a slot needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
-    /// Tokens of everything in the slot, whole.
+    /// Tokens of everything in the slot, unabridged.
     pub whole: usize,
-    /// Tokens that are required: critical parts.
+    /// Tokens of critical parts, which are required.
     pub critical: usize,
-    /// Tokens to keep as long as there is room: protected parts, critical ones included.
+    /// Tokens of protected and critical parts, kept as long as there is room.
     pub firm: usize,
 }
 
-/// Tokens each slot may use, summing to at most `available` unless critical parts alone exceed it.
+/// Allots tokens to each slot, at most `available` in total unless critical parts alone exceed it.
 pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec<usize> {
     let mut allowed: Vec<usize> = demands.iter().map(|demand| demand.critical).collect();
     let mut left = available.saturating_sub(allowed.iter().sum());
@@ -47,8 +47,8 @@ pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec
     allowed
 }
 
-/// Fills claims in proportion; what one claim does not need flows to those that do (C95). Shares that sum to less
-/// than 1 leave the rest to flexible slots when there are any.
+/// Allots shares in proportion; what one does not need goes to those that do. Shares that sum to less than 1 leave
+/// the rest to flexible slots, if there are any.
 fn share(slots: &[Slot], demands: &[Demand], allowed: &mut [usize], left: &mut usize) {
     let claim = |slot: usize| if let Cap::Share(share) = slots[slot].cap { share.max(0.0) } else { 0.0 };
     let total: f64 = (0..slots.len()).map(claim).sum();

@@ -1,4 +1,4 @@
-//! Writing the receipt of a prompt, and what has to be stored before it leaves.
+//! Writes the receipt of a prompt, and collects what must be stored before the prompt is sent.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) fn assemble(
     dedup(&mut originals);
     for (slot, used) in slots.iter_mut().zip(prompt.used) {
         slot.tokens = used;
-        // This slot may have received what others left unused.
+        // This slot may have received tokens that others left unused.
         slot.allowed = slot.allowed.max(used);
     }
     let messages = prompt.messages;
@@ -67,8 +67,8 @@ pub(super) fn assemble(
     }
 }
 
-/// What a part's pointers lead into: those of a condensed text into the part's own bytes, the others into its
-/// document. A left-out part that is not a slice is in its slot's bundle.
+/// What a part's pointers refer to: those in condensed text refer to the part's own bytes, the others to its
+/// document. A dropped part that is not a slice is in its slot's bundle.
 fn part_original(part: &Part, rendition: Rendition) -> Option<PackOriginal> {
     match rendition {
         Rendition::Whole => None,

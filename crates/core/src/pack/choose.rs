@@ -1,7 +1,7 @@
-//! Choosing renditions for the parts of one slot: a multiple-choice knapsack, solved on each ladder's convex hull.
+//! Chooses renditions for the parts of one slot: a multiple-choice knapsack, solved on each ladder's convex hull.
 //!
-//! Priorities are strict: a tier is raised as far as it goes before the next lower one gets anything. Within a
-//! tier the step with the best value per token is taken first; ties go to the earlier part. Knows costs and values
+//! Priorities are strict: a tier is raised as far as possible before the next lower one receives anything. Within a
+//! tier, the step with the best value per token is taken first; ties go to the earlier part. Knows costs and values
 //! only, no texts.
 
 use std::cmp::{Ordering, Reverse};
@@ -9,17 +9,17 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use super::slot::Overflow;
 
-/// Below this many tokens a condensed rendition says too little to be worth its header and marks.
+/// With fewer tokens than this, a condensed rendition is not worth its header and markers.
 pub(super) const MIN_CONDENSED: usize = 64;
-/// A pointer says that something exists and how to read it, which is worth this share of the whole text.
+/// The value of a pointer as a share of the whole text: it shows that something exists and how to read it.
 const POINTER_VALUE: f64 = 0.05;
 
-/// What a part may become and at what price.
+/// The possible renditions of a part and their costs.
 #[derive(Debug, Clone)]
 pub(super) struct Ladder {
-    /// Tokens of the whole part; `None` when it exceeds the budget of the call.
+    /// Tokens of the whole part; `None` if it exceeds the budget of the call.
     pub whole: Option<usize>,
-    /// Tokens of the whole part, as far as known: the count, or an estimate when it exceeds the budget.
+    /// Tokens of the whole part as far as known: exact, or an estimate if it exceeds the budget.
     pub size: usize,
     /// Tokens of its pointer.
     pub pointer: usize,
@@ -28,7 +28,7 @@ pub(super) struct Ladder {
     pub priority: u8,
     pub relevance: f64,
     pub summarizable: bool,
-    /// Enters only while more than so many tokens are left.
+    /// The part enters only while more than this many tokens are left.
     pub min_remaining: usize,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Ladder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     Whole,
-    /// Condensed or truncated, to at most so many tokens with its frame.
+    /// Condensed or truncated to at most this many tokens, frame included.
     Condensed(usize),
     Pointer,
     Absent,
 }
 
 impl Ladder {
-    /// What a choice costs at most.
+    /// The maximum cost of a choice.
     pub fn cost(&self, choice: Choice) -> usize {
         match choice {
             Choice::Whole => self.whole.unwrap_or(usize::MAX / 4),
@@ -53,7 +53,7 @@ impl Ladder {
         }
     }
 
-    /// The smallest target to which the part can usefully be condensed, where that is allowed.
+    /// The smallest useful target for condensing, if condensing is allowed.
     pub fn least_condensed(&self, overflow: Overflow) -> Option<usize> {
         let least = MIN_CONDENSED + self.frame;
         let allowed = (overflow.condense || overflow.truncate) && self.summarizable;
@@ -64,13 +64,13 @@ impl Ladder {
         overflow.point && self.pointer < self.size / 2
     }
 
-    /// The cheapest way to be there at all.
+    /// The cheapest rendition that is not absent.
     pub fn cheapest(&self, overflow: Overflow) -> usize {
         let pointer = if self.can_point(overflow) { self.pointer } else { usize::MAX };
         self.cost(Choice::Whole).min(pointer).min(self.least_condensed(overflow).unwrap_or(usize::MAX))
     }
 
-    /// The rungs from cheap to dear, with their values.
+    /// The rungs from cheapest to most expensive, with their values.
     fn rungs(&self, overflow: Overflow) -> impl Iterator<Item = (Choice, f64)> + '_ {
         let pointer = self.can_point(overflow).then_some((Choice::Pointer, self.relevance * POINTER_VALUE));
         let halvings = self.least_condensed(overflow).map_or(0, |least| (self.size / least).ilog2());
@@ -83,7 +83,7 @@ impl Ladder {
         std::iter::once((Choice::Absent, 0.0)).chain(pointer).chain(condensed).chain(whole)
     }
 
-    /// Appends the rungs on the upper convex hull: each step is worth less per token than the one before.
+    /// Appends the rungs on the upper convex hull: each step has a lower value per token than the one before.
     fn push_hull(&self, overflow: Overflow, rungs: &mut Vec<(Choice, f64)>) {
         let start = rungs.len();
         for (choice, value) in self.rungs(overflow) {
@@ -164,13 +164,13 @@ pub(super) struct Competitor<'l> {
     pub tier: u8,
 }
 
-/// Whether the parts cannot all be in the prompt, in any rendition.
+/// Whether the parts cannot all be included, in any rendition.
 pub(super) fn is_crowded(parts: &[Competitor<'_>], overflow: Overflow, budget: usize) -> bool {
     let cheapest = parts.iter().map(|part| part.ladder.cheapest(overflow));
     cheapest.fold(0, usize::saturating_add) > budget
 }
 
-/// Chooses a rung for each part so that the costs stay within `budget`.
+/// Chooses a rung for each part so that the total cost stays within `budget`.
 pub(super) fn choose(parts: &[Competitor<'_>], overflow: Overflow, budget: usize) -> Vec<Choice> {
     let everything = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.ladder.whole?));
     if everything.is_some_and(|sum| sum <= budget) {
@@ -197,7 +197,7 @@ fn raise_tier(
 ) {
     let ladders = || members.iter().map(|&part| parts[part].ladder);
     let whole = ladders().try_fold(0usize, |sum, ladder| sum.checked_add(ladder.whole?));
-    // Whatever the order in which the members enter, each finds more left than it requires.
+    // In whatever order the members enter, each finds more tokens left than it requires.
     let admits_all = |cost: usize| {
         ladders().all(|ladder| {
             let others = cost - ladder.whole.unwrap_or_default();
@@ -251,7 +251,7 @@ fn raise_tier(
     spend_rest(parts, overflow, candidates, choices, left);
 }
 
-/// Gives what is left to the first part that can be condensed to a larger target, and to pointers on the way.
+/// Spends the rest on the first part that can be condensed to a larger target, adding pointers along the way.
 fn spend_rest(
     parts: &[Competitor<'_>],
     overflow: Overflow,

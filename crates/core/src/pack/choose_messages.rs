@@ -1,5 +1,5 @@
-//! Choosing renditions for a slot of messages: the newest stay, calls and results go together. Knows costs only, no
-//! texts.
+//! Chooses renditions for a slot of messages: the newest stay, and calls stay with their results. Knows costs only,
+//! no texts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 use super::choose::{Choice, Ladder};
 use super::slot::Overflow;
 
-/// What has to remain of a message.
+/// The least that must remain of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Presence {
-    /// May be left out.
+    /// May be dropped.
     Optional,
-    /// Stays in some rendition.
+    /// Must stay in some rendition.
     Required,
-    /// Stays whole.
+    /// Must stay whole.
     Whole,
 }
 
-/// Chooses for a slot of messages: everything gets its floor newest first, then messages are raised by priority,
-/// newest first. Members of one group are all there or all absent.
+/// Chooses for a slot of messages: floors are filled newest first, then messages are raised by priority, newest
+/// first. A group is either complete or absent.
 pub(super) fn choose_messages(
     ladders: &[Ladder],
     groups: &[usize],

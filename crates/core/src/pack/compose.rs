@@ -1,5 +1,5 @@
-//! From a plan to messages and their exact count. Owns how parts are joined, and the one text in which a slot's
-//! left-out parts are stored.
+//! Turns a plan into messages and counts them exactly. Owns how parts are joined, and the text in which a slot's
+//! dropped parts are stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
 use larder_text::pointer::Pointer;
 
-/// The rendition of a part, its cost, and the reason.
+/// A part's rendition, its cost, and the reason for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     pub rendition: Rendition,
@@ -22,19 +22,19 @@ pub(super) struct Standing {
     pub reason: PartReason,
 }
 
-/// A plan whose renditions have been made.
+/// A plan whose renditions have been rendered.
 pub(super) struct Planned {
-    /// Per part of the request.
+    /// By part of the request.
     pub standings: Vec<Standing>,
     /// By part: renditions other than whole and absent.
     pub made: BTreeMap<usize, Rendered>,
     pub slots: Vec<SlotLedger>,
     pub epoch: Option<Epoch>,
-    /// Tokens that the slots shared.
+    /// Tokens available to all slots together.
     pub net: usize,
 }
 
-/// The rendition of a part before a change.
+/// A part's previous rendition, for undoing a change.
 pub(super) type Before = (usize, Standing, Option<Rendered>);
 
 impl Planned {
@@ -54,7 +54,7 @@ impl Planned {
         (part, before, made)
     }
 
-    /// Undoes changes, the last one first.
+    /// Undoes changes, most recent first.
     pub fn restore(&mut self, changes: Vec<Before>) {
         for (part, standing, made) in changes.into_iter().rev() {
             self.standings[part] = standing;
@@ -70,18 +70,18 @@ impl Planned {
     }
 }
 
-/// What a plan comes to.
+/// The composed prompt of a plan.
 pub(super) struct Prompt {
     pub messages: Vec<Message>,
-    /// Tokens of the whole call, exactly.
+    /// Exact token count of the whole call.
     pub total: usize,
-    /// Per slot: tokens of its parts and of its mark.
+    /// By slot: tokens of its parts and of its marker.
     pub used: Vec<usize>,
-    /// Per slot.
+    /// By slot.
     pub left_out: Vec<Option<Bundle>>,
 }
 
-/// Messages under construction; neighbouring joined texts of one role share a message.
+/// Messages under construction; adjacent joined texts with the same role share a message.
 #[derive(Default)]
 struct MessageWriter {
     messages: Vec<Message>,
@@ -89,7 +89,7 @@ struct MessageWriter {
 }
 
 impl MessageWriter {
-    /// The text of the message of this role that is being written, to be continued.
+    /// The text of the current message of this role, to be extended.
     fn text(&mut self, role: Role) -> &mut String {
         let text = match self.open.take() {
             Some((open, text)) if open == role => text,
@@ -168,12 +168,11 @@ fn message(part: &Part, made: Option<&str>) -> Message {
     message
 }
 
-/// Everything that one slot leaves out, stored as one text: the parts' own bytes, and where slices of documents can
-/// be read.
+/// Everything that one slot drops, stored as one text: the bytes of the parts, and where to read slices of documents.
 pub(super) struct Bundle {
     pub pointer: Pointer,
     text: String,
-    /// Of each left-out part that is not a slice of a document, in order.
+    /// The ranges of the dropped parts that are not slices of a document, in order.
     pub ranges: Vec<Range<usize>>,
 }
 

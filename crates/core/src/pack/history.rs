@@ -1,8 +1,8 @@
-//! Deciding the messages of a conversation that is forwarded with only some texts replaced: the gateway's way into
-//! the packer. Owns what becomes of each message and the marker for what is left out.
+//! Decides the messages of a conversation that is forwarded with only some texts replaced: the gateway's entry point
+//! to the packer. Owns how each message is sent and the marker for dropped messages.
 //!
-//! Does not know settings, models or wire formats. What becomes of a message follows from the messages before it
-//! alone, so a growing history keeps its earlier decisions.
+//! Does not know settings, models or wire formats. Each decision depends only on the messages before it, so a growing
+//! history keeps its earlier decisions.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use larder_text::tokens::Counter;
 /// The text sent in place of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Substitution {
-    /// Condensed, a pointer, or the marker for left-out messages ([`Rendition::Absent`]).
+    /// The form of the text: condensed, a pointer, or the marker for dropped messages ([`Rendition::Absent`]).
     pub rendition: Rendition,
     /// The text.
     pub text: String,
     /// Tokens of `text`.
     pub tokens: usize,
-    /// Leads to the original.
+    /// The pointer to the original.
     pub pointer: Pointer,
     /// What a condensed text omits.
     pub gaps: Vec<Gap>,
-    /// The model loses nothing: all that is omitted appears in earlier messages, or the text only says it shorter.
+    /// Nothing is lost to the model: everything omitted appears in earlier messages, or the text is merely shorter.
     pub complete: bool,
 }
 
@@ -47,13 +47,13 @@ impl Substitution {
 /// How a message is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MessageForm {
-    /// As it came.
+    /// Unchanged.
     Whole,
-    /// With this text in place of its own.
+    /// With this text in place of the original.
     Replaced(Arc<Substitution>),
-    /// Not at all.
+    /// Not sent.
     Dropped,
-    /// Not at all, and first of a run of dropped messages: an assistant message with this text replaces the run.
+    /// Not sent, and first in a run of dropped messages: an assistant message with this text replaces the run.
     DroppedFor(Arc<Substitution>),
 }
 
@@ -76,52 +76,52 @@ impl MessageForm {
     }
 }
 
-/// What became of one message.
+/// The decision about one message.
 #[derive(Debug, Clone)]
 pub struct DecidedItem {
     /// How it is sent.
     pub form: MessageForm,
-    /// Tokens of the message as it came.
+    /// Tokens of the original message.
     pub tokens_before: usize,
     /// Tokens of the message as it is sent.
     pub tokens: usize,
-    /// Why.
+    /// The reason for the form.
     pub reason: PartReason,
-    /// The epoch in which it was decided; 0 when it entered before the first.
+    /// The epoch in which it was decided; 0 if before the first epoch.
     pub epoch: usize,
 }
 
-/// What decides whether compaction saves more than it costs: it invalidates the provider's prompt cache behind the
-/// first changed message.
+/// Decides whether compaction saves more than it costs: it invalidates the provider's prompt cache behind the first
+/// changed message.
 #[derive(Debug, Clone, Copy)]
 pub struct CachePrice {
     /// The price of a cached input token relative to an uncached one.
     pub cached: f64,
-    /// Further requests to expect; `None` expects as many as there have been.
+    /// Expected number of further requests; `None` assumes as many as there have been.
     pub turns: Option<usize>,
 }
 
-/// How much a history may take, in tokens.
+/// Token limits of a history.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryLimits {
-    /// The most that the text of a result may have when it enters.
+    /// Maximum tokens of a result's text when it enters.
     pub entry_cap: usize,
-    /// Above this, older results are compacted if that pays.
+    /// Above this, older results are compacted if that saves money.
     pub soft: usize,
-    /// More than this cannot be sent.
+    /// The maximum that can be sent.
     pub hard: usize,
     /// The share of `soft` or `hard` that compaction reduces the history to.
     pub low: f64,
-    /// Newest messages that compaction spares.
+    /// The number of newest messages exempt from compaction.
     pub protect_last: usize,
-    /// Whether compaction pays.
+    /// The inputs for deciding whether compaction saves money.
     pub price: CachePrice,
 }
 
-/// The services that a decision needs.
+/// The services needed to decide a history.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionContext<'a> {
-    /// Counts tokens as the model does.
+    /// Counts tokens with the model's tokenizer.
     pub counter: &'a Counter,
     /// Mints the pointers of the conversation's owner.
     pub key: &'a PointerKey,
@@ -132,19 +132,19 @@ pub struct DecisionContext<'a> {
 /// A decided history.
 #[derive(Debug)]
 pub struct History {
-    /// Per message.
+    /// The decision for each message.
     pub items: Vec<DecidedItem>,
     /// When compaction last moved the prefix; `moved_prefix` says whether it did since the last request.
     pub epoch: Epoch,
-    /// What the markers of left-out messages lead to.
+    /// The originals behind the markers of dropped messages.
     pub originals: Vec<PackOriginal>,
 }
 
-/// The share of the hard limit above which messages are left out, so that the next ones find room.
+/// The share of the hard limit above which messages are dropped, so that there is room for the next ones.
 const FULL: f64 = 0.8;
 
-/// Decides every message, the oldest first. Results of tools that `is_exempt` names stay whole. The outcome exceeds
-/// the hard limit where the messages that must stay do.
+/// Decides every message, oldest first. Results of tools for which `is_exempt` is true stay whole. The outcome
+/// exceeds the hard limit only if the messages that must stay do.
 pub fn decide_history(
     items: &[ConversationItem<'_>],
     limits: &HistoryLimits,
@@ -181,7 +181,7 @@ pub fn decide_history(
     let MessageDecisions { mut costs, since, mut epoch, .. } =
         watermark::decide(&groups, &marks, &mut builder);
     let mut forms = builder.forms;
-    // The marker of a run leads to all of it, so it changes where the run does.
+    // The marker of a run refers to the whole run, so it changes when the run does.
     let run = forms[..epoch.from_message].iter().rev().take_while(|form| **form == MessageForm::Dropped);
     epoch.from_message -= run.count();
     epoch.moved_prefix = moved(&entries, &epoch);
@@ -197,7 +197,7 @@ pub fn decide_history(
     History { items: decided.collect(), epoch, originals }
 }
 
-/// Whether the newest epoch is newer than the last request, which ended where the model last began to speak.
+/// Whether the newest epoch began after the last request, which ended at the model's most recent message.
 fn moved(entries: &[LinkedItem<'_>], epoch: &Epoch) -> bool {
     let spoke = entries.iter().rposition(|entry| entry.item.role == Role::Assistant);
     spoke.is_some_and(|at| epoch.number > 0 && epoch.at_message > entries[at].group)
@@ -218,7 +218,7 @@ fn reason(entry: &LinkedItem<'_>, form: &MessageForm, epoch: usize) -> PartReaso
     }
 }
 
-/// Gives the first message of every dropped run its marker, and returns what the markers lead to.
+/// Adds a marker to the first message of every dropped run, and returns the originals behind the markers.
 fn mark_dropped(
     entries: &[LinkedItem<'_>],
     forms: &mut [MessageForm],
@@ -255,7 +255,7 @@ fn mark_dropped(
     originals
 }
 
-/// Messages in readable form, with every byte of their texts, opaque parts and calls.
+/// Messages in readable form, including all text, opaque parts and calls.
 fn transcript(entries: &[LinkedItem<'_>]) -> String {
     let mut text = String::new();
     for LinkedItem { item, .. } in entries {

@@ -1,7 +1,7 @@
-//! Building a history message by message: what each becomes when it enters, given the messages before it, and what an
-//! epoch makes of it.
+//! Builds a history message by message: the form of each as it enters, given the messages before it, and its form
+//! after an epoch.
 //!
-//! Knows texts, counts and the memo; does not know when an epoch begins or what it may take.
+//! Knows texts, counts and the memo; does not know when an epoch begins or how large it may be.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
-/// Raised whenever the same history would be decided otherwise; part of every key of the memo.
+/// Incremented whenever the same history would be decided differently; part of every memo key.
 const VERSION: u8 = 1;
 /// Results of at most this many tokens always stay whole, without being analysed.
 const SMALL_RESULT: usize = 48;
@@ -50,7 +50,7 @@ pub(super) struct HistoryBuilder<'a> {
     chain: ContentHash,
     /// Texts of earlier messages, collected only when a result has to be rendered anew.
     above: SeenText,
-    /// How many messages `above` covers.
+    /// The number of messages that `above` covers.
     seen: usize,
 }
 
@@ -113,7 +113,7 @@ impl<'a> HistoryBuilder<'a> {
     }
 }
 
-/// The start of every hash chain: everything that all decisions depend on.
+/// The start of every hash chain: everything that affects all decisions.
 fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     let owner = context.key.mint(ContentHash::new(b""));
     let text = format!(
@@ -157,7 +157,7 @@ fn follow(
     ContentHash::new(&bytes)
 }
 
-/// Adds the text that a sent result shows to `above`.
+/// Adds the visible text of a sent result to `above`.
 fn add_shown(above: &mut SeenText, entry: &LinkedItem<'_>, form: &MessageForm) {
     if !entry.is_compressible() || entry.tokens <= SMALL_RESULT {
         return;
@@ -206,7 +206,7 @@ struct MessageRenderer<'a> {
 }
 
 impl MessageRenderer<'_> {
-    /// The tokens that the text may have when it enters.
+    /// The maximum tokens of the text when it enters.
     fn cap(&self, entry_cap: usize) -> usize {
         let is_error = self.entry.is_error();
         // A text with our pointers was condensed before, or refers to something that was.
@@ -238,7 +238,7 @@ impl MessageRenderer<'_> {
         }
     }
 
-    /// What a result is replaced by when it enters; `None` keeps it whole.
+    /// The replacement of a result as it enters; `None` keeps it whole.
     fn entering(&self, entry_cap: usize, above: &SeenText) -> Option<Arc<Substitution>> {
         let (text, tokens, cap) = (self.entry.item.text, self.entry.tokens, self.cap(entry_cap));
         let whole = stays_whole(tokens, cap);
@@ -311,7 +311,7 @@ impl MessageRenderer<'_> {
         parts.iter().filter(|part| !part.is_empty()).map(begin).collect::<Vec<_>>().join("\n")
     }
 
-    /// A one-line pointer. It is the same wherever the result appears.
+    /// A one-line pointer, the same wherever the result appears.
     fn pointer(&self) -> Arc<Substitution> {
         let name = self.entry.answers.map_or("", |answered| &*answered.call.name);
         let name = &name[..name.floor_char_boundary(NAME_BYTES)];

@@ -1,4 +1,4 @@
-//! The messages of a conversation as a caller sends them, with their links and what may become of each.
+//! The messages of a conversation as the caller supplies them, with their links and permitted changes.
 //!
 //! Does not know costs, limits or renditions.
 
@@ -13,30 +13,30 @@ use larder_text::tokens::Counter;
 /// A tool call that the model made.
 #[derive(Debug, Clone)]
 pub struct ItemCall<'a> {
-    /// The id that its result names; empty where the format has none.
+    /// The id that its result refers to; empty where the format has none.
     pub id: Cow<'a, str>,
-    /// The tool.
+    /// The tool's name.
     pub name: Cow<'a, str>,
     /// The arguments: JSON text, or plain text for custom tools.
     pub arguments: Cow<'a, str>,
 }
 
-/// A message, or one tool result of a message that holds several: what can be replaced or left out on its own.
+/// A message, or one tool result in a message with several: the unit that can be replaced or dropped.
 #[derive(Debug, Clone, Copy)]
 pub struct ConversationItem<'a> {
     /// The author; [`Role::Tool`] for a tool result in every format.
     pub role: Role,
-    /// The whole text that a decision may replace.
+    /// The whole text that may be replaced.
     pub text: &'a str,
     /// The hash of `text`.
     pub hash: ContentHash,
     /// Tokens of `text`.
     pub tokens: usize,
-    /// Whether `tokens` is an estimate. An item that may be sent whole is counted exactly before it is decided.
+    /// Whether `tokens` is an estimate. An item that may be sent whole is counted exactly before the decision.
     pub sampled: bool,
     /// Tokens of everything else in the item: framing, ids, calls, pictures, reasoning.
     pub opaque_tokens: usize,
-    /// Pictures and reasoning as they came, stored with the text if the item is left out.
+    /// Pictures and reasoning as received, stored with the text if the item is dropped.
     pub opaque: &'a [&'a str],
     /// The tool calls that the item makes.
     pub calls: &'a [ItemCall<'a>],
@@ -46,23 +46,23 @@ pub struct ConversationItem<'a> {
     pub is_error: bool,
     /// Whether the item may be condensed.
     pub summarizable: bool,
-    /// The item was read through a pointer, so it is never condensed again.
+    /// Whether the item was read through a pointer; such items are never condensed again.
     pub rehydrated: bool,
 }
 
 impl ConversationItem<'_> {
-    /// Tokens of the item as it came.
+    /// Tokens of the original item.
     pub fn total_tokens(&self) -> usize {
         self.tokens.saturating_add(self.opaque_tokens)
     }
 }
 
-/// What may become of an item.
+/// The permitted changes to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compressibility {
     /// Always sent byte for byte.
     Verbatim,
-    /// Sent whole, or left out with its group where the hard limit forces it.
+    /// Sent whole, or dropped with its group if the hard limit requires it.
     WholeOrDropped,
     /// A tool result: condensed when it enters, later replaced by a pointer.
     Compressible {
@@ -79,19 +79,19 @@ pub(super) struct AnsweredCall<'a> {
     pub call: &'a ItemCall<'a>,
 }
 
-/// An item with what follows from those before it.
+/// An item and its links to earlier items.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkedItem<'a> {
     pub item: &'a ConversationItem<'a>,
     /// Tokens of the text: exact wherever it may be sent whole.
     pub tokens: usize,
     pub compressibility: Compressibility,
-    /// The index of the first item of its group. A group is left out as one or not at all.
+    /// The index of the first item of its group. A group is dropped as a unit.
     pub group: usize,
-    /// No call waits for its result after this item.
+    /// No call is waiting for a result after this item.
     pub settled: bool,
     pub answers: Option<AnsweredCall<'a>>,
-    /// The index of the newest user message before it.
+    /// The index of the last user message before it.
     pub user_message: Option<usize>,
 }
 
@@ -105,7 +105,7 @@ impl LinkedItem<'_> {
     }
 }
 
-/// Links the items of a conversation. Results of tools that `is_exempt` names stay whole.
+/// Links the items of a conversation. Results of tools for which `is_exempt` is true stay whole.
 pub(super) fn link<'a>(
     items: &'a [ConversationItem<'a>],
     is_exempt: &dyn Fn(&str) -> bool,

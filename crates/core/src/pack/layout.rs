@@ -1,11 +1,11 @@
-//! The layout notation: one line per part, the same text for `explain`, golden tests and people.
+//! The layout notation: one line per part; `explain`, golden tests and people read the same text.
 
 use std::fmt::Write;
 
 use super::receipt::{PartReceipt, Receipt, Rendition};
 
-/// Prints a receipt: a ledger line, then one line per part: slot, source, rendition, tokens, reason. Runs of parts
-/// that were left out for the same reason share a line.
+/// Formats a receipt: a ledger line, then one line per part with slot, source, rendition, tokens and reason. Runs of
+/// parts dropped for the same reason share a line.
 pub fn layout(receipt: &Receipt) -> String {
     let ledger = &receipt.budget;
     let limits = ledger.limits;

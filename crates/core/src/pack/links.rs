@@ -1,30 +1,30 @@
-//! Which messages of a conversation belong together: the steps of the model and the calls that results answer. Used for
-//! slots of messages and for forwarded conversations alike.
+//! Which messages of a conversation belong together: the model's steps, and calls with their results. Used both for
+//! slots of messages and for forwarded conversations.
 //!
-//! Knows roles and ids; does not know texts, costs or what becomes of a message.
+//! Knows roles and ids; does not know texts, costs or decisions.
 
 use hashbrown::HashMap;
 use larder_text::message::Role;
 
-/// How a message relates to those before it. `C` is what a caller keeps of a call.
+/// How a message relates to those before it. `C` is the caller's representation of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallLink<C> {
-    /// The index of the first message of its group. A group is left out as one or not at all.
+    /// The index of the first message of its group. A group is dropped as a unit.
     pub group: usize,
-    /// No call waits for its result after this message.
+    /// No call is waiting for a result after this message.
     pub settled: bool,
-    /// The index of the message that made the call which this one answers, and the call.
+    /// The index of the message that made the answered call, and the call.
     pub answers: Option<(usize, C)>,
 }
 
-/// Links the messages of one conversation in order. A step of the model (its consecutive messages and the results of
-/// their calls) forms one group.
+/// Links the messages of one conversation in order. A step of the model (its consecutive messages and their results)
+/// forms one group.
 pub(super) struct Linker<'a, C> {
-    /// Calls that wait for their result: the index of their message, its group, and the call.
+    /// Calls waiting for a result: the index of their message, its group, and the call.
     open: HashMap<&'a str, (usize, usize, C)>,
-    /// The first message of the model's newest step.
+    /// The first message of the model's latest step.
     step: Option<usize>,
-    /// Somebody other than the model has spoken since.
+    /// Someone other than the model has spoken since.
     answered: bool,
 }
 
@@ -35,7 +35,7 @@ impl<C> Default for Linker<'_, C> {
 }
 
 impl<'a, C> Linker<'a, C> {
-    /// Links message `at`, the one after all that were linked before.
+    /// Links message `at`, which must follow the last one linked.
     pub fn link(
         &mut self,
         at: usize,
@@ -47,7 +47,7 @@ impl<'a, C> Linker<'a, C> {
         match role {
             Role::Assistant => {
                 if self.answered {
-                    // The model went on, so calls that are still open never get a result.
+                    // The model has moved on, so calls that are still open never receive a result.
                     self.open.clear();
                     self.step = None;
                 }

@@ -1,5 +1,5 @@
-//! Substitutions made for earlier requests, by everything they depend on. Knows sizes and keys; does not know how a
-//! substitution is made.
+//! A cache of the substitutions made for earlier requests. Knows sizes and keys; does not know how a substitution is
+//! made.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use larder_text::hash::ContentHash;
 
 /// The default capacity: enough for a thousand long conversations.
 const DEFAULT_BYTES: usize = 8 << 20;
-/// Bytes of an entry in addition to its texts.
+/// Bytes per entry in addition to its texts.
 const OVERHEAD: usize = 128;
 
 /// A cache of substitutions, bounded in bytes and shared between requests. Its keys hash everything that a
@@ -27,13 +27,13 @@ impl Default for Memo {
 }
 
 impl Memo {
-    /// Holds at most about `max_bytes` bytes.
+    /// Creates a memo of about `max_bytes` bytes at most.
     pub fn new(max_bytes: usize) -> Self {
         let bytes = |made: &Made| OVERHEAD + made.as_ref().map_or(0, |made| made.bytes());
         Self(BoundedCache::with_weights(max_bytes, bytes))
     }
 
-    /// The entry under this key, made by `make` on a miss.
+    /// The entry with this key, created with `make` on a miss.
     pub(super) fn get_or(&self, key: ContentHash, make: impl FnOnce() -> Made) -> Made {
         self.0.get_or_insert_with(key, make)
     }

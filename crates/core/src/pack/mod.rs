@@ -1,8 +1,8 @@
 //! Packing: turning parts into a prompt that provably fits, with a receipt that explains every token.
 //!
-//! [`Packing`] is a machine without IO: it plans, asks for renditions that a model should make, takes them, and
-//! plans again until it has a [`Pack`] or a refusal. Knows content, tokens and pointers; knows no recipe file, no
-//! store and no provider.
+//! [`Packing`] is a state machine without IO: it plans, requests renditions from a model, accepts them, and plans
+//! again until it returns a [`Pack`] or a refusal. Knows content, tokens and pointers; knows no recipe file, store or
+//! provider.
 
 mod allot;
 mod assemble;

@@ -1,4 +1,4 @@
-//! The packing machine: plan, ask for renditions, take them, plan again, until the prompt fits or is refused.
+//! The packing machine: plans and requests renditions until the prompt fits or is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use larder_text::message::Message;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
-/// Times a plan is made again because the joined prompt counted more than its pieces.
+/// Maximum number of replans because the joined prompt counted more than its pieces.
 const FIT_ROUNDS: usize = 6;
-/// Times the machine asks for renditions by a model before it takes the deterministic ones.
+/// Maximum rounds of requesting model renditions before the deterministic ones are used.
 const MODEL_ROUNDS: usize = 2;
-/// Parts at or below this size are never pointed at: the pointer would cost as much.
+/// Parts of at most this size never become pointers: the pointer would cost as much.
 const POINTER_WORTH: usize = 48;
 
 /// A packing in progress.
@@ -28,9 +28,9 @@ pub struct Packing<'a> {
     pub(super) request: &'a PackRequest,
     pub(super) renderer: PartRenderer<'a>,
     pub(super) ladders: Vec<Ladder>,
-    /// Per slot.
+    /// By slot.
     pub(super) slot_parts: Vec<Vec<usize>>,
-    /// Per part.
+    /// By part.
     critical: Vec<bool>,
     rounds: usize,
     /// Parts that the model could not condense.
@@ -38,7 +38,7 @@ pub struct Packing<'a> {
 }
 
 impl<'a> Packing<'a> {
-    /// Checks the request and measures its parts, each no further than the budget reaches.
+    /// Validates the request and measures its parts, each only as far as the budget reaches.
     pub fn new(
         request: &'a PackRequest,
         counter: &'a Counter,
@@ -75,7 +75,7 @@ impl<'a> Packing<'a> {
         Ok(Self { request, renderer, ladders, slot_parts, critical, rounds: 0, refused_by_model })
     }
 
-    /// Accepts a requested rendition; `None` means that the model failed and the part is condensed by rule.
+    /// Accepts a requested rendition; `None` means that the model failed, and the part is condensed by rule.
     pub fn supply(&mut self, key: (usize, usize), condensed: Option<Condensed>) {
         match condensed {
             Some(condensed) => self.renderer.supply(key.0, condensed),
@@ -85,7 +85,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Plans with what is known.
+    /// Plans with the renditions available so far.
     pub fn step(&mut self) -> PackStep {
         let available = self.request.budget.available();
         if let Some(refusal) = self.hopeless(available) {
@@ -110,7 +110,7 @@ impl<'a> Packing<'a> {
                 return PackStep::Done(Box::new(self.assembled(plan, prompt)));
             }
             over = prompt.total - available;
-            // A token more or less at a join can come back in every plan; later rounds step aside further.
+            // A token more or less at a join can recur in every plan, so later rounds leave more slack.
             slack += over + 2 * round * round;
         }
         let parts = self.largest(|_| true);
@@ -142,7 +142,7 @@ impl<'a> Packing<'a> {
         self.critical[part]
     }
 
-    /// Why no plan can help: what must be whole is larger than the budget, or than the cap of a slot that refuses.
+    /// Why no plan can succeed: the parts that must stay whole exceed the budget, or the cap of a slot that refuses.
     fn hopeless(&self, available: usize) -> Option<PackRefusal> {
         let mut needed = self.framing(self.least_messages());
         let mut culprits = Vec::new();
@@ -165,7 +165,7 @@ impl<'a> Packing<'a> {
         Some(PackRefusal { deficit, parts: self.largest(|part| culprits.binary_search(&part).is_ok()) })
     }
 
-    /// The parts with a pin that the prompt lacks; the deficit is the tokens of these pins.
+    /// The parts with pins that are missing from the prompt; the deficit is the tokens of these pins.
     fn lost_pins(&self, prompt: &Prompt) -> Option<PackRefusal> {
         let pinned = || self.request.parts.iter().filter(|part| !part.pins.is_empty());
         pinned().next()?;
@@ -180,7 +180,7 @@ impl<'a> Packing<'a> {
         (deficit > 0).then_some(PackRefusal { deficit, parts })
     }
 
-    /// Minimum messages of the required parts: neighbouring joined parts of one role share one.
+    /// The minimum number of messages for the required parts: adjacent joined parts of one role share one.
     fn least_messages(&self) -> usize {
         let (mut messages, mut open) = (0, None);
         for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
@@ -194,7 +194,7 @@ impl<'a> Packing<'a> {
         messages
     }
 
-    /// The three largest parts of those asked for.
+    /// The three largest of the selected parts.
     fn largest(&self, which: impl Fn(usize) -> bool) -> Vec<(String, usize)> {
         let mut parts: Vec<usize> = (0..self.ladders.len()).filter(|&part| which(part)).collect();
         parts.sort_by_key(|&part| std::cmp::Reverse(self.ladders[part].size));
@@ -229,10 +229,10 @@ impl<'a> Packing<'a> {
     }
 }
 
-/// What a part may become and at what price. `framed` is room to write in.
+/// The possible renditions of a part and their costs. `framed` is scratch space.
 fn measure(renderer: &PartRenderer<'_>, part: &Part, limit: usize, framed: &mut String) -> Ladder {
     let whole = renderer.whole_cost(part, limit, framed);
-    // A text over the limit is at least that large; four bytes a token is a fair guess for how much larger.
+    // A text over the limit has at least that many tokens; four bytes per token is a fair estimate of the excess.
     let size = whole.unwrap_or_else(|| (part.text.len() / 4).max(limit + 1));
     let large = size > POINTER_WORTH;
     // Calls and ids are part of every rendition of their message.

@@ -1,4 +1,4 @@
-//! Parts: the only door through which text enters a prompt.
+//! Parts: the only way text enters a prompt.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,78 +10,78 @@ use larder_condense::ContentType;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Role, ToolCall};
 
-/// Digits of a tag's suffix that are looked at; no text is long enough to take all numbers of so many.
+/// Maximum digits of a tag suffix that are examined; no text is long enough to use all numbers of this length.
 const SUFFIX_DIGITS: usize = 9;
 
-/// How firmly a part holds its place.
+/// How strongly a part is protected from being shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
-    /// May be condensed, pointed at or left out.
+    /// May be condensed, replaced by a pointer or dropped.
     None,
-    /// Stays whole as long as its slot's cap allows; the excess becomes a pointer (C108).
+    /// Stays whole as long as its slot's cap allows; any excess becomes a pointer.
     Protected,
-    /// Stands byte for byte, or the call is refused (C28).
+    /// Included byte for byte, or the call is refused.
     Critical,
 }
 
-/// How a part is set off from its neighbours.
+/// How a part is delimited from its neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// The text alone, after a heading line where one is given.
+    /// The text alone, after a heading line if one is given.
     Bare {
         /// A line before the text.
         heading: Option<String>,
     },
-    /// Between tags that no text can close: for text that is data, not instructions.
+    /// Between tags that the text cannot close: for text that is data rather than instructions.
     Tagged {
         /// The tag's name.
         name: String,
         /// Attributes in order.
         attributes: Vec<(String, String)>,
     },
-    /// In a Markdown fence longer than any the text holds.
+    /// In a Markdown fence longer than any in the text.
     Fenced {
         /// A line before the fence.
         heading: String,
     },
 }
 
-/// Where a part's bytes come from.
+/// The origin of a part's bytes.
 #[derive(Debug, Clone)]
 pub struct PartSource {
     /// The document's name as people know it: a path, `context.md§2`, `message 12`.
     pub name: Arc<str>,
-    /// The document of which the part is a slice, when it is one: pointers then lead into the document.
+    /// The document of which the part is a slice, if it is one; its pointers then refer to the document.
     pub slice: Option<Slice>,
 }
 
-/// A stretch of a document.
+/// A range of a document.
 #[derive(Debug, Clone)]
 pub struct Slice {
     /// The document's content address.
     pub document: ContentHash,
     /// The whole document.
     pub text: Arc<str>,
-    /// The stretch, in bytes.
+    /// The range in bytes.
     pub bytes: Range<usize>,
-    /// The same stretch in lines, from 1, both ends included.
+    /// The same range in lines, from 1, both ends included.
     pub lines: (usize, usize),
 }
 
 /// The message that a part of a conversation becomes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shell {
-    /// Calls that this assistant message asks for.
+    /// The tool calls of this assistant message.
     pub tool_calls: Vec<ToolCall>,
     /// The call that this tool message answers.
     pub tool_call_id: Option<String>,
 }
 
-/// One piece of text that may enter a prompt.
+/// A piece of text that may enter a prompt.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Unique in its request; what citations and receipts call it.
+    /// Unique in its request; citations and receipts refer to it.
     pub id: Arc<str>,
     /// Its slot.
     pub slot: Arc<str>,
@@ -91,29 +91,28 @@ pub struct Part {
     pub text: Arc<str>,
     /// What it is.
     pub content_type: ContentType,
-    /// Who speaks.
+    /// The role of its message.
     pub role: Role,
-    /// 0 goes first, 100 last.
+    /// From 0 (first to be shortened) to 100 (last).
     pub priority: u8,
-    /// How much it matters relative to parts of the same priority; more is kept longer. 1.0 is neutral.
+    /// Its weight relative to parts of the same priority; heavier parts are kept longer. 1.0 is neutral.
     pub relevance: f64,
-    /// How firmly it holds its place.
+    /// How strongly it is protected.
     pub protection: Protection,
     /// Whether it may be condensed.
     pub summarizable: bool,
     /// Spans that every condensed rendition contains byte for byte.
     pub pins: Vec<String>,
-    /// How it is set off.
+    /// How it is delimited.
     pub frame: Frame,
-    /// The message it becomes, in slots of messages.
+    /// The message it becomes in a slot of messages.
     pub shell: Shell,
-    /// When not everything fits, the part enters only while its slot has more than this many tokens left (R2-4.22,
-    /// R2-4.23).
+    /// If not everything fits, the part enters only while its slot has more than this many tokens left.
     pub min_remaining: usize,
 }
 
 impl Part {
-    /// A part with neutral priority (50), bare, unprotected, of a user's role.
+    /// Creates an unprotected part with neutral priority (50), no frame, and the user's role.
     pub fn new(id: impl Into<Arc<str>>, slot: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         let id = id.into();
         Self {
@@ -175,8 +174,8 @@ fn longest_run(text: &str, mark: char) -> usize {
     longest
 }
 
-/// A tag name whose closing tag is in none of `texts`, so that untrusted text cannot end its own frame: the
-/// original, and what is shown of it, which may decode what the original only spells. Each is read once.
+/// A tag name whose closing tag appears in none of `texts`, so that untrusted text cannot end its own frame. The
+/// texts are the original and its rendition, which may decode what the original escapes. Each is scanned once.
 fn unclosable(name: &str, texts: [&str; 2]) -> String {
     let closing = format!("</{name}");
     let (mut closed, mut taken) = (false, BTreeSet::new());
@@ -184,7 +183,7 @@ fn unclosable(name: &str, texts: [&str; 2]) -> String {
         for (at, _) in text.match_indices(&closing) {
             closed = true;
             let Some(rest) = text[at + closing.len()..].strip_prefix('-') else { continue };
-            // `</p-12` reads as the end of `<p-1` as well, so all its beginnings are taken.
+            // `</p-12` also reads as the end of `<p-1`, so all its prefixes are taken.
             let digits = rest.bytes().take(SUFFIX_DIGITS).take_while(u8::is_ascii_digit);
             digits.fold(0_usize, |number, digit| {
                 let number = number * 10 + usize::from(digit - b'0');

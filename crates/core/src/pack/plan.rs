@@ -1,4 +1,4 @@
-//! Planning: dividing a call's tokens among its slots, and choosing and making the renditions of each.
+//! Planning: divides a call's tokens among its slots, and chooses and renders the parts of each.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
-/// Protected parts precede every priority.
+/// Protected parts come before every priority.
 const PROTECTED_TIER: u8 = 255;
 
 impl<'a> Packing<'a> {
-    /// Chooses and makes every rendition within `available`, in the order of the request's parts.
+    /// Chooses and renders all parts within `available` tokens, in the order of the request.
     pub(super) fn plan(
         &mut self,
         available: usize,
@@ -101,7 +101,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Makes the chosen rendition.
+    /// Renders a part as chosen.
     fn stand(
         &mut self,
         part: usize,
@@ -152,7 +152,7 @@ impl<'a> Packing<'a> {
         members.iter().map(|&part| choice(part)).collect()
     }
 
-    /// Protected parts precede every priority.
+    /// The tier of a part; protected parts come before every priority.
     pub(super) fn tier(&self, part: usize) -> u8 {
         let protected = self.request.parts[part].protection == Protection::Protected;
         if protected { PROTECTED_TIER } else { self.ladders[part].priority }
@@ -183,7 +183,7 @@ impl<'a> Packing<'a> {
             let cap = if let Cap::Tokens(cap) = slot.cap { cap } else { allowed };
             let hard = if allowed < demand.whole.min(cap) { allowed } else { cap }.saturating_sub(mark);
             let low = (hard as f64 * slot.shrink_to.unwrap_or(1.0)) as usize;
-            // The cap of a slot refuses nothing.
+            // The cap of a slot never refuses.
             let marks = Watermarks {
                 refused_above: usize::MAX,
                 soft: None,
@@ -210,7 +210,7 @@ impl<'a> Packing<'a> {
         (choices, None)
     }
 
-    /// The group of each message, and whether no call waits for its result after it.
+    /// The group of each message, and whether no call is waiting for a result after it.
     fn call_groups(&self, members: &[usize]) -> (Vec<usize>, Vec<bool>) {
         let mut linker = Linker::default();
         let link = |(at, &part): (usize, &usize)| {
@@ -224,7 +224,7 @@ impl<'a> Packing<'a> {
 
     fn mark_cost(&self, slot: &Slot) -> usize {
         let pointer = Pointer::whole(self.renderer.key.mint(ContentHash::new(b"")));
-        // Ids differ in how their digits tokenize; a third more covers the dearest.
+        // Ids tokenize differently depending on their digits; a third more covers the worst case.
         self.renderer.counter.count(&left_out_mark(&slot.name, &pointer)) * 4 / 3
             + self.request.framing.per_message
     }
@@ -252,7 +252,7 @@ impl<'a> Packing<'a> {
             Choice::Absent => Rendered::nothing(Rendition::Absent),
             Choice::Condensed(target) => {
                 let inner = target.saturating_sub(self.ladders[index].frame);
-                // What has been decided for a message must come out the same whenever the history is replayed.
+                // A message's decision must come out the same whenever the history is replayed.
                 if let Some(wanted) = wanted.filter(|_| slot.shrink_to.is_none() && slot.overflow.condense)
                     && self.renderer.written(index, inner).is_none()
                     && !self.refused_by_model.contains(&index)
@@ -267,7 +267,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Condensed to `target`; with what is spare when pins need more; else a pointer, else nothing.
+    /// Condenses to `target`, using spare tokens if the pins need more; otherwise a pointer, otherwise nothing.
     fn condense(&mut self, index: usize, target: usize, spare: usize, slot: &Slot) -> Rendered {
         let part = &self.request.parts[index];
         let frame = self.ladders[index].frame;
@@ -291,8 +291,8 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// The question in view of a part. What is decided for a message must not change with what is asked later, so
-    /// there it is what the user said last before it.
+    /// The query for condensing a part. A message's decision must not change with later questions, so there it is the
+    /// last user message before it.
     fn query(&self, index: usize, slot: &Slot) -> Option<&'a str> {
         if slot.form != SlotForm::Messages || slot.shrink_to.is_none() {
             return self.request.query.as_deref();

@@ -1,4 +1,4 @@
-//! The receipt of a pack: what the prompt contains, in which rendition, why, and the proof that it fits.
+//! The receipt of a pack: what the prompt contains, in which rendition and why, and the proof that it fits.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use larder_text::tokens::Label;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rendition {
-    /// Every byte.
+    /// Unabridged.
     Whole,
-    /// Smaller, with marked gaps.
+    /// Shortened, with marked gaps.
     Condensed,
     /// A pointer with one line of display text.
     Pointer,
-    /// Not there.
+    /// Not in the prompt.
     Absent,
 }
 
 impl Rendition {
-    /// The word that layouts print.
+    /// The name used in layouts.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -37,48 +37,48 @@ impl Rendition {
     }
 }
 
-/// One step up the ladder that was not taken.
+/// The next step up the ladder, which was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextRung {
-    /// What the part would become.
+    /// The rendition at that step.
     pub rendition: Rendition,
-    /// What it would cost in all.
+    /// Its total cost in tokens.
     pub tokens: usize,
 }
 
-/// What became of one part.
+/// The outcome for one part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartReceipt {
-    /// The part.
+    /// The part's id.
     #[serde(with = "shared_text")]
     pub id: Arc<str>,
-    /// Its slot.
+    /// The name of its slot.
     #[serde(with = "shared_text")]
     pub slot: Arc<str>,
     /// Its document or message.
     #[serde(with = "shared_text")]
     pub source: Arc<str>,
-    /// The bytes of the document that it covers, when it is a slice of one.
+    /// The bytes of the document that it covers, if it is a slice of one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<(usize, usize)>,
-    /// The lines of the document that it covers.
+    /// The lines of the document that it covers, if it is a slice of one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lines: Option<(usize, usize)>,
     /// The chosen form.
     pub rendition: Rendition,
     /// Tokens it takes, frame included.
     pub tokens: usize,
-    /// Tokens it would take whole; `None` when it is larger than the whole budget and was not counted out.
+    /// Tokens of the whole part; `None` if it exceeds the entire budget and was not counted to the end.
     pub original_tokens: Option<usize>,
-    /// Why this form.
+    /// The reason for this form.
     pub reason: PartReason,
-    /// Leads to the original, unless the part is whole.
+    /// The pointer to the original, unless the part is whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pointer: Option<Pointer>,
     /// What a condensed rendition leaves out.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub gaps: Vec<Gap>,
-    /// The model that wrote a condensed rendition, unless it was made by rule.
+    /// The model that wrote a condensed rendition; `None` if it was condensed by rule.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub author: Option<Author>,
     /// The next rung of its ladder and what it would have cost.
@@ -86,7 +86,7 @@ pub struct PartReceipt {
     pub next: Option<NextRung>,
 }
 
-/// Reads and writes texts that many receipts share.
+/// Deserializes and serializes texts shared between receipts.
 mod shared_text {
     use std::sync::Arc;
 
@@ -111,24 +111,24 @@ pub enum PartReason {
     Critical,
     /// It is protected and its slot has room.
     Protected,
-    /// It is larger than a single message of its slot may be.
+    /// It exceeds the maximum size of a single message in its slot.
     OverEntryCap,
     /// Its slot exceeds its cap.
     SlotOverCap,
     /// The whole call exceeds its budget.
     CallOverBudget,
-    /// The call fits, and takes more than it should.
+    /// The call fits, but exceeds its soft threshold.
     OverThreshold,
     /// Its pins do not fit into a smaller rendition.
     PinsTooLarge,
-    /// The call or result it belongs with could not stay.
+    /// The call or result it belongs to could not stay.
     GroupDropped,
-    /// What is not shown of it appears in earlier messages.
+    /// Everything not shown of it appears in earlier messages.
     StandsAbove,
 }
 
 impl PartReason {
-    /// The words that layouts print.
+    /// The name used in layouts.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fits => "fits",
@@ -145,45 +145,45 @@ impl PartReason {
     }
 }
 
-/// What one slot was allowed and used.
+/// The tokens allotted to and used by one slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotLedger {
     /// The slot.
     pub name: String,
-    /// Tokens it was allowed.
+    /// Tokens it was allotted.
     pub allowed: usize,
     /// Tokens it takes.
     pub tokens: usize,
-    /// Whether its soft trigger was crossed: compaction may run in the background (C19).
+    /// Whether its soft trigger was crossed, so that compaction may run in the background.
     pub soft_trigger: bool,
 }
 
 /// The arithmetic of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetLedger {
-    /// Limits of the call.
+    /// The limits of the call.
     pub limits: CallBudget,
-    /// Tokens that prompt and input may have.
+    /// Tokens available for prompt and input.
     pub available: usize,
     /// Tokens of chat framing, tool schemas and the response schema.
     pub framing: usize,
-    /// Tokens that prompt and input take, framing and the counter's margin included.
+    /// Tokens of prompt and input, including framing and the counter's margin.
     pub used: usize,
-    /// Per slot, in order.
+    /// The slots, in order.
     pub slots: Vec<SlotLedger>,
-    /// Who counted.
+    /// The name of the tokenizer.
     pub tokenizer: String,
     /// How far the count can be trusted.
     pub label: Label,
 }
 
-/// Why nothing was sent.
+/// Why the prompt was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("the prompt cannot fit: {deficit} tokens too many; {}", describe(.parts))]
 pub struct PackRefusal {
-    /// Tokens that are missing.
+    /// Tokens over budget.
     pub deficit: usize,
-    /// The parts that need them, largest first, with their tokens.
+    /// The largest contributors and their tokens, largest first.
     pub parts: Vec<(String, usize)>,
 }
 
@@ -201,14 +201,14 @@ fn describe(parts: &[(String, usize)]) -> String {
 /// Where in a growing conversation the prefix last moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
-    /// How often a watermark has been crossed so far.
+    /// How many times a watermark has been crossed so far.
     pub number: usize,
-    /// How many messages the conversation had when it was last crossed.
+    /// The number of messages in the conversation when it was last crossed.
     pub at_message: usize,
-    /// The first message, from 0, that changed then.
+    /// The first message, from 0, that changed at that point.
     #[serde(default)]
     pub from_message: usize,
-    /// Whether the newest message crossed it: only then does this prompt not extend the one before.
+    /// Whether the newest message crossed it: only then is this prompt not an extension of the previous one.
     pub moved_prefix: bool,
 }
 
@@ -217,13 +217,13 @@ pub struct Epoch {
 pub struct Receipt {
     /// The arithmetic.
     pub budget: BudgetLedger,
-    /// Tokens of the prompt in all; the same as `budget.used`.
+    /// Tokens of the whole prompt; the same as `budget.used`.
     pub total: usize,
-    /// Set when nothing may be sent.
+    /// Set if nothing may be sent.
     pub refused: Option<PackRefusal>,
-    /// Every part, in the order of the prompt.
+    /// All parts, in prompt order.
     pub parts: Vec<PartReceipt>,
-    /// Epochs of slots of messages.
+    /// The epoch of slots of messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub epoch: Option<Epoch>,
 }
@@ -231,33 +231,33 @@ pub struct Receipt {
 /// A finished prompt.
 #[derive(Debug, Clone)]
 pub struct Pack {
-    /// What the model reads.
+    /// The messages for the model.
     pub messages: Vec<Message>,
-    /// What was decided and why.
+    /// The decisions and their reasons.
     pub receipt: Receipt,
-    /// What must be in the blob store before the request leaves.
+    /// What must be in the blob store before the request is sent.
     pub originals: Vec<PackOriginal>,
-    /// How many leading messages are the same for every call of this recipe version, for provider caches.
+    /// The number of leading messages that are the same for every call of this recipe version, for provider caches.
     pub stable_messages: usize,
 }
 
-/// Original bytes that a pack's pointers lead to.
+/// Original content that a pack's pointers refer to.
 #[derive(Debug, Clone)]
 pub struct PackOriginal {
-    /// The bytes; their content address is what the pointer was minted from.
+    /// The content; the pointer was minted from its hash.
     pub text: OriginalText,
-    /// What they are, in a word: `part`, `document`, `left_out`.
+    /// A one-word kind: `part`, `document`, `left_out`.
     pub kind: &'static str,
-    /// One line for people and models.
+    /// A one-line description for people and models.
     pub display: String,
 }
 
-/// A text that a pack's pointers lead into.
+/// A text that a pack's pointers refer to.
 #[derive(Debug, Clone)]
 pub enum OriginalText {
-    /// One that the request came with.
+    /// Supplied with the request.
     Given(Arc<str>),
-    /// One that the pack put together, of all that a slot leaves out: it may be large, and is never copied.
+    /// Assembled by the pack from everything that a slot drops: it may be large, and is never copied.
     Joined(String),
 }
 

@@ -1,5 +1,5 @@
-//! Renditions: the texts that can represent a part, and the cost of each. Owns the wording of pointers and of the
-//! marks for what is left out.
+//! Renditions: the texts that can represent a part, and the cost of each. Owns the wording of pointers and of gap
+//! markers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use larder_text::message::Message;
 use larder_text::pointer::{Pointer, PointerKey};
 use larder_text::tokens::Counter;
 
-/// Characters of a part's first line that its pointer shows.
+/// How many characters of a part's first line its pointer shows.
 const EXCERPT_CHARS: usize = 60;
 
-/// A rendition with its text as the prompt contains it.
+/// A rendition and its text as it appears in the prompt.
 #[derive(Debug, Clone)]
 pub(super) struct Rendered {
     pub rendition: Rendition,
@@ -27,20 +27,20 @@ pub(super) struct Rendered {
 }
 
 impl Rendered {
-    /// A rendition without text.
+    /// Creates a rendition without text.
     pub const fn nothing(rendition: Rendition) -> Self {
         Self { rendition, text: String::new(), tokens: 0, pointer: None, gaps: Vec::new(), author: None }
     }
 }
 
-/// Makes renditions and remembers them, and the model's own where it supplied some.
+/// Renders parts and caches the results, including renditions supplied by a model.
 pub(super) struct PartRenderer<'a> {
     pub counter: &'a Counter,
     pub key: &'a PointerKey,
     made: BTreeMap<(usize, usize), Result<Condensed, CondenseError>>,
-    /// What a model wrote, by part.
+    /// Renditions written by a model, by part.
     written: BTreeMap<usize, Vec<Condensed>>,
-    /// Parts that only their beginning may represent.
+    /// Parts that may only be represented by their beginning.
     only_cut: BTreeSet<usize>,
 }
 
@@ -49,13 +49,13 @@ impl<'a> PartRenderer<'a> {
         Self { counter, key, made: BTreeMap::new(), written: BTreeMap::new(), only_cut }
     }
 
-    /// Takes a rendition made by a model; it has been verified by the caller.
+    /// Adds a rendition made by a model, which the caller has verified.
     pub fn supply(&mut self, part: usize, condensed: Condensed) {
         self.written.entry(part).or_default().push(condensed);
     }
 
-    /// The fullest of a model's renditions that has at most `inner` tokens. A plan made again asks for a little more
-    /// or less than the one before, which does not justify another model call.
+    /// The largest of a model's renditions with at most `inner` tokens. A replan asks for slightly more or fewer
+    /// tokens than before, which does not justify another model call.
     pub fn written(&self, part: usize, inner: usize) -> Option<&Condensed> {
         let written = self.written.get(&part)?;
         written.iter().filter(|condensed| condensed.tokens <= inner).max_by_key(|condensed| condensed.tokens)
@@ -67,9 +67,9 @@ impl<'a> PartRenderer<'a> {
         Rendered { text, tokens, ..Rendered::nothing(Rendition::Whole) }
     }
 
-    /// The whole part's cost, unless it exceeds `limit`. `framed` is room to write in.
+    /// The cost of the whole part, unless it exceeds `limit`. `framed` is scratch space.
     pub fn whole_cost(&self, part: &Part, limit: usize, framed: &mut String) -> Option<usize> {
-        // A huge text is measured before a framed copy of it is made.
+        // Measure a huge text before making a framed copy of it.
         if part.text.len() > 1 << 16 {
             self.counter.count_up_to(&part.text, limit)?;
         }
@@ -78,8 +78,8 @@ impl<'a> PartRenderer<'a> {
         self.counter.count_up_to(framed, limit)
     }
 
-    /// The part condensed to at most `target` tokens, its frame included; `query` is the question in view, always
-    /// the same for a part.
+    /// The part condensed to at most `target` tokens, frame included; `query` is the relevant question, which never
+    /// changes for a part.
     pub fn condensed(
         &mut self,
         index: usize,
@@ -127,7 +127,7 @@ impl<'a> PartRenderer<'a> {
         self.counter.count(&part.framed(""))
     }
 
-    /// Tokens of the calls and ids that a message carries in addition to its text.
+    /// Tokens of a message's calls and ids, in addition to its text.
     pub fn shell_cost(&self, part: &Part) -> usize {
         if part.shell == Shell::default() {
             return 0;
@@ -147,7 +147,7 @@ impl<'a> PartRenderer<'a> {
         Rendered { text, tokens, pointer: Some(pointer), ..Rendered::nothing(Rendition::Pointer) }
     }
 
-    /// Leads to the part's bytes: into its document where it is a slice of one.
+    /// A pointer to the part's bytes: into its document if it is a slice of one.
     pub fn pointer_to(&self, part: &Part) -> Pointer {
         match &part.source.slice {
             Some(slice) => Pointer::bytes(self.key.mint(slice.document), slice.bytes.clone()),
@@ -155,7 +155,7 @@ impl<'a> PartRenderer<'a> {
         }
     }
 
-    /// The bytes that [`Self::pointer_to`] leads into.
+    /// The original that [`Self::pointer_to`] refers to.
     pub fn original(part: &Part) -> PackOriginal {
         let name = one_line(&part.source.name);
         match &part.source.slice {
@@ -173,17 +173,18 @@ impl<'a> PartRenderer<'a> {
     }
 }
 
-/// The pointer rendition of a text: one line that says what it is.
+/// The pointer rendition of a text: one line describing it.
 pub(super) fn pointer_text(name: &str, text: &str, pointer: &Pointer) -> String {
     format!("[⋯ {}: {} — in full: {pointer}]", one_line(name), excerpt(text))
 }
 
-/// The marker for everything that a slot leaves out. It states no number: absence is not evidence.
+/// The marker for everything that a slot drops. It states no number: absence is not evidence.
 pub(super) fn left_out_mark(slot: &str, bundle: &Pointer) -> String {
     format!("[⋯ more in {slot} was left out to fit; all of it: {bundle}]\n")
 }
 
-/// Text on one line, without control characters: names and excerpts of untrusted text stay within their line.
+/// Collapses text to one line without control characters, so that names and excerpts of untrusted text stay within
+/// their line.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || matches!(c, '[' | ']') { ' ' } else { c }).collect()
 }

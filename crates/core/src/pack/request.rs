@@ -1,4 +1,4 @@
-//! What a pack is a pure function of, what the machine says, and what is a mistake rather than a packing problem.
+//! The inputs of a pack, the machine's results, and malformed requests as opposed to packing problems.
 
 use std::sync::Arc;
 
@@ -28,65 +28,65 @@ impl CallFraming {
     }
 }
 
-/// Everything a pack is a pure function of.
+/// All inputs of a pack, which is a pure function of them.
 #[derive(Debug, Clone)]
 pub struct PackRequest {
     /// Slots in the order of the prompt.
     pub slots: Vec<Slot>,
     /// Parts in order within their slots.
     pub parts: Vec<Part>,
-    /// Limits.
+    /// The token limits.
     pub budget: CallBudget,
     /// Tokens in addition to the texts.
     pub framing: CallFraming,
-    /// The question in view, for condensing.
+    /// The question that condensing should favour.
     pub query: Option<String>,
-    /// Whether condensed renditions should be made by a model where one is offered.
+    /// Whether a model should write condensed renditions where possible.
     pub by_model: bool,
 }
 
-/// A condensed rendition that a model should make.
+/// A condensed rendition requested from a model.
 #[derive(Debug, Clone)]
 pub struct RenditionRequest {
-    /// Hand back to [`Packing::supply`](super::Packing::supply).
+    /// To be passed back to [`Packing::supply`](super::Packing::supply).
     pub key: (usize, usize),
-    /// The part.
+    /// The part's id.
     pub id: Arc<str>,
-    /// Its text.
+    /// The part's text.
     pub text: Arc<str>,
-    /// What it is.
+    /// The type of the text.
     pub content_type: ContentType,
-    /// Tokens the rendition may have.
+    /// Maximum tokens of the rendition.
     pub target: usize,
     /// Spans that must survive.
     pub pins: Vec<String>,
 }
 
-/// What the machine says after planning.
+/// The result of a planning step.
 #[derive(Debug)]
 pub enum PackStep {
-    /// Renditions are wanted; supply each, or `None` where it failed.
+    /// Renditions are needed; supply each, or `None` if it failed.
     Need(Vec<RenditionRequest>),
     /// The prompt fits.
     Done(Box<Pack>),
-    /// The prompt cannot fit; the receipt says what was tried.
+    /// The prompt cannot fit; the receipt shows what was tried.
     Refused(Box<Receipt>),
 }
 
 /// A malformed request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
-    /// A part names a slot that is not there.
+    /// A part names a slot that does not exist.
     #[error("part {part}: there is no slot {slot:?}; the slots are {known}")]
     UnknownSlot {
-        /// The part.
+        /// The part's id.
         part: Arc<str>,
-        /// The slot it names.
+        /// The slot's name.
         slot: Arc<str>,
-        /// The slots there are.
+        /// The existing slots.
         known: String,
     },
-    /// Two parts have one id.
+    /// Two parts share an id.
     #[error("two parts are called {0:?}; ids must be unique, since citations and receipts use them")]
     DuplicateId(Arc<str>),
 }

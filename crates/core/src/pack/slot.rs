@@ -1,4 +1,4 @@
-//! Slots and the budget they share: budgeted, ordered regions of a prompt.
+//! Slots: ordered regions of a prompt, and the budget they share.
 
 use std::sync::Arc;
 
@@ -8,12 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cap {
-    /// At most so many.
+    /// At most this many tokens.
     Tokens(usize),
-    /// A claim on this share (0 to 1) of what the other slots leave; what one claim does not use flows to the others
-    /// (C95).
+    /// This share (0 to 1) of what the other slots leave; the unused part of a share goes to the other shares.
     Share(f64),
-    /// Whatever is left.
+    /// Whatever remains.
     Flexible,
 }
 
@@ -21,62 +20,62 @@ pub enum Cap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotForm {
-    /// All parts form one message, together with neighbouring joined slots of the same role.
+    /// All parts form one message, together with adjacent joined slots of the same role.
     Joined,
-    /// Each part is a message of its own, and what has been decided for a message stays decided while the
-    /// conversation grows, until a watermark is crossed.
+    /// Each part is a separate message, and its decision persists while the conversation grows, until a watermark is
+    /// crossed.
     Messages,
 }
 
-/// What may be done to the parts of a slot that exceeds its cap, other than keeping them whole.
+/// How parts of a slot over its cap may be shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overflow {
-    /// Replace by a condensed rendition.
+    /// Replace with a condensed rendition.
     pub condense: bool,
-    /// Replace by the beginning of the text, cut at a boundary, with a pointer to the whole (C32).
+    /// Replace with the beginning of the text, cut at a boundary, and a pointer to the whole.
     pub truncate: bool,
-    /// Replace by a pointer.
+    /// Replace with a pointer.
     pub point: bool,
-    /// Leave out; the receipt and a mark in the prompt say how to get it back.
+    /// Drop; the receipt and a marker in the prompt show how to get it back.
     pub drop: bool,
 }
 
 impl Overflow {
-    /// Condense, then point, then leave out (C31).
+    /// Condense, then replace with a pointer, then drop.
     pub const LADDER: Self = Self { condense: true, truncate: false, point: true, drop: true };
-    /// Only whole: over its cap the call is refused.
+    /// Only whole: above its cap, the call is refused.
     pub const REFUSE: Self = Self { condense: false, truncate: false, point: false, drop: false };
-    /// Leave out the least relevant or oldest.
+    /// Drop the least relevant or oldest.
     pub const DROP: Self = Self { condense: false, truncate: false, point: false, drop: true };
 }
 
 /// A budgeted, ordered region of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
-    /// Its name in receipts.
+    /// The name shown in receipts.
     pub name: Arc<str>,
-    /// Tokens it may have.
+    /// The maximum tokens.
     pub cap: Cap,
-    /// Tokens it keeps when the whole call exceeds its budget, if it has that many.
+    /// Tokens guaranteed when the whole call exceeds its budget, if the slot has that many.
     pub floor: usize,
-    /// What its parts become when it exceeds its cap.
+    /// How its parts may be shortened when it exceeds its cap.
     pub overflow: Overflow,
-    /// 0 gives way first, 100 last, when slots compete.
+    /// From 0 (first to be shortened) to 100 (last) when slots compete.
     pub priority: u8,
     /// How its parts become messages.
     pub form: SlotForm,
-    /// Share of the cap at which the receipt asks for compaction in the background (C19).
+    /// The share of the cap at which the receipt requests background compaction.
     pub soft: Option<f64>,
-    /// Share of the cap to come down to once the cap is crossed, so that it is not crossed again at once (C52).
+    /// The share of the cap to shrink to once the cap is crossed, so that it is not crossed again immediately.
     pub shrink_to: Option<f64>,
-    /// Newest parts of a slot of messages that are protected.
+    /// The number of newest parts that are protected, in a slot of messages.
     pub protect_last: usize,
-    /// Tokens above which a single message is condensed the moment it enters (C29).
+    /// Tokens above which a single message is condensed as it enters.
     pub entry_cap: Option<usize>,
 }
 
 impl Slot {
-    /// A flexible slot of joined parts with the whole ladder.
+    /// Creates a flexible slot of joined parts with the full overflow ladder.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -92,14 +91,14 @@ impl Slot {
         }
     }
 
-    /// The slot with another cap.
+    /// Replaces the cap.
     #[must_use]
     pub fn cap(mut self, cap: Cap) -> Self {
         self.cap = cap;
         self
     }
 
-    /// The slot with another overflow policy.
+    /// Replaces the overflow policy.
     #[must_use]
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = overflow;
@@ -107,24 +106,24 @@ impl Slot {
     }
 }
 
-/// The tokens of one call (C15 to C18).
+/// The token limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallBudget {
-    /// Hard limit of the whole call.
+    /// The hard limit of the whole call.
     pub total: usize,
-    /// The model's window.
+    /// The model's context window.
     pub window: usize,
-    /// Tokens the reply may have; reserved exactly (C34).
+    /// Maximum tokens of the reply; reserved exactly.
     pub output: usize,
-    /// Framing safety (C15).
+    /// Reserve for framing.
     pub response_reserve: usize,
-    /// Tokens that always stay free.
+    /// Tokens that always remain free.
     pub emergency_floor: usize,
 }
 
 impl CallBudget {
-    /// Tokens that prompt and input may have together:
-    /// `min(total, window) − output − response_reserve − emergency_floor` (C18).
+    /// Tokens available to prompt and input together: `min(total, window) − output − response_reserve −
+    /// emergency_floor`.
     pub fn available(&self) -> usize {
         self.total
             .min(self.window)

@@ -1,7 +1,7 @@
-//! Spending what a plan left over, so that a budget is used up.
+//! Spends what a plan left over, so that the budget is used up.
 //!
-//! What marks and joins cost is known only once the text is written. So a plan keeps room for them, and what they
-//! turn out not to need is given back here: parts grow or enter, the text is measured again, and a change that made
+//! The cost of markers and joins is known only once the text is composed, so a plan reserves room for them. Whatever
+//! they turn out not to need is spent here: parts grow or enter, the text is measured again, and a change that made
 //! it too long is undone.
 
 use std::cmp::Reverse;
@@ -12,18 +12,18 @@ use super::packing::Packing;
 use super::receipt::{PartReason, Rendition};
 use super::slot::SlotForm;
 
-/// Larger renditions that are tried each time a slot is topped up.
+/// How many larger renditions are tried each time a slot is topped up.
 const TOP_UPS: usize = 8;
-/// Parts that enter whole each time a slot is topped up.
+/// How many parts enter whole each time a slot is topped up.
 const ENTRIES: usize = 16;
-/// Times the written prompt is measured again.
+/// How many times the composed prompt is measured again.
 const ROUNDS: usize = 8;
 /// Fewer spare tokens than this are not worth another rendition.
 const MIN_SPARE: usize = 4;
 
 impl Packing<'_> {
-    /// Uses up the call's budget to the last hundredth, if anything fits into what is left. Not where decisions
-    /// have to stay as a conversation grows.
+    /// Spends the call's budget down to the last percent, as far as anything fits. Skips slots whose decisions must
+    /// persist while a conversation grows.
     pub(super) fn fill_up(&mut self, mut planned: Planned, mut prompt: Prompt) -> (Planned, Prompt) {
         let available = self.request.budget.available();
         if self.request.slots.iter().any(|slot| slot.shrink_to.is_some()) {
@@ -50,7 +50,7 @@ impl Packing<'_> {
         (planned, prompt)
     }
 
-    /// Spends `spare` tokens on the slots, the most important first, each within its share.
+    /// Spends `spare` tokens on the slots, most important first, each within its share.
     fn top_up_call(&mut self, planned: &mut Planned, prompt: &Prompt, mut spare: usize) -> Vec<Before> {
         let slots = &self.request.slots;
         let demands: Vec<Demand> = self.slot_parts.iter().map(|members| self.demand(members)).collect();
@@ -67,8 +67,8 @@ impl Packing<'_> {
         changes
     }
 
-    /// Spends up to `room` tokens on one slot: enlarges what is condensed, then lets parts enter. Gives what
-    /// changed and what is left of the room.
+    /// Spends up to `room` tokens on one slot: first enlarges condensed parts, then adds absent ones. Returns the
+    /// changes and the remaining room.
     pub(super) fn top_up(
         &mut self,
         slot: usize,
@@ -95,7 +95,7 @@ impl Packing<'_> {
         (changes, room)
     }
 
-    /// The size to which a part could grow with what is spare, if that is worth trying.
+    /// The size to which a part could grow with the spare tokens, if that is worth trying.
     fn larger(&self, part: usize, slot: usize, room: usize, planned: &Planned) -> Option<usize> {
         let standing = planned.standings[part];
         let ladder = &self.ladders[part];
@@ -103,7 +103,7 @@ impl Packing<'_> {
         let target = (standing.tokens + room).min(ladder.size);
         let worth = match standing.rendition {
             Rendition::Whole => false,
-            // What a model wrote is not replaced for the sake of a few tokens.
+            // A model's rendition is not replaced for a few tokens.
             Rendition::Condensed => !self.request.by_model,
             Rendition::Pointer => target >= least && standing.reason != PartReason::PinsTooLarge,
             Rendition::Absent => {
@@ -115,12 +115,12 @@ impl Packing<'_> {
         worth.then_some(target)
     }
 
-    /// Whether an absent part may enter its slot alone. A message may not: its call or its result would be missing.
+    /// Whether an absent part may enter its slot alone. A message may not: its call or result would be missing.
     fn may_enter(&self, part: usize, slot: usize, room: usize) -> bool {
         self.request.slots[slot].form == SlotForm::Joined && room > self.ladders[part].min_remaining
     }
 
-    /// The absent part of the highest tier, there the most relevant, that fits whole into `room`.
+    /// The most relevant absent part of the highest tier that fits whole into `room`.
     fn next_to_enter(&self, slot: usize, room: usize, planned: &Planned) -> Option<usize> {
         let fits = |part: usize| {
             planned.is_absent(part)
@@ -134,7 +134,7 @@ impl Packing<'_> {
         })
     }
 
-    /// Makes a larger rendition; gives the tokens it took and what it replaced.
+    /// Makes a larger rendition; returns the tokens it took and what it replaced.
     fn grow(
         &mut self,
         part: usize,
@@ -143,7 +143,7 @@ impl Packing<'_> {
         planned: &mut Planned,
     ) -> Option<(usize, Before)> {
         let before = planned.standings[part];
-        // No slot whose decisions stay is topped up, so the question is that of the request.
+        // Slots with persistent decisions are never topped up, so the query is that of the request.
         let query = self.request.query.as_deref();
         let made = match self.ladders[part].whole {
             Some(whole) if whole <= target => Ok(self.renderer.whole(&self.request.parts[part])),

@@ -12,7 +12,7 @@ use super::choose_messages::{Presence, choose_messages};
 use super::receipt::Epoch;
 use super::slot::{Overflow, Slot};
 
-/// After an epoch was rejected as too expensive, the next is considered once the messages have grown by this share.
+/// After an epoch was rejected as too expensive, the next is considered when the messages have grown by this share.
 const GROWTH: f64 = 0.1;
 
 /// The messages to decide.
@@ -36,39 +36,39 @@ pub(super) struct Saving {
     pub at_message: usize,
     /// Tokens that each later request saves.
     pub saved: usize,
-    /// Tokens behind the first change: the provider's cache for them is refused_above.
+    /// Tokens behind the first change, for which the provider's cache is lost.
     pub moved: usize,
 }
 
 /// Which messages are decided together.
 pub(super) struct CallGroups<'a> {
-    /// Messages with the same number are left out together or not at all.
+    /// Messages with the same number are dropped together or not at all.
     pub group_of: &'a [usize],
-    /// `settled[i]`: no call waits for its result after message `i`. An epoch begins only there, so that a pair is
-    /// never decided in halves.
+    /// `settled[i]`: no call is waiting for a result after message `i`. Epochs begin only at such places, so that a
+    /// call and its result are always decided together.
     pub settled: &'a [bool],
     pub presence: &'a [Presence],
-    /// Newest messages that an epoch spares.
+    /// The number of newest messages that an epoch leaves unchanged.
     pub protect_last: usize,
 }
 
 /// When an epoch begins and how far it reduces the messages, in tokens.
 pub(super) struct Watermarks {
-    /// If the messages that must stay whole take more than this, the request is refused, so nothing is decided again
+    /// If the messages that must stay whole exceed this, the request is refused anyway, so nothing is decided again
     /// before the last message.
     pub refused_above: usize,
-    /// Above the first number an epoch begins if it pays; it reduces the messages to the second.
+    /// Above the first number an epoch begins if it saves money; it reduces the messages to the second.
     pub soft: Option<(usize, usize)>,
     /// Above this an epoch must begin.
     pub hard: usize,
     /// What a forced epoch reduces the messages to.
     pub low: usize,
-    /// Messages are left out only if condensing and pointers do not get below this; with `None`, right away.
+    /// Messages are dropped only if condensing and pointers leave more than this; with `None`, immediately.
     pub drop_above: Option<usize>,
     pub overflow: Overflow,
 }
 
-/// What became of the messages.
+/// The outcome for the messages.
 pub(super) struct MessageDecisions {
     pub choices: Vec<Choice>,
     pub costs: Vec<usize>,
@@ -135,7 +135,7 @@ impl MessageDecisions {
     }
 }
 
-/// What the messages so far become in a new epoch; `None` if it would change nothing or does not pay.
+/// The messages' renditions in a new epoch; `None` if nothing would change or it does not save money.
 fn choose(
     groups: &CallGroups<'_>,
     marks: &Watermarks,
@@ -148,7 +148,7 @@ fn choose(
     let group_of = &groups.group_of[..count];
     let tail = match groups.protect_last {
         0 => count,
-        // Results of one step are spared together.
+        // The results of one step are left unchanged together.
         last => count.saturating_sub(last).min(group_of.last().copied().unwrap_or(0)),
     };
     let chosen = |min: Presence, spared: Presence, budget: usize| {

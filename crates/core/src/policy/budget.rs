@@ -1,4 +1,4 @@
-//! What a prompt may take under a model's window, and the decision about one conversation.
+//! The token budget of a prompt under a model's window, and the decision about one conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,21 +12,21 @@ use larder_text::tokens::Counter;
 const FLOOR_SHARE: usize = 20;
 /// The trace threshold where none is set, in per cent of the prompt budget (C38).
 const THRESHOLD: usize = 80;
-/// Parts that a refusal names.
+/// How many parts a refusal names.
 const NAMED: usize = 3;
 
-/// What the policy has to know of a model.
+/// The properties of a model that the policy needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelProfile {
-    /// Tokens of prompt and answer together.
+    /// Tokens of prompt and reply together.
     pub window: usize,
-    /// Tokens of the longest answer, where known.
+    /// Tokens of the longest possible reply, if known.
     pub max_output: Option<usize>,
     /// Price of a cached input token relative to an uncached one, if known.
     pub cache_price: Option<f64>,
 }
 
-/// Keeps the windows of conversations with one model.
+/// Keeps conversations with one model within their budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContextBudgetPolicy {
     pub(super) settings: PolicySettings,
@@ -35,14 +35,14 @@ pub struct ContextBudgetPolicy {
     floor: usize,
 }
 
-/// What the policy says of a conversation.
+/// The policy's verdict on a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DecisionStatus))]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetStatus {
-    /// It can go as it is.
+    /// Fits as it is.
     Ok,
-    /// It goes once something in it is smaller.
+    /// Fits once something in it is shortened.
     NeedsSummary,
     /// It cannot fit.
     Reject,
@@ -52,7 +52,7 @@ impl BudgetStatus {
     /// Every status.
     pub const ALL: [Self; 3] = [Self::Ok, Self::NeedsSummary, Self::Reject];
 
-    /// The word in records, events, metrics and pages.
+    /// The name used in records, events, metrics and pages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -62,51 +62,53 @@ impl BudgetStatus {
     }
 }
 
-/// What the policy decided over a conversation, and why: the payload of the event `context_budget_decision`. Records keep
-/// it without the sizes of prompt, budget and reserve, which they have among their own.
+/// The policy's decision about a conversation and the reason for it: the payload of the event
+/// `context_budget_decision`. Records omit the sizes of prompt, budget and reserve here because they store them
+/// separately.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Decision))]
 pub struct BudgetDecision {
-    /// What is to be done.
+    /// The verdict.
     pub status: BudgetStatus,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
-    /// Tokens over budget: as it came, or, where it is rejected, after all that could be done. 0 when it fits.
+    /// Tokens over budget: of the original prompt, or if it was rejected, after everything possible was done. 0 if it
+    /// fits.
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub deficit: usize,
-    /// Tokens of the prompt that this is about.
+    /// Tokens of the prompt.
     #[serde(skip)]
     pub prompt_tokens: usize,
-    /// Tokens that it may have.
+    /// Maximum tokens of the prompt.
     #[serde(skip)]
     pub prompt_budget: usize,
-    /// Tokens kept for the answer.
+    /// Tokens reserved for the reply.
     #[serde(skip)]
     pub response_reserve: usize,
     /// Tokens that are always kept free.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub emergency_floor: usize,
-    /// Of a rejected prompt, the three largest parts, the largest first.
+    /// The three largest parts of a rejected prompt, largest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub largest: Vec<LargestPart>,
-    /// Whether it was only reported and not enforced.
+    /// Whether the decision was only reported, not enforced.
     pub dry_run: bool,
 }
 
-/// A part of a prompt that cannot be made to fit. Messages are named by number and role, never by what they say.
+/// A part of a prompt that is too large. Messages are identified by number and role, never by their content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Largest))]
 pub struct LargestPart {
     /// Its name, such as `message 4 (tool)`.
     pub part: String,
-    /// Tokens of it as it came.
+    /// Tokens of the original part.
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub tokens: usize,
 }
 
 impl ContextBudgetPolicy {
-    /// The policy for one model.
+    /// Creates the policy for one model.
     pub fn from_settings(settings: &PolicySettings, model: &ModelProfile) -> Self {
         let most = model.max_output.unwrap_or(usize::MAX);
         Self {
@@ -117,25 +119,26 @@ impl ContextBudgetPolicy {
         }
     }
 
-    /// What the policy was made of.
+    /// The settings of the policy.
     pub fn settings(&self) -> &PolicySettings {
         &self.settings
     }
 
-    /// Tokens kept for the answer of a request that allows it `max_output`: exactly those (C34), or the reserve.
+    /// Tokens reserved for the reply: exactly `max_output` if the request sets it (C34), otherwise the configured
+    /// reserve.
     pub fn response_reserve(&self, max_output: Option<usize>) -> usize {
         max_output.unwrap_or(self.reserve)
     }
 
-    /// Maximum tokens of the prompt of such a request (C18): the window without answer and emergency floor.
+    /// Maximum prompt tokens of such a request (C18): the window minus reply and emergency floor.
     pub fn prompt_budget(&self, max_output: Option<usize>) -> usize {
         let left =
             self.model.window.saturating_sub(self.response_reserve(max_output)).saturating_sub(self.floor);
         self.settings.prompt_budget_override.map_or(left, |most| most.min(left))
     }
 
-    /// Tokens of a prompt above which older tool results are compacted when that pays. It does not depend on what a
-    /// request allows its answer: the same history must be decided the same way.
+    /// Prompt tokens above which older tool results are compacted if that saves money. Independent of the request's
+    /// reply limit: the same history must always be decided the same way.
     pub fn trace_threshold(&self) -> usize {
         let usual = self.prompt_budget(None).saturating_mul(THRESHOLD) / 100;
         self.settings.trace_threshold_tokens.unwrap_or(usual)
@@ -151,8 +154,8 @@ impl ContextBudgetPolicy {
         self.floor
     }
 
-    /// The decision about a conversation with tool results that are about to be added: what
-    /// [`decide`](Self::decide) says of both together, and nothing of what would become of them.
+    /// The decision about a conversation with tool results about to be added: what [`decide`](Self::decide) would
+    /// report for both together, without the decided window.
     pub fn evaluate(
         &self,
         conversation: &Conversation<'_>,
@@ -173,9 +176,10 @@ impl ContextBudgetPolicy {
         self.evaluate(conversation, pending, context)
     }
 
-    /// Notes what a request used, and whether it was over what [`prompt_budget`](Self::prompt_budget) leaves
-    /// next to its reserve: `context_budget_violation`, which stays 0 as long as nothing is sent that was rejected (C87). A
-    /// dry run enforces nothing and so breaks nothing: its decisions say what would have been refused.
+    /// Records what a request used, and counts a `context_budget_violation` if it exceeded the
+    /// [`prompt_budget`](Self::prompt_budget) left next to its reserve. The counter stays 0 as long as nothing is
+    /// sent that was rejected (C87). A dry run enforces nothing and so violates nothing: its decisions report what
+    /// would have been refused.
     pub fn record_usage(
         &self,
         usage: &mut SessionUsage,
@@ -198,7 +202,7 @@ impl ContextBudgetPolicy {
         self.settings.enabled && !self.settings.dry_run && !self.settings.opts_out(tool)
     }
 
-    /// Tokens that are sent in any case. Larder's own tool is counted if it may have to be offered.
+    /// Tokens that are sent in any case. Larder's own tool is included if it may have to be offered.
     pub(super) fn fixed(&self, conversation: &Conversation<'_>) -> usize {
         let fixed = conversation.fixed;
         let tool = if self.may_change(conversation) { fixed.rehydrate_tool } else { 0 };
@@ -241,7 +245,7 @@ impl ContextBudgetPolicy {
         }
     }
 
-    /// The three largest parts as they came, the largest first.
+    /// The three largest original parts, largest first.
     pub(super) fn largest(&self, conversation: &Conversation<'_>) -> Vec<LargestPart> {
         let fixed = conversation.fixed;
         let mut parts = vec![
@@ -257,7 +261,7 @@ impl ContextBudgetPolicy {
     }
 }
 
-/// What an item is called in receipts and refusals.
+/// The name of an item in receipts and refusals.
 pub(super) fn name(at: usize, item: &ConversationItem<'_>) -> String {
     let role = item.role.as_str();
     format!("message {} ({role})", at + 1)

@@ -1,4 +1,4 @@
-//! A conversation as the policy sees it in every wire format: its items, and what is sent in addition to them.
+//! A conversation in any wire format as the policy sees it: its items, and everything sent in addition to them.
 
 use crate::pack::ConversationItem;
 
@@ -9,21 +9,21 @@ pub struct FixedTokens {
     pub system: usize,
     /// The definitions of the client's tools.
     pub tools: usize,
-    /// Priming of the answer, its schema, and everything else that is not an item.
+    /// Priming of the reply, its schema, and anything else that is not an item.
     pub framing: usize,
-    /// The definition of our tool in this wire format, whether it is offered or not.
+    /// The definition of Larder's tool in this wire format, whether or not it is offered.
     pub rehydrate_tool: usize,
 }
 
-/// A request that is about to be sent.
+/// A request about to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversation<'a> {
     /// What is sent in any case.
     pub fixed: FixedTokens,
-    /// The history, the oldest first.
+    /// The history, oldest first.
     pub items: &'a [ConversationItem<'a>],
-    /// The most tokens that the request allows its answer, if it sets a limit.
+    /// The request's limit on reply tokens, if it sets one.
     pub max_output: Option<usize>,
-    /// Our tool can be offered. Where it cannot, the model could not open a pointer, so nothing is replaced.
+    /// Whether Larder's tool can be offered. If not, the model could not open pointers, so nothing is replaced.
     pub can_offer: bool,
 }

@@ -10,10 +10,11 @@ use crate::pack::{
 };
 
 impl ContextBudgetPolicy {
-    /// Decides every item. A refusal is a decision, too: it says how many tokens are missing and where they are.
+    /// Decides every item. A refusal is a decision, too: it reports how many tokens over budget the prompt is and
+    /// which parts cause it.
     ///
-    /// The same settings, model and history give the same bytes; a history that grows keeps what was decided for its
-    /// beginning, except where [`DecidedWindow::epoch`] says that the prefix moved.
+    /// The same settings, model and history produce the same bytes. A growing history keeps the decisions about its
+    /// beginning, except where [`DecidedWindow::epoch`] reports that the prefix moved.
     pub fn decide(&self, conversation: &Conversation<'_>, context: DecisionContext<'_>) -> DecidedWindow {
         let items = conversation.items;
         let before = sum(items.iter().map(ConversationItem::total_tokens));
@@ -33,7 +34,7 @@ impl ContextBudgetPolicy {
         let came = fixed.saturating_add(before).saturating_sub(conversation.fixed.rehydrate_tool);
         let decision = self.judged(conversation, changed, came, after);
         let verdict = match decision.status {
-            // Only reported.
+            // A dry run only reports.
             _ if self.settings.dry_run => Verdict::AsItCame,
             BudgetStatus::Reject => Verdict::Refuse,
             _ if offer_tool => Verdict::Edited,
@@ -59,7 +60,7 @@ impl ContextBudgetPolicy {
         let mut verdict = Verdict::AsItCame;
         if decision.deficit > 0 {
             let why = if self.settings.enabled {
-                "a pointer could not be opened in it"
+                "the model could not open pointers in it"
             } else {
                 "the policy is off"
             };
@@ -97,7 +98,7 @@ impl ContextBudgetPolicy {
         let budget = self.prompt_budget(conversation.max_output);
         if after > budget {
             let reason =
-                "the prompt exceeds its budget even with everything condensed that may be".to_owned();
+                "the prompt exceeds its budget even with everything condensed that can be".to_owned();
             let largest = self.largest(conversation);
             return BudgetDecision {
                 largest,
@@ -107,16 +108,17 @@ impl ContextBudgetPolicy {
         let (status, reason) = match changed {
             false => (BudgetStatus::Ok, "it fits".to_owned()),
             true if came > budget => {
-                (BudgetStatus::NeedsSummary, "the prompt exceeds its budget as it came".to_owned())
+                (BudgetStatus::NeedsSummary, "the original prompt exceeds its budget".to_owned())
             }
-            true => (BudgetStatus::NeedsSummary, "tool results exceed what they may take".to_owned()),
+            true => (BudgetStatus::NeedsSummary, "tool results exceed their cap".to_owned()),
         };
         let deficit = came.saturating_sub(budget);
         BudgetDecision { deficit, ..self.decision(conversation, status, reason, after) }
     }
 }
 
-/// Whether an item calls our tool or is its result. Providers refuse calls of a tool that the request does not define.
+/// Whether an item calls Larder's tool or is its result. Providers reject calls to a tool that the request does not
+/// define.
 fn is_ours(item: &ConversationItem<'_>) -> bool {
     item.rehydrated || item.calls.iter().any(|call| call.name == REHYDRATE)
 }

@@ -23,12 +23,12 @@ pub use crate::pack::{
 };
 use larder_text::message::ToolDef;
 
-/// The name of the tool with which a model reads originals.
+/// The name of the tool through which a model reads originals.
 pub const REHYDRATE: &str = "larder_rehydrate";
 
-/// The definition of the tool that gives originals back. It is also where the model learns about pointers and gap
-/// markers (C48): in the system prompt, offering the tool would change text that the client wrote. The
-/// definition is part of every later request, so each of its tokens is paid for many times.
+/// The definition of the tool that returns originals. It is also where the model learns about pointers and gap
+/// markers: explaining them in the system prompt would change text that the client wrote. The definition is part of
+/// every later request, so each of its tokens is paid for many times.
 pub fn rehydrate_tool() -> ToolDef {
     let text = || serde_json::json!({ "type": "string" });
     ToolDef {

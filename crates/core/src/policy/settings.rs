@@ -1,4 +1,4 @@
-//! The settings of the policy and their defaults. Every default is safe: nothing is lost under any of them.
+//! The policy's settings and their defaults. Every default is safe: none of them loses anything.
 
 use std::collections::BTreeSet;
 
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens reserved for the reply when a request sets no limit (C15).
 const RESPONSE_RESERVE: usize = 2_000;
-/// Tokens that a tool result may have when it enters: about the first 600 characters and a pointer, which is what the
-/// usual write-time offload keeps. Over recorded agent runs, smaller caps hide values that later calls need, and larger
-/// ones cost more than they preserve (`larder-evals traces`).
+/// Tokens of a tool result when it enters: about the first 600 characters and a pointer, which is what the usual
+/// write-time offload keeps. In recorded agent runs, smaller caps hide values that later calls need, and larger ones
+/// cost more than they preserve (`larder-evals traces`).
 const ENTRY_CAP: usize = 144;
-/// The smallest entry cap: less leaves no room next to header and gap markers.
+/// The smallest entry cap: anything less leaves no room next to header and gap markers.
 const MIN_ENTRY_CAP: usize = 96;
-/// The share of the threshold that an epoch reduces a conversation to (C52: 50 % to 80 %).
+/// The share of the threshold to which an epoch reduces a conversation (C52: 50 % to 80 %).
 const LOW_WATERMARK: f64 = 0.5;
-/// The smallest such share: less would leave hardly anything.
+/// The smallest low watermark: anything less would leave hardly any content.
 const MIN_LOW_WATERMARK: f64 = 0.05;
-/// The price of a cached input token relative to an uncached one, at most providers.
+/// The price of a cached input token relative to an uncached one, as charged by most providers.
 const CACHE_PRICE: f64 = 0.1;
-/// Tools whose results are never condensed (R3-5.10); `*` at the end of a name matches any ending.
+/// Tools whose results are never condensed; a trailing `*` matches any ending.
 pub const OPT_OUT_TOOLS: [&str; 4] = ["document_edit", "document_apply_patch", "search_replace", "validat*"];
 
-/// When the model is offered the rehydrate tool, which reads originals back.
+/// When to offer the model the rehydrate tool, which reads originals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOffer {
     /// In prompts with pointers, so that other requests are forwarded unchanged. The first pointer of a conversation
-    /// moves its cached prefix once, because tool definitions are at its start.
+    /// moves its cached prefix once, because tool definitions come first.
     #[default]
     WhenNeeded,
-    /// In every request that has tools of its own: each pays for the definition, and the prefix never moves.
+    /// In every request that has tools: each pays for the definition, and the prefix never moves.
     WithTools,
 }
 
-/// A setting with an illegal value.
+/// A setting with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} cannot be {value}; {help}")]
 pub struct InvalidSetting {
@@ -45,35 +45,36 @@ pub struct InvalidSetting {
     pub help: String,
 }
 
-/// How the windows of conversations are kept. Sizes in tokens.
+/// How conversations are kept within their windows. Sizes are in tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicySettings {
-    /// If false, nothing is changed; requests are still counted, and refused if they cannot fit (C50).
+    /// If false, nothing is changed; requests are still counted, and refused if they cannot fit.
     pub enabled: bool,
-    /// Decides and reports, but changes nothing.
+    /// Whether to decide and report without changing anything.
     pub dry_run: bool,
-    /// Maximum tokens of a prompt. It can only lower what the model's window allows.
+    /// Maximum tokens of a prompt. Can only lower the limit set by the model's window.
     pub prompt_budget_override: Option<usize>,
-    /// Reserved for the reply when a request sets no limit (C15).
+    /// Reserve for the reply when a request sets no limit.
     pub response_reserve: usize,
     /// Tokens that every prompt leaves free; `None`: a twentieth of the window (C38).
     pub emergency_floor: Option<usize>,
-    /// Prompts above it have older tool results compacted if that pays; `None`: 80 % of the budget (C38).
+    /// Above this, older tool results are compacted if that saves money; `None`: 80 % of the budget (C38).
     pub trace_threshold_tokens: Option<usize>,
-    /// The share of the threshold that compaction reduces to, so that the next one is far off (C52).
+    /// The share of the threshold to which compaction reduces a conversation, so that the next compaction is far off
+    /// (C52).
     pub low_watermark: f64,
-    /// Tokens that a tool result may have when it enters; errors may have four times as many.
+    /// Maximum tokens of a tool result when it enters; errors may have four times as many.
     pub entry_cap: usize,
-    /// Newest messages that compaction spares.
+    /// The number of newest messages exempt from compaction.
     pub protect_last: usize,
     /// Tools whose results are never condensed; a trailing `*` matches any ending.
     pub opt_out_tools: BTreeSet<String>,
-    /// When the model is offered the rehydrate tool.
+    /// When to offer the model the rehydrate tool.
     pub offer_tool: ToolOffer,
     /// Price of a cached input token relative to an uncached one, for models without prices.
     pub cache_price: f64,
-    /// Further requests to expect of a conversation; `None`: as many as there were.
+    /// Expected further requests per conversation; `None`: as many as there were so far.
     pub expected_turns: Option<usize>,
 }
 
@@ -98,7 +99,7 @@ impl Default for PolicySettings {
 }
 
 impl PolicySettings {
-    /// Everything that is wrong with the values.
+    /// Reports every invalid value.
     pub fn problems(&self) -> Vec<InvalidSetting> {
         let mut problems = Vec::new();
         let mut wrong = |field: &'static str, value: String, help: String| {
@@ -106,20 +107,20 @@ impl PolicySettings {
         };
         let share = |value: f64, min: f64| value.is_finite() && (min..=1.0).contains(&value);
         if !share(self.low_watermark, MIN_LOW_WATERMARK) {
-            let help = format!("write a share from {MIN_LOW_WATERMARK} to 1");
+            let help = format!("use a value from {MIN_LOW_WATERMARK} to 1");
             wrong("low_watermark", self.low_watermark.to_string(), help);
         }
         if !share(self.cache_price, 0.0) {
-            wrong("cache_price", self.cache_price.to_string(), "write a share from 0 to 1".to_owned());
+            wrong("cache_price", self.cache_price.to_string(), "use a value from 0 to 1".to_owned());
         }
         if self.entry_cap < MIN_ENTRY_CAP {
             let help = format!(
-                "write at least {MIN_ENTRY_CAP}: less leaves no room next to a pointer and gap markers"
+                "use at least {MIN_ENTRY_CAP}: less leaves no room next to a pointer and gap markers"
             );
             wrong("entry_cap", self.entry_cap.to_string(), help);
         }
         if self.prompt_budget_override == Some(0) {
-            let help = "leave it out to use what the window leaves".to_owned();
+            let help = "omit it to use what the window leaves".to_owned();
             wrong("prompt_budget_override", "0".to_owned(), help);
         }
         problems
@@ -153,10 +154,10 @@ mod tests {
         assert_eq!(
             words,
             [
-                "low_watermark cannot be 0.01; write a share from 0.05 to 1",
-                "cache_price cannot be NaN; write a share from 0 to 1",
-                "entry_cap cannot be 95; write at least 96: less leaves no room next to a pointer and gap markers",
-                "prompt_budget_override cannot be 0; leave it out to use what the window leaves",
+                "low_watermark cannot be 0.01; use a value from 0.05 to 1",
+                "cache_price cannot be NaN; use a value from 0 to 1",
+                "entry_cap cannot be 95; use at least 96: less leaves no room next to a pointer and gap markers",
+                "prompt_budget_override cannot be 0; omit it to use what the window leaves",
             ]
         );
     }

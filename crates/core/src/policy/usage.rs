@@ -1,33 +1,33 @@
-//! A ledger of what requests used: pure, bounded, kept by the server of a session.
+//! A ledger of request usage: pure, bounded, and kept per session by the server.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
-/// Turns that are kept one by one; older ones are in the sums only.
+/// The number of turns listed individually; older ones are included in the sums only.
 const MOST_TURNS: usize = 256;
 
-/// What one request used.
+/// The usage of one request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RequestUsage {
-    /// Its id.
+    /// The request's id.
     pub turn_id: String,
     /// Tokens of its prompt.
     pub prompt_tokens: usize,
-    /// Tokens that were kept for its answer.
+    /// Tokens reserved for its reply.
     pub response_tokens_reserved: usize,
 }
 
-/// What the requests of a session used so far. Sums saturate.
+/// The usage of a session so far. Sums saturate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SessionUsage {
-    /// The newest turns, the oldest first.
+    /// The most recent turns, oldest first.
     pub turns: VecDeque<RequestUsage>,
-    /// Requests in all.
+    /// The total number of requests.
     pub requests: usize,
     /// Tokens of all prompts.
     pub prompt_tokens: usize,
-    /// Requests that were sent over their budget (`context_budget_violation`, R3-2.2).
+    /// Requests sent over budget (`context_budget_violation`, R3-2.2).
     pub violations: usize,
 }
 

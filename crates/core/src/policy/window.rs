@@ -1,4 +1,4 @@
-//! A decided conversation: the decision, what becomes of every item, and the receipt that explains each token.
+//! A decided conversation: the decision, the outcome for every item, and the receipt that accounts for each token.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use larder_text::tokens::Counter;
 /// How to proceed with the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Send it as it came.
+    /// Send it unchanged.
     AsItCame,
-    /// Send it with the decided items, and with our tool where it is offered.
+    /// Send the decided items, and Larder's tool if it is offered.
     Edited,
     /// Refuse it.
     Refuse,
@@ -26,40 +26,40 @@ pub enum Verdict {
 /// A conversation with every item decided.
 #[derive(Debug)]
 pub struct DecidedWindow {
-    /// The decision with its reason; in a dry run, what would have been done.
+    /// The decision with its reason; in a dry run, the decision that would have been enforced.
     pub decision: BudgetDecision,
     /// How to proceed.
     pub verdict: Verdict,
-    /// Per item of the conversation.
+    /// The decision for each item of the conversation.
     pub items: Vec<DecidedItem>,
-    /// Whether the request needs our tool: because it contains pointers, because the tool was called before, or because
-    /// the settings offer it from the first request on. Adding it later moves the provider's cached prefix.
+    /// Whether the request needs Larder's tool: because it contains pointers, because the tool was called before, or
+    /// because the settings offer it from the first request on. Adding it later moves the provider's cached prefix.
     pub offer_tool: bool,
     /// When compaction last moved the prefix; `moved_prefix` says whether it did since the last request.
     pub epoch: Epoch,
-    /// Tokens of the prompt as it came.
+    /// Tokens of the original prompt.
     pub tokens_before: usize,
-    /// Tokens of the prompt as decided, our tool included.
+    /// Tokens of the decided prompt, Larder's tool included.
     pub tokens_after: usize,
-    /// What the markers of left-out items lead to.
+    /// The originals behind the markers of dropped items.
     pub(super) notes: Vec<PackOriginal>,
 }
 
-/// Original bytes that a pointer in the window leads to.
+/// Original content that a pointer in the window refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WindowOriginal<'a> {
-    /// Their hash, if already known.
+    /// The hash, if already known.
     pub hash: Option<ContentHash>,
-    /// The bytes.
+    /// The content.
     pub text: &'a str,
     /// A one-word kind, such as `part`.
     pub kind: &'static str,
-    /// One line for people.
+    /// A one-line description for people.
     pub display: String,
 }
 
 impl DecidedWindow {
-    /// Everything that must be stored before the request is sent; `items` are those that were decided.
+    /// Everything that must be stored before the request is sent; `items` must be those that were decided.
     pub fn originals<'a>(
         &'a self,
         items: &'a [ConversationItem<'a>],
@@ -83,7 +83,7 @@ impl DecidedWindow {
         replaced.chain(self.notes.iter().map(note))
     }
 
-    /// How many pointers the window contains.
+    /// The number of pointers in the window.
     pub fn pointers(&self) -> usize {
         self.items.iter().filter(|decided| decided.form.substitution().is_some()).count()
     }

@@ -1,4 +1,5 @@
-//! From a parsed recipe and the project's prompts to a checked one: prompts found, templates checked, text measured.
+//! Turns a parsed recipe and the project's prompts into a checked recipe: prompts found, templates checked, text
+//! measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,15 +18,15 @@ use larder_text::tokens::Counter;
 pub(super) struct Prompt {
     pub path: String,
     pub text: String,
-    /// Names it uses without setting them.
+    /// Names it uses without defining them.
     pub undeclared: BTreeSet<String>,
     /// Prompts it includes.
     pub includes: BTreeSet<String>,
-    /// Whether it has no errors of its own.
+    /// Whether it is free of errors itself.
     pub sound: bool,
 }
 
-/// The prompts that `names` reach through includes, themselves among them.
+/// The prompts reachable from `names` through includes, themselves included.
 pub(super) fn reach(prompts: &BTreeMap<String, Prompt>, names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<&String> = names.iter().collect();
@@ -39,7 +40,7 @@ pub(super) fn reach(prompts: &BTreeMap<String, Prompt>, names: &BTreeSet<String>
     reached
 }
 
-/// The checked recipe; `None` when it or a prompt it uses has errors, which have been reported.
+/// The checked recipe; `None` if it or a prompt it uses has errors, which have been reported.
 pub(super) fn recipe<'s>(
     file: &RecipeFile,
     bytes: &[u8],
@@ -70,7 +71,7 @@ pub(super) fn recipe<'s>(
     (!own.has_errors()).then_some(recipe)
 }
 
-/// At least one of documents, sections and variables (C70).
+/// Requires at least one of documents, sections and variables (C70).
 fn check_reads_something(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     if file.input_docs.is_empty()
         && file.input_sections.is_empty()
@@ -112,7 +113,7 @@ fn find_prompts(
     Used { system, variants: variants.collect() }
 }
 
-/// The prompt at a path; leading folders may be left out when only one prompt ends in it (C74).
+/// The prompt at a path; leading folders may be omitted if only one prompt ends in it (C74).
 fn find_prompt(
     path: &Spanned<String>,
     prompts: &BTreeMap<String, Prompt>,
@@ -190,8 +191,8 @@ fn check_inline(
     Inline { undeclared, includes: included.names }
 }
 
-/// Where bytes of a template written inside the YAML are in the file: its own place when the text is found there
-/// again, otherwise the whole value.
+/// The location in the file of bytes in a template written inside the YAML: the exact place if the text is found
+/// there, otherwise the whole value.
 fn inline_span(text: &Spanned<String>, range: &Span, sink: &DiagnosticSink<'_>) -> Span {
     let needle = text.value.get(range.clone()).map(str::trim).filter(|needle| !needle.is_empty());
     let written = sink.source().get(text.span.clone()).unwrap_or("");
@@ -213,7 +214,7 @@ fn report_undeclared(file: &RecipeFile, name: &str, span: &Span, sink: &mut Diag
     sink.report(DiagnosticCode::UndeclaredVariable, span, message, help);
 }
 
-/// Checks the templates of `variables`; returns the names that the caller supplies.
+/// Checks the templates of `variables`; returns the names that the caller must supply.
 fn check_variables(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) -> BTreeSet<String> {
     let mut inputs = BTreeSet::new();
     for text in file.variables.values() {
@@ -237,7 +238,7 @@ fn check_variables(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) -> BTreeSet
     inputs
 }
 
-/// Reports names that prompt files use and this recipe does not declare; true when there are none.
+/// Reports names that prompt files use but this recipe does not declare; true if there are none.
 fn check_used_names<'s>(
     file: &RecipeFile,
     reached: &BTreeSet<String>,
@@ -358,8 +359,8 @@ fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, 
     ContentHash::new(&all)
 }
 
-/// Renders the prompts with empty values and measures them against their allotments. A template that cannot be
-/// rendered that way is left to the packer, which measures every call.
+/// Renders the prompts with empty values and measures them against their allotments. Templates that cannot be
+/// rendered that way are left to the packer, which measures every call.
 fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink: &mut DiagnosticSink<'_>) {
     let Some(budget) = &file.budget else { return };
     let cap = |source: SlotSource| {

@@ -1,4 +1,4 @@
-//! Finding a checked recipe by any of its names, and by phase and mode.
+//! Looks up checked recipes by any of their names, and by phase and mode.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use super::file::RecipeFile;
 use super::model::Recipe;
 use larder_text::Mode;
 
-/// Every usable recipe of a project, and the names of those that are not.
+/// Every usable recipe of a project, and the names of unusable ones.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     recipes: BTreeMap<String, Recipe>,
     broken: Vec<RecipeFile>,
-    /// Path of recipe files that could not be read as recipes at all.
+    /// Paths of recipe files that could not be parsed as recipes at all.
     unreadable: Vec<(String, String)>,
 }
 
-/// A recipe that cannot be had.
+/// A recipe that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecipeError {
-    /// There is no such recipe.
+    /// The recipe does not exist.
     #[error("Recipe not found: {name}")]
     NotFound {
-        /// As asked for.
+        /// The requested name.
         name: String,
         /// The nearest names.
         help: String,
     },
-    /// It is there, and has errors.
+    /// The recipe exists but has errors.
     #[error("Recipe {name} has errors in {path} or its prompts; `larder check` lists them")]
     Invalid {
-        /// As asked for.
+        /// The requested name.
         name: String,
-        /// Path inside the project.
+        /// The path inside the project.
         path: String,
     },
 }
@@ -46,7 +46,7 @@ impl RecipeError {
         }
     }
 
-    /// How to fix it; may be empty.
+    /// How to fix the problem; may be empty.
     pub fn help(&self) -> &str {
         match self {
             Self::NotFound { help, .. } => help,
@@ -73,7 +73,7 @@ impl Catalog {
         self.recipes.values()
     }
 
-    /// How many recipes are usable (C75).
+    /// The number of usable recipes.
     pub fn len(&self) -> usize {
         self.recipes.len()
     }
@@ -83,11 +83,11 @@ impl Catalog {
         self.recipes.is_empty()
     }
 
-    /// The recipe of this name: `category/name`, or a name alone; the file stem or an alias will do, and `.yaml` may
-    /// follow (C72, C73).
+    /// Finds a recipe by `category/name`, or by name alone; the file stem and aliases also work, and `.yaml` may
+    /// follow.
     ///
     /// # Errors
-    /// When there is none, or it has errors.
+    /// If it does not exist or has errors.
     pub fn find(&self, name: &str) -> Result<&Recipe, RecipeError> {
         let plain = name.strip_prefix("recipes/").unwrap_or(name);
         let plain = plain.strip_suffix(".yaml").unwrap_or(plain);
@@ -109,7 +109,7 @@ impl Catalog {
         }
     }
 
-    /// The recipe of a phase: `{phase}_code` in mode code, `{phase}_chat` in any other.
+    /// Finds the recipe of a phase: `{phase}_code` in mode code, `{phase}_chat` in any other.
     ///
     /// # Errors
     /// As [`Self::find`].

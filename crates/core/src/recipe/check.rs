@@ -1,4 +1,4 @@
-//! Checking a whole project: every problem of every file at once, and the recipes that have none.
+//! Checks a whole project: reports every problem in every file, and returns the recipes without errors.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use larder_text::Mode;
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 
-/// Bytes a recipe or prompt file may hold.
+/// Maximum size of a recipe or prompt file in bytes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// The files of a project: path inside it, with `/`, → bytes. Files that are neither recipes, prompts nor the
-/// registry are ignored.
+/// The files of a project: path within it, with `/`, → bytes. Files other than recipes, prompts and the registry are
+/// ignored.
 pub type ProjectFiles = BTreeMap<String, Vec<u8>>;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Default)]
 pub struct CheckReport {
     /// Recipes without errors.
     pub recipes: Catalog,
-    /// By file, line and column.
+    /// Sorted by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
-    /// What `registry.yaml` should hold; `None` while there are errors.
+    /// The expected content of `registry.yaml`; `None` if there are errors.
     pub registry: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl CheckReport {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
-    /// Adds a problem found outside, keeping the order; an error withdraws the registry.
+    /// Adds a problem found elsewhere, in order; an error discards the registry.
     pub fn add(&mut self, diagnostic: Diagnostic) {
         if diagnostic.is_error() {
             self.registry = None;
@@ -47,13 +47,12 @@ impl CheckReport {
     }
 }
 
-/// Checks every recipe and prompt of a project (C64). `counter` measures whether prompts fit their
-/// allotments.
+/// Checks every recipe and prompt of a project. `counter` measures whether prompts fit their allotments.
 pub fn check(files: &ProjectFiles, counter: &Counter) -> CheckReport {
     check_with(files, counter, None)
 }
 
-/// The same where a recipe may leave out `token_budget.total`, which is then `total` (C17).
+/// As [`check`], with `total` as the default for recipes that omit `token_budget.total` (C17).
 pub fn check_with(files: &ProjectFiles, counter: &Counter, total: Option<usize>) -> CheckReport {
     let mut diagnostics = Vec::new();
     let texts = read_texts(files, &mut diagnostics);
@@ -99,7 +98,7 @@ fn add_registry(
     let old = files.get(REGISTRY_PATH).map(|bytes| String::from_utf8_lossy(bytes));
     let expected = registry::generate(&report.recipes, &versions.collect(), paths, old.as_deref());
     if old.is_some_and(|old| old != expected) {
-        let message = "registry.yaml is not what the recipes and prompts generate";
+        let message = "registry.yaml does not match the recipes and prompts";
         let help = "run `larder check --write-registry`";
         report.diagnostics.push(Diagnostic::whole_file(
             DiagnosticCode::RegistryStale,
@@ -111,7 +110,7 @@ fn add_registry(
     report.registry = Some(expected);
 }
 
-/// Decodes recipes and prompts, reporting what is not text.
+/// Decodes recipes and prompts, reporting files that are not text.
 fn read_texts<'f>(files: &'f ProjectFiles, found: &mut Vec<Diagnostic>) -> BTreeMap<&'f str, String> {
     let mut texts = BTreeMap::new();
     for (path, bytes) in files.iter().filter(|(path, _)| is_recipe_path(path) || is_prompt_path(path)) {
@@ -133,11 +132,11 @@ pub(super) fn is_prompt_path(path: &str) -> bool {
     path.starts_with("prompts/") && path.ends_with(".md")
 }
 
-/// UTF-8 without a byte order mark, with LF line ends, and without control characters.
+/// Decodes UTF-8 without byte order mark and control characters, normalising line ends to LF.
 fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
-        let message = format!("the file holds {} bytes; at most {MAX_FILE_BYTES} are read", bytes.len());
-        let help = "text for the model to work on belongs in documents";
+        let message = format!("the file has {} bytes; the maximum is {MAX_FILE_BYTES}", bytes.len());
+        let help = "put text for the model to work on into documents";
         return Err(Diagnostic::whole_file(DiagnosticCode::TooLarge, path, message, help));
     }
     let at = |offset: usize, code, message: String, help: &str| {
@@ -218,14 +217,14 @@ fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<
                     DiagnosticCode::NameTaken,
                     &span,
                     message,
-                    "name, file stem and aliases each load the recipe",
+                    "a recipe is loaded by its name, file stem or an alias",
                 );
             }
         }
     }
 }
 
-/// `{phase}_code` and `{phase}_chat` say so, and code needs its chat counterpart.
+/// `{phase}_code` and `{phase}_chat` must state the matching mode, and code needs a chat counterpart.
 fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<'_>>) {
     for file in parsed {
         let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };
@@ -235,7 +234,8 @@ fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<
             match &file.mode {
                 Some(stated) if stated.value == mode => {}
                 Some(stated) => {
-                    let message = format!("`{}` is loaded in mode {text}, but states another", name.value);
+                    let message =
+                        format!("`{}` is loaded in mode {text}, but states a different mode", name.value);
                     sink.report(
                         DiagnosticCode::ModeMismatch,
                         &stated.span,
@@ -244,7 +244,7 @@ fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<
                     );
                 }
                 None => {
-                    let message = format!("`{}` is loaded in mode {text}, and states no mode", name.value);
+                    let message = format!("`{}` is loaded in mode {text}, but states no mode", name.value);
                     sink.report(
                         DiagnosticCode::ModeMismatch,
                         &name.span,
@@ -255,8 +255,8 @@ fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<
             }
             let chat = format!("{phase}_chat");
             if mode == Mode::Code && !parsed.iter().any(|other| other.answers_to(&chat)) {
-                let message = format!("there is no `{chat}` beside `{}`", name.value);
-                let help = "every mode but code loads it; add that recipe, or give this one another name";
+                let message = format!("`{chat}` is missing next to `{}`", name.value);
+                let help = "every mode except code loads it; add that recipe, or rename this one";
                 sink.report(DiagnosticCode::ModeCounterpart, &name.span, message, help);
             }
         }

@@ -1,4 +1,4 @@
-//! The table of diagnostic codes: each stable, with its severity and an explanation.
+//! The table of diagnostic codes: each is stable and has a severity and an explanation.
 
 use super::diagnostic::Severity;
 
@@ -19,7 +19,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $code,)* }
             }
 
-            /// One short line.
+            /// A one-line title.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)* }
             }
@@ -29,7 +29,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $explanation,)* }
             }
 
-            /// Whether it stops a recipe from being used.
+            /// Whether it prevents a recipe from being used.
             pub const fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }

@@ -1,6 +1,6 @@
 //! Problems with a stable code, a span and help, collected rather than raised; and how they are printed.
 //!
-//! Knows sources as texts by path. Does not know what a recipe is.
+//! Knows source texts by path. Does not know what a recipe is.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,28 +10,28 @@ use serde::{Serialize, Serializer};
 
 use super::code::DiagnosticCode;
 
-/// Whether a problem stops a recipe from being used.
+/// Whether a problem prevents a recipe from being used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The recipe cannot be used.
     Error,
-    /// It can be used, but is likely not what was meant.
+    /// The recipe can be used, but is probably not what was meant.
     Warning,
 }
 
-/// One problem of one file.
+/// A problem in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Diagnostic {
-    /// Path inside the project, with `/`.
+    /// The path inside the project, with `/`.
     pub file: String,
-    /// From 1; 1 when the problem is the file as a whole.
+    /// The line, from 1; 1 if the problem concerns the whole file.
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// Line and column just after the last character meant.
+    /// Line and column just after the last character concerned.
     pub end: SpanEnd,
     /// Stable across versions.
     #[serde(serialize_with = "code_as_text")]
@@ -41,7 +41,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// What is wrong, and what was expected.
     pub message: String,
-    /// How to fix it; empty if the message suffices.
+    /// How to fix it; empty if the message says enough.
     pub help: String,
 }
 
@@ -60,7 +60,7 @@ fn code_as_text<S: Serializer>(code: &DiagnosticCode, serializer: S) -> Result<S
 }
 
 impl Diagnostic {
-    /// A problem of a file as a whole, for files that cannot be read as text.
+    /// A problem with a whole file, such as one that is not text.
     pub fn whole_file(
         code: DiagnosticCode,
         file: &str,
@@ -79,7 +79,7 @@ impl Diagnostic {
         }
     }
 
-    /// Whether it stops a recipe from being used.
+    /// Whether it prevents a recipe from being used.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -100,7 +100,8 @@ pub(super) struct DiagnosticSink<'s> {
     file: &'s str,
     source: &'s str,
     line_starts: Vec<usize>,
-    /// Characters before every [`STRIDE`]th byte, so that a column in a very long line costs no more than any other.
+    /// The number of characters before every [`STRIDE`]th byte, so that columns in very long lines are as cheap as
+    /// any other.
     chars_before: Vec<usize>,
     found: Vec<Diagnostic>,
 }
@@ -155,7 +156,7 @@ impl<'s> DiagnosticSink<'s> {
         self.found
     }
 
-    /// The line, from 1, of the byte at `offset`.
+    /// The line, from 1, that contains byte `offset`.
     fn line_of(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= offset).max(1)
     }
@@ -167,7 +168,7 @@ impl<'s> DiagnosticSink<'s> {
         (line, self.chars_to(offset).saturating_sub(self.chars_to(start)) + 1)
     }
 
-    /// Characters before the byte at `offset`.
+    /// The number of characters before byte `offset`.
     fn chars_to(&self, offset: usize) -> usize {
         let block = offset / STRIDE;
         let rest = self.source.as_bytes().get(block * STRIDE..offset).unwrap_or_default();
@@ -175,12 +176,12 @@ impl<'s> DiagnosticSink<'s> {
     }
 }
 
-/// Characters that start within `bytes` of UTF-8.
+/// The number of characters that start within `bytes` of UTF-8.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
 }
 
-/// The nearest of `valid` to `name`, when it is near enough to be a slip.
+/// The entry of `valid` nearest to `name`, if it is near enough to suggest a typo.
 pub fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Option<&'v str> {
     /// Longer names are not typos of known ones, and comparing them is expensive.
     const LONGEST: usize = 100;
@@ -197,7 +198,7 @@ pub fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// A hint: `did you mean …?`, or else the whole list of what is valid.
+/// A hint: `did you mean …?`, or else the list of all valid names.
 pub fn suggest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str> + Clone) -> String {
     match nearest(name, valid.clone()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
@@ -210,13 +211,13 @@ pub fn suggest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str> + Clone)
 
 /// Lines longer than this, in bytes, are not shown.
 const LONGEST_EXCERPT: usize = 10_000;
-/// Characters of a source line that are printed at most; a window around the problem is shown of longer lines.
+/// Maximum characters printed of a source line; longer lines show a window around the problem.
 const EXCERPT_CHARS: usize = 120;
 
-/// Prints diagnostics for people: message, place, the line with a caret under the problem, help.
+/// Formats diagnostics for people: message, location, the line with a caret under the problem, and help.
 ///
 /// `sources` are the files by the path that diagnostics name; a missing one only costs the excerpt. Control
-/// characters of the source are not passed on to the terminal.
+/// characters in the source are not passed on to the terminal.
 pub fn render_plain<'a>(diagnostics: &[Diagnostic], sources: impl Fn(&str) -> Option<&'a [u8]>) -> String {
     let mut texts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut out = String::new();
@@ -257,7 +258,7 @@ fn render_one(out: &mut String, diagnostic: &Diagnostic, lines: &[String]) {
     }
 }
 
-/// Control characters, which could steer a terminal, as U+FFFD.
+/// Replaces control characters, which could manipulate a terminal, with U+FFFD.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

@@ -1,6 +1,6 @@
-//! Reading typed values out of a YAML tree, reporting each value that is not what it should be.
+//! Reads typed values from a YAML tree, and reports each invalid one.
 //!
-//! Every reader returns `None` after it has reported, so that the caller goes on and finds the next problem.
+//! Every reader returns `None` after reporting, so that the caller can continue and find the next problem.
 
 use std::ops::RangeInclusive;
 
@@ -8,19 +8,19 @@ use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Spanned, suggest};
 use super::yaml::{YamlKind, YamlNode};
 
-/// Whether a name is made of the characters that file names, template variables and log fields share.
+/// Whether a name consists of characters that are valid in file names, template variables and log fields.
 pub(super) fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 100
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// Whether a template can refer to it: a letter or `_`, then letters, digits and `_`.
+/// Whether a template can refer to a name: a letter or `_`, then letters, digits and `_`.
 pub(super) fn is_identifier(name: &str) -> bool {
     is_plain_name(name) && !name.contains('-') && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Reports keys that are not in `valid`; false when the node is not a mapping at all. `what` names the mapping.
+/// Reports keys that are not in `valid`; false if the node is not a mapping at all. `what` names the mapping.
 pub(super) fn check_keys(
     node: &YamlNode<'_>,
     what: &str,
@@ -33,7 +33,7 @@ pub(super) fn check_keys(
     };
     for (key, _) in entries.iter().filter(|(key, _)| !valid.contains(&key.text.as_ref())) {
         let place = if what.is_empty() { String::new() } else { format!(" in `{what}`") };
-        // `model` is nearer to `mode`, but with `model_layer` missing that is what was meant.
+        // `model` is nearer to `mode`, but if `model_layer` is missing, that is what was meant.
         let begins = |name: &&&str| {
             name.strip_prefix(&*key.text).is_some_and(|rest| rest.starts_with('_'))
                 && node.get(name).is_none()
@@ -58,7 +58,7 @@ pub(super) fn wrong_type(node: &YamlNode<'_>, what: &str, expected: &str, sink: 
     sink.report(DiagnosticCode::WrongType, &node.span, message, "");
 }
 
-/// Text that is not blank. Numbers and truth values must be quoted to be text.
+/// Text that is not blank. Numbers and booleans must be quoted to count as text.
 pub(super) fn text(
     node: &YamlNode<'_>,
     what: &str,
@@ -110,7 +110,7 @@ pub(super) fn boolean(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink
     value
 }
 
-/// A whole number within `range`.
+/// An integer within `range`.
 pub(super) fn whole(
     node: &YamlNode<'_>,
     what: &str,
@@ -190,7 +190,7 @@ pub(super) fn list<'n, 's>(
 ) -> &'n [YamlNode<'s>] {
     match &node.kind {
         YamlKind::List(items) if items.is_empty() => {
-            sink.report(DiagnosticCode::Empty, &node.span, format!("`{what}` is empty"), "leave the key out");
+            sink.report(DiagnosticCode::Empty, &node.span, format!("`{what}` is empty"), "omit the key");
             &[]
         }
         YamlKind::List(items) => items,
@@ -216,7 +216,7 @@ pub(super) fn distinct(
             sink.report(
                 DiagnosticCode::Duplicate,
                 &item.span,
-                format!("`{}` stands twice in `{what}`", item.value),
+                format!("`{}` appears twice in `{what}`", item.value),
                 "",
             );
         }
@@ -235,7 +235,7 @@ pub(super) fn names(
     distinct(items, what, sink)
 }
 
-/// The texts without their places.
+/// The texts without their spans.
 pub(super) fn values(items: &[Spanned<String>]) -> Vec<String> {
     items.iter().map(|item| item.value.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! One recipe file, parsed: every field typed and with its place, nothing yet compared with other files.
+//! One parsed recipe file: every field typed and with its span, not yet compared with other files.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::yaml::{self, YamlNode};
 use super::{PRESERVE, fields, inputs, outputs, slots};
 use larder_text::{Layer, Mode};
 
-/// The keys of a recipe, in the order in which the reference lists them (R0-10).
+/// The keys of a recipe, in the order of the reference (R0-10).
 pub const KEYS: [&str; 23] = [
     "name",
     "aliases",
@@ -39,12 +39,12 @@ pub const KEYS: [&str; 23] = [
     TOOLS,
 ];
 const TOOLS: &str = "tools_available";
-/// The largest number of tokens a budget may name.
+/// The largest number of tokens allowed in a budget.
 const MAX_TOKENS: u64 = 100_000_000;
-/// The longest a call may take: an hour.
+/// The maximum timeout of a call: one hour.
 const MAX_TIMEOUT_MS: u64 = 3_600_000;
 
-/// A recipe as written, with source spans. Only [`super::check`] makes a [`super::Recipe`] of it.
+/// A recipe as written, with source spans. Only [`super::check`] turns it into a [`super::Recipe`].
 #[derive(Debug, Clone)]
 pub struct RecipeFile {
     pub(super) path: String,
@@ -72,7 +72,7 @@ pub struct RecipeFile {
     pub(super) tools: Vec<String>,
 }
 
-/// A budget with the places of its allotments.
+/// A budget with the spans of its allotments.
 #[derive(Debug, Clone)]
 pub(super) struct BudgetFile {
     pub tokens: TokenBudget,
@@ -83,7 +83,7 @@ pub(super) struct BudgetFile {
 /// Where the system prompt comes from.
 #[derive(Debug, Clone)]
 pub(super) enum Prompts {
-    /// Neither or both were given, which has been reported.
+    /// Neither or both were given; this has been reported.
     Unclear,
     Inline(Spanned<String>),
     Files(Vec<Spanned<String>>),
@@ -102,7 +102,7 @@ impl RecipeFile {
         &self.path
     }
 
-    /// Whether `name` is one of this recipe's own names, without its category.
+    /// Whether `name` is one of this recipe's names, without the category.
     pub(super) fn answers_to(&self, name: &str) -> bool {
         self.stem == name
             || self.name.as_ref().is_some_and(|own| own.value == name)
@@ -110,8 +110,8 @@ impl RecipeFile {
     }
 }
 
-/// Reads the recipe at `recipes/{category}/{stem}.yaml`, reporting everything that is wrong in it; `None` when it
-/// is not a mapping at all. `total` is that of a budget that names none, where that is legal.
+/// Parses the recipe at `recipes/{category}/{stem}.yaml`, reporting everything that is wrong; `None` if it is not a
+/// mapping. `total` is the default total of the budget, where a default is permitted.
 pub(super) fn parse(
     path: &str,
     (category, stem): (&str, &str),
@@ -166,7 +166,7 @@ pub(super) fn parse(
 
 const RISKS: [(&str, Risk); 3] = [("low", Risk::Low), ("medium", Risk::Medium), ("high", Risk::High)];
 
-/// Reports a missing field in the wording of R0-18.4.
+/// Reports a missing field with the wording required by R0-18.4.
 pub(super) fn missing(field: &str, span: &Span, sink: &mut DiagnosticSink<'_>) {
     let key = field.rsplit('.').next().unwrap_or(field);
     let example = match key {
@@ -223,7 +223,7 @@ fn budget(node: &YamlNode<'_>, usual: Option<usize>, sink: &mut DiagnosticSink<'
     Some(BudgetFile { tokens, prompt_span, span: node.span.clone() })
 }
 
-/// The sum rule over all four parts (C16), in the wording of R0-18.5.
+/// Checks that the four parts do not exceed the total (C16), with the wording required by R0-18.5.
 fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut DiagnosticSink<'_>) {
     let TokenBudget { total, prompt, input, output, response_reserve } = *budget;
     let asked = prompt + input + output;
@@ -239,7 +239,7 @@ fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut DiagnosticSink<'_>
         let slack = total - asked;
         let advised = super::ADVISED_RESERVE;
         let message =
-            format!("prompt, input and output leave {slack} tokens; {advised} are advised for framing");
+            format!("prompt, input and output leave {slack} tokens; {advised} are recommended for framing");
         sink.report(
             DiagnosticCode::SmallReserve,
             span,
@@ -278,7 +278,7 @@ fn prompts(root: &YamlNode<'_>, start: &Span, sink: &mut DiagnosticSink<'_>) -> 
     }
 }
 
-/// Paths below `prompts/`; each step is a plain name, so that no path can lead out of the project.
+/// Paths under `prompts/`; each component is a plain name, so that no path can lead out of the project.
 pub(super) fn prompt_paths(
     node: &YamlNode<'_>,
     what: &str,
@@ -293,7 +293,7 @@ pub(super) fn prompt_paths(
             if !good {
                 let message = format!("{:?} is not a path of the form prompts/category/name.md", path.value);
                 let help =
-                    "paths start at the project folder, and have letters, digits, _ and - between slashes";
+                    "paths are relative to the project folder and use letters, digits, _ and - between slashes";
                 sink.report(DiagnosticCode::BadName, &path.span, message, help);
             }
             good.then_some(path)
@@ -306,7 +306,7 @@ fn needs_query(root: &YamlNode<'_>, category: &str, sink: &mut DiagnosticSink<'_
     let Some(node) = root.get("needs_query") else { return true };
     let needs = fields::boolean(node, "needs_query", sink).unwrap_or(true);
     if !needs && category != super::COMPRESS_CATEGORY {
-        let message = format!("a recipe of category `{category}` cannot do without the user's query");
+        let message = format!("a recipe of category `{category}` requires the user's query");
         sink.report(DiagnosticCode::QueryRequired, &node.span, message, "remove needs_query");
     }
     needs
@@ -315,7 +315,7 @@ fn needs_query(root: &YamlNode<'_>, category: &str, sink: &mut DiagnosticSink<'_
 fn gates(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Gates {
     const KEYS: [&str; 5] =
         ["schema_validation", "confidence_threshold", "evidence_required", "max_retries", "timeout_ms"];
-    /// More retries than this only cost.
+    /// More retries than this only add cost.
     const MAX_RETRIES: u64 = 10;
     let mut gates = Gates::default();
     let Some(node) = node.filter(|node| fields::check_keys(node, "quality_gates", &KEYS, sink)) else {
@@ -373,7 +373,7 @@ fn compression(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Co
     compression
 }
 
-/// Tool names, which may have dots as in `internet.research`.
+/// Tool names, which may contain dots as in `internet.research`.
 fn tools(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<String> {
     let Some(node) = node else { return Vec::new() };
     let named: Vec<_> = fields::list(node, TOOLS, sink)

@@ -1,4 +1,4 @@
-//! What a recipe reads: documents, sections, variables, and the stages that choose among them.
+//! What a recipe reads: documents, sections, variables, and the stages that select among them.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::yaml::{YamlKind, YamlNode};
 use super::{fields, file};
 use larder_condense::ContentType;
 
-/// The most tokens `min_remaining` may ask for.
+/// The largest value of `min_remaining`.
 const MAX_REMAINING: u64 = 100_000_000;
 
-/// `input_docs`: names, or mappings with more to say.
+/// Reads `input_docs`: names, or mappings with details.
 pub(super) fn docs(
     node: Option<&YamlNode<'_>>,
     variants: &BTreeMap<String, VariantFile>,
@@ -24,7 +24,7 @@ pub(super) fn docs(
     for item in fields::list(node, "input_docs", sink) {
         let Some(doc) = doc(item, variants, sink) else { continue };
         if docs.iter().any(|other| other.value.name == doc.name) {
-            let message = format!("`{}` stands twice in `input_docs`", doc.name);
+            let message = format!("`{}` appears twice in `input_docs`", doc.name);
             sink.report(DiagnosticCode::Duplicate, &item.span, message, "");
         } else {
             docs.push(Spanned { value: doc, span: item.span.clone() });
@@ -104,7 +104,7 @@ fn doc_name(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<String
     let good = name.value.split('.').all(fields::is_plain_name);
     if !good {
         let message = format!("{:?} is not a document name", name.value);
-        let help = "use a file name without folders, such as context.md; callers say where it is";
+        let help = "use a file name without folders, such as context.md; the caller supplies its location";
         sink.report(DiagnosticCode::BadName, &name.span, message, help);
     }
     good.then_some(name.value)
@@ -122,7 +122,7 @@ fn content_type(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<Co
     found.ok()
 }
 
-/// The names of all content types, as their deserializer lists them when it refuses an empty one.
+/// The names of all content types, taken from the deserializer's error for an empty one.
 fn content_type_names() -> Vec<String> {
     let refusal = serde_json::from_value::<ContentType>("".into()).map_err(|error| error.to_string());
     refusal.err().unwrap_or_default().split('`').skip(3).step_by(2).map(str::to_owned).collect()
@@ -137,7 +137,7 @@ pub(super) fn sections(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_
         let number = text.value.strip_prefix('§').and_then(|digits| digits.parse::<u8>().ok());
         match number.filter(|number| *number <= LAST_SECTION) {
             Some(number) if sections.contains(&number) => {
-                let message = format!("`{}` stands twice in `input_sections`", text.value);
+                let message = format!("`{}` appears twice in `input_sections`", text.value);
                 sink.report(DiagnosticCode::Duplicate, &text.span, message, "");
             }
             Some(number) => sections.push(number),
@@ -164,7 +164,7 @@ pub(super) fn variables(
         return variables;
     };
     if entries.is_empty() {
-        sink.report(DiagnosticCode::Empty, &node.span, "`variables` is empty", "leave the key out");
+        sink.report(DiagnosticCode::Empty, &node.span, "`variables` is empty", "omit the key");
     }
     for (name, value) in entries {
         if !fields::is_identifier(&name.text) {
@@ -177,7 +177,7 @@ pub(super) fn variables(
             );
             continue;
         }
-        // A variable whose value is wrong is still declared, so that its uses are not reported as well.
+        // A variable with an invalid value is still declared, so that its uses are not reported as well.
         let template = fields::text(value, &format!("variables.{}", name.text), sink);
         let template = template.unwrap_or(Spanned { value: String::new(), span: value.span.clone() });
         variables.insert(name.text.to_string(), template);
@@ -219,7 +219,7 @@ pub(super) fn variants(
     variants
 }
 
-/// `default_variant`: an explicit registered entry, required with variants (C64).
+/// Reads `default_variant`: an explicit name, required with variants (C64).
 pub(super) fn default_variant(
     root: &YamlNode<'_>,
     variants: &BTreeMap<String, VariantFile>,
@@ -228,7 +228,7 @@ pub(super) fn default_variant(
     let Some(node) = root.get("default_variant") else {
         if let Some(stages) = root.get("variants").filter(|_| !variants.is_empty()) {
             let start = stages.span.start..stages.span.start;
-            let help = "states that no variant names use the default one; add `default_variant`";
+            let help = "states without a variant of their own use the default; add `default_variant`";
             sink.report(DiagnosticCode::Variant, &start, "Missing required field: default_variant", help);
         }
         return None;

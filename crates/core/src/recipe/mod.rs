@@ -1,5 +1,5 @@
-//! Recipes: parsed with source spans ([`RecipeFile`]), checked as a whole ([`check()`]), and then relied upon
-//! ([`Recipe`]).
+//! Recipes: parsed with source spans ([`RecipeFile`]), then checked as a whole ([`check()`]) to produce values that
+//! can be relied upon ([`Recipe`]).
 //!
 //! Knows tokens and content types. Does not know packs, models, or where the files come from: they arrive as a map
 //! from path to bytes.
@@ -30,7 +30,7 @@ pub use model::*;
 pub use registry::REGISTRY_PATH;
 pub use template::{BUILTINS, PromptInputs, RenderedPrompts, TemplateError};
 
-/// What `compression.preserve` may name in addition to `section_0` … `section_6` (R0-10.12, C30).
+/// Names allowed in `compression.preserve` in addition to `section_0` … `section_6`.
 pub const PRESERVE: [&str; 7] = ["tool_errors", "errors", "urls", "prices", "numbers", "dates", "names"];
-/// The category whose recipes may do without the user's query (C54).
+/// The category whose recipes may omit the user's query (C54).
 pub const COMPRESS_CATEGORY: &str = "compress";

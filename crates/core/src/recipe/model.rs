@@ -1,7 +1,7 @@
-//! The checked recipe: the contract of one model call, as everything behind the check may rely on it.
+//! The checked recipe: the contract of one model call, on which everything after the check relies.
 //!
-//! Owns the types only. Knows nothing of YAML, files or how a recipe is checked; a value of these types has passed
-//! every check, so users need not repeat one.
+//! Owns the types only. Knows nothing of YAML, files or how a recipe is checked; values of these types have passed
+//! every check, so users need not repeat any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ use crate::pack::{Cap, Slot};
 
 /// Tokens of `response_reserve` that a budget should leave (R0-11.2); less is legal but warned about (C16).
 pub const ADVISED_RESERVE: usize = 200;
-/// Retries after an answer that failed its gates, when the recipe does not say (R0-14.4).
+/// Default number of retries after an answer that failed its gates (R0-14.4).
 pub const DEFAULT_MAX_RETRIES: u32 = 2;
-/// Milliseconds one call may take, when the recipe does not say (R0-14.5).
+/// Default timeout of a call in milliseconds (R0-14.5).
 pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 /// The highest section number of `context.md` (R0-11.19).
 pub const LAST_SECTION: u8 = 6;
-/// Priority of a document or slot that states none; the scale is 0 to 100, higher is kept longer (R2-8.7).
+/// Default priority of a document or slot; on the scale of 0 to 100, higher is kept longer (R2-8.7).
 pub const DEFAULT_PRIORITY: u8 = 50;
 
 /// One checked recipe.
@@ -33,23 +33,24 @@ pub struct Recipe {
     pub name: String,
     /// The folder under `recipes/`.
     pub category: String,
-    /// Further names that load this recipe: the file stem when it differs from `name`, and those it declares.
+    /// Other names that load this recipe: the file stem if it differs from `name`, and declared aliases.
     pub aliases: Vec<String>,
-    /// Changes with any byte of the recipe file and any character of a prompt it uses; line ends of prompts count as LF.
+    /// Changes with any byte of the recipe file and any character of a prompt it uses; line ends in prompts count as
+    /// LF.
     pub version: ContentHash,
     /// What the recipe is for.
     pub description: String,
-    /// The part the recipe plays in a flow, such as `reflection`; code addresses phases by it (C1).
+    /// The recipe's part in a workflow, such as `reflection`; code addresses phases by it.
     pub role: Option<String>,
-    /// The harm a wrong answer can do.
+    /// The harm that a wrong answer can do.
     pub risk: Risk,
     /// The model layer.
     pub layer: Layer,
-    /// Tokens for what.
+    /// The token allotments.
     pub budget: TokenBudget,
     /// The system prompt, in order.
     pub system: Vec<PromptTemplate>,
-    /// Prompts that templates may include, by name; holds what `system` and `variants` reach.
+    /// Prompts that templates may include, by name: those reachable from `system` and `variants`.
     pub includes: BTreeMap<String, String>,
     /// The documents it reads, in order.
     pub input_docs: Vec<InputDoc>,
@@ -57,25 +58,25 @@ pub struct Recipe {
     pub input_sections: Vec<u8>,
     /// Name → template of the value that prompts see.
     pub variables: BTreeMap<String, String>,
-    /// Names that `variables` refers to and the caller has to supply.
+    /// Names that `variables` refers to and the caller must supply.
     pub inputs: BTreeSet<String>,
     /// The shape of the answer.
     pub output: OutputSpec,
     /// When an answer is good enough.
     pub gates: Gates,
-    /// What to do when the documents do not fit.
+    /// What to do if the documents do not fit.
     pub compression: Compression,
-    /// Chat or code only; `None` serves both.
+    /// Chat or code only; `None` supports both.
     pub mode: Option<Mode>,
     /// Tools that the prompt may describe.
     pub tools: Vec<String>,
     /// Whether the prompt contains the user's query; false only in category `compress` (C54).
     pub needs_query: bool,
-    /// Budgeted regions in prompt order; empty when `budget`, `input_docs` and `input_sections` say it all.
+    /// Slots in prompt order; empty if `budget`, `input_docs` and `input_sections` say everything.
     pub slots: Vec<SlotSpec>,
-    /// Stage → its prompts; empty when the recipe has no stages.
+    /// Stage → its prompts; empty if the recipe has no stages.
     pub variants: BTreeMap<String, Variant>,
-    /// The stage for any state that `variants` does not name (C64, C65); set exactly when there are variants.
+    /// The variant for any state that `variants` does not name (C64, C65); set exactly if there are variants.
     pub default_variant: Option<String>,
 }
 
@@ -85,8 +86,8 @@ impl Recipe {
         format!("{}/{}", self.category, self.name)
     }
 
-    /// The variant for `state`, or the default one when the state has none of its own (C65); `None` for a
-    /// recipe without variants.
+    /// The variant for `state`, or the default if the state has none of its own; `None` for a recipe without
+    /// variants.
     pub fn variant(&self, state: Option<&str>) -> Option<(&str, &Variant)> {
         state
             .and_then(|state| self.variants.get_key_value(state))
@@ -95,7 +96,7 @@ impl Recipe {
     }
 }
 
-/// The harm a wrong answer can do.
+/// The harm that a wrong answer can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
@@ -108,26 +109,26 @@ pub enum Risk {
     High,
 }
 
-/// Token allotments of one call. `prompt + input + output + response_reserve ≤ total` holds.
+/// Token allotments of one call, with `prompt + input + output + response_reserve ≤ total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenBudget {
     /// The hard limit of the whole call.
     pub total: usize,
     /// For the system prompt.
     pub prompt: usize,
-    /// For documents, sections and the query. A soft allotment: unused `prompt` may be lent to it (C18).
+    /// For documents, sections and the query. A soft allotment: unused `prompt` tokens may be added to it (C18).
     pub input: usize,
-    /// Tokens asked from the model at most.
+    /// Maximum tokens of the reply.
     pub output: usize,
-    /// Safety for framing; 0 when the recipe does not say (C15).
+    /// Reserve for framing; 0 by default (C15).
     pub response_reserve: usize,
 }
 
 /// One Markdown template of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptTemplate {
-    /// Path below `prompts/` without extension, such as `pipeline/planner/common`; `category/name#system_prompt` for
-    /// a prompt written inside the recipe.
+    /// The path under `prompts/` without extension, such as `pipeline/planner/common`; `category/name#system_prompt`
+    /// for a prompt inside the recipe.
     pub name: String,
     /// The template.
     pub text: String,
@@ -136,23 +137,23 @@ pub struct PromptTemplate {
 /// A document that the recipe reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InputDoc {
-    /// File name or kind, such as `context.md` or `source_files`; a kind may be supplied several times.
+    /// A file name or kind, such as `context.md` or `source_files`; a kind may be supplied several times.
     pub name: String,
     /// Whether the call is refused without it.
     pub required: bool,
-    /// 0 to 100; lower loses first.
+    /// From 0 to 100; lower is shortened first.
     pub priority: u8,
-    /// What it is; detected from the text when absent.
+    /// The content type; detected from the text if absent.
     pub content_type: Option<ContentType>,
-    /// Stands byte for byte, or the call is refused.
+    /// Whether it must be included byte for byte, or the call is refused.
     pub protect: bool,
-    /// Stages in which it is read; empty means all.
+    /// The stages in which it is read; empty means all.
     pub variants: Vec<String>,
     /// Read only while its slot has more than this many tokens left.
     pub min_remaining: usize,
 }
 
-/// How an answer is written (C109).
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputFormat {
@@ -164,18 +165,18 @@ pub enum OutputFormat {
     Markdown,
     /// Plain text.
     Text,
-    /// Declared tags, and text after them.
+    /// Declared tags, with the reply outside them.
     Tagged,
 }
 
 /// The shape of the answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutputSpec {
-    /// How it is written.
+    /// The format.
     pub format: OutputFormat,
-    /// JSON Schema of the parsed answer; always there for [`OutputFormat::Json`] (C70).
+    /// The JSON Schema of the parsed answer; always present for [`OutputFormat::Json`] (C70).
     pub schema: Option<serde_json::Value>,
-    /// Declared tags; non-empty exactly for [`OutputFormat::Tagged`].
+    /// The declared tags; non-empty exactly for [`OutputFormat::Tagged`].
     pub tags: Vec<TagSpec>,
 }
 
@@ -188,9 +189,9 @@ pub struct TagSpec {
     pub required: bool,
     /// Whether it may appear more than once.
     pub multiple: bool,
-    /// Whether its content is kept from the user.
+    /// Whether its content is hidden from the user.
     pub hidden: bool,
-    /// JSON Schema of its content: of the text when its type is `string`, otherwise of its `Field: value` lines.
+    /// The JSON Schema of its content: of the text if its type is `string`, otherwise of its `Field: value` lines.
     pub schema: Option<serde_json::Value>,
 }
 
@@ -199,13 +200,13 @@ pub struct TagSpec {
 pub struct Gates {
     /// Validate against the schema.
     pub schema_validation: bool,
-    /// The least `confidence` of an answer, 0 to 1.
+    /// The minimum `confidence` of an answer, 0 to 1.
     pub confidence_threshold: Option<f64>,
-    /// The answer must cite parts of the pack.
+    /// Whether the answer must cite parts of the pack.
     pub evidence_required: bool,
     /// Retries after a failed gate.
     pub max_retries: u32,
-    /// Milliseconds one call may take.
+    /// The timeout of a call in milliseconds.
     pub timeout_ms: u64,
 }
 
@@ -221,10 +222,10 @@ impl Default for Gates {
     }
 }
 
-/// What to do when the documents do not fit.
+/// What to do if the documents do not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compression {
-    /// Whether a model may condense; without it only the deterministic condensers do.
+    /// Whether a model may condense; otherwise only the deterministic condensers run.
     pub enabled: bool,
     /// Always [`Layer::Nerves`].
     pub layer: Layer,
@@ -252,15 +253,15 @@ pub enum SlotSource {
     Documents,
 }
 
-/// What may be done to a slot that exceeds its cap.
+/// How a slot over its cap may be shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverflowPolicy {
-    /// Make parts smaller.
+    /// Condense parts.
     Condense,
-    /// Replace parts by pointers.
+    /// Replace parts with pointers.
     Point,
-    /// Leave out the oldest parts.
+    /// Drop the oldest parts.
     DropOldest,
     /// Cut at a section or message boundary.
     TruncateAtBoundary,
@@ -268,16 +269,16 @@ pub enum OverflowPolicy {
     Refuse,
 }
 
-/// A slot of the prompt and what fills it.
+/// A slot of the prompt and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotSpec {
-    /// The slot as the packer takes it.
+    /// The slot in the packer's form.
     pub slot: Slot,
-    /// The role of its text in the request; messages of a conversation keep their own.
+    /// The role of its text in the request; messages of a conversation keep their own role.
     pub role: Role,
     /// What fills it.
     pub source: SlotSource,
-    /// The policies as the recipe lists them, from which `slot.overflow` follows; never empty.
+    /// The policies as listed in the recipe, from which `slot.overflow` is derived; never empty.
     pub overflow: Vec<OverflowPolicy>,
     /// Percent of the cap at which condensing is forced (C19).
     pub hard: u8,
@@ -285,7 +286,7 @@ pub struct SlotSpec {
     pub docs: Vec<String>,
 }
 
-/// As the recipe states it, in percent.
+/// Serializes as in a recipe, with percentages.
 impl Serialize for SlotSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Slot { name, cap, floor, priority, soft, protect_last, .. } = &self.slot;
@@ -316,6 +317,6 @@ impl Serialize for SlotSpec {
 pub struct Variant {
     /// What the stage is for.
     pub description: Option<String>,
-    /// Its part of the system prompt, after the recipe's own.
+    /// Its part of the system prompt, which follows the recipe's own.
     pub system: Vec<PromptTemplate>,
 }

@@ -16,11 +16,11 @@ const FORMATS: [(&str, OutputFormat); 5] = [
     ("text", OutputFormat::Text),
     ("tagged", OutputFormat::Tagged),
 ];
-/// The draft of schemas that name none.
+/// The draft of schemas without `$schema`.
 const DEFAULT_DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// Reads `output_format`, `output_schema` and `output_tags`, and checks that they and the gates go together.
+/// Reads `output_format`, `output_schema` and `output_tags`, and checks that they match each other and the gates.
 pub(super) fn output(root: &YamlNode<'_>, start: &Span, sink: &mut DiagnosticSink<'_>) -> Option<OutputSpec> {
     let format =
         root.get("output_format").and_then(|node| fields::choice(node, "output_format", &FORMATS, sink));
@@ -47,7 +47,7 @@ pub(super) fn output(root: &YamlNode<'_>, start: &Span, sink: &mut DiagnosticSin
     Some(output)
 }
 
-/// The confidence gate needs a place where the answer states its confidence.
+/// Checks that a confidence gate has a field in which the answer states its confidence.
 fn check_confidence(root: &YamlNode<'_>, output: &OutputSpec, sink: &mut DiagnosticSink<'_>) {
     let Some(gate) = root.get("quality_gates").and_then(|gates| gates.get("confidence_threshold")) else {
         return;
@@ -72,7 +72,7 @@ fn check_confidence(root: &YamlNode<'_>, output: &OutputSpec, sink: &mut Diagnos
     }
 }
 
-/// A JSON Schema that is valid and compiles without reaching outside itself.
+/// Reads a JSON Schema that is valid and has no external references.
 fn schema(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<Value> {
     if !matches!(node.kind, YamlKind::Map(_)) {
         fields::wrong_type(node, what, "a JSON Schema, a mapping", sink);
@@ -84,11 +84,11 @@ fn schema(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Opt
         Ok(meta) => meta,
         Err(_) => {
             let at = node.get("$schema").unwrap_or(node);
-            let help = format!("leave $schema out; {DEFAULT_DRAFT} is the default");
+            let help = format!("omit $schema; {DEFAULT_DRAFT} is the default");
             sink.report(
                 DiagnosticCode::SchemaInvalid,
                 &at.span,
-                format!("{draft:?} is no known draft"),
+                format!("{draft:?} is not a known draft"),
                 help,
             );
             return None;
@@ -115,19 +115,19 @@ fn report_schema(
     let place = if pointer.is_empty() { what.to_owned() } else { format!("{what}{pointer}") };
     let (message, help) = match problem.kind() {
         ValidationErrorKind::Referencing(error) => {
-            let help = "references lead to a place inside the schema, such as #/$defs/name";
+            let help = "references must point inside the schema, such as #/$defs/name";
             match outside_reference(node) {
                 Some(outside) => {
-                    let message = format!("`{what}` has a reference that leads outside of the schema");
+                    let message = format!("`{what}` has a reference outside the schema");
                     sink.report(DiagnosticCode::SchemaInvalid, &outside.span, message, help);
                     return;
                 }
-                None => (format!("`{place}` has a reference that leads nowhere: {error}"), help.to_owned()),
+                None => (format!("`{place}` has a dangling reference: {error}"), help.to_owned()),
             }
         }
         _ if pointer.ends_with("/type") || pointer == "/type" => {
             let given = problem.instance().as_str().unwrap_or("");
-            (format!("`{place}`: {} is no type of JSON Schema", problem.instance()), suggest(given, TYPES))
+            (format!("`{place}`: {} is not a JSON Schema type", problem.instance()), suggest(given, TYPES))
         }
         _ => (format!("`{place}`: {problem}"), String::new()),
     };

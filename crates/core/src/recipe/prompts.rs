@@ -1,6 +1,6 @@
-//! The prompt files of a project: where they are, whether they compile, what they include.
+//! The prompt files of a project: their locations, whether they compile, and what they include.
 //!
-//! Does not know recipes: whether the names a prompt uses are declared depends on who uses it.
+//! Does not know recipes: whether the names used in a prompt are declared depends on the recipe.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,8 +11,8 @@ use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, nearest};
 use super::{fields, template};
 
-/// Compiles every prompt and follows its includes; the result is by name. Files that are not text, as
-/// `texts` lacks them, are there too, so that recipes do not call them missing.
+/// Compiles every prompt and follows its includes; returns them by name. Files missing from `texts` because they are
+/// not text are also returned, so that recipes do not report them as missing.
 pub(super) fn check<'f>(
     files: &'f ProjectFiles,
     texts: &BTreeMap<&'f str, String>,
@@ -70,18 +70,18 @@ fn check_includes(prompts: &mut BTreeMap<String, Prompt>, sinks: &mut BTreeMap<&
         {
             let range = template::includes(&prompt.text).first().map_or(0..0, |(_, range)| range.clone());
             let message = format!("`{name}` includes itself, directly or through others");
-            sink.report(DiagnosticCode::Include, &range, message, "break the circle");
+            sink.report(DiagnosticCode::Include, &range, message, "break the cycle");
         }
     }
 }
 
-/// What a template includes, and which of its includes cannot be, by their order.
+/// What a template includes, and the problems of its includes by their index.
 pub(super) struct Included {
     pub names: BTreeSet<String>,
     pub problems: Vec<(usize, String, String)>,
 }
 
-/// Looks up `found`, as [`template::includes`] returns it, among the sorted names in `known`.
+/// Resolves `found`, the result of [`template::includes`], against the sorted names in `known`.
 pub(super) fn resolve_includes(found: &[(Option<String>, Range<usize>)], known: &[String]) -> Included {
     let mut included = Included { names: BTreeSet::new(), problems: Vec::new() };
     for (index, (name, _)) in found.iter().enumerate() {
@@ -97,7 +97,7 @@ pub(super) fn resolve_includes(found: &[(Option<String>, Range<usize>)], known: 
                 included.problems.push((index, format!("there is no prompt {name:?}"), help));
             }
             None => {
-                let message = "the included prompt is not a quoted name".to_owned();
+                let message = "the included prompt must be a quoted name".to_owned();
                 let help =
                     "write {% include \"category/name\" %}, so that the prompt can be checked".to_owned();
                 included.problems.push((index, message, help));

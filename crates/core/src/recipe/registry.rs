@@ -1,4 +1,4 @@
-//! `registry.yaml`: the generated index of recipes and prompts, with the history of their versions.
+//! `registry.yaml`: the generated index of recipes and prompts, and their version history.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,9 +11,9 @@ use super::model::{PromptTemplate, Recipe};
 use super::yaml::{self, YamlKind, YamlNode};
 use larder_text::hash::ContentHash;
 
-/// Its path in a project.
+/// Its path within a project.
 pub const REGISTRY_PATH: &str = "registry.yaml";
-/// Earlier versions kept per entry, newest first.
+/// Maximum number of earlier versions kept per entry.
 const MAX_HISTORY: usize = 50;
 
 /// Versions by name.
@@ -23,7 +23,7 @@ struct Past {
     prompts: BTreeMap<String, Vec<String>>,
 }
 
-/// The registry of these recipes and prompts, carrying on the histories of `old`.
+/// Generates the registry of these recipes and prompts, continuing the histories in `old`.
 pub(super) fn generate(
     recipes: &Catalog,
     prompts: &BTreeMap<String, ContentHash>,
@@ -96,7 +96,7 @@ fn recipe_fields<'a>(recipe: &'a Recipe, path: &str, history: &[String]) -> Vec<
     ]
 }
 
-/// One list item; JSON values are YAML values.
+/// Writes one list item; JSON values are valid YAML.
 fn entry(out: &mut String, fields: &[(&str, Value)]) {
     for (index, (key, value)) in fields.iter().enumerate() {
         let lead = if index == 0 { "- " } else { "  " };
@@ -109,7 +109,7 @@ fn uses(recipe: &Recipe, prompt: &str) -> bool {
     recipe.includes.contains_key(prompt) || recipe.system.iter().chain(staged).any(|own| own.name == prompt)
 }
 
-/// Earlier versions, newest first: the current one of the old registry, if it differs, then its history.
+/// Earlier versions, newest first: the current version of the old registry, if it differs, then its history.
 fn history(past: &BTreeMap<String, Vec<String>>, name: &str, version: &str) -> Vec<String> {
     let versions = past.get(name).map(Vec::as_slice).unwrap_or_default();
     let earlier = if versions.first().is_some_and(|current| current == version) { 1 } else { 0 };

@@ -1,4 +1,4 @@
-//! Slots: reading them, and checking that they, the documents and the budget fit together.
+//! Slots: reads them, and checks that they fit the documents and the budget.
 
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Spanned};
@@ -24,14 +24,14 @@ const OVERFLOWS: [(&str, OverflowPolicy); 5] = [
     ("truncate_at_boundary", OverflowPolicy::TruncateAtBoundary),
     ("refuse", OverflowPolicy::Refuse),
 ];
-/// The share of its cap that a slot of messages is reduced to once it exceeds it, so that it does not exceed it again at
-/// once (C52).
+/// The share of its cap that a slot of messages is reduced to once it exceeds the cap, so that it does not exceed it
+/// again immediately (C52).
 const SHRINK_TO: f64 = 0.8;
 const KEYS: [&str; 11] =
     ["name", "role", "from", "cap", "floor", "overflow", "soft", "hard", "protect_last", "docs", "priority"];
-/// The largest number of tokens a slot may name.
+/// The largest number of tokens allowed in a slot.
 const MAX_TOKENS: u64 = 100_000_000;
-/// The most messages that can be protected.
+/// The maximum number of protected messages.
 const MAX_PROTECTED: u64 = 10_000;
 
 /// Reads `slots`.
@@ -99,8 +99,8 @@ fn slot(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<SlotSpec> 
     Some(spec)
 }
 
-/// What the policies of a slot allow together. What may not be refused may be left out: a request over its budget is
-/// never sent (C31).
+/// What the policies of a slot allow together. Unless refusal is chosen, parts may be dropped: a request over budget
+/// is never sent (C31).
 fn allowed(policies: &[OverflowPolicy]) -> Overflow {
     let has = |policy| policies.contains(&policy);
     Overflow {
@@ -153,7 +153,7 @@ fn policies(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<O
                 sink.report(
                     DiagnosticCode::Duplicate,
                     &item.span,
-                    "policy stands twice in `slots.overflow`",
+                    "policy appears twice in `slots.overflow`",
                     "",
                 );
             }
@@ -180,19 +180,19 @@ fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &YamlNode<'_>, sink: &mut
     };
     let fixed_text = matches!(spec.source, SlotSource::Prompt | SlotSource::Variant);
     if fixed_text && spec.overflow != [OverflowPolicy::Refuse] {
-        let message = format!("slot `{}` holds a prompt, which is never shortened", slot.name);
-        complain("overflow", message, "leave overflow out");
+        let message = format!("slot `{}` contains a prompt, which is never shortened", slot.name);
+        complain("overflow", message, "omit overflow");
     }
     if spec.source == SlotSource::Documents && spec.docs.is_empty() {
         let message = format!("slot `{}` names no documents", slot.name);
         complain("from", message, "add `docs` with names of input_docs");
     }
     if spec.source != SlotSource::Documents && !spec.docs.is_empty() {
-        let message = format!("slot `{}` holds no documents", slot.name);
+        let message = format!("slot `{}` contains no documents", slot.name);
         complain("docs", message, "remove docs, or write `from: documents`");
     }
     if spec.source != SlotSource::Messages && slot.protect_last > 0 {
-        let message = format!("slot `{}` holds no messages to protect", slot.name);
+        let message = format!("slot `{}` contains no messages to protect", slot.name);
         complain("protect_last", message, "remove protect_last, or write `from: messages`");
     }
     if matches!(slot.cap, Cap::Tokens(cap) if slot.floor > cap) {
@@ -200,11 +200,15 @@ fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &YamlNode<'_>, sink: &mut
     }
     if soft.is_some_and(|soft| soft >= spec.hard) {
         let message = format!("the soft trigger of slot `{}` is not below its hard one", slot.name);
-        complain("soft", message, "soft may wait for the background, hard acts at once: write soft < hard");
+        complain(
+            "soft",
+            message,
+            "soft triggers background work, hard acts immediately: set soft below hard",
+        );
     }
 }
 
-/// Rules that bind slots, documents, prompts and budget together.
+/// Rules that involve slots, documents, prompts and budget together.
 pub(super) fn check_together(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     let Some(first) = file.slots.first() else { return };
     for source in [SlotSource::Prompt, SlotSource::Variant, SlotSource::Messages] {
@@ -217,7 +221,7 @@ pub(super) fn check_together(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
         let name = SOURCES.iter().find(|(_, other)| *other == source).map_or("", |(name, _)| name);
         match (of_source.next(), of_source.next()) {
             (None, _) if wanted => {
-                let message = format!("no slot holds the {name} text");
+                let message = format!("no slot contains the {name} text");
                 sink.report(
                     DiagnosticCode::Slot,
                     &first.span,
@@ -226,12 +230,12 @@ pub(super) fn check_together(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
                 );
             }
             (Some(slot), _) if source == SlotSource::Variant && !wanted => {
-                let message = "a slot waits for variants, and there are none";
+                let message = "a slot uses variants, but the recipe has none";
                 sink.report(DiagnosticCode::Slot, &slot.span, message, "add `variants`, or remove the slot");
             }
             (_, Some(second)) => {
                 let message = format!("a second slot with `from: {name}`");
-                sink.report(DiagnosticCode::Slot, &second.span, message, "join the two");
+                sink.report(DiagnosticCode::Slot, &second.span, message, "merge the two");
             }
             _ => {}
         }
@@ -254,19 +258,19 @@ fn check_documents(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
                 let help = super::diagnostic::suggest(doc, known.iter().copied());
                 sink.report(DiagnosticCode::Slot, &slot.span, message, help);
             } else if placed.contains(&doc.as_str()) {
-                let message = format!("`{doc}` stands in two slots");
-                sink.report(DiagnosticCode::Slot, &slot.span, message, "name it in one of them");
+                let message = format!("`{doc}` is in two slots");
+                sink.report(DiagnosticCode::Slot, &slot.span, message, "list it in one of them only");
             }
             placed.push(doc);
         }
     }
     for doc in file.input_docs.iter().filter(|doc| !placed.contains(&doc.value.name.as_str())) {
-        let message = format!("`{}` stands in no slot", doc.value.name);
-        sink.report(DiagnosticCode::Slot, &doc.span, message, "name it under `docs` of a slot");
+        let message = format!("`{}` is in no slot", doc.value.name);
+        sink.report(DiagnosticCode::Slot, &doc.span, message, "list it under `docs` of a slot");
     }
 }
 
-/// Fixed caps and floors fit their allotment, shares fit 100 %.
+/// Checks that fixed caps and floors fit their allotment, and shares do not exceed 100 %.
 fn check_caps(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     let Some(budget) = &file.budget else { return };
     let needs = |spec: &SlotSpec| match spec.slot.cap {
@@ -302,7 +306,7 @@ fn check_caps(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
             DiagnosticCode::SlotsExceedBudget,
             &span,
             format!("shares add up to {shares}%"),
-            "at most 100%",
+            "the maximum is 100%",
         );
     }
 }

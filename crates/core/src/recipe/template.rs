@@ -1,8 +1,8 @@
 //! Prompt templates: a strict subset of Jinja, checked at load and rendered under limits.
 //!
-//! Undefined names are errors; there is no loader, so a template sees the prompts of its project and nothing else;
-//! fuel and output size are limited, so a template ends. Values are inserted as they are and never rendered again,
-//! so text from outside cannot act as a template.
+//! Undefined names are errors; there is no loader, so a template sees only its project's prompts; fuel and output
+//! size are limited, so a template terminates. Values are inserted verbatim and never rendered again, so untrusted
+//! text cannot act as a template.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,7 +16,8 @@ use super::diagnostic::nearest;
 use super::model::{PromptTemplate, Recipe};
 use larder_text::Mode;
 
-/// Names that every template may use, with what they hold. A recipe's own variable of the same name wins.
+/// Names available to every template, and what they contain. A recipe's own variable of the same name takes
+/// precedence.
 pub const BUILTINS: [(&str, &str); 8] = [
     ("budget", "token_budget of the recipe: budget.total, .prompt, .input, .output, .response_reserve"),
     ("documents", "names of the documents in this call, in order"),
@@ -29,20 +30,20 @@ pub const BUILTINS: [(&str, &str); 8] = [
 ];
 /// Functions that templates may call.
 const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
-/// Instructions one rendering may take.
+/// Instructions per rendering.
 const FUEL: u64 = 1_000_000;
-/// Bytes one rendering may write.
+/// Maximum bytes per rendering.
 const MAX_RENDERED: usize = 8 << 20;
 
-/// A template that could not be compiled or rendered, and where.
+/// A template that could not be compiled or rendered, and the location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{template}:{line}:{column}: {message}{}", if help.is_empty() { String::new() } else { format!(" ({help})") })]
 pub struct TemplateError {
     /// The prompt's name, as in [`PromptTemplate::name`], or `variables.NAME`.
     pub template: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
     /// What is wrong.
     pub message: String,
@@ -50,7 +51,7 @@ pub struct TemplateError {
     pub help: String,
 }
 
-/// What a caller knows when it renders a recipe's prompts.
+/// The caller's values for rendering a recipe's prompts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PromptInputs<'a> {
     /// The user's query, verbatim.
@@ -59,18 +60,18 @@ pub struct PromptInputs<'a> {
     pub mode: Option<Mode>,
     /// The state that selects a variant.
     pub variant: Option<&'a str>,
-    /// Names of the documents in this call.
+    /// The names of the documents in this call.
     pub documents: &'a [String],
-    /// Values for [`Recipe::inputs`]; further ones are ignored.
+    /// Values for [`Recipe::inputs`]; others are ignored.
     pub values: Option<&'a BTreeMap<String, serde_json::Value>>,
 }
 
-/// The system prompt of one call.
+/// The rendered system prompt of one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenderedPrompts {
     /// The recipe's own prompts, rendered, in order.
     pub system: Vec<PromptTemplate>,
-    /// Those of the chosen variant.
+    /// The prompts of the chosen variant.
     pub variant: Vec<PromptTemplate>,
 }
 
@@ -78,7 +79,7 @@ impl Recipe {
     /// Renders the prompts with the values of one call.
     ///
     /// # Errors
-    /// When a value that a template needs was not given, or a limit is exceeded; names template, line and column.
+    /// If a required value is missing or a limit is exceeded; names template, line and column.
     pub fn render(&self, inputs: &PromptInputs<'_>) -> Result<RenderedPrompts, TemplateError> {
         let variant = self.variant(inputs.variant);
         let mut context = self.builtins(inputs, variant.map(|(name, _)| name));
@@ -129,7 +130,7 @@ pub(super) fn is_builtin(name: &str) -> bool {
     BUILTINS.iter().any(|(builtin, _)| *builtin == name) || FUNCTIONS.contains(&name)
 }
 
-/// An environment that holds `prompts` for inclusion. Prompts that do not compile are left out: they have been
+/// An environment with `prompts` available for inclusion. Prompts that do not compile are omitted: they have been
 /// reported, and including them fails.
 fn environment(prompts: &BTreeMap<String, String>) -> Environment<'_> {
     let mut env = Environment::new();
@@ -161,7 +162,7 @@ fn render(
     Ok(String::from_utf8_lossy(&out.0).trim_end().to_owned())
 }
 
-/// Takes at most [`MAX_RENDERED`] bytes.
+/// A writer that accepts at most [`MAX_RENDERED`] bytes.
 struct Limited(Vec<u8>);
 
 impl io::Write for Limited {
@@ -187,15 +188,15 @@ fn explain(name: &str, text: &str, error: &Error) -> TemplateError {
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
     let help = match error.kind() {
         ErrorKind::UndefinedError => {
-            "give the value with --set NAME=VALUE, or a default: {{ name | default('') }}"
+            "pass the value with --set NAME=VALUE, or add a default: {{ name | default('') }}"
         }
-        ErrorKind::OutOfFuel => "the template loops too long",
+        ErrorKind::OutOfFuel => "the template exceeds its instruction limit",
         _ => "",
     };
     TemplateError { template, line, column, message: problem.message, help: help.to_owned() }
 }
 
-/// What is wrong with a template, and at which bytes.
+/// A syntax error in a template and its byte range.
 pub(super) struct SyntaxProblem {
     pub range: Range<usize>,
     pub message: String,
@@ -225,7 +226,7 @@ impl SyntaxProblem {
     }
 }
 
-/// The names a template uses without setting them, sorted.
+/// The names that a template uses without defining them, sorted.
 pub(super) fn undeclared(text: &str) -> Result<BTreeSet<String>, SyntaxProblem> {
     let prompts = BTreeMap::new();
     let env = environment(&prompts);
@@ -235,7 +236,8 @@ pub(super) fn undeclared(text: &str) -> Result<BTreeSet<String>, SyntaxProblem> 
     }
 }
 
-/// The tags of a template without comments and raw blocks: whether a statement, and the bytes between the braces.
+/// The tags of a template outside comments and raw blocks: whether it is a statement, and the bytes between the
+/// braces.
 fn tags(text: &str) -> Vec<(bool, Range<usize>)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -267,7 +269,7 @@ fn tags(text: &str) -> Vec<(bool, Range<usize>)> {
     found
 }
 
-/// Where a template uses each name first, leaving out attributes, filters and text in quotes.
+/// The first use of each name in a template, excluding attributes, filters and quoted text.
 pub(super) fn names(text: &str) -> BTreeMap<&str, Range<usize>> {
     let mut found = BTreeMap::new();
     for (_, range) in tags(text) {
@@ -297,7 +299,7 @@ pub(super) fn names(text: &str) -> BTreeMap<&str, Range<usize>> {
     found
 }
 
-/// What a template includes: the quoted name, or nothing when the name is computed; and where.
+/// The includes of a template: the quoted name, or `None` if the name is computed; and the location.
 pub(super) fn includes(text: &str) -> Vec<(Option<String>, Range<usize>)> {
     let statements = tags(text).into_iter().filter(|(statement, _)| *statement);
     let found = statements.filter_map(|(_, range)| {

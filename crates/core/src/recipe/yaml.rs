@@ -1,7 +1,7 @@
-//! YAML as a tree with the place of each value.
+//! YAML as a tree with the span of each value.
 //!
-//! Reads a plain subset: no anchors, aliases, tags or directives, so a file cannot unfold into more than it holds.
-//! Everything wrong that leaves the structure readable is reported and read past.
+//! Supports a plain subset: no anchors, aliases, tags or directives, so a file cannot expand to more than it
+//! contains. Problems that leave the structure readable are reported and skipped.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use granit_parser::{Event, Parser, ScalarStyle};
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Span};
 
-/// Levels of nesting, of block and of flow collections each.
+/// Maximum nesting depth, separately for block and flow collections.
 const MAX_DEPTH: usize = 32;
-/// Values in one file.
+/// Maximum number of values in a file.
 const MAX_NODES: usize = 20_000;
 
 /// A value and its place.
@@ -24,13 +24,13 @@ pub(super) struct YamlNode<'s> {
 
 #[derive(Debug, Clone)]
 pub(super) enum YamlKind<'s> {
-    /// Text as written; only a plain scalar may also be a number, a truth value or null.
+    /// Text as written; only a plain scalar may also be a number, boolean or null.
     Scalar {
         text: std::borrow::Cow<'s, str>,
         style: ScalarStyle,
     },
     List(Vec<YamlNode<'s>>),
-    /// In order; every key is a unique scalar.
+    /// In document order; every key is a unique scalar.
     Map(Vec<(Spelt<'s>, YamlNode<'s>)>),
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Spelt<'s> {
 }
 
 impl<'s> YamlNode<'s> {
-    /// What a person would call it.
+    /// The type of the value in plain English.
     pub fn describe(&self) -> &'static str {
         match &self.kind {
             YamlKind::List(_) => "a list",
@@ -60,7 +60,7 @@ impl<'s> YamlNode<'s> {
         matches!(&self.kind, YamlKind::Scalar { text, style: ScalarStyle::Plain } if is_null(text))
     }
 
-    /// The value of key `key` of a mapping.
+    /// The value of `key` in a mapping.
     pub fn get(&self, key: &str) -> Option<&YamlNode<'s>> {
         match &self.kind {
             YamlKind::Map(entries) => {
@@ -70,7 +70,7 @@ impl<'s> YamlNode<'s> {
         }
     }
 
-    /// The same as JSON, by the YAML 1.2 core rules for plain scalars.
+    /// Converts the value to JSON, by the YAML 1.2 core rules for plain scalars.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.kind {
             YamlKind::Scalar { text, style: ScalarStyle::Plain } => plain_to_json(text),
@@ -83,7 +83,7 @@ impl<'s> YamlNode<'s> {
         }
     }
 
-    /// The node that a JSON pointer leads to, or the nearest one above it.
+    /// The node that a JSON pointer refers to, or its nearest existing ancestor.
     pub fn at_pointer(&self, pointer: &str) -> &YamlNode<'s> {
         let mut node = self;
         for step in pointer.split('/').skip(1) {
@@ -127,7 +127,7 @@ fn plain_to_json(text: &str) -> serde_json::Value {
     }
 }
 
-/// The one document of the sink's source; `None` when it cannot be read as one.
+/// The only document of the sink's source; `None` if it cannot be parsed as one.
 pub(super) fn parse<'s>(sink: &mut DiagnosticSink<'s>) -> Option<YamlNode<'s>> {
     let options = granit_parser::options! {
         emit_unresolved_aliases: true,
@@ -153,8 +153,8 @@ pub(super) fn parse<'s>(sink: &mut DiagnosticSink<'s>) -> Option<YamlNode<'s>> {
         }
     }
     if builder.documents != 1 || builder.root.as_ref().is_some_and(YamlNode::is_null) {
-        let help = "a recipe file holds exactly one mapping, starting with `name:`";
-        sink.report(DiagnosticCode::NotOneDocument, &(0..0), "the file holds no YAML document", help);
+        let help = "a recipe file contains exactly one mapping, starting with `name:`";
+        sink.report(DiagnosticCode::NotOneDocument, &(0..0), "the file contains no YAML document", help);
         return None;
     }
     builder.root
@@ -202,7 +202,7 @@ struct YamlBuilder<'s> {
 }
 
 impl<'s> YamlBuilder<'s> {
-    /// Takes one event; false when reading should stop.
+    /// Processes one event; false if parsing should stop.
     fn push(&mut self, event: Event<'s>, span: Span, sink: &mut DiagnosticSink<'_>) -> bool {
         if event.is_node() {
             self.nodes += 1;
@@ -210,7 +210,7 @@ impl<'s> YamlBuilder<'s> {
                 sink.report(
                     DiagnosticCode::TooDeep,
                     &span,
-                    format!("the file holds more than {MAX_NODES} values"),
+                    format!("the file contains more than {MAX_NODES} values"),
                     "",
                 );
                 return false;
@@ -284,7 +284,7 @@ impl<'s> YamlBuilder<'s> {
                 }
                 Some(other) => {
                     let message = format!("a key must be text, not {}", other.describe());
-                    let help = "braces that belong to a text, as in \"{{ name }}\", need quotes around them";
+                    let help = "quote text that contains braces, as in \"{{ name }}\"";
                     sink.report(DiagnosticCode::WrongType, &other.span, message, help);
                 }
             },
@@ -302,7 +302,7 @@ impl<'s> YamlBuilder<'s> {
             return;
         };
         if self.refused.insert(what) {
-            let help = "write the value out; text that starts with & * or ! needs quotes";
+            let help = "write the value out; quote text that starts with & * or !";
             sink.report(DiagnosticCode::YamlFeature, span, format!("YAML {what} are not allowed"), help);
         }
     }

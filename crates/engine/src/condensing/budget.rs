@@ -1,4 +1,4 @@
-//! What condensing for one run may use: calls, parallelism and time, with the tally of what it has used.
+//! The limits of condensing for one run: calls, parallelism and time, and a tally of what was used.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub(super) const MAX_CALLS: usize = 200;
 const PARALLEL: usize = 4;
 
 pub(super) struct SummarizerBudget {
-    /// `None` when the timeout is too long for the clock to represent.
+    /// `None` if the timeout is too long for the clock to represent.
     pub(super) deadline: Option<Instant>,
     slots: Semaphore,
     calls_left: AtomicUsize,
@@ -42,7 +42,7 @@ impl SummarizerBudget {
         note(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Reserves `calls`, or none if fewer are left.
+    /// Reserves `calls`, or nothing if fewer are left.
     pub(super) fn reserve(&self, calls: usize) -> Result<(), SummarizerError> {
         let left = |left: usize| left.checked_sub(calls);
         let reserved = self.calls_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);

@@ -22,11 +22,11 @@ use crate::run::{RunKind, SpendingOnly};
 const MAX_ROUNDS: usize = 5;
 /// The share of its tokens that a round may leave, in hundredths.
 const ENOUGH: usize = 90;
-/// A summary of fewer tokens says nothing.
+/// A summary with fewer tokens is useless.
 const MIN_SHARE: usize = 32;
-/// The share of its allotment that a model is asked to use, in hundredths: models overrun.
+/// The share of its allotment that a model is asked to use, in hundredths, since models tend to exceed it.
 const ASKED: usize = 80;
-/// Summarizing fewer tokens costs more for the call than it could save.
+/// Summarizing fewer tokens costs more for the call than it can save.
 const WORTH_A_CALL: usize = 48;
 /// Tokens that may be added or lost where pieces of a prompt are joined.
 const JOINS: usize = 8;
@@ -35,31 +35,31 @@ const NAMED_PINS: usize = 60;
 /// Zones below this confidence are left out (R0-22.18, C43).
 const MIN_CONFIDENCE: f64 = 0.5;
 
-/// How much one call of a model can hold, in tokens.
+/// How many tokens fit into one model call.
 #[derive(Debug, Clone)]
 pub(super) struct CallRoom {
-    /// Of the text to summarize.
+    /// Available for the text to summarize.
     input: usize,
-    /// Of the summary.
+    /// Available for the summary.
     output: usize,
-    /// Counts as the model does.
+    /// Counts with the model's tokenizer.
     counter: Counter,
 }
 
-/// A stretch of the text, as far as it is summarized by now.
+/// A part of the text in its current state.
 struct TextPassage {
     text: String,
-    /// Stays as it is.
+    /// Whether it stays unchanged.
     settled: bool,
 }
 
-/// What the calls of a round share.
+/// Data shared by the calls of a round.
 struct SummaryRound<'a> {
     recipe: &'a Recipe,
     request: &'a CondenseRequest<'a>,
     preserve: &'a [String],
     room: &'a CallRoom,
-    /// A call failed, so the others would be wasted.
+    /// Set when a call fails, because the others would be wasted.
     stop: AtomicBool,
 }
 
@@ -68,12 +68,12 @@ struct ChunkJob {
     /// The index of the passage that the chunk belongs to.
     passage: usize,
     text: String,
-    /// Tokens that its summary may have.
+    /// Maximum tokens of its summary.
     share: usize,
 }
 
 impl Summarizer<'_> {
-    /// How much text one call of `recipe` can hold next to its prompt: at most its own input budget.
+    /// How much text fits into one call of `recipe` next to its prompt: at most its input budget.
     pub(super) fn room(
         &self,
         recipe: &Recipe,
@@ -192,7 +192,7 @@ fn sub_input(recipe: &Recipe, text: &str, target: usize, preserve: &str) -> RunI
     input
 }
 
-/// A reply without the tags around the text to summarize, which small models repeat.
+/// A reply without the tags around the text to summarize, which small models tend to repeat.
 fn unframed(reply: &str, recipe: &Recipe) -> String {
     let name = recipe.input_docs.first().map_or("", |doc| doc.name.as_str());
     let is_tag = |line: &&str| {
@@ -218,7 +218,7 @@ fn all_or_first_failure(
     failure.map_or(Ok(words), Err)
 }
 
-/// The stretches of the text. Those that are too short for a call stay as they are.
+/// The parts of the text. Those too short for a call stay unchanged.
 fn passages(request: &CondenseRequest<'_>) -> Vec<TextPassage> {
     let found = rewrite::segments(request.text, request.content_type);
     let passage = |stretch: rewrite::Segment| {
@@ -297,7 +297,7 @@ fn named(required: &[String], preserve: &[String]) -> String {
     all.join("; ")
 }
 
-/// The summary with the required spans that it lost, and with as many salient ones as its share has room for.
+/// The summary followed by the required spans that it lost, and as many salient ones as its share allows.
 fn with_spans(mut words: String, required: &[String], text: &str, share: usize, counter: &Counter) -> String {
     for span in required {
         if !words.contains(span.as_str()) {

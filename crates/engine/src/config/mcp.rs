@@ -1,4 +1,4 @@
-//! MCP servers in the settings: one table for each, under a name of the user's choice. Knows no protocol.
+//! MCP servers in the settings: a table each, under a user-chosen name. Knows no protocol.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{Config, Setting, SettingOrigin};
 use crate::settings::spec::list;
 use crate::settings::{MCP_TIMEOUT, McpSettings, McpTransport};
 
-/// How the keys of MCP servers start.
+/// The prefix of the keys of MCP servers.
 pub(super) const PREFIX: &str = "tools.mcp.";
 /// The keys of a server's table, with their help.
 const KEYS: [(&str, &str); 6] = [
@@ -22,7 +22,7 @@ const KEYS: [(&str, &str); 6] = [
 /// A key of a server as the file sets it: its dotted path, value and line.
 pub(super) type Stated = (String, String, usize);
 
-/// What is wrong with the tables of MCP servers: the key, the problem, and how to fix it.
+/// Problems in the tables of MCP servers: the key, the problem, and how to fix it.
 pub(super) fn problems(stated: &[Stated]) -> Vec<(String, String, String)> {
     let mut problems = Vec::new();
     for (full, value, _) in stated {
@@ -40,7 +40,7 @@ pub(super) fn problems(stated: &[Stated]) -> Vec<(String, String, String)> {
             let help = larder_core::recipe::suggest(key, KEYS.iter().map(|(known, _)| *known));
             problems.push((full.clone(), format!("unknown setting {full}"), help));
         } else if !legal(key, value) {
-            let help = format!("give a value like {}", example(key));
+            let help = format!("use a value such as {}", example(key));
             problems.push((full.clone(), format!("{full} cannot be {value}"), help));
         }
     }
@@ -49,8 +49,8 @@ pub(super) fn problems(stated: &[Stated]) -> Vec<(String, String, String)> {
     for name in names {
         let has = |key: &str| stated.iter().any(|(full, ..)| *full == format!("{PREFIX}{name}.{key}"));
         if has("command") == has("url") {
-            let message = format!("MCP server {name} needs command or url, and not both");
-            let help = "give command and args for a program, or url for a server".to_owned();
+            let message = format!("MCP server {name} needs either command or url");
+            let help = "set command and args for a program, or url for a server".to_owned();
             problems.push((format!("{PREFIX}{name}"), message, help));
         }
     }
@@ -153,8 +153,12 @@ mod tests {
     fn mistakes_are_reported_with_their_places() {
         for (text, message, line) in [
             ("[tools.mcp.a]\ncomand = \"x\"\n", "unknown setting tools.mcp.a.comand", 2),
-            ("[tools.mcp.a]\ntimeout_s = 5\n", "MCP server a needs command or url, and not both", 1),
-            ("[tools.mcp.a]\ncommand = \"x\"\nurl = \"http://x\"\n", "MCP server a needs command or url", 1),
+            ("[tools.mcp.a]\ntimeout_s = 5\n", "MCP server a needs either command or url", 1),
+            (
+                "[tools.mcp.a]\ncommand = \"x\"\nurl = \"http://x\"\n",
+                "MCP server a needs either command or url",
+                1,
+            ),
             ("[tools.mcp.a]\nurl = \"ftp://x\"\n", "tools.mcp.a.url cannot be ftp://x", 2),
             ("[tools.mcp.\"a b\"]\ncommand = \"x\"\n", "a b cannot be the name", 2),
             ("[tools.mcp]\ncommand = \"x\"\n", "unknown setting tools.mcp.command", 2),

@@ -1,10 +1,10 @@
-//! The place of each key of a TOML text. Knows no setting.
+//! The position of each key in a TOML text. Knows no setting.
 
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-/// Levels of keys that settings have: `tools.mcp.files.command`.
+/// Maximum depth of keys: `tools.mcp.files.command`.
 const DEPTH: usize = 4;
 
 /// Line and column of each key of a text, from 1, by its dotted path.
@@ -12,7 +12,7 @@ const DEPTH: usize = 4;
 pub(super) struct KeyPlaces(BTreeMap<String, (usize, usize)>);
 
 impl KeyPlaces {
-    /// The places in a text; none if it is not TOML.
+    /// The positions in a text; empty if it is not TOML.
     pub(super) fn of(text: &str) -> Self {
         let Ok(document) = DeTable::parse(text) else { return Self::default() };
         let starts: Vec<usize> =
@@ -37,12 +37,12 @@ impl KeyPlaces {
         Self(places)
     }
 
-    /// The place of a key that is there.
+    /// The position of a key, if it exists.
     pub(super) fn find(&self, key: &str) -> Option<(usize, usize)> {
         self.0.get(key).copied()
     }
 
-    /// The place of a key, or the beginning of the text.
+    /// The position of a key, or the start of the text.
     pub(super) fn get(&self, key: &str) -> (usize, usize) {
         self.find(key).unwrap_or((1, 1))
     }

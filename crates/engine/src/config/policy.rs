@@ -1,4 +1,4 @@
-//! The policy of conversations, from its settings, and the problems of these. Knows no packer.
+//! The policy for conversations derived from the settings, and problems with it. Knows no packer.
 
 use larder_core::policy::{InvalidSetting, PolicySettings};
 
@@ -11,7 +11,7 @@ impl Config {
         self.section::<GatewayPolicy>().settings(self.policy().compression_enabled)
     }
 
-    /// Fails if the policy cannot work with a value: reports all such values of the file, or the first of the
+    /// Fails if the policy cannot work with some value: reports all such values in the file, or the first one in the
     /// environment.
     pub(super) fn check_policy(&self) -> Result<(), ConfigError> {
         let mut problems = Vec::new();
@@ -65,7 +65,7 @@ mod tests {
             [(4, 3, "policy.low_watermark cannot be 0.01"), (3, 1, "policy.entry_cap cannot be 10")]
         );
         let words = error.to_string();
-        assert!(words.contains("larder.toml:3:1\n  help: write at least 96"), "{words}");
+        assert!(words.contains("larder.toml:3:1\n  help: use at least 96"), "{words}");
 
         assert!(resolve("[policy]\nentry_cap = 96\nlow_watermark = 0.05\n", &|_| None).is_ok());
         let env = |name: &str| (name == "LARDER_ENTRY_CAP").then(|| "10".to_owned());

@@ -1,5 +1,4 @@
-//! Servers that cannot be used as configured, and tokenizers that are missing, as problems of the file. Connects to no
-//! server.
+//! Reports unusable servers and missing tokenizers as problems of the file. Connects to no server.
 
 use std::path::Path;
 
@@ -11,8 +10,8 @@ use larder_text::tokens::Registry;
 use super::{CODE, Config, SettingProblem};
 
 impl Config {
-    /// Illegal addresses and unusable key files of the model table and of the gateway. Only values that the file sets
-    /// are checked; `models` are those of the file.
+    /// Invalid addresses and unusable key files in the model table and the gateway settings. Only values set in the
+    /// file are checked; `models` are those of the file.
     pub fn unusable(&self, models: &Models) -> Vec<SettingProblem> {
         let mut problems = Vec::new();
         for (name, _) in models.table().models() {
@@ -29,8 +28,8 @@ impl Config {
         problems
     }
 
-    /// The tokenizers of the model table that are neither built in nor a file below `folder`, where larder.toml is. Their
-    /// models' prompts would be bounded by bytes.
+    /// Tokenizers in the model table that are neither built in nor a file below `folder`, which contains larder.toml.
+    /// Their models' prompts would only be bounded by bytes.
     pub fn missing_tokenizers(&self, folder: &Path) -> Vec<SettingProblem> {
         let registry = Registry::builtin();
         let problem = |(model, spec): (&str, &ModelSpec)| {
@@ -47,7 +46,7 @@ impl Config {
                 file: self.path.clone(),
                 line,
                 column,
-                message: format!("{key}: there is no tokenizer and no file `{name}`"),
+                message: format!("{key}: there is no tokenizer or file called `{name}`"),
                 help: "give the path of a tokenizer.json or GGUF file, relative to larder.toml, or the name of a tokenizer: \
                        cl100k_base, o200k_base, claude, estimate or bytes"
                     .to_owned(),
@@ -56,8 +55,8 @@ impl Config {
         self.models().models().filter_map(problem).collect()
     }
 
-    /// The problems of one server, whose address and key file are these settings; `variable` is the alternative to the
-    /// key file.
+    /// The problems of one server, configured by these address and key file settings; `variable` is the alternative
+    /// to the key file.
     fn doubted(
         &self,
         doubts: Vec<ServerProblem>,
@@ -66,7 +65,7 @@ impl Config {
     ) -> Vec<SettingProblem> {
         let problem = |ServerProblem { field, reason }: ServerProblem| {
             let (key, help) = match field {
-                ServerField::Address => (address, "give a value like https://api.openai.com/v1".to_owned()),
+                ServerField::Address => (address, "use a value such as https://api.openai.com/v1".to_owned()),
                 ServerField::KeyFile => {
                     let help = format!(
                         "write the key into that file, whose path is relative to larder.toml, or name the variable of the \
@@ -107,10 +106,10 @@ mod tests {
         );
         let told = unusable(dir.path(), &text);
         let expected = [
-            (2, 1, "gateway.openai: `http://` is no http or https address", "https://"),
+            (2, 1, "gateway.openai: `http://` is not an http or https address", "https://"),
             (3, 3, "gateway.openai_key_file: the key file", "gateway.openai_key_env"),
             (5, 1, "gateway.anthropic_key_file: the key file", "gateway.anthropic_key_env"),
-            (11, 1, "models.m.base_url: `models.example/v1` is no http", "https://"),
+            (11, 1, "models.m.base_url: `models.example/v1` is not an http", "https://"),
             (12, 1, "models.m.api_key_file: the key file", "models.m.api_key_env"),
         ];
         assert_eq!(told.len(), expected.len(), "{told:?}");
@@ -134,7 +133,7 @@ mod tests {
         for name in ["there.json", "cl100k_base", "o200k_base", "claude", "estimate", "bytes", "smollm2"] {
             assert_eq!(missing(name), [], "{name}");
         }
-        let message = "models.m.tokenizer: there is no tokenizer and no file `nofile.json`".to_owned();
+        let message = "models.m.tokenizer: there is no tokenizer or file called `nofile.json`".to_owned();
         assert_eq!(missing("nofile.json"), [(6, message)]);
     }
 

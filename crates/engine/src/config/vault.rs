@@ -1,4 +1,4 @@
-//! Where documents are and which model embeds them, from the settings. Opens neither.
+//! The location of documents and the embedding model, from the settings. Opens neither.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::settings::VaultSettings;
 /// The default folder of documents, in the home folder.
 const DOCUMENTS: &str = "documents";
 const EMBEDDING: &str = "gather.embedding";
-/// An embedding model of a table that ships.
+/// An embedding model in one of the built-in tables.
 const LIKE: &str = "minilm";
 
 impl Config {
@@ -32,7 +32,7 @@ impl Config {
         self.value(EMBEDDING).filter(|name| !name.is_empty())
     }
 
-    /// Fails if the embedding model that the settings name cannot be used.
+    /// Fails if the configured embedding model cannot be used.
     pub(super) fn check_embedding(&self) -> Result<(), ConfigError> {
         let Some(name) = self.embedding() else { return Ok(()) };
         let model = self.models.model(name);
@@ -48,8 +48,7 @@ impl Config {
             }
             names => format!("name a model with the capability `embedding`: {}", names.join(", ")),
         };
-        let what =
-            if model.is_some() { "answers prompts and makes no vectors" } else { "is not in the table" };
+        let what = if model.is_some() { "is not an embedding model" } else { "is not in the table" };
         let origin =
             self.settings.iter().find(|setting| setting.key == EMBEDDING).map(|setting| &setting.origin);
         if let Some(SettingOrigin::Environment { name: variable }) = origin {
@@ -109,10 +108,7 @@ mod tests {
         assert_eq!(gather("minilm").unwrap().embedding(), Some("minilm"));
         assert_eq!(gather("").unwrap().embedding(), None);
         for (name, message) in [
-            (
-                "smollm2",
-                "gather.embedding cannot be smollm2: that model answers prompts and makes no vectors",
-            ),
+            ("smollm2", "gather.embedding cannot be smollm2: that model is not an embedding model"),
             ("ada", "gather.embedding cannot be ada: that model is not in the table"),
         ] {
             let Err(ConfigError::Problems(problems)) = gather(name) else { panic!("{name}") };

@@ -1,4 +1,4 @@
-//! One attempt of a run: pack for a candidate, call it or its fallbacks, judge the reply.
+//! One attempt of a run: packs for a candidate, calls it or its fallbacks, and judges the reply.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -14,20 +14,21 @@ use crate::prepare::PreparedPrompt;
 use crate::prompt::prepare_for;
 use crate::run::is_open;
 
-/// Tokens of a note about a rejected answer.
+/// Maximum tokens of a note about a rejected answer.
 const NOTE_TOKENS: usize = 160;
-/// Tokens of a rejected answer that its repair note may quote.
+/// Maximum tokens of a rejected answer quoted in its repair note.
 const QUOTED_ANSWER: usize = 120;
 
-/// What came of an attempt whose model replied.
+/// The outcome of an attempt whose model replied.
 pub(super) enum AttemptResult {
     Answered(Parsed),
     Failed(Vec<GateFailure>),
 }
 
 impl RecipeRun<'_> {
-    /// One answer from a candidate or, when its provider fails, from its fallbacks, each with a prompt packed for its
-    /// own window. After a call with an unknown outcome a fallback is an additional call, which the budget must allow.
+    /// Gets one answer from a candidate or, if its provider fails, from its fallbacks, each with a prompt packed for
+    /// its own window. After a call with an unknown outcome, a fallback is an additional call, which the budget must
+    /// allow.
     pub(super) async fn attempt(
         &mut self,
         candidate: &mut ModelCandidate,
@@ -110,7 +111,7 @@ impl RecipeRun<'_> {
         self.observer.spent(usage, cost);
     }
 
-    /// What the model is shown after its answer was rejected: why, and how that answer began.
+    /// The note shown to the model after its answer was rejected: why, and how that answer began.
     pub(super) fn repair_note(&self, candidate: &ModelCandidate, repair: &str) -> String {
         let answer = self.answer.as_deref().unwrap_or_default();
         let counter = self.engine.counter(&candidate.spec);

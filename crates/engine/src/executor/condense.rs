@@ -15,7 +15,7 @@ impl Engine {
     /// is stored first.
     ///
     /// # Errors
-    /// As [`larder_condense::condense`], or when the store cannot be written.
+    /// As [`larder_condense::condense`], and if the store cannot be written.
     pub async fn condense(
         &self,
         request: &CondenseRequest<'_>,
@@ -26,7 +26,7 @@ impl Engine {
         self.store.pointers().insert(request.text.as_bytes(), "document", name)?;
         let input = RunInput::default();
         let summarizer = Summarizer::new(self, self, &input, observer);
-        // By rule first: it refuses a target that no rendition can meet, before anything is spent.
+        // By rule first: this rejects a target that no rendition can meet, before any money is spent.
         let by_rule = larder_condense::condense(request)?;
         let unneeded = by_rule.text == request.text;
         let written = if unneeded { None } else { summarizer.condense(request, &[], name).await };

@@ -12,7 +12,7 @@ impl Engine {
     /// Packs what a run would send, without sending it.
     ///
     /// # Errors
-    /// When the recipe is missing or its inputs do not match it. A prompt that cannot fit is not an error: the receipt
+    /// If the recipe is missing or its inputs do not match it. A prompt that cannot fit is not an error: the receipt
     /// reports it.
     pub fn explain(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
         packed(self, name, input, 0).map(|(receipt, _)| receipt)
@@ -30,7 +30,7 @@ impl Engine {
     /// are stored.
     ///
     /// # Errors
-    /// As [`Self::explain`], and when the originals cannot be stored.
+    /// As [`Self::explain`], and if the originals cannot be stored.
     pub fn lay_out(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
         let (receipt, pack) = packed(self, name, input, 0)?;
         if let Some(pack) = pack {

@@ -46,7 +46,7 @@ impl RecipeRun<'_> {
     }
 }
 
-/// Whether low confidence is all that is wrong with an answer, and the callers of its role handle that.
+/// Whether low confidence is the only problem with an answer, and the callers of its role handle that.
 fn leaves_doubt_to_caller(recipe: &Recipe, gates: &GateResult) -> bool {
     recipe.role.as_deref().is_some_and(|role| ROLES_THAT_HANDLE_DOUBT.contains(&role))
         && gates.failures.iter().all(|failure| matches!(failure, GateFailure::LowConfidence { .. }))

@@ -18,10 +18,10 @@ use crate::prepare::{ModelLimits, prepare};
 
 impl Engine {
     /// Records a run that `answer` answers without a model, given the receipt of the prompt that a model would have
-    /// read, as counted by `counter`. The record names no model and no tokens.
+    /// read, counted by `counter`. The record names no model and no tokens.
     ///
     /// # Errors
-    /// When the inputs do not match the recipe, or the run cannot be recorded.
+    /// If the inputs do not match the recipe, or the run cannot be recorded.
     pub fn record_quotation(
         &self,
         recipe: &Recipe,

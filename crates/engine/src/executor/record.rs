@@ -178,7 +178,7 @@ fn facts(
     let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema");
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
-    // For all calls, as the output and the price are, where the provider says it; else what the last prompt counted.
+    // Covers all calls, like output and price, if the provider reports it; otherwise the count of the last prompt.
     let whole = match run.spent.usage.input {
         0 if run.kind == RunKind::Quoting => 0,
         0 => pack.total as u64,

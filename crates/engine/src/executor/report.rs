@@ -1,5 +1,5 @@
-//! The log events of a run and its calls, and its report to the metrics. Sizes, Larder's own names and outcomes; never a
-//! text (C104).
+//! The log events of a run and its calls, and its metrics report. Contains sizes, Larder's own names and outcomes,
+//! never any text (C104).
 
 use std::time::{Duration, Instant};
 
@@ -42,14 +42,14 @@ fn status(receipt: &Receipt) -> BudgetStatus {
     }
 }
 
-/// The event of every check of a run's budget (R3-4.11). The reason names no part: documents are named by callers.
+/// Logs every check of a run's budget (R3-4.11). The reason names no part, since callers choose document names.
 pub(super) fn log_decision(run: &RecipeRun<'_>, receipt: &RunReceipt) {
     let pack = &receipt.receipt;
     let status = status(pack);
     let reason = match status {
-        BudgetStatus::Ok => "everything fits as it is",
-        BudgetStatus::NeedsSummary => "it fits once parts of it are smaller",
-        BudgetStatus::Reject => "it cannot be made to fit",
+        BudgetStatus::Ok => "everything fits unchanged",
+        BudgetStatus::NeedsSummary => "it fits after condensing",
+        BudgetStatus::Reject => "it does not fit even after condensing",
     };
     tracing::info!(
         run_id = %run.run_id,
@@ -66,7 +66,7 @@ pub(super) fn log_decision(run: &RecipeRun<'_>, receipt: &RunReceipt) {
     );
 }
 
-/// Tokens of a prompt by what they are for (R4-8.7).
+/// The tokens of a prompt by purpose (R4-8.7).
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sizes {
     pinned: usize,
@@ -93,8 +93,7 @@ impl Sizes {
     }
 }
 
-/// The event of what a prompt consists of (R4-8.7): what is always there, summaries, the conversation, what was
-/// retrieved.
+/// Logs the composition of a prompt (R4-8.7): fixed parts, summaries, the conversation, retrieved text.
 pub(super) fn log_sizes(run: &RecipeRun<'_>, receipt: &Receipt) {
     let Sizes { pinned, summary, recent, rag } = Sizes::of(run.recipe, receipt);
     tracing::info!(

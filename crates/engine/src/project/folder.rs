@@ -1,4 +1,4 @@
-//! Reading a project folder without leaving it: no symbolic link is followed, and count, depth and size are limited.
+//! Reads a project folder without leaving it: no symbolic link is followed, and count, depth and size are limited.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -8,21 +8,21 @@ use larder_core::recipe::{Diagnostic, DiagnosticCode, MAX_FILE_BYTES, ProjectFil
 
 use super::ProjectError;
 
-/// Files in a project at most.
+/// Maximum number of files in a project.
 const MAX_FILES: usize = 10_000;
-/// Folders below `recipes/` and `prompts/`.
+/// Maximum folder depth below `recipes/` and `prompts/`.
 const MAX_DEPTH: usize = 8;
-/// Bytes of a registry that are read; it holds about 2 KiB per recipe.
+/// Maximum bytes of a registry; it has about 2 KiB per recipe.
 const MAX_REGISTRY_BYTES: usize = 64 << 20;
 
-/// What a folder holds.
+/// The contents of a folder.
 pub(super) struct FolderContents {
     pub files: ProjectFiles,
     pub problems: Vec<Diagnostic>,
 }
 
 /// Reads `recipes/`, `prompts/` and `registry.yaml` below `root`. Hidden files, and files that are neither YAML nor
-/// Markdown, are passed over.
+/// Markdown, are skipped.
 pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
     let unreadable = |source| ProjectError::Read { path: root.to_owned(), source };
     if !fs::metadata(root).map_err(unreadable)?.is_dir() {
@@ -34,7 +34,7 @@ pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
         walk(&root.join(top), top, 0, &mut contents);
     }
     if !contents.files.keys().any(|path| path.starts_with("recipes/")) && contents.problems.is_empty() {
-        let source = io::Error::new(io::ErrorKind::NotFound, "it holds no recipes");
+        let source = io::Error::new(io::ErrorKind::NotFound, "it contains no recipes");
         return Err(unreadable(source));
     }
     let registry = root.join(REGISTRY_PATH);
@@ -75,7 +75,7 @@ fn walk(dir: &Path, inside: &str, depth: usize, contents: &mut FolderContents) {
             Ok(_) if !is_text => {}
             Ok(_) if contents.files.len() >= MAX_FILES => {
                 let message = format!(
-                    "the project holds more than {MAX_FILES} files; this and later ones are not read"
+                    "the project contains more than {MAX_FILES} files; this and later ones are not read"
                 );
                 let problem = Diagnostic::whole_file(DiagnosticCode::TooLarge, &path, message, "");
                 return contents.problems.push(problem);
@@ -86,7 +86,7 @@ fn walk(dir: &Path, inside: &str, depth: usize, contents: &mut FolderContents) {
     }
 }
 
-/// Reads one file, one byte beyond the limit at most, so that the check can see that it is too large.
+/// Reads one file, at most one byte beyond the limit, so that the check can tell that it is too large.
 fn take(path: &Path, inside: &str, limit: usize, contents: &mut FolderContents) {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -116,7 +116,7 @@ impl FolderContents {
     }
 }
 
-/// Writes a file next to `path` and renames it over, so that readers see the old or the new one whole.
+/// Writes a file next to `path` and renames it, so that readers see either the old or the new one.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.tmp", std::process::id()));
     let written = File::create_new(&beside).and_then(|mut file| {

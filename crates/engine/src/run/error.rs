@@ -1,4 +1,4 @@
-//! Why a run gave no answer. Knows no exit codes and no HTTP: those tables are at the edge.
+//! Why a run returned no answer. Knows no exit codes and no HTTP: those tables are at the edge.
 
 use larder_condense::CondenseError;
 use larder_core::output;
@@ -10,18 +10,18 @@ use larder_store::{LOCAL_USER, RunId, StoreError};
 use super::outcome::RunReceipt;
 use crate::prepare::PrepareError;
 
-/// A run that gave no answer. Its record, where there is one, is in the store.
+/// A run without an answer. Its record, if there is one, is in the store.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is no such recipe, or it has errors; an intervention was raised (R0-18.2).
+    /// The recipe does not exist or has errors; an intervention was raised (R0-18.2).
     #[error("{source}{}", hint(source))]
     Recipe {
         /// What is wrong.
         source: RecipeError,
-        /// The request for a human.
+        /// The intervention's id.
         intervention: u64,
     },
-    /// There is no such recipe to explain, or it has errors.
+    /// The recipe to explain does not exist or has errors.
     #[error("{source}{}", hint(source))]
     Unknown {
         /// What is wrong.
@@ -30,7 +30,7 @@ pub enum RunError {
     /// The inputs do not fit the recipe.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// The parts contradict each other.
+    /// The parts are inconsistent.
     #[error(transparent)]
     Pack(#[from] PackError),
     /// The prompt cannot fit; nothing was sent.
@@ -41,7 +41,7 @@ pub enum RunError {
         /// The run's record.
         run_id: RunId,
     },
-    /// No model could be reached, its fallbacks included.
+    /// No model could be reached, including fallbacks.
     #[error("{source}")]
     Model {
         /// The last failure.
@@ -49,7 +49,7 @@ pub enum RunError {
         /// The run's record.
         run_id: RunId,
     },
-    /// The layer is bound to no model.
+    /// No model is bound to the layer.
     #[error(
         "layer {layer} is bound to no model; bind it under [models.layers] in larder.toml, or start from a table that \
          ships, with `table = \"embedded\"` under [models]"
@@ -66,31 +66,33 @@ pub enum RunError {
     Gates {
         /// The recipe.
         recipe: String,
-        /// What was wrong with the last answer.
+        /// The problems of the last answer.
         failures: String,
-        /// The request for a human.
+        /// The intervention's id.
         intervention: u64,
-        /// Whose it is.
+        /// The user it belongs to.
         user: String,
         /// The run's record.
         run_id: RunId,
     },
-    /// A call that plans or condenses gave nothing of use; rules take over.
-    #[error("nothing of use came of recipe {recipe}: {failures}")]
+    /// A planning or condensing call returned nothing useful; rules take over.
+    #[error("recipe {recipe} returned nothing useful: {failures}")]
     Unusable {
         /// The recipe.
         recipe: String,
-        /// What was wrong with the answer.
+        /// The problems of the answer.
         failures: String,
         /// The run's record.
         run_id: RunId,
     },
-    /// No answer passed its checks as long as more could be spent.
-    #[error("no answer of recipe {recipe} passed its checks before all that may be spent was: {failures}")]
+    /// No answer passed its checks before the spending limit was reached.
+    #[error(
+        "no answer of recipe {recipe} passed its checks before the spending limit was reached: {failures}"
+    )]
     Spent {
         /// The recipe.
         recipe: String,
-        /// What was wrong with the last answer.
+        /// The problems of the last answer.
         failures: String,
         /// The run's record.
         run_id: RunId,
@@ -106,19 +108,19 @@ pub enum RunError {
         /// What is wrong.
         source: output::SchemaError,
     },
-    /// What has to persist could not.
+    /// Something that must be persisted could not be.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl RunError {
-    /// Whether the call that failed may have been carried out, and be billed, all the same.
+    /// Whether the failed call may have been processed and billed nevertheless.
     pub const fn may_be_billed(&self) -> bool {
         matches!(self, Self::Model { source, .. } if is_open(source))
     }
 }
 
-/// Whether a call that failed so may have been carried out all the same: its end is not known.
+/// Whether a call that failed this way may have been processed nevertheless: its outcome is unknown.
 pub(crate) const fn is_open(error: &ModelError) -> bool {
     matches!(error, ModelError::Timeout { .. })
 }
@@ -127,7 +129,7 @@ fn hint(error: &RecipeError) -> String {
     if error.help().is_empty() { String::new() } else { format!("; {}", error.help()) }
 }
 
-/// The option that makes a command look for an id of this user, quoted for a shell.
+/// The option that makes a command look up an id of this user, quoted for a shell.
 fn whose(user: &str) -> String {
     let plain = |char: char| char.is_alphanumeric() || "-_.@+".contains(char);
     match user {
@@ -141,7 +143,7 @@ fn refused(receipt: &RunReceipt) -> String {
     receipt.receipt.refused.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// The class of an error, as records print it; never its payload (C104).
+/// The class of an error, as stored in records; never its payload (C104).
 pub(crate) fn class(error: &RunError) -> &'static str {
     match error {
         RunError::Recipe { .. } | RunError::Unknown { .. } => "recipe",

@@ -11,7 +11,7 @@ use super::outcome::RunReceipt;
 /// Tokens and their price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spending {
-    /// Tokens of all answered calls, and the most that calls with an unknown outcome may have used.
+    /// Tokens of all answered calls, plus the maximum that calls with an unknown outcome may have used.
     pub usage: Usage,
     /// Their price, as far as prices are known.
     pub cost: Option<Usd>,
@@ -23,7 +23,7 @@ impl Spending {
         self.usage.input.saturating_add(self.usage.output)
     }
 
-    /// What was spent since `earlier`, an older state of the same sum.
+    /// What was spent since `earlier`, a previous value of the same sum.
     pub fn since(&self, earlier: &Self) -> Self {
         let (now, then) = (self.usage, earlier.usage);
         let usage = Usage {
@@ -46,7 +46,7 @@ impl Spending {
     }
 }
 
-/// Sums what runs spend, enforces a limit, and passes everything on to an observer.
+/// Sums what runs spend, enforces a limit, and forwards everything to an observer.
 pub struct Meter<'a> {
     observer: &'a dyn ProgressObserver,
     tokens: Option<u64>,

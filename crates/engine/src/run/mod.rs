@@ -1,4 +1,4 @@
-//! What a run is from the outside: why it happens, what it returns, how it fails, who watches it and what it spends.
+//! A run from the outside: why it is started, what it returns, how it fails, who observes it and what it spends.
 //!
 //! Data and traits only. Everything that prepares, condenses or executes builds on this, so nothing here may name it.
 
@@ -18,10 +18,10 @@ pub use self::observer::{NoopObserver, ProgressObserver};
 pub use self::outcome::{CondensingTally, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt};
 use crate::inputs::RunInput;
 
-/// Why a recipe is run. Decides what happens when its model fails.
+/// Why a recipe is run, which determines what happens if its model fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
-    /// A caller waits for the answer.
+    /// A caller is waiting for the answer.
     Answer,
     /// The answer is quoted from the documents; no model is called.
     Quoting,
@@ -35,7 +35,7 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    /// Whether rules can do the same job. Such a run is abandoned at its timeout, calls no other layer and raises no
+    /// Whether rules can do the same job. Such a run is abandoned at its timeout, tries no other layer and raises no
     /// intervention.
     pub(crate) const fn has_substitute(self) -> bool {
         matches!(self, Self::Planning | Self::Condensing { .. })

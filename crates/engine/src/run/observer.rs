@@ -1,11 +1,11 @@
-//! Who watches a run: progress for the caller who waits, and the permission to spend. Knows no run.
+//! Observers of a run: progress for the waiting caller, and permission to spend. Knows no run.
 
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 
 use super::outcome::RunReceipt;
 
-/// Receives the progress of a run and decides whether it may spend more.
+/// Receives a run's progress and decides whether it may spend more.
 pub trait ProgressObserver: Send + Sync {
     /// A stage begins.
     fn stage(&self, text: &str);
@@ -13,17 +13,17 @@ pub trait ProgressObserver: Send + Sync {
     fn progress(&self, _done: u64, _total: u64) {}
     /// A prompt is packed and about to be sent.
     fn packed(&self, receipt: &RunReceipt);
-    /// A model call was answered: a call of the run itself, or one that condensed for it. Reported even if the run fails
+    /// A model call was answered: one of the run itself, or one that condensed for it. Reported even if the run fails
     /// later. `cost` is `None` for models without a price.
     fn spent(&self, _usage: Usage, _cost: Option<Usd>) {}
-    /// A model call timed out. It may have been processed and billed all the same, for `max` tokens at most.
+    /// A model call timed out. It may nevertheless have been processed and billed, for at most `max` tokens.
     fn unanswered(&self, _max: Usage, _cost: Option<Usd>) {}
-    /// Whether more may be spent. Asked before every call except the first of a run, which its caller decides, and
+    /// Whether more may be spent. Queried before every call except the first of a run, which its caller decides, and
     /// except calls that replace one that certainly cost nothing.
     fn may_spend(&self) -> bool {
         true
     }
-    /// Whether a caller still waits. Reading many files stops soon after nobody does.
+    /// Whether a caller is still waiting. Reading many files stops soon after this becomes false.
     fn is_wanted(&self) -> bool {
         true
     }
@@ -38,8 +38,7 @@ impl ProgressObserver for NoopObserver {
     fn packed(&self, _: &RunReceipt) {}
 }
 
-/// Passes on spending and nothing else: the progress of a run inside another run is not the caller's concern, its price
-/// is.
+/// Forwards spending and nothing else: the progress of a nested run is not the caller's concern, but its price is.
 pub(crate) struct SpendingOnly<'a>(pub(crate) &'a dyn ProgressObserver);
 
 impl ProgressObserver for SpendingOnly<'_> {

@@ -8,10 +8,10 @@ use larder_store::RunId;
 use larder_text::message::Message;
 use serde::{Deserialize, Serialize};
 
-/// The receipt of a prompt, with the recipe and the model that it was packed for.
+/// The receipt of a prompt, with the recipe and the model it was packed for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReceipt {
-    /// `category/name`.
+    /// The recipe: `category/name`.
     pub recipe: String,
     /// The recipe's version.
     pub version: String,
@@ -19,10 +19,10 @@ pub struct RunReceipt {
     pub model: String,
     /// The tokenizer that counted.
     pub tokenizer: String,
-    /// What became of each part.
+    /// The outcome for each part.
     #[serde(flatten)]
     pub receipt: Receipt,
-    /// The messages of the prompt; empty when it was refused.
+    /// The messages of the prompt; empty if it was refused.
     pub messages: Vec<Message>,
     /// What condensing by a model cost, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -1,5 +1,5 @@
-//! Every setting outside `[models]` whose key is fixed, typed: one struct for each section, declared with its defaults,
-//! names and help. `config` reads the values, the crates above obey them; nothing here reads a file.
+//! Every setting outside `[models]` with a fixed key, typed: one struct per section, declared with its defaults,
+//! names and help. `config` reads the values, the crates above use them; nothing here reads a file.
 
 mod ask;
 mod gateway;
@@ -36,12 +36,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static SettingSpec> + Clone {
     .flatten()
 }
 
-/// The setting with this key or older name.
+/// The setting with this key or alias.
 pub(crate) fn find(key: &str) -> Option<&'static SettingSpec> {
     all().find(|setting| setting.is_called(key))
 }
 
-/// Whether settings are in a table of this name.
+/// Whether a table with this name contains settings.
 pub(crate) fn is_table(name: &str) -> bool {
     let is_in = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
     all().any(|setting| is_in(setting.key) || setting.aliases.iter().any(|alias| is_in(alias)))

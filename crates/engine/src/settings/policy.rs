@@ -1,4 +1,4 @@
-//! The settings of `[policy]`: what holds for recipes, and how the gateway fits conversations. Knows no packer.
+//! The settings of `[policy]`: those for recipes, and how the gateway fits conversations. Knows no packer.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ settings! {
 }
 
 settings! {
-    /// Settings of `[policy]` that hold for a project or its store rather than for a run.
+    /// Settings of `[policy]` that apply to a project or its store rather than to a run.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct CompressionSettings {
         /// `token_budget.total`, in tokens, of the project's recipes that declare none. Built-in recipes declare theirs.
@@ -170,7 +170,7 @@ settings! {
 }
 
 impl GatewayPolicy {
-    /// The same for the policy of conversations. `compression_enabled` turns it off too (C50).
+    /// Converts to the settings of the policy for conversations. `compression_enabled` can also disable it (C50).
     pub(crate) fn settings(self, compression_enabled: bool) -> PolicySettings {
         PolicySettings {
             enabled: self.enabled && compression_enabled,

@@ -1,5 +1,5 @@
-//! How settings are declared. [`settings!`] turns one struct into everything that is known of its settings: key,
-//! environment variables, older names, default, legal values and help. Knows no setting.
+//! How settings are declared. [`settings!`] turns one struct into all metadata of its settings: key, environment
+//! variables, aliases, default, legal values and help. Knows no setting.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use larder_models::web::Network;
 pub(crate) struct SettingSpec {
     /// The key in `larder.toml`, with its table.
     pub key: &'static str,
-    /// Older keys that the file may use.
+    /// Aliases of the key that the file may use.
     pub aliases: &'static [&'static str],
-    /// Environment variables; the first is its name, the others are older ones.
+    /// Environment variables; the first is the current name, the others are aliases.
     pub env: &'static [&'static str],
     /// What it does, in sentences.
     pub help: &'static str,
@@ -22,12 +22,12 @@ pub(crate) struct SettingSpec {
     pub default: fn() -> String,
     /// Whether a text is a legal value.
     pub accepts: fn(&str) -> bool,
-    /// A legal value, for settings that are unset by default.
+    /// An example of a legal value, for settings without a default.
     pub like: &'static str,
 }
 
 impl SettingSpec {
-    /// Whether `key` is the name of the setting or an older one.
+    /// Whether `key` is the setting's name or an alias.
     pub(crate) fn is_called(&self, key: &str) -> bool {
         self.key == key || self.aliases.contains(&key)
     }
@@ -44,13 +44,14 @@ pub(crate) trait SettingSection: Default {
     /// Its settings, in the order of its fields.
     const SETTINGS: &'static [SettingSpec];
 
-    /// Reads the values that `text` returns by key. Values that are missing or illegal become the default.
+    /// Reads the values that `text` returns by key. Missing or illegal values get the default.
     fn read<'t>(text: &dyn Fn(&str) -> Option<&'t str>) -> Self;
 }
 
-/// Declares a section of settings. The doc comment of a field is the setting's help. Attributes, in this order and each
-/// optional: `env` names environment variables, `aliases` older keys, `like` a legal value for messages, `accept` a
-/// function from text to `Option` of the field's type where not every value of the type is legal. The braces after
+/// Declares a section of settings. The doc comment of a field is the setting's help. Attributes, in this order and
+/// each optional: `env` lists environment variables, `aliases` older keys, `like` an example for messages, `accept` a
+/// function from text to `Option` of the field's type if not every value of the type is legal. The braces after
+/// `with` contain fields that are not settings.
 /// `with` hold fields that are not settings.
 macro_rules! settings {
     (
@@ -136,7 +137,7 @@ impl SettingValue for bool {
     }
 }
 
-/// Whole numbers have at most 32 bits, whatever the type that uses them.
+/// Integers have at most 32 bits, whatever the type that uses them.
 macro_rules! whole_number {
     ($($type:ty),+) => {$(
         impl SettingValue for $type {
@@ -173,7 +174,7 @@ impl SettingValue for Duration {
     }
 }
 
-/// Any text, also none.
+/// Any text, including none.
 impl SettingValue for String {
     fn parse(text: &str) -> Option<Self> {
         Some(text.to_owned())
@@ -225,7 +226,7 @@ impl SettingValue for Network {
     }
 }
 
-/// Unset where the text is empty.
+/// Empty text means unset.
 impl<T: SettingValue> SettingValue for Option<T> {
     fn parse(text: &str) -> Option<Self> {
         if text.is_empty() { Some(None) } else { T::parse(text).map(Some) }
@@ -247,7 +248,7 @@ impl<T: SettingValue> SettingValue for Vec<T> {
     }
 }
 
-/// The items of a list, as a file (`["a", "b"]`) or an environment variable (`a,b`) writes it.
+/// The items of a list, as written in a file (`["a", "b"]`) or an environment variable (`a,b`).
 pub(crate) fn list(text: &str) -> Option<Vec<String>> {
     if !text.trim_start().starts_with('[') {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());

@@ -8,7 +8,7 @@ use larder_models::web::Network;
 
 use super::spec::{positive, settings, url_or_unset};
 
-/// Time for one call of an MCP server that sets no `timeout_s`.
+/// The default timeout of MCP calls.
 pub(crate) const MCP_TIMEOUT: Duration = Duration::from_secs(60);
 
 settings! {
@@ -76,13 +76,13 @@ settings! {
 /// One MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpSettings {
-    /// How it is reached.
+    /// How to connect to it.
     pub place: McpTransport,
-    /// Time for one call.
+    /// The timeout of a call.
     pub timeout: Duration,
 }
 
-/// How an MCP server is reached.
+/// How to connect to an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpTransport {
     /// A program of this machine, over its standard input and output.
@@ -91,7 +91,7 @@ pub enum McpTransport {
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Environment variables that it sees in addition to the usual ones.
+        /// Environment variables it receives in addition to the usual ones.
         env: Vec<String>,
     },
     /// A server, over streamable HTTP.

@@ -6,10 +6,10 @@ use larder_models::price::Usd;
 
 use super::spec::{positive, positive_or_unset, settings};
 
-/// How the address of documents in an object store starts.
+/// The prefix of document addresses in an object store.
 const BUCKET: &str = "s3://";
 
-/// A folder, or a bucket with a name.
+/// Parses a folder, or a named bucket.
 fn document_place(text: &str) -> Option<Option<String>> {
     let is_legal = match text.strip_prefix(BUCKET) {
         Some(bucket) => !bucket.trim_matches('/').is_empty(),
@@ -19,7 +19,7 @@ fn document_place(text: &str) -> Option<Option<String>> {
 }
 
 settings! {
-    /// Where documents are, and how they are found.
+    /// Where documents are stored, and how they are found.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(crate) struct VaultSettings {
         /// Where turns and memory are kept as files: a folder, relative to larder.toml, or `s3://bucket/prefix`. Unset:

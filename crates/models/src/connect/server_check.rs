@@ -52,7 +52,7 @@ impl Models {
     fn look_at(&self, address: Option<&str>, key_file: Option<&Path>) -> Vec<ServerProblem> {
         let address = address.filter(|text| http::address(text).is_none()).map(|text| ServerProblem {
             field: ServerField::Address,
-            reason: format!("`{text}` is no http or https address"),
+            reason: format!("`{text}` is not an http or https address"),
         });
         let key = key_file.and_then(|file| Secret::from_file(&self.folder.join(file)).err());
         let key = key.map(|error| ServerProblem { field: ServerField::KeyFile, reason: error.to_string() });

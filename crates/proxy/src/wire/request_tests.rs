@@ -135,7 +135,8 @@ fn what_would_make_the_count_wrong_is_refused_with_its_place() {
     );
     assert!(twice.starts_with("messages[0].content[0].text: "), "{twice}");
     assert!(
-        refused(ApiDialect::Chat, "[1").contains("not JSON: the text ends too early at line 1, column 3")
+        refused(ApiDialect::Chat, "[1")
+            .contains("not JSON: the text ends before the value does at line 1, column 3")
     );
     assert!(refused(ApiDialect::Chat, "[]").contains("expected an object"));
     assert!(refused(ApiDialect::Chat, "{}").starts_with("messages: expected an array"));

@@ -1,15 +1,15 @@
-//! Edits of a JSON text by byte range: what is not edited stays byte for byte. Knows nothing of what the text means.
+//! Edits of a JSON text by byte range: unedited text is preserved byte for byte. Does not know what the text means.
 
 use std::ops::Range;
 
 use super::{Name, Value};
 
-/// The replacement of some bytes of a text.
+/// Replaces a byte range of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// The bytes to replace; an empty range inserts.
     pub range: Range<usize>,
-    /// The text to write there.
+    /// The replacement text.
     pub with: String,
 }
 
@@ -19,7 +19,7 @@ impl Edit {
         Self { range: at..at, with: with.into() }
     }
 
-    /// Replaces `range` by `with`.
+    /// Replaces `range` with `with`.
     pub fn replace(range: Range<usize>, with: impl Into<String>) -> Self {
         Self { range, with: with.into() }
     }
@@ -30,7 +30,7 @@ impl Edit {
     }
 }
 
-/// Edits that cannot be applied together.
+/// Edits that conflict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "bytes {}..{} cannot be edited: they overlap another edit or lie outside a text of {length} bytes",
@@ -38,7 +38,7 @@ impl Edit {
     range.end
 )]
 pub struct EditError {
-    /// The bytes that the rejected edit replaces.
+    /// The range of the rejected edit.
     pub range: Range<usize>,
     /// The length of the text, in bytes.
     pub length: usize,
@@ -47,7 +47,7 @@ pub struct EditError {
 /// The text with all edits applied; every other byte is kept. Insertions at one place keep their order.
 ///
 /// # Errors
-/// When edits overlap or lie outside of the text, which is a mistake of the caller.
+/// If edits overlap or lie outside the text, which is a bug in the caller.
 pub fn apply(text: &str, mut edits: Vec<Edit>) -> Result<String, EditError> {
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     let added: usize = edits.iter().map(|edit| edit.with.len()).sum();
@@ -67,12 +67,13 @@ pub fn apply(text: &str, mut edits: Vec<Edit>) -> Result<String, EditError> {
     Ok(out)
 }
 
-/// Removes some of the values of a container, commas included; `spans` are the ranges of all its values (of members:
-/// from the name on). `gone` selects them; the others keep their bytes.
+/// Removes some elements of a container along with their commas. `spans` are the ranges of all elements (for members,
+/// starting at the name); `gone` selects those to remove. The others keep their bytes.
 pub fn remove_from(spans: &[Range<usize>], gone: impl Fn(usize) -> bool) -> Vec<Edit> {
     let first_kept = (0..spans.len()).find(|&at| !gone(at)).unwrap_or(spans.len());
     let edit = |at: usize| match (spans.get(at), spans.get(at + 1)) {
-        // Up to the next one before the first that stays, from the last one after it: so no two edits touch a comma.
+        // Before the first kept element, remove up to the next one; after it, remove from the end of the previous
+        // one. No two edits then touch the same comma.
         (Some(this), Some(next)) if at < first_kept => Edit::remove(this.start..next.start),
         (Some(this), _) if at > first_kept => Edit::remove(spans[at - 1].end..this.end),
         (this, _) => Edit::remove(this.cloned().unwrap_or_default()),
@@ -80,7 +81,7 @@ pub fn remove_from(spans: &[Range<usize>], gone: impl Fn(usize) -> bool) -> Vec<
     (0..spans.len()).filter(|&at| gone(at)).map(edit).collect()
 }
 
-/// Removes all members of these names from an object.
+/// Removes all members with these names from an object.
 pub fn without(object: Value<'_, '_>, names: &[&str]) -> Vec<Edit> {
     let members: Vec<_> = object.members().collect();
     let spans: Vec<_> = members.iter().map(|(key, value)| key.span().start..value.span().end).collect();
@@ -88,7 +89,7 @@ pub fn without(object: Value<'_, '_>, names: &[&str]) -> Vec<Edit> {
     remove_from(&spans, |at| members.get(at).is_some_and(|(key, _)| named(key)))
 }
 
-/// Removes items of an array and inserts others, `json` with commas between, before the remaining ones.
+/// Removes items from an array and inserts others, given as comma-separated `json`, before the remaining ones.
 pub fn splice(array: Value<'_, '_>, json: &str, gone: impl Fn(usize) -> bool) -> Vec<Edit> {
     let spans: Vec<_> = array.items().map(Value::span).collect();
     let stays = (0..spans.len()).any(|at| !gone(at));
@@ -100,13 +101,13 @@ pub fn splice(array: Value<'_, '_>, json: &str, gone: impl Fn(usize) -> bool) ->
     edits
 }
 
-/// Appends `json`, one value or several with commas between, to an array.
+/// Appends one or more comma-separated values to an array.
 pub fn append_to(array: Value<'_, '_>, json: &str) -> Edit {
     let comma = if array.items().next().is_some() { "," } else { "" };
     Edit::insert(array.span().end - 1, format!("{comma}{json}"))
 }
 
-/// Appends `json`, one member or several with commas between, to an object.
+/// Appends one or more comma-separated members to an object.
 pub fn add_members(object: Value<'_, '_>, json: &str) -> Edit {
     let comma = if object.members().next().is_some() { "," } else { "" };
     Edit::insert(object.span().end - 1, format!("{comma}{json}"))

@@ -1,17 +1,18 @@
-//! Lenient reading: one pass, no recursion, nothing copied, nothing refused.
+//! The lenient parser: one pass, no recursion, no copying, and it never fails.
 //!
-//! Knows the shape of JSON and how far a text departs from it; does not know what a value means. Truncated and broken
-//! texts are read as far as their shape goes. What does not fit the grammar makes the values around it irregular, and
-//! irregular values should only be shown as written.
+//! Knows the shape of JSON and where a text departs from it; does not know what a value means. Truncated and
+//! malformed texts are read as far as their structure goes. Anything outside the grammar marks the enclosing values
+//! as irregular, and irregular values should only be shown as written.
 //!
-//! It has a loop of its own: the strict reader stops at the first fault and so always knows what may come next, while
-//! this one decides for each byte what it can be. The tree, its nodes and the scanning of literals are shared.
+//! It has its own loop: the strict parser stops at the first error and so always knows what may come next, while this
+//! one has to decide for each byte what it can be. The tree, its nodes and the scanning of literals are shared.
 
 use super::literal::end_of_string;
 use super::{Document, JsonNode, Kind};
 
 impl<'t> Document<'t> {
-    /// Reads any text, however broken or truncated; its root is a [`Kind::Stream`]. `None` if it is longer than 4 GiB.
+    /// Parses any text, however malformed or truncated; the root is a [`Kind::Stream`]. `None` if it is longer than 4
+    /// GiB.
     pub fn parse_lenient(text: &'t str) -> Option<Self> {
         u32::try_from(text.len()).ok()?;
         let mut scan = LenientScan::new(text);
@@ -39,13 +40,13 @@ struct OpenContainer {
 struct LenientScan<'t> {
     text: &'t str,
     at: usize,
-    /// White space between values so far.
+    /// Bytes of white space between values so far.
     spaces: usize,
     nodes: Vec<JsonNode>,
     names: Vec<(u32, u32)>,
     dense: Vec<u32>,
     open: Vec<OpenContainer>,
-    /// Something was where it must not be; a text that merely ends too early is not faulty.
+    /// The text violated the grammar here; merely ending early does not count.
     faulty: bool,
 }
 
@@ -133,7 +134,7 @@ impl<'t> LenientScan<'t> {
     }
 
     fn leaf(&mut self, kind: Kind, end: usize) {
-        // Moved first: a value that the end of the text cuts off is not faulty, wherever it is.
+        // Advance first: a value that the end of the text cuts off is not faulty.
         let start = std::mem::replace(&mut self.at, end);
         let node = self.push(kind, start);
         self.nodes[node].end = end as u32;
@@ -159,7 +160,7 @@ impl<'t> LenientScan<'t> {
         }
     }
 
-    /// Ends the innermost open value here.
+    /// Closes the innermost open value here.
     fn pop(&mut self) {
         let Some(open) = self.open.pop() else { return };
         let next = self.nodes.len() as u32;
@@ -238,7 +239,8 @@ const ENDS_WORD: [bool; 256] = {
     table
 };
 
-/// Whether `word` is digits with an optional sign, point and exponent; laxer than the grammar in where these come.
+/// Whether `word` consists of digits with optional signs, points and exponents. Laxer than the grammar about their
+/// order.
 pub fn is_number(word: &[u8]) -> bool {
     let digits = word.strip_prefix(b"-").unwrap_or(word);
     digits.first().is_some_and(u8::is_ascii_digit)
@@ -246,12 +248,12 @@ pub fn is_number(word: &[u8]) -> bool {
         && digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
 }
 
-/// How much of a text is looked at to see whether it is JSON, in bytes.
+/// How many bytes of a text are sampled to decide whether it is JSON.
 const SAMPLE: usize = 64 << 10;
-/// A text of fewer values may be a word in brackets.
+/// A text with fewer values may just be words in brackets.
 const MIN_VALUES: usize = 4;
 
-/// Whether the beginning of `text` is JSON without a fault, and holds more than a word in brackets.
+/// Whether the start of `text` is well-formed JSON with more content than a word in brackets.
 pub fn looks_like(text: &str) -> bool {
     let body = text.trim_start_matches('\u{feff}').trim_start();
     if !body.starts_with(['{', '[']) {

@@ -10,17 +10,17 @@ pub fn decode(literal: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Cow::Borrowed(inner);
     }
-    // No escape is shorter than what it represents, so writing never overtakes reading.
+    // No escape is shorter than the text it encodes, so writing never overtakes reading.
     let mut text = vec![0; inner.len()];
     let length = unescaped(inner, &mut text);
     text.truncate(length);
-    // Whole characters were copied, and whole ones written: nothing is replaced.
+    // Only whole characters are copied or written, so no byte is replaced here.
     Cow::Owned(
         String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()),
     )
 }
 
-/// Writes the text that the inside of a literal represents; returns its bytes.
+/// Decodes the content of a literal into `text` and returns the number of bytes written.
 fn unescaped(inner: &str, text: &mut [u8]) -> usize {
     let bytes = inner.as_bytes();
     let (mut at, mut to) = (0, 0);
@@ -39,7 +39,7 @@ fn unescaped(inner: &str, text: &mut [u8]) -> usize {
             (at, to) = (at + 1, to + 1);
             continue;
         }
-        // By far the most frequent escape.
+        // By far the most common escape.
         if bytes.get(at + 1) == Some(&b'"') {
             text[to] = b'"';
             (at, to) = (at + 2, to + 1);
@@ -61,14 +61,14 @@ fn unescaped(inner: &str, text: &mut [u8]) -> usize {
 const LOWEST_BITS: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHEST_BITS: u64 = LOWEST_BITS << 7;
 
-/// Not 0 where one of eight bytes is this one.
+/// Non-zero if one of eight bytes equals `byte`.
 const fn equal(eight: [u8; 8], byte: u8) -> u64 {
     let zeros = u64::from_le_bytes(eight) ^ (LOWEST_BITS * byte as u64);
     zeros.wrapping_sub(LOWEST_BITS) & !zeros & HIGHEST_BITS
 }
 
-/// The byte after the quote that closes a string, if any does; escapes are passed over unchecked. Most strings are
-/// short, so eight bytes are looked at together.
+/// The offset after the quote that closes a string, if there is one; escapes are skipped without validation. Most
+/// strings are short, so eight bytes are examined at once.
 pub(super) fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -92,19 +92,19 @@ pub(super) fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// How many of eight bytes are before the first that was found; of those found after it not all may be right.
+/// The number of bytes before the first match; later matches may be false positives.
 pub(super) const fn before(found: u64) -> usize {
     found.trailing_zeros() as usize / 8
 }
 
-/// Not 0 where one of eight bytes ends a string literal, begins an escape, or is a control character.
+/// Non-zero if one of eight bytes ends a string literal, starts an escape, or is a control character.
 pub(super) const fn special(eight: [u8; 8]) -> u64 {
     let bytes = u64::from_le_bytes(eight);
     let control = bytes.wrapping_sub(LOWEST_BITS * b' ' as u64) & !bytes & HIGHEST_BITS;
     equal(eight, b'"') | equal(eight, b'\\') | control
 }
 
-/// The length of the escape at the start of `text` and what it represents; none for half of a pair.
+/// The length of the escape at the start of `text` and the character it encodes; `None` for an unpaired surrogate.
 fn unescape(text: &str) -> (usize, Option<char>) {
     let plain = match text.as_bytes().get(1) {
         Some(byte @ (b'"' | b'\\' | b'/')) => char::from(*byte),
@@ -127,18 +127,18 @@ fn unescape(text: &str) -> (usize, Option<char>) {
     (2, Some(plain))
 }
 
-/// The UTF-16 unit that `\uXXXX` at the start of `text` represents.
+/// The UTF-16 code unit that `\uXXXX` at the start of `text` encodes.
 fn unit(text: &str) -> Option<u32> {
     u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
 
-/// Whether a literal, quotes included, is this text.
+/// Whether a literal, quotes included, decodes to this text.
 pub(super) fn literal_is(literal: &str, text: &str) -> bool {
     let inner = literal.as_bytes().get(1..literal.len().saturating_sub(1)).unwrap_or_default();
     inner == text.as_bytes() || memchr::memchr(b'\\', inner).is_some() && decode(literal) == text
 }
 
-/// `raw` without the quotes around it, if it has both.
+/// `raw` without its surrounding quotes, if it has both.
 pub fn unquoted(raw: &str) -> &str {
     raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw)
 }

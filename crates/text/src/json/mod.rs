@@ -1,8 +1,8 @@
-//! JSON text as spans: read without recursion and edited by byte range, never serialized again.
+//! JSON text as spans: parsed without recursion, edited by byte range, and never reserialized.
 //!
-//! One tree for two readers: [`Document::parse`] accepts the grammar and nothing else, [`Document::parse_lenient`]
-//! accepts any text and marks where it departs from the grammar. Owns the tree, the readers, string literals and edits. Knows
-//! neither wire formats nor what a value means; every byte that no edit covers is kept.
+//! Two parsers produce one tree: [`Document::parse`] accepts exactly the grammar, [`Document::parse_lenient`] accepts
+//! any text and marks where it departs from the grammar. Owns the tree, the parsers, string literals and edits. Knows
+//! neither wire formats nor what a value means; every byte that no edit covers is preserved.
 
 mod edit;
 mod lenient;
@@ -17,20 +17,20 @@ pub use lenient::{is_number, looks_like};
 pub use literal::{decode, encode, encoded, unquoted};
 pub use value::{Id, Name, Value};
 
-/// Containers within containers that a strictly read text may have. Providers allow fewer, and a later reader that
-/// recurses may need stack for each.
+/// The maximum nesting depth of strictly parsed text. Providers allow less, and a later recursive reader may need
+/// stack space for each level.
 pub const MAX_DEPTH: usize = 512;
-/// Values and names that a request may have. Their places then take at most 40 MiB. A request of 300,000 tokens as
-/// numbers, which is what providers accept, has a seventh of that.
+/// The maximum number of values and names in a request. Their spans then take at most 40 MiB. A request with 300,000
+/// tokens given as numbers, which is what providers accept, uses a seventh of that.
 pub const MAX_VALUES: usize = 1 << 21;
 
-/// A text that is not JSON, with the place of the fault.
+/// A text that is not JSON, with the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON: {what} at line {line}, column {column} (byte {at})")]
 pub struct JsonError {
-    /// What was expected or found.
+    /// What was expected or found there.
     pub what: &'static str,
-    /// The byte, from 0.
+    /// The byte offset, from 0.
     pub at: usize,
     /// The line, from 1.
     pub line: usize,
@@ -41,7 +41,7 @@ pub struct JsonError {
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// All values of a leniently read text: one, or several after each other. Always the root, and only there.
+    /// All values of a leniently parsed text, one or several in sequence. Always the root, and only the root.
     Stream,
     /// `{…}`
     Object,
@@ -55,11 +55,11 @@ pub enum Kind {
     Bool,
     /// `null`
     Null,
-    /// Anything else without quotes; only in leniently read texts.
+    /// Any other unquoted text; only in leniently parsed texts.
     Word,
 }
 
-/// One value; the values inside it follow in the order of the text.
+/// One value; the values inside it follow in document order.
 #[derive(Debug, Clone, Copy)]
 struct JsonNode {
     start: u32,
@@ -69,7 +69,7 @@ struct JsonNode {
     /// The position of a member's name in [`Document::names`], from 1; 0 for everything else.
     name: u32,
     kind: Kind,
-    /// It departs from the grammar, or holds a value that does.
+    /// The value violates the grammar, or contains one that does.
     irregular: bool,
 }
 
@@ -78,10 +78,10 @@ struct JsonNode {
 pub struct Document<'t> {
     text: &'t str,
     nodes: Vec<JsonNode>,
-    /// Start and end of the names of members, quotes included.
+    /// Start and end of each member name, quotes included.
     names: Vec<(u32, u32)>,
-    /// Of every value the bytes without the white space between values; left empty by strict reading, which is on the
-    /// path of every request and has no use for it.
+    /// The size of each value in bytes, without white space between values; left empty by the strict parser, which
+    /// runs on every request and does not need it.
     dense: Vec<u32>,
 }
 

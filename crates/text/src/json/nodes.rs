@@ -1,23 +1,23 @@
-//! Values by number, for readers that keep or compare many of them: number 0 is the root, and the values inside one
-//! follow it in the order of the text. Knows nothing of reading.
+//! Values by index, for readers that keep or compare many of them: index 0 is the root, and the values inside a value
+//! follow it in document order. Knows nothing of parsing.
 
 use std::ops::Range;
 
 use super::{Document, Kind, unquoted};
 
 impl<'t> Document<'t> {
-    /// The text that was read.
+    /// The text that was parsed.
     pub const fn text(&self) -> &'t str {
         self.text
     }
 
-    /// How many values there are, the root included.
+    /// The number of values, the root included.
     #[allow(clippy::len_without_is_empty, reason = "there always is a root")]
     pub const fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The last value that starts at or before `place`; the root if none does.
+    /// The last value that starts at or before byte `place`; the root if none does.
     pub fn at(&self, place: usize) -> usize {
         self.nodes.partition_point(|node| node.start as usize <= place).saturating_sub(1)
     }
@@ -27,12 +27,12 @@ impl<'t> Document<'t> {
         self.nodes[node].kind
     }
 
-    /// Whether the value departs from the grammar, or holds one that does.
+    /// Whether the value violates the grammar, or contains one that does.
     pub fn is_irregular(&self, node: usize) -> bool {
         self.nodes[node].irregular
     }
 
-    /// The bytes of a value, quotes and brackets included.
+    /// The byte range of a value, quotes and brackets included.
     pub fn span(&self, node: usize) -> Range<usize> {
         self.nodes[node].start as usize..self.nodes[node].end as usize
     }
@@ -42,7 +42,7 @@ impl<'t> Document<'t> {
         &self.text[self.span(node)]
     }
 
-    /// The bytes of a value without the quotes of a string.
+    /// The byte range of a value, without the quotes of a string.
     pub fn inner(&self, node: usize) -> Range<usize> {
         let span = self.span(node);
         if unquoted(&self.text[span.clone()]).len() == span.len() {
@@ -52,13 +52,12 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// How many bytes a value of a leniently read text has without the white space between values; 0 after strict
-    /// reading.
+    /// The size in bytes of a leniently parsed value without white space between values; 0 after strict parsing.
     pub fn dense(&self, node: usize) -> usize {
         self.dense.get(node).map_or(0, |&dense| dense as usize)
     }
 
-    /// The bytes of a member's name, quotes included; empty for values that are not members.
+    /// The byte range of a member's name, quotes included; empty for values that are not members.
     pub fn name_span(&self, node: usize) -> Range<usize> {
         let name = (self.nodes[node].name as usize).checked_sub(1).map(|at| self.names[at]);
         name.map_or(0..0, |(start, end)| start as usize..end as usize)
@@ -69,22 +68,22 @@ impl<'t> Document<'t> {
         unquoted(&self.text[self.name_span(node)])
     }
 
-    /// Whether a value may hold others.
+    /// Whether a value is of a type that can contain others.
     pub fn is_container(&self, node: usize) -> bool {
         matches!(self.nodes[node].kind, Kind::Stream | Kind::Object | Kind::Array)
     }
 
-    /// Whether a value holds others.
+    /// Whether a value contains others.
     pub fn has_children(&self, node: usize) -> bool {
         self.after(node) > node + 1
     }
 
-    /// The value after `node` and everything in it.
+    /// The value that follows `node` and its descendants.
     pub fn after(&self, node: usize) -> usize {
         self.nodes[node].next as usize
     }
 
-    /// The values directly inside `node`.
+    /// The direct children of `node`.
     pub fn children(&self, node: usize) -> impl Iterator<Item = usize> + use<'_, 't> {
         let end = self.after(node);
         let mut next = node + 1;
@@ -97,7 +96,7 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// The values in `node`, itself included, that are not containers.
+    /// The values within `node`, itself included, that are not containers.
     pub fn leaves(&self, node: usize) -> impl Iterator<Item = usize> + use<'_, 't> {
         (node..self.after(node)).filter(|&inner| !self.is_container(inner))
     }

@@ -1,21 +1,22 @@
-//! Strict reading: the grammar of RFC 8259 and nothing else, with the place of the first fault. Does not know what values mean.
+//! The strict parser: accepts exactly the grammar of RFC 8259 and reports the position of the first error. Does not
+//! know what values mean.
 
 use super::literal::{before, special};
 use super::{Document, JsonError, JsonNode, Kind, MAX_DEPTH, MAX_VALUES};
 
 impl<'t> Document<'t> {
-    /// Reads a text of one JSON value.
+    /// Parses a text of one JSON value.
     ///
     /// # Errors
-    /// The text leaves the grammar or nests containers deeper than [`MAX_DEPTH`].
+    /// If the text is not valid JSON or nests containers deeper than [`MAX_DEPTH`].
     pub fn parse(text: &'t str) -> Result<Self, JsonError> {
         Self::parse_up_to(text, usize::MAX)
     }
 
-    /// Reads an untrusted text.
+    /// Parses untrusted text.
     ///
     /// # Errors
-    /// As [`Document::parse`], and if it has more than [`MAX_VALUES`] values and names.
+    /// As for [`Document::parse`], and if the text has more than [`MAX_VALUES`] values and names.
     pub fn parse_request(text: &'t str) -> Result<Self, JsonError> {
         Self::parse_up_to(text, MAX_VALUES)
     }
@@ -38,7 +39,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// Where reading stopped, and why.
+/// Where parsing stopped, and why.
 type SyntaxFault = (usize, &'static str);
 
 /// What may come next.
@@ -59,7 +60,7 @@ struct StrictScan<'t> {
     names: Vec<(u32, u32)>,
     /// The name of the next value, as in [`JsonNode`].
     name: u32,
-    /// How many values and names there may be.
+    /// The maximum number of values and names.
     max_values: usize,
 }
 
@@ -76,11 +77,11 @@ impl StrictScan<'_> {
                 return if next == Next::Nothing {
                     Ok(())
                 } else {
-                    Err((self.at, "the text ends too early"))
+                    Err((self.at, "the text ends before the value does"))
                 };
             };
             next = match (next, byte) {
-                (Next::Nothing, _) => return Err((self.at, "something follows the value")),
+                (Next::Nothing, _) => return Err((self.at, "unexpected text after the value")),
                 (Next::ValueOrEnd | Next::CommaOrEnd, b']') | (Next::NameOrEnd | Next::CommaOrEnd, b'}') => {
                     self.close(&mut open, byte)?;
                     after_value(&open)
@@ -102,7 +103,7 @@ impl StrictScan<'_> {
                 (Next::Name | Next::NameOrEnd, _) => return Err((self.at, "expected a name in quotes")),
                 (Next::Value | Next::ValueOrEnd, b'{' | b'[') => {
                     if open.len() == MAX_DEPTH {
-                        return Err((self.at, "containers nested more than 512 deep"));
+                        return Err((self.at, "containers are nested more than 512 levels deep"));
                     }
                     open.push(self.nodes.len());
                     self.at += 1;
@@ -136,7 +137,7 @@ impl StrictScan<'_> {
         Ok(())
     }
 
-    /// A value from `start` to here. Places and counts fit: the text has fewer than 2³² bytes.
+    /// Records a value from `start` to here. Offsets and counts fit because the text has fewer than 2³² bytes.
     fn push(&mut self, kind: Kind, start: usize) {
         let next = self.nodes.len() as u32 + 1;
         let (start, end, name) = (start as u32, self.at as u32, std::mem::take(&mut self.name));
@@ -154,7 +155,7 @@ impl StrictScan<'_> {
     fn close(&mut self, open: &mut Vec<usize>, byte: u8) -> Result<(), SyntaxFault> {
         let kind = if byte == b'}' { Kind::Object } else { Kind::Array };
         let Some(node) = open.pop().filter(|&node| self.nodes[node].kind == kind) else {
-            return Err((self.at, "this bracket closes nothing"));
+            return Err((self.at, "unmatched closing bracket"));
         };
         self.at += 1;
         let next = self.nodes.len() as u32;
@@ -220,7 +221,7 @@ impl StrictScan<'_> {
         if self.at == start { Err((start, "expected a digit")) } else { Ok(()) }
     }
 
-    /// Passes a literal, which is checked but not decoded.
+    /// Skips a literal, validating but not decoding it.
     fn string(&mut self) -> Result<(), SyntaxFault> {
         let start = self.at;
         let mut at = start + 1;
@@ -229,10 +230,10 @@ impl StrictScan<'_> {
                 at += before(special(*eight));
             }
             match self.bytes.get(at) {
-                None => return Err((start, "this string does not end")),
+                None => return Err((start, "unterminated string")),
                 Some(b'"') => break,
                 Some(b'\\') => at += 1 + self.escape(at + 1)?,
-                Some(0..b' ') => return Err((at, "a control character in a string")),
+                Some(0..b' ') => return Err((at, "unescaped control character in a string")),
                 Some(_) => at += 1,
             }
         }
@@ -240,7 +241,7 @@ impl StrictScan<'_> {
         Ok(())
     }
 
-    /// How many bytes the escape has whose backslash is before `at`.
+    /// The length in bytes of the escape whose backslash precedes `at`.
     fn escape(&self, at: usize) -> Result<usize, SyntaxFault> {
         match self.bytes.get(at) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(1),
@@ -248,7 +249,7 @@ impl StrictScan<'_> {
                 Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Ok(5),
                 _ => Err((at, "expected four hexadecimal digits")),
             },
-            _ => Err((at, "no such escape")),
+            _ => Err((at, "invalid escape")),
         }
     }
 }

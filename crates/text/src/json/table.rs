@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::{Document, JsonNode, Kind};
 
 impl<'t> Document<'t> {
-    /// The tree that an array of objects would have, for the rows of a text that is not JSON. The first of `rows`
-    /// names the columns; all are fields with or without quotes, in the order of the text. `None` without rows, or for
-    /// more than 4 GiB.
+    /// Builds the tree that an equivalent array of objects would have from the rows of a text that is not JSON. The
+    /// first of `rows` names the columns; fields may be quoted and are in document order. `None` if there are no
+    /// rows, or the text exceeds 4 GiB.
     pub fn from_rows(text: &'t str, rows: &[Vec<Range<usize>>]) -> Option<Self> {
         let end = u32::try_from(text.len()).ok()?;
         let at = |at: usize| at as u32; // checked above: no place in the text is larger

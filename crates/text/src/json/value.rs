@@ -1,4 +1,4 @@
-//! A cursor over the values of a document: what it is, its text, its members and items. Knows nothing of reading.
+//! A cursor over the values of a document: type, text, members and items. Knows nothing of parsing.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub struct Value<'d, 't> {
     id: Id,
 }
 
-/// The name of a member: a string literal and its place.
+/// The name of a member: a string literal and its position.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'t> {
     literal: &'t str,
@@ -25,7 +25,7 @@ pub struct Name<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// The root: the value that the text is, or the [`Kind::Stream`] of its values if it was read leniently.
+    /// The root: the value of the text, or the [`Kind::Stream`] of its values if it was parsed leniently.
     pub const fn root(&self) -> Value<'_, 't> {
         self.value(Id(0))
     }
@@ -41,7 +41,7 @@ impl<'d, 't> Value<'d, 't> {
         self.doc.nodes[self.id.0 as usize]
     }
 
-    /// Its place in the document.
+    /// The value's place in the document.
     pub const fn id(self) -> Id {
         self.id
     }
@@ -51,7 +51,7 @@ impl<'d, 't> Value<'d, 't> {
         self.node().kind
     }
 
-    /// Its bytes in the text, quotes and brackets included.
+    /// The byte range of the value, quotes and brackets included.
     pub fn span(self) -> Range<usize> {
         let JsonNode { start, end, .. } = self.node();
         start as usize..end as usize
@@ -62,12 +62,12 @@ impl<'d, 't> Value<'d, 't> {
         &self.doc.text[self.span()]
     }
 
-    /// The text of a string, decoded; `None` for other values. See [`decode`].
+    /// The decoded text of a string; `None` for other values. See [`decode`].
     pub fn text(self) -> Option<Cow<'t, str>> {
         (self.kind() == Kind::String).then(|| decode(self.raw()))
     }
 
-    /// A whole number that is not negative.
+    /// The value as a non-negative integer, if it is one.
     pub fn as_u64(self) -> Option<u64> {
         self.raw().parse().ok()
     }
@@ -82,7 +82,7 @@ impl<'d, 't> Value<'d, 't> {
         self.kind() == Kind::String && literal_is(self.raw(), text)
     }
 
-    /// The values directly inside: items, or the values of members.
+    /// The direct children: items, or member values.
     fn inside(self) -> impl Iterator<Item = Value<'d, 't>> {
         let end = self.node().next;
         let mut at = self.id.0 + 1;
@@ -95,13 +95,13 @@ impl<'d, 't> Value<'d, 't> {
         })
     }
 
-    /// The items of an array; nothing for other values.
+    /// The items of an array; empty for other values.
     pub fn items(self) -> impl Iterator<Item = Value<'d, 't>> {
         let array = self.kind() == Kind::Array;
         self.inside().filter(move |_| array)
     }
 
-    /// The members of an object in the order of the text, duplicates included; nothing for other values.
+    /// The members of an object in document order, duplicates included; empty for other values.
     pub fn members(self) -> impl Iterator<Item = (Name<'t>, Value<'d, 't>)> {
         // Only members have names.
         self.inside().filter_map(|value| Some((value.name()?, value)))
@@ -113,19 +113,19 @@ impl<'d, 't> Value<'d, 't> {
         Some(Name { literal: &self.doc.text[start as usize..end as usize], start: start as usize })
     }
 
-    /// The member of this name; the last if there are several, as most readers have it.
+    /// The member with this name; the last one if there are several, which is how most parsers resolve duplicates.
     pub fn get(self, name: &str) -> Option<Value<'d, 't>> {
         self.members().filter(|(key, _)| key.is(name)).last().map(|(_, value)| value)
     }
 
-    /// The member of this name, unless it is `null`.
+    /// The member with this name, unless it is `null`.
     pub fn given(self, name: &str) -> Option<Value<'d, 't>> {
         self.get(name).filter(|value| value.kind() != Kind::Null)
     }
 }
 
 impl<'t> Name<'t> {
-    /// Its bytes in the text, quotes included.
+    /// The byte range of the name, quotes included.
     pub const fn span(self) -> Range<usize> {
         self.start..self.start + self.literal.len()
     }

@@ -1,36 +1,36 @@
-//! Places inside long words of scripts without spaces where no token of a vocabulary can lie across, so that the
-//! word may be counted in parts. Knows token bytes, not how a vocabulary merges them.
+//! Places inside long words of scripts without spaces that no token of a vocabulary can span, so that the word can be
+//! counted in parts. Knows token bytes, not how a vocabulary merges them.
 //!
-//! Merging only ever makes tokens. Where two characters meet and no token holds the end of the first followed by
+//! Merging only ever creates tokens. Where two characters meet and no token contains the end of the first followed by
 //! the start of the second, nothing merges across, and both sides are encoded as if alone.
 
-/// Bits of the table of pairs; a false hit only costs a chance to divide.
+/// Bits of the pair table; a false positive only costs an opportunity to split.
 const PAIR_BITS: u32 = 20;
-/// Bytes of the table of pairs.
+/// Bytes of the pair table.
 pub(super) const PAIRS: usize = 1 << (PAIR_BITS - 3);
-/// Bits of the table of suspects.
+/// Bits of the suspect table.
 const SUSPECT_BITS: u32 = 16;
-/// Bytes of the table of suspects.
+/// Bytes of the suspect table.
 pub(super) const SUSPECTS: usize = 1 << (SUSPECT_BITS - 3);
 
-/// Which neighbours some token holds together, as this crate's build script wrote it.
+/// Which neighbouring characters some token spans, as written by this crate's build script.
 #[derive(Clone, Copy)]
 pub(super) struct Bridges<'a> {
     /// Pairs of whole characters, hashed.
     pairs: &'a [u8],
-    /// Pairs of which some token holds a part of a character: by the last byte on the left and the first two on the
-    /// right.
+    /// Pairs in which some token contains part of a character, keyed by the last byte on the left and the first two
+    /// on the right.
     suspects: &'a [u8],
 }
 
 impl<'a> Bridges<'a> {
-    /// Reads what the build script wrote.
+    /// Reads the build script's output.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let (pairs, suspects) = bytes.split_at_checked(PAIRS)?;
         (suspects.len() == SUSPECTS).then_some(Self { pairs, suspects })
     }
 
-    /// Whether some token may lie across the place where the characters `left` and `right` meet, both of three bytes or
+    /// Whether some token may span the boundary between the characters `left` and `right`, each of three bytes or
     /// more.
     #[inline]
     pub(super) fn may_join(self, left: &[u8], right: &[u8]) -> bool {
@@ -41,15 +41,15 @@ impl<'a> Bridges<'a> {
     }
 }
 
-/// Byte and bit in the table of suspects of the last byte of a character and the first two of the next, both of three
-/// bytes or more.
+/// The byte and bit in the suspect table for the last byte of a character and the first two of the next, each of
+/// three bytes or more.
 #[inline]
 pub(super) fn suspect(last: u8, first: u8, second: u8) -> (usize, u8) {
     let key = usize::from(last & 0x3F) << 10 | usize::from(first & 0x0F) << 6 | usize::from(second & 0x3F);
     (key >> 3, 1 << (key & 7))
 }
 
-/// Byte and bit of a pair of characters in the table.
+/// The byte and bit in the pair table for a pair of characters.
 #[inline]
 pub(super) fn slot(left: &[u8], right: &[u8]) -> (usize, u8) {
     let packed = |bytes: &[u8]| match *bytes {

@@ -1,19 +1,19 @@
-//! Safe cuts: places where a text can be divided so that token counts add up. Knows bytes and characters, no
+//! Safe cuts: places where a text can be split so that token counts add up. Knows bytes and characters, no
 //! vocabulary.
 //!
-//! A tokenizer first divides text into pieces by a pattern, then encodes each piece alone. Two kinds of places
-//! are inside no piece of any pattern that [`CountShape::cuts`](super::engine::CountShape) vouches for, and no
+//! A tokenizer first splits text into pieces by a pattern, then encodes each piece alone. Two kinds of places are
+//! never inside a piece of any pattern for which [`CountShape::cuts`](super::engine::CountShape) is set, and no
 //! normalisation acts across them:
 //!
 //! - after a letter or a digit, before a character other than a letter, number, mark or apostrophe;
 //! - after anything but white space, before a space or a tab.
 
-/// The part of a text that is counted, and remembered, at a time: at least this many bytes …
+/// A segment, the unit of counting and caching, has at least this many bytes …
 const SEGMENT_MIN: usize = 2 * 1024;
-/// … on average this many more, so that the cut is found by the words around it and not by its distance from the
-/// start: after an edit the same cuts come back …
+/// … ends where a hash of the words before it has this many leading zero bits, so that cuts do not depend on the
+/// distance from the start: after an edit the same cuts recur …
 const SEGMENT_SPREAD: u32 = 7;
-/// … and at most this many, where there are any safe cuts.
+/// … and at most this many, wherever safe cuts exist.
 pub(super) const SEGMENT_MAX: usize = 16 * 1024;
 
 /// Kinds of bytes before which a cut is safe: after anything but white space, a space or tab …
@@ -21,10 +21,10 @@ const GAP: u8 = 1;
 /// … and after a letter or digit, any other ASCII character but letters, digits and the apostrophe, with which
 /// contractions begin.
 const SIGN: u8 = 2;
-/// A character that is not ASCII, before which or after which more has to be looked at.
+/// A non-ASCII character, around which the decision needs a closer look.
 const WIDE: u8 = 4;
 
-/// Before which kinds of bytes a cut after this byte is safe.
+/// The kinds of bytes before which a cut is safe, given the byte before the cut.
 const AFTER: [u8; 256] = {
     let mut table = [WIDE; 256];
     let mut byte = 0;
@@ -39,7 +39,7 @@ const AFTER: [u8; 256] = {
     table
 };
 
-/// The kind of each byte; none for the second and later bytes of a character.
+/// The kind of each byte; none for continuation bytes.
 const BEFORE: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -68,14 +68,14 @@ pub(super) fn is_safe(text: &str, at: usize) -> bool {
     is_safe_after_wide(text, at, after)
 }
 
-/// Whether counts add up when a text is cut between an ASCII character and the byte after it; after any other
+/// Whether counts add up when a text is cut between an ASCII character and the byte after it; after a non-ASCII
 /// character, whether a character starts there.
 #[inline]
 pub(super) fn is_safe_between(before: u8, after: u8) -> bool {
     AFTER[usize::from(before)] & BEFORE[usize::from(after)] != 0
 }
 
-/// The same where the character before is not ASCII.
+/// As above, for a cut after a non-ASCII character.
 fn is_safe_after_wide(text: &str, at: usize, after: u8) -> bool {
     let kind = BEFORE[usize::from(after)] & !WIDE;
     if kind == 0 && !matches!(after, 0xE3 | 0xEF) {
@@ -94,7 +94,7 @@ fn is_safe_after_wide(text: &str, at: usize, after: u8) -> bool {
     }
 }
 
-/// Hiragana, Katakana, Han, Yi and Hangul letters, of which each pattern makes pieces as of any letter.
+/// Hiragana, Katakana, Han, Yi and Hangul letters, which every pattern treats like any other letter.
 pub(super) const fn is_east_asian_letter(c: char) -> bool {
     matches!(c, '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
         | '\u{A000}'..='\u{A48C}' | '\u{AC00}'..='\u{D7A3}' | '\u{20000}'..='\u{2A6DF}')
@@ -110,7 +110,7 @@ fn previous_cut(text: &str, from: usize) -> Option<usize> {
     (1..=from.min(text.len())).rev().find(|&at| is_safe(text, at))
 }
 
-/// Whether the eight bytes before a cut mark it as the end of a segment: a function of the words alone.
+/// Whether the eight bytes before a cut mark the end of a segment; this depends on the words alone.
 fn is_marked(bytes: &[u8], at: usize) -> bool {
     let window = at.checked_sub(8).and_then(|start| bytes.get(start..at)).and_then(|w| w.try_into().ok());
     window.is_some_and(|w| {
@@ -118,8 +118,7 @@ fn is_marked(bytes: &[u8], at: usize) -> bool {
     })
 }
 
-/// The parts of a text between safe cuts, in order; joined they are the text. A part is larger than 16 KiB only
-/// where no cut is safe.
+/// Splits a text at safe cuts; the parts joined are the text. A part exceeds 16 KiB only where there is no safe cut.
 pub(super) fn segments(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -146,7 +145,7 @@ fn segment_end(text: &str) -> usize {
     text.len()
 }
 
-/// Parts of about `size` bytes that can be counted alone, in order; joined they are the text.
+/// Splits a text into parts of about `size` bytes that can be counted alone; the parts joined are the text.
 pub(super) fn shares(text: &str, size: usize) -> Vec<&str> {
     let (mut rest, mut shares) = (text, Vec::new());
     while !rest.is_empty() {
@@ -157,12 +156,12 @@ pub(super) fn shares(text: &str, size: usize) -> Vec<&str> {
     shares
 }
 
-/// The end of the first part of `text` of at least `least` bytes that can be counted alone.
+/// The end of the shortest head of `text` that has at least `least` bytes and can be counted alone.
 pub(super) fn head_end(text: &str, least: usize) -> usize {
     next_cut(text, least.max(1)).unwrap_or(text.len())
 }
 
-/// The start of the last part of `text` of at least `least` bytes that can be counted alone.
+/// The start of the shortest tail of `text` that has at least `least` bytes and can be counted alone.
 pub(super) fn tail_start(text: &str, least: usize) -> usize {
     text.len().checked_sub(least.max(1)).and_then(|from| previous_cut(text, from)).unwrap_or(0)
 }

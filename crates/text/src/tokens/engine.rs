@@ -1,4 +1,4 @@
-//! The vocabularies that count, and what can be proven of each. Knows no cache, label or model name.
+//! The counting engines, and what can be proven about their counts. Knows no cache, label or model name.
 
 use super::bridges::Bridges;
 use super::merges::{Column, Merges};
@@ -7,12 +7,12 @@ use super::reach::Reach;
 use super::runs;
 use super::word_counts::WordCounts;
 
-/// What can be proven of the counts of a vocabulary.
+/// Proven properties of a vocabulary's counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CountShape {
     /// A text of n bytes has at most this many times n tokens.
     pub(super) per_byte: Option<usize>,
-    /// No token represents more bytes than this.
+    /// No token covers more bytes than this.
     pub(super) longest: Option<usize>,
     /// Counts add up over the safe cuts of [`cuts`](super::cuts).
     pub(super) cuts: bool,
@@ -20,13 +20,13 @@ pub(super) struct CountShape {
 
 /// Counts by one vocabulary.
 pub(super) trait TokenEngine: Send + Sync {
-    /// Tokens of `text`. Strings that name special tokens are ordinary text.
+    /// The number of tokens in `text`. Names of special tokens count as ordinary text.
     fn count(&self, text: &str) -> usize;
 
-    /// What can be proven of the counts.
+    /// The proven properties of the counts.
     fn shape(&self) -> CountShape;
 
-    /// Whether `text` is proven to have more than `limit` tokens, at about a nanosecond for each byte read.
+    /// Whether `text` is proven to exceed `limit` tokens; takes about a nanosecond per byte read.
     fn surely_exceeds(&self, _text: &str, _limit: usize) -> bool {
         false
     }
@@ -45,10 +45,10 @@ impl TokenEngine for Bytes {
     }
 }
 
-/// The longest token of cl100k_base and of o200k_base: 128 spaces.
+/// The longest token of cl100k_base and o200k_base: 128 spaces.
 const LONGEST_OPENAI_TOKEN: usize = 128;
 
-/// One of OpenAI's vocabularies, which are compiled in.
+/// A built-in OpenAI vocabulary.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OpenAi {
     Cl100k,
@@ -63,7 +63,7 @@ impl OpenAi {
         }
     }
 
-    /// The tables, used in place in the binary: nothing is unpacked.
+    /// The vocabulary's tables, built on first use in a process, which takes a few milliseconds.
     pub(super) fn vocabulary(self) -> Option<Vocabulary<'static>> {
         let (column, pattern) = match self {
             Self::Cl100k => (Column::Cl100k, Pattern::Cl100k),
@@ -81,7 +81,7 @@ impl OpenAi {
         })
     }
 
-    /// Without them, long words are only counted more slowly.
+    /// Optional: without them, long words are only counted more slowly.
     fn bridges(self) -> Option<Bridges<'static>> {
         Bridges::read(match self {
             Self::Cl100k => include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.bridges")),
@@ -90,7 +90,7 @@ impl OpenAi {
     }
 }
 
-/// Counts by a vocabulary of OpenAI, with the counts of words that it remembers.
+/// Counts with an OpenAI vocabulary and caches the counts of words.
 pub(super) struct OpenAiEngine {
     vocabulary: OpenAi,
     words: WordCounts,
@@ -104,7 +104,8 @@ impl OpenAiEngine {
 
 impl TokenEngine for OpenAiEngine {
     fn count(&self, text: &str) -> usize {
-        // The tables are whole, as the build script wrote them; a byte each would be the proven bound.
+        // The build script writes complete tables; if they were missing, one token per byte would still be a proven
+        // bound.
         let Some(vocabulary) = self.vocabulary.vocabulary() else { return text.len() };
         if let Some(tokens) = runs::count_shortened(text, |part| vocabulary.lengths(part)) {
             return tokens;
@@ -130,7 +131,7 @@ pub(super) struct Vocabulary<'a> {
 }
 
 impl Vocabulary<'_> {
-    /// The pieces of a text, each to be encoded alone.
+    /// Splits a text into pieces, each of which is encoded alone.
     pub(super) fn pieces(self, text: &str) -> impl Iterator<Item = &str> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -147,7 +148,7 @@ impl Vocabulary<'_> {
         self.pieces(text).map(|piece| self.merges.count(piece.as_bytes())).sum()
     }
 
-    /// The bytes of each token of a text.
+    /// The length in bytes of each token of a text.
     pub(super) fn lengths(self, text: &str) -> Vec<usize> {
         self.pieces(text).flat_map(|piece| self.merges.lengths(piece.as_bytes())).collect()
     }

@@ -1,13 +1,13 @@
-//! Estimates for models whose tokenizer is not public: the factors over o200k_base and the margin charged. The
-//! provider's own counts, where they are known, are applied by the caller of the provider.
+//! Estimates for models whose tokenizer is not public: factors relative to o200k_base, and the margin charged. The
+//! provider's own counts, where known, are applied by the caller.
 
-/// Factors are hundredths, so that a charge is the same on every machine.
+/// Factors are in hundredths, so that a charge is the same on every machine.
 const WHOLE: usize = 100;
-/// The factor 1 in parts per million.
+/// A factor of 1, in parts per million.
 const ONE_PPM: u64 = 1_000_000;
-/// The start of a text that distinguishes prose from code.
+/// How many bytes of a text are examined to tell prose from code.
 const LOOKED_AT: usize = 4 * 1024;
-/// From this share of signs that code is full of and prose is not, in hundredths, a text counts as code.
+/// The share of code punctuation, in hundredths, from which a text counts as code.
 const CODE_SIGNS: usize = 4;
 
 /// Claude models fall into two generations by their tokenizer.
@@ -15,11 +15,11 @@ const CODE_SIGNS: usize = 4;
 pub enum ClaudeGeneration {
     /// Claude 3 to Opus 4.6.
     To4_6,
-    /// 4.7 and later, and every model whose version is not known.
+    /// 4.7 and later, and every model whose version cannot be determined.
     From4_7,
 }
 
-/// How the counts of a related vocabulary become an estimate. In hundredths.
+/// How the counts of a related vocabulary become an estimate, in hundredths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Margin {
     prose: usize,
@@ -28,13 +28,13 @@ pub(super) struct Margin {
     upper: usize,
 }
 
-/// A factor with its reserve: a twentieth, for prompts that lie above the average.
+/// A factor plus a reserve of one twentieth, for prompts above the average.
 const fn reserved(factor_ppm: u64) -> u64 {
     factor_ppm.saturating_add(factor_ppm / 20)
 }
 
 impl ClaudeGeneration {
-    /// Measured against counts that the provider reported: the means by kind of text, and the upper end.
+    /// Measured against counts reported by the provider: means by kind of text, and the upper end.
     pub(super) fn margin(self) -> Margin {
         match self {
             Self::To4_6 => Margin { prose: 108, json: 115, code: 130, upper: 145 },
@@ -65,20 +65,20 @@ impl ClaudeGeneration {
 }
 
 impl Margin {
-    /// For counts that are not estimates.
+    /// The margin of counts that are not estimates.
     pub(super) const NONE: Self = Self { prose: WHOLE, json: WHOLE, code: WHOLE, upper: WHOLE };
 
-    /// For vocabularies of which nothing is known. The upper end is the widest that was measured for vocabularies that
-    /// are not public; the rest is a guess, which lies above o200k_base because most vocabularies are smaller, and holds
-    /// until the provider reports what it counted.
+    /// The margin for unknown vocabularies. The upper end is the widest measured for vocabularies that are not
+    /// public; the rest is a guess above o200k_base, because most vocabularies are smaller. It applies until the
+    /// provider reports its own counts.
     pub(super) const UNKNOWN: Self = Self { prose: 120, json: 130, code: 130, upper: 240 };
 
-    /// What is charged for prose that takes `tokens` in the model's own vocabulary, most likely.
+    /// The likely charge for prose that has `tokens` tokens in the model's own vocabulary.
     pub(super) fn charge_of(self, tokens: usize) -> usize {
         tokens.saturating_mul(self.upper) / self.prose
     }
 
-    /// The margin whose upper end is this one's times `factor_ppm`, and a reserve; never higher than this one's.
+    /// The margin whose upper end is this one's times `factor_ppm`, plus a reserve; never higher than this one's.
     pub(super) fn corrected(self, factor_ppm: u64) -> Self {
         let scaled =
             u128::try_from(self.upper).unwrap_or(u128::MAX).saturating_mul(u128::from(reserved(factor_ppm)));
@@ -86,28 +86,28 @@ impl Margin {
         if factor_ppm == ONE_PPM || upper >= self.upper {
             return self;
         }
-        // What was reported is likelier than what was measured elsewhere.
+        // Reported counts are better evidence than measurements made elsewhere.
         let middle = (upper * WHOLE / (WHOLE + WHOLE / 20)).max(1);
         Self { prose: middle, json: middle, code: middle, upper }
     }
 
-    /// What was charged before a correction by `factor_ppm`, of what is charged after it.
+    /// Converts a charge made after a correction by `factor_ppm` to what it would have been without it.
     pub(super) fn uncorrected(charged: u64, factor_ppm: u64) -> u64 {
         let factor = if factor_ppm == ONE_PPM { ONE_PPM } else { reserved(factor_ppm).clamp(1, ONE_PPM) };
         u64::try_from(u128::from(charged) * u128::from(ONE_PPM) / u128::from(factor)).unwrap_or(u64::MAX)
     }
 
-    /// What is charged for `tokens` of the related vocabulary.
+    /// The charge for `tokens` tokens of the related vocabulary.
     pub(super) fn charge(self, tokens: usize) -> usize {
         tokens.saturating_mul(self.upper).div_ceil(WHOLE)
     }
 
-    /// The most tokens of the related vocabulary for which no more than `limit` is charged.
+    /// The largest number of tokens of the related vocabulary whose charge does not exceed `limit`.
     pub(super) fn uncharged(self, limit: usize) -> usize {
         limit.saturating_mul(WHOLE) / self.upper
     }
 
-    /// The likeliest number of tokens.
+    /// The most likely number of tokens.
     pub(super) fn middle(self, tokens: usize, text: &str) -> usize {
         if self == Self::NONE {
             return tokens;

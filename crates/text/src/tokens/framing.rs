@@ -1,5 +1,5 @@
-//! What a provider adds around the texts of a request: markers of messages, tools and schemas. Knows messages and
-//! counts; the providers' wire formats are elsewhere.
+//! What a provider adds around the texts of a request: message, tool and schema markers. Knows messages and counts;
+//! the providers' wire formats are elsewhere.
 
 use serde_json::Value;
 
@@ -8,29 +8,29 @@ use crate::message::{Content, Message, Role, ToolCall, ToolDef};
 
 /// Tokens that a family of providers adds to the texts of a request.
 ///
-/// Names, ids, arguments, descriptions and schemas are counted as text; these are the marks around them. Where a
-/// provider renders tools and schemas in a shorter form than their JSON, the JSON is the upper bound.
+/// Names, ids, arguments, descriptions and schemas are counted as text; this is the markup around them. Where a
+/// provider renders tools and schemas more compactly than JSON, the JSON is the upper bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
-    /// Before and after each message, its role's name apart.
+    /// Around each message, not counting the name of its role.
     pub per_message: usize,
-    /// To open the answer.
+    /// To prime the reply.
     pub priming: usize,
-    /// Around each tool call that an assistant message holds.
+    /// Around each tool call in an assistant message.
     pub per_call: usize,
-    /// Once, if there are tools at all.
+    /// Once per request that has tools.
     pub tools: usize,
     /// Around each tool's definition.
     pub per_tool: usize,
-    /// Around the schema of the answer.
+    /// Around the response schema.
     pub schema: usize,
-    /// The price of pictures in tokens.
+    /// The cost of pictures in tokens.
     pub pictures: Pictures,
 }
 
 impl Framing {
-    /// OpenAI chat: 3 tokens per message and 3 to open the answer, as OpenAI's cookbook measures them. Small models charge
-    /// more for pictures than these do.
+    /// OpenAI chat: 3 tokens per message and 3 to prime the reply, as measured in OpenAI's cookbook. Small models
+    /// charge more for pictures.
     pub const OPENAI: Self = Self {
         per_message: 3,
         priming: 3,
@@ -40,8 +40,8 @@ impl Framing {
         schema: 24,
         pictures: Pictures::OPENAI,
     };
-    /// Anthropic messages: the system text that comes with tools is documented at up to 530 tokens, a picture at
-    /// up to 4,784 on the models that see most.
+    /// Anthropic messages: the system text that accompanies tools is documented at up to 530 tokens, and a picture at
+    /// up to 4,784 on the models with the highest resolution.
     pub const ANTHROPIC: Self = Self {
         per_message: 5,
         priming: 3,
@@ -61,7 +61,7 @@ impl Framing {
         schema: 32,
         pictures: Pictures::AtMost(2_048),
     };
-    /// The same templates with each mark charged by its bytes, for models whose tokenizer is not known.
+    /// ChatML-like templates with each marker charged by its bytes, for models whose tokenizer is not known.
     pub const BYTES: Self = Self {
         per_message: 40,
         priming: 32,
@@ -85,13 +85,13 @@ impl Role {
 }
 
 impl Counter {
-    /// What this counter's family of providers adds around texts.
+    /// The framing that this counter's family of providers adds.
     pub fn framing(&self) -> Framing {
         self.settings.framing
     }
 
-    /// Tokens to charge for a whole request: messages with their marks, tool definitions, and the schema of the
-    /// answer. Tools and schema are counted as compact JSON.
+    /// Tokens to charge for a whole request: framed messages, tool definitions, and the response schema. Tools and
+    /// schema are counted as compact JSON.
     pub fn count_messages(&self, messages: &[Message], tools: &[ToolDef], schema: Option<&Value>) -> usize {
         let framing = self.framing();
         let messages: usize = messages.iter().map(|message| self.count_message(message)).sum();

@@ -1,4 +1,4 @@
-//! The vocabulary inside a GGUF model file as a tokenizer. Knows what the metadata mean, not how they are written.
+//! The vocabulary inside a GGUF model file as a tokenizer. Knows what the metadata mean, not how they are encoded.
 
 use std::io::Read;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value, json};
 use super::hub::{self, Hub};
 use crate::gguf;
 
-/// GGUF's own numbers of the kinds of tokens that are not text.
+/// GGUF's type numbers for tokens that are not text.
 const CONTROL: i64 = 3;
 const USER_DEFINED: i64 = 4;
 
-/// Builds the tokenizer that a GGUF file carries.
+/// Builds the tokenizer contained in a GGUF file.
 pub(super) fn read(file: impl Read) -> Result<Hub, String> {
     let metadata =
         gguf::read_metadata(file).map_err(|error| format!("its metadata cannot be read: {error}"))?;
     Hub::build(&mut tokenizer_json(&metadata)?)
 }
 
-/// The same tokenizer in the format `tokenizer.json`.
+/// Converts the tokenizer to the `tokenizer.json` format.
 fn tokenizer_json(metadata: &Map<String, Value>) -> Result<Value, String> {
     let text = |key: &str| metadata.get(key).and_then(Value::as_str);
     match text("tokenizer.ggml.model") {
@@ -33,7 +33,10 @@ fn tokenizer_json(metadata: &Map<String, Value>) -> Result<Value, String> {
     }
     let strings = |key: &str| -> Result<Vec<&str>, String> {
         let array = metadata.get(key).and_then(Value::as_array).ok_or(format!("it has no array {key}"))?;
-        array.iter().map(|v| v.as_str().ok_or(format!("{key} holds something that is no string"))).collect()
+        array
+            .iter()
+            .map(|v| v.as_str().ok_or(format!("{key} contains a value that is not a string")))
+            .collect()
     };
     let tokens = strings("tokenizer.ggml.tokens")?;
     let merges = strings("tokenizer.ggml.merges")?;
@@ -64,7 +67,7 @@ fn tokenizer_json(metadata: &Map<String, Value>) -> Result<Value, String> {
     }))
 }
 
-/// Normalizer and pre-tokenizer for the name in `tokenizer.ggml.pre`.
+/// The normalizer and pre-tokenizer named by `tokenizer.ggml.pre`.
 fn pipeline(pre: &str) -> Result<(Value, Value), String> {
     let byte_level = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
     let split = |pattern: &str| {
@@ -74,7 +77,7 @@ fn pipeline(pre: &str) -> Result<(Value, Value), String> {
     };
     Ok(match pre {
         "default" | "gpt-2" | "gpt2" => (Value::Null, byte_level(true)),
-        // Digits one by one, then GPT-2's pattern, without the leading space that GPT-2 code often adds.
+        // Digits one by one, then GPT-2's pattern, without the optional leading space that GPT-2 code often adds.
         "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" => {
             let digits = json!({"type": "Digits", "individual_digits": true});
             (Value::Null, json!({"type": "Sequence", "pretokenizers": [digits, byte_level(true)]}))
@@ -84,7 +87,7 @@ fn pipeline(pre: &str) -> Result<(Value, Value), String> {
         "gpt-4o" => (Value::Null, split(hub::GPT4O)),
         other => {
             return Err(format!(
-                "its tokenizer.ggml.pre is {other:?}; known are default, gpt-2, smollm, starcoder, refact, \
+                "its tokenizer.ggml.pre is {other:?}; supported are default, gpt-2, smollm, starcoder, refact, \
                  command-r, codeshell, llama-bpe, qwen2 and gpt-4o: give the model's tokenizer.json instead"
             ));
         }

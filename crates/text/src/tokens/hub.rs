@@ -1,25 +1,25 @@
-//! Vocabularies in the format `tokenizer.json`. Knows its pipeline as far as needed to see what can be proven of
-//! its counts; the crate `tokenizers` encodes.
+//! Vocabularies in the `tokenizer.json` format. Understands the pipeline as far as needed to prove properties of its
+//! counts; the crate `tokenizers` does the encoding.
 
 use serde_json::Value;
 
 use super::TokenError;
 use super::engine::{CountShape, TokenEngine};
 
-/// A composition can merge three bytes into one, and a decomposition can turn one into three (UAX #15, table of
+/// Composition can merge three bytes into one, and decomposition can expand one into three (UAX #15, table of
 /// expansion factors).
 const NFC_FACTOR: usize = 3;
-/// A byte-level vocabulary has a token for every byte.
+/// A byte-level vocabulary has at least one token per byte value.
 const BYTES: usize = 256;
 
-/// A tokenizer read from `tokenizer.json`.
+/// A tokenizer loaded from `tokenizer.json`.
 pub(super) struct Hub {
     tokenizer: tokenizers::Tokenizer,
     shape: CountShape,
 }
 
 impl Hub {
-    /// Reads `tokenizer.json`; `name` is for error messages.
+    /// Parses `tokenizer.json`; `name` is for error messages.
     pub(super) fn read(json: &[u8], name: &str) -> Result<Self, TokenError> {
         let bad = |reason: String| TokenError::TokenizerJson { name: name.to_owned(), reason };
         let mut json: Value = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
@@ -28,8 +28,8 @@ impl Hub {
 
     /// Builds a tokenizer from the parsed file.
     pub(super) fn build(json: &mut Value) -> Result<Self, String> {
-        let root = json.as_object_mut().ok_or("the file holds no JSON object")?;
-        // A count is of the whole text, whatever length the model was trained on.
+        let root = json.as_object_mut().ok_or("the file does not contain a JSON object")?;
+        // Count the whole text, whatever length the model was trained on.
         root.insert("truncation".to_owned(), Value::Null);
         root.insert("padding".to_owned(), Value::Null);
         check_ids(json)?;
@@ -38,7 +38,7 @@ impl Hub {
             serde_json::from_value(json.take()).map_err(|error| error.to_string())?;
         tokenizer.set_encode_special_tokens(true);
         let hub = Self { tokenizer, shape };
-        hub.try_count("A probe: 12 words?\n").map_err(|error| format!("it encodes no text: {error}"))?;
+        hub.try_count("A probe: 12 words?\n").map_err(|error| format!("it cannot encode text: {error}"))?;
         Ok(hub)
     }
 
@@ -50,7 +50,7 @@ impl Hub {
 
 impl TokenEngine for Hub {
     fn count(&self, text: &str) -> usize {
-        // A text that the pipeline refuses (a pattern that gives up) is charged by its bytes.
+        // A text that the pipeline rejects (for example at a regex limit) is charged by its bytes.
         self.try_count(text).unwrap_or(text.len())
     }
 
@@ -59,7 +59,7 @@ impl TokenEngine for Hub {
     }
 }
 
-/// Ids index tables: a file that names an id far beyond its vocabulary is refused before tables are made for it.
+/// Ids index tables, so a file with an id far beyond its vocabulary is rejected before those tables are allocated.
 fn check_ids(json: &Value) -> Result<(), String> {
     let vocabulary = json.pointer("/model/vocab").ok_or("it has no model.vocab")?;
     let added = json.get("added_tokens").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -81,7 +81,8 @@ fn check_ids(json: &Value) -> Result<(), String> {
     }
 }
 
-/// What the pipeline's parts allow to prove. Anything unfamiliar proves nothing, and is counted whole.
+/// The properties that the pipeline's parts allow us to prove. Nothing is proven about unfamiliar parts, so their
+/// texts are counted whole.
 fn shape(json: &Value) -> CountShape {
     let unproven = CountShape { per_byte: None, longest: None, cuts: false };
     let factor = match json.pointer("/normalizer/type").and_then(Value::as_str) {
@@ -102,12 +103,12 @@ fn shape(json: &Value) -> CountShape {
     if matched.any(|token| !is_whole(token)) {
         return CountShape { per_byte: Some(factor), ..unproven };
     }
-    // In the byte-level alphabet each character of a token represents one byte.
+    // In the byte-level alphabet, each character of a token stands for one byte.
     let longest = tokens.keys().map(|token| token.chars().count()).max().unwrap_or(1);
     CountShape { per_byte: Some(factor), longest: Some(longest * factor), cuts: true }
 }
 
-/// Whether an added token, which is matched before the pattern, can never lie across a safe cut.
+/// Whether an added token, which is matched before the pattern applies, can never span a safe cut.
 fn is_whole(token: &Value) -> bool {
     let takes_spaces =
         ["lstrip", "rstrip"].iter().any(|key| token.get(*key).and_then(Value::as_bool) == Some(true));
@@ -115,7 +116,7 @@ fn is_whole(token: &Value) -> bool {
     !takes_spaces && (content.chars().all(|c| c == ' ') || content.chars().all(|c| c.is_ascii_alphanumeric()))
 }
 
-/// Whether the pre-tokenizer is one of the byte-level ones whose patterns no safe cut can lie inside of.
+/// Whether the pre-tokenizer is byte-level with a pattern whose pieces never span a safe cut.
 fn is_byte_level(json: &Value) -> bool {
     let Some(pre) = json.get("pre_tokenizer") else { return false };
     let steps = match pre.get("pretokenizers").and_then(Value::as_array) {
@@ -135,7 +136,7 @@ fn is_byte_level(json: &Value) -> bool {
         }
         _ => false,
     });
-    // Without `use_regex` the splits before it have to keep words apart.
+    // Without `use_regex`, an earlier split has to separate words.
     let divided = step_uses_regex(last) || first.iter().any(|step| kind(step) == "Split");
     kind(last) == "ByteLevel" && splits && divided && !is_true(last, "add_prefix_space")
 }

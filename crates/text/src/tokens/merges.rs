@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::hashed::{Hashed, VALUE};
 
-/// What bytes that are not a token have for a rank.
+/// The rank of bytes that are not a token.
 const NONE: u32 = u32::MAX;
 /// Pieces up to this many bytes are searched for the next pair to join; in longer ones a queue gives it.
 const SHORT: usize = 48;

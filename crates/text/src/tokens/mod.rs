@@ -1,8 +1,8 @@
 //! Token counts: which tokenizer counts for which model, how far a count can be trusted, and counting that stops
-//! when it has read enough. Knows messages, to count their framing; knows no recipe, document or pack.
+//! early at a limit. Knows messages, to count their framing; knows no recipe, document or pack.
 //!
-//! Strings that name special tokens (`<|endoftext|>`) count as the ordinary text that they are to the person who wrote
-//! them: that is never less than a provider charges for a text which it does not let act as control.
+//! Strings that name special tokens (`<|endoftext|>`) count as the ordinary text they are to the author: that is
+//! never less than a provider charges for text that it does not interpret as control tokens.
 
 mod bridges;
 mod cuts;
@@ -41,26 +41,27 @@ use engine::{OpenAi, OpenAiEngine, TokenEngine};
 use estimate::Margin;
 use trim::Side;
 
-/// Bytes of a token of English, about.
+/// Approximate bytes per token of English text.
 const BYTES_PER_TOKEN: usize = 4;
-/// How many stretches represent a text, of how many bytes.
+/// The number of samples that represent a text, and the bytes of each.
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 1 << 10;
-/// A part without safe cuts from this size on may be slow to count, so a proof that it is too long is tried first.
+/// A part without safe cuts that is at least this large may be slow to count, so a proof that it exceeds the limit is
+/// tried first.
 const LARGE_PART: usize = 4 * 1024;
 
-/// Texts from this size on are counted by several threads, each of which takes a share of this size at a time.
+/// Texts from this size on are counted by several threads, each taking a share of this size at a time.
 const LARGE: usize = 1 << 18;
 const SHARE: usize = 1 << 16;
 
-/// Counts that a cache holds; at 24 bytes each they stay below 8 MB per vocabulary.
+/// Counts per cache; at 24 bytes each they stay below 8 MB per vocabulary.
 const MAX_CACHED: usize = 1 << 18;
 
-/// How a count relates to what the provider will bill.
+/// How a count relates to what the provider bills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Label {
-    /// The model's own vocabulary counted it.
+    /// Counted with the model's own vocabulary.
     Exact,
     /// A proven upper bound.
     Bounded,
@@ -71,12 +72,12 @@ pub enum Label {
 /// Why a tokenizer is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// No tokenizer of that name.
-    #[error("there is no tokenizer {name:?}; {}known are {known}", suggestion(.nearest))]
+    /// There is no tokenizer with that name.
+    #[error("there is no tokenizer {name:?}; {}available: {known}", suggestion(.nearest))]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The nearest name there is, if one is near.
+        /// The nearest available name, if one is similar.
         nearest: Option<String>,
         /// All known names, separated by commas.
         known: String,
@@ -84,17 +85,17 @@ pub enum TokenError {
     /// A `tokenizer.json` that cannot be used.
     #[error("the tokenizer.json {name:?} cannot be used: {reason}")]
     TokenizerJson {
-        /// What the file was called.
+        /// The name of the file.
         name: String,
-        /// What is wrong, or what is not supported.
+        /// What is invalid or unsupported.
         reason: String,
     },
     /// A GGUF file whose vocabulary cannot be used.
     #[error("the vocabulary in the GGUF file {name:?} cannot be used: {reason}")]
     Gguf {
-        /// What the file was called.
+        /// The name of the file.
         name: String,
-        /// What is wrong, or what is not supported.
+        /// What is invalid or unsupported.
         reason: String,
     },
 }
@@ -103,24 +104,24 @@ fn suggestion(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("did you mean {name:?}? ")).unwrap_or_default()
 }
 
-/// Tokens of a document, whole and by section (R0-21.3).
+/// Token counts of a document, in total and by section.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenBreakdown {
     /// The sum over all sections.
     pub total: usize,
-    /// Section name → tokens; sections of the same name are added up.
+    /// Section name → tokens; sections with the same name are summed.
     pub by_section: BTreeMap<String, usize>,
 }
 
-/// Counts tokens under one vocabulary (R0-21.1). Cheap to clone; clones share caches and threads. Counters that were
-/// created independently share nothing.
+/// Counts tokens with one vocabulary. Cheap to clone; clones share caches and threads. Counters created independently
+/// share nothing.
 #[derive(Clone)]
 pub struct Counter {
     settings: Arc<CounterSettings>,
     vocabulary: Arc<CachedEngine>,
 }
 
-/// How a count is charged.
+/// How a raw count becomes a charge.
 #[derive(Clone)]
 struct CounterSettings {
     name: String,
@@ -132,8 +133,8 @@ struct CounterSettings {
 /// Counts by the 128-bit hash of the text.
 type CountCache = BoundedCache<u128, usize>;
 
-/// A vocabulary with the counts that it remembers, shared by all counters that charge by it. Its counts are the
-/// vocabulary's own, without the margin of an estimate.
+/// A vocabulary and its cached counts, shared by all counters that use it. Counts are raw, without the margin of an
+/// estimate.
 struct CachedEngine {
     engine: Box<dyn TokenEngine>,
     cache: CountCache,
@@ -147,7 +148,7 @@ impl std::fmt::Debug for Counter {
 }
 
 impl Default for Counter {
-    /// cl100k_base (R0-21.1, C60).
+    /// cl100k_base.
     fn default() -> Self {
         Self::cl100k()
     }
@@ -171,7 +172,7 @@ impl Counter {
         Self { settings: Arc::new(settings), vocabulary: Arc::new(vocabulary) }
     }
 
-    /// cl100k_base, exact for GPT-4, GPT-3.5 and OpenAI's embedding models; the default (R0-21.1, C60).
+    /// cl100k_base, exact for GPT-4, GPT-3.5 and OpenAI's embedding models; the default.
     pub fn cl100k() -> Self {
         Self::openai(OpenAi::Cl100k, Arc::default())
     }
@@ -187,23 +188,23 @@ impl Counter {
     }
 
     /// An estimate for Claude, whose tokenizer is not public: o200k_base times the measured factors of the
-    /// generation. [`count`](Self::count) charges the upper end, [`estimate`](Self::estimate) gives the middle.
+    /// generation. [`count`](Self::count) charges the upper end, [`estimate`](Self::estimate) returns the middle.
     pub fn claude(generation: ClaudeGeneration) -> Self {
         Self::o200k().as_claude(generation)
     }
 
-    /// An estimate for models of which nothing is known: o200k_base times the most that other vocabularies add. It is
-    /// for models whose window is a guess, too; [`bytes`](Self::bytes) is the bound that always holds.
+    /// An estimate for unknown models: o200k_base times the most that other vocabularies add. Also for models whose
+    /// window is a guess; [`bytes`](Self::bytes) is the bound that always holds.
     pub fn unknown() -> Self {
         Self::o200k().as_unknown()
     }
 
-    /// [`claude`](Self::claude) by this counter's vocabulary.
+    /// [`claude`](Self::claude) with this counter's vocabulary.
     fn as_claude(&self, generation: ClaudeGeneration) -> Self {
         self.as_estimate(generation.tokenizer(), Framing::ANTHROPIC, generation.margin())
     }
 
-    /// [`unknown`](Self::unknown) by this counter's vocabulary.
+    /// [`unknown`](Self::unknown) with this counter's vocabulary.
     fn as_unknown(&self) -> Self {
         self.as_estimate("estimate", Framing::OPENAI, Margin::UNKNOWN)
     }
@@ -217,25 +218,25 @@ impl Counter {
         })
     }
 
-    /// Counts by the same vocabulary that are charged otherwise.
+    /// The same vocabulary with different settings.
     fn with_settings(&self, settings: CounterSettings) -> Self {
         Self { settings: Arc::new(settings), vocabulary: Arc::clone(&self.vocabulary) }
     }
 
-    /// The same for a model that charges pictures otherwise.
+    /// The same counter with a different charge for pictures.
     #[must_use]
     fn with_pictures(&self, pictures: Pictures) -> Self {
         let framing = Framing { pictures, ..self.settings.framing };
         self.with_settings(CounterSettings { framing, ..CounterSettings::clone(&self.settings) })
     }
 
-    /// The threads that help to count large texts; free for other work on them.
+    /// The threads that count large texts; also available for other work on them.
     pub fn workers(&self) -> &Workers {
         &self.vocabulary.workers
     }
 
-    /// What is charged, about, for text that the model would count as `tokens`: more where the count is an estimate or
-    /// a bound. For sizes that are wished, as opposed to limits that must hold.
+    /// The approximate charge for text that has `tokens` tokens to the model: higher if the count is an estimate or a
+    /// bound. For target sizes, not for limits that must hold.
     pub fn charge_of(&self, tokens: usize) -> usize {
         match self.settings.label {
             Label::Exact => tokens,
@@ -244,9 +245,9 @@ impl Counter {
         }
     }
 
-    /// An estimate, corrected by what the provider reported: `factor_ppm` are reported tokens per million that
-    /// [`count`](Self::count) charged. What is charged from now on lies a twentieth above what was reported on average,
-    /// and never above the estimate. Any other counter stays as it is, and so does an estimate by the factor 1.
+    /// Corrects an estimate by what the provider reported: `factor_ppm` is reported tokens per million that
+    /// [`count`](Self::count) charged. From now on the charge is one twentieth above the reported average, and never
+    /// above the original estimate. Exact and bounded counters, and a factor of 1, change nothing.
     #[must_use]
     pub fn corrected(&self, factor_ppm: u64) -> Self {
         let settings = &self.settings;
@@ -258,34 +259,34 @@ impl Counter {
         self.with_settings(CounterSettings { name, margin, ..CounterSettings::clone(settings) })
     }
 
-    /// What would have been charged without the correction by `factor_ppm`, about.
+    /// The approximate charge without the correction by `factor_ppm`.
     pub fn uncorrected(charged: u64, factor_ppm: u64) -> u64 {
         Margin::uncorrected(charged, factor_ppm)
     }
 
-    /// One token per UTF-8 byte: the proven bound for every byte-level vocabulary, for models not known.
+    /// One token per UTF-8 byte: a proven bound for every byte-level vocabulary, for unknown models.
     pub fn bytes() -> Self {
         Self::new("bytes", Label::Bounded, Framing::BYTES, engine::Bytes)
     }
 
-    /// The tokenizer in a `tokenizer.json`, exact for its model.
+    /// Loads the tokenizer in a `tokenizer.json`, exact for its model.
     ///
     /// # Errors
-    /// [`TokenError::TokenizerJson`] when the file does not parse or uses a part that is not supported.
+    /// [`TokenError::TokenizerJson`] if the file does not parse or uses an unsupported component.
     pub fn from_tokenizer_json(json: &[u8], name: &str) -> Result<Self, TokenError> {
         Ok(Self::new(name, Label::Exact, Framing::CHATML, hub::Hub::read(json, name)?))
     }
 
-    /// The tokenizer inside a GGUF model file, exact for its model; reads the metadata at the start of the file.
+    /// Loads the tokenizer in a GGUF model file, exact for its model; reads only the metadata at the start.
     ///
     /// # Errors
-    /// [`TokenError::Gguf`] when the file is not a GGUF file or the kind of its vocabulary is not supported.
+    /// [`TokenError::Gguf`] if the file is not GGUF or its kind of vocabulary is not supported.
     pub fn from_gguf(file: impl Read, name: &str) -> Result<Self, TokenError> {
         let hub = gguf::read(file).map_err(|reason| TokenError::Gguf { name: name.to_owned(), reason })?;
         Ok(Self::new(name, Label::Exact, Framing::CHATML, hub))
     }
 
-    /// The tokenizer's name, as receipts print it.
+    /// The tokenizer's name, as printed in receipts.
     pub fn name(&self) -> &str {
         &self.settings.name
     }
@@ -295,19 +296,19 @@ impl Counter {
         self.settings.label
     }
 
-    /// Tokens to charge for `text`: the exact count, the proven bound, or the upper end of the estimate. Takes
-    /// time linear in the length of the text (R0-21.2), and next to none for a text counted before.
+    /// Tokens to charge for `text`: the exact count, the proven bound, or the upper end of the estimate. Linear in
+    /// the length of the text, and almost free for a text counted before.
     pub fn count(&self, text: &str) -> usize {
         self.settings.margin.charge(self.vocabulary.raw(text))
     }
 
-    /// The likeliest number of tokens: the same as [`count`](Self::count) unless the label is estimated.
+    /// The most likely number of tokens: the same as [`count`](Self::count) unless the label is estimated.
     pub fn estimate(&self, text: &str) -> usize {
         self.settings.margin.middle(self.vocabulary.raw(text), text)
     }
 
-    /// About what [`count`](Self::count) would charge, from stretches at even distances: for texts so large that only
-    /// their order of size matters. The same text gives the same number.
+    /// Approximates [`count`](Self::count) from evenly spaced samples, for texts so large that only the order of
+    /// magnitude matters. Deterministic.
     pub fn sampled(&self, text: &str) -> usize {
         if text.len() <= 2 * SAMPLES * SAMPLE {
             return self.count(text);
@@ -324,26 +325,25 @@ impl Counter {
         self.settings.margin.charge(usize::try_from(raw).unwrap_or(usize::MAX))
     }
 
-    /// Tokens to charge, unless they exceed `limit`; reads about `limit` tokens' worth of text, not all of it.
+    /// Tokens to charge, or `None` if they exceed `limit`; reads about `limit` tokens' worth of text, not all of it.
     pub fn count_up_to(&self, text: &str, limit: usize) -> Option<usize> {
         let margin = self.settings.margin;
         self.vocabulary.raw_up_to(text, margin.uncharged(limit)).map(|tokens| margin.charge(tokens))
     }
 
-    /// The longest prefix of `text` of at most `max` tokens, to within a token or two, that ends at a character
+    /// The longest prefix of `text` with at most `max` tokens, to within a token or two, ending at a character
     /// boundary.
     pub fn prefix<'t>(&self, text: &'t str, max: usize) -> &'t str {
         trim::fit(&self.vocabulary, text, self.settings.margin.uncharged(max), Side::Start)
     }
 
-    /// The longest suffix of `text` of at most `max` tokens, to within a token or two, that starts at a character
+    /// The longest suffix of `text` with at most `max` tokens, to within a token or two, starting at a character
     /// boundary.
     pub fn suffix<'t>(&self, text: &'t str, max: usize) -> &'t str {
         trim::fit(&self.vocabulary, text, self.settings.margin.uncharged(max), Side::End)
     }
 
-    /// Tokens to charge for a document, whole and by section (R0-21.3). Condensing the largest sections first (R0-25.2)
-    /// will call it; nothing does yet.
+    /// Tokens to charge for a document, in total and by section.
     pub fn count_document(&self, sections: &[(&str, &str)]) -> TokenBreakdown {
         let mut breakdown = TokenBreakdown::default();
         for (name, text) in sections {
@@ -367,7 +367,7 @@ impl CachedEngine {
         self.workers.sum(&cuts::shares(text, SHARE), |share| count(share))
     }
 
-    /// The count of a part between safe cuts, remembered.
+    /// The cached count of a part between safe cuts.
     fn part(&self, text: &str) -> usize {
         self.cache.get_or_insert_with(xxh3_128(text.as_bytes()), || self.engine.count(text))
     }
@@ -386,7 +386,7 @@ impl CachedEngine {
         }
         let (mut total, mut rest, mut proof_tried) = (0, text, false);
         for segment in cuts::segments(text) {
-            // Text without words and gaps is slow to divide or to merge: see first whether it can fit at all.
+            // Text without words and gaps is slow to split or merge, so check first whether it can fit at all.
             if !proof_tried && (segment.len() > LARGE_PART && is_unusual(segment)) {
                 proof_tried = true;
                 if self.engine.surely_exceeds(rest, limit - total) {
@@ -402,7 +402,7 @@ impl CachedEngine {
         Some(total)
     }
 
-    /// As [`raw_up_to`](Self::raw_up_to) for a part that is looked at once, without remembering it.
+    /// As [`raw_up_to`](Self::raw_up_to) for a part that is read once, without caching its count.
     fn fresh_up_to(&self, part: &str, limit: usize) -> Option<usize> {
         if part.len() > LARGE_PART && self.engine.surely_exceeds(part, limit) {
             return None;
@@ -411,7 +411,7 @@ impl CachedEngine {
     }
 }
 
-/// Whether a segment is larger than any with safe cuts, or hardly any of it is ASCII.
+/// Whether a segment is larger than any with safe cuts, or hardly contains ASCII.
 fn is_unusual(segment: &str) -> bool {
     segment.len() > cuts::SEGMENT_MAX + 256
         || segment.bytes().filter(u8::is_ascii).count() < segment.len() / 8

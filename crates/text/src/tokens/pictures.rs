@@ -1,34 +1,34 @@
-//! What a picture costs a model of OpenAI's, by the guide "Images and vision" of its documentation. Knows sizes and
-//! names of models; knows no picture.
+//! What a picture costs with OpenAI's models, according to the guide "Images and vision" in OpenAI's documentation.
+//! Knows sizes and model names, no picture.
 
 /// Tokens of pictures for a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pictures {
-    /// At most so many for any size.
+    /// A fixed maximum for any size.
     AtMost(usize),
-    /// A base, and so many for each tile of 512 pixels, after the picture was made to fit a square of 2,048 pixels and
-    /// then its shorter side 768: never more than eight tiles. At low detail it is the base alone.
+    /// A base plus a charge per tile of 512 pixels, after the picture is scaled to fit a 2,048-pixel square and then
+    /// to a shorter side of 768 pixels: never more than eight tiles. At low detail, the base alone.
     Tiles {
-        /// Tokens of a picture of any size.
+        /// Tokens for a picture of any size.
         base: usize,
-        /// Tokens of each tile of 512 by 512 pixels.
+        /// Tokens per tile of 512 by 512 pixels.
         tile: usize,
     },
 }
 
-/// Pixels of a square that a picture is made to fit.
+/// The side in pixels of the square that a picture is first scaled to fit.
 const SQUARE: u64 = 2_048;
-/// Pixels that its shorter side has then.
+/// The shorter side in pixels that it is then scaled to.
 const SHORTER: u64 = 768;
-/// Pixels of a tile.
+/// The side of a tile in pixels.
 const TILE: u64 = 512;
 /// Tiles of the largest picture.
 const MAX_TILES: usize = 8;
-/// Patches of 32 pixels that the largest picture is made to fit.
+/// Maximum number of 32-pixel patches of a picture.
 const MAX_PATCHES: usize = 1_536;
 
-/// Beginnings of the ids of small models, and what they charge; the rest of the name may be a date. Models that count
-/// patches charge more than one token for each, by a factor in hundredths.
+/// Id prefixes of small models and their charges; the rest of an id may be a date. Models that count patches charge
+/// more than one token for each, by a factor in hundredths.
 const SMALL: [(&str, Pictures); 6] = [
     ("gpt-4o-mini", Pictures::Tiles { base: 2_833, tile: 5_667 }),
     ("gpt-4.1-mini", patches(162)),
@@ -43,19 +43,19 @@ const fn patches(hundredths: usize) -> Pictures {
 }
 
 impl Pictures {
-    /// What the large models charge: 85 and 170 for each tile (GPT-4o, 4.1, 4.5); no other one that counts tiles takes
-    /// more.
+    /// The charge of the large models: 85 and 170 per tile (GPT-4o, 4.1, 4.5). No other model that counts tiles
+    /// charges more.
     pub const OPENAI: Self = Self::Tiles { base: 85, tile: 170 };
 
-    /// What a model of OpenAI's charges, by its id without prefixes. A small one that is not in the guide is charged as the
-    /// dearest that counts patches.
+    /// The charge of an OpenAI model, by its id without prefixes. A small model missing from the guide is charged
+    /// like the most expensive patch-counting one.
     pub(super) fn of_openai(id: &str) -> Self {
         let known = SMALL.iter().find(|(model, _)| id.starts_with(model));
         let is_small = ["-mini", "-nano"].iter().any(|size| id.contains(size));
         known.map_or(if is_small { patches(246) } else { Self::OPENAI }, |(_, pictures)| *pictures)
     }
 
-    /// Tokens of a picture of which nothing is known.
+    /// Tokens for a picture of unknown size.
     pub const fn max_tokens(self) -> usize {
         match self {
             Self::AtMost(most) => most,
@@ -63,7 +63,7 @@ impl Pictures {
         }
     }
 
-    /// Tokens of a picture at low detail.
+    /// Tokens for a picture at low detail.
     pub const fn low(self) -> usize {
         match self {
             Self::AtMost(most) => most,
@@ -71,11 +71,11 @@ impl Pictures {
         }
     }
 
-    /// Tokens of a picture of so many pixels.
+    /// Tokens for a picture of this many pixels.
     pub fn sized(self, width: u32, height: u32) -> usize {
         let Self::Tiles { base, tile } = self else { return self.max_tokens() };
         let (shorter, longer) = (u64::from(width.min(height)), u64::from(width.max(height)));
-        // Pictures are made smaller, never larger. Divided late and rounded up, so that no tile is missed.
+        // Pictures are scaled down, never up. Divide last and round up, so that no tile is missed.
         let scale = |pixels: u64| {
             let fits = if longer > SQUARE { (SQUARE, longer) } else { (1, 1) };
             let is_tall = shorter * fits.0 > SHORTER * fits.1;

@@ -1,12 +1,12 @@
-//! Division of a text into the pieces that are encoded each alone, as the patterns of cl100k_base and o200k_base
-//! have it. Knows classes of characters, no tokens.
+//! Splits a text into the pieces that are encoded separately, as the patterns of cl100k_base and o200k_base do. Knows
+//! character classes, no tokens.
 //!
-//! Both patterns are spelled out by hand: compiling and warming an automaton for them takes longer than counting a
+//! Both patterns are written out by hand: compiling and warming up an automaton for them takes longer than counting a
 //! book.
 
-/// In the classes [`Lu`, `Lt`, `Lm`, `Lo`, `M`] with which o200k_base begins a word.
+/// In the classes [`Lu`, `Lt`, `Lm`, `Lo`, `M`], with which a word of o200k_base starts.
 pub(super) const HEAD: u8 = 1;
-/// In the classes [`Ll`, `Lm`, `Lo`, `M`] with which it goes on.
+/// In the classes [`Ll`, `Lm`, `Lo`, `M`], with which it continues.
 pub(super) const TAIL: u8 = 2;
 /// `\p{L}`.
 pub(super) const LETTER: u8 = 4;
@@ -17,12 +17,12 @@ pub(super) const SPACE: u8 = 16;
 /// `[\r\n]`.
 pub(super) const BREAK: u8 = 32;
 
-/// Characters of a block of the table of classes.
+/// Characters per block of the class table.
 pub(super) const BLOCK: usize = 128;
-/// Blocks of the table of classes, each with the number of what it holds.
+/// Blocks of the class table, each stored as the number of a distinct block.
 pub(super) const BLOCKS: usize = 0x11_0000 / BLOCK;
 
-/// The class of each character, as this crate's build script wrote it.
+/// The class of each character, as written by this crate's build script.
 #[derive(Clone, Copy)]
 pub(super) struct Classes<'a> {
     blocks: &'a [u8],
@@ -34,18 +34,19 @@ pub(super) struct Classes<'a> {
 pub(super) enum Pattern {
     /// `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*`, then white space.
     Cl100k,
-    /// Words begin anew at a capital, a contraction is part of its word, and `/` may follow signs as breaks do.
+    /// Words restart at a capital, a contraction belongs to its word, and `/` may follow punctuation as line breaks
+    /// do.
     O200k,
 }
 
 impl<'a> Classes<'a> {
-    /// Reads what the build script wrote.
+    /// Reads the build script's output.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let (blocks, classes) = bytes.split_at_checked(BLOCKS)?;
         Some(Self { blocks, classes })
     }
 
-    /// Class and length of the character at `at`; nothing of no length at the end.
+    /// Class and length of the character at `at`; both 0 at the end.
     #[inline]
     fn at(self, text: &[u8], at: usize) -> (u8, usize) {
         let Some(&first) = text.get(at) else { return (0, 0) };
@@ -68,7 +69,7 @@ impl<'a> Classes<'a> {
         self.classes.get(block * BLOCK + code % BLOCK).copied().unwrap_or(0)
     }
 
-    /// The end of the characters from `at` on that have any of the classes `any`.
+    /// The end of the run of characters from `at` that have any of the classes `any`.
     #[inline]
     fn run(self, text: &[u8], mut at: usize, any: u8) -> usize {
         loop {
@@ -80,7 +81,7 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// The end of the first piece of `text`, which is not empty.
+    /// The end of the first piece of `text`, which must not be empty.
     #[inline]
     pub(super) fn first_piece(self, text: &str, pattern: Pattern) -> usize {
         let text = text.as_bytes();
@@ -101,8 +102,8 @@ impl<'a> Classes<'a> {
         word.unwrap_or_else(|| self.other(text, first, length, pattern))
     }
 
-    /// The end of a word of o200k_base whose letters begin at `start`, which is 0 or follows a character of class
-    /// `lead`: capitals and small letters, or capitals alone; what has no case, and marks, may be either.
+    /// The end of a word of o200k_base whose letters start at `start`, which is 0 or follows a character of class
+    /// `lead`: capitals followed by small letters, or capitals alone. Caseless letters and marks count as either.
     #[inline]
     fn cased_word(self, text: &[u8], lead: u8, start: usize) -> Option<usize> {
         let (mut at, mut last_tail) = (start, None);
@@ -119,12 +120,13 @@ impl<'a> Classes<'a> {
                 last_tail = Some(at);
             }
         }
-        // A mark that leads nothing with a small letter is a word of its own.
+        // A mark that is not followed by a small letter is a word of its own.
         let mark = (start > 0 && lead & TAIL != 0).then_some(start);
         last_tail.or(mark).or((at > start).then_some(at))
     }
 
-    /// The end of a piece that is not a word: up to three digits, signs and the breaks after them, or white space.
+    /// The end of a piece that is not a word: up to three digits, punctuation and the breaks after it, or white
+    /// space.
     fn other(self, text: &[u8], first: u8, length: usize, pattern: Pattern) -> usize {
         if first & NUMBER != 0 {
             let mut end = length;
@@ -152,7 +154,7 @@ impl<'a> Classes<'a> {
         self.white(text, first, length)
     }
 
-    /// The end of white space: after its last break, else before its last character if anything follows.
+    /// The end of white space: after its last break, otherwise before its last character if anything follows.
     fn white(self, text: &[u8], first: u8, length: usize) -> usize {
         let mut after_break = (first & BREAK != 0).then_some(length);
         let (mut last, mut end) = (0, length);

@@ -1,20 +1,20 @@
-//! A lower bound on token counts that needs no tokenizing: from each place, no token reaches further than the
-//! longest one that begins with the three bytes there. Knows token bytes, not how a vocabulary merges them.
+//! A lower bound on token counts that needs no tokenizing: from any position, no token extends further than the
+//! longest one that starts with the three bytes there. Knows token bytes, not how a vocabulary merges them.
 
-/// Slots of the table; two beginnings that share a slot share the larger reach, which keeps the bound a bound.
+/// Slots of the table; prefixes that share a slot share the larger reach, so the bound still holds.
 #[allow(dead_code, reason = "the build script makes the table")]
 pub(super) const SLOTS: usize = 1 << 18;
-/// Tokens shorter than a beginning may start anywhere.
+/// Tokens shorter than a prefix may start anywhere.
 pub(super) const SHORTEST_REACH: u8 = 2;
 
-/// How far one token can reach, as this crate's build script wrote it.
+/// How far one token can extend, as written by this crate's build script.
 pub(super) struct Reach<'a>(pub(super) &'a [u8]);
 
 impl Reach<'_> {
-    /// Whether no choice of tokens covers `bytes` with `limit` tokens or fewer; stops when that is clear.
+    /// Whether no sequence of at most `limit` tokens covers `bytes`; stops as soon as this is certain.
     ///
-    /// Each round moves the frontier as far as one more token can reach from any place before it, so a text that
-    /// needs more rounds than `limit` has more tokens than `limit`, however it is divided.
+    /// Each round advances the frontier as far as one more token can extend from any position before it. A text that
+    /// needs more rounds than `limit` has more tokens than `limit`, however it is split.
     pub(super) fn surely_exceeds(&self, bytes: &[u8], limit: usize) -> bool {
         let (mut tokens, mut frontier, mut furthest) = (0_usize, 0_usize, 0_usize);
         for at in 0..bytes.len() {

@@ -1,12 +1,13 @@
-//! Pieces and counts against those of others: OpenAI's patterns run by a backtracking engine, and the crate `tiktoken`.
+//! Checks pieces and counts against reference implementations: OpenAI's patterns run by a backtracking engine, and
+//! the crate `tiktoken`.
 
 use fancy_regex::Regex;
 use proptest::prelude::*;
 
 use super::engine::{OpenAi, OpenAiEngine, TokenEngine};
 
-/// OpenAI's pattern for cl100k_base, in its first spelling. The present one gives white space at the end of a text in
-/// one piece, which makes no difference because [`no_token_has_white_space_after_its_last_break`].
+/// OpenAI's original pattern for cl100k_base. The current one puts white space at the end of a text into one piece,
+/// which makes no difference because [`no_token_has_white_space_after_its_last_break`].
 const CL100K: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const O200K: &str = concat!(
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
@@ -16,7 +17,7 @@ const O200K: &str = concat!(
 
 const BOTH: [(OpenAi, &str); 2] = [(OpenAi::Cl100k, CL100K), (OpenAi::O200k, O200K)];
 
-/// Runs of one or two characters each of every class that a pattern distinguishes, and of many scripts.
+/// Runs of one or two characters from every class that a pattern distinguishes, and from many scripts.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => "[a-z]{1,9}",
@@ -60,7 +61,7 @@ proptest! {
         }
     }
 
-    /// Each piece by the crate, whose own division differs in the long s of a contraction.
+    /// The crate counts each piece; its own splitting differs for the long s in a contraction.
     #[test]
     fn counts_are_those_of_the_crate_tiktoken(text in text()) {
         for (vocabulary, _) in BOTH {
@@ -104,7 +105,7 @@ fn every_token_is_one_token() {
     }
 }
 
-/// So white space after the last break counts the same in the piece of the break and in its own.
+/// So white space after the last break counts the same within the break's piece and as its own.
 #[test]
 fn no_token_has_white_space_after_its_last_break() {
     let reference = tiktoken::get_encoding("cl100k_base").unwrap();
@@ -115,7 +116,7 @@ fn no_token_has_white_space_after_its_last_break() {
     }
 }
 
-/// Long pieces of random letters, where the queue of pairs is what counts.
+/// Long pieces of random letters, which exercise the priority queue.
 #[test]
 fn long_pieces_count_the_same() {
     let mut state = 88_172_645_463_325_252_u64;

@@ -1,5 +1,5 @@
-//! Which tokenizer counts for which model (R0-21.1, C60). Knows model families by their ids; the table that binds
-//! layers to models is elsewhere.
+//! Which tokenizer counts for which model. Knows model families by their ids; the table that maps layers to models is
+//! elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use super::engine::OpenAi;
 use super::{ClaudeGeneration, Counter, Pictures, TokenError};
 use crate::parallel::Workers;
 
-/// The tokenizer where a recipe or call names none and its model is not known by name (R0-21.1, C60).
+/// The tokenizer used when a recipe or call names none and its model is not recognised.
 pub const DEFAULT_TOKENIZER: &str = "cl100k_base";
 
-/// Beginnings of model ids that o200k_base counts, without provider and fine-tuning prefixes.
+/// Prefixes of model ids that use o200k_base, after removing provider and fine-tuning prefixes.
 const O200K_MODELS: [&str; 9] =
     ["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-oss", "chatgpt-4o", "o1", "o3", "o4"];
-/// Beginnings of model ids that cl100k_base counts, looked at after those of o200k_base.
+/// Prefixes of model ids that use cl100k_base, checked after those of o200k_base.
 const CL100K_MODELS: [&str; 4] = ["gpt-4", "gpt-3.5", "gpt-35", "text-embedding-"];
-/// A name is suggested when it is at most this many edits away.
+/// The maximum edit distance at which a name is suggested.
 const NEAR: usize = 4;
 
 /// Counters by tokenizer name and by model. Clones share the counters and their caches.
@@ -33,8 +33,8 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The tokenizers compiled in: cl100k_base, o200k_base, the estimates for Claude and for unknown models, and the
-    /// bound by bytes.
+    /// The built-in tokenizers: cl100k_base, o200k_base, the estimates for Claude and for unknown models, and the
+    /// byte bound. A vocabulary is unpacked on its first count.
     pub fn builtin() -> Self {
         let workers = Arc::<Workers>::default();
         let o200k = Counter::openai(OpenAi::O200k, Arc::clone(&workers));
@@ -50,14 +50,14 @@ impl Registry {
         Self { tokenizers, models: BTreeMap::new() }
     }
 
-    /// Has `counter` count for `model` from now on, and makes it known by its own name.
+    /// Uses `counter` for `model` from now on, and registers it under its own name.
     pub fn register(&mut self, model: &str, counter: Counter) {
         self.tokenizers.insert(counter.name().to_owned(), counter.clone());
         self.models.insert(model.to_owned(), counter);
     }
 
-    /// The counter for a model id, with or without a provider's prefix: as registered, exact for OpenAI's models,
-    /// an estimate for Claude, the provable bound for every other.
+    /// The counter for a model id, with or without a provider's prefix: as registered, exact for OpenAI's models, an
+    /// estimate for Claude, the proven bound for any other.
     pub fn for_model(&self, model: &str) -> Counter {
         if let Some(counter) = self.models.get(model) {
             return counter.clone();
@@ -75,22 +75,23 @@ impl Registry {
         self.for_pictures(&self.tokenizer(counter), &id)
     }
 
-    /// [`Counter::unknown`] by the registry's own vocabulary, so that what it counted once stays counted.
+    /// [`Counter::unknown`] with the registry's own vocabulary, so that it reuses cached counts.
     pub fn unknown(&self) -> Counter {
         self.tokenizer(Counter::unknown())
     }
 
-    /// The counter for a model id where it is said by name which tokenizer counts: pictures cost what they cost the model.
+    /// The counter for a model whose tokenizer is configured by name: pictures are charged as that model charges
+    /// them.
     pub fn for_pictures(&self, counter: &Counter, model: &str) -> Counter {
         let id = model.to_ascii_lowercase();
-        // Of open models that share the name of a family, their own figures hold.
+        // Open models that share a family's name have their own charges.
         match is_of(&O200K_MODELS, bare(&id)) && counter.framing().pictures == Pictures::OPENAI {
             true => counter.with_pictures(Pictures::of_openai(bare(&id))),
             false => counter.clone(),
         }
     }
 
-    /// The tokenizer of that name.
+    /// The tokenizer with that name.
     ///
     /// # Errors
     /// [`TokenError::Unknown`] with the nearest name.
@@ -107,7 +108,7 @@ impl Registry {
         self.tokenizers.keys().map(String::as_str)
     }
 
-    /// The registry's own counter of the same name, which shares its cache with all others handed out.
+    /// The registry's own counter with the same name, which shares its cache with all counters handed out.
     fn tokenizer(&self, counter: Counter) -> Counter {
         self.tokenizers.get(counter.name()).cloned().unwrap_or(counter)
     }
@@ -119,7 +120,7 @@ impl Registry {
     }
 }
 
-/// A model id in lower case without a provider's prefix and that of fine-tuning.
+/// A model id in lower case, without provider and fine-tuning prefixes.
 fn bare(id: &str) -> &str {
     let bare = id.rsplit('/').next().unwrap_or(id);
     bare.strip_prefix("ft:").unwrap_or(bare)
@@ -129,13 +130,14 @@ fn is_of(families: &[&str], id: &str) -> bool {
     families.iter().any(|family| is_family(id, family))
 }
 
-/// Whether a model id is of a family: the family's name, or that and something that does not continue a number.
+/// Whether a model id belongs to a family: it is the family's name, optionally followed by something that does not
+/// continue a number.
 fn is_family(id: &str, family: &str) -> bool {
     id.strip_prefix(family)
         .is_some_and(|rest| family.ends_with('-') || !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Insertions, deletions and replacements between two names. A hostile name is compared by its start only.
+/// The edit distance of two names. Only the start of a hostile name is compared.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,33 +1,34 @@
-//! Long runs of one repeated pattern (a megabyte of `a`, of spaces, of line breaks), counted without encoding all
-//! of them. Knows token lengths, not how a vocabulary finds them.
+//! Long runs of a repeated pattern (a megabyte of `a`, of spaces, of line breaks), counted without encoding them in
+//! full. Knows token lengths, not how a vocabulary finds them.
 //!
-//! Merging a single piece costs more than linear time, and only such runs make pieces of a megabyte out of little
-//! thought. In the middle of a run the encoding settles on one repeated token. Two neighbouring tokens of an
-//! encoding stay neighbours wherever they meet, so where that token follows itself, more of it may be put in
-//! between or taken out: the run is shortened by whole tokens, the short text is encoded, and what was taken out
-//! is added to the count. A piece of the pre-tokenizer may hold several such tokens (`'s's` is one piece), and the end
-//! of the run must fall at the same place of a piece as before, so tokens are taken out by the dozen.
+//! Merging a single piece takes more than linear time, and only such runs produce pieces of a megabyte without
+//! effort. In the middle of a run the encoding settles on one repeated token. Two neighbouring tokens of an encoding
+//! remain neighbours wherever they meet, so where that token follows itself, copies may be inserted or removed: the
+//! run is shortened by whole tokens, the short text is encoded, and the removed tokens are added to the count. A
+//! piece of the pre-tokenizer may contain several such tokens (`'s's` is one piece), and the end of the run must fall
+//! at the same offset in a piece as before, so tokens are removed by the dozen.
 
 use std::ops::Range;
 
 /// Shorter texts and runs are encoded as they are.
 const LONG: usize = 8 * 1024;
-/// Kept of a run at each end, many times the longest token.
+/// Bytes kept at each end of a run, many times the longest token.
 const KEPT: usize = 2 * 1024;
-/// Bytes that have to repeat before a run is measured.
+/// Bytes that must repeat before the length of a run is measured.
 const STRETCH: usize = 64;
-/// Tokens that are taken out together: a multiple of as many as one piece of a settled run is known to hold.
+/// Tokens are removed in multiples of this: a multiple of any number that one piece of a settled run is known to
+/// contain.
 const DOZEN: usize = 12;
-/// Longest pattern looked for, in bytes: one character of any script, or two ASCII ones.
+/// Longest pattern considered, in bytes: one character of any script, or two ASCII ones.
 const LONGEST_PERIOD: usize = 4;
 
-/// A stretch to take out of a text, in whole tokens of one length.
+/// A stretch to remove from a text, in whole tokens of one length.
 struct Removal {
     bytes: Range<usize>,
     token: usize,
 }
 
-/// The count of `text`, if it is long and has a long run that could be shortened; `lengths` gives the bytes of
+/// The count of `text` if it is long and contains a long run that can be shortened; `lengths` returns the bytes of
 /// each token of a text.
 pub(super) fn count_shortened(text: &str, lengths: impl Fn(&str) -> Vec<usize>) -> Option<usize> {
     if text.len() < LONG {
@@ -52,10 +53,10 @@ pub(super) fn count_shortened(text: &str, lengths: impl Fn(&str) -> Vec<usize>) 
 }
 
 /// Runs of at least 8 KiB in which each byte equals the one a period before it, with their periods, in order. Of
-/// runs that overlap, the one of the shortest period is given.
+/// overlapping runs, the one with the shortest period is returned.
 fn runs(bytes: &[u8]) -> Vec<(Range<usize>, usize)> {
     let mut found: Vec<(Range<usize>, usize)> = Vec::new();
-    // A run covers at least one of these places with a stretch after it that decides.
+    // A run covers at least one of these positions, with enough bytes after it to decide.
     for probe in (0..bytes.len()).step_by(LONG / 2) {
         let (Some(stretch), false) =
             (bytes.get(probe..probe + STRETCH), found.last().is_some_and(|(run, _)| run.contains(&probe)))
@@ -78,7 +79,7 @@ fn runs(bytes: &[u8]) -> Vec<(Range<usize>, usize)> {
     found
 }
 
-/// What may be taken out of a run, if its encoding settles on one token.
+/// What can be removed from a run, if its encoding settles on one token.
 fn removal(text: &str, run: (Range<usize>, usize), lengths: &impl Fn(&str) -> Vec<usize>) -> Option<Removal> {
     let (Range { start, end }, period) = run;
     let start = text.ceil_char_boundary(start);
@@ -92,7 +93,7 @@ fn removal(text: &str, run: (Range<usize>, usize), lengths: &impl Fn(&str) -> Ve
     (settled && removable > 0).then_some(Removal { bytes: from..from + removable, token })
 }
 
-/// Whether a token of this length ends within one such token of byte `at`, and is followed by another.
+/// Whether a token of this length ends within one token of byte `at`, and another follows.
 fn repeats_at(tokens: &[usize], at: usize, token: usize) -> bool {
     let mut offset = 0;
     let index = tokens.iter().position(|length| {

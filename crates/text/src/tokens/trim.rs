@@ -1,13 +1,13 @@
-//! The longest beginning or end of a text that fits into a number of tokens. Knows counts of parts and safe cuts.
+//! The longest prefix or suffix of a text that fits into a number of tokens. Knows counts of parts and safe cuts.
 
 use super::{CachedEngine, cuts};
 
-/// A first approach in parts of this many bytes; the rest is searched within one part.
+/// The first pass advances in parts of this many bytes; the rest is a search within one part.
 const PART: usize = 512;
-/// Searches of a part without cuts end this close to the limit instead of at it.
+/// In parts without cuts that are at least this large, the search ends near the limit instead of at it.
 const LARGE_PART: usize = 16 * 1024;
 
-/// A text is kept from its start or from its end.
+/// Whether a text is kept from its start or from its end.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Start,
@@ -15,7 +15,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// About `bytes` bytes of `text` from this side, cut at a character boundary, never more than asked for.
+    /// About `bytes` bytes of `text` from this side, cut at a character boundary; never more than requested.
     fn keep(self, text: &str, bytes: usize) -> &str {
         match self {
             Self::Start => &text[..text.floor_char_boundary(bytes)],
@@ -23,7 +23,7 @@ impl Side {
         }
     }
 
-    /// Divides off a part from this side that counts alone: (the part, the rest).
+    /// Splits off a part on this side that can be counted alone: (the part, the rest).
     fn part(self, text: &str) -> (&str, &str) {
         match self {
             Self::Start => text.split_at(cuts::head_end(text, PART)),
@@ -35,7 +35,7 @@ impl Side {
     }
 }
 
-/// The longest stretch of `text` from `side` of at most `max` tokens, without the margin of an estimate.
+/// The longest stretch of `text` from `side` with at most `max` tokens, without the margin of an estimate.
 pub(super) fn fit<'t>(counter: &CachedEngine, text: &'t str, max: usize, side: Side) -> &'t str {
     let shape = counter.engine.shape();
     let text = shape.longest.map_or(text, |longest| side.keep(text, longest.saturating_mul(max)));
@@ -57,10 +57,10 @@ pub(super) fn fit<'t>(counter: &CachedEngine, text: &'t str, max: usize, side: S
     side.keep(text, kept)
 }
 
-/// Bytes of `part`, which exceeds `max` tokens, that fit from `side`.
+/// How many bytes of `part`, which exceeds `max` tokens, fit from `side`.
 ///
-/// Counts grow with the text but for a token or two at its end, so the place is narrowed down by turns in
-/// proportion to the tokens left and by halves; what is returned has itself been counted.
+/// Counts grow with the text except for a token or two at its end, so the search alternates between interpolation and
+/// bisection; the result has itself been counted.
 fn search(counter: &CachedEngine, part: &str, max: usize, side: Side) -> usize {
     let (mut fits, mut tokens, mut exceeds) = (0, 0, part.len());
     let mut stride = max.saturating_mul(4);
@@ -74,7 +74,7 @@ fn search(counter: &CachedEngine, part: &str, max: usize, side: Side) -> usize {
             _ => stride.min(gap / 2),
         };
         let aim = fits + ahead.clamp(1, gap - 1);
-        // A character of four bytes may begin before the place aimed at and end after it.
+        // A character of four bytes may start before the target offset and end after it.
         let candidates =
             [aim, fits + 1, fits + 2, fits + 3, fits + 4].map(|bytes| side.keep(part, bytes).len());
         let Some(candidate) = candidates.into_iter().find(|&bytes| bytes > fits && bytes < exceeds) else {

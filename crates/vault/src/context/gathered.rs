@@ -1,4 +1,4 @@
-//! §2: what was gathered.
+//! §2: the gathered context.
 
 use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
 use crate::links::{DualLink, Reference};
@@ -22,76 +22,76 @@ static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// How much an earlier turn matters.
+    /// The relevance of an earlier turn.
     Relevance, "high, medium or low":
-    /// It answers.
+    /// It contains an answer.
     High = "high",
-    /// It helps.
+    /// It is helpful.
     Medium = "medium",
-    /// It touches.
+    /// It is loosely related.
     Low = "low",
 }
 
-/// §2 as a whole.
+/// The content of §2.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GatheredContext {
-    /// What was compiled for the question, in words.
+    /// The information compiled for the question, as text.
     pub information: String,
-    /// What the user likes, and from where that is known.
+    /// The user's preferences and their sources.
     pub preferences: Vec<Preference>,
-    /// Earlier turns that matter.
+    /// Relevant earlier turns.
     pub prior_turns: Vec<PriorTurn>,
-    /// Research that is at hand.
+    /// Research that is already available.
     pub research: Vec<CachedResearch>,
-    /// Documents that were used.
+    /// The documents used.
     pub references: Vec<Reference>,
 }
 
 /// A preference of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preference {
-    /// Such as `budget`.
+    /// Its name, such as `budget`.
     pub name: String,
-    /// Such as `$500-800`.
+    /// Its value, such as `$500-800`.
     pub value: String,
-    /// The turn it is from.
+    /// The turn in which it was stated.
     pub source_turn: Option<u32>,
 }
 
-/// An earlier turn that matters.
+/// A relevant earlier turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriorTurn {
     /// Its number.
     pub turn: u32,
-    /// How much it matters.
+    /// Its relevance.
     pub relevance: Relevance,
-    /// What it was about.
+    /// A summary of the turn.
     pub summary: String,
 }
 
-/// Research that is at hand.
+/// Research that is already available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachedResearch {
     /// The document, whose label is the research's id.
     pub document: Option<DualLink>,
-    /// Such as `commerce.laptop`.
+    /// Its topic, such as `commerce.laptop`.
     pub topic: String,
-    /// How good it is.
+    /// Its quality.
     pub quality: Score,
-    /// How old it is.
+    /// Its age.
     pub age: Hours,
-    /// The best of what it found.
+    /// Its best findings.
     pub top: Vec<TopResult>,
 }
 
-/// One thing that research found.
+/// One research finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopResult {
-    /// What.
+    /// The product.
     pub product: String,
-    /// For how much.
+    /// Its price.
     pub price: String,
-    /// Where.
+    /// Its source.
     pub source: String,
 }
 
@@ -229,7 +229,7 @@ fn references(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem
         .collect()
 }
 
-/// A hand-written path from the root of the vault.
+/// A hand-written path relative to the root of the vault.
 fn bare(item: &str) -> Option<Reference> {
     let file = VaultPath::new(item.trim())?;
     let label = file.short().to_owned();

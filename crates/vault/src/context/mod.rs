@@ -1,6 +1,6 @@
-//! The content of the sections of `context.md`, as values: written as a section's body, read back from it.
+//! The content of `context.md`'s sections as values, which can be written as and read from a section's body.
 //!
-//! Each section has a file. Knows the notation of the sections; does not know who fills them, or budgets.
+//! Each section has its own file. Knows the notation of the sections; does not know who fills them, or budgets.
 
 mod gathered;
 mod plan;
@@ -31,37 +31,36 @@ pub use tools::{
 };
 pub use validation::{Check, CheckResult, GoalVerdict, Validation, Verdict};
 
-/// What a section holds.
+/// The content of a section.
 pub trait SectionValue: Sized {
-    /// The section.
+    /// The section's id.
     const ID: SectionId;
 
-    /// The body, for a document at the path `at`.
+    /// Writes the body, for a document at path `at`.
     fn write(&self, at: &VaultPath) -> String;
 
-    /// Reads a body whose first line has this number in the document.
+    /// Reads a body whose first line has number `line` in the document.
     fn read(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self>;
 }
 
-/// What to write at the end of `document` at the path `at`, to add this value as a section; as
-/// [`append_section`].
+/// The text to append to `document` at path `at` to add this value as a section; see [`append_section`].
 pub fn append<T: SectionValue>(document: &str, value: &T, at: &VaultPath) -> String {
     append_section(document, T::ID, &value.write(at))
 }
 
-/// One version of a section as a value. Compactions are skipped: they repeat what they compact.
+/// Reads one version of a section. Compactions are skipped: they repeat what they compact.
 pub fn read<T: SectionValue>(document: &str, section: &Section, at: &VaultPath) -> ParsedDocument<T> {
     let line = document[..section.body.start].matches('\n').count() + 1;
     T::read(&unescape(&without_compactions(&document[section.body.clone()])), line, at)
 }
 
-/// The newest version of a section as a value, if there is one.
+/// Reads the newest version of a section, if there is one.
 pub fn read_newest<T: SectionValue>(document: &str, at: &VaultPath) -> Option<ParsedDocument<T>> {
     let sections = Sections::parse(document);
     sections.newest(T::ID).map(|section| read(document, section, at))
 }
 
-/// The body with every compaction made blank lines, so that the others keep their numbers.
+/// The body with every compaction replaced by blank lines, which keeps the line numbers.
 fn without_compactions(body: &str) -> String {
     let mut inside = false;
     let mut kept = String::with_capacity(body.len());
@@ -73,7 +72,7 @@ fn without_compactions(body: &str) -> String {
     kept
 }
 
-/// `APPROVE #decision ^decision-validation`, and a blank line after it: a block id ends its paragraph.
+/// Writes `APPROVE #decision ^decision-validation` and a blank line: a block id ends its paragraph.
 fn decision_line(decision: &str, block: Option<&BlockId>) -> String {
     match block {
         Some(block) => format!("{decision} #{} {block}\n", super::Tag::Decision),
@@ -81,7 +80,7 @@ fn decision_line(decision: &str, block: Option<&BlockId>) -> String {
     }
 }
 
-/// Reads such a line.
+/// Reads a line written by [`decision_line`].
 fn decision<T>(
     block: &Block<'_>,
     label: &str,
@@ -96,7 +95,7 @@ where
     Some((decision, block_id_at_end(value).and_then(|(_, id)| BlockId::new(id))))
 }
 
-/// Texts of a list, numbered or not; `None` alone is an empty list.
+/// The texts of a list, numbered or not; a lone `None` is an empty list.
 fn texts(items: &[(usize, &str)]) -> Vec<String> {
     items.iter().map(|(_, item)| super::quote::uninline(item)).collect()
 }

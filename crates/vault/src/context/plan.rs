@@ -1,4 +1,4 @@
-//! §3: goals, steps and where to go next (C12).
+//! §3: goals, steps and the next phase.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,26 +35,26 @@ pub(crate) static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// Where the planner sends the turn.
+    /// The phase to which the planner sends the turn.
     NextStep, "coordinator, synthesis or clarify":
-    /// To the tools, phase 4.
+    /// Tool calls: phase 4.
     Coordinator = "coordinator",
-    /// Straight to the answer, phase 5.
+    /// Directly to the answer: phase 5.
     Synthesis = "synthesis",
-    /// Back to the user.
+    /// A clarifying question to the user.
     Clarify = "clarify",
 }
 
 words! {
     /// The status of a goal.
     GoalStatus, "pending, in_progress, done or failed":
-    /// Not begun.
+    /// Not started.
     Pending = "pending",
-    /// Being worked at.
+    /// In progress.
     InProgress = "in_progress",
-    /// Reached.
+    /// Achieved.
     Done = "done" | "completed",
-    /// Given up.
+    /// Abandoned.
     Failed = "failed",
 }
 
@@ -83,52 +83,52 @@ impl FromStr for GoalId {
 
 as_text!(GoalId);
 
-/// One goal of several.
+/// One of several goals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Its name.
+    /// Its id.
     pub id: GoalId,
-    /// What is wanted.
+    /// What the goal is.
     pub description: String,
     /// Its status.
     pub status: GoalStatus,
-    /// What must be reached first.
+    /// Goals that must be achieved first.
     pub dependencies: Vec<GoalId>,
 }
 
 /// One step of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
-    /// For which goal, if there are several.
+    /// The goal it serves, if there are several.
     pub goal: Option<GoalId>,
     /// What to do.
     pub text: String,
 }
 
-/// §3 as a whole.
+/// The content of §3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskPlan {
-    /// Why the plan before this one failed.
+    /// Why the previous plan failed.
     pub previous_failure: Option<String>,
-    /// What is done otherwise.
+    /// What this plan does differently.
     pub new_approach: Option<String>,
-    /// What the turn is to reach.
+    /// The goal of the turn.
     pub goal: String,
-    /// What the query is for.
+    /// The intent of the query.
     pub intent: Intent,
-    /// How sure the planner is (C12).
+    /// The planner's confidence.
     pub confidence: Option<Score>,
-    /// What to do, in order.
+    /// The steps, in order.
     pub steps: Vec<PlanStep>,
-    /// The goals, if there are several.
+    /// The goals if there are several.
     pub goals: Vec<Goal>,
-    /// What to look at first, if there are several goals.
+    /// The goal to start with, if there are several.
     pub focus: Option<String>,
-    /// Where to go next.
+    /// The next phase.
     pub next: NextStep,
-    /// What to ask the user, with `clarify`.
+    /// The question to the user, for `clarify`.
     pub question: Option<String>,
-    /// The whole plan, where the section holds a digest of it (C22).
+    /// The full plan, if the section contains a digest.
     pub ticket: Option<DualLink>,
 }
 

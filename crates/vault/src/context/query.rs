@@ -1,4 +1,4 @@
-//! §0: the user's query, verbatim, and what phase 0 found out about it.
+//! §0: the user's query, verbatim, and phase 0's analysis of it.
 
 use crate::blocks::{Grammar, Writer, blocks};
 use crate::problem::ParsedDocument;
@@ -14,27 +14,27 @@ static GRAMMAR: Grammar = Grammar {
     labels: &["Original", "Resolved", "Query Type", "Was Resolved", "Content Reference", "Reasoning"],
 };
 
-/// §0 as a whole. It is written once and enriched once.
+/// The content of §0. It is written once and extended once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserQuery {
     /// Exactly what the user typed.
     pub original: String,
-    /// What phase 0 added.
+    /// Phase 0's additions.
     pub resolved: Option<ResolvedQuery>,
 }
 
-/// What phase 0 found out about the query.
+/// Phase 0's analysis of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedQuery {
     /// The query with its references resolved.
     pub query: String,
     /// What it refers to.
     pub query_type: ReferenceType,
-    /// Whether anything had to be resolved.
+    /// Whether any reference had to be resolved.
     pub was_resolved: bool,
-    /// The content it refers to.
+    /// The content it refers to, if any.
     pub content_reference: Option<SourceReference>,
-    /// The reason.
+    /// The reasoning behind the analysis.
     pub reasoning: String,
 }
 
@@ -43,15 +43,15 @@ pub struct ResolvedQuery {
 pub struct SourceReference {
     /// Its title.
     pub title: String,
-    /// Such as `thread`.
+    /// The kind of content, such as `thread`.
     pub content_type: String,
     /// The site it is on.
     pub site: String,
-    /// The turn that saw it.
+    /// The turn that captured it.
     pub source_turn: Option<u32>,
 }
 
-/// The body of a new §0 that holds `query`, for [`append_section`](crate::append_section).
+/// The body of a new §0 containing `query`, for [`append_section`](crate::append_section).
 pub fn query_body(query: &str) -> String {
     let mut writer = Writer::new(&GRAMMAR);
     writer.text_field("Original", query);
@@ -59,7 +59,7 @@ pub fn query_body(query: &str) -> String {
 }
 
 impl ResolvedQuery {
-    /// What to add to §0, for [`extend_section`](crate::extend_section).
+    /// The text to append to §0, for [`extend_section`](crate::extend_section).
     pub fn write(&self) -> String {
         let mut writer = Writer::new(&GRAMMAR);
         writer.text_field("Resolved", &self.query);
@@ -100,7 +100,7 @@ impl SectionValue for UserQuery {
         let blocks = blocks(body, &GRAMMAR, line);
         let block = &blocks[0];
         let Some(original) = original_in(body) else {
-            problems.push(crate::ParseProblem::new(line, "**Original:** is missing: there is no query"));
+            problems.push(crate::ParseProblem::new(line, "**Original:** is missing, so there is no query"));
             return ParsedDocument::new(None, problems);
         };
         let resolved = block.text("Resolved").and_then(|query| {
@@ -118,7 +118,7 @@ impl SectionValue for UserQuery {
     }
 }
 
-/// The query in the body of §0: the `**Original:**` field, or the whole body where a hand-written §0 has no fields.
+/// The query in the body of §0: the `**Original:**` field, or the whole body if a hand-written §0 has no fields.
 pub(crate) fn original_in(body: &str) -> Option<String> {
     let blocks = blocks(body, &GRAMMAR, 1);
     let has_fields = GRAMMAR.labels.iter().any(|label| blocks[0].has(label));

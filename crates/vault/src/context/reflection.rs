@@ -1,4 +1,4 @@
-//! §1: whether to go on or to ask back.
+//! §1: whether to proceed or to ask the user for clarification.
 
 use crate::blocks::{Grammar, Writer, blocks};
 use crate::problem::ParsedDocument;
@@ -18,35 +18,35 @@ words! {
     ReflectionDecision, "PROCEED or CLARIFY":
     /// The query is clear.
     Proceed = "PROCEED",
-    /// The user must be asked.
+    /// The user must be asked for clarification.
     Clarify = "CLARIFY",
 }
 
 words! {
-    /// Whether something is to be done, as the section shows it (C11).
+    /// Whether the query asks for an action, as shown in the section.
     Ask, "ACTION or QUESTION":
-    /// Something is to be done.
+    /// The query asks for an action.
     Action = "ACTION",
-    /// Something is to be answered.
+    /// The query asks for an answer.
     Question = "QUESTION",
 }
 
-/// §1 as a whole.
+/// The content of §1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reflection {
     /// The decision.
     pub decision: ReflectionDecision,
-    /// How sure it is.
+    /// The confidence in the decision.
     pub confidence: Score,
-    /// Whether the query asks for something to be done (C11).
+    /// Whether the query asks for an action.
     pub is_action: bool,
-    /// Whether it continues an earlier one.
+    /// Whether it follows up on an earlier query.
     pub is_follow_up: bool,
-    /// The reason.
+    /// The reasoning behind the decision.
     pub reasoning: String,
-    /// What to ask the user, with CLARIFY.
+    /// The question to the user, for CLARIFY.
     pub question: Option<String>,
-    /// The name of the decision as a block: `decision-reflection`.
+    /// The block id of the decision: `decision-reflection`.
     pub block: Option<BlockId>,
 }
 

@@ -1,4 +1,4 @@
-//! §5: the answer, or a digest of it, and what the writer checked (C22).
+//! §5: the answer, or a digest of it, and the writer's checklist.
 
 use crate::VaultPath;
 use crate::blocks::{Grammar, Writer, blocks};
@@ -14,18 +14,18 @@ static GRAMMAR: Grammar =
 const CHECKS: [&str; 4] =
     ["Claims match evidence", "Intent satisfied", "No hallucinations", "Appropriate format"];
 
-/// §5 as a whole.
+/// The content of §5.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Synthesis {
     /// The answer in Markdown, or a digest of it.
     pub preview: String,
-    /// The whole answer, where the section holds a digest (C22).
+    /// The full answer, if the section contains a digest.
     pub full: Option<DualLink>,
     /// The writer's own assessment of its answer.
     pub checklist: Checklist,
 }
 
-/// Four boxes.
+/// The four items of the checklist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checklist {
     /// Claims match evidence.
@@ -70,7 +70,7 @@ impl SectionValue for Synthesis {
         let Some(preview) = block.text("Response Preview").or_else(|| block.text("")) else {
             return ParsedDocument::new(
                 None,
-                vec![ParseProblem::new(line, "**Response Preview:** is missing: there is no answer")],
+                vec![ParseProblem::new(line, "**Response Preview:** is missing, so there is no answer")],
             );
         };
         let [claims_match, intent_satisfied, no_hallucinations, appropriate_format] = CHECKS.map(checked);

@@ -1,7 +1,7 @@
-//! §4: one log of tool calls, their results, and the claims that came of them (C9).
+//! §4: the log of tool calls, their results, and the resulting claims.
 //!
-//! An iteration that works at one goal of several is shown in the layout of goals, any other in that of iterations;
-//! both hold the same.
+//! An iteration for one of several goals uses the goal layout, any other the iteration layout; both contain the same
+//! information.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,122 +43,122 @@ static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// What an iteration does.
+    /// The action of an iteration.
     Action, "TOOL_CALL or DONE":
     /// It calls tools.
     ToolCall = "TOOL_CALL",
-    /// It ends the loop.
+    /// It ends the tool loop.
     Done = "DONE",
 }
 
 words! {
-    /// How a call ended.
+    /// The outcome of a call.
     CallStatus, "SUCCESS, ERROR, TIMEOUT or DENIED":
-    /// With a result.
+    /// It returned a result.
     Success = "SUCCESS",
-    /// With an error.
+    /// It returned an error.
     Error = "ERROR" | "FAILED",
-    /// Not in time.
+    /// It timed out.
     Timeout = "TIMEOUT",
-    /// It was not let through.
+    /// It was not permitted.
     Denied = "DENIED",
 }
 
-/// §4 as a whole.
+/// The content of §4.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolLog {
-    /// Round by round.
+    /// The iterations, in order.
     pub iterations: Vec<Iteration>,
-    /// What was found to be so.
+    /// The claims established so far.
     pub claims: Vec<Claim>,
-    /// How it ended; `None` while it continues.
+    /// How the loop ended; `None` while it is running.
     pub termination: Option<Termination>,
 }
 
-/// One round of the coordinator.
+/// One iteration of the coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iteration {
-    /// From 1.
+    /// Its number, from 1.
     pub number: u32,
-    /// What it does.
+    /// Its action.
     pub action: Action,
-    /// The goal it works at, if there are several.
+    /// The goal it works on, if there are several.
     pub goal: Option<IterationGoal>,
-    /// The reason.
+    /// The reasoning behind it.
     pub reasoning: String,
     /// The calls, such as `internet.research(query="...", mode="commerce")`.
     pub calls: Vec<String>,
     /// Their results, in the same order.
     pub results: Vec<CallResult>,
-    /// How sure the results are.
+    /// The confidence in the results.
     pub confidence: Option<Score>,
-    /// What is known now, with DONE.
+    /// The state of knowledge, for DONE.
     pub progress: Option<String>,
 }
 
-/// The goal that an iteration works at.
+/// The goal that an iteration works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IterationGoal {
-    /// Its name.
+    /// Its id.
     pub id: GoalId,
-    /// What is wanted.
+    /// What the goal is.
     pub description: String,
 }
 
-/// What a call gave, in a line.
+/// A one-line summary of a call's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallResult {
-    /// How it ended.
+    /// The outcome of the call.
     pub status: CallStatus,
-    /// Such as `Found 12 products across 4 vendors`.
+    /// The summary, such as `Found 12 products across 4 vendors`.
     pub text: String,
-    /// The document with the whole result (C29).
+    /// The document with the full result.
     pub full: Option<DualLink>,
 }
 
-/// Something found to be so.
+/// A statement established by tool results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Such as `Lenovo LOQ 15 @ $697`.
+    /// The statement, such as `Lenovo LOQ 15 @ $697`.
     pub claim: String,
-    /// How sure it is.
+    /// The confidence in it.
     pub confidence: Score,
     /// Its source.
     pub source: String,
-    /// How long it may be believed.
+    /// How long it may be relied on.
     pub ttl: Ttl,
-    /// Where it comes from.
+    /// Its provenance.
     pub origin: Option<ClaimOrigin>,
 }
 
-/// The provenance of a claim: a block that links can lead to, and the bytes that support it.
+/// The provenance of a claim: a linkable block, and the bytes that support it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimOrigin {
-    /// `claim-001`.
+    /// The block id, such as `claim-001`.
     pub block: BlockId,
-    /// The bytes, in what a tool gave.
+    /// The supporting bytes of a tool's result.
     pub bytes: Option<Pointer>,
-    /// The document that holds them.
+    /// The document that contains them.
     pub document: Option<DualLink>,
 }
 
-/// How the loop ended.
+/// How the tool loop ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Termination {
     /// The reason.
     pub reason: String,
-    /// Rounds, of as many as are allowed.
+    /// Iterations, out of the limit.
     pub iterations: Quota,
-    /// Calls, of as many as are allowed.
+    /// Calls, out of the limit.
     pub tool_calls: Quota,
 }
 
-/// So many of as many as are allowed: `2/10`.
+/// A count and its limit: `2/10`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// How many.
+    /// The count.
     pub done: u32,
-    /// How many are allowed.
+    /// The limit.
     pub limit: u32,
 }
 
@@ -208,7 +208,7 @@ impl SectionValue for ToolLog {
 }
 
 impl Iteration {
-    /// What to add to §4, for [`extend_section`](crate::extend_section).
+    /// The text to append to §4, for [`extend_section`](crate::extend_section).
     pub fn write(&self, at: &VaultPath) -> String {
         let mut writer = Writer::new(&GRAMMAR);
         match &self.goal {
@@ -233,7 +233,7 @@ impl Iteration {
         if let Some(confidence) = self.confidence {
             writer.field("Confidence", &confidence.to_string());
         }
-        // Signs of code in a text before or after a link in one paragraph could make the link code.
+        // Code marks in text around a link in the same paragraph could turn the link into code.
         let linked = self.results.iter().any(|result| result.full.is_some());
         if linked {
             writer.gap();
@@ -276,7 +276,7 @@ impl Iteration {
     }
 }
 
-/// A label and its list; the layout of goals puts a single entry in the line of the label.
+/// Writes a label and its list; in the goal layout, a single entry is on the label's line.
 fn list(writer: &mut Writer, label: &'static str, items: Vec<String>) {
     match items.as_slice() {
         [] => {}
@@ -304,7 +304,7 @@ impl CallResult {
     }
 
     fn read(item: &str, line: usize, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
-        // No text of others holds `](`, so the first one is ours.
+        // Untrusted text never contains `](`, so the first one is ours.
         let link = item.find("](").and_then(|link| item[..link].rfind(" ([")).unwrap_or(item.len());
         let (text, full) = item.split_at(link);
         let (status, text) = text.split_once(':').unwrap_or((text, ""));
@@ -317,8 +317,8 @@ impl CallResult {
 }
 
 impl Claim {
-    /// What to add to §4, for [`extend_section`](crate::extend_section): the table, and under it one line
-    /// for each claim whose origin is known, since Obsidian cannot link to a row of a table.
+    /// The text to append to §4, for [`extend_section`](crate::extend_section): the table, followed by one line for
+    /// each claim with known provenance, since Obsidian cannot link to a table row.
     pub fn write_all(claims: &[Self], at: &VaultPath) -> String {
         let mut writer = Writer::new(&GRAMMAR);
         writer.line(CLAIMS);
@@ -369,7 +369,7 @@ impl ClaimOrigin {
 }
 
 impl Termination {
-    /// What to add to §4 at its end.
+    /// The text to append at the end of §4.
     pub fn write(&self) -> String {
         let mut writer = Writer::new(&GRAMMAR);
         writer.line(TERMINATION);

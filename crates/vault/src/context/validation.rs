@@ -21,73 +21,73 @@ static GRAMMAR: Grammar = Grammar {
 };
 
 words! {
-    /// What validation decides (C10).
+    /// The verdict of validation.
     Verdict, "APPROVE, REVISE, RETRY or FAIL":
     /// The answer is accepted.
     Approve = "APPROVE",
-    /// The answer is written again.
+    /// The answer is rewritten.
     Revise = "REVISE",
     /// The turn is planned again.
     Retry = "RETRY",
-    /// There is no answer.
+    /// There will be no answer.
     Fail = "FAIL",
 }
 
 words! {
-    /// What a check found.
+    /// The result of a check.
     CheckResult, "PASS or FAIL":
-    /// It is so.
+    /// The check passed.
     Pass = "PASS",
-    /// It is not.
+    /// The check failed.
     Fail = "FAIL",
 }
 
 words! {
-    /// What is checked.
+    /// A check of the answer.
     Check, "Claims Supported, No Hallucinations, Query Addressed or Coherent Format":
-    /// Every claim has its evidence.
+    /// Every claim has evidence.
     ClaimsSupported = "Claims Supported",
-    /// Nothing is made up.
+    /// Nothing is invented.
     NoHallucinations = "No Hallucinations",
     /// The query is answered.
     QueryAddressed = "Query Addressed",
-    /// The form fits.
+    /// The format is appropriate.
     CoherentFormat = "Coherent Format",
 }
 
-/// The verdict on one goal of several.
+/// The verdict on one of several goals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoalVerdict {
     /// The goal.
     pub goal: GoalId,
     /// Whether the answer addresses it.
     pub addressed: bool,
-    /// How well.
+    /// How well it does so.
     pub quality: Score,
     /// A remark.
     pub notes: String,
 }
 
-/// §6 as a whole.
+/// The content of §6.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validation {
     /// The verdict.
     pub decision: Verdict,
-    /// How sure it is.
+    /// The confidence in the verdict.
     pub confidence: Score,
-    /// What was checked, and what came of it.
+    /// The checks and their results.
     pub checks: Vec<(Check, CheckResult)>,
-    /// Goal by goal, if there are several. Their mean is the overall quality.
+    /// The verdicts by goal, if there are several. The overall quality is their mean.
     pub goals: Vec<GoalVerdict>,
-    /// What is wrong.
+    /// The problems found.
     pub issues: Vec<String>,
-    /// With REVISE: what to write otherwise.
+    /// For REVISE: what to write differently.
     pub revision_hints: Vec<String>,
-    /// With RETRY: what to plan otherwise.
+    /// For RETRY: what to plan differently.
     pub suggested_fixes: Vec<String>,
     /// Anything else.
     pub notes: String,
-    /// The name of the decision as a block: `decision-validation`.
+    /// The block id of the decision: `decision-validation`.
     pub block: Option<BlockId>,
 }
 
@@ -95,7 +95,7 @@ const CHECK: [&str; 2] = ["Check", "Result"];
 const GOAL: [&str; 4] = ["Goal", "Addressed", "Quality", "Notes"];
 
 impl Validation {
-    /// The mean of the goals' qualities; none without goals.
+    /// The mean quality of the goals; `None` without goals.
     pub fn overall_quality(&self) -> Option<Score> {
         Score::mean(self.goals.iter().map(|goal| goal.quality))
     }
@@ -147,7 +147,7 @@ impl SectionValue for Validation {
         if !block.has(label) {
             problems.push(ParseProblem::new(line, "**Decision:** is missing"));
         }
-        // The layout for several goals gives a quality and may leave the confidence out.
+        // The layout for several goals states a quality and may omit the confidence.
         let confidence = match block.has("Confidence") {
             true => block.value("Confidence", &mut problems),
             false => block.required("Overall Quality", &mut problems),

@@ -1,5 +1,5 @@
-//! Links of our own documents, in both styles: relative for every reader of Markdown, as wikilink for Obsidian
-//!. Written by rule, never by a model.
+//! Links in Larder's own documents, in both styles: relative for any Markdown reader, and as a wikilink for Obsidian.
+//! Written by rule, never by a model.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,27 @@ use super::spell::encoded;
 use crate::quote::{inline, uninline};
 use crate::{BlockId, VaultPath};
 
-/// Between the two styles.
+/// The separator between the two styles.
 const BETWEEN: &str = " | ";
 
 /// A link to a file of the vault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DualLink {
-    /// Where it leads.
+    /// The linked file.
     pub file: VaultPath,
-    /// To which block there.
+    /// The linked block in it, if any.
     pub block: Option<BlockId>,
-    /// What the wikilink shows: one line, without brackets and bars.
+    /// The wikilink's text: one line, without brackets and vertical bars.
     pub label: String,
 }
 
 impl DualLink {
-    /// A link to a whole file.
+    /// Creates a link to a whole file.
     pub fn new(file: VaultPath, label: &str) -> Self {
         Self { file, block: None, label: label_of(label) }
     }
 
-    /// A link to one block of it.
+    /// Creates a link to one block of a file.
     pub fn to_block(file: VaultPath, block: BlockId, label: &str) -> Self {
         Self { file, block: Some(block), label: label_of(label) }
     }
@@ -36,13 +36,14 @@ impl DualLink {
         self.block.as_ref().map(|block| format!("#{block}")).unwrap_or_default()
     }
 
-    /// `[turn_000759/research.md](../turn_000759/research.md)`, as it stands in the file `at`.
+    /// `[turn_000759/research.md](../turn_000759/research.md)`, as written in the file `at`.
     pub fn relative(&self, at: &VaultPath) -> String {
         let path = encoded(&at.relative(&self.file));
         format!("[{}]({path}{})", label_of(self.file.short()), self.fragment())
     }
 
-    /// `[[users/u/turns/turn_000759/research|research]]`; a name that no wikilink can hold is linked from the root.
+    /// `[[users/u/turns/turn_000759/research|research]]`; names that are not valid in wikilinks are linked relative
+    /// to the root.
     pub fn wiki(&self) -> String {
         let path = self.file.wiki();
         let plain = path.chars().all(|char| char.is_alphanumeric() || " _-./".contains(char));
@@ -52,12 +53,13 @@ impl DualLink {
         format!("[[{}{}|{}]]", self.file.wiki(), self.fragment(), self.label)
     }
 
-    /// Both, on one line.
+    /// Both styles on one line.
     pub fn both(&self, at: &VaultPath) -> String {
         format!("{}{BETWEEN}{}", self.relative(at), self.wiki())
     }
 
-    /// Reads what [`both`](Self::both), [`relative`](Self::relative) or [`wiki`](Self::wiki) wrote in the file `at`.
+    /// Reads a link that [`both`](Self::both), [`relative`](Self::relative) or [`wiki`](Self::wiki) wrote in the file
+    /// `at`.
     pub(crate) fn read(text: &str, at: &VaultPath) -> Option<Self> {
         let found = super::scan(text, super::Dialect::Vault);
         let link = found.iter().find(|link| link.kind == super::LinkKind::Wiki).or(found.first())?;
@@ -78,26 +80,26 @@ impl DualLink {
             Some(path) => VaultPath::new(path)?,
             None => at.join(&path)?,
         };
-        // Without a wikilink, the last link shows the label.
+        // Without a wikilink, the last link contains the label.
         let shown = found.last().and_then(|last| text[last.range.clone()].split_once("]("));
         let label = shown.map_or("", |(label, _)| label.trim_start_matches('['));
         Some(Self { label: label.to_owned(), file, block })
     }
 }
 
-/// What can stand in a label wherever it stands.
+/// The text reduced to what is valid in any label.
 fn label_of(text: &str) -> String {
     let kept = |char: char| char.is_alphanumeric() || "_-.,:+'@/#".contains(char);
     let plain = text.replace(|char: char| !kept(char), " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// One entry of `Source References`: a link and what it is good for.
+/// An entry of `Source References`: a link and what it is useful for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Reference {
-    /// Where it leads.
+    /// The link.
     pub link: DualLink,
-    /// Such as `Full research`; anybody's text.
+    /// A note such as `Full research`; may be untrusted text.
     pub note: String,
 }
 
@@ -112,7 +114,7 @@ impl Reference {
         format!("{} - \"{}\"", self.link.wiki(), inline(&self.note))
     }
 
-    /// Reads either.
+    /// Reads either form.
     pub(crate) fn read(item: &str, at: &VaultPath) -> Option<Self> {
         let (link, note) = item.split_once(" - \"").unwrap_or((item, ""));
         let note = uninline(note.strip_suffix('"').unwrap_or(note));

@@ -1,4 +1,4 @@
-//! Links in HTML tags: the values of `href` and `src`. Comments, declarations, scripts and styles are passed over.
+//! Links in HTML tags: the values of `href` and `src`. Comments, declarations, scripts and styles are skipped.
 
 use super::scan::{Link, LinkKind};
 
@@ -21,7 +21,7 @@ pub(super) fn links(html: &str, base: usize) -> Vec<Link> {
     links
 }
 
-/// The length of what cannot hold links: a comment, a declaration, a script, a style.
+/// The length of a part that cannot contain links: a comment, a declaration, a script, a style.
 fn skipped(html: &str) -> Option<usize> {
     let ends = [
         ("<!--", "-->"),
@@ -44,7 +44,7 @@ fn skipped(html: &str) -> Option<usize> {
     Some(found.map_or(html.len(), |(at, _)| at + end.len()))
 }
 
-/// Reads the attributes of one tag; gives where it ends.
+/// Reads the attributes of a tag; returns the end of the tag.
 fn attributes(html: &str, tag: usize, mut at: usize, base: usize, links: &mut Vec<Link>) -> usize {
     let first = links.len();
     let is_space = |char: char| char.is_ascii_whitespace() || char == '/';
@@ -61,7 +61,7 @@ fn attributes(html: &str, tag: usize, mut at: usize, base: usize, links: &mut Ve
         at += name.len();
         let after = html[at..].trim_start();
         let Some(value) = after.strip_prefix('=') else {
-            // A sign that starts no name must not hold us up.
+            // Skip a character that cannot start a name.
             at += if name.is_empty() { char.len_utf8() } else { 0 };
             continue;
         };
@@ -89,7 +89,7 @@ fn attributes(html: &str, tag: usize, mut at: usize, base: usize, links: &mut Ve
     at
 }
 
-/// The value of an attribute with the usual references read.
+/// The value of an attribute with character references decoded.
 fn decoded(value: &str) -> String {
     let references = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
     references.into_iter().fold(value.to_owned(), |value, (reference, char)| value.replace(reference, char))

@@ -1,4 +1,5 @@
-//! Links: found in Markdown, followed inside a vault, rewritten when a note is renamed, and written in both styles.
+//! Links: finds them in Markdown, follows them inside a vault, rewrites them when a note is renamed, and writes them
+//! in both styles.
 //!
 //! Knows CommonMark, wikilinks and the list of a vault's files; does not know what a document is about, and reads no
 //! files.
@@ -18,7 +19,7 @@ pub use rename::{NoteRename, RenameError, Rewritten};
 pub use scan::{Dialect, Link, LinkKind, links, scan};
 pub use vault::{Destination, Vault};
 
-/// Whether a destination names a scheme or a host, and so leads out of every vault.
+/// Whether a destination has a scheme or a host, and so points outside the vault.
 pub fn is_external(path: &str) -> bool {
     let scheme = path.split_once(':').is_some_and(|(scheme, _)| {
         scheme.len() >= 2

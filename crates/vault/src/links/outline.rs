@@ -1,4 +1,4 @@
-//! What a fragment can lead to: the headings of a note and its named blocks.
+//! The possible targets of a fragment: a note's headings and named blocks.
 
 use std::ops::Range;
 
@@ -13,29 +13,29 @@ use larder_text::sections::Sections;
 /// A heading and the content under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
-    /// 1 to 6.
+    /// The level, 1 to 6.
     pub level: u8,
     /// Its text without markup.
     pub text: String,
-    /// The heading and everything up to the next one of the same or a higher level, in bytes of the note.
+    /// The byte range of the heading and everything up to the next heading of the same or a higher level.
     pub section: Range<usize>,
 }
 
-/// A block with a name.
+/// A named block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
     /// The name without `^`.
     pub id: String,
-    /// The block, its name included, in bytes of the note.
+    /// The byte range of the block, its name included.
     pub range: Range<usize>,
 }
 
 /// Headings and named blocks of a note.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NoteOutline {
-    /// In their order.
+    /// In document order.
     pub headings: Vec<Heading>,
-    /// In their order; of blocks with one name the first counts.
+    /// In document order; of blocks with the same name, the first counts.
     pub anchors: Vec<Anchor>,
 }
 
@@ -47,7 +47,7 @@ enum Shape {
 }
 
 impl NoteOutline {
-    /// Of a whole note, frontmatter included.
+    /// The outline of a whole note, frontmatter included.
     pub fn parse(note: &str) -> Self {
         let base = Sections::parse(note).frontmatter.end;
         let text = &note[base..];
@@ -121,7 +121,7 @@ impl NoteOutline {
             }
             sweep.to(place);
             let around = if line.trim_start().starts_with('^') {
-                // A name on its own belongs to the block before it.
+                // A name on a line of its own belongs to the preceding block.
                 sweep.closed.map(|(_, shape)| shape.start..range.end)
             } else {
                 let inner = sweep.open.last().filter(|(shape, whole)| match shape {
@@ -137,7 +137,7 @@ impl NoteOutline {
         }
     }
 
-    /// What a fragment leads to, in bytes of the note: `^id` a block; else a heading by its words or by its address
+    /// The byte range that a fragment refers to: `^id` is a block; otherwise a heading by its text or slug
     /// (`heading-1`), or a heading under another (`One#Two`).
     pub fn find(&self, fragment: &str) -> Option<Range<usize>> {
         let decoded = percent_decode_str(fragment).decode_utf8().ok()?;
@@ -155,7 +155,7 @@ impl NoteOutline {
         Some(inside)
     }
 
-    /// The heading with this address; of several with one address, the second has `-1` at its end.
+    /// The heading with this slug; of several with the same one, the second ends in `-1`.
     fn by_address(&self, address: &str) -> Option<Range<usize>> {
         let wanted = address.trim().to_lowercase();
         let mut seen: HashMap<String, usize> = HashMap::new();
@@ -169,12 +169,12 @@ impl NoteOutline {
     }
 }
 
-/// Goes through blocks from front to back and knows which are open.
+/// Walks through blocks in order and tracks which are open.
 struct Sweep<'s> {
     shapes: &'s [(Shape, Range<usize>)],
     next: usize,
     open: Vec<&'s (Shape, Range<usize>)>,
-    /// The block that closed last; the outermost, if several did.
+    /// The block that closed last; the outermost if several did.
     closed: Option<&'s (Shape, Range<usize>)>,
 }
 
@@ -195,20 +195,20 @@ impl Sweep<'_> {
     }
 }
 
-/// A block without the blank lines at its end, which the parser counts to an item.
+/// A block without trailing blank lines, which the parser includes in list items.
 fn without_blank_end(note: &str, block: &Range<usize>) -> Range<usize> {
     let kept = block.start + note[block.clone()].trim_end().len();
     let line = note[kept..block.end].find('\n').map_or(block.end, |at| kept + at + 1);
     block.start..line
 }
 
-/// The words of a heading as links compare them: without characters that a link cannot contain, spaces and capitals.
+/// A heading's text as compared by links: without characters that are invalid in links, spaces and case.
 fn plain(text: &str) -> String {
     let words = text.split(|char: char| char.is_whitespace() || "#^|[]:\\/%".contains(char));
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// The address that renderers give a heading.
+/// The slug that renderers assign to a heading.
 fn slug(text: &str) -> String {
     let kept = text.trim().chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
     kept.map(|char| if char == ' ' { '-' } else { char }).collect::<String>().to_lowercase()

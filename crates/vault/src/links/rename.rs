@@ -1,4 +1,4 @@
-//! Renaming a note: exactly the links that must change are rewritten, every other byte stays.
+//! Renames a note: rewrites exactly the links that must change and preserves every other byte.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::spell::{encoded, fits_wikilink};
 use super::vault::{Destination, Vault};
 use crate::{ParseProblem, VaultPath};
 
-/// A note gets another path.
+/// A note to be moved to another path.
 #[derive(Debug, Clone)]
 pub struct NoteRename<'v> {
     old: &'v Vault,
@@ -19,14 +19,14 @@ pub struct NoteRename<'v> {
     to: VaultPath,
 }
 
-/// Why a note cannot be renamed so.
+/// Why a note cannot be renamed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RenameError {
-    /// Nothing has the old path.
+    /// There is no file with the old path.
     #[error("there is no {0} in the vault; give the path of a file from the root of the vault")]
     Missing(VaultPath),
-    /// Something has the new path.
-    #[error("{0} is there already; choose another name, or move that file first")]
+    /// There is already a file with the new path.
+    #[error("{0} already exists; choose another name, or move that file first")]
     Taken(VaultPath),
 }
 
@@ -37,7 +37,7 @@ pub struct Rewritten {
     pub text: String,
     /// How many links were rewritten.
     pub changed: usize,
-    /// Links that should have been and could not.
+    /// Links that should have been rewritten but could not be.
     pub problems: Vec<ParseProblem>,
 }
 
@@ -45,7 +45,7 @@ impl<'v> NoteRename<'v> {
     /// Prepares a rename.
     ///
     /// # Errors
-    /// There is no file with the old path, or there is one with the new.
+    /// If there is no file with the old path, or already one with the new.
     pub fn new(vault: &'v Vault, from: VaultPath, to: VaultPath) -> Result<Self, RenameError> {
         if !vault.contains(&from) {
             return Err(RenameError::Missing(from));
@@ -56,13 +56,13 @@ impl<'v> NoteRename<'v> {
         Ok(Self { old: vault, new: vault.renamed(&from, &to), from, to })
     }
 
-    /// The vault with the new path.
+    /// The vault after the rename.
     pub fn vault(&self) -> &Vault {
         &self.new
     }
 
-    /// The text of `note` (its path before the rename) with every link rewritten that led to the renamed note, or
-    /// that would lead somewhere else now than it did.
+    /// The text of `note` (its path before the rename), with every link rewritten that pointed to the renamed note,
+    /// or would now point elsewhere.
     pub fn rewrite(&self, note: &VaultPath, text: &str) -> Rewritten {
         let found = links(text);
         let (edits, problems) = self.edits(note, &found, text);
@@ -92,7 +92,7 @@ impl<'v> NoteRename<'v> {
                 }
                 None => {
                     let line = text[..link.range.start].matches('\n').count() + 1;
-                    let message = format!("the link to {led} cannot be written for {goal}; mend it by hand");
+                    let message = format!("the link to {led} cannot be rewritten to {goal}; fix it by hand");
                     problems.push(ParseProblem::new(line, message));
                 }
             }
@@ -100,7 +100,7 @@ impl<'v> NoteRename<'v> {
         (edits, problems)
     }
 
-    /// Where a link of `note` led, and where it must lead now.
+    /// The target of a link in `note` before the rename, and the target it must have now.
     fn goal<'a>(&'a self, note: &'a VaultPath, link: &Link) -> Option<(&'a VaultPath, &'a VaultPath)> {
         match self.old.resolve(note, link) {
             Destination::File(led) => Some((led, if *led == self.from { &self.to } else { led })),
@@ -108,7 +108,7 @@ impl<'v> NoteRename<'v> {
         }
     }
 
-    /// Whether the links after a rewrite lead where those before it did.
+    /// Whether the rewritten links have the same targets as those before.
     fn keeps(&self, note: &VaultPath, before: &[Link], after: &[Link]) -> bool {
         let here = if *note == self.from { &self.to } else { note };
         let kept = |(old, new): (&Link, &Link)| match self.goal(note, old) {
@@ -120,7 +120,7 @@ impl<'v> NoteRename<'v> {
         before.len() == after.len() && before.iter().zip(after).all(kept)
     }
 
-    /// Which bytes to replace by what, in the manner in which the link was written.
+    /// Which bytes to replace, and the replacement in the style of the original link.
     fn spelt(
         &self,
         here: &VaultPath,
@@ -137,7 +137,7 @@ impl<'v> NoteRename<'v> {
         Some((range, new))
     }
 
-    /// As short as it was, if that leads there.
+    /// The shortest form that still resolves, in the style of the original.
     fn wikilink(&self, here: &VaultPath, written: &str, goal: &VaultPath) -> Option<String> {
         let ending = has_ending(written);
         let cut = |path: &str| if ending { path.to_owned() } else { without_ending(path).to_owned() };
@@ -151,14 +151,14 @@ impl<'v> NoteRename<'v> {
             path if path.contains('/') => vec![whole, &root],
             _ => vec![goal.name(), whole, &root],
         };
-        // A name such as ` .md` cannot do without its ending.
+        // Names such as ` .md` need their extension.
         let cut = manners.iter().map(|path| cut(path));
         cut.chain(manners.iter().map(|path| (*path).to_owned()))
             .find(|path| fits_wikilink(path) && self.new.wiki(here, path) == Some(goal))
     }
 }
 
-/// New text by the place where it starts and the one where what it replaces ends.
+/// Replacement texts by the start and end of the range they replace.
 type Edits = BTreeMap<usize, (usize, String)>;
 
 fn own((at, edit): (&usize, &(usize, String))) -> (usize, (usize, String)) {
@@ -173,8 +173,8 @@ fn applied(text: &str, edits: &Edits) -> String {
     rewritten
 }
 
-/// Definitions that exist for wikilinks: `[[note]]` is the reference `[note]` too where a definition has that label, and
-/// stays one only if the label follows. A label with other uses stays.
+/// Definitions used by wikilinks: where a definition has that label, `[[note]]` is also the reference `[note]`, and
+/// remains one only if the label is renamed too. A label with other uses is kept.
 fn labels(found: &[Link], edits: &Edits, text: &str) -> Edits {
     let wikilinks: HashMap<usize, &Link> = found
         .iter()
@@ -199,7 +199,7 @@ fn labels(found: &[Link], edits: &Edits, text: &str) -> Edits {
     labels.into_iter().filter_map(|(start, (end, new))| Some((start, (end, new?)))).collect()
 }
 
-/// The destination of a link of CommonMark or HTML.
+/// The destination of a CommonMark or HTML link.
 fn destination(here: &VaultPath, link: &Link, written: &str, goal: &VaultPath) -> String {
     let path = link.path.split('?').next().unwrap_or_default();
     let plain = !written.contains(['&', '\\']);

@@ -1,4 +1,4 @@
-//! Finding links: those of CommonMark through its parser, wikilinks in a layer above it. Nothing inside code counts.
+//! Finds links: CommonMark links through its parser, wikilinks in a layer above it. Code is ignored.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use pulldown_cmark::{CowStr, Event, LinkType, OffsetIter, Options, Parser, Tag, 
 use super::{html, wiki};
 use larder_text::sections::Sections;
 
-/// Which Markdown a text is in.
+/// The Markdown dialect of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// CommonMark and nothing else.
+    /// Pure CommonMark.
     CommonMark,
-    /// What vaults are written in: with wikilinks, tables, footnotes, task lists and mathematics.
+    /// The dialect of vaults: with wikilinks, tables, footnotes, task lists and mathematics.
     Vault,
 }
 
@@ -31,7 +31,7 @@ impl Dialect {
     }
 }
 
-/// How a link is written.
+/// The syntax of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkKind {
     /// `[[path#fragment|text]]`.
@@ -42,27 +42,27 @@ pub enum LinkKind {
     Reference,
     /// `<https://…>` or `<name@host>`.
     Autolink,
-    /// `href` or `src` of an HTML tag.
+    /// `href` or `src` in an HTML tag.
     Html,
 }
 
 /// A link or an embed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// How it is written.
+    /// Its syntax.
     pub kind: LinkKind,
-    /// Whether it shows its target in place: `![…](…)`, `![[…]]`, `src`.
+    /// Whether its target is embedded: `![…](…)`, `![[…]]`, `src`.
     pub embed: bool,
-    /// All of it, in bytes of the text.
+    /// The byte range of the whole link.
     pub range: Range<usize>,
-    /// The destination up to `#`, as meant: escapes read, percent signs as written.
+    /// The destination up to `#`: with escapes decoded, percent-encoding as written.
     pub path: String,
     /// What follows `#`: a heading, or `^` and a block id.
     pub fragment: Option<String>,
-    /// Where the destination is written: of a wikilink the path alone, of a reference link in its definition. None if
-    /// it could not be found for certain; such a link can be followed and not rewritten.
+    /// The range of the destination: in a wikilink the path alone, in a reference link the one in its definition.
+    /// `None` if it could not be located reliably; such a link can be followed but not rewritten.
     pub target: Option<Range<usize>>,
-    /// Of a reference link: where its definition gives the label.
+    /// For a reference link: the range of the label in its definition.
     pub label: Option<Range<usize>>,
 }
 
@@ -98,7 +98,7 @@ impl Link {
     }
 }
 
-/// The links of a note: wikilinks among its properties, then the links of its body, in their order.
+/// The links of a note: wikilinks in its properties, then the links of its body, in order.
 pub fn links(note: &str) -> Vec<Link> {
     let front = Sections::parse(note).frontmatter.end;
     let mut links = wiki::in_properties(&note[..front]);
@@ -124,14 +124,14 @@ pub fn scan(text: &str, dialect: Dialect) -> Vec<Link> {
     found
 }
 
-/// A link whose text is being read.
+/// A link whose text is being parsed.
 struct Open<'t> {
     kind: LinkType,
     embed: bool,
     range: Range<usize>,
     destination: CowStr<'t>,
     label: CowStr<'t>,
-    /// Where its text ends, as far as it is known.
+    /// The end of its text, as far as known.
     text_end: usize,
 }
 
@@ -139,7 +139,7 @@ struct Scanner<'t> {
     text: &'t str,
     events: OffsetIter<'t>,
     open: Vec<Open<'t>>,
-    /// Where a wikilink cannot be: code, HTML, mathematics, destinations.
+    /// Ranges that cannot contain wikilinks: code, HTML, mathematics, destinations.
     dead: Vec<Range<usize>>,
     found: Vec<Link>,
 }
@@ -179,7 +179,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The text of the innermost open link extends at least so far.
+    /// The text of the innermost open link extends at least this far.
     fn read_to(&mut self, end: usize) {
         if let Some(open) = self.open.last_mut() {
             open.text_end = open.text_end.max(end);
@@ -223,7 +223,7 @@ impl<'t> Scanner<'t> {
                 (LinkKind::Reference, target)
             }
         };
-        // The text of an image is shown as words, so it does not contain links.
+        // An image's text is plain text, so it contains no links.
         if !self.open.iter().any(|around| around.embed) {
             let link = Link::new(kind, open.embed, open.range.clone(), &destination, target);
             self.found.push(Link { label, ..link });
@@ -231,14 +231,14 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Where a definition gives its label.
+/// The range of the label in a definition.
 fn label_in(text: &str, definition: Range<usize>) -> Option<Range<usize>> {
     let inner = text.get(definition.clone())?.strip_prefix('[')?;
     let start = definition.start + 1;
     Some(start..start + unescaped(inner, "]:")?)
 }
 
-/// Where the destination behind the first `mark` from `from` on is written, its angle brackets left out.
+/// The range of the destination after the first `mark` at or after `from`, without angle brackets.
 fn destination_in(text: &str, mark: &str, from: usize, end: usize) -> Option<Range<usize>> {
     let part = text.get(from..end)?;
     let mut at = unescaped(part, mark)? + mark.len();
@@ -267,7 +267,7 @@ fn destination_in(text: &str, mark: &str, from: usize, end: usize) -> Option<Ran
     (!angle).then_some(from + at..end)
 }
 
-/// The first place of `mark` without a backslash before it.
+/// The first occurrence of `mark` that is not escaped by a backslash.
 fn unescaped(text: &str, mark: &str) -> Option<usize> {
     text.match_indices(mark).map(|(at, _)| at).find(|&at| {
         let before = &text[..at];

@@ -1,4 +1,4 @@
-//! Following a link inside a vault, by the rules of Obsidian. Knows the list of files and nothing in them.
+//! Follows links inside a vault, by Obsidian's rules. Knows the list of files, not their content.
 
 use hashbrown::HashMap;
 use icu_normalizer::ComposingNormalizerBorrowed;
@@ -12,29 +12,29 @@ use crate::VaultPath;
 #[derive(Debug, Clone, Default)]
 pub struct Vault {
     files: Vec<VaultPath>,
-    /// Places in `files` by path and by name, both [`fold`]ed.
+    /// Indices into `files` by path and by name, both [`fold`]ed.
     by_path: HashMap<String, Vec<usize>>,
     by_name: HashMap<String, Vec<usize>>,
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination<'v> {
-    /// To a file of the vault, which may be the one that holds the link.
+    /// A file of the vault, possibly the one that contains the link.
     File(&'v VaultPath),
-    /// Out of the vault, to an address with a scheme.
+    /// An external address with a scheme.
     External,
-    /// Nowhere: no such file, or a path that leaves the vault.
+    /// Missing: no such file, or a path outside the vault.
     Missing,
 }
 
-/// A path without what does not distinguish files: capitals, ways to write one letter, kinds of spaces.
+/// A path normalised for comparison: letter case, Unicode form, kinds of spaces.
 fn fold(path: &str) -> String {
     ComposingNormalizerBorrowed::new_nfc().normalize(path).to_lowercase().replace('\u{a0}', " ")
 }
 
 impl Vault {
-    /// A vault with these files, in any order.
+    /// Creates a vault with these files, in any order.
     pub fn new(files: impl IntoIterator<Item = VaultPath>) -> Self {
         let mut files: Vec<VaultPath> = files.into_iter().collect();
         files.sort();
@@ -52,12 +52,12 @@ impl Vault {
         &self.files
     }
 
-    /// Whether this very file is there.
+    /// Whether the vault contains exactly this file.
     pub fn contains(&self, file: &VaultPath) -> bool {
         self.files.binary_search(file).is_ok()
     }
 
-    /// The same vault after a rename.
+    /// The vault after a rename.
     pub(super) fn renamed(&self, from: &VaultPath, to: &VaultPath) -> Self {
         Self::new(self.files.iter().map(|file| if file == from { to.clone() } else { file.clone() }))
     }
@@ -73,8 +73,9 @@ impl Vault {
         found.map_or(Destination::Missing, Destination::File)
     }
 
-    /// A wikilink's path: the whole path from the root of the vault; from `./` or `../` on, as seen from the file;
-    /// else any end of a path, files in the folder of `from` and below it first, then the shortest.
+    /// Resolves a wikilink's path: the full path from the root of the vault; relative to the file if it starts with
+    /// `./` or `../`; otherwise the end of any path, preferring files in or below the folder of `from`, then the
+    /// shortest.
     pub(super) fn wiki<'v>(&'v self, from: &'v VaultPath, path: &str) -> Option<&'v VaultPath> {
         let path = path.trim();
         if path.is_empty() {
@@ -89,8 +90,8 @@ impl Vault {
         self.exact(path).or_else(|| self.by_end(from, path))
     }
 
-    /// The destination of a link of CommonMark: relative to the file, from the root after `/`; a path that leads
-    /// nowhere is tried as that of a wikilink, as Obsidian does.
+    /// Resolves a CommonMark link: relative to the file, or from the root after `/`; a path that does not resolve is
+    /// tried as a wikilink's, as in Obsidian.
     fn relative<'v>(&'v self, from: &'v VaultPath, destination: &str) -> Option<&'v VaultPath> {
         let path = destination.split('?').next().unwrap_or_default();
         let path = percent_decode_str(path).decode_utf8().ok()?;
@@ -102,7 +103,7 @@ impl Vault {
         found.or_else(|| lenient.then(|| self.by_end(from, &path)).flatten())
     }
 
-    /// The file at exactly this place: relative to `from`, or from the root after `/`.
+    /// The file at exactly this path: relative to `from`, or from the root after `/`.
     fn written(&self, from: &VaultPath, path: &str) -> Option<&VaultPath> {
         if let Some(path) = path.strip_prefix('/') {
             return self.exact(path);
@@ -110,14 +111,15 @@ impl Vault {
         from.join(path).filter(|_| !path.ends_with('/')).and_then(|path| self.exact(path.as_str()))
     }
 
-    /// Whether every reader of Markdown follows `link` to where it leads, not only one that looks through the vault.
+    /// Whether any Markdown reader follows `link` to the same target, not just one that searches the vault.
     pub(super) fn is_plain(&self, from: &VaultPath, link: &Link) -> bool {
         let path = link.path.split('?').next().unwrap_or_default();
         let path = percent_decode_str(path).decode_utf8();
         link.kind != LinkKind::Wiki && path.is_ok_and(|path| self.written(from, &path).is_some())
     }
 
-    /// The file with this path, with or without `.md`; capitals decide only between files that differ in nothing else.
+    /// The file with this path, with or without `.md`; case matters only between files that otherwise have the same
+    /// path.
     fn exact(&self, path: &str) -> Option<&VaultPath> {
         [path.to_owned(), format!("{path}.md")].iter().find_map(|path| {
             let files = self.by_path.get(&fold(path))?.iter().map(|at| &self.files[*at]);

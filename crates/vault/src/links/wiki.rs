@@ -1,13 +1,13 @@
-//! Wikilinks: `[[path]]`, `[[path#heading]]`, `[[path#^block]]`, `[[path|text]]`, each with `!` before it an embed.
+//! Wikilinks: `[[path]]`, `[[path#heading]]`, `[[path#^block]]`, `[[path|text]]`; with a leading `!`, embeds.
 
 use std::ops::Range;
 
 use super::scan::{Link, LinkKind};
 
-/// Bytes between the brackets.
+/// Maximum bytes between the brackets.
 const LONGEST: usize = 2_000;
 
-/// The wikilinks of a text, except where it is `dead`. The ranges of `dead` come in any order.
+/// The wikilinks of a text outside the ranges `dead`, which may be in any order.
 pub(super) fn in_text(text: &str, dead: &[Range<usize>]) -> Vec<Link> {
     let mut dead: Vec<&Range<usize>> = dead.iter().collect();
     dead.sort_by_key(|range| range.start);
@@ -28,7 +28,7 @@ pub(super) fn in_text(text: &str, dead: &[Range<usize>]) -> Vec<Link> {
     links
 }
 
-/// The wikilinks among the properties of a note, comments left out.
+/// The wikilinks in the properties of a note, outside comments.
 pub(super) fn in_properties(frontmatter: &str) -> Vec<Link> {
     let mut comments = Vec::new();
     let mut at = 0;
@@ -53,7 +53,7 @@ fn link_at(text: &str, at: usize) -> Option<Link> {
     let line_end = inner.find('\n').unwrap_or(inner.len());
     let inner = &inner[..inner[..line_end].find("]]")?];
     let (target, _) = inner.split_once('|').unwrap_or((inner, ""));
-    // In the cell of a table the bar has a backslash before it.
+    // In a table cell, the vertical bar is escaped by a backslash.
     let target =
         if target.len() < inner.len() { target.strip_suffix('\\').unwrap_or(target) } else { target };
     if target.contains(['[', ']']) || inner.contains("[[") {

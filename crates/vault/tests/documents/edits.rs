@@ -55,7 +55,7 @@ fn what_cannot_be_understood_is_named_with_its_line() {
             "line 9: expected the number of the iteration in its heading",
             "line 10: Action: expected TOOL_CALL or DONE, found \"WAIT\"",
             "line 15: Confidence: expected a number from 0 to 1, found \"2\"",
-            "line 15: TTL: expected a time such as 6h, or evergreen, found \"soon\"",
+            "line 15: TTL: expected a duration such as 6h, or evergreen, found \"soon\"",
             "line 16: **Iterations:** is missing",
             "line 16: **Tool Calls:** is missing",
         ]
@@ -67,7 +67,7 @@ fn only_the_last_section_grows() {
     let text = "## 4. Tool Execution\nx\n\n## 5. Synthesis\ny\n";
     assert_eq!(
         extend_section(text, larder_text::sections::SectionId::ToolExecution, "z").unwrap_err().to_string(),
-        "§4 is not the last section of the document, and written sections stay as they are; append a new attempt"
+        "§4 is not the last section of the document, and earlier sections are immutable; append a new attempt"
     );
     assert!(append_compaction("", larder_text::sections::SectionId::ToolExecution, "", "z").is_err());
 }
@@ -125,7 +125,7 @@ fn memory_keeps_what_people_wrote_into_it() {
     let at = VaultPath::new("users/u/preferences.md").unwrap();
     let text = "# Preferences\n\n- budget: $500 (cash)\n- not one\n";
     let reading = Document::<Preferences>::read(text, &at);
-    assert_eq!(problems(&reading), ["line 4: expected `name: value`; the line stays and is not read"]);
+    assert_eq!(problems(&reading), ["line 4: expected `name: value`; the line is kept but ignored"]);
     let mut read = reading.value.unwrap().value;
     assert_eq!((read.0[0].name.as_str(), read.0[0].value.as_str()), ("budget", "$500 (cash)"));
     read.0[0].value = "$800".to_owned();

@@ -1,4 +1,4 @@
-//! Lines that report an error. Knows the words of failure; nothing else.
+//! Recognises lines that report an error, by words of failure.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use regex::Regex;
 use super::{ErrorSense, SalientSpan, SpanKind};
 use crate::analysis::pattern::pattern;
 
-/// An error line is recognised, and kept, up to this many bytes.
+/// Maximum bytes of an error line that are recognised and kept.
 const LONGEST_ERROR: usize = 240;
 
 static STRICT: LazyLock<Regex> = LazyLock::new(|| {
@@ -32,18 +32,18 @@ static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r#"^\s*(?:\{\s*"errors?"\s*:\s*(?:"[^"]|[{1-9t]|\[\s*[^\]\s])"#,
         r"|[\[(<*]*(?:(?:[\w.]*[a-z](?:Error|Exception)|ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)(?:[\s:\])>*]|$)",
-        // Words of prose too, so a colon must follow before the line ends.
+        // These are words of prose too, so a colon must follow before the line ends.
         r"|(?:[Ee]rror|[Ff]atal|[Pp]anic)(?: [^\n:]{0,80})?:|[Ff]ailed to |Traceback \(most))",
     ))
 });
 
-/// Whether the first word of `text`, or its first name where it is JSON, says that it reports a failure. Some wire
-/// formats have no other way to say so.
+/// Whether the first word of `text`, or its first name if it is JSON, reports a failure. Some wire formats have no
+/// other way to indicate it.
 pub fn reports_failure(text: &str) -> bool {
     BEGINS.is_match(text)
 }
 
-/// The lines of `text` that report an error, without the blanks around them.
+/// The lines of `text` that report an error, trimmed.
 pub(super) fn error_lines(text: &str, sense: ErrorSense) -> Vec<SalientSpan> {
     let pattern: &Regex = if sense == ErrorSense::Strict { &STRICT } else { &LOOSE };
     let mut spans = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn error_lines(text: &str, sense: ErrorSense) -> Vec<SalientSpan> {
     spans
 }
 
-/// The line without the blanks around it; of an overlong line, the part from shortly before the word of failure.
+/// The trimmed line; in an overlong line, the part starting shortly before the word of failure.
 fn error_range(text: &str, line: Range<usize>, word: usize) -> Range<usize> {
     let start = line.end - text[line.clone()].trim_start().len();
     let end = start + text[start..line.end].trim_end().len();

@@ -1,8 +1,8 @@
-//! Which spans of a text matter in themselves: error lines, URLs, prices, quantities, dates, addresses, paths,
-//! hashes, ids and numbers.
+//! Finds spans that matter in themselves: error lines, URLs, prices, quantities, dates, addresses, paths, hashes, ids
+//! and numbers.
 //!
-//! Finds and ranks spans; does not know targets, units or what happens to a span. Words are runs of ASCII between
-//! white space and non-ASCII characters, so the scan is linear and works in text without spaces too.
+//! Finds and ranks spans; does not know targets, units or how a span is used. Words are runs of ASCII between white
+//! space and non-ASCII characters, so the scan is linear and also works in text without spaces.
 
 mod failures;
 mod names;
@@ -18,7 +18,7 @@ use self::numbers::classify_number;
 /// Longer runs are data, not names: a data URI means nothing to a reader.
 const LONGEST_SPAN: usize = 300;
 
-/// What a span is, weakest first.
+/// The kind of a span, least significant first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SpanKind {
     /// A number without a unit, a time of day, a timestamp. Counted in the probes, never pinned.
@@ -27,7 +27,7 @@ pub enum SpanKind {
     Date,
     /// A number with its unit.
     Quantity,
-    /// An identifier or version of letters and digits.
+    /// An identifier or version made of letters and digits.
     Id,
     /// A hexadecimal digest.
     Hash,
@@ -44,12 +44,12 @@ pub enum SpanKind {
 }
 
 impl SpanKind {
-    /// Whether spans of this kind are kept before text that holds none.
+    /// Whether spans of this kind take precedence over text without salient spans.
     pub const fn is_salient(self) -> bool {
         !matches!(self, Self::Number)
     }
 
-    /// How much a span of this kind counts when not all fit.
+    /// The weight of a span of this kind when not all fit.
     pub const fn weight(self) -> f32 {
         match self {
             Self::Number => 0.0,
@@ -64,22 +64,24 @@ impl SpanKind {
 /// A span that matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SalientSpan {
-    /// Bytes of the text.
+    /// The byte range in the text.
     pub range: Range<usize>,
-    /// The pattern that it matches.
+    /// The matched kind.
     pub kind: SpanKind,
 }
 
 /// How readily a line counts as an error line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorSense {
-    /// Only the forms machines write: `ERROR`, `ValueError:`, `fatal: …`. For texts in which people may write of errors.
+    /// Only machine-written forms: `ERROR`, `ValueError:`, `fatal: …`. For texts in which people may write about
+    /// errors.
     Strict,
-    /// Any line with a word of failure. For output of tools.
+    /// Any line with a word of failure. For tool output.
     Loose,
 }
 
-/// Every span of `text` that matters, by start. An error line may hold other spans; others do not overlap.
+/// Every salient span of `text`, by start. An error line may contain other spans; apart from that, spans do not
+/// overlap.
 pub fn scan(text: &str, sense: ErrorSense) -> Vec<SalientSpan> {
     let mut spans = Vec::new();
     let mut from = 0;
@@ -92,7 +94,7 @@ pub fn scan(text: &str, sense: ErrorSense) -> Vec<SalientSpan> {
     spans
 }
 
-/// Which bytes make a word worth a look.
+/// The bytes that make a word worth examining.
 const SIGN: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = *b"0123456789/@\\.";
@@ -104,7 +106,7 @@ const SIGN: [bool; 256] = {
     table
 };
 
-/// The next run of printable ASCII from `from` on that holds a digit, a slash, an at sign or a dot inside.
+/// The next run of printable ASCII at or after `from` that contains a digit, slash, at sign or inner dot.
 fn next_word_with_sign(text: &str, from: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -121,7 +123,7 @@ fn next_word_with_sign(text: &str, from: usize) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// The run of printable ASCII before `at`, if only a blank or two are between.
+/// The run of printable ASCII before `at`, if separated by at most two spaces.
 fn word_before(text: &str, at: usize) -> Range<usize> {
     let bytes = &text.as_bytes()[..at];
     let blanks = bytes.iter().rev().take(4).take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -135,7 +137,7 @@ fn scan_word(text: &str, word: &Range<usize>, spans: &mut Vec<SalientSpan>) {
     // `{"url":"https://x.org","price":12}` and `key=value` are several candidates in one run.
     let data = bytes.iter().filter(|b| matches!(b, b'"' | b'=' | b'{' | b'<' | b'|')).count();
     if data > 2 || word.len() > LONGEST_SPAN || data > 0 && !text[word.clone()].contains("://") {
-        // The pieces of a run of data lack a word before them that would say what they are.
+        // Pieces of a data run have no preceding word that would qualify them.
         split_data(text, word)
             .filter(|piece| piece.len() <= LONGEST_SPAN)
             .for_each(|piece| classify(text, &(piece.start..piece.start), &piece, spans));
@@ -148,7 +150,7 @@ fn split_data<'t>(text: &'t str, word: &Range<usize>) -> impl Iterator<Item = Ra
     let start = word.start;
     let run = &text[word.clone()];
     run.split(['"', '=', '{', '}', '<', '>', '|', ';']).filter(|piece| !piece.is_empty()).map(move |piece| {
-        // `split` yields slices of `run`, so the distance of their addresses is their offset in it.
+        // `split` yields slices of `run`, so the difference of their addresses is the offset.
         let at = start + (piece.as_ptr() as usize - run.as_ptr() as usize);
         at..at + piece.len()
     })
@@ -177,7 +179,7 @@ fn classify(text: &str, previous: &Range<usize>, word: &Range<usize>, spans: &mu
     }
 }
 
-/// The word without the punctuation around it.
+/// The word without surrounding punctuation.
 fn trimmed(text: &str, word: &Range<usize>) -> Range<usize> {
     let run = &text[word.clone()];
     let head =

@@ -1,4 +1,4 @@
-//! Names of places: web and e-mail addresses, file paths. Knows a single token.
+//! Recognises names of places: web and e-mail addresses, file paths. Sees a single token.
 
 pub(super) fn url_start(token: &str) -> Option<usize> {
     if let Some(colon) = token.find("://") {

@@ -1,4 +1,4 @@
-//! Tokens with digits in them: dates, prices, quantities, hashes, ids, or plain numbers.
+//! Classifies tokens with digits: dates, prices, quantities, hashes, ids, or plain numbers.
 //!
 //! Knows a token and its neighbours; does not know how tokens are found.
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{SpanKind, trimmed};
 
-/// A token with a digit in it, which its neighbours may turn into a date, a price or a quantity.
+/// Classifies a token with a digit, which its neighbours may turn into a date, a price or a quantity.
 pub(super) fn classify_number(
     text: &str,
     previous: &Range<usize>,
@@ -63,7 +63,7 @@ pub(super) fn classify_number(
     (range, kind)
 }
 
-/// `$1,299.00`, `-12ms`, `45%`: an optional sign and currency, digits with separators, the rest.
+/// `$1,299.00`, `-12ms`, `45%`: an optional sign and currency, digits with separators, and a suffix.
 struct NumberShape<'t> {
     currency: bool,
     unit: &'t str,
@@ -138,7 +138,7 @@ fn is_date(token: &str) -> bool {
     })
 }
 
-/// `12 March 2024`, `March 12, 2024`, `July, 1805`: this number and the month next to it.
+/// `12 March 2024`, `March 12, 2024`, `July, 1805`: this number and the adjacent month.
 fn date_in_words(
     text: &str,
     previous: &Range<usize>,
@@ -178,8 +178,8 @@ fn is_hash(token: &str) -> bool {
     hex && token.len() >= 7 && letters || (hex && token.len() >= 32)
 }
 
-/// Letters and digits together, as ids, versions and serial numbers are; a timestamp, an ordinal (`15th`) and
-/// the number of a paragraph (`1.E.8`) are none.
+/// Letters and digits together, as in ids, versions and serial numbers; but not a timestamp, an ordinal (`15th`) or a
+/// paragraph number (`1.E.8`).
 fn is_id(token: &str) -> bool {
     let name = token.strip_prefix('#').unwrap_or(token);
     if name.len() < token.len() {

@@ -1,7 +1,7 @@
-//! Words by which a sentence of a conversation says that it matters: decisions, failures, what works, what is done,
-//! what remains (R2-4.14 to R2-4.18); and words by which it says that it does not.
+//! Words that mark a sentence of a conversation as significant: decisions, failures, what works, what is done, what
+//! remains; and words that mark it as small talk.
 //!
-//! English; in other languages the order of turns, who speaks, code and salient spans decide alone.
+//! English only; in other languages the order of turns, the speaker, code and salient spans decide.
 
 use std::sync::LazyLock;
 
@@ -9,11 +9,11 @@ use regex::Regex;
 
 use crate::analysis::pattern::pattern;
 
-/// What a sentence counts for that holds one of the words, and what talk counts for.
+/// The weight of a sentence with one of the significant words, and of small talk.
 const MATTERS: f32 = 2.0;
 const TALK: f32 = 0.3;
 const CODE: f32 = 1.6;
-/// Talk is short, in bytes.
+/// Maximum bytes of small talk.
 const LONGEST_TALK: usize = 240;
 
 const DECISIONS: &str = r"decid|decision|agree|let'?s (?:use|go|keep|do|not)|we(?:'ll| will| should| must| need)|instead of|rather than|because|chose|choose|go(?:ing)? with|prefer|requirement|must(?: not)?\b|should not|constraint|clarif";
@@ -32,7 +32,7 @@ static IDLE: LazyLock<Regex> = LazyLock::new(|| {
 static CODES: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"`[^`\n]+`|^\s*(?:\$ |>>> |\+\+\+ |--- |@@ )|[;{}]\s*(?:\\n)?$|\w\(\)|::\w"));
 
-/// What a sentence counts for by its words; 1 says nothing either way.
+/// The weight of a sentence by its words; 1 is neutral.
 pub(super) fn worth(sentence: &str) -> f32 {
     let says = |words: &Regex| words.is_match(sentence);
     let code = if says(&CODES) { CODE } else { 1.0 };

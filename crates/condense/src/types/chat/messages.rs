@@ -1,7 +1,7 @@
-//! Finds the messages of a conversation: JSON objects with a role, lines that begin with a speaker, headings that
+//! Finds the messages of a conversation: JSON objects with a role, lines that start with a speaker, headings that
 //! name one.
 //!
-//! Knows how conversations are written, not what matters in them. One pass; nothing nests.
+//! Knows how conversations are written, not what matters in them. Single pass, no recursion.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,18 +12,18 @@ use crate::analysis::pattern::pattern;
 
 /// Common speakers; a line that begins with any other `Name:` may be anything.
 const SPEAKERS: &str = "user|human|customer|client|me|you|question|q|assistant|ai|bot|agent|model|answer|a|chatgpt|claude|gpt|gemini|copilot|support|system|developer|tool|function|observation|tool result";
-/// So many alternating messages make a conversation of lines; so many objects one of JSON.
+/// Minimum number of alternating messages in a line-based conversation, and of objects in a JSON one.
 const MIN_LINES: usize = 4;
 const MIN_OBJECTS: usize = 2;
-/// Per cent of a text that messages make up if it is a conversation.
+/// The share of a conversation that messages must make up, in per cent.
 const SHARE: usize = 80;
-/// A label is not longer, in bytes.
+/// Maximum bytes of a label.
 const LONGEST_LABEL: usize = 80;
-/// How far from the beginning of an object its role may appear to be one piece with it, and the content from the role.
+/// How far the role may be from the start of its object, and the content from the role, in bytes.
 const NEAR: usize = 48;
-/// Deeper objects hold no messages.
+/// Objects nested deeper contain no messages.
 const DEEPEST: usize = 3;
-/// A name that is not a known speaker must occur so often.
+/// Minimum occurrences of a name that is not a known speaker.
 const MIN_TURNS: usize = 2;
 
 /// The speaker of a message.
@@ -57,16 +57,16 @@ pub(super) enum Writing {
     Lines,
 }
 
-/// One message. Messages follow each other without anything between.
+/// One message. Messages are contiguous.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChatMessage {
     pub(super) role: Speaker,
     pub(super) range: Range<usize>,
-    /// What says who speaks.
+    /// The text that identifies the speaker.
     pub(super) label: Range<usize>,
 }
 
-/// The messages of a text in order; before the first and after the last other text may appear.
+/// The messages of a text in order; other text may precede the first and follow the last.
 #[derive(Debug)]
 pub(super) struct ChatTranscript {
     pub(super) messages: Vec<ChatMessage>,
@@ -82,7 +82,7 @@ impl ChatTranscript {
         Self { messages: lines(text, &ANYONE), writing: Writing::Lines }
     }
 
-    /// The first message of the user, or of any other speaker but the system.
+    /// The first message of the user, or of any speaker except the system.
     pub(super) fn first_request(&self) -> Option<usize> {
         let first = |role: Speaker| self.messages.iter().position(|message| message.role == role);
         first(Speaker::User).or_else(|| first(Speaker::Other))
@@ -92,7 +92,7 @@ impl ChatTranscript {
 /// Whether messages with known speakers make up most of the text.
 pub(super) fn is_transcript(text: &str) -> bool {
     if text.trim_start().starts_with(['[', '{']) {
-        // Every message names its role: most texts are recognised without looking at a value.
+        // If every message names its role, most texts are recognised without inspecting values.
         if memchr::memmem::find_iter(text.as_bytes(), "\"role\"").take(MIN_OBJECTS).count() < MIN_OBJECTS {
             return false;
         }
@@ -111,7 +111,7 @@ pub(super) fn is_transcript(text: &str) -> bool {
         && covered * 100 >= text.len() * SHARE
 }
 
-/// `Name:`, with a time before it, as a heading, or in bold.
+/// Matches `Name:`, optionally after a time, as a heading, or in bold.
 fn label_pattern(name: &str) -> Regex {
     let time = r"(?:\[[^\]\n]{1,40}\] ?|\(?\d{1,2}:\d{2}(?::\d{2})?\)?[ ,-]+)?";
     let note = r"(?: ?\([^)\n]{0,40}\))?";
@@ -126,7 +126,7 @@ static ANYONE: LazyLock<Regex> = LazyLock::new(|| {
     label_pattern(&format!("(?i:{SPEAKERS})|{word}(?: {word}){{0,2}}"))
 });
 
-/// Messages that begin with a label, fenced blocks left out.
+/// Messages that start with a label, outside fenced blocks.
 fn lines(text: &str, speakers: &Regex) -> Vec<ChatMessage> {
     let mut found: Vec<(&str, Range<usize>)> = Vec::new();
     let mut times: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
@@ -163,16 +163,16 @@ fn lines(text: &str, speakers: &Regex) -> Vec<ChatMessage> {
     found.into_iter().zip(ends).map(message).collect()
 }
 
-/// An object that is open.
+/// An object being scanned.
 #[derive(Debug, Clone, Default)]
 struct Object {
     start: usize,
-    /// `"role": "user"`, with the name.
+    /// The ranges of `"role": "user"` and of the name in it.
     role: Option<(Range<usize>, Range<usize>)>,
     content: Option<usize>,
 }
 
-/// The outermost objects with a role and something said, found without parsing the rest.
+/// The outermost objects with a role and content, found without parsing anything else.
 fn json(text: &str) -> Vec<ChatMessage> {
     let bytes = text.as_bytes();
     let mut objects: Vec<Object> = Vec::new();
@@ -228,7 +228,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Notes the string if it is a key that matters; gives the byte to go on from.
+/// Records the string if it is a relevant key; returns the byte at which to continue.
 fn key(text: &str, string: Range<usize>, object: &mut Object) -> usize {
     let name = text.get(string.start + 1..string.end.saturating_sub(1)).unwrap_or_default();
     if !matches!(name, "role" | "content" | "tool_calls" | "parts") {
@@ -255,7 +255,7 @@ fn key(text: &str, string: Range<usize>, object: &mut Object) -> usize {
     value
 }
 
-/// Takes the object for a message if it is one; messages inside are then no messages.
+/// Records the object if it is a message; messages inside it are then discarded.
 fn close(text: &str, object: &Object, end: usize, found: &mut Vec<ChatMessage>) {
     let (Some((role, name)), Some(content)) = (&object.role, object.content) else { return };
     let (Some(name), true) = (text.get(name.clone()), role.len() <= LONGEST_LABEL) else { return };

@@ -1,8 +1,7 @@
-//! Conversations: the first request and the newest turns stay; of the rest decisions, errors, code, what is done and
-//! what remains go before talk (R2-4.14 to R2-4.18, R2-6.2, C51).
+//! Conversations: keeps the first request and the newest turns; of the rest, decisions, errors, code, finished and
+//! remaining work come before small talk.
 //!
-//! Knows turns and what speaks for a sentence; how turns are written is known to `messages`, words that matter to
-//! `cues`.
+//! Knows turns and how to weigh sentences; `messages` knows how turns are written, `cues` which words matter.
 
 mod cues;
 mod messages;
@@ -22,17 +21,17 @@ use crate::types::prose::sentences;
 /// The condenser of conversations.
 pub(crate) const CONDENSER: &dyn Condenser = &Extractive(Chat);
 
-/// Shares of the target, per cent, that the first request and the newest turns may take before all else.
+/// The shares of the target, in per cent, reserved for the first request and the newest turns.
 const FIRST_REQUEST_SHARE: usize = 20;
 const NEWEST_SHARE: usize = 35;
-/// What a turn is worth by who speaks.
+/// The weight of a turn by speaker.
 const USER: f32 = 2.0;
 const ASSISTANT: f32 = 1.0;
 const TOOL: f32 = 0.7;
-/// What the oldest and the newest turn are worth by age; those between, in a straight line.
+/// The weight of the oldest and of the newest turn; linear in between.
 const OLDEST: f32 = 0.6;
 const NEWEST: f32 = 2.0;
-/// What the first request is worth where it does not fit whole.
+/// The weight of the first request if it does not fit whole.
 const REQUEST: f32 = 4.0;
 
 /// Whether most of `text` is messages with known roles.
@@ -76,7 +75,7 @@ impl Divide for Chat {
     }
 }
 
-/// Whether the first request fits into its share, and from which message on the newest do.
+/// Whether the first request fits into its share, and the first of the newest messages that do.
 fn protected(job: &Job<'_>, transcript: &ChatTranscript) -> (bool, usize) {
     let (text, counter, target) = (job.request.text, job.request.counter, job.request.target);
     let fits = |range: &Range<usize>, room| counter.count_up_to(&text[range.clone()], room);
@@ -103,7 +102,7 @@ fn worth(index: usize, transcript: &ChatTranscript) -> f32 {
     by * (OLDEST + (NEWEST - OLDEST) * index as f32 / last as f32)
 }
 
-/// The label of a message, and what it says, which is not shown without.
+/// A message's label and its content, which is not shown without the label.
 fn message_pieces(text: &str, message: &ChatMessage, writing: Writing, pieces: &mut Vec<TextPiece>) {
     let from = pieces.len();
     divide(text, message.range.start..message.label.start, writing, pieces);
@@ -141,10 +140,10 @@ fn divide(text: &str, range: Range<usize>, writing: Writing, pieces: &mut Vec<Te
 
 /// Longer lines are divided at sentences, in bytes.
 const LONGEST_SENTENCES: usize = 200;
-/// Shorter lines are joined with the next, in bytes.
+/// Shorter lines are joined with the next one, in bytes.
 const SHORTEST_LINE: usize = 24;
 
-/// Lines of a JSON string, at `\n` written as two characters, and of the JSON around it; they tile `range`.
+/// The lines of a JSON string, divided at escaped `\n`, and of the surrounding JSON; they tile `range`.
 fn escaped_lines(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let (mut lines, mut start, mut at) = (Vec::new(), range.start, range.start);

@@ -1,6 +1,7 @@
-//! Which programming language a text is in, by words that are common in one and rare in the others, and its grammar.
+//! Detects the programming language of a text by words common in one language and rare in others, and provides its
+//! grammar.
 //!
-//! Knows signs of languages and what the nodes of each grammar are to a reader; does not know lines or units.
+//! Knows language signs and node classes; does not know lines or units.
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -10,50 +11,50 @@ use tree_sitter::{ParseOptions, ParseState, Parser, Tree, TreeCursor};
 
 use super::signs::{Language, SIGNS};
 
-/// How much of a text votes, in bytes.
+/// Bytes of a text that are sampled.
 const SAMPLE: usize = 24 << 10;
-/// How much of a text is parsed to choose between two languages.
+/// Bytes parsed to choose between two languages.
 const TRIAL: usize = 6 << 10;
-/// A sign counts so often at most: a word in a long comment must not decide.
+/// Maximum count per sign, so that a word in a long comment does not decide.
 const MAX_COUNTED: usize = 8;
-/// Fewer votes, or votes by fewer signs, are chance.
+/// Fewer votes, or votes from fewer signs, are chance.
 const MIN_VOTES: usize = 8;
 const MIN_SIGNS: usize = 3;
-/// Another language is tried if it has this share of the winner's votes, per cent.
+/// The runner-up is tried if it has this share of the winner's votes, in per cent.
 const CLOSE: usize = 50;
-/// A parser that is asked whether to go on more often than this per KiB of text is lost in it. Well-formed source
-/// takes about 10 in every language.
+/// Maximum progress callbacks per KiB before a parse is abandoned. Well-formed source takes about 10 in every
+/// language.
 const MAX_STEPS_PER_KIB: usize = 60;
-/// One misread place in so many lines makes a tree useless.
+/// More than one misread place per this many lines makes a tree useless.
 const LINES_PER_ERROR: usize = 10;
 const CHILDREN_PER_ERROR: usize = 4;
 
-/// What a node of a grammar is to a reader.
+/// The class of a grammar node, as it matters to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Brings names of another file in.
+    /// Imports names from another file.
     Import,
-    /// Has a signature and holds further definitions.
+    /// Has a signature and contains further definitions.
     Container,
     /// Has a signature.
     Definition,
-    /// Stands around a definition: `export`, decorators, `template`.
+    /// Wraps a definition: `export`, decorators, `template`.
     Wrapper,
-    /// Statements or members one after another.
+    /// A sequence of statements or members.
     Block,
     Comment,
     Attribute,
     Other,
 }
 
-/// A grammar with the class of each kind of node, by number.
+/// A grammar with the class of each node kind.
 pub(super) struct NodeGrammar {
     language: tree_sitter::Language,
     classes: Vec<Class>,
 }
 
 impl Language {
-    /// The language with the most votes; of two close ones, the one whose grammar reads the beginning better.
+    /// The language with the most votes; of two close ones, the one whose grammar parses the beginning better.
     pub(super) fn of(text: &str) -> Option<Self> {
         let sample = &text[..text.floor_char_boundary(SAMPLE)];
         let mut votes = SIGNS.map(|(language, signs)| (votes(sample, signs), language));
@@ -70,7 +71,7 @@ impl Language {
         Some(if errors(second) < errors(first) { second } else { first })
     }
 
-    /// The tree of `text`; none if it is not in this language or cannot be read in bounded time.
+    /// The syntax tree of `text`; `None` if it is not in this language or cannot be parsed in bounded time.
     pub(super) fn parse(self, text: &str) -> Option<(Self, Tree)> {
         let lines = text.bytes().filter(|&b| b == b'\n').count() + 1;
         let tree = self.tree(text)?;
@@ -112,7 +113,7 @@ impl Language {
         }
     }
 
-    /// Whether a definition that begins like this is seen from outside its file.
+    /// Whether a definition that starts like this is visible outside its file.
     pub(super) fn is_public(self, header: &str) -> bool {
         let words =
             || header.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
@@ -156,7 +157,7 @@ fn votes(sample: &str, signs: &[(&str, usize)]) -> usize {
     if votes.len() < MIN_SIGNS { 0 } else { votes.iter().sum() }
 }
 
-/// Places that the grammar could not read.
+/// The number of places the grammar could not parse.
 fn errors(tree: &Tree) -> usize {
     let mut cursor = tree.walk();
     let mut errors = 0;
@@ -164,7 +165,7 @@ fn errors(tree: &Tree) -> usize {
         let node = cursor.node();
         errors += usize::from(node.is_missing());
         if node.is_error() {
-            // One node may hold all that could not be read, next to what could.
+            // A single node may contain all unparsed text along with parsed text.
             errors += 1 + node.child_count() as usize / CHILDREN_PER_ERROR;
         }
         let below = node.has_error() && cursor.goto_first_child();
@@ -174,7 +175,7 @@ fn errors(tree: &Tree) -> usize {
     }
 }
 
-/// To the next node that is not below this one; false at the end.
+/// Advances to the next node that is not a descendant; false at the end.
 pub(super) fn go_on(cursor: &mut TreeCursor<'_>) -> bool {
     while !cursor.goto_next_sibling() {
         if !cursor.goto_parent() {
@@ -184,7 +185,7 @@ pub(super) fn go_on(cursor: &mut TreeCursor<'_>) -> bool {
     true
 }
 
-/// The names of all grammars together; none means two things.
+/// The node names of all grammars; none is ambiguous.
 fn class(kind: &str) -> Class {
     match kind {
         "use_declaration"

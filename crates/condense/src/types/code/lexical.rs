@@ -1,14 +1,14 @@
-//! Reads indentation, or braces where nothing is indented, into lines with roles: for languages without a grammar,
-//! for source that none can read, and for texts too large to parse.
+//! Turns indentation, or braces in unindented text, into lines with roles: for languages without a grammar, for
+//! source that does not parse, and for texts too large to parse.
 //!
-//! Knows words that many languages share; one pass, no nesting of its own.
+//! Knows words that many languages share; single pass, no recursion.
 
 use super::outline::{CodeOutline, LineRole};
 use super::signs::Language;
 
 /// Deeper nesting is not distinguished.
 const DEEPEST: usize = 24;
-/// One line in so many is indented in source that is indented at all.
+/// At least one line in this many is indented in indented source.
 const INDENTED_SHARE: usize = 10;
 const TAB: usize = 4;
 
@@ -73,7 +73,7 @@ const DEFINITIONS: [&str; 22] = [
     "create",
     "rpc",
 ];
-/// What may appear before a word that defines.
+/// Words that may precede a defining keyword.
 const MODIFIERS: [&str; 27] = [
     "pub",
     "pub(crate)",
@@ -109,18 +109,18 @@ const CONTROL: [&str; 27] = [
     "until", "begin", "then", "default",
 ];
 
-/// A line that holds the deeper ones after it.
+/// A line that contains the deeper lines after it.
 #[derive(Debug, Clone, Copy)]
 struct OpenBlock {
     width: usize,
     row: usize,
-    /// The line that the block began with: `if` for each of its `else`.
+    /// The line that started the block: `if` for each of its `else`.
     head: usize,
-    /// Lines inside that open something are signatures.
+    /// Whether lines inside that open a block are signatures.
     members: bool,
 }
 
-/// Gives every row of the outline its role.
+/// Assigns a role to every row of the outline.
 pub(super) fn annotate(language: Option<Language>, outline: &mut CodeOutline<'_>) {
     let widths = widths(outline);
     let mut open: Vec<OpenBlock> = Vec::new();
@@ -162,7 +162,7 @@ pub(super) fn annotate(language: Option<Language>, outline: &mut CodeOutline<'_>
     }
 }
 
-/// The rows that are not blank, and how deep each appears.
+/// The non-blank rows and their indentation.
 fn widths(outline: &CodeOutline<'_>) -> Vec<(usize, usize)> {
     let rows = || (0..outline.rows()).filter(|&row| !outline.is_blank(row));
     let indent = |row: usize| {
@@ -186,7 +186,7 @@ fn widths(outline: &CodeOutline<'_>) -> Vec<(usize, usize)> {
     rows().map(by_braces).collect()
 }
 
-/// The role of a line of comment; `until` ends a comment of several lines.
+/// The role of a comment line; `until` ends a multi-line comment.
 fn comment<'t>(line: &'t str, until: &mut Option<&'t str>) -> Option<LineRole> {
     if let Some(end) = *until {
         if line.contains(end) {
@@ -211,7 +211,7 @@ fn comment<'t>(line: &'t str, until: &mut Option<&'t str>) -> Option<LineRole> {
         .then_some(LineRole::Comment)
 }
 
-/// What a line is, and whether what it opens holds members.
+/// The role of a line, and whether the block it opens contains members.
 fn role(line: &str, opens: bool, members: bool, language: Option<Language>) -> (LineRole, bool) {
     let words = || {
         line.split(|c: char| c.is_whitespace() || matches!(c, '(' | ':' | '{' | '<'))
@@ -227,7 +227,7 @@ fn role(line: &str, opens: bool, members: bool, language: Option<Language>) -> (
     if IMPORTS.contains(&first) && !container && !opens {
         return (LineRole::Import, false);
     }
-    // A block without a word that says what it is: a function where such words are not needed.
+    // A block without a keyword is a function in languages that do not require one.
     let bare = opens && (line.contains('(') || line.ends_with(['{', ':']));
     if container || defines || bare {
         let public = match language {

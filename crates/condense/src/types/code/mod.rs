@@ -1,7 +1,7 @@
-//! Source code: signatures before bodies, public before private, and of the bodies first what the query asks for.
+//! Source code: signatures before bodies, public before private, and within bodies whatever the query asks for first.
 //!
-//! Knows the order of worth and how units are made of lines; how a text is read into lines with roles is known to
-//! `tree` (grammars), and to `lexical` (indentation and braces) where no grammar fits or parsing costs too much.
+//! Knows the order of importance and how units are formed; `tree` assigns roles to lines by grammar, `lexical` by
+//! indentation and braces where no grammar fits or parsing is too slow.
 
 mod language;
 mod lexical;
@@ -22,12 +22,12 @@ use crate::types::plain::Plain;
 pub(crate) const CONDENSER: &dyn Condenser = &Extractive(Code);
 
 /// Larger texts are read by indentation and braces. Parsing was measured at 3 to 6 MB/s on a busy machine: 1 MiB of
-/// Rust takes 260 ms and more, this much about 35 ms.
+/// Rust takes at least 260 ms, this much about 35 ms.
 const MAX_PARSED: usize = 128 << 10;
-/// Longer lines on average, in bytes, are not written by hand: minified code is data, and is shown as such.
+/// Texts with a longer average line, in bytes, are not written by hand: minified code is treated as data.
 const LONGEST_AVERAGE_LINE: usize = 400;
 
-/// Programming languages whose grammars are compiled in.
+/// Programming languages with a built-in grammar.
 pub const GRAMMARS: [&str; signs::SIGNS.len()] =
     ["Rust", "Python", "JavaScript", "TypeScript", "TSX", "Go", "Java", "C", "C++"];
 

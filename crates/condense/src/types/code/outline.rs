@@ -1,6 +1,6 @@
-//! The lines of a source text, each with what it is to a reader, and the units that they make.
+//! The lines of a source text with their roles, and the units they form.
 //!
-//! Knows roles and worth; does not know any language or how roles were found.
+//! Knows roles and weights; does not know any language or how roles were found.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -10,13 +10,14 @@ use regex::Regex;
 use crate::analysis::pattern::pattern;
 use crate::engine::units::{TextPiece, Tier, split_long};
 
-/// Longer units are divided at line ends, longer lines at signs of punctuation, in bytes.
+/// Longer units are divided at line ends, longer lines at punctuation, in bytes.
 const LONGEST_UNIT: usize = 480;
 const LONGEST_LINE: usize = 320;
-/// A comment of so many lines and bytes is shown with what it explains; of a longer one the first line is shown alone.
+/// Comments of up to this many lines and bytes are shown with what they explain; of longer ones, the first line is
+/// shown by itself.
 const GLUED_ROWS: usize = 2;
 const GLUED_BYTES: usize = 200;
-/// What units are worth compared with a plain statement.
+/// Weights of units relative to a plain statement.
 const PUBLIC: f32 = 2.5;
 const PRIVATE: f32 = 1.2;
 const DOC: f32 = 2.0;
@@ -26,11 +27,11 @@ const COMMENT: f32 = 0.5;
 const ATTRIBUTE: f32 = 0.4;
 const CLOSE: f32 = 0.7;
 const LICENSE: f32 = 0.1;
-/// What a unit is worth more that fails, handles a failure, or says what is left to do.
+/// Extra weight of a unit that fails, handles a failure, or says what remains to be done.
 const FAILURE: f32 = 1.7;
 const TASK: f32 = 4.0;
 
-/// Ways to fail and to handle failures in common languages.
+/// How common languages fail and handle failures.
 static FAILS: LazyLock<Regex> = LazyLock::new(|| {
     let words = r"\b(?:raise|throws?|catch|except|rescue|panic|abort|assert|bail|ensure)\b|Err\(|[Ee]rror|[Ee]xception|!= nil";
     pattern(words)
@@ -39,13 +40,13 @@ static TASKS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(?:TODO|FIXME|XXX|HACK|BUG|SAFETY|WARNING|DEPRECATED)\b"));
 static LICENSES: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b(?:copyright|licen[cs]e|SPDX)\b"));
 
-/// What a line is to a reader.
+/// The role of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineRole {
     Import,
     Public,
     Private,
-    /// The first line of what explains a definition.
+    /// The first line of a definition's documentation.
     Doc,
     Comment,
     Attribute,
@@ -63,22 +64,22 @@ impl LineRole {
 #[derive(Debug, Clone, Copy)]
 struct CodeRow {
     role: LineRole,
-    /// Is the first of its unit.
+    /// Whether it is the first line of its unit.
     begins: bool,
-    /// The row of the signature or statement that this one appears in.
+    /// The row of the enclosing signature or statement.
     under: Option<usize>,
     blank: bool,
 }
 
 pub(super) struct CodeOutline<'t> {
     text: &'t str,
-    /// Where rows begin, and the end of the text.
+    /// The start of each row, and the end of the text.
     starts: Vec<usize>,
     rows: Vec<CodeRow>,
 }
 
 impl<'t> CodeOutline<'t> {
-    /// Every row a statement of one unit.
+    /// Treats every row as a statement of a single unit.
     pub(super) fn of(text: &'t str) -> Self {
         let mut starts = vec![0];
         let mut rows = Vec::new();
@@ -106,7 +107,7 @@ impl<'t> CodeOutline<'t> {
         self.rows[row].blank
     }
 
-    /// Makes the rows one unit; rows after it begin another. Rows beyond the end are ignored.
+    /// Makes `rows` one unit and starts another after it. Rows beyond the end are ignored.
     pub(super) fn unit(&mut self, rows: Range<usize>, role: LineRole, under: Option<usize>) {
         let end = rows.end.min(self.rows.len());
         for row in rows.start..end {
@@ -115,21 +116,21 @@ impl<'t> CodeOutline<'t> {
         self.begin(end);
     }
 
-    /// The row begins a unit in any role.
+    /// Makes the row start a unit, whatever its role.
     pub(super) fn begin(&mut self, row: usize) {
         if let Some(row) = self.rows.get_mut(row) {
             row.begins = true;
         }
     }
 
-    /// The row is shown only with the header.
+    /// Shows the row only together with its header.
     pub(super) fn put_under(&mut self, row: usize, header: usize) {
         if let Some(row) = self.rows.get_mut(row) {
             row.under = Some(header);
         }
     }
 
-    /// Units with their worth and what each needs.
+    /// The units with their weights and needs.
     pub(super) fn pieces(mut self) -> Vec<TextPiece> {
         self.attach_comments();
         let mut pieces: Vec<TextPiece> = Vec::new();
@@ -142,7 +143,7 @@ impl<'t> CodeOutline<'t> {
             first_of_row[row..end].fill(pieces.len());
             let (tier, prior) = self.worth(row, end);
             for (index, range) in self.parts(row, end).into_iter().enumerate() {
-                // Only the beginning of a signature is one.
+                // Only the first part of a signature is treated as one.
                 let tier = if index == 0 { tier } else { Tier::Plain };
                 pieces.push(TextPiece { tier, ..TextPiece::plain(range, prior) });
                 under.push(self.rows[row].under.filter(|header| !(row..end).contains(header)));
@@ -189,8 +190,8 @@ impl<'t> CodeOutline<'t> {
         (Tier::Plain, if says(&TASKS) { base * TASK } else { base })
     }
 
-    /// Comments and attributes right above a signature belong to it: short ones are shown with it, of a long one the
-    /// first line is worth more than the rest. A comment at the top explains the file.
+    /// Attaches comments and attributes directly above a signature to it: short ones are shown with it; of a long
+    /// one, the first line has a higher weight than the rest. A comment at the top of a file describes the file.
     fn attach_comments(&mut self) {
         let above = |role: LineRole| matches!(role, LineRole::Comment | LineRole::Attribute);
         let mut top = 0;

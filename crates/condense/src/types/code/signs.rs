@@ -1,4 +1,4 @@
-//! The programming languages, and words and signs that are common in one of them and rare in the others. Data only.
+//! The programming languages, and the words and signs that are common in one and rare in the others. Data only.
 
 use Language::{C, Cpp, Go, Java, JavaScript, Python, Rust, Tsx, TypeScript};
 
@@ -16,7 +16,7 @@ pub(super) enum Language {
     Cpp,
 }
 
-/// What votes for which language, and how much.
+/// The signs of each language and their weights.
 pub(super) const SIGNS: [(Language, &[(&str, usize)]); 9] = [
     (
         Rust,

@@ -1,6 +1,6 @@
-//! Reads a syntax tree into lines with roles.
+//! Turns a syntax tree into lines with roles.
 //!
-//! Knows node classes, not languages; walks with a cursor and a stack of its own, so that depth costs no recursion.
+//! Knows node classes, not languages; uses a cursor and an explicit stack, so depth costs no recursion.
 
 use tree_sitter::{Node, Tree};
 
@@ -10,33 +10,33 @@ use super::signs::Language;
 
 /// Deeper nesting is not distinguished.
 const DEEPEST: usize = 24;
-/// A header of more lines is shown as far.
+/// Longer headers are shown up to this many lines.
 const MAX_HEADER_ROWS: usize = 12;
-/// Statements of more lines are divided at the statements inside.
+/// Longer statements are divided at the statements inside.
 const LONGEST_STATEMENT: usize = 6;
 
-/// What holds for the children of a node.
+/// The context of a node's children.
 #[derive(Debug, Clone, Copy)]
 struct Context {
-    /// The row they need.
+    /// The row they depend on.
     under: Option<usize>,
-    /// They appear one after another, each a unit.
+    /// Whether they are consecutive units.
     listed: bool,
-    /// Definitions among them are signatures: not inside a function.
+    /// Whether definitions among them are signatures, which they are not inside a function.
     members: bool,
-    /// Other members are fields.
+    /// Whether other members are fields.
     fields: bool,
-    /// Where the wrapper around a definition begins.
+    /// The start of the wrapper around a definition.
     wrapper: Option<usize>,
     depth: usize,
 }
 
-/// Gives every row of the outline its role.
+/// Assigns a role to every row of the outline.
 pub(super) fn annotate(tree: &Tree, language: Language, outline: &mut CodeOutline<'_>) {
     let reader = TreeReader { grammar: language.grammar(), language };
     let mut cursor = tree.walk();
     let root = Context { under: None, listed: true, members: true, fields: false, wrapper: None, depth: 0 };
-    // For each level of the cursor what holds for the nodes on it.
+    // The context of the nodes on each level of the cursor.
     let mut contexts = vec![root];
     if !cursor.goto_first_child() {
         return;
@@ -67,7 +67,7 @@ struct TreeReader {
     language: Language,
 }
 
-/// First row and the row after the last.
+/// The first row, and the row after the last.
 fn rows(node: &Node<'_>) -> (usize, usize) {
     let (start, end) = (node.start_position(), node.end_position());
     let last = if end.column == 0 && end.row > start.row { end.row } else { end.row + 1 };
@@ -75,7 +75,7 @@ fn rows(node: &Node<'_>) -> (usize, usize) {
 }
 
 impl TreeReader {
-    /// Notes what the node's rows are; what holds for its children if they are to be looked at.
+    /// Records the roles of the node's rows; returns the context of its children if they should be visited.
     fn visit(&self, node: &Node<'_>, context: Context, outline: &mut CodeOutline<'_>) -> Option<Context> {
         let (first, end) = rows(node);
         if first >= outline.rows() || !node.is_named() {
@@ -110,7 +110,7 @@ impl TreeReader {
     }
 
     fn role(&self, outline: &CodeOutline<'_>, first: usize, end: usize) -> LineRole {
-        // Attributes and decorators come before what says whether it is public.
+        // Attributes and decorators precede the part that shows whether it is public.
         let header = (first..end.min(outline.rows())).map(|row| outline.line(row));
         let salient = |line: &&str| !line.trim_start().starts_with(['@', '#']);
         let header = header.into_iter().find(salient).unwrap_or_default();
@@ -155,7 +155,7 @@ impl TreeReader {
         (end > head_end && context.depth < DEEPEST).then_some(inside)
     }
 
-    /// Whether the node's body is run, not a list of members.
+    /// Whether the node's body is executable code rather than a list of members.
     fn is_code(&self, node: &Node<'_>) -> bool {
         ["function", "method", "constructor", "lexical", "variable"]
             .iter()
@@ -171,7 +171,7 @@ impl TreeReader {
     fn block(&self, node: &Node<'_>, context: Context, outline: &mut CodeOutline<'_>) -> Option<Context> {
         let (first, end) = rows(node);
         if context.under.is_some_and(|header| first > header) && outline.line(first).contains('{') {
-            // `} else {` is a unit of its own, unless the header reaches as far.
+            // `} else {` is a unit of its own, unless the header extends that far.
             if !outline.role(first).is_signature() {
                 outline.begin(first);
             }

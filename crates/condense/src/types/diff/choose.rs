@@ -1,6 +1,6 @@
-//! Choosing: in which order lines of hunks are shown, and which files are named first.
+//! Chooses the order in which lines of hunks are shown, and which files are named first.
 //!
-//! Knows files, hunks and the query; does not know tokens or how a page is written.
+//! Knows files, hunks and the query; does not know tokens or how a page is rendered.
 
 use std::ops::Range;
 
@@ -11,33 +11,33 @@ use super::parse::{DiffFile, FileChange, ParsedDiff};
 use crate::analysis::relevance::Scores;
 use crate::engine::job::Job;
 
-/// How many lines of a note, such as a commit's message, go before hunks.
+/// Lines of a note, such as a commit message, that precede hunks.
 const NOTE_LINES: usize = 12;
-/// A hunk of at most so many lines is shown whole or not; of a longer one, first so many changed lines at its
-/// beginning and at its end.
+/// Hunks of up to this many lines are shown whole or not at all; of longer ones, first this many changed lines at the
+/// start and at the end.
 const SHORT_HUNK: usize = 12;
 const FIRST_LINES: usize = 4;
 const LAST_LINES: usize = 2;
-/// The rest of a long hunk is shown in stretches of so many lines.
+/// The rest of a long hunk is shown in blocks of this many lines.
 const STRETCH: usize = 24;
-/// What answers the query outweighs everything.
+/// Answers to the query outweigh everything else.
 const QUERY: f32 = 12.0;
-/// Files written by tools, and hunks that make the same change as an earlier one, give way.
+/// The weight of generated files, and of hunks that repeat an earlier change.
 const NOISE: f32 = 0.02;
 const REPEATED: f32 = 0.2;
-/// By how much each further hunk of a file is worth less.
+/// The factor by which each further hunk of a file loses weight.
 const FURTHER: f32 = 0.15;
-/// What the middle of a hunk is worth compared with its ends.
+/// The weight of the middle of a hunk relative to its ends.
 const MIDDLE: f32 = 0.3;
 
-/// What of a diff is shown in which order.
+/// The order in which a diff is shown.
 #[derive(Debug)]
 pub(super) struct DiffOrder {
     /// Lines that must be shown.
     pub(super) required: Vec<usize>,
-    /// Lines shown together, the best first.
+    /// Lines shown together, best first.
     pub(super) steps: Vec<DiffStep>,
-    /// Files in the order in which they are named if not all can be.
+    /// The order in which files are named if not all can be.
     pub(super) names: Vec<usize>,
 }
 
@@ -99,7 +99,7 @@ fn relevance(job: &Job<'_>, diff: &ParsedDiff) -> Vec<f32> {
     Scores::new(job.request.text, &ranges, Some(query)).relevance
 }
 
-/// The same for hunks that add and remove the same lines.
+/// A hash that is equal for hunks that add and remove the same lines.
 fn change_hash(text: &str, diff: &ParsedDiff, lines: &Range<usize>) -> u64 {
     let changed = lines.clone().filter(|&line| diff.changes[line].is_some());
     changed.fold(0, |hash: u64, line| {
@@ -123,7 +123,7 @@ fn steps_of(diff: &ParsedDiff, lines: &Range<usize>, worth: f32, steps: &mut Vec
     }
 }
 
-/// The first changed line and the end of the last.
+/// The first changed line, and the end of the last.
 fn changed_ends(diff: &ParsedDiff, lines: &Range<usize>) -> (usize, usize) {
     let changed = |line: &usize| diff.changes[*line].is_some();
     let first = lines.clone().find(changed).unwrap_or(lines.start + 1);
@@ -136,7 +136,7 @@ fn stretches(lines: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     lines.step_by(STRETCH).map(move |start| start..(start + STRETCH).min(end))
 }
 
-/// Files that people wrote first, then by how much is changed.
+/// Hand-written files first, then by the size of the change.
 fn names(diff: &ParsedDiff) -> Vec<usize> {
     let mut names: Vec<usize> = (0..diff.files.len()).collect();
     let changed = |file: &DiffFile| file.added.saturating_add(file.removed);
@@ -146,7 +146,7 @@ fn names(diff: &ParsedDiff) -> Vec<usize> {
     names
 }
 
-/// Lock files, bundles, snapshots and the like, by the names that tools give them.
+/// Lock files, bundles, snapshots and the like, recognised by their names.
 fn is_tool_written(file: &DiffFile) -> bool {
     const ENDINGS: [&str; 10] = [
         ".lock",
@@ -167,7 +167,7 @@ fn is_tool_written(file: &DiffFile) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending)) || FOLDERS.iter().any(within)
 }
 
-/// How many of `lines` are added and removed.
+/// The numbers of added and removed `lines`.
 pub(super) fn changes(diff: &ParsedDiff, lines: Range<usize>) -> (usize, usize) {
     lines.fold((0, 0), |(added, removed), line| match diff.changes[line] {
         Some(FileChange::Added) => (added + 1, removed),

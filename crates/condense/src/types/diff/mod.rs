@@ -1,6 +1,6 @@
-//! Unified diffs: every file by name with what became of it, then hunks with their true headers, whole lines only.
+//! Unified diffs: names every file with its status, then shows hunks with their original headers, in whole lines.
 //!
-//! Knows diffs through its parts: reading, choosing, writing. Does not know what the changed files mean.
+//! Coordinates parsing, choosing and rendering. Does not know what the changed files mean.
 
 mod choose;
 mod parse;
@@ -20,10 +20,10 @@ use crate::types::plain::Plain;
 /// The condenser of diffs.
 pub(crate) const CONDENSER: &dyn Condenser = &Diffs;
 
-/// How far into a text its first hunk or header must be shown: a commit's message may come before.
+/// How many bytes may precede the first hunk or header, such as a commit message.
 const SAMPLE_BYTES: usize = 65_536;
 const SAMPLE_LINES: usize = 400;
-/// A header of git's needs no hunk: a rename, a mode, a binary file.
+/// Git headers that need no hunk: a rename, a mode change, a binary file.
 const GIT_SIGNS: [&str; 9] = [
     "index ",
     "old mode ",
@@ -44,7 +44,7 @@ impl Condenser for Diffs {
         let plan = DiffOrder::new(job, &diff);
         let fitting = headers(job, &diff, job.request.target)
             .find_map(|header| DiffPage::new(job, &diff, &plan, header).fit());
-        // What must be shown, or the header alone, is too large: only a division finer than lines can help.
+        // The required lines, or the header alone, are too large: only a division finer than lines can help.
         fitting.map_or_else(|| extract(job, &Plain.units(job), &ExtractionOptions::default(), None), Ok)
     }
 
@@ -52,21 +52,21 @@ impl Condenser for Diffs {
         let diff = ParsedDiff::parse(job.request.text);
         let plan = DiffOrder::new(job, &diff);
         let whole = |header| DiffPage::new(job, &diff, &plan, header).essential();
-        // The header that a target of this size would be given, so that condensing to it shows exactly this.
+        // Use the header that a target of this size would get, so that condensing to it shows exactly this.
         let stable = |&header: &Header| headers(job, &diff, whole(header)).next() == Some(header);
         Header::ladder(job).iter().copied().find(stable).map(whole)
     }
 }
 
-/// The forms of header that are not too dear for `target`, the clearest first.
+/// The header forms that `target` can afford, clearest first.
 fn headers(job: &Job<'_>, diff: &ParsedDiff, target: usize) -> impl Iterator<Item = Header> {
     let affordable =
         move |header: &Header| write::header_tokens(job, diff, *header) <= target / header.share();
     Header::ladder(job).iter().copied().filter(affordable)
 }
 
-/// Whether `text` looks like a diff: a file header followed by a hunk or by one of git's extended
-/// header lines, at the beginning of lines and not in a fence of Markdown.
+/// Whether `text` looks like a diff: a file header followed by a hunk or an extended git header, at the start of
+/// lines and outside Markdown fences.
 pub(crate) fn looks_like(text: &str) -> bool {
     let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
     let lines: Vec<&str> =

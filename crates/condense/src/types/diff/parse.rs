@@ -1,11 +1,12 @@
-//! Reading a diff: files, hunks and what appears between, as ranges of lines.
+//! Parses a diff into files, hunks and the text between them, as ranges of lines.
 //!
-//! Accepts every text: lines outside of diffs are notes. Reads git's forms (also combined ones), `diff -u`, `diff -r` and
-//! svn's. A hunk's own counts say where it ends, so a diff of diffs is read rightly. Knows nothing of tokens.
+//! Accepts any text: lines outside diffs are notes. Reads git's forms (including combined diffs), `diff -u`, `diff
+//! -r` and svn's. A hunk's own line counts determine its end, so a diff of diffs is parsed correctly. Knows nothing
+//! of tokens.
 
 use std::ops::Range;
 
-/// What became of a file.
+/// The change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Added,
@@ -38,7 +39,7 @@ pub(super) struct Hunk {
 pub(super) struct DiffFile {
     /// From its first header line to the last line before the next file.
     pub(super) lines: Range<usize>,
-    /// The header's lines, which the file's name, status and counts cover.
+    /// The header lines, which the rendered name, status and counts replace.
     pub(super) header: Range<usize>,
     pub(super) old: Option<String>,
     pub(super) new: Option<String>,
@@ -66,7 +67,7 @@ impl DiffFile {
         }
     }
 
-    /// The name after the change, or before it if there is none after.
+    /// The name after the change, or the earlier one if the file was removed.
     pub(super) fn name(&self) -> &str {
         let named = match self.status {
             Status::Deleted => self.old.as_deref().or(self.new.as_deref()),
@@ -76,13 +77,13 @@ impl DiffFile {
     }
 }
 
-/// A diff by lines.
+/// A parsed diff, by lines.
 #[derive(Debug)]
 pub(super) struct ParsedDiff {
     /// Every line with its line break.
     pub(super) lines: Vec<Range<usize>>,
     pub(super) files: Vec<DiffFile>,
-    /// What appears outside files and hunks, such as messages of commits.
+    /// Text outside files and hunks, such as commit messages.
     pub(super) notes: Vec<Range<usize>>,
     /// Whether each line is added or removed.
     pub(super) changes: Vec<Option<FileChange>>,
@@ -112,14 +113,14 @@ impl ParsedDiff {
     }
 }
 
-/// Whether a line begins a file's header in any of the forms.
+/// Whether a line starts a file header in any supported form.
 pub(super) fn starts_file(line: &str) -> bool {
     ["diff --git ", "diff --cc ", "diff --combined ", "diff -", "Index: "]
         .iter()
         .any(|sign| line.starts_with(sign))
 }
 
-/// The counts of a hunk header: lines of each old side, then of the new one; and how many columns its lines begin with.
+/// Parses a hunk header: the line count of each old side, then of the new one, and the number of prefix columns.
 pub(super) fn hunk_header(line: &str) -> Option<Vec<u64>> {
     let signs = line.bytes().take_while(|&byte| byte == b'@').count();
     if !(2..=17).contains(&signs) {
@@ -160,7 +161,7 @@ impl<'t> DiffReader<'t> {
                 file.binary = note.1;
                 self.close(file, self.at);
             } else if hunk_header(line).is_some() {
-                // A hunk without a file.
+                // A hunk without a file header.
                 let file = DiffFile::new(self.at);
                 self.read_hunks(file);
             } else {
@@ -169,7 +170,7 @@ impl<'t> DiffReader<'t> {
         }
     }
 
-    /// One more line that belongs to nothing.
+    /// Adds a line that belongs to no file.
     fn note(&mut self) {
         match self.diff.notes.last_mut() {
             Some(last) if last.end == self.at => last.end += 1,
@@ -215,7 +216,7 @@ impl<'t> DiffReader<'t> {
         self.read_binary();
     }
 
-    /// What of a binary patch follows belongs to its file and is never shown.
+    /// Skips the rest of a binary patch, which belongs to its file and is never shown.
     fn read_binary(&mut self) {
         if self.line(self.at) != Some("GIT binary patch") {
             return;
@@ -238,7 +239,7 @@ impl<'t> DiffReader<'t> {
         self.diff.files.push(file);
     }
 
-    /// Lines of a hunk, as many as its header says.
+    /// Reads the lines of a hunk, as many as its header states.
     fn read_body(&mut self, file: &mut DiffFile, mut left: Vec<u64>) {
         let columns = left.len() - 1;
         while let Some(line) = self.line(self.at) {
@@ -249,7 +250,7 @@ impl<'t> DiffReader<'t> {
             if left.iter().all(|&count| count == 0) {
                 break;
             }
-            // Some tools strip the blank that an empty line of context begins with.
+            // Some tools strip the leading space of an empty context line.
             let prefix: &[u8] =
                 if line.is_empty() { b"" } else { line.as_bytes().get(..columns).unwrap_or(b"x") };
             if !prefix.iter().all(|byte| matches!(byte, b' ' | b'+' | b'-')) {
@@ -292,7 +293,7 @@ fn names_of_first_line(line: &str) -> (Option<String>, Option<String>) {
     (None, name.map(unquoted))
 }
 
-/// Both names of `a/x b/x`; a name may hold blanks, so equal halves are looked for first.
+/// Both names of `a/x b/x`; a name may contain spaces, so equal halves are tried first.
 fn git_names(rest: &str) -> (Option<String>, Option<String>) {
     let both = |old: &str, new: &str| (Some(stripped(&unquoted(old))), Some(stripped(&unquoted(new))));
     if let Some(quoted) = rest.strip_prefix('"') {
@@ -311,7 +312,7 @@ fn git_names(rest: &str) -> (Option<String>, Option<String>) {
     rest.split_once(' ').map_or((None, None), |(old, new)| both(old, new))
 }
 
-/// A line between the first header line and the hunks; false if it is none.
+/// Reads a line between the first header line and the hunks; false if it is not part of the header.
 fn extend(file: &mut DiffFile, line: &str) -> bool {
     let after = |sign: &str| line.strip_prefix(sign).map(str::to_owned);
     if let Some(mode) = after("old mode ") {
@@ -339,7 +340,7 @@ fn extend(file: &mut DiffFile, line: &str) -> bool {
     true
 }
 
-/// What the lines with `---` and `+++` say.
+/// Reads the `---` and `+++` lines.
 fn sides(file: &mut DiffFile, old: &str, new: &str) {
     let name = |line: &str| unquoted(line[4..].split('\t').next().unwrap_or_default());
     let (old, new) = (name(old), name(new));
@@ -355,13 +356,13 @@ fn sides(file: &mut DiffFile, old: &str, new: &str) {
     }
 }
 
-/// Without git's `a/` or `b/`.
+/// The name without git's `a/` or `b/`.
 fn stripped(name: &str) -> String {
     let bare = ["a/", "b/", "i/", "w/", "c/", "o/"].iter().find_map(|side| name.strip_prefix(side));
     bare.unwrap_or(name).to_owned()
 }
 
-/// A name as git quotes it: in quotation marks, with octal escapes for bytes.
+/// Decodes a name quoted by git: in quotation marks, with octal escapes.
 fn unquoted(name: &str) -> String {
     let Some(inner) = name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return name.to_owned();
@@ -382,7 +383,7 @@ fn unquoted(name: &str) -> String {
             _ => bytes.push(byte),
         }
     }
-    // Control characters and invalid UTF-8 stay quoted: a name is one line.
+    // Control characters and invalid UTF-8 stay quoted, so that a name is one line.
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => text,
         _ => name.to_owned(),

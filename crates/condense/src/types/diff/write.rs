@@ -1,7 +1,7 @@
-//! Writing: the header, a line for every file, the lines shown, and marks for the lines that are not.
+//! Renders the header, a line for every file, the lines shown, and markers for those that are not.
 //!
-//! Knows files, lines and tokens; does not know why a line goes before another. A file's header lines are covered by its
-//! own line here. The words, for a pointer `P`:
+//! Knows files, lines and tokens; does not know why one line precedes another. A file's header lines are represented
+//! by a single line here. The wording, for a pointer `P`:
 //!
 //! ```text
 //! [Condensed diff: 2 files, +7 -3. Full text: P. Each file is named with its lines added and removed; "[… Lx-y]" = lines x to y of the diff left out here; to read them, append #Lx-y to the pointer.]
@@ -23,7 +23,7 @@ use crate::engine::job::Job;
 use crate::engine::markers::OPEN;
 use crate::engine::render::{Header, Renderer};
 
-/// The share of the target, in per cent, that names may take with a mark each, and that names alone may take.
+/// The shares of the target, in per cent, that names with a marker each may take, and that names alone may take.
 const SHARE_OF_MARKED: usize = 35;
 const SHARE_OF_NAMES: usize = 60;
 /// Unused tokens that are not worth another attempt.
@@ -32,11 +32,11 @@ const SLACK: usize = 24;
 /// How files are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileNaming {
-    /// A line each, with the mark of what of it is left out.
+    /// One line each, with a marker for what is omitted.
     Marked,
-    /// A line each; one mark for neighbours.
+    /// One line each; adjacent files share a marker.
     Lines,
-    /// Neighbours of one folder and status on one line: `modified src/{a.rs +1 -2, b.rs +3 -0}`.
+    /// Adjacent files with the same folder and status on one line: `modified src/{a.rs +1 -2, b.rs +3 -0}`.
     Folders,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn header_tokens(job: &Job<'_>, diff: &ParsedDiff, header: Header) ->
     job.request.counter.count(&head(job, &renderer(job, diff, header), diff, header))
 }
 
-/// Git writes names in escapes, behind which something like a marker of ours may appear.
+/// Git escapes names, which could hide something that looks like a marker.
 fn renderer<'a>(job: &'a Job<'a>, diff: &ParsedDiff, header: Header) -> Renderer<'a> {
     let names = diff.files.iter().flat_map(|file| [&file.old, &file.new]).flatten();
     Renderer::new(job, header).tagged_if(names.into_iter().any(|name| name.contains(OPEN)))
@@ -91,12 +91,12 @@ impl<'a> DiffPage<'a> {
         Self { job, diff, plan, header, renderer: renderer(job, diff, header) }
     }
 
-    /// Tokens with every file named and no more shown than must be.
+    /// Tokens with every file named and only required lines shown.
     pub(super) fn essential(&self) -> usize {
         self.tokens(&self.named(FileNaming::Lines, self.diff.files.len()))
     }
 
-    /// The most that the target holds; none if it does not hold what must be shown.
+    /// As much as the target holds; `None` if it cannot hold the required lines.
     pub(super) fn fit(&self) -> Option<CondensedDraft> {
         let mut view = self.base()?;
         let bare = view.clone();
@@ -112,7 +112,7 @@ impl<'a> DiffPage<'a> {
         (self.fits(&view) && self.job.required.iter().all(stands)).then_some(draft)
     }
 
-    /// The clearest way to name files that the target holds; as many as it holds if it does not hold all.
+    /// The clearest naming of files that the target can hold; as many files as possible if it cannot hold all.
     fn base(&self) -> Option<DiffView> {
         let (target, count) = (self.job.request.target, self.diff.files.len());
         for (style, share) in [
@@ -202,16 +202,16 @@ impl super::choose::DiffStep {
     }
 }
 
-/// A page being written, from the first line to the last.
+/// A page being rendered, from top to bottom.
 struct DiffSheet<'a> {
     text: &'a str,
     diff: &'a ParsedDiff,
     renderer: &'a Renderer<'a>,
     view: &'a DiffView,
     draft: CondensedDraft,
-    /// Lines left out that no mark represents yet.
+    /// Omitted lines that no marker covers yet.
     gap: Option<Range<usize>>,
-    /// Folder and status of the names on the line being written.
+    /// Folder and status of the names on the current line.
     group: Option<(String, Status)>,
 }
 
@@ -267,7 +267,7 @@ impl DiffSheet<'_> {
         self.draft.text.push_str(&format!("{} {from}{}{stat}", file.status.as_str(), file.name()));
     }
 
-    /// Lines of a file's header, which its name covers.
+    /// Skips the header lines of a file, which its name represents.
     fn header(&mut self, lines: Range<usize>) {
         for line in lines {
             let bytes = self.diff.lines[line].clone();
@@ -305,7 +305,7 @@ impl DiffSheet<'_> {
     fn close_gap(&mut self) {
         let Some(gap) = self.gap.take() else { return };
         let bytes = self.diff.lines[gap.start].start..self.diff.lines[gap.end - 1].end;
-        // On the line of the file's name, where the counts already appear; else on a line with counts of its own.
+        // Either on the line with the file's name, which has the counts already, or on a line with its own counts.
         let beside_name = self.view.style == FileNaming::Marked && !self.draft.text.ends_with('\n');
         if beside_name {
             self.draft.text.push(' ');
@@ -328,7 +328,7 @@ impl DiffSheet<'_> {
     }
 }
 
-/// Folder, with its slash, and the rest of the name; a moved file is named whole, with both names.
+/// The folder with its slash, and the rest of the name; a moved file is shown with both full names.
 fn shortened(file: &DiffFile) -> (&str, &str) {
     let name = file.name();
     if matches!(file.status, Status::Renamed | Status::Copied) || name.contains(['{', '}']) {
@@ -337,7 +337,7 @@ fn shortened(file: &DiffFile) -> (&str, &str) {
     name.rfind('/').map_or(("", name), |at| name.split_at(at + 1))
 }
 
-/// What follows a name: lines added and removed, mode, binary.
+/// The text after a name: added and removed lines, mode, binary.
 fn stat(file: &DiffFile) -> String {
     let mut stat = String::new();
     if file.added + file.removed > 0 {

@@ -1,7 +1,7 @@
-//! A page as a capture keeps it (R1-6): its readable text, simple facts about it, and its structured data.
+//! A page as stored by a capture: its readable text, simple facts about it, and its structured data.
 //!
-//! Knows the page's markup only. What appears on a page is data: every value here is text that the page states, bounded
-//! in number and length, and nothing of it is interpreted.
+//! Knows the page's markup only. The content of a page is data: every value here is text that the page states,
+//! bounded in number and length, and never interpreted.
 
 use std::collections::BTreeSet;
 
@@ -14,37 +14,37 @@ use super::outline::{Form, PageOutline, outline};
 use super::scan::{Token, TokenKind, attribute, tokens};
 use super::tables::tables;
 
-/// Entries of `open_graph` and of `meta`.
+/// Maximum entries of `open_graph` and of `meta`.
 const MAX_META: usize = 60;
-/// Longer values of attributes are text, not data.
+/// Longer attribute values are text rather than data.
 const LONGEST_VALUE: usize = 600;
-/// A counter such as `8 comments` is on its own, not in prose.
+/// A counter such as `8 comments` is a short line of its own, not prose.
 const LONGEST_COUNTER: usize = 60;
 
-/// What a capture keeps of a web page.
+/// What a capture stores of a web page.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WebPage {
     /// Its title; empty where it has none.
     pub title: String,
-    /// What it is, such as `forum_thread`, `product`, `article`, `web_page` (R1-6.6).
+    /// Its kind, such as `forum_thread`, `product`, `article`, `web_page`.
     pub kind: &'static str,
-    /// What its site calls itself.
+    /// The name its site gives itself.
     pub site: Option<String>,
     /// Its main content as Markdown.
     pub text: String,
-    /// What can be seen on it, such as `title`, `comments`, `pagination` (R1-6.6).
+    /// Elements visible on it, such as `title`, `comments`, `pagination`.
     pub elements: Vec<&'static str>,
-    /// Whether it leads on to a next page.
+    /// Whether it links to a next page.
     pub continues: bool,
-    /// Which page it is, of how many.
+    /// Its page number and the total number of pages.
     pub pagination: Option<(u64, u64)>,
-    /// How many comments it has.
+    /// The number of comments.
     pub comments: Option<u64>,
-    /// What it states in a form for machines: JSON-LD, OpenGraph, meta, tables (R1-6.9).
+    /// Machine-readable data: JSON-LD, OpenGraph, meta, tables.
     pub data: Map<String, Value>,
 }
 
-/// Reads the markup of a page. Linear in its length; no markup is wrong.
+/// Extracts a page from its markup. Linear in its length; accepts any markup.
 pub fn web_page(page: &str) -> WebPage {
     let tokens = tokens(page);
     let outline = outline(page, &tokens);
@@ -101,7 +101,7 @@ pub fn web_page(page: &str) -> WebPage {
     }
 }
 
-/// OpenGraph's properties and the other metas.
+/// OpenGraph properties and other meta elements.
 fn metas(page: &str, tokens: &[Token]) -> (Map<String, Value>, Map<String, Value>) {
     let (mut graph, mut others) = (Map::new(), Map::new());
     for token in tokens.iter().filter(|token| token.kind == TokenKind::Open) {
@@ -120,7 +120,7 @@ fn metas(page: &str, tokens: &[Token]) -> (Map<String, Value>, Map<String, Value
         } else {
             &mut others
         };
-        // The first to say a thing is believed.
+        // The first value wins.
         if map.len() < MAX_META && !map.contains_key(&key) {
             map.insert(key, Value::String(plain(value)));
         }
@@ -139,7 +139,7 @@ fn open_graph_kind(graph: &Map<String, Value>) -> Option<&'static str> {
     }
 }
 
-/// What a reader of the whole page sees, navigation and all.
+/// What a reader of the whole page sees, including navigation.
 #[derive(Default)]
 struct Seen {
     elements: BTreeSet<&'static str>,

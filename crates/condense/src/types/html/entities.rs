@@ -1,16 +1,15 @@
 //! Character references: `&amp;`, `&#8217;`, `&#x2019;`.
 //!
-//! Knows how pages write them; the tables are those of the HTML standard. An unknown reference stays unchanged, which
-//! loses nothing.
+//! Knows the tables of the HTML standard. An unknown reference stays unchanged, which loses nothing.
 
 use markup5ever::data::{C1_REPLACEMENTS, NAMED_ENTITIES};
 
 /// The longest name of the standard, in bytes.
 const MAX_NAME: usize = 32;
-/// Names that count without a semicolon; of others, `&copy=1` in an address is more likely than a sign.
+/// Names that are valid without a semicolon; with others, `&copy=1` in an address is more likely than a character.
 const UNCLOSED: [&str; 5] = ["amp", "lt", "gt", "quot", "nbsp"];
 
-/// The character that the reference at the beginning of `text` represents, and the reference's length in bytes.
+/// The character for the reference at the start of `text`, and the reference's length in bytes.
 pub(super) fn reference(text: &str) -> Option<(char, usize)> {
     let body = text.strip_prefix('&')?;
     let in_name = |b: &u8| b.is_ascii_alphanumeric() || *b == b'#';
@@ -33,21 +32,21 @@ fn numeric(number: &str) -> Option<char> {
         None => number.parse(),
     };
     let code = code.ok()?;
-    // Pages mean what Windows-1252 has at 128 to 159.
+    // Browsers read 128 to 159 as Windows-1252.
     let replaced = code.checked_sub(0x80).and_then(|at| *C1_REPLACEMENTS.get(at as usize)?);
     replaced.or_else(|| char::from_u32(code)).filter(|c| !c.is_control() || c.is_whitespace())
 }
 
-/// The character of a name. A few names represent two characters; these stay as written.
+/// The character for a name. The few names that represent two characters are left as written.
 fn named(name: &str) -> Option<char> {
     match NAMED_ENTITIES.get(name) {
-        // Beginnings of names are listed without a character.
+        // Prefixes of names are listed without a character.
         Some(&(code @ 1.., 0)) => char::from_u32(code),
         _ => None,
     }
 }
 
-/// `text` with its references resolved and every run of white space one blank.
+/// `text` with references resolved and white space collapsed.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for_each_char(text, |_, c| {
@@ -61,7 +60,7 @@ pub(super) fn plain(text: &str) -> String {
     out
 }
 
-/// Calls `each` with every character that `text` represents and where in `text` it appears.
+/// Calls `each` with every decoded character and its position in `text`.
 pub(super) fn for_each_char(text: &str, mut each: impl FnMut(std::ops::Range<usize>, char)) {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {

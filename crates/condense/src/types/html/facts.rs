@@ -1,7 +1,7 @@
-//! What a page says of itself where no reader sees it: title, author, date, price, address.
+//! What a page says about itself in its metadata: title, author, date, price, address.
 //!
-//! Knows `<title>`, `<meta>`, `<link rel=canonical>` and JSON-LD; does not know the page's text. Values are given as
-//! they appear, never shortened: one that is too long is left out.
+//! Knows `<title>`, `<meta>`, `<link rel=canonical>` and JSON-LD; does not know the page's text. Values are copied
+//! verbatim, never shortened; overlong ones are omitted.
 
 use serde_json::Value;
 
@@ -10,12 +10,12 @@ use super::scan::{Token, TokenKind, attribute};
 
 /// Longer values are text, not facts.
 const LONGEST_VALUE: usize = 200;
-/// Larger JSON-LD is not read.
+/// Larger JSON-LD is ignored.
 const LARGEST_JSON: usize = 256 << 10;
-/// So many values of JSON-LD are looked at.
+/// Maximum number of JSON-LD values examined.
 const MAX_VALUES: usize = 2_000;
 
-/// Facts in the order in which they are shown.
+/// Facts in display order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fact {
     Title,
@@ -55,7 +55,7 @@ fn is_canonical(tag: &str) -> bool {
     attribute(tag, "rel").is_some_and(|rel| rel.eq_ignore_ascii_case("canonical"))
 }
 
-/// What a page says of itself; the first to say a thing is believed.
+/// What a page says about itself; the first value for a fact wins.
 #[derive(Debug, Default)]
 pub(super) struct PageFacts([Option<String>; FACTS]);
 
@@ -89,7 +89,7 @@ impl PageFacts {
         facts
     }
 
-    /// Every fact that is known, by its name.
+    /// Every known fact with its name.
     pub(super) fn known(&self) -> impl Iterator<Item = (&'static str, &str)> {
         NAMES.into_iter().filter_map(|(fact, name)| Some((name, self.get(fact)?)))
     }
@@ -99,17 +99,18 @@ impl PageFacts {
         self.get(Fact::Title)
     }
 
-    /// What its site calls itself.
+    /// The name its site gives itself.
     pub(super) fn site(&self) -> Option<&str> {
         self.get(Fact::Site)
     }
 
-    /// The address that the page gives as its own.
+    /// The page's canonical address.
     pub(super) fn address(&self) -> Option<&str> {
         self.get(Fact::Address)
     }
 
-    /// One line in brackets, with its line break; empty if nothing is known. `visible` is what the reader sees anyway.
+    /// One line in brackets, with its line break; empty if nothing is known. `visible` is text that the reader sees
+    /// anyway.
     pub(super) fn line(&self, visible: &str) -> String {
         let mut said: Vec<String> = Vec::new();
         let labelled = [
@@ -211,7 +212,7 @@ impl PageFacts {
         let named = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
         let text = match value {
             Value::String(text) => text.clone(),
-            // A number that was rounded when it was read appears nowhere in the source.
+            // A number that was rounded when parsed would not appear in the source.
             Value::Number(number) => {
                 Some(number.to_string()).filter(|n| source.contains(n.as_str())).unwrap_or_default()
             }

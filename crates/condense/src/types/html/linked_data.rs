@@ -1,5 +1,5 @@
-//! JSON-LD: what a page states of itself for machines. Knows the few words of schema.org that captures use; anything
-//! else that a page states is kept unchanged.
+//! JSON-LD: a page's machine-readable statements. Knows the few schema.org terms that captures use; anything else is
+//! kept unchanged.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use super::scan::{Token, TokenKind, attribute};
 
-/// Bytes of all JSON-LD of a page that are read.
+/// Maximum bytes of JSON-LD read per page.
 const LARGEST_JSON: usize = 512 << 10;
-/// So many values are looked at.
+/// Maximum number of values examined.
 const MAX_VALUES: usize = 5_000;
-/// Comments and products that are listed.
+/// Maximum number of comments and products listed.
 const MAX_LISTED: usize = 20;
 
 /// All JSON-LD of a page.
 #[derive(Debug, Default)]
 pub(super) struct LinkedData {
-    /// In the page's order.
+    /// In document order.
     pub(super) values: Vec<Value>,
 }
 
@@ -61,7 +61,7 @@ impl LinkedData {
         })
     }
 
-    /// What the page is, by the first type that says so.
+    /// The page's kind, from the first type that implies one.
     pub(super) fn kind(&self) -> Option<&'static str> {
         self.objects().find_map(|object| {
             types(object).find_map(|name| match name {
@@ -88,7 +88,7 @@ impl LinkedData {
         })
     }
 
-    /// The comments that the page states (R1-6.9).
+    /// The comments in the data.
     pub(super) fn comments(&self) -> Vec<Value> {
         let lists = self.objects().filter_map(|object| object.get("comment"));
         let all = lists.flat_map(|list| list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice));
@@ -100,7 +100,7 @@ impl LinkedData {
         listed.take(MAX_LISTED).collect()
     }
 
-    /// The products that the page states, with what they cost.
+    /// The products in the data, with their prices.
     pub(super) fn products(&self) -> Vec<Value> {
         let products = self.objects().filter(|object| types(object).any(|name| name == "Product"));
         let listed = products.filter_map(|product| {

@@ -1,8 +1,8 @@
-//! Which runs of a page are its main content.
+//! Determines which runs of a page are its main content.
 //!
-//! An extraction library judges, given a copy of the page that it can do no harm with: the markup that matters, the
-//! text in ASCII, and after every run of text a mark by which the runs it kept are known again. Pages that the copy
-//! or the library could take too long over, and pages in which it finds nothing, are judged by a simple rule.
+//! An extraction library decides, given a sanitised copy of the page: the relevant markup, the text mapped to ASCII,
+//! and a mark after every run by which the kept runs are recognised. Pages on which the copy or the library could be
+//! too slow, or finds nothing, are handled by a simple rule.
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,24 +15,25 @@ use super::entities::for_each_char;
 use super::outline::{Form, PageOutline};
 use super::scan::{Token, TokenKind, attributes};
 
-/// Bounds of what the library is given: bytes of the copy, elements (its time grows with their square), depth of
-/// nesting, and the sum of the depths of all elements, which bounds what it spends on walking up and down. Within
+/// Limits on the library's input: bytes of the copy, elements (its time is quadratic in them), nesting depth, and the
+/// sum of all depths, which bounds tree walks. Within these limits it takes at most about 50 ms.
 /// them it takes about 50 ms at most.
 const LARGEST_COPY: usize = 384 << 10;
 const MAX_TAGS: usize = 6_000;
 const DEEPEST: usize = 160;
 const MAX_DEPTH: usize = 400_000;
-/// Longer values of attributes are left out of the copy.
+/// Longer attribute values are omitted from the copy.
 const LONGEST_VALUE: usize = 160;
 /// Most attributes of one element in the copy.
 const MAX_ATTRIBUTES: usize = 12;
-/// A judgement that keeps fewer bytes of text than this, and less than one part in [`SMALL_SHARE`] of all, has failed.
+/// An extraction with fewer bytes of text than this, and less than one part in [`SMALL_SHARE`] of the page, has
+/// failed.
 const SMALL: usize = 200;
 const SMALL_SHARE: usize = 3;
-/// The simple rule leaves out blocks with more than half of their text in links.
+/// The simple rule excludes blocks with more than half of their text in links.
 const LINKS: usize = 2;
 
-/// For every run whether it belongs to the main content. If nothing seems to, all do.
+/// Whether each run belongs to the main content. If none does, all are kept.
 pub(super) fn main_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<bool> {
     let all: usize = outline.runs.iter().map(|run| run.range.len()).sum();
     let enough = |kept: &Vec<bool>| {
@@ -48,7 +49,7 @@ pub(super) fn main_text(page: &str, tokens: &[Token], outline: &PageOutline) -> 
         })
 }
 
-/// Text that appears in no navigation, footer or form and is not mostly links.
+/// Text outside navigation, footers and forms that is not mostly links.
 fn by_rule(outline: &PageOutline) -> Vec<bool> {
     let mut kept = vec![false; outline.runs.len()];
     for block in &outline.blocks {
@@ -63,11 +64,11 @@ fn by_rule(outline: &PageOutline) -> Vec<bool> {
     kept
 }
 
-/// What the library keeps.
+/// The runs that the library keeps.
 fn judged(copy: &str, runs: usize) -> Option<Vec<bool>> {
     let (text, merged) = extracted(copy, PageType::Article)?;
     let text = if merged {
-        // It has put together what looked alike from all over the page: look again without that.
+        // It combined similar elements from the whole page: try again without that.
         extracted(copy, PageType::Documentation)
             .map(|(text, _)| text)
             .filter(|text| text.len() >= SMALL)
@@ -93,22 +94,22 @@ fn judged(copy: &str, runs: usize) -> Option<Vec<bool>> {
 }
 
 fn extracted(copy: &str, page_type: PageType) -> Option<(String, bool)> {
-    // A fixed type: guessing it costs a third of the time and depends on more than the text.
+    // A fixed type: detecting it costs a third of the time and depends on more than the text.
     let options = Options { page_type: Some(page_type), ..Options::default() };
-    // The library cuts strings at byte offsets that it does not check; ASCII makes those cuts sound, but that no
-    // other input makes it panic cannot be shown. It keeps no state that a panic could leave broken.
+    // The library cuts strings at unchecked byte offsets; ASCII makes those cuts valid, but we cannot prove that no
+    // other input makes it panic. It keeps no state that a panic could corrupt.
     let result = catch_unwind(AssertUnwindSafe(|| extract_with_options(copy, &options))).ok()?.ok()?;
     let merged = result.warnings.iter().any(|warning| warning.contains("multi-candidate merge"));
     Some((result.content_text, merged))
 }
 
-/// Run numbers are written in control characters, which no copied text holds.
+/// Run numbers are encoded in control characters, which no copied text contains.
 const FIRST_DIGIT: u8 = 0x0e;
 const BASE: usize = 18;
 const DIGITS: usize = 4;
 const MAX_RUNS: usize = BASE * BASE * BASE * BASE;
 
-/// The page as the library sees it, or none if it is too large or too deep.
+/// The page as given to the library; `None` if it is too large or too deep.
 fn copy(page: &str, tokens: &[Token], outline: &PageOutline) -> Option<String> {
     let text: usize = outline.runs.iter().map(|run| run.range.len()).sum();
     if outline.runs.len() > MAX_RUNS || outline.runs.is_empty() || text > LARGEST_COPY {
@@ -116,7 +117,7 @@ fn copy(page: &str, tokens: &[Token], outline: &PageOutline) -> Option<String> {
     }
     let mut copy = String::new();
     let (mut depth, mut walked, mut run, mut tags) = (0_usize, 0_usize, 0_usize, 0_usize);
-    // An end tag that ends nothing must not make a deep page look shallow; browsers ignore it too.
+    // An unmatched end tag must not make a deep page look shallow; browsers ignore it too.
     let mut open: HashMap<String, usize> = HashMap::new();
     for token in tokens {
         let name = &page[token.name.clone()];
@@ -158,7 +159,7 @@ fn copy(page: &str, tokens: &[Token], outline: &PageOutline) -> Option<String> {
     Some(copy)
 }
 
-/// Elements of which the copy holds nothing.
+/// Elements whose content is excluded from the copy.
 fn is_dropped(name: &str) -> bool {
     const DROPPED: [&str; 16] = [
         "script",
@@ -181,7 +182,7 @@ fn is_dropped(name: &str) -> bool {
     DROPPED.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
 }
 
-/// Elements that hold nothing, or end where the next of their kind begins.
+/// Void elements, and those that end where the next of their kind starts.
 fn closes_itself(name: &str) -> bool {
     const KNOWN: [&str; 26] = [
         "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
@@ -221,7 +222,7 @@ fn push_marked(copy: &mut String, text: &str, run: usize) {
     }
 }
 
-/// `text` with its references resolved and every character one of ASCII of the same class.
+/// Appends `text` with references resolved and every character mapped to ASCII of the same class.
 fn push_text(copy: &mut String, text: &str) {
     for_each_char(text, |_, c| match c {
         '&' => copy.push_str("&amp;"),

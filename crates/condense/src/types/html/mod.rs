@@ -1,6 +1,6 @@
-//! Web pages: the readable text of their main content, with what the page says of itself before it.
+//! Web pages: the readable text of their main content, preceded by what the page says about itself.
 //!
-//! Knows which of the parts does what; how a text is shortened further, it leaves to the choosing common to all.
+//! Coordinates the parts; further shortening is left to the shared engine.
 
 mod capture;
 mod entities;
@@ -28,14 +28,14 @@ use crate::types::markdown;
 /// The condenser of HTML.
 pub(crate) const CONDENSER: &dyn Condenser = &Html;
 
-/// How far the beginning of a page is looked for, in bytes.
+/// How many bytes may precede the start of a page.
 const PROLOGUE: usize = 2_048;
-/// What the line of facts weighs.
+/// The weight of the line of facts.
 const FACTS: f32 = 6.0;
 
 struct Html;
 
-/// Whether `text` begins like a page, after an XML declaration and comments at most.
+/// Whether `text` starts like a page, optionally after an XML declaration and comments.
 pub(crate) fn looks_like(text: &str) -> bool {
     let head = &text.as_bytes()[..text.floor_char_boundary(PROLOGUE.min(text.len()))];
     let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
@@ -57,7 +57,7 @@ impl Condenser for Html {
         let first = if stand(&first.text) { Some(shorten(job, &first)) } else { None };
         match first {
             Some(Ok(draft)) if stand(&draft.text) => Ok(draft),
-            // What must be shown may be markup, or a mark may have come into the middle of it.
+            // A required range may be markup, or have a marker in the middle.
             first => shorten(job, &readable(page, &job.required)).map_err(|error| match first {
                 Some(Err(other)) => larger(error, other),
                 _ => error,
@@ -66,7 +66,7 @@ impl Condenser for Html {
     }
 }
 
-/// The error that asks for more.
+/// The error that needs the larger target.
 fn larger(one: CondenseError, other: CondenseError) -> CondenseError {
     let needed = |error: &CondenseError| match error {
         CondenseError::PinsExceedTarget { needed, .. } => *needed,
@@ -77,7 +77,7 @@ fn larger(one: CondenseError, other: CondenseError) -> CondenseError {
 
 /// The readable text, made to meet the target.
 fn shorten(job: &Job<'_>, readable: &Readable) -> Result<CondensedDraft, CondenseError> {
-    // What must be shown together is looked for together.
+    // Ranges that must be shown together are searched for together.
     let pins: Vec<String> =
         job.required.iter().map(|range| job.request.text[range.clone()].to_owned()).collect();
     let request = CondenseRequest { text: &readable.text, pins: &pins, ..*job.request };
@@ -89,7 +89,7 @@ fn shorten(job: &Job<'_>, readable: &Readable) -> Result<CondensedDraft, Condens
     )
 }
 
-/// The readable text of `page`; `verbatim` are stretches that appear in it as they are.
+/// The readable text of `page`; the ranges in `verbatim` are copied unchanged.
 fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
     let tokens = scan::tokens(page);
     let outline = outline::outline(page, &tokens);

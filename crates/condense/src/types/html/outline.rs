@@ -1,13 +1,13 @@
 //! The visible text of a page as runs of text in blocks: paragraphs, headings, list items, table cells, code.
 //!
-//! Knows what elements mean for layout; does not know which part of a page is its main content. Nesting is counted,
-//! not followed, so wrong nesting and any depth are harmless.
+//! Knows how elements affect layout; does not know which part of a page is its main content. Nesting is counted, not
+//! followed, so malformed or deep nesting is harmless.
 
 use std::ops::Range;
 
 use super::scan::{Token, TokenKind, attribute};
 
-/// What a block is.
+/// The form of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
@@ -20,23 +20,23 @@ pub(super) enum Form {
     Code,
 }
 
-/// Text between two tags that holds more than white space.
+/// Text between two tags that is not just white space.
 #[derive(Debug, Clone)]
 pub(super) struct TextRun {
     pub(super) range: Range<usize>,
     /// The raw target of the link it is in.
     pub(super) link: Option<Range<usize>>,
-    /// Holds a letter or a digit.
+    /// Whether it contains a letter or a digit.
     pub(super) wordy: bool,
 }
 
-/// What is set apart from its surroundings.
+/// A block-level part of the page.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     pub(super) form: Form,
     /// Begins on a new line of the same paragraph.
     pub(super) tight: bool,
-    /// Outside of the article: navigation, footers, forms.
+    /// Whether it is outside the article: navigation, footers, forms.
     pub(super) furniture: bool,
     pub(super) runs: Range<usize>,
 }
@@ -48,10 +48,10 @@ pub(super) struct PageOutline {
     pub(super) runs: Vec<TextRun>,
 }
 
-/// Deeper lists are shown as deep as this.
+/// Deeper lists are shown at this depth.
 const DEEPEST_LIST: usize = 6;
 
-/// What an element does to the layout.
+/// The effect of an element on the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Element {
     Block,
@@ -94,7 +94,7 @@ fn element(name: &str) -> Element {
     }
 }
 
-/// The runs and blocks of `page`, which `tokens` tile.
+/// The runs and blocks of `page`; `tokens` must tile it.
 pub(super) fn outline(page: &str, tokens: &[Token]) -> PageOutline {
     let mut state = State { page, outline: PageOutline::default(), ..State::default() };
     for token in tokens {
@@ -112,7 +112,7 @@ pub(super) fn outline(page: &str, tokens: &[Token]) -> PageOutline {
 struct State<'a> {
     page: &'a str,
     outline: PageOutline,
-    /// The form of the next block, once one begins.
+    /// The form of the next block to start.
     next: Option<(Form, bool)>,
     lists: usize,
     rows: usize,
@@ -146,7 +146,7 @@ impl State<'_> {
             Element::Link => {
                 let tag = &self.page[token.range.clone()];
                 let place = |target: &str| {
-                    // `target` is a slice of the page, so the distance of their addresses is its offset.
+                    // `target` is a slice of the page, so the difference of their addresses is its offset.
                     let at = target.as_ptr() as usize - self.page.as_ptr() as usize;
                     at..at + target.len()
                 };
@@ -190,7 +190,7 @@ impl State<'_> {
         Form::Item(self.lists.clamp(1, DEEPEST_LIST) as u8)
     }
 
-    /// A new block begins; what `<li>`, `<td>` and the like have announced stays.
+    /// Starts a new block; the form announced by `<li>`, `<td>` and the like is kept.
     fn fresh(&mut self, form: Form, tight: bool) {
         let announced = self.next.is_some_and(|(form, _)| form != Form::Text);
         if !announced {

@@ -1,6 +1,6 @@
-//! The readable text of a page, made from the runs that are kept, with the place of every word.
+//! Builds the readable text of a page from the runs that are kept, with the source position of every word.
 //!
-//! Knows blocks and how they are written as Markdown; does not know which runs are kept, nor tokens.
+//! Knows blocks and how to write them as Markdown; does not know which runs are kept, nor tokens.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::outline::{Block, Form, PageOutline, TextRun};
 use super::scan::{Token, TokenKind, attribute};
 use crate::engine::source_map::{SourceMap, SourceWord};
 
-/// Scripts, comments and the like that are shorter count as markup: a mark would be as long.
+/// Shorter scripts, comments and the like count as markup: a marker would be as long.
 const SHORTEST_FURNITURE: usize = 64;
 /// A row with a longer cell is layout, not data.
 const LONGEST_CELL: usize = 300;
@@ -23,11 +23,11 @@ const LONGEST_TARGET: usize = 120;
 pub(super) struct Readable {
     pub(super) text: String,
     pub(super) source_map: SourceMap,
-    /// Bytes of `text` that the line of facts takes.
+    /// Bytes of `text` taken by the line of facts.
     pub(super) facts: usize,
 }
 
-/// What a page is made of, and what of it is kept.
+/// The parts of a page, and which of them are kept.
 pub(super) struct ReadablePage<'a> {
     pub(super) page: &'a str,
     pub(super) tokens: &'a [Token],
@@ -37,7 +37,7 @@ pub(super) struct ReadablePage<'a> {
 }
 
 impl ReadablePage<'_> {
-    /// The text; `verbatim` are stretches of the page that appear in it as they are.
+    /// Builds the text; the ranges in `verbatim` are copied unchanged.
     pub(super) fn readable(&self, verbatim: &[Range<usize>]) -> Readable {
         let visible = self.outline.runs.iter().zip(self.kept).filter(|(_, kept)| **kept);
         let visible: String = visible.take(8).map(|(run, _)| &self.page[run.range.clone()]).collect();
@@ -71,7 +71,7 @@ impl ReadablePage<'_> {
         writer.out
     }
 
-    /// Where something begins that a reader may miss and that the text does not say.
+    /// Where content starts that a reader may miss and the text does not show.
     fn furniture(&self) -> Vec<usize> {
         let hidden = self.tokens.iter().filter(|token| {
             let name = &self.page[token.name.clone()];
@@ -95,7 +95,7 @@ impl ReadablePage<'_> {
         starts
     }
 
-    /// The page's own host: as it says, else the one that most of its links lead to; none if most name no host.
+    /// The page's own host: as stated, otherwise the most common one in its links; `None` if most links have no host.
     fn host(&self) -> Option<String> {
         if let Some(own) = self.facts.address().and_then(host) {
             return Some(own.to_owned());
@@ -124,14 +124,14 @@ struct Writer<'a> {
     furniture: Vec<usize>,
     host: Option<String>,
     out: Readable,
-    /// Stretches still to be written as they are.
+    /// Ranges still to be copied unchanged.
     verbatim: &'a [Range<usize>],
     mark_at: usize,
-    /// Where the text of the block being written begins, behind its prefix.
+    /// The start of the current block's text, after its prefix.
     block_start: usize,
-    /// A word was left out since the last one.
+    /// Whether a word was omitted since the last one.
     after_gap: bool,
-    /// End of the last word in the page.
+    /// The end of the last word in the page.
     source: usize,
     /// White space appears before the next word.
     space: bool,
@@ -162,7 +162,7 @@ impl Writer<'_> {
         self.runs(block);
     }
 
-    /// The cells of the row that begins with block `first`; gives how many blocks it takes.
+    /// Writes the row that starts with block `first`; returns how many blocks it has.
     fn row(&mut self, first: usize, row: usize) -> usize {
         let blocks = &self.page.outline.blocks[first..];
         let len = blocks.iter().take_while(|block| block.form == Form::Cell(row)).count();
@@ -232,7 +232,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A fence that no line of the code closes.
+    /// A fence that no line of the code can close.
     fn fence(&self, runs: &[TextRun]) -> String {
         let longest = runs.iter().map(|run| {
             let text = &self.page.page[run.range.clone()];
@@ -241,7 +241,7 @@ impl Writer<'_> {
         "`".repeat(longest.max().unwrap_or(0).max(2) + 1)
     }
 
-    /// Closes the link that was being written and opens the next, if its target means something to a reader.
+    /// Closes the open link and opens the next, if its target is meaningful to a reader.
     fn follow(&mut self, link: Option<Range<usize>>, runs: &[TextRun]) {
         if self.link.as_ref().map(|(range, _)| range) == link.as_ref() {
             return;
@@ -263,7 +263,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The target of a link that leads out of the site: a source.
+    /// The target of a link that leaves the site: a source.
     fn salient(&self, link: &Range<usize>) -> Option<String> {
         let target = plain(&self.page.page[link.clone()]);
         let outside = host(&target).is_some_and(|host| self.host.as_deref() != Some(host));
@@ -303,7 +303,7 @@ impl Writer<'_> {
         self.finish(word.take());
     }
 
-    /// Records the word that was written last, or takes it back if it overlaps what is written as it is.
+    /// Records the last word written, or removes it if it overlaps a verbatim range.
     fn finish(&mut self, word: Option<(Range<usize>, usize)>) {
         let Some((source, begin)) = word else { return };
         let inside =
@@ -328,14 +328,14 @@ impl Writer<'_> {
         self.out.source_map.words.push(SourceWord { at, source, mark_at: mark_at.min(begin), after_gap });
     }
 
-    /// Whether more than markup appears between the last word and `at`.
+    /// Whether there is more than markup between the last word and `at`.
     fn gap_before(&mut self, at: usize) -> bool {
         let next = self.furniture.partition_point(|&start| start < self.source);
         let furniture = self.furniture.get(next).is_some_and(|&start| start < at);
         std::mem::take(&mut self.after_gap) || furniture
     }
 
-    /// Writes what must be shown as it is and begins before `at`.
+    /// Copies the verbatim ranges that start before `at`.
     fn verbatim_until(&mut self, at: usize) {
         while let Some((range, rest)) = self.verbatim.split_first().filter(|(range, _)| range.start < at) {
             self.verbatim = rest;

@@ -1,14 +1,14 @@
 //! A page's markup as a flat list of tokens with their byte ranges.
 //!
-//! Knows HTML's lexical rules; builds no tree, so nesting of any depth costs nothing, and knows nothing of what on a
-//! page matters. Every byte is read a bounded number of times: what was once found to be missing (a closing quote,
-//! a closing tag) is not looked for again.
+//! Knows HTML's lexical rules; builds no tree, so nesting of any depth costs nothing, and knows nothing of a page's
+//! meaning. Every byte is read a bounded number of times: once a closing quote or tag is known to be missing, it is
+//! not searched for again.
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr2, memmem};
 
-/// What a stretch of a page is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// A start tag.
@@ -17,13 +17,13 @@ pub(super) enum TokenKind {
     Close,
     /// Text between tags.
     Text,
-    /// What appears between the tags of a script, a style sheet, a drawing and the like.
+    /// The content of a script, style sheet, drawing and the like.
     Hidden,
     /// A comment, a declaration.
     Comment,
 }
 
-/// A stretch of a page.
+/// A byte range of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
@@ -32,8 +32,8 @@ pub(super) struct Token {
     pub(super) name: Range<usize>,
 }
 
-/// Elements whose content is not shown as text. Of the first group, what follows an unclosed one is hidden too, as
-/// browsers have it.
+/// Elements whose content is not shown as text. In the first group, everything after an unclosed one is hidden too,
+/// as in browsers.
 const RAW: [&str; 9] =
     ["script", "style", "title", "textarea", "iframe", "noscript", "noembed", "noframes", "xmp"];
 const NOT_TEXT: [&str; 7] = ["svg", "math", "template", "object", "audio", "video", "canvas"];
@@ -56,9 +56,9 @@ struct Scanner<'a> {
     page: &'a str,
     at: usize,
     tokens: Vec<Token>,
-    /// No further `"`, no further `'`.
+    /// No `"` follows; no `'` follows.
     unquoted: [bool; 2],
-    /// No further end tag of this element of [`RAW`] and [`NOT_TEXT`].
+    /// No end tag follows for this element of [`RAW`] and [`NOT_TEXT`].
     unclosed: [bool; 16],
 }
 
@@ -70,7 +70,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The next `<` that begins a tag, a comment or a declaration.
+    /// The next `<` that starts a tag, a comment or a declaration.
     fn next_markup(&self) -> Option<usize> {
         let bytes = self.page.as_bytes();
         let mut at = self.at;
@@ -88,7 +88,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Takes the markup at `start`; false if it has no end, and so is text.
+    /// Consumes the markup at `start`; false if it is unterminated and therefore text.
     fn markup(&mut self, start: usize) -> bool {
         let bytes = self.page.as_bytes();
         let close = bytes[start + 1] == b'/';
@@ -109,7 +109,7 @@ impl Scanner<'_> {
         true
     }
 
-    /// Takes what the element named by `name`, just opened, hides.
+    /// Consumes the hidden content of the element `name`, which has just been opened.
     fn hidden(&mut self, name: Range<usize>) {
         let tag = &self.page[name.clone()];
         let known = RAW.iter().chain(&NOT_TEXT).position(|known| known.eq_ignore_ascii_case(tag));
@@ -127,7 +127,7 @@ impl Scanner<'_> {
         self.push(TokenKind::Hidden, self.at..end, name);
     }
 
-    /// Where the next end tag of `name` begins.
+    /// The start of the next end tag of `name`.
     fn closing_tag(&self, name: &str) -> Option<usize> {
         let rest = &self.page.as_bytes()[self.at..];
         let closes = |at: &usize| {
@@ -150,7 +150,8 @@ impl Scanner<'_> {
         Some(start + end)
     }
 
-    /// Where the tag ends whose name begins at `name`. A `>` in quotes ends no tag, unless the quote is never closed.
+    /// The end of the tag whose name starts at `name`. A quoted `>` does not end the tag, unless the quote is never
+    /// closed.
     fn tag_end(&mut self, name: usize) -> Option<usize> {
         let bytes = self.page.as_bytes();
         let mut at = name;
@@ -173,7 +174,7 @@ impl Scanner<'_> {
     }
 }
 
-/// The attributes of a start tag: name and raw value, which is empty where there is none.
+/// The attributes of a start tag: name and raw value, which is empty if there is none.
 pub(super) fn attributes(tag: &str) -> impl Iterator<Item = (&str, &str)> {
     let body = tag.strip_prefix('<').unwrap_or(tag);
     let body = body.strip_suffix('>').unwrap_or(body);

@@ -1,11 +1,11 @@
-//! The tables of a page as rows of cells. A table within a table is text of the cell it appears in.
+//! The tables of a page as rows of cells. A nested table is text of its enclosing cell.
 
 use serde_json::{Value, json};
 
 use super::entities::plain;
 use super::scan::{Token, TokenKind};
 
-/// Bounds of what is kept.
+/// Limits on what is kept.
 const MAX_TABLES: usize = 20;
 const MAX_ROWS: usize = 200;
 const MAX_CELLS: usize = 30;
@@ -36,7 +36,7 @@ pub(super) fn tables(page: &str, tokens: &[Token]) -> Vec<Value> {
 #[derive(Default)]
 struct TableReader {
     tables: Vec<Value>,
-    /// Tables that are open.
+    /// The number of open tables.
     depth: usize,
     in_cell: bool,
     rows: Vec<TableRow>,
@@ -67,7 +67,7 @@ impl TableReader {
         if self.rows.is_empty() {
             self.row();
         }
-        // Rows and cells beyond the bounds are passed over, so that a page cannot fill the memory.
+        // Rows and cells beyond the limits are skipped, so that a page cannot exhaust memory.
         self.in_cell = self.rows.len() <= MAX_ROWS + 1;
         if let Some(row) = self.rows.last_mut().filter(|row| row.cells.len() < MAX_CELLS) {
             row.cells.push(String::new());

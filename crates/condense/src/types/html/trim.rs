@@ -1,17 +1,17 @@
-//! What appears before and after an article and is none of it: dates, bylines, tags, lists of other pages.
+//! Trims what surrounds an article without being part of it: dates, bylines, tags, lists of other pages.
 //!
-//! Knows blocks and which of them were judged main content; takes away only at the two ends, where such things appear.
+//! Knows blocks and which were judged main content; trims only at the two ends, where such things appear.
 
 use super::outline::{Block, Form, PageOutline};
 
-/// A block of so many bytes outside of links is a part of the article.
+/// A block with this many bytes outside links is part of the article.
 const SUBSTANTIAL: usize = 120;
-/// The share of a block's bytes that makes it a link, as a fraction.
+/// The share of linked bytes that makes a block a link.
 const LINKED: (usize, usize) = (4, 5);
-/// Short lines at one end are taken for credits if they are at most one part in so many of what is kept.
+/// Short lines at one end count as credits if they are at most one part in this many of the kept text.
 const CREDITS: usize = 8;
 
-/// Clears `kept` for what appears around the article.
+/// Clears `kept` for what surrounds the article.
 pub(super) fn trim(page: &str, outline: &PageOutline, kept: &mut [bool]) {
     let lines: Vec<Line> =
         outline.blocks.iter().filter_map(|block| Line::of(page, outline, block, kept)).collect();
@@ -30,8 +30,8 @@ pub(super) fn trim(page: &str, outline: &PageOutline, kept: &mut [bool]) {
     take_lone_headings(tail, false, 1, kept);
 }
 
-/// Clears headings of `level` and deeper of which nothing is kept that they head; `heads` says whether something
-/// follows the last line.
+/// Clears headings of `level` and deeper that have no kept content; `heads` says whether something follows the last
+/// line.
 fn take_lone_headings(lines: &[Line], mut heads: bool, level: u8, kept: &mut [bool]) {
     for line in lines.iter().rev() {
         match line.form {
@@ -46,12 +46,12 @@ fn take_lone_headings(lines: &[Line], mut heads: bool, level: u8, kept: &mut [bo
     }
 }
 
-/// A block of which something is kept.
+/// A block that is kept at least in part.
 struct Line {
     form: Form,
     runs: std::ops::Range<usize>,
     bytes: usize,
-    /// A link to elsewhere: nearly all of it is links, and it ends neither a sentence nor in an address.
+    /// A link to another page: nearly all link text, and not ending in a sentence or an address.
     linked: bool,
     ends_sentence: bool,
 }
@@ -62,7 +62,7 @@ impl Line {
         for (run, _) in
             outline.runs[block.runs.clone()].iter().zip(&kept[block.runs.clone()]).filter(|(_, kept)| **kept)
         {
-            // Not resolved: a reference that ends a sentence ends in `;`.
+            // Not decoded: a reference that ends a sentence ends in `;`.
             let text = page[run.range.clone()].trim();
             bytes += text.len();
             linked += if run.link.is_some() { text.len() } else { 0 };

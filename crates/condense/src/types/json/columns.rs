@@ -1,7 +1,7 @@
-//! Like values under each other: which values are rows of a table, and what their columns are.
+//! Detects tables: which values are rows, and what their columns are.
 //!
-//! Knows names, values and how they repeat; does not know tokens or what is shown. Columns of objects in objects get
-//! names with a dot, columns of objects in arrays names with `[]`.
+//! Knows names, values and how they repeat; does not know tokens or what is shown. Columns of nested objects get
+//! dotted names, columns of objects in arrays get names with `[]`.
 
 use std::borrow::Cow;
 
@@ -11,21 +11,21 @@ use super::facts::{ColumnFacts, FEW, Sort, rare};
 use larder_text::json::{Document, Kind, unquoted};
 use larder_text::parallel::Workers;
 
-/// Fewer values do not make a table.
+/// Minimum number of rows of a table.
 const MIN_ROWS: usize = 3;
-/// From so many objects on their members are found by two threads.
+/// From this many objects on, two threads collect their members.
 const MANY: usize = 2_048;
-/// Objects deeper inside a row are columns of their own, whole.
+/// Objects nested deeper inside a row are a single column.
 const DEEPEST: usize = 4;
-/// Per cent of all members that belong to names which at least half of the rows have.
+/// Minimum share, in per cent, of members whose names appear in at least half of the rows.
 const ALIKE: usize = 60;
-/// Values of a longer column, in bytes on average, identify no row.
+/// A column with longer values, in average bytes, does not identify rows.
 const LONGEST_ID: usize = 80;
-/// Strings longer than this on average, in bytes, are names only if the name of their column says so.
+/// Longer strings, in average bytes, are names only if the column's name says so.
 const LONGEST_NAME: usize = 28;
-/// From how many columns others may be derived.
+/// Maximum number of columns from which others may be derived.
 const MAX_SOURCES: usize = 12;
-/// No value derives from a shorter one: that would be chance.
+/// A shorter value is not a source: a match would be chance.
 const SHORTEST_SOURCE: usize = 2;
 
 /// Rows under common names.
@@ -33,33 +33,34 @@ const SHORTEST_SOURCE: usize = 2;
 pub(super) struct JsonTable {
     pub(super) rows: Vec<usize>,
     pub(super) columns: Vec<TableColumn>,
-    /// The column that identifies the rows; without one they are identified by position.
+    /// The column that identifies the rows; without one, rows are identified by position.
     pub(super) id: Option<usize>,
-    /// All columns together say all there is.
+    /// Whether the columns together represent all of the data.
     pub(super) exact: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct TableColumn {
     pub(super) name: String,
-    /// Row and value, by row; several values of one row in columns of lists.
+    /// Row and value, sorted by row; list columns have several values per row.
     pub(super) cells: Cells,
-    /// The names of the rows themselves, which are members of an object.
+    /// Whether these are the rows' own names, as members of an object.
     pub(super) is_key: bool,
     pub(super) is_list: bool,
     pub(super) sort: Sort,
-    /// Different values without parts: all of them where none appears twice, else exactly up to [`FEW`] and at least so many beyond.
+    /// The number of distinct scalar values: exact if all are distinct or there are at most [`FEW`], otherwise a
+    /// lower bound.
     pub(super) distinct: usize,
-    /// Where there are few different values: the rows of those that hardly any row has, by row.
+    /// If there are few distinct values: the rows with rare ones, in order.
     pub(super) rare: Vec<usize>,
     pub(super) bytes: usize,
     /// Smallest and largest number.
     pub(super) extremes: Option<(usize, usize)>,
-    /// The value is a copy of another column's with the same text before and after it in every row.
+    /// Every value is a copy of another column's value with the same prefix and suffix.
     pub(super) derived: Option<Derived>,
 }
 
-/// Rows and values, by row. Half as large as pairs of places would be, for there may be one for every value of a text.
+/// Rows and values, sorted by row. 32-bit numbers halve the memory, since there may be one entry per value of a text.
 #[derive(Debug, Default)]
 pub(super) struct Cells(Vec<(u32, u32)>);
 
@@ -68,7 +69,7 @@ impl Cells {
         Self(Vec::with_capacity(cells))
     }
 
-    /// Neither can be larger: there are as many at most as bytes in a text, whose places are of 32 bits.
+    /// Both fit: there are at most as many as bytes in a text, whose offsets have 32 bits.
     fn push(&mut self, row: usize, value: usize) {
         self.0.push((row as u32, value as u32));
     }
@@ -85,13 +86,13 @@ impl Cells {
         wide(&self.0)
     }
 
-    /// Those of one row.
+    /// The cells of one row.
     pub(super) fn of_row(&self, row: usize) -> impl Iterator<Item = (usize, usize)> {
         let start = self.0.partition_point(|&(other, _)| (other as usize) < row);
         wide(&self.0[start..]).take_while(move |&(other, _)| other == row)
     }
 
-    /// Halves, the first one first.
+    /// Two halves.
     fn halves(&self) -> [&[(u32, u32)]; 2] {
         let (first, second) = self.0.split_at(self.len() / 2);
         [first, second]
@@ -102,7 +103,7 @@ fn wide(cells: &[(u32, u32)]) -> impl ExactSizeIterator<Item = (usize, usize)> {
     cells.iter().map(|&(row, value)| (row as usize, value as usize))
 }
 
-/// `before`, the value of the column `from`, `after`.
+/// `before`, the value of column `from`, `after`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Derived {
     pub(super) from: usize,
@@ -116,12 +117,12 @@ impl TableColumn {
         if self.is_key { tree.name(node) } else { unquoted(tree.raw(node)) }
     }
 
-    /// Every row has the same value.
+    /// Whether every row has the same value.
     pub(super) fn is_constant(&self, rows: usize) -> bool {
         !self.is_list && self.distinct == 1 && self.cells.len() == rows && self.sort != Sort::Nested
     }
 
-    /// Its name says that its values are names.
+    /// Whether its name suggests that its values are names.
     pub(super) fn names_things(&self) -> bool {
         naming(self) >= 4
     }
@@ -136,7 +137,7 @@ impl TableColumn {
 }
 
 impl JsonTable {
-    /// The values in `node` as rows, if they are alike.
+    /// The values in `node` as rows, if they are similar enough.
     pub(super) fn of(tree: &Document<'_>, node: usize, workers: &Workers) -> Option<Self> {
         tree.children(node).nth(MIN_ROWS - 1)?;
         let rows: Vec<usize> = tree.children(node).collect();
@@ -163,7 +164,7 @@ impl JsonTable {
         Some(table)
     }
 
-    /// The values that the rule of a derived column replaces, sorted.
+    /// The values replaced by the rules of derived columns, sorted.
     pub(super) fn in_words(&self) -> Vec<usize> {
         let derived = self.columns.iter().filter(|column| column.derived.is_some());
         let mut cells: Vec<usize> =
@@ -172,7 +173,7 @@ impl JsonTable {
         cells
     }
 
-    /// The best column to call the rows by.
+    /// The best column for identifying rows.
     fn identifying(&self) -> Option<usize> {
         let unique = self.columns.iter().enumerate().filter(|(_, column)| column.is_unique(self.rows.len()));
         let best = unique.max_by_key(|&(place, column)| (naming(column), std::cmp::Reverse(place)));
@@ -222,7 +223,7 @@ impl JsonTable {
     }
 }
 
-/// Columns as they are found.
+/// Columns under construction.
 struct Building<'a, 't> {
     tree: &'a Document<'t>,
     workers: &'a Workers,
@@ -231,7 +232,7 @@ struct Building<'a, 't> {
     rare: usize,
 }
 
-/// Where the values of a column appear.
+/// The location of a column's values.
 #[derive(Clone, Copy)]
 struct ColumnPlace {
     is_key: bool,
@@ -264,8 +265,8 @@ impl<'t> Building<'_, 't> {
         }
     }
 
-    /// The items of all lists by name, if every value is a list, some are filled, and all items are objects that are
-    /// alike.
+    /// The items of all lists by name, if every value is a list, some are non-empty, and all items are similar
+    /// objects.
     fn items(&self, cells: &Cells) -> Option<Members<'t>> {
         let tree = self.tree;
         let mut items = Cells::default();
@@ -303,7 +304,7 @@ impl<'t> Building<'_, 't> {
     }
 }
 
-/// How much a column's name says that its values are names: whole numbers and strings only.
+/// How strongly a column's name suggests that its values are names: integers and strings only.
 fn naming(column: &TableColumn) -> i32 {
     let last = column.name.rsplit('.').next().unwrap_or_default();
     let lower = last.to_ascii_lowercase();
@@ -320,24 +321,24 @@ fn naming(column: &TableColumn) -> i32 {
     named - 2 * depth
 }
 
-/// A member's name as a part of a column's: in quotes where it might be taken for more than one part, or for what
-/// appears around it.
+/// A member's name as part of a column name, quoted if it could be mistaken for several parts or for surrounding
+/// text.
 fn label(name: &str) -> Cow<'_, str> {
     let clashes = ['.', ',', '|', ';', '=', '{', '[', '…', '\n'];
     if name.contains(clashes) { Cow::Owned(format!("\"{name}\"")) } else { Cow::Borrowed(name) }
 }
 
-/// A regular value of this kind that is not empty; rows may be irregular, then nothing is claimed of them.
+/// Whether this is a regular, non-empty value of this kind; nothing is claimed about irregular rows.
 fn is_filled(tree: &Document<'_>, node: usize, kind: Kind) -> bool {
     tree.kind(node) == kind && tree.has_children(node)
 }
 
 /// The members of many objects.
 struct Members<'t> {
-    /// In the order in which the names first appear.
+    /// In order of first appearance.
     by_name: Vec<NamedCells<'t>>,
     objects: usize,
-    /// No object departs from the grammar, and no name appears in it twice.
+    /// No object violates the grammar or repeats a name.
     exact: bool,
 }
 
@@ -350,7 +351,7 @@ struct NamedCells<'t> {
 }
 
 impl<'t> Members<'t> {
-    /// Many objects are looked at in halves, at the same time.
+    /// Large numbers of objects are processed in two halves in parallel.
     fn of(tree: &Document<'t>, objects: &Cells, rare: usize, workers: &Workers) -> Self {
         if objects.len() < MANY {
             return Self::part(tree, &objects.0, rare);
@@ -371,7 +372,7 @@ impl<'t> Members<'t> {
             let mut expected = 0;
             for member in tree.children(object) {
                 let key = tree.name(member);
-                // Most objects have the names of the first one, in its order.
+                // Most objects have the same names as the first, in the same order.
                 let place = match by_name.get(expected) {
                     Some(expected_here) if expected_here.name == key => expected,
                     _ => *places.entry(key).or_insert_with(|| {
@@ -395,7 +396,7 @@ impl<'t> Members<'t> {
         Self { by_name, objects: objects.len(), exact }
     }
 
-    /// These and those of further objects.
+    /// Combines two sets of members.
     fn join(mut self, tree: &Document<'_>, further: Self) -> Self {
         let known = self.by_name.iter().enumerate().map(|(at, member)| (member.name, at));
         let places: HashMap<&str, usize> = known.collect();
@@ -412,7 +413,7 @@ impl<'t> Members<'t> {
         Self { objects, exact, ..self }
     }
 
-    /// These, if most members have names that most objects have.
+    /// Returns the members if most of them have names shared by most objects.
     fn alike(self) -> Option<Self> {
         let counts = || self.by_name.iter().map(|member| member.cells.len());
         let all: usize = counts().sum();

@@ -1,5 +1,5 @@
-//! What is known of many values under one name: of what sort they are, how many are different, which are rare, which
-//! number is the smallest and which the largest.
+//! Statistics of the values under one name: their sort, how many are distinct, which are rare, and the smallest and
+//! largest number.
 //!
 //! Knows values; does not know rows' meaning or what is shown.
 
@@ -9,14 +9,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use larder_text::json::{Document, Kind};
 
-/// A value is rare that at most one of so many rows has.
+/// A value is rare if at most one row in this many has it.
 const RARE: usize = 50;
-/// More different values than this are many; fewer may be rare ones.
+/// The limit up to which distinct values are tracked individually.
 pub(super) const FEW: usize = 16;
-/// Of many values so many are remembered by where they fall: most that appear twice are found by that.
+/// The size of a table in which values are kept by hash, which finds most duplicates early.
 const LATEST: usize = 1 << 10;
 
-/// What the values of a column are.
+/// The sort of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Text,
@@ -29,7 +29,7 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    /// What values of both sorts are together.
+    /// The sort that covers both.
     fn with(self, other: Self) -> Self {
         match (self, other) {
             (one, other) if one == other => one,
@@ -39,16 +39,16 @@ impl Sort {
     }
 }
 
-/// What is known of the values of a column, noted as they are met: to come back for it would be to read the text once
-/// for every column. [Settled](Facts::settle) when all are noted.
+/// Statistics collected as values are met, because a second pass per column would reread the text. Call
+/// [`settle`](Facts::settle) after the last one.
 pub(super) struct ColumnFacts {
-    /// The different values, as long as they are few.
+    /// The distinct values, while there are few.
     few: Vec<FewValue>,
-    /// Hashes of all, where they are more, until one is found to appear twice.
+    /// Hashes of all values beyond that, until a duplicate is found.
     many: Vec<u64>,
-    /// Some of them, each at its place.
+    /// Some of them, in slots by hash.
     latest: Vec<u64>,
-    /// A value appeared twice.
+    /// Whether some value occurred twice.
     again: bool,
     pub(super) sort: Option<Sort>,
     pub(super) bytes: usize,
@@ -56,10 +56,10 @@ pub(super) struct ColumnFacts {
     rare: usize,
 }
 
-/// A value among few.
+/// One of few distinct values.
 struct FewValue {
     hash: u64,
-    /// The first rows that have it, and as many of them as make it no longer rare.
+    /// The first rows that have it, up to the number at which it is no longer rare.
     rows: Vec<usize>,
 }
 
@@ -111,7 +111,7 @@ impl ColumnFacts {
         self.extremes.as_ref().map(|Extremes { low, high }| (low.0, high.0))
     }
 
-    /// The same of the values of further rows.
+    /// Adds the statistics of further rows.
     pub(super) fn join(&mut self, tree: &Document<'_>, further: Self) {
         self.bytes += further.bytes;
         if let Some(Extremes { low, high }) = further.extremes {
@@ -130,11 +130,11 @@ impl ColumnFacts {
         self.settle();
     }
 
-    /// Finds out whether one of many values appears twice: to look for each as it comes would be to jump about in
-    /// memory for every value.
+    /// Determines whether one of many values occurs twice. Looking up each value as it comes would access memory at
+    /// random for every value.
     pub(super) fn settle(&mut self) {
         if !self.again {
-            // Halves that were sorted before only have to be merged.
+            // Halves sorted earlier only need merging.
             self.many.sort();
             let all = self.many.len();
             self.many.dedup();
@@ -148,7 +148,7 @@ impl ColumnFacts {
         }
     }
 
-    /// Takes in a value that appears in some rows.
+    /// Adds a value that occurs in the given rows.
     fn note(&mut self, hash: u64, rows: &[usize]) {
         if self.again && self.distinct() > FEW {
             return;
@@ -167,7 +167,7 @@ impl ColumnFacts {
         if self.many.is_empty() {
             self.many = self.few.iter().map(|value| value.hash).collect();
         }
-        // Not sooner: there may be as many columns as values.
+        // Allocated late: there may be as many columns as values.
         if self.many.len() == LATEST && self.latest.is_empty() {
             self.latest = vec![0; LATEST];
         }
@@ -181,12 +181,12 @@ impl ColumnFacts {
     }
 }
 
-/// Rows that a rare value appears in, at most, out of so many.
+/// The maximum number of rows, out of so many, with a rare value.
 pub(super) fn rare(rows: usize) -> usize {
     (rows / RARE).max(1)
 }
 
-/// The smallest and the largest of numbers, each with its place.
+/// The smallest and the largest number, each with its position.
 struct Extremes {
     low: (usize, Number),
     high: (usize, Number),
@@ -210,11 +210,11 @@ impl Extremes {
     }
 }
 
-/// A number, read once for many comparisons.
+/// A number, parsed once for many comparisons.
 #[derive(Clone, Copy)]
 enum Number {
     Whole(i64),
-    /// Whole, of more digits.
+    /// An integer with more digits.
     Long,
     Float(f64),
 }
@@ -228,7 +228,7 @@ impl Number {
         }
     }
 
-    /// As [`compared`]; none where the digits decide.
+    /// As [`compared`]; `None` if the digits have to be compared.
     fn compared(self, other: Self) -> Option<Ordering> {
         let float = |number| match number {
             Self::Whole(whole) => Some(whole as f64),
@@ -246,8 +246,7 @@ fn is_whole(text: &str) -> bool {
     text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Two numbers as they are written, compared exactly where they are whole: beyond 2^53 a float cannot distinguish
-/// neighbours.
+/// Compares two numbers as written, exactly if they are integers: beyond 2^53 a float cannot distinguish neighbours.
 pub(super) fn compared(a: &str, b: &str) -> Ordering {
     if !is_whole(a) || !is_whole(b) {
         let float = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);

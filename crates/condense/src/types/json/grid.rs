@@ -1,4 +1,4 @@
-//! A table with what is decided from: costs, and the outlying cells.
+//! A table with the data for decisions about it: costs and outliers.
 //!
 //! Knows columns and tokens; does not know how rows are written.
 
@@ -13,21 +13,21 @@ use super::write;
 use larder_text::json::{Document, Kind, is_number};
 use larder_text::parallel::Workers;
 
-/// In fewer rows nothing is rare.
+/// With fewer rows, nothing counts as rare.
 const MIN_ROWS: usize = 12;
-/// From so many distinct numbers on the smallest and the largest are outliers.
+/// From this many distinct numbers on, the smallest and the largest are outliers.
 const MIN_NUMBERS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Grid {
     pub(super) table: JsonTable,
-    /// Row, column and weight of outlying cells, by row.
+    /// Row, column and weight of outliers, sorted by row.
     pub(super) outliers: Vec<(usize, usize, f32)>,
-    /// The values of the identifying column are whole numbers, each one more than the one before.
+    /// Whether the identifying column contains consecutive integers.
     pub(super) counts_up: bool,
-    /// Rows by what they answer, once asked for.
+    /// Rows by how well they answer the query, computed on demand.
     pub(super) answers: OnceCell<Vec<usize>>,
-    /// Per column: the limit it was counted up to, and the tokens if they are fewer.
+    /// By column: the limit it was counted up to, and the tokens if fewer.
     pub(super) costs: RefCell<HashMap<usize, (usize, Option<usize>)>>,
 }
 
@@ -42,7 +42,7 @@ impl Grid {
         Some(Self { table, outliers, counts_up, answers: OnceCell::new(), costs: RefCell::default() })
     }
 
-    /// Writes the cell of `row`; the items of a list are separated by `;`.
+    /// Writes the cell of `row`; list items are separated by `;`.
     pub(super) fn write_cell(&self, tree: &Document<'_>, place: usize, row: usize, out: &mut String) {
         let column = &self.table.columns[place];
         for (index, (_, cell)) in column.cells.of_row(row).enumerate() {
@@ -54,14 +54,14 @@ impl Grid {
     }
 }
 
-/// Tables by the value whose parts are their rows, each computed once.
+/// Tables by the value whose children are their rows, each computed once.
 pub(super) struct Grids<'w> {
     workers: &'w Workers,
     known: RefCell<HashMap<usize, Option<Rc<Grid>>>>,
 }
 
 impl<'w> Grids<'w> {
-    /// The table that most of the text is, if it is one.
+    /// The table that makes up most of the text, if there is one.
     pub(super) fn largest(tree: &Document<'_>, workers: &'w Workers) -> Self {
         let grids = Self { workers, known: RefCell::default() };
         let mut node = 0;
@@ -95,8 +95,7 @@ pub(super) fn write_value(tree: &Document<'_>, column: &TableColumn, cell: usize
     }
 }
 
-/// Writes a value in quotes where it might be taken for its neighbours or for a mark: a field of a table has none of
-/// its own.
+/// Writes a value, quoted if it could be mistaken for its neighbours or a marker, since table fields are unquoted.
 pub(super) fn push_apart(text: &str, out: &mut String) {
     let clashes = ['|', ';', '{', '[', '…', '\n'];
     let quotes = if !text.starts_with('"') && text.contains(clashes) { "\"" } else { "" };
@@ -115,7 +114,7 @@ fn counts_up(tree: &Document<'_>, column: &TableColumn) -> bool {
     numbers.is_some_and(|numbers| numbers.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])))
 }
 
-/// The rows whose value in a column is unlike most others, with how much that counts.
+/// The rows whose value in a column differs from most others, with weights.
 fn standing_out(tree: &Document<'_>, table: &JsonTable, place: usize) -> Vec<(usize, f32)> {
     let (column, rows) = (&table.columns[place], table.rows.len());
     if column.is_key || column.is_list || rows < MIN_ROWS || Some(place) == table.id {
@@ -126,7 +125,7 @@ fn standing_out(tree: &Document<'_>, table: &JsonTable, place: usize) -> Vec<(us
         return column.cells.iter().map(|(row, _)| (row, 2.0)).collect();
     }
     if matches!(column.sort, Sort::Mixed | Sort::Nested) {
-        // All words count as one kind: a column of `true`, `false` and `null` has nothing rare in it.
+        // All words count as one kind: in a column of `true`, `false` and `null`, none is rare.
         let kind = |cell: usize| match tree.kind(cell) {
             Kind::Bool | Kind::Null => Kind::Word,
             kind => kind,

@@ -1,6 +1,6 @@
-//! JSON, JSON Lines and values after each other: tables for values that are alike, an outline for the rest.
+//! JSON, JSON Lines and concatenated values: tables for similar values, an outline for the rest.
 //!
-//! Knows the order in which room is spent; does not know other content types.
+//! Knows the order in which tokens are spent; does not know other content types.
 
 mod columns;
 mod facts;
@@ -25,14 +25,14 @@ use crate::types::plain;
 use larder_text::json::Document;
 pub(crate) use larder_text::json::looks_like;
 
-/// How often the room is corrected by the exact count.
+/// Maximum corrections of the budget by the exact count.
 const MAX_ROUNDS: usize = 8;
-/// A result that fills so many per cent of its target is full.
+/// A result is full at this share of its target, in per cent.
 const FULL: usize = 92;
-/// Tokens by which the room is cut further than the count demands, since it is only an estimate.
+/// Extra tokens by which the budget is reduced, since it is only an estimate.
 const SPARE: usize = 8;
 
-/// From this size on a text is looked at for words while its values are read.
+/// From this size on, words are searched for while the values are being parsed.
 const LARGE: usize = 1 << 17;
 
 /// The condenser of JSON.
@@ -47,7 +47,7 @@ impl Condenser for Json {
     }
 }
 
-/// The values that `read` finds, in the room there is; none if that is too little for their form.
+/// Writes the values that `read` finds within the budget; `None` if it is too small for their form.
 pub(crate) fn rewrite<'t>(
     job: &Job<'t>,
     read: impl FnOnce() -> Option<Document<'t>>,
@@ -67,7 +67,7 @@ pub(crate) fn rewrite<'t>(
     let head = view.count(&renderer.header());
     let (mut best, mut most) = (None, 0);
     let mut budget = target.checked_sub(head)?;
-    // The most room whose text fits, and the least whose text does not.
+    // The largest budget whose text fits, and the smallest whose text does not.
     let (mut low, mut high) = (0, usize::MAX);
     for _ in 0..MAX_ROUNDS {
         let draft = written(&view, &renderer, budget);
@@ -94,7 +94,7 @@ pub(crate) fn rewrite<'t>(
     best
 }
 
-/// The text for this budget, and after it verbatim what must be shown and is not in it.
+/// The text for this budget, followed by required ranges that it does not contain.
 fn written(view: &JsonView<'_>, renderer: &Renderer<'_>, budget: usize) -> CondensedDraft {
     let mut out = JsonDraft::new(renderer, view.tree.text());
     let mut root = 0;

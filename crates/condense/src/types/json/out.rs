@@ -1,7 +1,7 @@
-//! The condensed text as it grows, and which bytes of the original it shows, rewrites or leaves out.
+//! The condensed text under construction, and which bytes of the original it shows, rewrites or omits.
 //!
-//! Knows ranges and marks; does not know why a value is shown. Every step says how far into the original it reaches,
-//! so the three kinds of ranges tile it by construction.
+//! Knows ranges and markers; does not know why a value is shown. Every step states how far into the original it
+//! extends, so the three kinds of ranges tile it by construction.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(crate) struct JsonDraft<'a> {
     pub(super) renderer: &'a Renderer<'a>,
     pub(super) text: String,
     source: &'a str,
-    /// How far into the original the text reaches.
+    /// How far into the original the text extends.
     pub(super) at: usize,
     shown: Vec<Range<usize>>,
     rewritten: Vec<Range<usize>>,
@@ -41,7 +41,7 @@ impl<'a> JsonDraft<'a> {
         self.at = reach(&mut self.shown, self.at, end);
     }
 
-    /// The values in `node` have been written, all of them; those in the sorted `in_words` in another form.
+    /// All values in `node` have been written; those in the sorted `in_words` in another form.
     pub(super) fn covered(&mut self, tree: &Document<'_>, node: usize, in_words: &[usize]) {
         for leaf in tree.leaves(node).filter(|leaf| in_words.binary_search(leaf).is_err()) {
             let inner = tree.inner(leaf);
@@ -51,7 +51,7 @@ impl<'a> JsonDraft<'a> {
         self.told_to(tree.span(node).end);
     }
 
-    /// Writes the mark that represents everything up to `end`.
+    /// Writes the marker for everything up to `end`.
     pub(super) fn gap_to(&mut self, end: usize) {
         if self.at >= end {
             return;
@@ -61,7 +61,7 @@ impl<'a> JsonDraft<'a> {
         self.at = end;
     }
 
-    /// The start of the line of `at` if only blanks are before it there, so that a gap can be given in lines.
+    /// The start of the line of `at` if only blanks precede it there, so that a gap can be given in lines.
     pub(super) fn boundary(&self, at: usize) -> usize {
         let head = &self.source[self.at.min(at)..at];
         let blanks = head.bytes().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
@@ -70,7 +70,7 @@ impl<'a> JsonDraft<'a> {
     }
 }
 
-/// Appends `at..end`, joined with what it touches; gives how far is reached now.
+/// Appends `at..end`, merged with an adjacent range; returns the new end.
 fn reach(ranges: &mut Vec<Range<usize>>, at: usize, end: usize) -> usize {
     if at < end {
         match ranges.last_mut() {

@@ -1,7 +1,7 @@
-//! Values in their order within a budget: names and small values first, what is deeper as far as it fits.
+//! Writes values in order within a budget: names and small values first, deeper ones as far as they fit.
 //!
-//! Knows how room is shared among neighbouring values; tables it leaves to `rows`. The depth of recursion is
-//! bounded at any depth of the text.
+//! Knows how a budget is divided among siblings; leaves tables to `rows`. Recursion depth is bounded whatever the
+//! depth of the text.
 
 use std::ops::Range;
 
@@ -11,19 +11,19 @@ use super::view::JsonView;
 use super::{rows, write};
 use larder_text::json::{Document, Kind};
 
-/// Values nested deeper than this are left out whole.
+/// Values nested deeper are omitted entirely.
 const DEEPEST: usize = 48;
-/// A string of which fewer tokens can be shown is left out.
+/// A string is omitted if fewer tokens of it can be shown.
 const SHORTEST_HEAD: usize = 6;
-/// An item that answers the query may take so many times the room of another.
+/// The factor by which an item that answers the query may exceed the share of others.
 const ASKED: usize = 8;
 /// Longer text between values is not punctuation.
 const LONGEST_SIGN: usize = 256;
 
-/// Writes the value at `node` to `out` with about `budget` tokens; gives what is left of them.
+/// Writes the value at `node` to `out` with about `budget` tokens; returns the rest of them.
 pub(super) fn value(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usize, depth: usize) {
     let (tree, span) = (view.tree, view.tree.span(node));
-    // What costs no more than the mark that would represent it is always written.
+    // A value that costs no more than its marker is always written.
     if whole(view, out, node, budget.max(view.mark)) {
         return;
     }
@@ -41,7 +41,7 @@ pub(super) fn value(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, b
     }
 }
 
-/// All of the value, if it fits.
+/// Writes all of the value, if it fits.
 fn whole(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usize) -> bool {
     if view.tree.dense(node) > view.bytes_for(budget) {
         return false;
@@ -59,7 +59,7 @@ fn whole(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usiz
     fits
 }
 
-/// The beginning of a long string or word and the mark of its rest.
+/// Writes the beginning of a long string or word, and the marker for its rest.
 fn head_of_string(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usize) {
     let span = view.tree.span(node);
     let room = budget.saturating_sub(view.mark);
@@ -74,7 +74,7 @@ fn head_of_string(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, bud
     out.gap_to(span.end);
 }
 
-/// `head` without an escape sequence that it cuts.
+/// `head` without a truncated escape sequence.
 fn uncut(head: &str) -> &str {
     let from = head.floor_char_boundary(head.len().saturating_sub(6));
     match head[from..].find('\\') {
@@ -83,7 +83,7 @@ fn uncut(head: &str) -> &str {
     }
 }
 
-/// The values in `node`, each with its share; those in the middle are left out where there are too many.
+/// Writes the values in `node`, each with its share; those in the middle are omitted if there are too many.
 fn members(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, budget: usize, depth: usize) {
     let tree = view.tree;
     let children: Vec<usize> = tree.children(node).collect();
@@ -134,7 +134,7 @@ fn new_line(out: &mut JsonDraft<'_>) {
     }
 }
 
-/// The least a value costs: its name and what it is, or a mark.
+/// The minimum cost of a value: its name and type, or a marker.
 fn floor(view: &JsonView<'_>, child: usize, scalars: bool) -> usize {
     let name = view.estimate(view.tree.name_span(child).len()) + 2;
     let all = view.estimate(view.tree.dense(child));
@@ -150,7 +150,7 @@ fn with_name(tree: &Document<'_>, child: usize) -> Range<usize> {
     if key.is_empty() { span } else { key.start..span.end }
 }
 
-/// How many values are shown from the start, and from which one on to the end.
+/// How many values are shown from the start, and the first one shown at the end.
 fn ends(floors: &[usize], budget: usize, mark: usize) -> (usize, usize) {
     if floors.iter().sum::<usize>() <= budget {
         return (floors.len(), floors.len());
@@ -169,7 +169,7 @@ fn ends(floors: &[usize], budget: usize, mark: usize) -> (usize, usize) {
     (head, tail)
 }
 
-/// What each of the shown values may take: all it wants if that is little, else an equal share of the rest.
+/// The share of each shown value: all it needs if that is little, otherwise an equal share of the rest.
 fn shares(
     view: &JsonView<'_>,
     children: &[usize],
@@ -215,14 +215,14 @@ fn extremes(view: &JsonView<'_>, out: &mut JsonDraft<'_>, children: &[usize]) ->
     view.count(&text)
 }
 
-/// Leaves out everything before `child`.
+/// Omits everything before `child`.
 fn skip(view: &JsonView<'_>, out: &mut JsonDraft<'_>, child: usize, scalars: bool) {
     out.text.push_str(if scalars { ", " } else { "\n" });
     let start = with_name(view.tree, child).start;
     out.gap_to(out.boundary(start));
 }
 
-/// Writes what appears before a value: its name, or a dash.
+/// Writes what precedes a value: its name, or a dash.
 fn lead(view: &JsonView<'_>, out: &mut JsonDraft<'_>, child: usize, is_item: bool) {
     let (tree, start) = (view.tree, view.tree.span(child).start);
     let key = tree.name_span(child);
@@ -237,7 +237,7 @@ fn lead(view: &JsonView<'_>, out: &mut JsonDraft<'_>, child: usize, is_item: boo
     out.told_to(start);
 }
 
-/// Punctuation up to `end` is rewritten; anything else there is shown unchanged, or left out where it is long.
+/// Punctuation up to `end` is rewritten; anything else is shown unchanged, or omitted if it is long.
 fn trail(out: &mut JsonDraft<'_>, tree: &Document<'_>, end: usize) {
     let rest = &tree.text()[out.at.min(end)..end];
     let signs = rest.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}');

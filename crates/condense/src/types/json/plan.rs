@@ -1,6 +1,6 @@
-//! What of a table is worth its tokens: columns for all rows, answers, outlying cells, examples.
+//! Plans what of a table is worth its tokens: columns for all rows, answers, outliers, examples.
 //!
-//! Knows columns, costs and the room there is; does not know how rows are written.
+//! Knows columns, costs and the budget; does not know how rows are written.
 
 use hashbrown::HashSet;
 
@@ -11,38 +11,38 @@ use super::view::JsonView;
 use super::write;
 use larder_text::json::Kind;
 
-/// The share of a table's room that its head may take, as one part in so many.
+/// The share of a table's budget for its head, as one part in this many.
 const HEAD: usize = 3;
-/// The share of what the names leave that marks may take.
+/// The share of what names leave over for markers.
 const MARKS: usize = 6;
-/// The share that rows which answer the query may take in full.
+/// The share for full rows that answer the query.
 const ANSWERS: usize = 3;
-/// The share that outlying cells may take.
+/// The share for outliers.
 const OUTLIERS: usize = 4;
-/// Rows weighing less than this share of the best answer do not count as answers.
+/// Rows below this share of the best answer's weight do not count as answers.
 const CLOSE: f32 = 0.5;
-/// Of rows whose names do not all fit, this part is listed from the end.
+/// If not all names fit, one part in this many is listed from the end.
 const TAIL: usize = 8;
-/// Longer constants are not repeated in the head, in bytes.
+/// Longer constants, in bytes, are not repeated in the head.
 const LONGEST_CONSTANT: usize = 200;
 
-/// Tokens of the signs around what is added to a row.
+/// Tokens of the punctuation around a row's note.
 const NOTE: usize = 4;
 
-/// What is written of a table.
+/// What to write of a table.
 pub(super) struct TablePlan {
-    /// Columns that every listed row shows, in order.
+    /// Columns shown for every listed row, in order.
     pub(super) columns: Vec<usize>,
-    /// Whether a row has a line.
+    /// Whether each row has a line.
     pub(super) listed: Vec<bool>,
-    /// What is added to a row: its index and text, by row.
+    /// Notes added to rows: row index and text, sorted by row.
     pub(super) notes: Vec<(usize, String)>,
-    /// Rows to a mark.
+    /// Rows per marker.
     pub(super) group: usize,
     pub(super) head: String,
-    /// The head names every column.
+    /// Whether the head names every column.
     pub(super) named: bool,
-    /// Nothing is left out.
+    /// Whether nothing is omitted.
     pub(super) whole: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct TablePlanner<'a> {
 }
 
 impl TablePlanner<'_> {
-    /// What fits, if at least one name does.
+    /// The plan that fits, if at least one name does.
     pub(super) fn plan(&self) -> Option<TablePlan> {
         self.whole().or_else(|| self.part())
     }
@@ -66,7 +66,7 @@ impl TablePlanner<'_> {
         &self.grid.table.columns
     }
 
-    /// Stated once for all rows.
+    /// Whether a column is stated once for all rows.
     fn is_common(&self, place: usize) -> bool {
         let column = &self.columns()[place];
         let is_constant = column.is_constant(self.rows()) && column.bytes <= self.rows() * LONGEST_CONSTANT;
@@ -120,20 +120,20 @@ impl TablePlanner<'_> {
         Some(self.fill(id, common, group, left))
     }
 
-    /// Rows to a mark, so that marks take their share.
+    /// Rows per marker, so that markers take their share.
     fn group(&self, left: usize) -> usize {
         let marks = (left / MARKS / (self.view.mark + 1)).max(1);
         self.rows().div_ceil(marks).max(1)
     }
 
-    /// Spends what the names leave: answers, columns, outlying cells, more rows in full.
+    /// Spends what names leave over: answers, columns, outliers, more full rows.
     fn fill(&self, id: Vec<usize>, common: bool, group: usize, mut left: usize) -> TablePlan {
         let mut notes: Vec<(usize, String)> = Vec::new();
         self.answers(&mut notes, &mut left, NOTE);
         let reserve = if self.grid.outliers.is_empty() { 0 } else { left / OUTLIERS };
         left -= reserve;
         let mut columns = id.clone();
-        // With another column, every row has a line: no ranges.
+        // With another column, every row has a line, so there are no ranges.
         let mut lines = match id.first() {
             Some(&id) if self.grid.counts_up => self.view.column_cost(self.grid, id, left),
             _ => Some(0),
@@ -160,17 +160,17 @@ impl TablePlanner<'_> {
         }
         let mut listed = vec![true; self.rows()];
         if columns.is_empty() {
-            // Without names only rows that say something have a line.
+            // Without names, only rows with content have a line.
             listed = vec![false; self.rows()];
             notes.iter().for_each(|&(row, _)| listed[row] = true);
         }
         TablePlan { columns, listed, notes, group, head, named: common, whole: false }
     }
 
-    /// Names of the first rows, the last ones and those that answer the query.
+    /// The names of the first and last rows and of those that answer the query.
     fn some_names(&self, id: &[usize], mut head: String, named: bool, left: usize) -> Option<TablePlan> {
         let rows = self.rows();
-        // A row amid others that are not listed needs two marks of its own.
+        // A row between unlisted ones needs two markers of its own.
         let alone = 2 * (self.view.mark + 8);
         let mut share = left / (2 * OUTLIERS);
         let left = left - share;
@@ -195,7 +195,7 @@ impl TablePlanner<'_> {
         Some(TablePlan { columns: id.to_vec(), listed, notes, group: rows, head, named, whole: false })
     }
 
-    /// Columns worth a place in every row, the one that says most for its price first.
+    /// Columns worth showing in every row, the most informative per token first.
     fn ranked(&self) -> Vec<usize> {
         let value = |place: usize| {
             let column = &self.columns()[place];
@@ -230,7 +230,7 @@ impl TablePlanner<'_> {
         if column.name.split(['.', '_', '[', ']']).any(named) { 8.0 } else { 0.0 }
     }
 
-    /// Rows by what they answer, the best first.
+    /// Rows by how well they answer, best first.
     fn best_rows(&self) -> &[usize] {
         self.grid.answers.get_or_init(|| {
             let weight = |&row: &usize| {
@@ -256,7 +256,7 @@ impl TablePlanner<'_> {
         }
     }
 
-    /// First rows in full, as examples.
+    /// The first rows in full, as examples.
     fn samples(&self, columns: &[usize], notes: &mut Vec<(usize, String)>, left: &mut usize) {
         let shown = (0..self.columns().len()).all(|place| columns.contains(&place) || self.is_common(place));
         if shown && self.grid.table.exact {
@@ -295,8 +295,8 @@ impl TablePlanner<'_> {
         true
     }
 
-    /// Notes outlying cells that are not shown, the heaviest rows first; true where there is no room for all of
-    /// them, but for the line that says so.
+    /// Notes outliers that are not shown, heaviest rows first; true if there is no room for all of them, except for
+    /// the line that says so.
     fn outliers(
         &self,
         columns: &[usize],
@@ -350,7 +350,7 @@ impl TablePlanner<'_> {
         shown.contains(&place) || self.is_common(place)
     }
 
-    /// How many of the rows with an outlying cell that is not shown have a note; nothing where all have.
+    /// How many of the rows with hidden outliers have a note; `None` if all have.
     fn some_marked(&self, shown: &[usize], notes: &[(usize, String)]) -> String {
         let hidden = self.grid.outliers.iter().filter(|&&(_, place, _)| !self.is_covered(place, shown));
         let rows: HashSet<usize> = hidden.map(|&(row, ..)| row).collect();
@@ -358,7 +358,7 @@ impl TablePlanner<'_> {
         if marked < rows.len() { some_marked(marked, rows.len()) } else { String::new() }
     }
 
-    /// What appears above the rows.
+    /// The text above the rows.
     fn head(&self, shown: &[usize], common: bool, hidden: &[usize]) -> String {
         let columns = self.columns();
         let names: Vec<&str> = shown.iter().map(|&place| columns[place].name.as_str()).collect();
@@ -385,7 +385,7 @@ impl TablePlanner<'_> {
         head
     }
 
-    /// A column that is the same, or made the same way, in every row.
+    /// The rule of a column that is constant or derived in every row.
     fn rule(&self, place: usize) -> String {
         let column = &self.columns()[place];
         match &column.derived {
@@ -403,7 +403,7 @@ impl TablePlanner<'_> {
         }
     }
 
-    /// The name of a column with what its values are.
+    /// The name of a column and a description of its values.
     fn described(&self, place: usize) -> String {
         let column = &self.columns()[place];
         let kind = column.cells.first().map(|(_, cell)| self.view.tree.kind(cell));
@@ -423,7 +423,7 @@ impl TablePlanner<'_> {
     }
 }
 
-/// The line of a head that says how many of the rows with outliers have a note.
+/// The line that says how many of the rows with outliers have a note.
 fn some_marked(marked: usize, all: usize) -> String {
     format!("\n{marked} of {all} rows that stand out are marked {{}}")
 }

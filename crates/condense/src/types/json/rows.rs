@@ -1,4 +1,4 @@
-//! How a table is written: what holds for all rows, then the rows, the name of every one as far as they fit.
+//! Writes a table: what applies to all rows, then the rows, naming as many as fit.
 //!
 //! Knows tables and budgets; does not know the text around the table. The form:
 //!
@@ -17,7 +17,7 @@ use super::out::JsonDraft;
 use super::plan::{TablePlan, TablePlanner};
 use super::view::JsonView;
 
-/// Writes the table in `node` with about `budget` tokens; false, with nothing written, if that is too little.
+/// Writes the table in `node` with about `budget` tokens; false if that is too little, and nothing is written.
 pub(super) fn write(
     view: &JsonView<'_>,
     out: &mut JsonDraft<'_>,
@@ -44,7 +44,7 @@ pub(super) fn write(
     true
 }
 
-/// Where a row begins, its name included.
+/// The start of a row, its name included.
 fn start(view: &JsonView<'_>, row: usize) -> usize {
     let key = view.tree.name_span(row);
     if key.is_empty() { view.tree.span(row).start } else { key.start }
@@ -76,7 +76,7 @@ fn groups(view: &JsonView<'_>, out: &mut JsonDraft<'_>, node: usize, grid: &Grid
     out.told_to(end);
 }
 
-/// After the line break that ends the line of `at`, if only white space is between.
+/// The position after the line break that ends the line of `at`, if only white space is between.
 fn last_line(text: &str, at: usize) -> usize {
     let blanks = text.as_bytes()[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
     if text.as_bytes().get(at + blanks) == Some(&b'\n') { at + blanks + 1 } else { at }
@@ -104,7 +104,7 @@ fn write_group(
         if row > rows.start {
             out.text.push_str(", ");
         }
-        // Whole numbers that count up are printed as a range.
+        // Consecutive integers are written as a range.
         let run = (row..rows.end).take_while(|&row| grid.counts_up && !noted(row)).count();
         if run > 2 {
             line(view, grid, plan, row, &mut out.text);
@@ -118,7 +118,7 @@ fn write_group(
     }
 }
 
-/// One row; without columns, its place.
+/// Writes one row; without columns, its position.
 fn line(view: &JsonView<'_>, grid: &Grid, plan: &TablePlan, row: usize, out: &mut String) {
     if plan.columns.is_empty() {
         out.push_str(&row.to_string());

@@ -1,5 +1,5 @@
-//! What is known of a text before any of it is written: its values, the places that answer the query or report
-//! failure, its tables, and what things cost.
+//! What is known about a text before writing: its values, the places that answer the query or report failure, its
+//! tables, and costs.
 //!
 //! Knows places and costs; does not know how values are laid out.
 
@@ -16,19 +16,19 @@ use crate::engine::job::Job;
 use crate::engine::render::Renderer;
 use larder_text::json::{Document, Kind};
 
-/// The weight of a word of failure in a value, compared with the words of a query.
+/// The weight of a failure word in a value, relative to a query word.
 const FAILURE: f32 = 2.0;
-/// Words of failure, also as parts of other words. One pattern, so that a text is read once, not nine times.
+/// Failure words, also inside other words. A single pattern, so that a text is scanned once instead of nine times.
 static FAILURES: LazyLock<Regex> =
     LazyLock::new(|| pattern("error|Error|ERROR|fail|Fail|FAIL|xception|fatal|FATAL"));
-/// A query's word that occurs more often than once in so many bytes of a large text is too common to rank by, and
-/// the search for it ends.
+/// A query word that occurs more than once per this many bytes of a large text is too common for ranking, and the
+/// search for it stops.
 const EVERYWHERE: usize = 512;
-/// Occurrences below which no word is too common, however small the text.
+/// A word with fewer occurrences is never too common, however small the text.
 const FEW: usize = 4_096;
-/// If more than one value in so many has a word of failure, these words are ignored.
+/// If more than one value in this many has a failure word, failure words are ignored.
 const RARE: usize = 50;
-/// The most bytes per token, on average over a column, that any vocabulary reaches.
+/// The maximum bytes per token, averaged over a column, of any vocabulary.
 const MAX_BYTES_PER_TOKEN: usize = 16;
 
 pub(crate) struct JsonView<'a> {
@@ -36,7 +36,7 @@ pub(crate) struct JsonView<'a> {
     pub(super) tree: &'a Document<'a>,
     pub(super) hits: WordHits,
     grids: Grids<'a>,
-    /// Tokens of a typical mark with the line break after it.
+    /// Tokens of a typical marker and its line break.
     pub(super) mark: usize,
     per_byte: f32,
 }
@@ -72,17 +72,17 @@ impl<'a> JsonView<'a> {
         self.job.request.counter.count_up_to(text, limit)
     }
 
-    /// About how many tokens so many bytes cost.
+    /// Estimated tokens of this many bytes.
     pub(super) fn estimate(&self, bytes: usize) -> usize {
         (bytes as f32 * self.per_byte) as usize + 1
     }
 
-    /// At most so many bytes are worth writing for so many tokens.
+    /// The maximum number of bytes worth writing for this many tokens.
     pub(super) fn bytes_for(&self, tokens: usize) -> usize {
         tokens.saturating_mul(MAX_BYTES_PER_TOKEN)
     }
 
-    /// Tokens of all cells of a column with their separators, if at most `limit`.
+    /// Tokens of all cells of a column with separators, if at most `limit`.
     pub(super) fn column_cost(&self, grid: &Grid, place: usize, limit: usize) -> Option<usize> {
         if let Some(&(known, tokens)) = grid.costs.borrow().get(&place)
             && (tokens.is_some() || known >= limit)
@@ -118,13 +118,13 @@ impl<'a> JsonView<'a> {
     }
 }
 
-/// Where words that matter appear in a text; depends on no value.
+/// Occurrences of relevant words in a text, independent of its values.
 pub(super) struct TextWords {
-    /// Where a word of the query appears, and which.
+    /// Occurrences of query words: position and word.
     asked: Vec<(usize, usize)>,
-    /// How often each appears.
+    /// The number of occurrences of each.
     counts: Vec<usize>,
-    /// Where words of failure appear, by place.
+    /// Positions of failure words.
     failures: Vec<usize>,
 }
 
@@ -148,11 +148,11 @@ impl TextWords {
     }
 }
 
-/// Places that matter, with what they count.
+/// Relevant positions with their weights.
 #[derive(Debug, Default)]
 pub(super) struct WordHits {
     places: Vec<usize>,
-    /// The sum of all up to and without this one; one more than places.
+    /// Prefix sums of the weights, one more than positions.
     sums: Vec<f32>,
 }
 
@@ -173,25 +173,25 @@ impl WordHits {
         Self { places: hits.into_iter().map(|(place, _)| place).collect(), sums }
     }
 
-    /// What the places in `range` count.
+    /// The total weight in `range`.
     pub(super) fn weight(&self, range: &Range<usize>) -> f32 {
         let at = |place: usize| self.places.partition_point(|&other| other < place);
         self.sums[at(range.end)] - self.sums[at(range.start)]
     }
 }
 
-/// Where words of the query appear; rare ones count more.
+/// Occurrences of query words; rare ones weigh more.
 fn asked(tree: &Document<'_>, words: &TextWords) -> Vec<(usize, f32)> {
     let weight = |count: &usize| {
         let rarity = (tree.len() / count.max(&1)).max(1).ilog2();
-        // A word that appears everywhere asks for nothing.
+        // A word that appears everywhere is no evidence.
         if rarity < 3 { 0.0 } else { rarity as f32 }
     };
     let weights: Vec<f32> = words.counts.iter().map(weight).collect();
     words.asked.iter().map(|&(place, word)| (place, weights[word])).filter(|&(_, w)| w > 0.0).collect()
 }
 
-/// Of words of failure those in values, and those in names whose values say more than nothing.
+/// Failure words in values, and in names whose values are not empty.
 fn failures(tree: &Document<'_>, places: Vec<usize>) -> Vec<usize> {
     let tells = |&place: &usize| {
         let node = tree.at(place);

@@ -1,14 +1,14 @@
-//! How values are written: as in the original, without white space between them, and without quotes where nothing is
-//! lost. Bytes inside of values are always copied.
+//! Writes values as in the original, without white space between them, and without quotes where nothing is lost.
+//! Bytes inside values are always copied.
 //!
 //! Knows values; does not know which of them are shown.
 
 use larder_text::json::{Document, Kind, unquoted};
 
-/// A longer string keeps its quotes: they show where it ends.
+/// Longer strings keep their quotes, which show where they end.
 const LONGEST_BARE: usize = 64;
 
-/// Writes the whole of `node`, at most about `most` bytes of it; says whether all of it was written.
+/// Writes `node`, at most about `most` bytes of it; returns whether all of it was written.
 pub(super) fn value(tree: &Document<'_>, node: usize, most: usize, out: &mut String) -> bool {
     if tree.is_irregular(node) || !tree.is_container(node) {
         let raw = if tree.is_container(node) { tree.raw(node) } else { scalar(tree, node) };
@@ -61,7 +61,7 @@ fn separate(out: &mut String) {
     }
 }
 
-/// A string, number or word; strings without quotes where they can be taken for nothing else.
+/// Writes a string, number or word; strings are unquoted where they are unambiguous.
 pub(super) fn scalar<'t>(tree: &Document<'t>, node: usize) -> &'t str {
     let raw = tree.raw(node);
     if tree.kind(node) == Kind::String { bare(raw) } else { raw }
@@ -78,7 +78,7 @@ fn bare(raw: &str) -> &str {
     if is_bare { inner } else { raw }
 }
 
-/// A cell of a column all of whose values are strings: without quotes unless it would run into its neighbours.
+/// Writes a cell of a string column: unquoted unless it would run into its neighbours.
 pub(super) fn cell<'t>(tree: &Document<'t>, node: usize, all_text: bool) -> &'t str {
     let raw = tree.raw(node);
     if tree.kind(node) != Kind::String || !all_text {

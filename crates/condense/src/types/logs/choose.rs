@@ -1,6 +1,6 @@
-//! Choosing: in which order records are shown, and which of them are essential.
+//! Chooses the order in which records are shown, and which of them are essential.
 //!
-//! Knows templates, errors and the query; does not know tokens or how a page is written.
+//! Knows templates, errors and the query; does not know tokens or how a page is rendered.
 
 use std::ops::Range;
 
@@ -12,34 +12,34 @@ use crate::analysis::relevance::Scores;
 use crate::analysis::salience::SpanKind;
 use crate::engine::job::Job;
 
-/// How many of the records that answer the query best go before everything, and how well they must answer it.
+/// The number of best answers to the query that precede everything, and the minimum relevance for that.
 const ANSWERS: usize = 8;
 const RELEVANT: f32 = 0.3;
-/// How many kinds of errors go before even these.
+/// The number of error templates that precede even these.
 const ERRORS_FIRST: usize = 3;
-/// What a template's example is worth compared with a plain one that says something new.
+/// The weight of a template's example relative to a plain one with new information.
 const ERROR: f32 = 4.0;
 const QUERY: f32 = 12.0;
 const SINGLE: f32 = 0.3;
 const OFTEN: f32 = 0.1;
-/// What is left of the worth of an example whose words all appear in better ones.
+/// The share of weight left to an example whose words all appear in better ones.
 const NOTHING_NEW: f32 = 0.3;
-/// Bytes added to a record's length before its worth is set against it, so that short lines do not win by shortness.
+/// Bytes added to a record's length when its weight is divided by it, so that short lines gain no advantage.
 const OVERHEAD: usize = 120;
-/// Where there is room for more than examples: records at the edges, and how much they are worth.
+/// Beyond examples: the number of records at the edges, and their weight.
 const EDGE_RECORDS: usize = 12;
 const EDGE: f32 = 3.0;
 
-/// The records of a log, with the order in which they are taken.
+/// The records of a log in the order in which they are taken.
 #[derive(Debug)]
 pub(super) struct LogOrder {
     pub(super) records: Vec<Range<usize>>,
     pub(super) templates: Templates,
     /// Records that must be shown.
     pub(super) required: Vec<usize>,
-    /// The others, the best first; each appears once.
+    /// The others, best first; each appears once.
     pub(super) order: Vec<usize>,
-    /// How many of `order` are needed for every template to have an example.
+    /// How many of `order` are needed to give every template an example.
     pub(super) essential: usize,
 }
 
@@ -73,10 +73,10 @@ impl LogOrder {
     }
 }
 
-/// What each record has that speaks for it.
+/// The evidence for each record.
 struct Signs {
     error: Vec<bool>,
-    /// How well it answers the query, 0 to 1; empty without a query.
+    /// How well it answers the query, from 0 to 1; empty without a query.
     relevance: Vec<f32>,
 }
 
@@ -126,7 +126,7 @@ fn touched(records: &[Range<usize>], ranges: &[Range<usize>]) -> Vec<usize> {
     found
 }
 
-/// One record of every template that has none in `shown`, the most valuable for its length first.
+/// One record for every template without one in `shown`, the best value for its length first.
 fn examples(
     records: &[Range<usize>],
     templates: &Templates,
@@ -162,8 +162,8 @@ fn examples(
     ranked.into_iter().map(|(_, _, record)| record).collect()
 }
 
-/// All records in the order in which they are worth showing in addition to the examples: edges, answers, errors, the last of
-/// each template, then the second of each, the third …
+/// All records in the order in which they are added to the examples: edges, answers, errors, the last of each
+/// template, then the second of each, the third …
 fn further(templates: &Templates, signs: &Signs) -> Vec<usize> {
     let count = templates.of.len();
     let mut nth = vec![0_usize; templates.counts.len()];

@@ -1,36 +1,36 @@
-//! Mining: which records are of one template, that is, differ in values only.
+//! Mines templates: which records differ only in values.
 //!
-//! Every line becomes a sequence of words and signs in which values are one and the same sign: words with a digit,
-//! paths, dotted names, bytes in hexadecimal. Records with the same sequence are of one template. So are those that
-//! differ in one plain word only, if that word takes many forms. Knows bytes; does not know any log format. One pass
-//! over the text and one over the words of distinct templates.
+//! Every line becomes a sequence of words and signs in which all values are one sign: words with a digit, paths,
+//! dotted names, hexadecimal bytes. Records with the same sequence share a template, as do those that differ in a
+//! single plain word that takes many forms. Knows bytes; does not know any log format. One pass over the text and one
+//! over the words of distinct templates.
 
 use std::ops::Range;
 
 use hashbrown::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// From so many forms on, a word at one place of otherwise equal lines is taken for a value.
+/// From this many forms on, a word at one position of otherwise equal lines counts as a value.
 const FORMS_OF_A_VALUE: usize = 12;
-/// Words looked at for that, from the beginning of a template.
+/// Maximum number of leading words examined for that.
 const MAX_PLACES: usize = 96;
-/// An aside such as `(1.2 KB)` has at most so many words and signs, and words of at most so many letters.
+/// Maximum words and signs of an aside such as `(1.2 KB)`, and maximum letters of its words.
 const LONGEST_ASIDE: usize = 5;
 const LONGEST_UNIT_NAME: usize = 3;
 
-/// The signs for any value, for white space, and for a word that takes many forms.
+/// The signs for any value, for white space, and for a word with many forms.
 const VALUE: u64 = 0x9e37_79b9_7f4a_7c15;
 const SPACE: u64 = 32;
 const HOLE: u64 = 0xc2b2_ae3d_27d4_eb4f;
 
-/// The templates of a text, by first appearance.
+/// The templates of a text, in order of first appearance.
 #[derive(Debug)]
 pub(super) struct Templates {
-    /// Which template each record is of.
+    /// The template of each record.
     pub(super) of: Vec<usize>,
-    /// How many records each has.
+    /// The number of records of each template.
     pub(super) counts: Vec<usize>,
-    /// The plain words of each, hashed.
+    /// The hashed plain words of each template.
     pub(super) words: Vec<Vec<u64>>,
 }
 
@@ -52,7 +52,7 @@ impl Templates {
         Self::renumbered(&of, &merged(&shapes), &shapes)
     }
 
-    /// Numbered by first appearance, after `merged` has said which distinct shapes are one.
+    /// Numbers templates by first appearance after merging shapes according to `merged`.
     fn renumbered(of: &[usize], merged: &[usize], shapes: &[Vec<Word>]) -> Self {
         let mut numbers = vec![usize::MAX; shapes.len()];
         let (mut counts, mut words) = (Vec::new(), Vec::new());
@@ -78,9 +78,9 @@ impl Templates {
 #[derive(Debug, Clone, Copy)]
 struct Word {
     hash: u64,
-    /// Letters, and no value.
+    /// Consists of letters and is not a value.
     plain: bool,
-    /// Short enough to be the name of a unit.
+    /// Short enough to be a unit.
     short: bool,
 }
 
@@ -90,8 +90,8 @@ impl Word {
     }
 }
 
-/// Fills `shape` with the first line's words and gives the key of the whole record, in which lines that repeat the
-/// shape of the line before, as the frames of a stack do, count once.
+/// Fills `shape` with the words of the first line and returns the key of the whole record, in which lines that repeat
+/// the shape of the previous line, such as stack frames, count once.
 fn shape_of(record: &[u8], shape: &mut Vec<Word>) -> u64 {
     let mut lines = record.split(|&byte| byte == b'\n');
     read_line(lines.next().unwrap_or_default(), shape);
@@ -115,7 +115,8 @@ fn hash_of(shape: &[Word]) -> u64 {
     shape.iter().enumerate().fold(1, |sum: u64, (at, word)| sum.wrapping_add(placed(word.hash, at)))
 }
 
-/// A word's share in the hash of its template. Shares are summed, so one can be exchanged without reading the rest.
+/// A word's contribution to the hash of its template. Contributions are summed, so one can be exchanged without
+/// rehashing.
 fn placed(hash: u64, at: usize) -> u64 {
     let mixed = (hash ^ (at as u64).wrapping_mul(VALUE)).wrapping_mul(HOLE);
     (mixed ^ mixed >> 29).wrapping_mul(VALUE)
@@ -182,7 +183,7 @@ fn push_word(line: &[u8], range: Range<usize>, shape: &mut Vec<Word>) {
             word[0].is_ascii_alphabetic() || !word[0].is_ascii() || matches!(word[0], b'_' | b'-' | b'*');
         return shape.push(Word { hash: xxh3_64(word), plain, short });
     }
-    // Any number of values in a row is one: `1 2 3`, `10:20:30`.
+    // Any number of consecutive values is one: `1 2 3`, `10:20:30`.
     if let [.., before, between] = shape[..]
         && before.hash == VALUE
         && joins_values(between.hash)
@@ -223,7 +224,7 @@ fn is_hex_byte(line: &[u8], range: &Range<usize>) -> bool {
         && (colon(range.start.checked_sub(1)) || colon(Some(range.end)))
 }
 
-/// Takes back a bracketed value with its unit that the shape ends with: it may be there or not.
+/// Removes a trailing bracketed value with its unit, which is optional.
 fn drop_aside(shape: &mut Vec<Word>) {
     let inner = shape.len() - 1;
     let from = inner.saturating_sub(LONGEST_ASIDE - 1);
@@ -242,7 +243,7 @@ fn drop_aside(shape: &mut Vec<Word>) {
     }
 }
 
-/// For every distinct shape, the number of the one it is merged into, which may be itself.
+/// For every distinct shape, the shape it is merged into, which may be itself.
 fn merged(shapes: &[Vec<Word>]) -> Vec<usize> {
     let own = || (0..shapes.len()).collect();
     if shapes.len() < FORMS_OF_A_VALUE {
@@ -262,14 +263,14 @@ fn merged(shapes: &[Vec<Word>]) -> Vec<usize> {
         if let Some((count, first)) = most
             && count >= FORMS_OF_A_VALUE
         {
-            // The first may have joined another group before; its group is then this one's too.
+            // The first may have joined another group already, which then becomes this one's too.
             merged[index] = merged[first];
         }
     }
     merged
 }
 
-/// The key of the shape without its plain word at each place.
+/// The keys of the shape with one plain word removed at a time.
 fn holes(shape: &[Word]) -> impl Iterator<Item = u64> + use<'_> {
     let whole = hash_of(shape);
     let plain = |&(_, word): &(usize, &Word)| word.plain;

@@ -1,7 +1,7 @@
-//! Logs: one line of every kind, verbatim, with the number of lines like it.
+//! Logs: one verbatim line of every kind, with the number of lines like it.
 //!
-//! Lines are put together to records, records that differ in values only to templates. Knows how these are chosen and
-//! written down through its parts; does not know any one program's log format.
+//! Groups lines into records, and records that differ only in values into templates. Coordinates choosing and
+//! rendering; does not know any program's log format.
 
 mod choose;
 mod mine;
@@ -23,11 +23,11 @@ use crate::types::plain::Plain;
 /// The condenser of logs.
 pub(crate) const CONDENSER: &dyn Condenser = &Logs;
 
-/// How much of a text is looked at to recognise it, in bytes and lines; fewer lines prove nothing.
+/// Bytes and lines sampled for detection; fewer lines prove nothing.
 const SAMPLE_BYTES: usize = 16_384;
 const SAMPLE_LINES: usize = 128;
 const MIN_LINES: usize = 6;
-/// Per cent of the sampled heads of records that must say when or how grave.
+/// Minimum share of sampled records, in per cent, that start with a time or level.
 const SHARE_OF_STAMPED: usize = 80;
 
 struct Logs;
@@ -40,7 +40,7 @@ impl Condenser for Logs {
         let plan = LogOrder::new(job);
         let fitting =
             headers(job, job.request.target).find_map(|header| LogPage::new(job, &plan, header).fit());
-        // What must be shown, or even one line, is too large: only a division finer than lines can help.
+        // The required lines, or even one line, are too large: only a division finer than lines can help.
         fitting.map_or_else(|| extract(job, &Plain.units(job), &ExtractionOptions::default(), None), Ok)
     }
 
@@ -50,20 +50,20 @@ impl Condenser for Logs {
         }
         let plan = LogOrder::new(job);
         let whole = |header| LogPage::new(job, &plan, header).essential();
-        // The header that a target of this size would be given, so that condensing to it shows exactly this.
+        // Use the header that a target of this size would get, so that condensing to it shows exactly this.
         let stable = |&header: &Header| headers(job, whole(header)).next() == Some(header);
         Header::ladder(job).iter().copied().find(stable).map(whole)
     }
 }
 
-/// The forms of header that are not too dear for `target`, the clearest first.
+/// The header forms that `target` can afford, clearest first.
 fn headers(job: &Job<'_>, target: usize) -> impl Iterator<Item = Header> {
     let affordable = move |header: &Header| write::header_tokens(job, *header) <= target / header.share();
     Header::ladder(job).iter().copied().filter(affordable)
 }
 
-/// Whether `text` looks like a log: most records begin with a time of day or a level, and the lines
-/// are not rows of equally many fields.
+/// Whether `text` looks like a log: most records start with a time of day or a level, and the lines are not rows with
+/// equally many fields.
 pub(crate) fn looks_like(text: &str) -> bool {
     let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
     let heads: Vec<&str> = sample
@@ -75,7 +75,7 @@ pub(crate) fn looks_like(text: &str) -> bool {
     heads.len() >= MIN_LINES && stamped * 100 >= heads.len() * SHARE_OF_STAMPED && !is_table(&heads)
 }
 
-/// Whether all lines hold the same number, more than one, of commas, tabs or semicolons.
+/// Whether all lines contain the same number, at least two, of commas, tabs or semicolons.
 fn is_table(lines: &[&str]) -> bool {
     [b',', b'\t', b';'].into_iter().any(|separator| {
         let fields = |line: &&str| line.bytes().filter(|&byte| byte == separator).count();

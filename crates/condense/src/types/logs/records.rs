@@ -1,24 +1,24 @@
-//! Records: a line with the lines that continue it, such as a stack trace.
+//! Records: a line and its continuation lines, such as a stack trace.
 //!
-//! Knows lines; does not know what they say beyond how a continuation begins.
+//! Knows lines; all it knows of their content is how a continuation starts.
 
 use std::ops::Range;
 
-/// A record is cut off after so many lines or bytes; what follows is a record of its own.
+/// Maximum lines and bytes of a record; what follows is a new record.
 const MAX_LINES: usize = 200;
 const MAX_BYTES: usize = 16_384;
-/// From this share of heads with a time on, in per cent, a line without one continues the line before.
+/// If at least this share of heads has a time, in per cent, a line without one is a continuation.
 const SHARE_OF_STAMPED: usize = 90;
-/// From this share of indented lines on, in per cent, indenting says nothing.
+/// If at least this share of lines is indented, in per cent, indentation means nothing.
 const SHARE_OF_INDENTED: usize = 75;
-/// A time or level appears this early in a line, in bytes.
+/// How early in a line a time or level must appear, in bytes.
 const STAMP_WITHIN: usize = 64;
-/// How a record longer than `EXCERPT_LINES` lines is shown: its first and last lines and the causes between.
+/// How a record longer than `EXCERPT_LINES` lines is shown: its first and last lines and the causes in between.
 const EXCERPT_LINES: usize = 12;
 const EXCERPT_HEAD: usize = 7;
 const EXCERPT_TAIL: usize = 2;
 const EXCERPT_CAUSES: usize = 4;
-/// A longer line is shown up to here, in bytes.
+/// Longer lines are shown up to this length, in bytes.
 const LONGEST_LINE: usize = 4_096;
 
 /// Ranges of whole lines that tile the text.
@@ -86,7 +86,7 @@ fn is_indented(line: &str) -> bool {
     line.starts_with([' ', '\t'])
 }
 
-/// Whether a line shows by itself that it goes on with another.
+/// Whether a line by itself shows that it continues another.
 pub(super) fn is_continuation(line: &str) -> bool {
     is_indented(line) || line.starts_with("Caused by:")
 }
@@ -106,8 +106,8 @@ pub(super) fn has_level(line: &str) -> bool {
     first.is_some_and(|word| LEVELS.iter().any(|level| word.trim_end_matches("ING") == *level))
 }
 
-/// What of a record is shown where one example represents all: parts in order, each ending with a line or at the cut
-/// of an overlong line.
+/// The parts of a record shown where one example represents all, in order, each ending with a line or at the cut of
+/// an overlong line.
 pub(super) fn excerpt(text: &str, record: &Range<usize>) -> Vec<Range<usize>> {
     let mut at = record.start;
     let lines: Vec<Range<usize>> = text[record.clone()]

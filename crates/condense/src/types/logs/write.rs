@@ -1,7 +1,7 @@
-//! Writing: the header, counted examples in the order of the log, and marks for what is neither shown nor folded.
+//! Renders the header, counted examples in log order, and markers for what is neither shown nor folded.
 //!
-//! Knows records and tokens; does not know why a record goes before another. A record whose template has an example
-//! is covered by the count before it. One whose template has none lies in a marked gap. The words, for a pointer `P`:
+//! Knows records and tokens; does not know why one record precedes another. A record whose template has an example is
+//! covered by that example's count; otherwise it is in a marked gap. The wording, for a pointer `P`:
 //!
 //! ```text
 //! [Condensed log. Full text: P. "12× line" = 12 lines like this one, the others differ in values and are folded away; "[… Lx-y]" = lines x to y left out here, "[… Bx-y]" = bytes; to read lines, append #Lx-y to the pointer.]
@@ -63,7 +63,7 @@ impl<'a> LogPage<'a> {
         self.tokens(&self.with_first(self.plan.essential))
     }
 
-    /// As many records as the target holds, in their order; none if not even one fits, or not all that must be shown.
+    /// As many records as the target holds, in order; `None` if not even one fits, or not all that are required.
     pub(super) fn fit(&self) -> Option<CondensedDraft> {
         let target = self.job.request.target;
         let (order, essential) = (&self.plan.order, self.plan.essential);
@@ -143,12 +143,12 @@ impl<'a> LogPage<'a> {
     }
 }
 
-/// A page being written, from the first line to the last.
+/// A page being rendered, from top to bottom.
 struct LogSheet<'a> {
     text: &'a str,
     renderer: &'a Renderer<'a>,
     draft: CondensedDraft,
-    /// Where the original has been accounted for.
+    /// How far the original has been accounted for.
     at: usize,
     /// A gap that may still grow.
     gap: Option<Range<usize>>,
@@ -180,7 +180,7 @@ impl<'a> LogSheet<'a> {
             self.draft.shown.push(part.clone());
             self.at = part.end;
         }
-        // What an excerpt leaves off is blank, or the rest of an overlong line or record.
+        // What an excerpt omits is blank, or the rest of an overlong line or record.
         if !self.text[self.at..record.end].trim().is_empty() {
             self.leave_out(&(self.at..record.end));
             self.close_gap();

@@ -1,7 +1,7 @@
 //! Page captures stored as JSON: an object with `zones`, and anything else that was extracted.
 //!
-//! Knows where members of objects begin and end; reads no values but a zone's kind and confidence. Nothing is parsed
-//! into a tree, so nesting is harmless, and a text that does not parse to its end is not such a capture.
+//! Knows where members of objects start and end; reads no values except a zone's kind and confidence. Nothing is
+//! parsed into a tree, so nesting is harmless, and a text that does not parse to its end is not such a capture.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ const KIND: [&str; 5] = ["kind", "zone_type", "type", "zone", "name"];
 const CONFIDENCE: [&str; 2] = ["confidence", "score"];
 const TEXT: [&str; 3] = ["raw_text", "text", "content"];
 const FIELDS: [&str; 6] = ["fields", "extracted_fields", "extracted", "data", "items", "values"];
-/// Members of the capture itself that say where and when it was made, if they are short.
+/// The maximum size of members that count as metadata, such as where and when the capture was made.
 const LONGEST_METADATA: usize = 300;
 
-/// The stretches of `text`, or none if it is not a JSON object.
+/// The ranges of `text`; `None` if it is not a JSON object.
 pub(super) fn stretches(text: &str) -> Option<Vec<ZoneStretch>> {
     let start = text.len() - text.trim_start().len();
     let end = text.trim_end().len();
@@ -29,7 +29,7 @@ pub(super) fn stretches(text: &str) -> Option<Vec<ZoneStretch>> {
 
 /// A member of an object or an array.
 struct CaptureMember {
-    /// From the key (or value) to the next one, or to the end of what holds it.
+    /// From the key (or value) to the next one, or to the end of its container.
     range: Range<usize>,
     key: Range<usize>,
     value: Range<usize>,
@@ -50,7 +50,7 @@ impl Out<'_> {
         self.stretches.push(ZoneStretch { range, role, zone, kind, confidence });
     }
 
-    /// The capture itself, which takes `range`; its brace is at `at`.
+    /// Reads the capture itself at `range`; its brace is at `at`.
     fn object(&mut self, range: Range<usize>, at: usize) -> Option<()> {
         let members = members(self.text, at)?;
         let first = members.first().map_or(range.end, |member| member.range.start);
@@ -99,7 +99,7 @@ impl Out<'_> {
             names.iter().find_map(named).map(|member| unquoted(&text[member.value.clone()]))
         };
         let kind = ZoneKind::of(find(&KIND).unwrap_or_else(|| unquoted(&text[zone.key.clone()])));
-        // What says nothing of its confidence was not doubted.
+        // A zone that states no confidence is fully trusted.
         let confidence = find(&CONFIDENCE).and_then(|value| value.parse().ok()).unwrap_or(1.0);
         let this = (self.zones, kind, confidence);
         if members.is_empty() {
@@ -154,7 +154,7 @@ fn unquoted(text: &str) -> &str {
     text.trim().trim_matches('"')
 }
 
-/// The members of the object or array that begins at `at`.
+/// The members of the object or array that starts at `at`.
 fn members(text: &str, at: usize) -> Option<Vec<CaptureMember>> {
     let bytes = text.as_bytes();
     let object = bytes.get(at) == Some(&b'{');
@@ -188,7 +188,7 @@ fn skip_white(bytes: &[u8], at: usize) -> usize {
     at + bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count()
 }
 
-/// Where the value ends that begins at `at`.
+/// The end of the value that starts at `at`.
 fn value_end(text: &str, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let (mut depth, mut i) = (0_usize, at);

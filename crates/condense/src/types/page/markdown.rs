@@ -1,4 +1,4 @@
-//! Page captures stored as Markdown: `# Page Content: …`, lines of metadata, and a heading for every zone (R1-6.8).
+//! Page captures stored as Markdown: `# Page Content: …`, lines of metadata, and a heading for every zone.
 //!
 //! Knows headings, lines that are fields, and where a zone gives its confidence.
 
@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use super::{FULL, KEY_FIELDS, Role, ZoneKind, ZoneStretch, is_key_field};
 
-/// How many lines of a zone are looked at for its confidence.
+/// How many lines of a zone are searched for its confidence.
 const CONFIDENCE_LINES: usize = 6;
 
-/// The stretches of `text`.
+/// The ranges of `text`.
 pub(super) fn stretches(text: &str) -> Vec<ZoneStretch> {
     let mut stretches: Vec<ZoneStretch> = Vec::new();
     let lines = lines(text);
@@ -22,7 +22,7 @@ pub(super) fn stretches(text: &str) -> Vec<ZoneStretch> {
         }
         let role = zone.role(content);
         match stretches.last_mut().filter(|last| last.role == role && last.zone == zone.number) {
-            // A line after another of the same zone and role belongs to the same stretch.
+            // Consecutive lines with the same zone and role form one range.
             Some(last) => last.range.end = line.end,
             None => stretches.push(ZoneStretch {
                 range: line.clone(),
@@ -53,7 +53,7 @@ struct Zone {
 }
 
 impl Zone {
-    /// What appears before the first zone: title, address, times.
+    /// The part before the first zone: title, address, times.
     const fn preamble() -> Self {
         Self { number: 0, kind: ZoneKind::Other, confidence: 1.0 }
     }
@@ -83,12 +83,12 @@ impl Zone {
     }
 }
 
-/// The name of the field that `line` gives.
+/// The name of the field in `line`.
 fn name(line: &str) -> &str {
     line.split([':', '=']).next().unwrap_or(line)
 }
 
-/// The number after the word "confidence" in `line`, a percentage as a share.
+/// The number after the word "confidence" in `line`; percentages become fractions.
 fn confidence(line: &str) -> Option<f64> {
     let lower = line.to_ascii_lowercase();
     let after = &lower[lower.find("confidence")?..];

@@ -1,8 +1,8 @@
-//! Page captures: zones kept by what they are and how sure their extraction is (R0-22.13 to R0-22.19).
+//! Page captures: zones are kept by kind and by the confidence of their extraction.
 //!
-//! Knows zones and shares; [`json`] and [`markdown`] know the two forms in which captures are stored (R1-6.8, R1-6.9).
-//! What is shown is a subset of the capture's bytes. A zone whose confidence is too low is never shown of the
-//! condenser's own accord, and the fields of a zone are shown all or not at all.
+//! Knows zones and shares; [`json`] and [`markdown`] know the two storage forms. What is shown is a subset of the
+//! capture's bytes. A zone whose confidence is too low is shown only if a pin requires it, and the fields of a zone
+//! are shown all or not at all.
 
 mod json;
 mod markdown;
@@ -18,23 +18,24 @@ use crate::types::prose::sentences;
 /// The condenser of captured web pages.
 pub(crate) const CONDENSER: &dyn Condenser = &Extractive(PageDoc);
 
-/// From here on a zone is kept in full (R0-22.16, C43).
+/// From this confidence on, a zone is kept in full (R0-22.16, C43).
 const FULL: f64 = 0.8;
-/// From here on the key fields of a zone are kept; below, the zone is dropped from the view (R0-22.17, R0-22.18, C42).
+/// From this confidence on, the key fields of a zone are kept; below it, the zone is dropped (R0-22.17, R0-22.18,
+/// C42).
 const KEY_FIELDS: f64 = 0.5;
-/// Per cent of the target for structured zones and for metadata; supporting text has the rest, and what one of them
-/// does not use flows on to the next (R0-22.19, N15).
+/// Shares of the target, in per cent, for structured zones and for metadata; supporting text gets the rest, and
+/// unused tokens go to the next (R0-22.19, N15).
 const STRUCTURED_SHARE: usize = 70;
 const METADATA_SHARE: usize = 10;
-/// Tokens for the header and the marks, at most, and at most one part in so many of the target.
+/// Maximum tokens for header and markers, which is also limited to one part in this many of the target.
 const ROOM_FOR_FRAME: usize = 160;
 const FRAME_SHARE: usize = 4;
-/// Lines of text longer than this are divided.
+/// Longer lines of text are divided.
 const LONGEST_TEXT: usize = 400;
-/// How supporting text and structure left over weigh by the kind of their zone.
+/// Weights of supporting text and leftover structure by kind of zone.
 const PRIOR: [f32; 5] = [2.0, 1.7, 1.4, 0.7, 1.0];
 
-/// What a zone is about, the most important first (R0-22.15); kinds that are not known are `Other` (C44).
+/// The kind of a zone, most important first (R0-22.15); unknown kinds are `Other` (C44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ZoneKind {
     Pricing,
@@ -62,12 +63,12 @@ impl ZoneKind {
     }
 }
 
-/// What a stretch of a capture is.
+/// The role of a range in a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Address, title, time stamps, and what holds the rest together.
+    /// Address, title, time stamps, and the enclosing structure.
     Metadata,
-    /// Extracted fields: of one zone all or none.
+    /// Extracted fields: all or none per zone.
     Structured,
     /// Sentences of the page.
     Text,
@@ -75,18 +76,18 @@ enum Role {
     Dropped,
 }
 
-/// A stretch of a capture. Stretches tile it.
+/// A range of a capture. The ranges tile it.
 #[derive(Debug, Clone)]
 struct ZoneStretch {
     range: Range<usize>,
     role: Role,
-    /// The zone that it belongs to, from 0.
+    /// The zone it belongs to, from 0.
     zone: usize,
     kind: ZoneKind,
     confidence: f64,
 }
 
-/// Whether a field says what a zone is for: names, prices, addresses, stock.
+/// Whether a field is essential to a zone: names, prices, addresses, stock.
 fn is_key_field(name: &str) -> bool {
     const KEYS: [&str; 17] = [
         "name", "title", "price", "cost", "url", "link", "currency", "availab", "stock", "brand", "rating",
@@ -111,13 +112,13 @@ impl Divide for PageDoc {
     }
 }
 
-/// Zones whose structure is shown whole, and whether the metadata is.
+/// Zones shown whole, and whether the metadata is.
 struct TakenShares {
     zones: Vec<usize>,
     metadata: usize,
 }
 
-/// Takes metadata and structured zones in the order of their importance while their shares last.
+/// Takes metadata and structured zones in order of importance while their shares last.
 fn taken(job: &Job<'_>, stretches: &[ZoneStretch]) -> TakenShares {
     let (text, counter, target) = (job.request.text, job.request.counter, job.request.target);
     let room = target - ROOM_FOR_FRAME.min(target / FRAME_SHARE);
@@ -159,7 +160,7 @@ fn divide(job: &Job<'_>, stretch: &ZoneStretch, taken: &TakenShares, pieces: &mu
         Role::Structured if taken.zones.contains(&stretch.zone) => Tier::First,
         _ => Tier::Plain,
     };
-    // Structure that holds a pin may have to be shown in part, if no more of it fits.
+    // Structure with a pin may have to be shown in part, if no more of it fits.
     let whole = stretch.role == Role::Structured && !pinned;
     if whole {
         pieces.push(TextPiece { tier, divisible: false, ..TextPiece::plain(range, prior) });
