@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
 use larder_engine::executor::ModelSet;
-use larder_mcp::{BudgetHold, CallBudget, HttpOptions, McpCaller, ResolveCaller, Roots};
+use larder_mcp::{AskBudget, BudgetHold, HttpOptions, McpCaller, ResolveCaller, Roots};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::wire::ApiDialect;
@@ -80,7 +80,7 @@ struct KeyBudget {
     caller: Caller,
 }
 
-impl CallBudget for KeyBudget {
+impl AskBudget for KeyBudget {
     fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String> {
         match self.app.auth.reserve_for(&self.caller, tokens, reach) {
             Ok(held) => Ok(Box::new(KeyHold(held))),

@@ -58,11 +58,11 @@ pub struct McpCaller {
     /// Files and folders that tools may read.
     pub roots: Arc<Roots>,
     /// The budget that `ask` draws on; `None` if calls are not charged.
-    pub budget: Option<Arc<dyn CallBudget>>,
+    pub budget: Option<Arc<dyn AskBudget>>,
 }
 
 /// A budget that `ask` draws on.
-pub trait CallBudget: Send + Sync {
+pub trait AskBudget: Send + Sync {
     /// Reserves `tokens`, and their highest cost at a model of `reach`, before a model is called. If the hold is dropped
     /// without being settled, all of it counts as used, because the outcome is unknown. May block.
     ///

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use larder_engine::executor::ModelSet;
-use larder_mcp::{BudgetHold, CallBudget, McpCaller};
+use larder_mcp::{AskBudget, BudgetHold, McpCaller};
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Usd;
 use larder_testkit::scripted::{Act, text};
@@ -290,7 +290,7 @@ struct Counting {
 
 struct Held(Arc<Mutex<Vec<String>>>);
 
-impl CallBudget for Counting {
+impl AskBudget for Counting {
     fn reserve(&self, tokens: u64, reach: &ModelSet) -> Result<Box<dyn BudgetHold>, String> {
         let left = *self.left.lock().unwrap();
         if tokens > left {
@@ -313,7 +313,7 @@ async fn asking_is_paid_for_from_the_callers_budget() {
     let shop = Shop::new([answer("By the packer.")]);
     shop.write("guide.md", "The budget is enforced by the packer.\n");
     let budget = Arc::new(Counting { left: Mutex::new(50_000), said: Arc::default() });
-    let caller = McpCaller { budget: Some(Arc::clone(&budget) as Arc<dyn CallBudget>), ..shop.caller("ann") };
+    let caller = McpCaller { budget: Some(Arc::clone(&budget) as Arc<dyn AskBudget>), ..shop.caller("ann") };
     let mut client = Client::start(caller).await;
     let said = client.fails("ask", json!({"question": "Who?"})).await;
     assert_eq!(said, "50000 tokens are left today");
@@ -335,7 +335,7 @@ async fn a_step_of_planning_of_which_nothing_came_is_paid_for_in_tokens_and_mone
         shop.write("guide.md", "The budget is enforced by the packer.\n");
         let budget = Arc::new(Counting { left: Mutex::new(60_000), said: Arc::default() });
         let caller =
-            McpCaller { budget: Some(Arc::clone(&budget) as Arc<dyn CallBudget>), ..shop.planning("ann") };
+            McpCaller { budget: Some(Arc::clone(&budget) as Arc<dyn AskBudget>), ..shop.planning("ann") };
         let mut client = Client::start(caller).await;
         let (data, _) = client.call("ask", json!({"question": "Who enforces it?"})).await;
         assert!(data["steps"].to_string().contains("planning stopped"), "{data}");

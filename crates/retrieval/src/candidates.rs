@@ -23,13 +23,13 @@ pub struct Candidates {
     /// Approaches that worked before for such queries and sites (R1-10.5).
     pub strategy_patterns: Vec<String>,
     /// Preferences of the user, at most 5 (C102).
-    pub preferences: Vec<PreferenceLine>,
+    pub preferences: Vec<PreferenceCandidate>,
     /// Facts about and for the user, at most 5 (C102).
-    pub facts: Vec<FactLine>,
+    pub facts: Vec<FactCandidate>,
     /// The answer of a captured page, or where to look for it (R1-6.10 to R1-6.20).
     pub page: Option<PageAnswer>,
     /// Passages of documents that share words with the query, or that those refer to.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<PassageCandidate>,
     /// Everything that was considered and why it was used or not, for the receipt.
     pub considered: Vec<TraceEntry>,
 }
@@ -96,7 +96,7 @@ pub struct ResearchCandidate {
 
 /// A preference of the user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PreferenceLine {
+pub struct PreferenceCandidate {
     /// Such as `budget`.
     pub name: String,
     /// Such as `$500-800`.
@@ -111,7 +111,7 @@ pub struct PreferenceLine {
 
 /// A fact about or for the user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FactLine {
+pub struct FactCandidate {
     /// The record's id; none for what people wrote themselves.
     pub id: Option<String>,
     /// The statement.
@@ -132,7 +132,7 @@ pub struct FactLine {
 
 /// A stretch of a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Passage {
+pub struct PassageCandidate {
     /// The document.
     pub document: VaultPath,
     /// Its bytes in the document.
@@ -191,7 +191,7 @@ impl ResearchCandidate {
     }
 }
 
-impl PreferenceLine {
+impl PreferenceCandidate {
     /// `- favorite_hamster: Syrian (turn 758)`.
     pub fn line(&self) -> String {
         let turn = self.source_turn.map(|turn| format!(" (turn {turn})")).unwrap_or_default();
@@ -199,7 +199,7 @@ impl PreferenceLine {
     }
 }
 
-impl FactLine {
+impl FactCandidate {
     /// `- statement (People, user, confidence 0.90)`.
     pub fn line(&self) -> String {
         let sure = self.confidence.map(|sure| format!(", confidence {sure}")).unwrap_or_default();

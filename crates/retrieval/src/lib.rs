@@ -31,13 +31,15 @@ use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVecto
 use larder_text::tokens::Counter;
 use larder_vault::{ContentReference, Timestamp};
 
-pub use candidates::{Candidates, FactLine, Passage, PreferenceLine, ResearchCandidate, TurnCandidate};
+pub use candidates::{
+    Candidates, FactCandidate, PassageCandidate, PreferenceCandidate, ResearchCandidate, TurnCandidate,
+};
 pub use link_expansion::{LinkExpansion, LinkToFollow, LinkedDocument};
 pub use page::{FoundCapture, PageAnswer, PageLevel};
 pub use trace::TraceEntry;
 
 use index::Limits;
-use phrases::QueryWords;
+use phrases::PaddedQuery;
 use trace::Trace;
 
 /// Turns that the turn index offers (R1-10.2).
@@ -55,7 +57,7 @@ const NEAREST: usize = 20;
 
 /// Whether a query names anything that could be searched for.
 pub fn has_search_terms(query: &str) -> bool {
-    !QueryWords::new(query).searched().is_empty()
+    !PaddedQuery::new(query).searched().is_empty()
 }
 
 /// What a caller may use (C90).
@@ -203,7 +205,7 @@ impl<'a> Retrieval<'a> {
         kinds: &[DocumentKind],
         limit: u64,
     ) -> Result<Vec<DocumentHit>, RetrievalError> {
-        let words = QueryWords::new(query).searched();
+        let words = PaddedQuery::new(query).searched();
         if words.is_empty() {
             return Ok(Vec::new());
         }

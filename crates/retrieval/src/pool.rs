@@ -8,7 +8,7 @@ use larder_store::DocumentKind;
 use larder_text::words::Profile;
 use larder_vault::{Timestamp, VaultPath};
 
-use super::phrases::QueryWords;
+use super::phrases::PaddedQuery;
 use super::trace::Trace;
 use super::{Retrieval, RetrievalError, SearchRequest, TurnCandidate};
 
@@ -60,7 +60,7 @@ impl<'r> DocumentPool<'r> {
         for turn in turns.iter().take(TURNS) {
             pool.read(turn.context.clone(), Some(turn.created_at), trace);
         }
-        let words = QueryWords::new(request.query).searched();
+        let words = PaddedQuery::new(request.query).searched();
         let found = pool.add(&words, SHARING_WORDS, trace)?;
         // Only where few documents share a word as it is written is it worth looking for its other forms.
         if found < SHARING_WORDS {

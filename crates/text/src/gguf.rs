@@ -21,7 +21,7 @@ pub const ALIGNMENT: u64 = 32;
 
 /// Everything before the tensors.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Header {
+pub struct GgufHeader {
     /// Metadata by their keys.
     pub metadata: Map<String, Value>,
     /// Tensors by their names.
@@ -41,7 +41,7 @@ pub struct TensorInfo {
     pub offset: u64,
 }
 
-impl Header {
+impl GgufHeader {
     /// Reads the start of a file up to its tensors.
     ///
     /// # Errors
@@ -67,11 +67,11 @@ pub fn read_metadata(file: impl Read) -> Result<Map<String, Value>, std::io::Err
 }
 
 /// A reader behind the metadata, the number of tensors, and the metadata.
-type Start<R> = (Reader<R>, u64, Map<String, Value>);
+type Start<R> = (CountingReader<R>, u64, Map<String, Value>);
 
 /// Reads the metadata; the tensors' descriptions follow.
 fn start<R: Read>(file: R) -> Result<Start<R>, std::io::Error> {
-    let mut reader = Reader(file, 0);
+    let mut reader = CountingReader(file, 0);
     if &reader.bytes::<4>()? != b"GGUF" {
         return Err(invalid("it does not start with GGUF"));
     }
@@ -99,9 +99,9 @@ fn invalid(what: &str) -> std::io::Error {
 }
 
 /// A file, and how many bytes of it have been read.
-struct Reader<R>(R, u64);
+struct CountingReader<R>(R, u64);
 
-impl<R: Read> Reader<R> {
+impl<R: Read> CountingReader<R> {
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], std::io::Error> {
         let mut bytes = [0; N];
         self.0.read_exact(&mut bytes)?;

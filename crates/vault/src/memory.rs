@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{Grammar, Writer, blocks, item};
+use super::blocks::{BlockWriter, Grammar, blocks, item};
 use super::file::DocumentValue;
 use super::links::DualLink;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{block_id_at_end, inline, inline_without, uninline};
-use super::sync::{Entry, sync};
+use super::sync::{ListItem, sync};
 use super::{BlockId, Scope, Score, Timestamp, Ttl, VaultPath};
 
 const PREFERENCES: &str = "# Preferences";
@@ -238,7 +238,7 @@ impl Preferences {
     /// missing here are removed.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| Some(PreferenceLine::read(item(line)?, at)?.name);
-        let entry = |line: &PreferenceLine| Entry { key: line.name.clone(), line: line.write(at) };
+        let entry = |line: &PreferenceLine| ListItem { key: line.name.clone(), line: line.write(at) };
         sync(text, PREFERENCES, &self.0.iter().map(entry).collect::<Vec<_>>(), key, |_| false)
     }
 }
@@ -249,14 +249,14 @@ impl Facts {
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| FactLine::read(item(line)?, at).id;
         let named = self.0.iter().filter_map(|line| Some((line.id.clone()?, line)));
-        let entries: Vec<_> = named.map(|(key, line)| Entry { key, line: line.write(at) }).collect();
+        let entries: Vec<_> = named.map(|(key, line)| ListItem { key, line: line.write(at) }).collect();
         sync(text, FACTS, &entries, key, |_| false)
     }
 }
 
 impl DocumentValue for Preferences {
     fn write_body(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&PREFERENCES_GRAMMAR);
+        let mut writer = BlockWriter::new(&PREFERENCES_GRAMMAR);
         writer.head(PREFERENCES);
         self.0.iter().for_each(|line| writer.line(&line.write(at)));
         writer.finish()
@@ -280,7 +280,7 @@ impl DocumentValue for Preferences {
 
 impl DocumentValue for Facts {
     fn write_body(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&FACTS_GRAMMAR);
+        let mut writer = BlockWriter::new(&FACTS_GRAMMAR);
         writer.head(FACTS);
         self.0.iter().for_each(|line| writer.line(&line.write(at)));
         writer.finish()

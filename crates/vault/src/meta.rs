@@ -113,18 +113,18 @@ impl Meta {
 
     /// Reads the frontmatter; no value without `id`, `session_id` and `created_at`.
     pub fn read(front: &Frontmatter) -> ParsedDocument<Self> {
-        let mut keys = Keys { front, problems: Vec::new() };
+        let mut keys = MetaKeys { front, problems: Vec::new() };
         let meta = keys.meta();
         ParsedDocument::new(meta, keys.problems)
     }
 }
 
-struct Keys<'f> {
+struct MetaKeys<'f> {
     front: &'f Frontmatter,
     problems: Vec<ParseProblem>,
 }
 
-impl Keys<'_> {
+impl MetaKeys<'_> {
     fn meta(&mut self) -> Option<Meta> {
         let id = self.required::<String>("id");
         let session_id = self.required::<String>("session_id");

@@ -52,7 +52,7 @@ pub struct Frontmatter {
 
 /// A top-level key and the bytes of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct FrontmatterEntry {
     key: String,
     line: usize,
     range: Range<usize>,
@@ -112,8 +112,8 @@ impl Frontmatter {
         self.text.trim_end_matches(['\r', '\n']).rfind('\n').map_or(0, |at| at + 1)
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn entries(&self) -> Vec<FrontmatterEntry> {
+        let mut entries: Vec<FrontmatterEntry> = Vec::new();
         let mut at = 0;
         let end = self.closing();
         for (number, line) in self.text[..end].split_inclusive('\n').enumerate() {
@@ -123,7 +123,7 @@ impl Frontmatter {
             // Continuation lines: deeper ones, items of a list, and blank ones before another continuation line.
             let goes_on = body.starts_with([' ', '\t']) || body == "-" || body.starts_with("- ");
             match key_of(body) {
-                Some(key) if number > 0 => entries.push(Entry { key, line: number + 1, range }),
+                Some(key) if number > 0 => entries.push(FrontmatterEntry { key, line: number + 1, range }),
                 _ if goes_on => {
                     if let Some(last) = entries.last_mut() {
                         last.range.end = range.end;

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::blocks::{Grammar, Writer, blocks};
+use super::blocks::{BlockWriter, Grammar, blocks};
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, uninline};
@@ -91,7 +91,7 @@ pub struct PageContent {
 
 impl DocumentValue for PageContent {
     fn write_body(&self, _: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.head(&format!("{TITLE}{}", inline(&self.title)));
         writer.text_field("URL", &self.url);
         writer.field("Captured", &self.captured.to_string());

@@ -1,7 +1,7 @@
 //! `toolresults.md`: every call of a tool with its whole result (C29). It grows by one piece a call; what
 //! tools returned is written in fences.
 
-use super::blocks::{Block, Grammar, Writer, blocks};
+use super::blocks::{BlockWriter, Grammar, HeadedBlock, blocks};
 use super::context::{CallStatus, GoalId};
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
@@ -60,7 +60,7 @@ impl ToolResult {
     }
 
     fn write_body(&self) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.head(&format!("{RESULT}{}", self.number));
         writer.text_field("Call", &self.call);
         writer.field("Iteration", &self.iteration.to_string());
@@ -80,7 +80,7 @@ impl ToolResult {
         format!("\n{}", writer.finish())
     }
 
-    fn read(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
+    fn read(block: &HeadedBlock<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let number = super::blocks::parsed::<Number>(&block.rest, block.line, "Result", problems);
         let iteration = block.required::<Number>("Iteration", problems);
         let status = block.line("Status").and_then(|(line, value)| {

@@ -31,7 +31,7 @@ use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::text;
 use larder_text::tokens::Counter;
 use larder_tools::{Confirm, ToolBox};
-use larder_vault::links::{Destination, Vault, links};
+use larder_vault::links::{LinkDestination, Vault, links};
 use larder_vault::{Mode, Timestamp, VaultPath};
 use tempfile::TempDir;
 
@@ -246,7 +246,7 @@ impl World {
         for (name, bytes) in all.iter().filter(|(name, _)| name.ends_with(".md")) {
             let from = VaultPath::new(name).unwrap();
             for link in links(&String::from_utf8_lossy(bytes)) {
-                if vault.resolve(&from, &link) == Destination::Missing {
+                if vault.resolve(&from, &link) == LinkDestination::Missing {
                     broken.push(format!("{name}: {}", link.path));
                 }
             }

@@ -4,11 +4,11 @@ use larder_agent::turn::TurnHost;
 use larder_vault::Timestamp;
 
 use crate::args::Format;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
-pub async fn run(context: &Context) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext) -> Result<(), CliError> {
     let store = context.whole_store()?;
     let documents = TurnHost::documents(&store, &context.config)?;
     let now = i64::try_from(store.now().as_millis()).ok().and_then(Timestamp::from_millis);

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use rules::PageLevel;
 use rules::{LevelChoice, choose_level};
 
-use super::phrases::QueryWords;
+use super::phrases::PaddedQuery;
 use super::ranking::{Ranked, order, scores};
 use super::render::{block, line, when};
 use super::trace::Trace;
@@ -106,7 +106,7 @@ pub(super) fn capture(
     let ranked = scores(hint, retrieval.now, texts.iter().map(|text| Ranked::alone(text)));
     // The turn is named, so its capture is meant regardless of the title.
     let best = order(&ranked).first().copied().or(turn.map(|_| 0));
-    Ok(best.map(|at| found(&rows[at], QueryWords::new(&texts[at]).shared(&QueryWords::new(hint)))))
+    Ok(best.map(|at| found(&rows[at], PaddedQuery::new(&texts[at]).shared(&PaddedQuery::new(hint)))))
 }
 
 /// Captures of a turn, or of the newest turns and of pages that contain words of the hint, newest first.

@@ -28,7 +28,7 @@ const IN_VIEW: u64 = 100;
 
 /// `research_cache/{topic}.json`.
 #[derive(Serialize)]
-struct View<'a> {
+struct ResearchIndexFile<'a> {
     topic: &'a str,
     research: Vec<ResearchRow>,
 }
@@ -119,7 +119,7 @@ impl Notes<'_> {
             if rows.is_empty() {
                 self.docs.tree().remove(&path)?;
             } else {
-                let view = write_json(&View { topic, research: rows });
+                let view = write_json(&ResearchIndexFile { topic, research: rows });
                 self.docs.tree().write(&path, view.as_bytes())?;
             }
         }

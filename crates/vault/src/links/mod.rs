@@ -16,7 +16,7 @@ pub use dual::{DualLink, Reference};
 pub use outline::{Anchor, Heading, NoteOutline};
 pub use rename::{NoteRename, RenameError, Rewritten};
 pub use scan::{Dialect, Link, LinkKind, links, scan};
-pub use vault::{Destination, Vault};
+pub use vault::{LinkDestination, Vault};
 
 /// Whether a destination names a scheme or a host, and so leads out of every vault.
 pub fn is_external(path: &str) -> bool {

@@ -19,7 +19,7 @@ pub struct Vault {
 
 /// Where a link leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Destination<'v> {
+pub enum LinkDestination<'v> {
     /// To a file of the vault, which may be the one that holds the link.
     File(&'v VaultPath),
     /// Out of the vault, to an address with a scheme.
@@ -63,14 +63,14 @@ impl Vault {
     }
 
     /// The destination of a link in the file `from`.
-    pub fn resolve<'v>(&'v self, from: &'v VaultPath, link: &Link) -> Destination<'v> {
+    pub fn resolve<'v>(&'v self, from: &'v VaultPath, link: &Link) -> LinkDestination<'v> {
         let found = match link.kind {
             LinkKind::Wiki => self.wiki(from, &link.path),
-            LinkKind::Autolink => return Destination::External,
-            _ if is_external(&link.path) => return Destination::External,
+            LinkKind::Autolink => return LinkDestination::External,
+            _ if is_external(&link.path) => return LinkDestination::External,
             _ => self.relative(from, &link.path),
         };
-        found.map_or(Destination::Missing, Destination::File)
+        found.map_or(LinkDestination::Missing, LinkDestination::File)
     }
 
     /// A wikilink's path: the whole path from the root of the vault; from `./` or `../` on, as seen from the file;

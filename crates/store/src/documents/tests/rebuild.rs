@@ -98,7 +98,7 @@ fn every_link_of_generated_turns_leads_somewhere() {
 }
 
 fn resolve_all(user: &UserDocuments, turns: u64) {
-    use larder_vault::links::{Destination, Vault, links};
+    use larder_vault::links::{LinkDestination, Vault, links};
     let mut files = user.files().list("users/u").unwrap();
     for month in user.tree().level("archive").unwrap().folders {
         files.extend(user.files().list(&format!("archive/{month}/u")).unwrap());
@@ -108,7 +108,7 @@ fn resolve_all(user: &UserDocuments, turns: u64) {
     for file in files.iter().filter(|file| file.name().ends_with(".md")) {
         let text = user.files().read_text(file).unwrap().unwrap();
         for link in links(&text) {
-            assert!(!matches!(vault.resolve(file, &link), Destination::Missing), "{file}: {link:?}");
+            assert!(!matches!(vault.resolve(file, &link), LinkDestination::Missing), "{file}: {link:?}");
             seen += 1;
         }
         for target in user.catalog().links_from(file).unwrap() {
