@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use larder_vault::lifecycle::ResearchState;
-use larder_vault::{Intent, Scope, Score, Timestamp, TurnStatus, VaultPath};
+use larder_vault::{DocumentTime, Intent, Scope, Score, TurnStatus, VaultPath};
 use serde::Serialize;
 
 use super::page::PageAnswer;
@@ -52,7 +52,7 @@ pub struct TurnCandidate {
     /// How it ended.
     pub status: TurnStatus,
     /// When it began.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// Seconds since then.
     pub age_seconds: u64,
     /// Fused over all rankings; comparable within one search.
@@ -81,11 +81,11 @@ pub struct ResearchCandidate {
     /// Active or stale; anything else is not offered (R1-12.4).
     pub state: ResearchState,
     /// When it was done.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// Seconds since then.
     pub age_seconds: u64,
     /// When its time-sensitive part is old.
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Option<DocumentTime>,
     /// For whom it counts.
     pub scope: Scope,
     /// Fused over all rankings; comparable within one search.
@@ -104,7 +104,7 @@ pub struct PreferenceCandidate {
     /// The turn that said so (R1-3.30).
     pub source_turn: Option<u32>,
     /// When it was last said; none for what people wrote themselves.
-    pub updated_at: Option<Timestamp>,
+    pub updated_at: Option<DocumentTime>,
     /// How well it answers the query; 0 if it shares nothing with it.
     pub score: f64,
 }
@@ -125,7 +125,7 @@ pub struct FactCandidate {
     /// The document that says so.
     pub source: Option<VaultPath>,
     /// When it was last learned; none for what people wrote themselves.
-    pub updated_at: Option<Timestamp>,
+    pub updated_at: Option<DocumentTime>,
     /// How well it answers the query; 0 if it shares nothing with it.
     pub score: f64,
 }

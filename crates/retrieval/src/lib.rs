@@ -29,7 +29,7 @@ mod turns;
 
 use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
 use larder_text::tokens::Counter;
-use larder_vault::{ContentReference, Timestamp};
+use larder_vault::{ContentReference, DocumentTime};
 
 pub use candidates::{
     Candidates, FactCandidate, PassageCandidate, PreferenceCandidate, ResearchCandidate, TurnCandidate,
@@ -95,7 +95,7 @@ pub enum RetrievalError {
 pub struct Retrieval<'a> {
     documents: &'a UserDocuments,
     counter: &'a Counter,
-    now: Timestamp,
+    now: DocumentTime,
     grant: Grant,
     vector: Option<&'a TextVector>,
     limits: Limits,
@@ -103,7 +103,7 @@ pub struct Retrieval<'a> {
 
 impl<'a> Retrieval<'a> {
     /// Retrieval for a caller with this grant. Ages are counted up to `now`; `counter` counts the tokens of prompts.
-    pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: Timestamp, grant: Grant) -> Self {
+    pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: DocumentTime, grant: Grant) -> Self {
         Self { documents, counter, now, grant, vector: None, limits: Limits::default() }
     }
 
@@ -230,7 +230,7 @@ impl<'a> Retrieval<'a> {
     }
 
     /// Seconds from `earlier` to now.
-    fn age(&self, earlier: Timestamp) -> u64 {
+    fn age(&self, earlier: DocumentTime) -> u64 {
         self.now.seconds_since(earlier)
     }
 }

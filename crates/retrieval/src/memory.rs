@@ -4,8 +4,8 @@
 
 use larder_vault::layout::site_knowledge;
 use larder_vault::{
-    Document, DocumentValue, FactRecord, FactRecords, Facts, PreferenceRecords, Preferences, SiteKnowledge,
-    Timestamp, Ttl, VaultPath, read_json, turn_number,
+    Document, DocumentTime, DocumentValue, FactRecord, FactRecords, Facts, PreferenceRecords, Preferences,
+    SiteKnowledge, Ttl, VaultPath, read_json, turn_number,
 };
 use serde::de::DeserializeOwned;
 
@@ -128,7 +128,7 @@ async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactCandi
     lines
 }
 
-fn ended(record: &FactRecord, now: Timestamp) -> bool {
+fn ended(record: &FactRecord, now: DocumentTime) -> bool {
     match record.ttl {
         Ttl::Evergreen => false,
         ttl @ Ttl::Seconds(_) => ttl.end(record.updated_at).is_some_and(|end| end <= now),
@@ -150,17 +150,17 @@ fn fact_line(record: FactRecord) -> FactCandidate {
 
 /// Something that was remembered at some time.
 trait Remembered {
-    fn updated_at(&self) -> Option<Timestamp>;
+    fn updated_at(&self) -> Option<DocumentTime>;
 }
 
 impl Remembered for PreferenceCandidate {
-    fn updated_at(&self) -> Option<Timestamp> {
+    fn updated_at(&self) -> Option<DocumentTime> {
         self.updated_at
     }
 }
 
 impl Remembered for FactCandidate {
-    fn updated_at(&self) -> Option<Timestamp> {
+    fn updated_at(&self) -> Option<DocumentTime> {
         self.updated_at
     }
 }

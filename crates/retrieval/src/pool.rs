@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use larder_store::DocumentKind;
 use larder_text::words::Profile;
-use larder_vault::{Timestamp, VaultPath};
+use larder_vault::{DocumentTime, VaultPath};
 
 use super::phrases::PaddedQuery;
 use super::trace::Trace;
@@ -31,7 +31,7 @@ pub(super) struct ReadDocument {
     pub(super) path: VaultPath,
     pub(super) text: Arc<str>,
     /// When it was made, of turns.
-    pub(super) at: Option<Timestamp>,
+    pub(super) at: Option<DocumentTime>,
 }
 
 /// The documents of one search.
@@ -95,7 +95,7 @@ impl<'r> DocumentPool<'r> {
         Ok(self.documents.len() - before)
     }
 
-    fn read(&mut self, path: VaultPath, at: Option<Timestamp>, trace: &mut Trace) {
+    fn read(&mut self, path: VaultPath, at: Option<DocumentTime>, trace: &mut Trace) {
         if !self.seen.insert(path.clone()) {
             return;
         }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::value::words;
-use super::{Intent, Scope, Score, Timestamp, Ttl};
+use super::{DocumentTime, Intent, Scope, Score, Ttl};
 
 /// How many links away a document may be (R1-8.9).
 pub const MAX_LINK_DEPTH: usize = 2;
@@ -81,9 +81,9 @@ words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResearchLife {
     /// When it was made.
-    pub created: Timestamp,
+    pub created: DocumentTime,
     /// When its time-sensitive part is old; none if it has no such part.
-    pub expires: Option<Timestamp>,
+    pub expires: Option<DocumentTime>,
     /// Whether it is in the index.
     pub indexed: bool,
     /// Whether newer research took its place.
@@ -94,7 +94,7 @@ pub struct ResearchLife {
 
 impl ResearchLife {
     /// The state of the research at `now`. A `now` before its creation counts as its creation.
-    pub fn state(&self, now: Timestamp) -> ResearchState {
+    pub fn state(&self, now: DocumentTime) -> ResearchState {
         let old = self.expires.filter(|expires| *expires <= now);
         match old {
             _ if self.archived => ResearchState::Archived,
@@ -163,7 +163,7 @@ pub fn promoted(scope: Scope, standing: &TrackRecord) -> Scope {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Timestamp {
+    fn at(text: &str) -> DocumentTime {
         text.parse().unwrap()
     }
 

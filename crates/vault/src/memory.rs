@@ -12,7 +12,7 @@ use super::links::DualLink;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{block_id_at_end, inline, inline_without, uninline};
 use super::sync::{ListItem, sync};
-use super::{BlockId, Scope, Score, Timestamp, Ttl, VaultPath};
+use super::{BlockId, DocumentTime, Scope, Score, Ttl, VaultPath};
 
 const PREFERENCES: &str = "# Preferences";
 const FACTS: &str = "# Facts";
@@ -50,9 +50,9 @@ pub struct FactRecord {
     /// How long it may be believed; only what is evergreen is promoted beyond the user (C84).
     pub ttl: Ttl,
     /// When it was learned.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// When it was last confirmed.
-    pub updated_at: Timestamp,
+    pub updated_at: DocumentTime,
 }
 
 /// `memory/preferences.json`.
@@ -74,7 +74,7 @@ pub struct PreferenceRecord {
     #[serde(default)]
     pub source: Option<VaultPath>,
     /// When it was last stated.
-    pub updated_at: Timestamp,
+    pub updated_at: DocumentTime,
 }
 
 /// `site_knowledge/{domain}.json`: what was learned about a site, shared by all users. Holds nothing about any user.
@@ -83,7 +83,7 @@ pub struct SiteKnowledge {
     /// Such as `amazon.com`.
     pub domain: String,
     /// When something was last learned.
-    pub updated_at: Timestamp,
+    pub updated_at: DocumentTime,
     /// How far the site can be trusted.
     #[serde(default)]
     pub reliability: Option<Score>,
@@ -107,7 +107,7 @@ pub struct SitePattern {
     #[serde(default)]
     pub uses: u32,
     /// When it last worked.
-    pub last_seen: Timestamp,
+    pub last_seen: DocumentTime,
 }
 
 /// `preferences.md`.

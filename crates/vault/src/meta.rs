@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::note::Frontmatter;
 use super::problem::{ParseProblem, ParsedDocument};
-use super::value::{Intent, Scope, Score, Timestamp, words};
+use super::value::{DocumentTime, Intent, Scope, Score, words};
 
 words! {
     /// What a document holds.
@@ -52,14 +52,14 @@ pub struct Meta {
     /// How good it is.
     pub quality: Option<Score>,
     /// When it was made.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// Words by which Obsidian filters, without `#`.
     pub tags: Vec<String>,
 }
 
 impl Meta {
     /// The meta of a document that belongs to a turn, such as `context` of turn 815.
-    pub fn for_turn(turn: u32, kind: &str, user: &str, created_at: Timestamp) -> Self {
+    pub fn for_turn(turn: u32, kind: &str, user: &str, created_at: DocumentTime) -> Self {
         Self {
             id: format!("{}_{kind}", super::turn_name(turn)),
             turn_number: Some(turn),
@@ -128,7 +128,7 @@ impl MetaKeys<'_> {
     fn meta(&mut self) -> Option<Meta> {
         let id = self.required::<String>("id");
         let session_id = self.required::<String>("session_id");
-        let created_at = self.required::<Timestamp>("created_at");
+        let created_at = self.required::<DocumentTime>("created_at");
         Some(Meta {
             turn_number: self.value("turn_number"),
             topic: self.value("topic"),

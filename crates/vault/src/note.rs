@@ -182,7 +182,7 @@ fn scalar(text: &str) -> String {
     let is_name = text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
         && text.chars().all(plain)
         && !WORDS.iter().any(|word| word.eq_ignore_ascii_case(text));
-    if is_name || text.parse::<super::Timestamp>().is_ok_and(|moment| moment.to_string() == text) {
+    if is_name || text.parse::<super::DocumentTime>().is_ok_and(|moment| moment.to_string() == text) {
         return text.to_owned();
     }
     let mut quoted = String::from("\"");

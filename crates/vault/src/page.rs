@@ -8,7 +8,7 @@ use super::blocks::{BlockWriter, Grammar, blocks};
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, uninline};
-use super::{Timestamp, VaultPath};
+use super::{DocumentTime, VaultPath};
 
 const TITLE: &str = "# Page Content: ";
 const TEXT: &str = "## Page Text";
@@ -26,7 +26,7 @@ pub struct Manifest {
     /// The page's title.
     pub title: String,
     /// When it was visited.
-    pub visited_at: Timestamp,
+    pub visited_at: DocumentTime,
     /// By which turn.
     pub turn_number: u32,
     /// The files next to the manifest.
@@ -82,7 +82,7 @@ pub struct PageContent {
     /// The page's address.
     pub url: String,
     /// When it was captured.
-    pub captured: Timestamp,
+    pub captured: DocumentTime,
     /// All text of the page.
     pub text: String,
     /// What can be seen on it.

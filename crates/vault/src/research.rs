@@ -10,7 +10,7 @@ use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, uninline};
 use super::sync::{ListItem, sync};
 use super::value::words;
-use super::{Intent, Score, Timestamp, VaultPath};
+use super::{DocumentTime, Intent, Score, VaultPath};
 
 const TITLE: &str = "# Research Document";
 const METADATA: &str = "## Metadata";
@@ -67,10 +67,10 @@ pub struct Research {
     /// How good it is.
     pub quality: Score,
     /// When it was made.
-    pub created: Timestamp,
+    pub created: DocumentTime,
     /// When its time-sensitive part is old.
     #[serde(default)]
-    pub expires: Option<Timestamp>,
+    pub expires: Option<DocumentTime>,
     /// The research that this one takes the place of.
     #[serde(default)]
     pub supersedes: Option<String>,

@@ -7,7 +7,7 @@ use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::value::{Number, Size};
 use super::write::escape;
-use super::{BlockId, Timestamp, VaultPath};
+use super::{BlockId, DocumentTime, VaultPath};
 use larder_text::pointer::Pointer;
 
 const TITLE: &str = "# Tool Results";
@@ -39,7 +39,7 @@ pub struct ToolResult {
     /// How it ended.
     pub status: CallStatus,
     /// When it ended.
-    pub at: Timestamp,
+    pub at: DocumentTime,
     /// Bytes of the whole result.
     pub bytes: u64,
     /// Where the whole result is stored; needed where `content` is only its beginning.

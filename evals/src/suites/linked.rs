@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use larder_retrieval::index::{Limits, LinkLimits};
-use larder_vault::Timestamp;
+use larder_vault::DocumentTime;
 use serde_json::Value;
 
 use super::vault::{self, NoteVault};
@@ -103,7 +103,7 @@ fn ask(
     question: &LinkedQuestion,
     faults: &mut Vec<String>,
 ) -> Result<Vec<Option<f64>>, Failure> {
-    let now: Timestamp = NOW.parse().map_err(|_| format!("{NOW} is not a moment"))?;
+    let now: DocumentTime = NOW.parse().map_err(|_| format!("{NOW} is not a moment"))?;
     let (mut figures, mut steps) = (Vec::new(), Vec::new());
     for links in [Some(LinkLimits::default()), None] {
         for tokens in BUDGETS {

@@ -12,7 +12,7 @@ use std::time::Instant;
 use larder_condense::rank::RankIndex;
 use larder_retrieval::index::{Index, Limits, Query, Record, day_of};
 use larder_text::tokens::Counter;
-use larder_vault::Timestamp;
+use larder_vault::DocumentTime;
 use serde_json::Value;
 
 use super::vault::{self, NoteVault};
@@ -203,7 +203,7 @@ fn ask_all(number: usize, conversation: &LocomoConversation) -> ConversationOutc
 }
 
 /// The end of the day of the last session.
-fn asked_at(turns: &[DialogueMessage]) -> Result<Timestamp, Failure> {
+fn asked_at(turns: &[DialogueMessage]) -> Result<DocumentTime, Failure> {
     let day = turns.last().and_then(|turn| day_of(&turn.date));
     let moment = day.map_or(UNDATED.to_owned(), |day| format!("{day}T23:59:59Z"));
     moment.parse().map_err(|_| format!("{moment} is not a moment").into())

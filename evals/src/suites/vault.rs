@@ -6,7 +6,7 @@ use larder_retrieval::index::Limits;
 use larder_retrieval::{Grant, PassageCandidate, Retrieval};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
 use larder_text::tokens::Counter;
-use larder_vault::{Timestamp, VaultPath};
+use larder_vault::{DocumentTime, VaultPath};
 
 use crate::Failure;
 
@@ -38,7 +38,7 @@ impl NoteVault {
     pub(super) fn passages(
         &self,
         query: &str,
-        now: Timestamp,
+        now: DocumentTime,
         limits: Limits,
     ) -> Result<Vec<PassageCandidate>, Failure> {
         let retrieval = Retrieval::new(&self.documents, &self.counter, now, Grant::Gatherer);

@@ -32,7 +32,7 @@ use larder_testkit::scripted::text;
 use larder_text::tokens::Counter;
 use larder_tools::{Confirm, ToolBox};
 use larder_vault::links::{LinkDestination, Vault, links};
-use larder_vault::{Mode, Timestamp, VaultPath};
+use larder_vault::{DocumentTime, Mode, VaultPath};
 use tempfile::TempDir;
 
 /// A clock that shows the time that the test sets.
@@ -160,7 +160,7 @@ pub struct World {
     dir: TempDir,
 }
 
-pub fn millis(at: Timestamp) -> u64 {
+pub fn millis(at: DocumentTime) -> u64 {
     u64::try_from(at.as_millis()).unwrap()
 }
 

@@ -8,7 +8,7 @@ mod table;
 use std::collections::BTreeSet;
 
 use larder_store::{CaptureRow, DocumentKind};
-use larder_vault::{ContentReference, Manifest, Timestamp, TurnStatus, VaultPath, read_json};
+use larder_vault::{ContentReference, DocumentTime, Manifest, TurnStatus, VaultPath, read_json};
 use serde::Serialize;
 
 pub use rules::PageLevel;
@@ -42,7 +42,7 @@ pub struct FoundCapture {
     /// Its manifest.
     pub manifest: VaultPath,
     /// When it was captured.
-    pub captured_at: Timestamp,
+    pub captured_at: DocumentTime,
     /// Share of the query's words that its title and address contain.
     pub score: f64,
 }
@@ -57,7 +57,7 @@ pub struct PageAnswer {
     /// The page's own address, for going there without a search (R1-5.7).
     pub source_url: String,
     /// When it was captured.
-    pub captured_at: Timestamp,
+    pub captured_at: DocumentTime,
     /// Seconds since then.
     pub age_seconds: u64,
     /// Whether what changes on a page, such as a price, may have changed since (C106).

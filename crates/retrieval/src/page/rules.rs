@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use larder_vault::Intent;
 use larder_vault::lifecycle::{Aging, ttl};
-use larder_vault::{Timestamp, Ttl};
+use larder_vault::{DocumentTime, Ttl};
 use serde::{Deserialize, Serialize};
 
 use super::table::{Needs, PageRule, RULES};
@@ -89,7 +89,7 @@ fn price_is_good_for() -> u64 {
 }
 
 /// Whether anything that changes on a page may have changed since.
-pub(super) fn is_stale(captured: Timestamp, now: Timestamp) -> bool {
+pub(super) fn is_stale(captured: DocumentTime, now: DocumentTime) -> bool {
     now.seconds_since(captured) >= price_is_good_for()
 }
 

@@ -41,7 +41,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use larder_vault::layout::UserPlace;
-use larder_vault::{Timestamp, VaultPath};
+use larder_vault::{DocumentTime, VaultPath};
 
 pub use catalog::DocumentCatalog;
 pub use drafts::Drafts;
@@ -243,12 +243,8 @@ impl UserDocuments {
     }
 
     /// The present moment by the store's clock, as documents write it.
-    fn now(&self) -> Result<Timestamp, StoreError> {
-        let millis = i64::try_from(self.store.now().as_millis()).ok();
-        millis.and_then(Timestamp::from_millis).ok_or_else(|| StoreError::BadTurn {
-            number: 0,
-            reason: "the clock stands after the year 9999; set it right".to_owned(),
-        })
+    fn now(&self) -> DocumentTime {
+        self.store.now().into()
     }
 
     /// Whether a document is this user's.

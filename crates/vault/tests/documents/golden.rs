@@ -16,7 +16,7 @@ use serde_json::json;
 
 type Files = BTreeMap<VaultPath, String>;
 
-fn at(text: &str) -> Timestamp {
+fn at(text: &str) -> DocumentTime {
     text.parse().unwrap()
 }
 

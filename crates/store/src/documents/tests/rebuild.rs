@@ -80,7 +80,7 @@ fn every_link_of_generated_turns_leads_somewhere() {
         }
         resolve_all(&user, turns);
         let later = i64::try_from(START + 200 * 86_400_000).unwrap();
-        let now = larder_vault::Timestamp::from_millis(later).unwrap();
+        let now = larder_vault::DocumentTime::from_millis(later).unwrap();
         home.set(START + 200 * 86_400_000);
         user.drafts().commit(&turn(&user)).unwrap();
         let report = documents.archive("u", now).unwrap();
