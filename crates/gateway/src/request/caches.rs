@@ -1,27 +1,26 @@
-//! What is kept between requests to save work: counts, renditions, what is stored already, the forms of a
-//! conversation's last window. Bounded; losing any of it costs time, never changes a decision.
+//! What is kept between requests to save work: counts, renditions, what is stored already, the renditions of a
+//! conversation's last window. Bounded; losing any of it costs time and never changes a decision.
 
 use std::sync::Arc;
 
 use larder_core::policy::Memo;
 use larder_proxy::window::LastRenditions;
 use larder_store::{StoreError, UserStore};
+use larder_text::cache::BoundedCache;
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 
-use crate::request::cache::Cache;
-
 /// Counters whose counts are kept.
 const COUNTERS: usize = 16;
-/// TokenCounts kept of each.
+/// Counts kept of each.
 const COUNTS: usize = 1 << 16;
 /// Originals known to be stored.
 const STORED: usize = 1 << 15;
 /// Conversations whose last window is known.
 const SESSIONS: usize = 1 << 10;
 
-/// TokenCounts of one counter.
-pub type TokenCounts = Arc<Cache<ContentHash, usize>>;
+/// The counts of one counter, by the hash of the text.
+type TokenCounts = Arc<BoundedCache<ContentHash, usize>>;
 
 /// What is known of a conversation.
 #[derive(Debug, Clone, Default)]
@@ -36,20 +35,20 @@ pub struct SessionMemory {
 pub struct RequestCaches {
     /// Renditions made before.
     pub memo: Memo,
-    counts: Cache<String, TokenCounts>,
-    stored: Cache<(String, ContentHash), ()>,
-    sessions: Cache<(String, String), SessionMemory>,
-    factors: Cache<(String, String, String), u64>,
+    counts: BoundedCache<String, TokenCounts>,
+    stored: BoundedCache<(String, ContentHash), ()>,
+    sessions: BoundedCache<(String, String), SessionMemory>,
+    factors: BoundedCache<(String, String, String), u64>,
 }
 
 impl Default for RequestCaches {
     fn default() -> Self {
         Self {
             memo: Memo::default(),
-            counts: Cache::new(COUNTERS),
-            stored: Cache::new(STORED),
-            sessions: Cache::new(SESSIONS),
-            factors: Cache::new(SESSIONS),
+            counts: BoundedCache::new(COUNTERS),
+            stored: BoundedCache::new(STORED),
+            sessions: BoundedCache::new(SESSIONS),
+            factors: BoundedCache::new(SESSIONS),
         }
     }
 }
@@ -58,7 +57,7 @@ impl RequestCaches {
     /// The counts of a counter.
     pub fn counts(&self, counter: &Counter) -> TokenCounts {
         self.counts.get(counter.name()).unwrap_or_else(|| {
-            let counts = TokenCounts::new(Cache::new(COUNTS));
+            let counts = TokenCounts::new(BoundedCache::new(COUNTS));
             self.counts.insert(counter.name().to_owned(), Arc::clone(&counts));
             counts
         })

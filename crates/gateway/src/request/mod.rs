@@ -4,7 +4,6 @@
 mod active;
 mod bill;
 mod budget;
-pub mod cache;
 mod caches;
 mod error;
 pub mod inspect;
