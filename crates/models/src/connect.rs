@@ -41,7 +41,6 @@ pub struct Models {
     folder: PathBuf,
     variables: BTreeMap<String, Option<String>>,
     embedded: Option<Arc<dyn EmbeddedModels>>,
-    policy: RetryPolicy,
     jitter: Jitter,
     http: Arc<HttpClient>,
     chat: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
@@ -69,7 +68,6 @@ impl Models {
             folder: folder.into(),
             variables,
             embedded: None,
-            policy: RetryPolicy::default(),
             jitter: random_jitter(),
             http: Arc::default(),
             chat: Mutex::default(),
@@ -116,14 +114,6 @@ impl Models {
                 self.variables.entry(name.clone()).or_insert_with(|| env(name));
             }
         }
-        self
-    }
-
-    /// The same models, asked again by `policy` with pauses from `jitter`. The number of retries is each model's own,
-    /// from the table.
-    #[must_use]
-    pub fn with_policy(mut self, policy: RetryPolicy, jitter: Jitter) -> Self {
-        (self.policy, self.jitter) = (policy, jitter);
         self
     }
 
@@ -222,7 +212,7 @@ impl Models {
     }
 
     fn resilient<M: ?Sized>(&self, name: &str, spec: &ModelSpec, model: Arc<M>) -> Resilient<M> {
-        let policy = RetryPolicy { retries: spec.retries, ..self.policy };
+        let policy = RetryPolicy { retries: spec.retries, ..RetryPolicy::default() };
         Resilient::new(name, model, policy, Arc::clone(&self.jitter))
     }
 

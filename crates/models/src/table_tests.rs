@@ -90,7 +90,11 @@ fn the_conversation_table_has_ids_prices_and_one_toggle() {
             "{name}"
         );
     }
-    assert_eq!(table.embedding_model().unwrap().1.dimensions, Some(1024), "R4-1.6");
+    assert_eq!(
+        table.models().find(|(_, spec)| spec.can(Capability::Embedding)).unwrap().1.dimensions,
+        Some(1024),
+        "R4-1.6"
+    );
     assert_eq!(table.resolve(Layer::Voice, None).unwrap().name, "sonnet");
     table.set_use_alternative(true);
     for layer in [Layer::Reflex, Layer::Nerves, Layer::Mind, Layer::Voice] {

@@ -9,11 +9,11 @@ use super::{DocumentTime, Intent, Scope, Score, Ttl};
 /// How many links away a document may be (R1-8.9).
 pub const MAX_LINK_DEPTH: usize = 2;
 /// Tokens for linked content (R1-8.10).
-pub const TOTAL_LINK_BUDGET: usize = 8_000;
+const TOTAL_LINK_BUDGET: usize = 8_000;
 /// Tokens for one linked document (R1-8.11).
 pub const PER_DOCUMENT_CAP: usize = 2_000;
 /// Following stops at this share of the budget, in per cent (R1-8.12).
-pub const STOP_THRESHOLD_PERCENT: usize = 80;
+const STOP_THRESHOLD_PERCENT: usize = 80;
 /// How long research that grew stale is kept for its evergreen part before it is archived.
 const STALE_FOR: u64 = 30 * 86_400;
 

@@ -220,11 +220,6 @@ impl ModelTable {
         self.layers.iter().map(|(layer, binding)| (*layer, binding))
     }
 
-    /// The first model that makes vectors, by name.
-    pub fn embedding_model(&self) -> Option<(&str, &ModelSpec)> {
-        self.models().find(|(_, spec)| spec.can(Capability::Embedding))
-    }
-
     /// Whether layers use their alternative models (R4-1.14).
     pub fn uses_alternative(&self) -> bool {
         self.use_alternative
