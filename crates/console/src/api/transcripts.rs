@@ -407,7 +407,7 @@ pub async fn show(
     params(
         ("session" = String, Path, description = "The session"),
         ("line" = u64, Path, description = "The message's `line`"),
-        ("form" = PayloadForm, Path, description = "`raw`, as it came in, or `sent`"),
+        ("form" = inline(PayloadForm), Path, description = "`raw`, as it came in, or `sent`"),
     ),
     responses(
         (status = 200, description = "The bytes; text where they are UTF-8", content(
