@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::Failure;
 
 /// The environment variable that names the folder of the corpora.
-pub const VARIABLE: &str = "LARDER_CORPORA";
+const VARIABLE: &str = "LARDER_CORPORA";
 
 /// The folder that a suite needs is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,11 +25,6 @@ pub const TYPES: [(&str, ContentType); 15] = [
     ("generic", ContentType::Generic),
 ];
 
-/// The type with this name.
-pub fn type_of(name: &str) -> Option<ContentType> {
-    TYPES.iter().find(|(known, _)| *known == name).map(|(_, content_type)| *content_type)
-}
-
 /// A small generator of numbers (SplitMix64): the same seed gives the same numbers on every machine.
 #[derive(Debug, Clone)]
 pub struct Random(u64);

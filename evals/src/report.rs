@@ -25,7 +25,7 @@ pub enum Better {
 
 /// One figure of every row.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
+pub struct ReportColumn {
     /// Its name in the baseline and at the head of the table.
     pub name: &'static str,
     /// Which way is better.
@@ -38,7 +38,7 @@ pub struct Column {
     pub digits: usize,
 }
 
-impl Column {
+impl ReportColumn {
     /// A figure that is reported and never compared.
     pub const fn shown(name: &'static str, digits: usize) -> Self {
         Self { name, better: Better::Neither, slack: 0.0, accepted: None, digits }
@@ -78,7 +78,7 @@ pub struct Report {
     /// What was done, in one sentence.
     pub title: String,
     /// The figures of every row.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ReportColumn>,
     /// One row for each file or case; a figure that makes no sense there is none.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
     /// The same figures over all.
@@ -112,7 +112,7 @@ impl Report {
     }
 
     fn cells(&self, name: &str, values: &[Option<f64>]) -> Vec<String> {
-        let cell = |(value, column): (&Option<f64>, &Column)| match value {
+        let cell = |(value, column): (&Option<f64>, &ReportColumn)| match value {
             Some(value) => format!("{value:.*}", column.digits),
             None => "–".to_owned(),
         };
@@ -220,7 +220,7 @@ mod tests {
         Report {
             suite: "none",
             title: String::new(),
-            columns: vec![Column::higher("share", 0.5).least(90.0), Column::shown("ms", 1)],
+            columns: vec![ReportColumn::higher("share", 0.5).least(90.0), ReportColumn::shown("ms", 1)],
             rows: vec![("file".to_owned(), vec![Some(value), Some(1.0)])],
             total: vec![Some(value), None],
             faults: Vec::new(),

@@ -12,7 +12,7 @@ use larder_store::LOCAL_USER;
 
 pub use self::policy::{DialectArg, PolicyArgs};
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
-pub use self::texts::{AskArgs, CondenseArgs, PlannerArg, SelectArgs, Target};
+pub use self::texts::{AskArgs, CondenseArgs, PlannerArg, SelectArgs, TokenTarget};
 pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags, mistyped};
 
 /// Context engine for LLM applications: packs prompts under a hard token budget and condenses them without loss.

@@ -18,12 +18,12 @@ use crate::error::CliError;
 use crate::{files, output, progress};
 
 /// The global options, and the settings after file, environment and flags.
-pub struct Context {
+pub struct CommandContext {
     pub global: Global,
     pub config: Config,
 }
 
-impl Context {
+impl CommandContext {
     pub fn new(global: Global) -> Result<Self, CliError> {
         let dir = project_dir(&global);
         if let Some(dir) = dir.as_deref().filter(|dir| !dir.is_dir()) {

@@ -15,7 +15,7 @@ use larder_vault::{Mode, TurnStatus};
 use self::confirm::{Always, Asking, Refusing};
 use self::watch::Watch;
 use crate::args::{Format, ModeArg, PlaceArgs, TurnFlags};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
 use crate::output;
@@ -35,14 +35,14 @@ pub enum Ended {
 
 /// The turns of a user, with the keyboard for confirmations and the display of their progress.
 pub struct TurnSession<'a> {
-    context: &'a Context,
+    context: &'a CommandContext,
     pub turns: Turns,
     pub keyboard: Arc<Keyboard>,
     watch: Watch,
 }
 
 impl<'a> TurnSession<'a> {
-    pub async fn open(context: &'a Context, flags: &TurnFlags) -> Result<Self, CliError> {
+    pub async fn open(context: &'a CommandContext, flags: &TurnFlags) -> Result<Self, CliError> {
         context.ensure_weights(flags.yes).await?;
         let store = context.whole_store()?;
         let user = store.user(&context.global.user)?;

@@ -9,7 +9,7 @@ use larder_text::message::Role;
 use crate::request::RequestError;
 
 /// The header in which a client may name its conversation.
-pub const HEADER: &str = "x-larder-session";
+const HEADER: &str = "x-larder-session";
 /// Hexadecimal digits of a name that is made here.
 const DIGITS: usize = 20;
 

@@ -1,10 +1,10 @@
 //! The forward pass of the BERT encoder that MiniLM is, for one text at a time. Knows tokens only as numbers.
 
-use super::numbers::{self, View};
+use super::numbers::{self, MatrixView};
 use super::safetensors::Tensors;
 
 /// The shape of the model.
-pub(super) struct Shape {
+pub(super) struct BertShape {
     pub vocabulary: usize,
     /// Kinds of segments a text may have; only the first is used.
     pub segments: usize,
@@ -23,13 +23,13 @@ pub(super) struct Bert {
     segments: Vec<f32>,
     positions: Vec<f32>,
     norm: Norm,
-    layers: Vec<Layer>,
+    layers: Vec<EncoderLayer>,
 }
 
 impl Bert {
     /// The encoder from weights named as the published model names them; the error says which one is missing or has
     /// another size.
-    pub(super) fn load(weights: &Tensors<'_>, shape: &Shape) -> Result<Self, String> {
+    pub(super) fn load(weights: &Tensors<'_>, shape: &BertShape) -> Result<Self, String> {
         let width = shape.width;
         let table = |name: &str, rows: usize| {
             weights.get(&format!("embeddings.{name}_embeddings.weight"), rows * width)
@@ -41,7 +41,7 @@ impl Bert {
             positions: table("position", shape.positions)?,
             norm: Norm::load(weights, "embeddings.LayerNorm", shape)?,
             layers: (0..shape.layers)
-                .map(|index| Layer::load(weights, &format!("encoder.layer.{index}"), shape))
+                .map(|index| EncoderLayer::load(weights, &format!("encoder.layer.{index}"), shape))
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -72,7 +72,7 @@ struct Norm {
 }
 
 impl Norm {
-    fn load(weights: &Tensors<'_>, name: &str, shape: &Shape) -> Result<Self, String> {
+    fn load(weights: &Tensors<'_>, name: &str, shape: &BertShape) -> Result<Self, String> {
         Ok(Self {
             weights: weights.get(&format!("{name}.weight"), shape.width)?,
             bias: weights.get(&format!("{name}.bias"), shape.width)?,
@@ -106,7 +106,7 @@ impl Linear {
     }
 }
 
-struct Layer {
+struct EncoderLayer {
     heads: usize,
     query: Linear,
     key: Linear,
@@ -118,9 +118,9 @@ struct Layer {
     norm: Norm,
 }
 
-impl Layer {
-    fn load(weights: &Tensors<'_>, name: &str, shape: &Shape) -> Result<Self, String> {
-        let Shape { width, heads, feed_forward, .. } = *shape;
+impl EncoderLayer {
+    fn load(weights: &Tensors<'_>, name: &str, shape: &BertShape) -> Result<Self, String> {
+        let BertShape { width, heads, feed_forward, .. } = *shape;
         let linear = |part: &str, inputs: usize, outputs: usize| {
             Linear::load(weights, &format!("{name}.{part}"), inputs, outputs)
         };
@@ -160,12 +160,12 @@ impl Layer {
         for head in (0..width).step_by(head_width) {
             // The columns of one head, inside rows of all of them.
             let [queries, keys, values] =
-                [&queries, &keys, &values].map(|rows| View::rows(&rows[head..], width));
+                [&queries, &keys, &values].map(|rows| MatrixView::rows(&rows[head..], width));
             let size = (length, head_width, length);
             numbers::multiply(size, queries, keys.transposed(), &mut scores, length);
             scores.chunks_exact_mut(length).for_each(numbers::softmax);
             let size = (length, length, head_width);
-            numbers::multiply(size, View::rows(&scores, length), values, &mut context[head..], width);
+            numbers::multiply(size, MatrixView::rows(&scores, length), values, &mut context[head..], width);
         }
         context
     }

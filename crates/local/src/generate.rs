@@ -37,14 +37,14 @@ pub(super) trait Listener {
 }
 
 /// What a reply is made of before it is told.
-struct Written {
+struct FinishedReply {
     tokens: usize,
     text: String,
     stop: StopReason,
 }
 
 /// How one request is to be answered.
-struct Plan<'a> {
+struct GenerationPlan<'a> {
     prompt: Vec<u32>,
     /// Tokens that the reply may have.
     budget: usize,
@@ -73,7 +73,7 @@ impl Generator {
         let Some(logits) = self.read(&plan.prompt, cached, listener) else {
             return Ok(None);
         };
-        let writing = Writing {
+        let writing = ReplyWriter {
             generator: self,
             sampler: Sampler::new(request.temperature, plan.seed),
             position: plan.prompt.len(),
@@ -97,7 +97,7 @@ impl Generator {
         finish(written, usage, plan.is_call.then_some(plan.seed)).map(Some)
     }
 
-    fn plan<'a>(&self, request: &'a ChatRequest) -> Result<Plan<'a>, ModelError> {
+    fn plan<'a>(&self, request: &'a ChatRequest) -> Result<GenerationPlan<'a>, ModelError> {
         let prompt = template::render(&request.messages, &request.tools, &self.tokenizer).map_err(refused)?;
         let left = WINDOW.saturating_sub(prompt.len());
         if left == 0 {
@@ -113,7 +113,7 @@ impl Generator {
         };
         let seed = seed(&prompt, schema.as_deref(), request.temperature);
         let budget = usize::try_from(request.max_output).unwrap_or(usize::MAX).min(left);
-        Ok(Plan { prompt, budget, schema, is_call, seed })
+        Ok(GenerationPlan { prompt, budget, schema, is_call, seed })
     }
 
     fn constrain(&mut self, schema: &Value, budget: usize) -> Result<Constraint, ModelError> {
@@ -154,8 +154,8 @@ fn seed(prompt: &[u32], schema: Option<&Value>, temperature: Option<f32>) -> u64
     digest.as_bytes().first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
 }
 
-fn finish(written: Written, usage: Usage, call: Option<u64>) -> Result<ChatReply, ModelError> {
-    let Written { text, stop, .. } = written;
+fn finish(written: FinishedReply, usage: Usage, call: Option<u64>) -> Result<ChatReply, ModelError> {
+    let FinishedReply { text, stop, .. } = written;
     match call {
         None => Ok(ChatReply { text, tool_calls: Vec::new(), stop, usage }),
         Some(seed) => {
@@ -166,7 +166,7 @@ fn finish(written: Written, usage: Usage, call: Option<u64>) -> Result<ChatReply
 }
 
 /// A reply being written.
-struct Writing<'a> {
+struct ReplyWriter<'a> {
     generator: &'a mut Generator,
     sampler: Sampler,
     position: usize,
@@ -176,9 +176,9 @@ struct Writing<'a> {
     stream: TextStream,
 }
 
-impl Writing<'_> {
+impl ReplyWriter<'_> {
     /// Writes until the model ends its turn or the budget is used up.
-    fn free(mut self) -> Option<Written> {
+    fn free(mut self) -> Option<FinishedReply> {
         let mut tokens = Vec::new();
         loop {
             if tokens.len() == self.budget {
@@ -202,7 +202,7 @@ impl Writing<'_> {
     }
 
     /// Writes what the grammar allows until it is whole.
-    fn bound(mut self, mut constraint: Constraint) -> Option<Written> {
+    fn bound(mut self, mut constraint: Constraint) -> Option<FinishedReply> {
         let mut told = 0;
         let mut open = true;
         while open {
@@ -260,7 +260,7 @@ impl Writing<'_> {
         }
     }
 
-    fn done(self, tokens: usize, stop: StopReason) -> Written {
-        Written { tokens, text: self.stream.finish(), stop }
+    fn done(self, tokens: usize, stop: StopReason) -> FinishedReply {
+        FinishedReply { tokens, text: self.stream.finish(), stop }
     }
 }

@@ -6,11 +6,11 @@ use std::fs::{self, File};
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use larder_text::gguf::{ALIGNMENT, Header, TensorInfo, read_metadata};
+use larder_text::gguf::{ALIGNMENT, GgufHeader, TensorInfo, read_metadata};
 use larder_text::hash::ContentHash;
 use serde_json::{Map, Value};
 
-use super::llama::{LayerWeights, Shape, Weights};
+use super::llama::{LayerWeights, LlamaShape, LlamaWeights};
 use super::matrix::{BLOCK, BLOCK_BYTES, Matrix};
 
 /// Changed whenever the layout of the re-quantised file changes, so that older ones are made anew.
@@ -18,8 +18,8 @@ const LAYOUT: &str = "larder-q8_0-1";
 
 /// What the weights file says: shape, weights, and the rest of its metadata (vocabulary, merges, template).
 pub(super) struct Imported {
-    pub shape: Shape,
-    pub weights: Weights,
+    pub shape: LlamaShape,
+    pub weights: LlamaWeights,
     pub metadata: Map<String, Value>,
 }
 
@@ -120,7 +120,7 @@ fn requantize(original: &Path) -> Result<Vec<u8>, ImportError> {
 }
 
 /// A tensor to write: its name, its sizes with that of the rows first, GGML's number of its format, and its bytes.
-struct Written {
+struct WrittenTensor {
     name: String,
     dimensions: Vec<u64>,
     kind: u32,
@@ -128,7 +128,7 @@ struct Written {
 }
 
 /// A GGUF file of tensors without metadata.
-fn write(tensors: &[Written]) -> Vec<u8> {
+fn write(tensors: &[WrittenTensor]) -> Vec<u8> {
     let mut file = b"GGUF".to_vec();
     file.extend(3_u32.to_le_bytes());
     file.extend((tensors.len() as u64).to_le_bytes());
@@ -184,7 +184,7 @@ fn read(bytes: &[u8], metadata: Map<String, Value>, path: &Path) -> Result<Impor
             down: file.matrix(&name("ffn_down"))?,
         })
     });
-    let weights = Weights {
+    let weights = LlamaWeights {
         embedding: file.matrix("token_embd.weight")?,
         layers: layers.collect::<Result<_, _>>()?,
         output_norm: file.values("output_norm.weight")?,
@@ -195,13 +195,13 @@ fn read(bytes: &[u8], metadata: Map<String, Value>, path: &Path) -> Result<Impor
 /// A file of tensors in memory.
 struct TensorFile<'a> {
     bytes: &'a [u8],
-    header: Header,
+    header: GgufHeader,
     path: &'a Path,
 }
 
 impl<'a> TensorFile<'a> {
     fn read(bytes: &'a [u8], path: &'a Path) -> Result<Self, ImportError> {
-        Ok(Self { bytes, header: Header::read(bytes).map_err(format(path))?, path })
+        Ok(Self { bytes, header: GgufHeader::read(bytes).map_err(format(path))?, path })
     }
 
     fn missing(&self, name: &str) -> ImportError {
@@ -259,7 +259,7 @@ impl<'a> TensorFile<'a> {
     }
 
     /// The rows of several matrices, one after the other, re-quantised as one.
-    fn stacked(&self, name: &str, parts: &[String]) -> Result<Written, ImportError> {
+    fn stacked(&self, name: &str, parts: &[String]) -> Result<WrittenTensor, ImportError> {
         let (mut values, mut outputs, mut inputs) = (Vec::new(), 0, 0);
         for part in parts {
             let (rows, columns) = self.sizes(part, self.tensor(part)?.0)?;
@@ -269,14 +269,14 @@ impl<'a> TensorFile<'a> {
         }
         let bytes = Matrix::quantize(&values).ok_or_else(|| self.missing(name))?;
         let dimensions = vec![inputs as u64, outputs as u64];
-        Ok(Written { name: name.to_owned(), dimensions, kind: Q8_0, bytes })
+        Ok(WrittenTensor { name: name.to_owned(), dimensions, kind: Q8_0, bytes })
     }
 
     /// A tensor of f32 as it is.
-    fn copied(&self, name: &str) -> Result<Written, ImportError> {
+    fn copied(&self, name: &str) -> Result<WrittenTensor, ImportError> {
         let (info, bytes) = self.tensor(name)?;
         let dimensions = info.dimensions.clone();
-        Ok(Written { name: name.to_owned(), dimensions, kind: info.kind, bytes: bytes.to_vec() })
+        Ok(WrittenTensor { name: name.to_owned(), dimensions, kind: info.kind, bytes: bytes.to_vec() })
     }
 }
 
@@ -294,7 +294,7 @@ fn restore_q4_1(block: &[u8; Q4_1_BYTES]) -> [f32; BLOCK] {
     values
 }
 
-fn shape(metadata: &Map<String, Value>, path: &Path) -> Result<Shape, ImportError> {
+fn shape(metadata: &Map<String, Value>, path: &Path) -> Result<LlamaShape, ImportError> {
     let missing = |key: &str| ImportError::Metadata { path: path.to_owned(), key: key.to_owned() };
     let size = |key: &str| {
         let value = metadata.get(key).and_then(|value| value.as_u64()).filter(|&value| value > 0);
@@ -303,7 +303,7 @@ fn shape(metadata: &Map<String, Value>, path: &Path) -> Result<Shape, ImportErro
     let real = |key: &str| {
         metadata.get(key).and_then(Value::as_f64).map(|value| value as f32).ok_or_else(|| missing(key))
     };
-    let shape = Shape {
+    let shape = LlamaShape {
         layers: size("llama.block_count")?,
         width: size("llama.embedding_length")?,
         heads: size("llama.attention.head_count")?,

@@ -4,14 +4,14 @@
 use rayon::prelude::*;
 
 use super::matrix::Matrix;
-use super::numbers::{self, View};
+use super::numbers::{self, MatrixView};
 
 /// Tokens from which on attention is worked out as products of matrices.
 const BLOCKED_TOKENS: usize = 8;
 
 /// The shape of the model, as its file states it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shape {
+pub(super) struct LlamaShape {
     pub layers: usize,
     pub width: usize,
     pub heads: usize,
@@ -21,7 +21,7 @@ pub(super) struct Shape {
     pub rope_base: f32,
 }
 
-impl Shape {
+impl LlamaShape {
     pub(super) fn head_width(&self) -> usize {
         self.width / self.heads
     }
@@ -42,7 +42,7 @@ pub(super) struct LayerWeights {
 }
 
 /// All weights, as read from the file.
-pub(super) struct Weights {
+pub(super) struct LlamaWeights {
     pub embedding: Matrix,
     pub layers: Vec<LayerWeights>,
     pub output_norm: Vec<f32>,
@@ -50,14 +50,14 @@ pub(super) struct Weights {
 
 /// Keys and values of one layer: a row for each position, with all heads.
 #[derive(Default)]
-struct Cache {
+struct KvCache {
     keys: Vec<f32>,
     values: Vec<f32>,
 }
 
-struct Layer {
+struct DecoderLayer {
     weights: LayerWeights,
-    cache: Cache,
+    cache: KvCache,
 }
 
 /// What all layers share during one pass: the first position, and the turns of each.
@@ -69,8 +69,8 @@ struct Pass<'a> {
 /// Cosine and sine of an angle.
 type Turn = (f32, f32);
 
-impl Layer {
-    fn forward(&mut self, rows: &mut [f32], shape: &Shape, pass: &Pass<'_>) {
+impl DecoderLayer {
+    fn forward(&mut self, rows: &mut [f32], shape: &LlamaShape, pass: &Pass<'_>) {
         let normed = numbers::rms_norm(rows, &self.weights.attention_norm, shape.norm_epsilon);
         numbers::add(rows, &self.attend(&normed, shape, pass));
         let normed = numbers::rms_norm(rows, &self.weights.feed_forward_norm, shape.norm_epsilon);
@@ -83,10 +83,10 @@ impl Layer {
         numbers::add(rows, &self.weights.down.forward(&gated));
     }
 
-    fn attend(&mut self, rows: &[f32], shape: &Shape, pass: &Pass<'_>) -> Vec<f32> {
+    fn attend(&mut self, rows: &[f32], shape: &LlamaShape, pass: &Pass<'_>) -> Vec<f32> {
         let (width, kv_width, head_width) = (shape.width, shape.kv_width(), shape.head_width());
         let mut qkv = self.weights.qkv.forward(rows);
-        let Cache { keys, values } = &mut self.cache;
+        let KvCache { keys, values } = &mut self.cache;
         keys.truncate(pass.position * kv_width);
         values.truncate(pass.position * kv_width);
         let scale = (head_width as f32).sqrt().recip();
@@ -108,9 +108,9 @@ impl Layer {
                 // Queries that follow each other share a key head.
                 let shared = head / (shape.heads / shape.kv_heads) * head_width;
                 let head = Head {
-                    queries: View::rows(&qkv[head * head_width..], width + 2 * kv_width),
-                    keys: View::rows(&keys[shared..], kv_width),
-                    values: View::rows(&values[shared..], kv_width),
+                    queries: MatrixView::rows(&qkv[head * head_width..], width + 2 * kv_width),
+                    keys: MatrixView::rows(&keys[shared..], kv_width),
+                    values: MatrixView::rows(&values[shared..], kv_width),
                     width: head_width,
                     position: pass.position,
                     tokens,
@@ -139,9 +139,9 @@ fn turn(head: &mut [f32], turns: &[Turn]) {
 /// One head of attention in one pass; each token looks at itself and what came before.
 #[derive(Clone, Copy)]
 struct Head<'a> {
-    queries: View<'a>,
-    keys: View<'a>,
-    values: View<'a>,
+    queries: MatrixView<'a>,
+    keys: MatrixView<'a>,
+    values: MatrixView<'a>,
     width: usize,
     /// The position of the first token.
     position: usize,
@@ -161,7 +161,7 @@ impl Head<'_> {
             after.fill(0.0);
         }
         let mut mixed = vec![0.0; tokens * width];
-        numbers::multiply((tokens, seen, width), View::rows(&scores, seen), values, &mut mixed, width);
+        numbers::multiply((tokens, seen, width), MatrixView::rows(&scores, seen), values, &mut mixed, width);
         mixed
     }
 }
@@ -193,9 +193,9 @@ impl pulp::WithSimd for Head<'_> {
 
 /// A model and the keys and values of what it has read so far.
 pub(super) struct Llama {
-    shape: Shape,
+    shape: LlamaShape,
     embedding: Matrix,
-    layers: Vec<Layer>,
+    layers: Vec<DecoderLayer>,
     output_norm: Vec<f32>,
     /// For each position, a turn for each pair of numbers of a head.
     turns: Vec<Turn>,
@@ -203,11 +203,11 @@ pub(super) struct Llama {
 
 impl Llama {
     /// A model for up to `window` positions.
-    pub(super) fn new(shape: Shape, weights: Weights, window: usize) -> Self {
+    pub(super) fn new(shape: LlamaShape, weights: LlamaWeights, window: usize) -> Self {
         let layers = weights.layers.into_iter();
         Self {
             embedding: weights.embedding,
-            layers: layers.map(|weights| Layer { weights, cache: Cache::default() }).collect(),
+            layers: layers.map(|weights| DecoderLayer { weights, cache: KvCache::default() }).collect(),
             output_norm: weights.output_norm,
             turns: turns(&shape, window),
             shape,
@@ -239,7 +239,7 @@ impl Llama {
     }
 }
 
-fn turns(shape: &Shape, window: usize) -> Vec<Turn> {
+fn turns(shape: &LlamaShape, window: usize) -> Vec<Turn> {
     let width = shape.head_width();
     let angle =
         |position: usize, index: usize| position as f32 / shape.rope_base.powf(index as f32 / width as f32);

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::numbers::{self, View};
+use super::numbers::{self, MatrixView};
 
 /// Weights under one scale.
 pub(super) const BLOCK: usize = 32;
@@ -121,8 +121,8 @@ impl Matrix {
                 let mut values = vec![0.0; weights.len()];
                 pulp::Arch::new().dispatch(Restore { weights, scales, values: &mut values });
                 let size = (weights.len() / self.inputs, self.inputs, count);
-                let rows = View::rows(rows, self.inputs).transposed();
-                numbers::multiply(size, View::rows(&values, self.inputs), rows, products, count);
+                let rows = MatrixView::rows(rows, self.inputs).transposed();
+                numbers::multiply(size, MatrixView::rows(&values, self.inputs), rows, products, count);
             });
     }
 }

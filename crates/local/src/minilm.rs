@@ -10,7 +10,7 @@ use tokenizers::{Tokenizer, TruncationParams};
 
 use larder_models::weights::{EMBEDDING_MODEL, EMBEDDING_TOKENIZER, EMBEDDING_WEIGHTS};
 
-use super::bert::{Bert, Shape};
+use super::bert::{Bert, BertShape};
 use super::numbers;
 use super::safetensors::Tensors;
 use super::{broken, not_configured};
@@ -103,7 +103,7 @@ fn missing(detail: String) -> ModelError {
 }
 
 /// The shape of this one model, as its `config.json` gives it.
-const SHAPE: Shape = Shape {
+const SHAPE: BertShape = BertShape {
     vocabulary: 30_522,
     segments: 2,
     positions: 512,

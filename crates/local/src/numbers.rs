@@ -12,13 +12,13 @@ const LANES: usize = 16;
 
 /// A matrix inside a slice: where it starts, and how far apart its rows and its columns are.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct MatrixView<'a> {
     pub values: &'a [f32],
     pub row: usize,
     pub column: usize,
 }
 
-impl<'a> View<'a> {
+impl<'a> MatrixView<'a> {
     /// Rows one after the other, `row` numbers apart.
     pub(super) fn rows(values: &'a [f32], row: usize) -> Self {
         Self { values, row, column: 1 }
@@ -46,8 +46,8 @@ fn fits(length: usize, rows: (usize, usize), columns: (usize, usize)) -> bool {
 /// When a matrix is larger than its slice.
 pub(super) fn multiply(
     (rows, shared, columns): (usize, usize, usize),
-    left: View<'_>,
-    right: View<'_>,
+    left: MatrixView<'_>,
+    right: MatrixView<'_>,
     out: &mut [f32],
     out_row: usize,
 ) {
@@ -90,8 +90,8 @@ pub(super) fn linear(rows: &[f32], inputs: usize, weights: &[f32], bias: &[f32])
     } else {
         multiply(
             (count, inputs, outputs),
-            View::rows(rows, inputs),
-            View::rows(weights, inputs).transposed(),
+            MatrixView::rows(rows, inputs),
+            MatrixView::rows(weights, inputs).transposed(),
             &mut products,
             outputs,
         );
@@ -227,7 +227,7 @@ mod tests {
         let (left, right) = (matrix(3, 4), matrix(4, 6));
         let mut out = [0.0; 6];
         // The last two columns of the left one by the middle two rows and columns of the right one.
-        multiply((3, 2, 2), View::rows(&left[2..], 4), View::rows(&right[8..], 6), &mut out, 2);
+        multiply((3, 2, 2), MatrixView::rows(&left[2..], 4), MatrixView::rows(&right[8..], 6), &mut out, 2);
         for row in 0..3 {
             for column in 0..2 {
                 let expected: f32 = (0..2).map(|i| left[row * 4 + 2 + i] * right[8 + i * 6 + column]).sum();

@@ -13,7 +13,7 @@ pub(super) fn render(
     tools: &[ToolDef],
     tokenizer: &Tokenizer,
 ) -> Result<Vec<u32>, String> {
-    let mut prompt = Prompt { tokens: Vec::new(), tokenizer };
+    let mut prompt = ChatPrompt { tokens: Vec::new(), tokenizer };
     let manual = (!tools.is_empty()).then(|| tool_manual(tools));
     let has_system = messages.first().is_some_and(|message| message.role == Role::System);
     if let Some(manual) = manual.as_ref().filter(|_| !has_system) {
@@ -30,12 +30,12 @@ pub(super) fn render(
     Ok(prompt.tokens)
 }
 
-struct Prompt<'a> {
+struct ChatPrompt<'a> {
     tokens: Vec<u32>,
     tokenizer: &'a Tokenizer,
 }
 
-impl Prompt<'_> {
+impl ChatPrompt<'_> {
     fn open(&mut self, text: &str) -> Result<(), String> {
         self.tokens.push(self.tokenizer.turn_start);
         self.tokens.extend(self.tokenizer.encode(text)?);

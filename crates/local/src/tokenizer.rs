@@ -18,12 +18,12 @@ use super::closing::is_closer;
 /// `token_type` of control tokens in a GGUF vocabulary.
 const CONTROL: u64 = 3;
 
-type Engine =
+type TokenizerEngine =
     TokenizerImpl<ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
 
 /// Turns text into tokens and tokens into bytes.
 pub(super) struct Tokenizer {
-    engine: Engine,
+    engine: TokenizerEngine,
     /// The bytes of each token; markers have none.
     bytes: Vec<Vec<u8>>,
     /// Tokens that close what a JSON text has open and open nothing.
@@ -77,7 +77,7 @@ impl Tokenizer {
             .vocab_and_merges(vocabulary.collect::<Vocab>(), merges)
             .build()
             .map_err(|error| format!("the vocabulary is broken: {error}"))?;
-        let mut engine = Engine::new(ModelWrapper::BPE(model));
+        let mut engine = TokenizerEngine::new(ModelWrapper::BPE(model));
         engine.with_pre_tokenizer(Some(PreTokenizerWrapper::Sequence(Sequence::new(vec![
             PreTokenizerWrapper::Digits(Digits::new(true)),
             PreTokenizerWrapper::ByteLevel(ByteLevel::new(false, true, true)),

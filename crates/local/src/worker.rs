@@ -17,7 +17,7 @@ const STACK_BYTES: usize = 16 << 20;
 
 type Event = Result<ChatEvent, ModelError>;
 
-struct Job {
+struct WorkerJob {
     request: ChatRequest,
     events: UnboundedSender<Event>,
 }
@@ -25,12 +25,12 @@ struct Job {
 /// A queue in front of one generator. Requests are answered in the order in which they came; one whose reply nobody
 /// waits for any more is dropped.
 #[derive(Debug, Clone)]
-pub(super) struct Worker(mpsc::Sender<Job>);
+pub(super) struct Worker(mpsc::Sender<WorkerJob>);
 
 impl Worker {
     /// Starts the threads; they end when the last clone is gone.
     pub(super) fn start(mut generator: Generator) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let (sender, jobs) = mpsc::channel::<Job>();
+        let (sender, jobs) = mpsc::channel::<WorkerJob>();
         // The generator runs inside the pool that its products use: from outside, each product would put the calling
         // thread to sleep and wake it again, hundreds of times a token.
         let pool = rayon::ThreadPoolBuilder::new()
@@ -60,7 +60,7 @@ impl Worker {
     pub(super) fn ask(&self, request: &ChatRequest) -> BoxStream<'static, Event> {
         let (events, receiver) = unbounded_channel();
         // Where nobody works any more the sender is dropped, which ends the stream.
-        let _ = self.0.send(Job { request: request.clone(), events });
+        let _ = self.0.send(WorkerJob { request: request.clone(), events });
         let waiting = Waiting { receiver, deadline: None, time: request.timeout };
         stream::unfold(Some(waiting), |waiting| async { waiting?.next().await }).boxed()
     }

@@ -10,7 +10,7 @@ use crate::anthropic::Anthropic;
 use crate::bedrock::TitanEmbeddings;
 use crate::chat::{ChatModel, EmbeddingModel, ModelError};
 use crate::http::{HttpClient, HttpEndpoint};
-use crate::openai::{OpenAi, OpenAiEmbeddings};
+use crate::openai::{OpenAiEmbeddings, OpenAiModel};
 use crate::replay::Replay;
 use crate::resilient::{Resilient, RetryPolicy, random_jitter};
 use crate::secret::Secret;
@@ -198,7 +198,7 @@ impl Models {
             return Err(unset(name, "the model makes vectors and cannot answer prompts"));
         }
         let model: Arc<dyn ChatModel> = match spec.provider {
-            Provider::OpenAi => Arc::new(OpenAi::new(self.endpoint(name, spec)?, settings(spec))),
+            Provider::OpenAi => Arc::new(OpenAiModel::new(self.endpoint(name, spec)?, settings(spec))),
             Provider::Anthropic => Arc::new(Anthropic::new(self.endpoint(name, spec)?, settings(spec))),
             Provider::Bedrock => return Err(unset(name, "provider bedrock offers only embeddings")),
             Provider::Replay => {

@@ -254,7 +254,7 @@ pub fn passing(headers: &HeaderMap, keeps_key: impl Fn(&HeaderName, &HeaderValue
 }
 
 /// Whether a header carries a key.
-pub fn is_credential(name: &HeaderName) -> bool {
+fn is_credential(name: &HeaderName) -> bool {
     *name == header::AUTHORIZATION || matches!(name.as_str(), "x-api-key" | "api-key")
 }
 

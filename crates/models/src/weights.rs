@@ -21,9 +21,9 @@ pub use self::releases::{
 };
 
 /// Environment variable that names the folder of weights.
-pub const FOLDER_VARIABLE: &str = "LARDER_MODELS";
+const FOLDER_VARIABLE: &str = "LARDER_MODELS";
 /// Environment variable that names another model hub, as other tools read it too.
-pub const HUB_VARIABLE: &str = "HF_ENDPOINT";
+const HUB_VARIABLE: &str = "HF_ENDPOINT";
 /// The model hub.
 const HUB: &str = "https://huggingface.co";
 

@@ -80,7 +80,7 @@ pub struct RequestSummary {
     pub decision: Option<BudgetDecision>,
     /// What became of the round trips with the model that its client does not know of; `None` where there were none.
     #[serde(default)]
-    pub round_trips: Option<RoundTrips>,
+    pub round_trips: Option<RoundTripFate>,
     /// Tokens as we counted them.
     pub tokens: Tokens,
     /// Tokens as the provider reported them, over all calls of this request. Of a reply that did not come to its end
@@ -104,7 +104,7 @@ pub struct RequestSummary {
 /// What became of round trips in the history that the client does not know of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum RoundTrips {
+pub enum RoundTripFate {
     /// They were put back: the model sees its calls and our answers.
     Restored,
     /// With them it could not be made to fit, so it left as its client knows it.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use larder_vault::lifecycle::ResearchState;
-use larder_vault::{Intent, Scope, Score, Timestamp, TurnStatus, VaultPath};
+use larder_vault::{DocumentTime, Intent, Scope, Score, TurnStatus, VaultPath};
 use serde::Serialize;
 
 use super::page::PageAnswer;
@@ -23,13 +23,13 @@ pub struct Candidates {
     /// Approaches that worked before for such queries and sites (R1-10.5).
     pub strategy_patterns: Vec<String>,
     /// Preferences of the user, at most 5 (C102).
-    pub preferences: Vec<PreferenceLine>,
+    pub preferences: Vec<PreferenceCandidate>,
     /// Facts about and for the user, at most 5 (C102).
-    pub facts: Vec<FactLine>,
+    pub facts: Vec<FactCandidate>,
     /// The answer of a captured page, or where to look for it (R1-6.10 to R1-6.20).
     pub page: Option<PageAnswer>,
     /// Passages of documents that share words with the query, or that those refer to.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<PassageCandidate>,
     /// Everything that was considered and why it was used or not, for the receipt.
     pub considered: Vec<TraceEntry>,
 }
@@ -52,7 +52,7 @@ pub struct TurnCandidate {
     /// How it ended.
     pub status: TurnStatus,
     /// When it began.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// Seconds since then.
     pub age_seconds: u64,
     /// Fused over all rankings; comparable within one search.
@@ -81,11 +81,11 @@ pub struct ResearchCandidate {
     /// Active or stale; anything else is not offered (R1-12.4).
     pub state: ResearchState,
     /// When it was done.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// Seconds since then.
     pub age_seconds: u64,
     /// When its time-sensitive part is old.
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Option<DocumentTime>,
     /// For whom it counts.
     pub scope: Scope,
     /// Fused over all rankings; comparable within one search.
@@ -96,7 +96,7 @@ pub struct ResearchCandidate {
 
 /// A preference of the user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PreferenceLine {
+pub struct PreferenceCandidate {
     /// Such as `budget`.
     pub name: String,
     /// Such as `$500-800`.
@@ -104,14 +104,14 @@ pub struct PreferenceLine {
     /// The turn that said so (R1-3.30).
     pub source_turn: Option<u32>,
     /// When it was last said; none for what people wrote themselves.
-    pub updated_at: Option<Timestamp>,
+    pub updated_at: Option<DocumentTime>,
     /// How well it answers the query; 0 if it shares nothing with it.
     pub score: f64,
 }
 
 /// A fact about or for the user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FactLine {
+pub struct FactCandidate {
     /// The record's id; none for what people wrote themselves.
     pub id: Option<String>,
     /// The statement.
@@ -125,14 +125,14 @@ pub struct FactLine {
     /// The document that says so.
     pub source: Option<VaultPath>,
     /// When it was last learned; none for what people wrote themselves.
-    pub updated_at: Option<Timestamp>,
+    pub updated_at: Option<DocumentTime>,
     /// How well it answers the query; 0 if it shares nothing with it.
     pub score: f64,
 }
 
 /// A stretch of a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Passage {
+pub struct PassageCandidate {
     /// The document.
     pub document: VaultPath,
     /// Its bytes in the document.
@@ -191,7 +191,7 @@ impl ResearchCandidate {
     }
 }
 
-impl PreferenceLine {
+impl PreferenceCandidate {
     /// `- favorite_hamster: Syrian (turn 758)`.
     pub fn line(&self) -> String {
         let turn = self.source_turn.map(|turn| format!(" (turn {turn})")).unwrap_or_default();
@@ -199,7 +199,7 @@ impl PreferenceLine {
     }
 }
 
-impl FactLine {
+impl FactCandidate {
     /// `- statement (People, user, confidence 0.90)`.
     pub fn line(&self) -> String {
         let sure = self.confidence.map(|sure| format!(", confidence {sure}")).unwrap_or_default();

@@ -29,15 +29,17 @@ mod turns;
 
 use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
 use larder_text::tokens::Counter;
-use larder_vault::{ContentReference, Timestamp};
+use larder_vault::{ContentReference, DocumentTime};
 
-pub use candidates::{Candidates, FactLine, Passage, PreferenceLine, ResearchCandidate, TurnCandidate};
+pub use candidates::{
+    Candidates, FactCandidate, PassageCandidate, PreferenceCandidate, ResearchCandidate, TurnCandidate,
+};
 pub use link_expansion::{LinkExpansion, LinkToFollow, LinkedDocument};
 pub use page::{FoundCapture, PageAnswer, PageLevel};
 pub use trace::TraceEntry;
 
 use index::Limits;
-use phrases::QueryWords;
+use phrases::PaddedQuery;
 use trace::Trace;
 
 /// Turns that the turn index offers (R1-10.2).
@@ -55,7 +57,7 @@ const NEAREST: usize = 20;
 
 /// Whether a query names anything that could be searched for.
 pub fn has_search_terms(query: &str) -> bool {
-    !QueryWords::new(query).searched().is_empty()
+    !PaddedQuery::new(query).searched().is_empty()
 }
 
 /// What a caller may use (C90).
@@ -93,7 +95,7 @@ pub enum RetrievalError {
 pub struct Retrieval<'a> {
     documents: &'a UserDocuments,
     counter: &'a Counter,
-    now: Timestamp,
+    now: DocumentTime,
     grant: Grant,
     vector: Option<&'a TextVector>,
     limits: Limits,
@@ -101,7 +103,7 @@ pub struct Retrieval<'a> {
 
 impl<'a> Retrieval<'a> {
     /// Retrieval for a caller with this grant. Ages are counted up to `now`; `counter` counts the tokens of prompts.
-    pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: Timestamp, grant: Grant) -> Self {
+    pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: DocumentTime, grant: Grant) -> Self {
         Self { documents, counter, now, grant, vector: None, limits: Limits::default() }
     }
 
@@ -203,7 +205,7 @@ impl<'a> Retrieval<'a> {
         kinds: &[DocumentKind],
         limit: u64,
     ) -> Result<Vec<DocumentHit>, RetrievalError> {
-        let words = QueryWords::new(query).searched();
+        let words = PaddedQuery::new(query).searched();
         if words.is_empty() {
             return Ok(Vec::new());
         }
@@ -228,7 +230,7 @@ impl<'a> Retrieval<'a> {
     }
 
     /// Seconds from `earlier` to now.
-    fn age(&self, earlier: Timestamp) -> u64 {
+    fn age(&self, earlier: DocumentTime) -> u64 {
         self.now.seconds_since(earlier)
     }
 }

@@ -4,17 +4,17 @@
 
 use larder_vault::layout::site_knowledge;
 use larder_vault::{
-    Document, DocumentValue, FactRecord, FactRecords, Facts, PreferenceRecords, Preferences, SiteKnowledge,
-    Timestamp, Ttl, VaultPath, read_json, turn_number,
+    Document, DocumentTime, DocumentValue, FactRecord, FactRecords, Facts, PreferenceRecords, Preferences,
+    SiteKnowledge, Ttl, VaultPath, read_json, turn_number,
 };
 use serde::de::DeserializeOwned;
 
 use super::page::PageAnswer;
-use super::phrases::QueryWords;
+use super::phrases::PaddedQuery;
 use super::ranking::{Ranked, scores};
 use super::render::line;
 use super::trace::Trace;
-use super::{FactLine, MAX_SHOWN, PreferenceLine, Retrieval, RetrievalError, SearchRequest};
+use super::{FactCandidate, MAX_SHOWN, PreferenceCandidate, Retrieval, RetrievalError, SearchRequest};
 
 /// Categories of facts that are ways to proceed, not statements.
 const STRATEGIES: [&str; 6] =
@@ -24,8 +24,8 @@ const MOST_SITES: usize = 4;
 
 /// Remembered entries that may matter.
 pub(super) struct Memory {
-    pub(super) preferences: Vec<PreferenceLine>,
-    pub(super) facts: Vec<FactLine>,
+    pub(super) preferences: Vec<PreferenceCandidate>,
+    pub(super) facts: Vec<FactCandidate>,
     pub(super) strategies: Vec<String>,
 }
 
@@ -38,35 +38,35 @@ pub(super) async fn find(
     let place = retrieval.documents.place();
     let preferences = preferences(retrieval).await;
     let scored = rank(retrieval, request.query, &preferences, |line| format!("{} {}", line.name, line.value));
-    let set = |line: &mut PreferenceLine, score| line.score = score;
+    let set = |line: &mut PreferenceCandidate, score| line.score = score;
     let at = place.preferences();
     let preferences =
-        show(retrieval, preferences, &scored, set, ("preference", &at), trace, PreferenceLine::line);
+        show(retrieval, preferences, &scored, set, ("preference", &at), trace, PreferenceCandidate::line);
     let (mut facts, mut ways) = (Vec::new(), Vec::new());
     for fact in facts_of(retrieval, trace).await {
         let is_way = STRATEGIES.iter().any(|name| fact.category.eq_ignore_ascii_case(name));
         if is_way { ways.push(fact) } else { facts.push(fact) }
     }
     let scored = rank(retrieval, request.query, &facts, |line| format!("{} {}", line.fact, line.category));
-    let set = |line: &mut FactLine, score| line.score = score;
+    let set = |line: &mut FactCandidate, score| line.score = score;
     let at = place.facts();
-    let facts = show(retrieval, facts, &scored, set, ("fact", &at), trace, FactLine::line);
+    let facts = show(retrieval, facts, &scored, set, ("fact", &at), trace, FactCandidate::line);
     let strategies = strategies(retrieval, request, page, ways, trace).await;
     Ok(Memory { preferences, facts, strategies })
 }
 
 /// The records, in which people's own edits of the readable rendering count (C76).
-async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
+async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceCandidate> {
     let place = retrieval.documents.place();
     let records: PreferenceRecords = json(retrieval, &place.memory("preferences")).await.unwrap_or_default();
-    let records = records.preferences.into_iter().map(|record| PreferenceLine {
+    let records = records.preferences.into_iter().map(|record| PreferenceCandidate {
         source_turn: record.source.as_ref().and_then(turn_of),
         name: record.id,
         value: record.value,
         updated_at: Some(record.updated_at),
         score: 0.0,
     });
-    let mut lines: Vec<PreferenceLine> = records.collect();
+    let mut lines: Vec<PreferenceCandidate> = records.collect();
     let shown: Option<Preferences> = markdown(retrieval, &place.preferences()).await;
     // A line that people took out of the rendering takes its record with it.
     if let Some(shown) = &shown {
@@ -75,7 +75,7 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
     for shown in shown.into_iter().flat_map(|shown| shown.0) {
         match lines.iter_mut().find(|line| line.name == shown.name) {
             Some(line) => line.value = shown.value,
-            None => lines.push(PreferenceLine {
+            None => lines.push(PreferenceCandidate {
                 source_turn: shown.source.as_ref().and_then(|source| turn_of(&source.file)),
                 name: shown.name,
                 value: shown.value,
@@ -88,7 +88,7 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceLine> {
 }
 
 /// The records that may still be believed, in which people's own edits of the readable rendering count.
-async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine> {
+async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactCandidate> {
     let place = retrieval.documents.place();
     let at = place.memory("facts");
     let records: FactRecords = json(retrieval, &at).await.unwrap_or_default();
@@ -113,7 +113,7 @@ async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine>
         match lines.iter_mut().find(|line| id.is_some() && line.id == id) {
             Some(line) => line.fact = shown.fact,
             None if id.as_ref().is_some_and(|id| deleted.contains(id)) => {}
-            None => lines.push(FactLine {
+            None => lines.push(FactCandidate {
                 id,
                 fact: shown.fact,
                 category: shown.category,
@@ -128,15 +128,15 @@ async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactLine>
     lines
 }
 
-fn ended(record: &FactRecord, now: Timestamp) -> bool {
+fn ended(record: &FactRecord, now: DocumentTime) -> bool {
     match record.ttl {
         Ttl::Evergreen => false,
         ttl @ Ttl::Seconds(_) => ttl.end(record.updated_at).is_some_and(|end| end <= now),
     }
 }
 
-fn fact_line(record: FactRecord) -> FactLine {
-    FactLine {
+fn fact_line(record: FactRecord) -> FactCandidate {
+    FactCandidate {
         id: Some(record.id.as_str().to_owned()),
         fact: record.fact,
         category: record.category,
@@ -150,17 +150,17 @@ fn fact_line(record: FactRecord) -> FactLine {
 
 /// Something that was remembered at some time.
 trait Remembered {
-    fn updated_at(&self) -> Option<Timestamp>;
+    fn updated_at(&self) -> Option<DocumentTime>;
 }
 
-impl Remembered for PreferenceLine {
-    fn updated_at(&self) -> Option<Timestamp> {
+impl Remembered for PreferenceCandidate {
+    fn updated_at(&self) -> Option<DocumentTime> {
         self.updated_at
     }
 }
 
-impl Remembered for FactLine {
-    fn updated_at(&self) -> Option<Timestamp> {
+impl Remembered for FactCandidate {
+    fn updated_at(&self) -> Option<DocumentTime> {
         self.updated_at
     }
 }
@@ -213,7 +213,7 @@ async fn strategies(
     retrieval: &Retrieval<'_>,
     request: &SearchRequest<'_>,
     page: Option<&PageAnswer>,
-    ways: Vec<FactLine>,
+    ways: Vec<FactCandidate>,
     trace: &mut Trace,
 ) -> Vec<String> {
     let mut found = Vec::new();
@@ -280,7 +280,7 @@ fn site_of(text: &str) -> Option<String> {
     let host = host.trim_matches(|char: char| !char.is_alphanumeric()).to_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
     let is_site = host.split_once('.').is_some_and(|(name, end)| !name.is_empty() && end.len() >= 2)
-        && QueryWords::new(host).subjects().next().is_some();
+        && PaddedQuery::new(host).subjects().next().is_some();
     is_site.then(|| host.to_owned())
 }
 

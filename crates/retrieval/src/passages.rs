@@ -12,7 +12,7 @@ use super::pool::{DocumentPool, MAX_DOCUMENT, ReadDocument};
 use super::ranking::day;
 use super::records::{RecordStretch, divide};
 use super::trace::Trace;
-use super::{Passage, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
+use super::{PassageCandidate, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
 use crate::index::{Gathered, GatheredRecord, Index, Omission, Query, Reached, Record, ids};
 
 /// A stretch of one of the documents.
@@ -28,7 +28,7 @@ pub(super) async fn find(
     request: &SearchRequest<'_>,
     turns: &[TurnCandidate],
     trace: &mut Trace,
-) -> Result<Vec<Passage>, RetrievalError> {
+) -> Result<Vec<PassageCandidate>, RetrievalError> {
     let mut pool = DocumentPool::new(retrieval, request, turns, trace)?;
     let places = all_places(&pool.documents);
     let index = index(&places, &pool.documents);
@@ -62,13 +62,13 @@ fn passages(
     places: &[PlacedStretch<'_>],
     gathered: &Gathered,
     trace: &mut Trace,
-) -> Vec<Passage> {
+) -> Vec<PassageCandidate> {
     let joined = joined(places, &gathered.records);
     record(documents, places, gathered, &joined, trace);
     let passage = |Joined { document, bytes, worth, .. }| {
         let ReadDocument { path, text, .. } = &documents[document];
         let shown = &text[bytes.clone()];
-        Passage {
+        PassageCandidate {
             document: path.clone(),
             lines: lines_of(text, &bytes),
             text: shown.to_owned(),

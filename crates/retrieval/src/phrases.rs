@@ -4,20 +4,20 @@ use larder_text::words::{Profile, is_stop_word};
 
 /// Characters of a query that are read: rules look at what a person asks, not at what is pasted behind it.
 const MAX_CHARS: usize = 2_000;
-/// QueryWords besides the stop words that say nothing of a subject. Almost every document contains them, so looking for them
+/// Words besides the stop words that say nothing of a subject. Almost every document contains them, so looking for them
 /// takes time and finds nothing.
 const ASKING: [&str; 17] = [
     "again", "any", "but", "many", "more", "much", "ok", "one", "ones", "our", "please", "so", "some",
     "then", "these", "those", "whats",
 ];
-/// QueryWords that do not name a page, though titles and queries share them.
+/// Words that do not name a page, though titles and queries share them.
 const OF_PAGES: [&str; 4] = ["say", "said", "page", "pages"];
 
 /// A query in lower-case words with one space around each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct QueryWords(String);
+pub(super) struct PaddedQuery(String);
 
-impl QueryWords {
+impl PaddedQuery {
     /// Letters and digits make words, apostrophes vanish: `What's` is `whats`.
     pub(super) fn new(text: &str) -> Self {
         let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(end, _)| end);
@@ -80,20 +80,20 @@ mod tests {
 
     #[test]
     fn phrases_are_whole_words_in_order() {
-        let words = QueryWords::new("What's the top-comment, NOW?");
+        let words = PaddedQuery::new("What's the top-comment, NOW?");
         assert!(words.say("top comment") && words.say("whats") && words.say("now"));
         assert!(!words.say("comment top") && !words.say("no") && !words.say("hats"));
-        assert_eq!(QueryWords::new(""), QueryWords(" ".to_owned()));
-        assert_eq!(QueryWords::new("And what of those?").searched(), "");
-        assert_eq!(QueryWords::new("What is the warranty of my Kettle?").searched(), "warranty kettle");
+        assert_eq!(PaddedQuery::new(""), PaddedQuery(" ".to_owned()));
+        assert_eq!(PaddedQuery::new("And what of those?").searched(), "");
+        assert_eq!(PaddedQuery::new("What is the warranty of my Kettle?").searched(), "warranty kettle");
     }
 
     #[test]
     fn names_are_found_in_both_numbers() {
-        let words = QueryWords::new("which screen sizes are there");
+        let words = PaddedQuery::new("which screen sizes are there");
         assert!(words.name("screen_size") && !words.name("gpu") && !words.name("the"));
         assert!(
-            (QueryWords::new("gaming laptop thread").shared(&QueryWords::new("the laptop")) - 1.0).abs()
+            (PaddedQuery::new("gaming laptop thread").shared(&PaddedQuery::new("the laptop")) - 1.0).abs()
                 < 1e-9
         );
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use larder_store::DocumentKind;
 use larder_text::words::Profile;
-use larder_vault::{Timestamp, VaultPath};
+use larder_vault::{DocumentTime, VaultPath};
 
-use super::phrases::QueryWords;
+use super::phrases::PaddedQuery;
 use super::trace::Trace;
 use super::{Retrieval, RetrievalError, SearchRequest, TurnCandidate};
 
@@ -31,7 +31,7 @@ pub(super) struct ReadDocument {
     pub(super) path: VaultPath,
     pub(super) text: Arc<str>,
     /// When it was made, of turns.
-    pub(super) at: Option<Timestamp>,
+    pub(super) at: Option<DocumentTime>,
 }
 
 /// The documents of one search.
@@ -60,7 +60,7 @@ impl<'r> DocumentPool<'r> {
         for turn in turns.iter().take(TURNS) {
             pool.read(turn.context.clone(), Some(turn.created_at), trace);
         }
-        let words = QueryWords::new(request.query).searched();
+        let words = PaddedQuery::new(request.query).searched();
         let found = pool.add(&words, SHARING_WORDS, trace)?;
         // Only where few documents share a word as it is written is it worth looking for its other forms.
         if found < SHARING_WORDS {
@@ -95,7 +95,7 @@ impl<'r> DocumentPool<'r> {
         Ok(self.documents.len() - before)
     }
 
-    fn read(&mut self, path: VaultPath, at: Option<Timestamp>, trace: &mut Trace) {
+    fn read(&mut self, path: VaultPath, at: Option<DocumentTime>, trace: &mut Trace) {
         if !self.seen.insert(path.clone()) {
             return;
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, NaiveDate};
-use larder_vault::Timestamp;
+use larder_vault::DocumentTime;
 
 use crate::index::{Index, Query, Record};
 
@@ -31,14 +31,14 @@ impl<'t> Ranked<'t> {
 }
 
 /// The day in which a moment lies, for questions that name one.
-pub(super) fn day(moment: Timestamp) -> Option<NaiveDate> {
+pub(super) fn day(moment: DocumentTime) -> Option<NaiveDate> {
     DateTime::from_timestamp_millis(moment.as_millis()).map(|moment| moment.date_naive())
 }
 
 /// The score of each text for a query asked at `now`, in their order; 0 if it shares no word with it.
 pub(super) fn scores<'t>(
     query: &str,
-    now: Timestamp,
+    now: DocumentTime,
     texts: impl IntoIterator<Item = Ranked<'t>>,
 ) -> Vec<f64> {
     let mut index = Index::default();

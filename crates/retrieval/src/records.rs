@@ -98,7 +98,7 @@ fn entry_id(heading: &str) -> Option<&str> {
     let named = heading.split_once("(ID: ").and_then(|(_, rest)| rest.split_once(')'));
     match named {
         Some((id, _)) => is_id(id).then_some(id),
-        // QueryWords with a hyphen begin headings of prose, too.
+        // Words with a hyphen begin headings of prose, too.
         None => heading
             .split(' ')
             .next()

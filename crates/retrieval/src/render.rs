@@ -1,7 +1,7 @@
 //! Candidates as text for prompts. Whatever documents say is data: on one line it can start nothing, in blocks every
 //! line that would start a section is escaped.
 
-use larder_vault::{Hours, Timestamp, escape};
+use larder_vault::{DocumentTime, Hours, escape};
 
 /// Characters of a text that is shown on one line.
 const LONGEST_LINE: usize = 400;
@@ -33,7 +33,7 @@ pub fn block(text: &str) -> String {
 }
 
 /// `2026-01-05T10:00:00Z, 2.5 hours ago`.
-pub fn when(moment: Timestamp, age_seconds: u64) -> String {
+pub fn when(moment: DocumentTime, age_seconds: u64) -> String {
     format!("{moment}, {} hours ago", Hours::from_seconds(age_seconds))
 }
 

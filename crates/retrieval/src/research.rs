@@ -8,7 +8,7 @@ use larder_vault::lifecycle::{ResearchLife, ResearchState};
 use larder_vault::{Document, Research, VaultPath};
 
 use super::memory::Memory;
-use super::phrases::QueryWords;
+use super::phrases::PaddedQuery;
 use super::ranking::{Ranked, day, fuse, order, scores};
 use super::render::line;
 use super::trace::Trace;
@@ -51,12 +51,12 @@ pub(super) async fn find(
     let query = likes.fold(request.query.to_owned(), |query, value| query + " " + value);
     let rows: Vec<ResearchRow> = rows.into_values().collect();
     let fused = ranking(retrieval, &query, &rows, [&hits, &meant]);
-    let words = QueryWords::new(&query);
+    let words = PaddedQuery::new(&query);
     let mut offered = OfferedResearch::default();
     for (at, score) in fused {
         let row = &rows[at];
         let state = life(row).state(retrieval.now);
-        let on_topic = words.shared(&QueryWords::new(&row.topic)) >= ON_TOPIC;
+        let on_topic = words.shared(&PaddedQuery::new(&row.topic)) >= ON_TOPIC;
         let why = match state {
             ResearchState::Active if on_topic => "active, on the topic of the query",
             ResearchState::Active => "active",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use larder_store::{DocumentKind, TurnRow};
 
-use super::phrases::QueryWords;
+use super::phrases::PaddedQuery;
 use super::ranking::{Ranked, day, fuse, order, scores};
 use super::trace::Trace;
 use super::{Retrieval, RetrievalError, SearchRequest, TURN_INDEX_LIMIT, TurnCandidate};
@@ -144,7 +144,7 @@ impl TurnPool {
     /// Numbers in the order of the index: turns that follow one another in one session are neighbours. A query that
     /// names nothing ranks none.
     fn ranked(&self, retrieval: &Retrieval<'_>, request: &SearchRequest<'_>) -> Vec<u32> {
-        if QueryWords::new(request.query).searched().is_empty() {
+        if PaddedQuery::new(request.query).searched().is_empty() {
             return Vec::new();
         }
         let text = |(row, snippet): &(TurnRow, String)| {

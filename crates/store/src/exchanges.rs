@@ -9,9 +9,6 @@ use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
 
-/// Rows deleted in one transaction, so that deleting many does not keep writers waiting.
-const DELETED_AT_ONCE: i64 = 500;
-
 /// Runs that no request pays for, in the columns of exchanges. Of a run without tokens of a reply and without a cost, no
 /// call was answered: the tokens of its prompt are then those that were packed. Records from before runs named their request
 /// lack `request_id`: some belong to a request that is counted, and it is unknown which, so none of them is counted.
@@ -175,23 +172,6 @@ impl Store {
             }
             Ok(added)
         })
-    }
-
-    /// Deletes the exchanges of all users before `time`, and returns how many.
-    pub fn delete_exchanges_before(&self, time: Timestamp) -> Result<usize, StoreError> {
-        let mut deleted = 0;
-        loop {
-            let some = self.index().write(|tx| {
-                Ok(tx.execute(
-                    "DELETE FROM exchanges WHERE seq IN (SELECT seq FROM exchanges WHERE time < ?1 LIMIT ?2)",
-                    (to_sql(time.as_millis()), DELETED_AT_ONCE),
-                )?)
-            })?;
-            if some == 0 {
-                return Ok(deleted);
-            }
-            deleted += some;
-        }
     }
 }
 

@@ -71,16 +71,16 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
 }
 
 /// Something in a folder.
-pub(crate) struct Entry {
+pub(crate) struct FolderEntry {
     /// Its name; bytes that are no UTF-8, which no name of ours holds, are replaced.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
 }
 
 /// What is in a folder, by name; nothing if it is not there or not a folder.
-pub(crate) fn entries(dir: &Path) -> Result<Vec<Entry>, StoreError> {
-    let list = || -> io::Result<Vec<Entry>> {
-        let entry = |entry: std::fs::DirEntry| Entry {
+pub(crate) fn entries(dir: &Path) -> Result<Vec<FolderEntry>, StoreError> {
+    let list = || -> io::Result<Vec<FolderEntry>> {
+        let entry = |entry: std::fs::DirEntry| FolderEntry {
             name: entry.file_name().to_string_lossy().into_owned(),
             path: entry.path(),
         };

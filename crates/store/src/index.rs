@@ -32,13 +32,13 @@ pub const FORMAT_VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// Two connections to the index, shared by the threads of this process: who reads does not wait for what is synced.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct IndexDb {
     path: PathBuf,
     writer: Mutex<Connection>,
     reader: Mutex<Connection>,
 }
 
-impl Index {
+impl IndexDb {
     /// Opens the index, makes it if it is missing, brings it to the newest version. Call it under the lock of the home.
     pub(crate) fn open(path: PathBuf, patience: Duration) -> Result<Self, StoreError> {
         // SQLite would make it readable by others; its -wal and -shm files take over the mode of this one.
@@ -89,7 +89,7 @@ impl Index {
         self.transact(&self.writer, TransactionBehavior::Immediate, work)
     }
 
-    /// As [`Index::write`], but a crash of the machine may undo it. For what can be computed again.
+    /// As [`IndexDb::write`], but a crash of the machine may undo it. For what can be computed again.
     pub(crate) fn write_unsynced<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,

@@ -11,10 +11,10 @@ fn at(dir: &tempfile::TempDir) -> PathBuf {
 #[test]
 fn a_newer_format_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
-    Index::open(at(&dir), PATIENCE).unwrap();
+    IndexDb::open(at(&dir), PATIENCE).unwrap();
     let raw = Connection::open(at(&dir)).unwrap();
     raw.pragma_update(None, "user_version", FORMAT_VERSION + 1).unwrap();
-    let error = Index::open(at(&dir), PATIENCE).unwrap_err();
+    let error = IndexDb::open(at(&dir), PATIENCE).unwrap_err();
     assert!(matches!(error, StoreError::SchemaTooNew { .. }), "{error}");
     assert!(error.to_string().contains("use a newer Larder"), "{error}");
     assert_eq!(pragma(&raw, "user_version").unwrap(), FORMAT_VERSION + 1);
@@ -24,20 +24,20 @@ fn a_newer_format_is_refused_and_left_alone() {
 fn the_file_of_another_program_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     Connection::open(at(&dir)).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
-    assert!(matches!(Index::open(at(&dir), PATIENCE), Err(StoreError::NotAStore { .. })));
+    assert!(matches!(IndexDb::open(at(&dir), PATIENCE), Err(StoreError::NotAStore { .. })));
 }
 
 #[test]
 fn a_file_that_is_no_database_is_called_damaged() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(at(&dir), vec![b'x'; 8192]).unwrap();
-    assert!(matches!(Index::open(at(&dir), PATIENCE), Err(StoreError::IndexCorrupt { .. })));
+    assert!(matches!(IndexDb::open(at(&dir), PATIENCE), Err(StoreError::IndexCorrupt { .. })));
 }
 
 #[test]
 fn a_full_index_fails_with_nothing_written() {
     let dir = tempfile::tempdir().unwrap();
-    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
     lock(&index.writer).pragma_update(None, "max_page_count", 1).unwrap();
     let big = "x".repeat(1_000_000);
     let error = index.meta("big", &big).unwrap_err();
@@ -49,7 +49,7 @@ fn a_full_index_fails_with_nothing_written() {
 #[test]
 fn an_index_that_may_not_be_written_says_so() {
     let dir = tempfile::tempdir().unwrap();
-    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
     lock(&index.writer).pragma_update(None, "query_only", true).unwrap();
     assert!(matches!(index.meta("a", "b"), Err(StoreError::ReadOnly { .. })));
 }
@@ -57,7 +57,8 @@ fn an_index_that_may_not_be_written_says_so() {
 #[test]
 fn a_lock_held_by_another_is_waited_for_and_then_named() {
     let dir = tempfile::tempdir().unwrap();
-    let (one, other) = (Index::open(at(&dir), PATIENCE).unwrap(), Index::open(at(&dir), PATIENCE).unwrap());
+    let (one, other) =
+        (IndexDb::open(at(&dir), PATIENCE).unwrap(), IndexDb::open(at(&dir), PATIENCE).unwrap());
     one.write(|_| {
         assert!(matches!(other.meta("a", "b"), Err(StoreError::Locked { .. })));
         Ok(())
@@ -69,7 +70,7 @@ fn a_lock_held_by_another_is_waited_for_and_then_named() {
 #[test]
 fn commits_are_durable_and_readers_are_not_held_up() {
     let dir = tempfile::tempdir().unwrap();
-    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
     assert_eq!(pragma(&lock(&index.writer), "synchronous").unwrap(), 2);
     let mode: String =
         lock(&index.writer).pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
@@ -79,7 +80,7 @@ fn commits_are_durable_and_readers_are_not_held_up() {
 #[test]
 fn a_migration_that_fails_leaves_the_old_version() {
     let dir = tempfile::tempdir().unwrap();
-    drop(Index::open(at(&dir), PATIENCE).unwrap());
+    drop(IndexDb::open(at(&dir), PATIENCE).unwrap());
     let mut raw = Connection::open(at(&dir)).unwrap();
     let mut steps = MIGRATIONS.to_vec();
     steps.push("CREATE TABLE fresh (x); CREATE TABLE meta (x);");
@@ -124,7 +125,7 @@ fn what_changed_form_is_taken_from_the_documents_of_older_requests() {
     )
     .unwrap();
     drop(old);
-    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
     let writer = lock(&index.writer);
     let written = writer.query_row("SELECT count(*) FROM written", [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(written, 1);
@@ -136,7 +137,7 @@ fn what_changed_form_is_taken_from_the_documents_of_older_requests() {
 #[test]
 fn runs_are_found_by_their_time_and_listed_without_being_sorted() {
     let dir = tempfile::tempdir().unwrap();
-    let index = Index::open(at(&dir), PATIENCE).unwrap();
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
     let connection = lock(&index.writer);
     let plan = |query: &str| -> String {
         let mut query = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
@@ -165,7 +166,7 @@ fn an_older_index_with_keys_remembers_that_they_were_created() {
             .unwrap();
         }
         drop(old);
-        assert_eq!(Index::open(at(&dir), PATIENCE).unwrap().meta("keys_created", "no").unwrap(), created);
+        assert_eq!(IndexDb::open(at(&dir), PATIENCE).unwrap().meta("keys_created", "no").unwrap(), created);
     }
 }
 
@@ -178,7 +179,7 @@ fn schema(connection: &Connection) -> Vec<(String, Option<String>)> {
 #[test]
 fn an_index_of_every_older_version_is_brought_up_with_its_rows() {
     let fresh = tempfile::tempdir().unwrap();
-    let fresh = Index::open(at(&fresh), PATIENCE).unwrap();
+    let fresh = IndexDb::open(at(&fresh), PATIENCE).unwrap();
     for version in 1..MIGRATIONS.len() {
         let dir = tempfile::tempdir().unwrap();
         let mut old = Connection::open(at(&dir)).unwrap();
@@ -192,7 +193,7 @@ fn an_index_of_every_older_version_is_brought_up_with_its_rows() {
         )
         .unwrap();
         drop(old);
-        let index = Index::open(at(&dir), PATIENCE).unwrap();
+        let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
         assert_eq!(pragma(&lock(&index.writer), "user_version").unwrap(), FORMAT_VERSION);
         assert_eq!(schema(&lock(&index.writer)), schema(&lock(&fresh.writer)));
         assert_eq!(index.meta("k", "other").unwrap(), "v");

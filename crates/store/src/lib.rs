@@ -60,9 +60,9 @@ pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy,
 pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
 pub use contents::StoredContents;
 pub use documents::{
-    ArchiveReport, CaptureRow, Catalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace, Documents,
-    DraftSummary, Drafts, EmbeddingText, Leases, ReindexReport, ResearchRow, SourceRow, TextVector,
-    TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
+    ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,
+    Documents, DraftSummary, Drafts, EmbeddingText, Leases, ReindexReport, ResearchRow, SourceRow,
+    TextVector, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
 };
 pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, SessionSummary};

@@ -20,7 +20,7 @@ use crate::deletion::finish_deletions;
 use crate::error::StoreError;
 use crate::exchanges::Exchanges;
 use crate::home::Layout;
-use crate::index::Index;
+use crate::index::IndexDb;
 use crate::interventions::Interventions;
 use crate::keys::Keys;
 use crate::pointers::Pointers;
@@ -65,16 +65,16 @@ impl fmt::Debug for StoreOptions {
 /// A store in a home folder. Cheap to clone; clones and other processes may use the same folder at once.
 #[derive(Debug, Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct StoreInner {
     layout: Layout,
     options: StoreOptions,
     master: PointerKey,
     blobs: Blobs,
-    index: Index,
+    index: IndexDb,
 }
 
 impl Store {
@@ -83,10 +83,15 @@ impl Store {
         let layout = Layout { home: home.to_path_buf() };
         let _lock = layout.lock(options.patience)?;
         let key = layout.master_key(options.entropy.as_ref())?;
-        let index = Index::open(layout.index(), options.patience)?;
+        let index = IndexDb::open(layout.index(), options.patience)?;
         check_key(&index, &key, &layout)?;
-        let inner =
-            Inner { master: PointerKey::new(key), blobs: Blobs::new(layout.blobs()), index, layout, options };
+        let inner = StoreInner {
+            master: PointerKey::new(key),
+            blobs: Blobs::new(layout.blobs()),
+            index,
+            layout,
+            options,
+        };
         let store = Self { inner: Arc::new(inner) };
         finish_deletions(&store)?;
         Ok(store)
@@ -105,7 +110,7 @@ impl Store {
         &self.inner.blobs
     }
 
-    pub(crate) fn index(&self) -> &Index {
+    pub(crate) fn index(&self) -> &IndexDb {
         &self.inner.index
     }
 
@@ -154,7 +159,7 @@ impl Store {
 }
 
 /// Rejects a key other than the one the store was created with: all its pointers would look forged.
-fn check_key(index: &Index, key: &[u8; 32], layout: &Layout) -> Result<(), StoreError> {
+fn check_key(index: &IndexDb, key: &[u8; 32], layout: &Layout) -> Result<(), StoreError> {
     let fingerprint = blake3::derive_key("larder 2026 fingerprint of the master pointer key", key);
     let fingerprint = ContentHash::from_bytes(fingerprint).to_hex();
     if index.meta("key_fingerprint", &fingerprint)? == fingerprint {
@@ -245,7 +250,7 @@ impl UserStore {
         self.store.blobs()
     }
 
-    pub(crate) fn index(&self) -> &Index {
+    pub(crate) fn index(&self) -> &IndexDb {
         self.store.index()
     }
 

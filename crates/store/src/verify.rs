@@ -9,7 +9,7 @@ use larder_text::pointer::{Pointer, PointerId};
 use rusqlite::Transaction;
 
 use crate::error::StoreError;
-use crate::files::{self, Entry, TEMP_PREFIX};
+use crate::files::{self, FolderEntry, TEMP_PREFIX};
 use crate::frame::FrameReader;
 use crate::runs::RunRecord;
 use crate::store::Store;
@@ -59,7 +59,7 @@ pub struct VerifyProblem {
 }
 
 /// A row's reference to a blob.
-struct Claim {
+struct BlobClaim {
     what: String,
     blob: BlobAt,
     bytes: Option<u64>,
@@ -106,7 +106,7 @@ fn check_pointers(
     store: &Store,
     tx: &Transaction<'_>,
     report: &mut VerifyReport,
-) -> Result<Vec<Claim>, StoreError> {
+) -> Result<Vec<BlobClaim>, StoreError> {
     let mut claims = Vec::new();
     let mut query = tx.prepare("SELECT user, name, content, bytes FROM pointers")?;
     let mut rows = query.query([])?;
@@ -119,7 +119,7 @@ fn check_pointers(
             report.problem(&what, StoreError::IndexCorrupt { path: store.index().path().to_owned(), detail });
         }
         let bytes = Some(row.get::<_, i64>(3)?.unsigned_abs());
-        claims.push(Claim { what, blob: (user::folder(&user), hash), bytes });
+        claims.push(BlobClaim { what, blob: (user::folder(&user), hash), bytes });
         report.pointers += 1;
     }
     Ok(claims)
@@ -149,7 +149,7 @@ fn check_transcripts(
     store: &Store,
     tx: &Transaction<'_>,
     report: &mut VerifyReport,
-) -> Result<Vec<Claim>, StoreError> {
+) -> Result<Vec<BlobClaim>, StoreError> {
     let mut claims = Vec::new();
     transcripts::each_line(tx, |user, what, line| {
         report.transcript_lines += 1;
@@ -158,7 +158,7 @@ fn check_transcripts(
             line.pointers
                 .iter()
                 .try_for_each(|pointer| user_store.pointers().require(tx, pointer).map(drop))?;
-            let blob = |payload: PayloadRef| Claim {
+            let blob = |payload: PayloadRef| BlobClaim {
                 what: what.clone(),
                 blob: (user::folder(&user), payload.hash),
                 bytes: Some(payload.bytes),
@@ -216,7 +216,7 @@ fn check_files(store: &Store, report: &mut VerifyReport, found: &mut Found) -> R
     Ok(())
 }
 
-fn check_claim(store: &Store, claim: &Claim, found: &mut Found) -> Result<(), StoreError> {
+fn check_claim(store: &Store, claim: &BlobClaim, found: &mut Found) -> Result<(), StoreError> {
     let (folder, hash) = &claim.blob;
     let length = match found.get(&claim.blob) {
         Some(length) => *length,
@@ -248,7 +248,7 @@ fn check_pages(tx: &Transaction<'_>, path: &Path, report: &mut VerifyReport) -> 
     Ok(())
 }
 
-fn check_runs(tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Vec<Claim>, StoreError> {
+fn check_runs(tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Vec<BlobClaim>, StoreError> {
     let mut claims = Vec::new();
     let mut query = tx.prepare("SELECT user, run_id, record, receipt, output FROM runs")?;
     let mut rows = query.query([])?;
@@ -263,7 +263,7 @@ fn check_runs(tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Vec<Cla
             Err(source) => report.problem(&what, StoreError::Record { what: "record".to_owned(), source }),
         }
         let blobs = hashes.into_iter().flatten().map(|hash| (user::folder(&user), hash));
-        claims.extend(blobs.map(|blob| Claim { what: what.clone(), blob, bytes: None }));
+        claims.extend(blobs.map(|blob| BlobClaim { what: what.clone(), blob, bytes: None }));
         report.runs += 1;
     }
     Ok(claims)
@@ -277,7 +277,7 @@ fn parse_pointer(text: &str) -> Result<Pointer, StoreError> {
     text.parse().map_err(|_| invalid(&format!("pointer {text:?}"), "not a pointer"))
 }
 
-fn parse_blob_name(shard: &Entry, file: &Entry) -> Result<ContentHash, StoreError> {
+fn parse_blob_name(shard: &FolderEntry, file: &FolderEntry) -> Result<ContentHash, StoreError> {
     let hash = format!("{}{}", shard.name, file.name).parse::<ContentHash>();
     hash.ok().filter(|hash| hash.to_hex()[..2] == *shard.name).ok_or_else(|| StoreError::CorruptBlob {
         path: file.path.clone(),
@@ -286,7 +286,7 @@ fn parse_blob_name(shard: &Entry, file: &Entry) -> Result<ContentHash, StoreErro
 }
 
 /// Removes a temporary file whose writer is dead; returns whether it is a temporary file at all.
-fn sweep(entry: &Entry, report: &mut VerifyReport) -> Result<bool, StoreError> {
+fn sweep(entry: &FolderEntry, report: &mut VerifyReport) -> Result<bool, StoreError> {
     if !entry.name.starts_with(TEMP_PREFIX) {
         return Ok(false);
     }

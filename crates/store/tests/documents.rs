@@ -8,7 +8,7 @@ use larder_store::{
     DocumentKind, DocumentPlace, Documents, Store, StoreError, StoreOptions, TurnDraft, UserDocuments,
 };
 use larder_text::hash::ContentHash;
-use larder_vault::{Mode, Score, Timestamp, TurnMetadata, TurnStatus, VaultPath, write_json};
+use larder_vault::{DocumentTime, Mode, Score, TurnMetadata, TurnStatus, VaultPath, write_json};
 
 /// A home, and the place of its documents.
 struct Place {
@@ -195,7 +195,7 @@ fn old_turns_go_to_the_archive_and_users_can_be_forgotten() {
         commit(&user, "see [first](../turn_000001/context.md)");
         commit(&other, "other");
         let now = first.created_at.plus_seconds(91 * 86_400);
-        assert_eq!(documents.archive("u", Timestamp::from_millis(0).unwrap()).unwrap().turns, [0; 0]);
+        assert_eq!(documents.archive("u", DocumentTime::from_millis(0).unwrap()).unwrap().turns, [0; 0]);
         assert_eq!(documents.archive("u", now).unwrap().turns, [1, 2]);
         let row = user.catalog().turn(2).unwrap().unwrap();
         assert!(row.archived && row.context.as_str().starts_with("archive/"));

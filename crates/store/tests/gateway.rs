@@ -30,7 +30,6 @@ fn contract(open: Factory) {
     exchanges_are_listed_newest_first_and_filtered(open);
     costs_are_summed_by_day_model_and_recipe(open);
     costs_hold_every_run_once(open);
-    old_exchanges_go(open);
     a_transcript_gives_every_original(open);
     only_what_is_new_is_added(open);
     a_changed_history_is_a_branch(open);
@@ -373,22 +372,6 @@ fn costs_hold_every_run_once(open: Factory) {
     assert_eq!(home.user("eve").exchanges().costs(Timestamp::from_millis(0)).unwrap(), []);
 }
 
-fn old_exchanges_go(open: Factory) {
-    let home = Home::new();
-    let user = open(&home);
-    let ids: Vec<String> = (0..1_200).map(|n| n.to_string()).collect();
-    let at = |n: usize| Timestamp::from_millis(n as u64);
-    let all: Vec<_> =
-        ids.iter().enumerate().map(|(n, id)| NewExchange { time: at(n), ..exchange(id) }).collect();
-    assert_eq!(record(&user, &all), 1_200);
-    record(&home.user("eve"), &[NewExchange { time: at(1), ..exchange("x") }]);
-    assert_eq!(open(&home).store().delete_exchanges_before(at(1_100)).unwrap(), 1_101);
-    assert_eq!(open(&home).exchanges().list(&ExchangeFilter::default()).unwrap().len(), 100);
-    assert_eq!(open(&home).exchanges().get("1099").unwrap(), None);
-    assert!(open(&home).exchanges().get("1100").unwrap().is_some());
-}
-
-/// Branch, message, kind and role of every line.
 fn lines(user: &UserStore, session: &str) -> Vec<(u32, u32, LineKind, String)> {
     let lines = user.transcripts().lines(session).unwrap();
     assert!(lines.iter().enumerate().all(|(at, line)| line.line == at as u64 + 1));

@@ -6,7 +6,7 @@ use larder_text::sections::SectionId;
 use larder_vault::context::{self, Action, CallResult, CallStatus, Claim, ClaimOrigin, Iteration, ToolLog};
 use larder_vault::links::DualLink;
 use larder_vault::{
-    BlockId, Document, Meta, Mode, RunMetrics, Score, Timestamp, ToolResult, ToolResults, TurnMetadata,
+    BlockId, Document, DocumentTime, Meta, Mode, RunMetrics, Score, ToolResult, ToolResults, TurnMetadata,
     TurnMetrics, TurnStatus, VaultPath,
 };
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::gateway::TestApp;
 /// What the tool of the turn says before and after the stretch that the claim stands on.
 pub const BEFORE: &str = "Laptops of the week\nHP Victus 15 for $649\n";
 
-fn at() -> Timestamp {
+fn at() -> DocumentTime {
     "2026-01-05T10:00:00Z".parse().unwrap()
 }
 

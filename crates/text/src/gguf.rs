@@ -22,7 +22,7 @@ pub const ALIGNMENT: u64 = 32;
 
 /// Everything before the tensors.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Header {
+pub struct GgufHeader {
     /// Metadata by key.
     pub metadata: Map<String, Value>,
     /// Tensors by name.
@@ -42,7 +42,7 @@ pub struct TensorInfo {
     pub offset: u64,
 }
 
-impl Header {
+impl GgufHeader {
     /// Reads the start of a file up to its tensors.
     ///
     /// # Errors
@@ -68,11 +68,11 @@ pub fn read_metadata(file: impl Read) -> Result<Map<String, Value>, std::io::Err
 }
 
 /// A reader positioned after the metadata, the number of tensors, and the metadata.
-type Start<R> = (Reader<R>, u64, Map<String, Value>);
+type Start<R> = (CountingReader<R>, u64, Map<String, Value>);
 
 /// Reads the metadata and stops before the tensor descriptions.
 fn start<R: Read>(file: R) -> Result<Start<R>, std::io::Error> {
-    let mut reader = Reader(file, 0);
+    let mut reader = CountingReader(file, 0);
     if &reader.bytes::<4>()? != b"GGUF" {
         return Err(invalid("it does not start with GGUF"));
     }
@@ -100,9 +100,9 @@ fn invalid(what: &str) -> std::io::Error {
 }
 
 /// A file and the number of bytes read so far.
-struct Reader<R>(R, u64);
+struct CountingReader<R>(R, u64);
 
-impl<R: Read> Reader<R> {
+impl<R: Read> CountingReader<R> {
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], std::io::Error> {
         let mut bytes = [0; N];
         self.0.read_exact(&mut bytes)?;

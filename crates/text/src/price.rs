@@ -11,8 +11,6 @@ use crate::usage::Usage;
 
 /// Decimal places that an amount keeps: one unit is a picodollar.
 const DECIMALS: usize = 12;
-/// Picodollars per nanodollar.
-const PICOS_PER_NANO: u64 = 1_000;
 /// Maximum decimal places of a price per million tokens, so that one token costs a whole number of picodollars.
 const PRICE_DECIMALS: usize = 6;
 
@@ -30,12 +28,6 @@ impl Usd {
     /// The exact amount in picodollars.
     pub const fn picos(self) -> u64 {
         self.0
-    }
-
-    /// The amount in nanodollars, rounded half up.
-    pub const fn nanos(self) -> u64 {
-        let whole = self.0 / PICOS_PER_NANO;
-        if self.0 % PICOS_PER_NANO >= PICOS_PER_NANO / 2 { whole + 1 } else { whole }
     }
 }
 
@@ -201,10 +193,9 @@ mod tests {
         assert_eq!(cost.cache_write.to_string(), "0.00375");
         assert_eq!(cost.output.to_string(), "0.0075", "reasoning is part of the output");
         assert_eq!(cost.total.to_string(), "0.02205");
-        assert_eq!(cost.total.nanos(), 22_050_000);
         let titan = Prices { input: price("0.02"), ..Prices::default() };
         let one = titan.cost(&Usage { input: 1, ..Usage::default() });
-        assert_eq!(one.total.nanos(), 20, "$0.00002 per 1K (R4-1.6)");
+        assert_eq!(one.total.picos(), 20_000, "$0.00002 per 1K (R4-1.6)");
     }
 
     #[test]
@@ -232,7 +223,5 @@ mod tests {
             "a usage that contradicts itself bills nothing twice"
         );
         assert_eq!(dear.cost(&Usage { input: u64::MAX, ..Usage::default() }).total.picos(), u64::MAX);
-        assert_eq!(Usd::from_picos(1_499).nanos(), 1);
-        assert_eq!(Usd::from_picos(1_500).nanos(), 2);
     }
 }

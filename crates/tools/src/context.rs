@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_models::price::Usd;
 use larder_store::{StoreError, UserDocuments};
 use larder_vault::layout::TurnPlace;
-use larder_vault::{Mode, Timestamp};
+use larder_vault::{DocumentTime, Mode};
 use tokio::time::Instant;
 
 use larder_engine::Engine;
@@ -30,7 +30,7 @@ pub struct ToolContext<'a> {
     /// Chat or code.
     pub mode: Mode,
     /// The moment of the call.
-    pub now: Timestamp,
+    pub now: DocumentTime,
     /// The folder that code mode works in.
     pub workspace: Option<&'a Path>,
     /// Confirms calls that need it.

@@ -1,7 +1,7 @@
 //! `ticket.md` and `response.md`: the full plan and the full answer, where the sections contain digests.
 
 use super::VaultPath;
-use super::blocks::{Grammar, Writer, blocks};
+use super::blocks::{BlockWriter, Grammar, blocks};
 use super::context::TaskPlan;
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
@@ -17,7 +17,7 @@ pub struct Ticket(pub TaskPlan);
 
 impl DocumentValue for Ticket {
     fn write_body(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&super::context::PLAN);
+        let mut writer = BlockWriter::new(&super::context::PLAN);
         writer.head(TICKET);
         self.0.write_into(&mut writer, at);
         writer.finish()
@@ -36,7 +36,7 @@ pub struct Response(pub String);
 
 impl DocumentValue for Response {
     fn write_body(&self, _: &VaultPath) -> String {
-        let mut writer = Writer::new(&RESPONSE_GRAMMAR);
+        let mut writer = BlockWriter::new(&RESPONSE_GRAMMAR);
         writer.head(RESPONSE);
         writer.text(&self.0);
         writer.finish()

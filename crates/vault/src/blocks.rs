@@ -45,12 +45,12 @@ impl Grammar {
 }
 
 /// Builds the text of a document or of a section.
-pub(super) struct Writer {
+pub(super) struct BlockWriter {
     grammar: &'static Grammar,
     text: String,
 }
 
-impl Writer {
+impl BlockWriter {
     pub fn new(grammar: &'static Grammar) -> Self {
         Self { grammar, text: String::new() }
     }
@@ -173,7 +173,7 @@ struct Field<'t> {
 
 /// The content under one heading.
 #[derive(Debug)]
-pub(super) struct Block<'t> {
+pub(super) struct HeadedBlock<'t> {
     grammar: &'static Grammar,
     /// The heading as listed in the grammar; empty for the text before the first heading.
     pub head: &'static str,
@@ -186,8 +186,12 @@ pub(super) struct Block<'t> {
 
 /// Divides `text`, whose first line has number `first_line`, into blocks. The first block has no heading and always
 /// exists.
-pub(super) fn blocks<'t>(text: &'t str, grammar: &'static Grammar, first_line: usize) -> Vec<Block<'t>> {
-    let block = |head, rest, line| Block { grammar, head, rest, line, fields: Vec::new() };
+pub(super) fn blocks<'t>(
+    text: &'t str,
+    grammar: &'static Grammar,
+    first_line: usize,
+) -> Vec<HeadedBlock<'t>> {
+    let block = |head, rest, line| HeadedBlock { grammar, head, rest, line, fields: Vec::new() };
     let mut blocks = vec![block("", String::new(), first_line)];
     let mut open = Field { label: "", line: first_line, value: "" };
     let (mut from, mut at) = (0, 0);
@@ -212,7 +216,7 @@ pub(super) fn blocks<'t>(text: &'t str, grammar: &'static Grammar, first_line: u
     blocks
 }
 
-fn close<'t>(blocks: &mut [Block<'t>], field: Field<'t>, value: &'t str) {
+fn close<'t>(blocks: &mut [HeadedBlock<'t>], field: Field<'t>, value: &'t str) {
     if let Some(block) = blocks.last_mut()
         && !(field.label.is_empty() && value.trim().is_empty())
     {
@@ -220,7 +224,7 @@ fn close<'t>(blocks: &mut [Block<'t>], field: Field<'t>, value: &'t str) {
     }
 }
 
-impl<'t> Block<'t> {
+impl<'t> HeadedBlock<'t> {
     fn field(&self, label: &str) -> Option<&Field<'t>> {
         self.fields.iter().find(|field| field.label == label)
     }

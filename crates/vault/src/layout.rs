@@ -3,7 +3,7 @@
 //! The root of the vault is the root of the data, so a wikilink contains the full path. Knows no files.
 
 use super::names::{VaultPath, safe_name, turn_name, url_slug};
-use super::value::Timestamp;
+use super::value::DocumentTime;
 
 /// The folder of one user: `users/{id}`. It contains nothing of any other user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +62,7 @@ impl UserPlace {
     }
 
     /// The folder of the turn once it is archived: `archive/YYYY-MM/{user}/turn_XXXXXX`.
-    pub fn archived_turn(&self, number: u32, at: Timestamp) -> TurnPlace {
+    pub fn archived_turn(&self, number: u32, at: DocumentTime) -> TurnPlace {
         TurnPlace { folder: format!("archive/{}/{}/{}", at.month(), self.name, turn_name(number)), number }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn documents_stand_where_the_layout_says() {
-        let at: Timestamp = "2026-01-05T10:00:00Z".parse().unwrap();
+        let at: DocumentTime = "2026-01-05T10:00:00Z".parse().unwrap();
         let user = UserPlace::new("henry");
         let turn = user.turn(815);
         for (path, expected) in [

@@ -62,7 +62,7 @@ pub use query::{original_query, query_body};
 pub use research::{Backlink, Listing, ReputableSource, Research, Stock};
 pub use tool_results::{ToolResult, ToolResults};
 pub use turn_files::{RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
-pub use value::{BlockId, Hours, Intent, ReferenceType, Scope, Score, Timestamp, Ttl, ValueError};
+pub use value::{BlockId, DocumentTime, Hours, Intent, ReferenceType, Scope, Score, Ttl, ValueError};
 pub use vault_notes::{IndexEntry, IndexNote, TopicEntry, Wrapper};
 pub use write::{NotLast, append_compaction, append_section, escape, extend_section, unescape};
 

@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::value::words;
-use super::{Intent, Scope, Score, Timestamp, Ttl};
+use super::{DocumentTime, Intent, Scope, Score, Ttl};
 
 /// The maximum number of links to a linked document (R1-8.9).
 pub const MAX_LINK_DEPTH: usize = 2;
 /// Maximum tokens of linked content (R1-8.10).
-pub const TOTAL_LINK_BUDGET: usize = 8_000;
+const TOTAL_LINK_BUDGET: usize = 8_000;
 /// Maximum tokens of one linked document (R1-8.11).
 pub const PER_DOCUMENT_CAP: usize = 2_000;
 /// Links are no longer followed at this share of the budget, in per cent (R1-8.12).
-pub const STOP_THRESHOLD_PERCENT: usize = 80;
+const STOP_THRESHOLD_PERCENT: usize = 80;
 /// How many seconds stale research is kept for its evergreen part before it is archived.
 const STALE_FOR: u64 = 30 * 86_400;
 
@@ -80,9 +80,9 @@ words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResearchLife {
     /// When it was created.
-    pub created: Timestamp,
+    pub created: DocumentTime,
     /// When its time-sensitive part expires; `None` if it has none.
-    pub expires: Option<Timestamp>,
+    pub expires: Option<DocumentTime>,
     /// Whether it is in the index.
     pub indexed: bool,
     /// Whether newer research has replaced it.
@@ -93,7 +93,7 @@ pub struct ResearchLife {
 
 impl ResearchLife {
     /// The state of the research at `now`. A `now` before its creation is treated as the time of creation.
-    pub fn state(&self, now: Timestamp) -> ResearchState {
+    pub fn state(&self, now: DocumentTime) -> ResearchState {
         let old = self.expires.filter(|expires| *expires <= now);
         match old {
             _ if self.archived => ResearchState::Archived,
@@ -162,7 +162,7 @@ pub fn promoted(scope: Scope, standing: &TrackRecord) -> Scope {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Timestamp {
+    fn at(text: &str) -> DocumentTime {
         text.parse().unwrap()
     }
 

@@ -6,13 +6,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{Grammar, Writer, blocks, item};
+use super::blocks::{BlockWriter, Grammar, blocks, item};
 use super::file::DocumentValue;
 use super::links::DualLink;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{block_id_at_end, inline, inline_without, uninline};
-use super::sync::{Entry, sync};
-use super::{BlockId, Scope, Score, Timestamp, Ttl, VaultPath};
+use super::sync::{ListItem, sync};
+use super::{BlockId, DocumentTime, Scope, Score, Ttl, VaultPath};
 
 const PREFERENCES: &str = "# Preferences";
 const FACTS: &str = "# Facts";
@@ -50,9 +50,9 @@ pub struct FactRecord {
     /// How long it may be relied on; only evergreen facts are promoted beyond the user.
     pub ttl: Ttl,
     /// When it was learned.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// When it was last confirmed.
-    pub updated_at: Timestamp,
+    pub updated_at: DocumentTime,
 }
 
 /// `memory/preferences.json`.
@@ -74,7 +74,7 @@ pub struct PreferenceRecord {
     #[serde(default)]
     pub source: Option<VaultPath>,
     /// When it was last stated.
-    pub updated_at: Timestamp,
+    pub updated_at: DocumentTime,
 }
 
 /// `site_knowledge/{domain}.json`: what was learned about a site, shared by all users. Contains nothing about any
@@ -84,7 +84,7 @@ pub struct SiteKnowledge {
     /// A domain such as `amazon.com`.
     pub domain: String,
     /// When something was last learned.
-    pub updated_at: Timestamp,
+    pub updated_at: DocumentTime,
     /// How reliable the site is.
     #[serde(default)]
     pub reliability: Option<Score>,
@@ -108,7 +108,7 @@ pub struct SitePattern {
     #[serde(default)]
     pub uses: u32,
     /// When it last worked.
-    pub last_seen: Timestamp,
+    pub last_seen: DocumentTime,
 }
 
 /// `preferences.md`.
@@ -239,7 +239,7 @@ impl Preferences {
     /// missing here are removed.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| Some(PreferenceLine::read(item(line)?, at)?.name);
-        let entry = |line: &PreferenceLine| Entry { key: line.name.clone(), line: line.write(at) };
+        let entry = |line: &PreferenceLine| ListItem { key: line.name.clone(), line: line.write(at) };
         sync(text, PREFERENCES, &self.0.iter().map(entry).collect::<Vec<_>>(), key, |_| false)
     }
 }
@@ -250,14 +250,14 @@ impl Facts {
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| FactLine::read(item(line)?, at).id;
         let named = self.0.iter().filter_map(|line| Some((line.id.clone()?, line)));
-        let entries: Vec<_> = named.map(|(key, line)| Entry { key, line: line.write(at) }).collect();
+        let entries: Vec<_> = named.map(|(key, line)| ListItem { key, line: line.write(at) }).collect();
         sync(text, FACTS, &entries, key, |_| false)
     }
 }
 
 impl DocumentValue for Preferences {
     fn write_body(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&PREFERENCES_GRAMMAR);
+        let mut writer = BlockWriter::new(&PREFERENCES_GRAMMAR);
         writer.head(PREFERENCES);
         self.0.iter().for_each(|line| writer.line(&line.write(at)));
         writer.finish()
@@ -281,7 +281,7 @@ impl DocumentValue for Preferences {
 
 impl DocumentValue for Facts {
     fn write_body(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&FACTS_GRAMMAR);
+        let mut writer = BlockWriter::new(&FACTS_GRAMMAR);
         writer.head(FACTS);
         self.0.iter().for_each(|line| writer.line(&line.write(at)));
         writer.finish()

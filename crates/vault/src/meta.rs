@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::note::Frontmatter;
 use super::problem::{ParseProblem, ParsedDocument};
-use super::value::{Intent, Scope, Score, Timestamp, words};
+use super::value::{DocumentTime, Intent, Scope, Score, words};
 
 words! {
     /// The kind of a document's content.
@@ -52,14 +52,14 @@ pub struct Meta {
     /// Its quality.
     pub quality: Option<Score>,
     /// When it was created.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// Tags for filtering in Obsidian, without `#`.
     pub tags: Vec<String>,
 }
 
 impl Meta {
     /// The frontmatter of a document of a turn, such as `context` of turn 815.
-    pub fn for_turn(turn: u32, kind: &str, user: &str, created_at: Timestamp) -> Self {
+    pub fn for_turn(turn: u32, kind: &str, user: &str, created_at: DocumentTime) -> Self {
         Self {
             id: format!("{}_{kind}", super::turn_name(turn)),
             turn_number: Some(turn),
@@ -113,22 +113,22 @@ impl Meta {
 
     /// Reads the frontmatter; there is no value without `id`, `session_id` and `created_at`.
     pub fn read(front: &Frontmatter) -> ParsedDocument<Self> {
-        let mut keys = Keys { front, problems: Vec::new() };
+        let mut keys = MetaKeys { front, problems: Vec::new() };
         let meta = keys.meta();
         ParsedDocument::new(meta, keys.problems)
     }
 }
 
-struct Keys<'f> {
+struct MetaKeys<'f> {
     front: &'f Frontmatter,
     problems: Vec<ParseProblem>,
 }
 
-impl Keys<'_> {
+impl MetaKeys<'_> {
     fn meta(&mut self) -> Option<Meta> {
         let id = self.required::<String>("id");
         let session_id = self.required::<String>("session_id");
-        let created_at = self.required::<Timestamp>("created_at");
+        let created_at = self.required::<DocumentTime>("created_at");
         Some(Meta {
             turn_number: self.value("turn_number"),
             topic: self.value("topic"),

@@ -51,7 +51,7 @@ pub struct Frontmatter {
 
 /// A top-level key and the bytes of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct FrontmatterEntry {
     key: String,
     line: usize,
     range: Range<usize>,
@@ -111,8 +111,8 @@ impl Frontmatter {
         self.text.trim_end_matches(['\r', '\n']).rfind('\n').map_or(0, |at| at + 1)
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn entries(&self) -> Vec<FrontmatterEntry> {
+        let mut entries: Vec<FrontmatterEntry> = Vec::new();
         let mut at = 0;
         let end = self.closing();
         for (number, line) in self.text[..end].split_inclusive('\n').enumerate() {
@@ -122,7 +122,7 @@ impl Frontmatter {
             // Continuation lines: deeper ones, list items, and blank lines before another continuation line.
             let goes_on = body.starts_with([' ', '\t']) || body == "-" || body.starts_with("- ");
             match key_of(body) {
-                Some(key) if number > 0 => entries.push(Entry { key, line: number + 1, range }),
+                Some(key) if number > 0 => entries.push(FrontmatterEntry { key, line: number + 1, range }),
                 _ if goes_on => {
                     if let Some(last) = entries.last_mut() {
                         last.range.end = range.end;
@@ -181,7 +181,7 @@ fn scalar(text: &str) -> String {
     let is_name = text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
         && text.chars().all(plain)
         && !WORDS.iter().any(|word| word.eq_ignore_ascii_case(text));
-    if is_name || text.parse::<super::Timestamp>().is_ok_and(|moment| moment.to_string() == text) {
+    if is_name || text.parse::<super::DocumentTime>().is_ok_and(|moment| moment.to_string() == text) {
         return text.to_owned();
     }
     let mut quoted = String::from("\"");

@@ -4,11 +4,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::blocks::{Grammar, Writer, blocks};
+use super::blocks::{BlockWriter, Grammar, blocks};
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, uninline};
-use super::{Timestamp, VaultPath};
+use super::{DocumentTime, VaultPath};
 
 const TITLE: &str = "# Page Content: ";
 const TEXT: &str = "## Page Text";
@@ -26,7 +26,7 @@ pub struct Manifest {
     /// The page's title.
     pub title: String,
     /// When it was visited.
-    pub visited_at: Timestamp,
+    pub visited_at: DocumentTime,
     /// The turn that visited it.
     pub turn_number: u32,
     /// The files next to the manifest.
@@ -82,7 +82,7 @@ pub struct PageContent {
     /// The page's URL.
     pub url: String,
     /// When it was captured.
-    pub captured: Timestamp,
+    pub captured: DocumentTime,
     /// The page's full text.
     pub text: String,
     /// The elements visible on it.
@@ -91,7 +91,7 @@ pub struct PageContent {
 
 impl DocumentValue for PageContent {
     fn write_body(&self, _: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.head(&format!("{TITLE}{}", inline(&self.title)));
         writer.text_field("URL", &self.url);
         writer.field("Captured", &self.captured.to_string());

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{Block, Grammar, Writer, blocks, item};
+use super::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, item};
 use super::context::Claim;
 use super::file::DocumentValue;
 use super::links::DualLink;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, uninline};
-use super::sync::{Entry, sync};
+use super::sync::{ListItem, sync};
 use super::value::words;
-use super::{Intent, Score, Timestamp, VaultPath};
+use super::{DocumentTime, Intent, Score, VaultPath};
 
 const TITLE: &str = "# Research Document";
 const METADATA: &str = "## Metadata";
@@ -67,10 +67,10 @@ pub struct Research {
     /// Its quality.
     pub quality: Score,
     /// When it was created.
-    pub created: Timestamp,
+    pub created: DocumentTime,
     /// When its time-sensitive part expires.
     #[serde(default)]
-    pub expires: Option<Timestamp>,
+    pub expires: Option<DocumentTime>,
     /// The research that this one replaces.
     #[serde(default)]
     pub supersedes: Option<String>,
@@ -133,7 +133,7 @@ const LISTING: [&str; 5] = ["Product", "Price", "Vendor", "In Stock", "URL"];
 
 impl DocumentValue for Research {
     fn write_body(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.head(TITLE);
         writer.text_field("ID", &self.id);
         writer.field("Turn", &self.turn.to_string());
@@ -173,7 +173,7 @@ impl DocumentValue for Research {
 }
 
 impl Research {
-    fn write_metadata(&self, writer: &mut Writer) {
+    fn write_metadata(&self, writer: &mut BlockWriter) {
         writer.text_field("Topic", &self.topic);
         writer.field("Intent", self.intent.as_str());
         writer.field("Quality", &self.quality.to_string());
@@ -186,7 +186,11 @@ impl Research {
         }
     }
 
-    fn read_from(blocks: &[Block<'_>], at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
+    fn read_from(
+        blocks: &[HeadedBlock<'_>],
+        at: &VaultPath,
+        problems: &mut Vec<ParseProblem>,
+    ) -> Option<Self> {
         let under = |head: &str| blocks.iter().find(|block| block.head == head);
         let missing = |head: &str, problems: &mut Vec<ParseProblem>| {
             problems.push(ParseProblem::new(1, format!("{head:?} is missing")));
@@ -224,7 +228,7 @@ impl Research {
     }
 }
 
-fn sources(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Vec<ReputableSource> {
+fn sources(block: &HeadedBlock<'_>, problems: &mut Vec<ParseProblem>) -> Vec<ReputableSource> {
     let rows = block.rows("", SOURCE).into_iter();
     rows.filter_map(|(line, [vendor, kind, reliability, url])| {
         let reliability = super::blocks::parsed(&reliability, line, "Reliability", problems)?;
@@ -233,7 +237,7 @@ fn sources(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Vec<Reputable
     .collect()
 }
 
-fn listings(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Vec<Listing> {
+fn listings(block: &HeadedBlock<'_>, problems: &mut Vec<ParseProblem>) -> Vec<Listing> {
     let rows = block.rows("", LISTING).into_iter();
     rows.filter_map(|(line, [product, price, vendor, in_stock, url])| {
         let in_stock = super::blocks::parsed(&in_stock, line, "In Stock", problems)?;
@@ -253,7 +257,7 @@ impl Backlink {
         Some(Self { link: DualLink::read(link, at)?, section })
     }
 
-    fn read_all(block: &Block<'_>, at: &VaultPath) -> Vec<Self> {
+    fn read_all(block: &HeadedBlock<'_>, at: &VaultPath) -> Vec<Self> {
         block.items("").into_iter().filter_map(|(_, item)| Self::read(item, at)).collect()
     }
 
@@ -261,7 +265,7 @@ impl Backlink {
     /// document is already linked, its line is kept or extended by the new section.
     pub fn add_to(&self, text: &str, at: &VaultPath) -> String {
         let key = |line: &str| Some(Self::read(item(line)?, at)?.link.file);
-        let entry = Entry { key: self.link.file.clone(), line: format!("- {}", self.write(at)) };
+        let entry = ListItem { key: self.link.file.clone(), line: format!("- {}", self.write(at)) };
         sync(text, LINKED_FROM, &[entry], key, |_| true)
     }
 }

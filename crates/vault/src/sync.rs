@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::blocks::item;
 
 /// A line that should be in the list.
-pub(super) struct Entry<K> {
+pub(super) struct ListItem<K> {
     pub key: K,
     pub line: String,
 }
@@ -17,7 +17,7 @@ pub(super) struct Entry<K> {
 pub(super) fn sync<K: PartialEq>(
     text: &str,
     head: &str,
-    entries: &[Entry<K>],
+    entries: &[ListItem<K>],
     key: impl Fn(&str) -> Option<K>,
     keep: impl Fn(&K) -> bool,
 ) -> String {
@@ -31,7 +31,7 @@ pub(super) fn sync<K: PartialEq>(
         let lines: String = entries.iter().map(|entry| entry.line.clone() + "\n").collect();
         return format!("{text}{gap}{head}\n\n{lines}");
     };
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<ParsedLine> = Vec::new();
     for line in text[section.clone()].split_inclusive('\n') {
         let found = key(line.trim_end());
         let place = found.as_ref().and_then(|found| entries.iter().position(|entry| entry.key == *found));
@@ -41,13 +41,13 @@ pub(super) fn sync<K: PartialEq>(
                 let end = if line.ends_with("\r\n") { "\r\n" } else { "\n" };
                 let same = line.trim_end() == entries[place].line;
                 let text = if same { line.to_owned() } else { format!("{}{end}", entries[place].line) };
-                lines.push(Line { entry: Some(place), known: true, text });
+                lines.push(ParsedLine { entry: Some(place), known: true, text });
             }
             (Some(found), None) if keep(&found) => {
-                lines.push(Line { entry: None, known: true, text: line.to_owned() })
+                lines.push(ParsedLine { entry: None, known: true, text: line.to_owned() })
             }
             (Some(_), _) => {}
-            (None, _) => lines.push(Line { entry: None, known: false, text: line.to_owned() }),
+            (None, _) => lines.push(ParsedLine { entry: None, known: false, text: line.to_owned() }),
         }
     }
     for (place, entry) in entries.iter().enumerate() {
@@ -59,7 +59,7 @@ pub(super) fn sync<K: PartialEq>(
     format!("{before}{gap}{lines}{}", &text[section.end..])
 }
 
-struct Line {
+struct ParsedLine {
     /// The entry it represents.
     entry: Option<usize>,
     /// Whether it has a key.
@@ -67,7 +67,7 @@ struct Line {
     text: String,
 }
 
-impl Line {
+impl ParsedLine {
     /// Whether it continues the list item above it.
     fn goes_on(&self) -> bool {
         !self.known
@@ -79,7 +79,7 @@ impl Line {
 
 /// Inserts entry `place` after the previous one, if it has no line yet. The first goes before all others but after
 /// any text people wrote above them: text directly after a list item would belong to it.
-fn insert(lines: &mut Vec<Line>, place: usize, text: &str) {
+fn insert(lines: &mut Vec<ParsedLine>, place: usize, text: &str) {
     if lines.iter().any(|line| line.entry == Some(place)) {
         return;
     }
@@ -98,7 +98,7 @@ fn insert(lines: &mut Vec<Line>, place: usize, text: &str) {
     {
         line.text.push('\n');
     }
-    lines.insert(at, Line { entry: Some(place), known: true, text: format!("{text}\n") });
+    lines.insert(at, ParsedLine { entry: Some(place), known: true, text: format!("{text}\n") });
 }
 
 /// The content under the heading, up to the next heading of the same or a higher level.
@@ -128,7 +128,7 @@ mod tests {
 
     fn synced(text: &str, lines: &[&str]) -> String {
         let entries: Vec<_> =
-            lines.iter().map(|line| Entry { key: key(line).unwrap(), line: (*line).to_owned() }).collect();
+            lines.iter().map(|line| ListItem { key: key(line).unwrap(), line: (*line).to_owned() }).collect();
         sync(text, "## L", &entries, key, |key| *key == 'z')
     }
 

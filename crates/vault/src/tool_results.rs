@@ -1,13 +1,13 @@
 //! `toolresults.md`: every tool call with its full result. It grows by one block per call; tool output is written in
 //! fences.
 
-use super::blocks::{Block, Grammar, Writer, blocks};
+use super::blocks::{BlockWriter, Grammar, HeadedBlock, blocks};
 use super::context::{CallStatus, GoalId};
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::value::{Number, Size};
 use super::write::escape;
-use super::{BlockId, Timestamp, VaultPath};
+use super::{BlockId, DocumentTime, VaultPath};
 use larder_text::pointer::Pointer;
 
 const TITLE: &str = "# Tool Results";
@@ -39,7 +39,7 @@ pub struct ToolResult {
     /// The outcome of the call.
     pub status: CallStatus,
     /// When it ended.
-    pub at: Timestamp,
+    pub at: DocumentTime,
     /// The size of the full result in bytes.
     pub bytes: u64,
     /// The pointer to the full result; required if `content` is only its beginning.
@@ -60,7 +60,7 @@ impl ToolResult {
     }
 
     fn write_body(&self) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.head(&format!("{RESULT}{}", self.number));
         writer.text_field("Call", &self.call);
         writer.field("Iteration", &self.iteration.to_string());
@@ -80,7 +80,7 @@ impl ToolResult {
         format!("\n{}", writer.finish())
     }
 
-    fn read(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
+    fn read(block: &HeadedBlock<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let number = super::blocks::parsed::<Number>(&block.rest, block.line, "Result", problems);
         let iteration = block.required::<Number>("Iteration", problems);
         let status = block.line("Status").and_then(|(line, value)| {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::value::words;
-use super::{Intent, Score, Timestamp};
+use super::{DocumentTime, Intent, Score};
 use larder_text::Mode;
 
 words! {
@@ -36,10 +36,10 @@ pub struct TurnMetadata {
     /// Its status.
     pub status: TurnStatus,
     /// When it started.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// When it ended.
     #[serde(default)]
-    pub finished_at: Option<Timestamp>,
+    pub finished_at: Option<DocumentTime>,
     /// The query with its references resolved.
     pub query: String,
     /// A one-sentence summary of the turn, once it has been summarised (C5).

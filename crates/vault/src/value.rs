@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, SecondsFormat};
+use larder_text::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The text is not a valid value of the expected kind.
@@ -266,9 +267,9 @@ impl<'de> Deserialize<'de> for Score {
 /// A UTC timestamp in whole milliseconds, from year 1 to 9999; written as ISO 8601, with milliseconds only if they
 /// are not zero. Any offset is accepted when reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(i64);
+pub struct DocumentTime(i64);
 
-impl Timestamp {
+impl DocumentTime {
     const FIRST: i64 = -62_135_596_800_000;
     const LAST: i64 = 253_402_300_799_999;
 
@@ -304,7 +305,14 @@ impl Timestamp {
     }
 }
 
-impl fmt::Display for Timestamp {
+/// Moments after the year 9999 become its last one.
+impl From<Timestamp> for DocumentTime {
+    fn from(moment: Timestamp) -> Self {
+        Self(i64::try_from(moment.as_millis()).unwrap_or(i64::MAX).min(Self::LAST))
+    }
+}
+
+impl fmt::Display for DocumentTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let form = if self.0 % 1_000 == 0 { SecondsFormat::Secs } else { SecondsFormat::Millis };
         let moment = DateTime::from_timestamp_millis(self.0).unwrap_or_default();
@@ -312,7 +320,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-impl FromStr for Timestamp {
+impl FromStr for DocumentTime {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
@@ -324,7 +332,7 @@ impl FromStr for Timestamp {
     }
 }
 
-as_text!(Timestamp);
+as_text!(DocumentTime);
 
 /// How long something may be relied on: forever, or a number of seconds; written `evergreen`, `6h`, `30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -344,7 +352,7 @@ impl Ttl {
     }
 
     /// When something that was true at `from` expires; `None` if never.
-    pub fn end(self, from: Timestamp) -> Option<Timestamp> {
+    pub fn end(self, from: DocumentTime) -> Option<DocumentTime> {
         match self {
             Self::Seconds(seconds) => Some(from.plus_seconds(seconds)),
             Self::Evergreen => None,
@@ -436,12 +444,12 @@ mod tests {
 
     #[test]
     fn moments_are_read_with_any_offset_and_written_in_utc() {
-        let moment: Timestamp = "2025-12-06T19:44:00+01:00".parse().unwrap();
+        let moment: DocumentTime = "2025-12-06T19:44:00+01:00".parse().unwrap();
         assert_eq!(moment.to_string(), "2025-12-06T18:44:00Z");
         assert_eq!(moment.plus_seconds(6 * 3_600).to_string(), "2025-12-07T00:44:00Z");
         assert_eq!((moment.month().as_str(), moment.day().as_str()), ("2025-12", "2025-12-06"));
         assert_eq!(moment.seconds_since(moment.plus_seconds(9)), 0);
-        assert!("2025-13-06T18:44:00Z".parse::<Timestamp>().is_err());
+        assert!("2025-13-06T18:44:00Z".parse::<DocumentTime>().is_err());
         assert_eq!(moment.plus_seconds(u64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
     }
 

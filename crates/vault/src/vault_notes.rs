@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::VaultPath;
-use super::blocks::{Block, Grammar, Writer, blocks, item};
+use super::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, item};
 use super::file::DocumentValue;
 use super::links::DualLink;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, inline_without, uninline};
-use super::sync::{Entry, sync};
+use super::sync::{ListItem, sync};
 
 const KEY_FIELDS: &str = "## Key Fields";
 const RECENT: &str = "## Recent";
@@ -53,7 +53,7 @@ impl Wrapper {
 
 impl DocumentValue for Wrapper {
     fn write_body(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&WRAPPER);
+        let mut writer = BlockWriter::new(&WRAPPER);
         writer.head(&format!("# {}", inline(&self.title)));
         writer.field("Source", &self.source.both(at));
         writer.field("Linked turn", &self.turn.both(at));
@@ -160,11 +160,11 @@ impl IndexNote {
     /// Updates the index `text` at path `at` to these entries. Other lines are kept; entries that are missing here
     /// are removed.
     pub fn update(&self, text: &str, at: &VaultPath) -> String {
-        let recent = |entry: &IndexEntry| Entry { key: entry.link.file.clone(), line: entry.write() };
+        let recent = |entry: &IndexEntry| ListItem { key: entry.link.file.clone(), line: entry.write() };
         let recent: Vec<_> = self.recent.iter().map(recent).collect();
         let text =
             sync(text, RECENT, &recent, |line| Some(IndexEntry::read(item(line)?, at)?.link.file), |_| false);
-        let topic = |entry: &TopicEntry| Entry { key: entry.topic.clone(), line: entry.write() };
+        let topic = |entry: &TopicEntry| ListItem { key: entry.topic.clone(), line: entry.write() };
         let topics: Vec<_> = self.topics.iter().map(topic).collect();
         sync(&text, BY_TOPIC, &topics, |line| Some(TopicEntry::read(item(line)?)?.topic), |_| false)
     }
@@ -172,7 +172,7 @@ impl IndexNote {
 
 impl DocumentValue for IndexNote {
     fn write_body(&self, _: &VaultPath) -> String {
-        let mut writer = Writer::new(&INDEX);
+        let mut writer = BlockWriter::new(&INDEX);
         writer.head(&format!("# {}", inline(&self.title)));
         writer.head(RECENT);
         self.recent.iter().for_each(|entry| writer.line(&entry.write()));
@@ -184,7 +184,7 @@ impl DocumentValue for IndexNote {
     fn read_body(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self> {
         let blocks = blocks(body, &INDEX, line);
         let under = |head: &str| blocks.iter().find(|block| block.head == head);
-        let items = |block: Option<&Block<'_>>| block.map(texts).unwrap_or_default();
+        let items = |block: Option<&HeadedBlock<'_>>| block.map(texts).unwrap_or_default();
         let recent = items(under(RECENT));
         let topics = items(under(BY_TOPIC));
         let value = Self {
@@ -196,6 +196,6 @@ impl DocumentValue for IndexNote {
     }
 }
 
-fn texts(block: &Block<'_>) -> Vec<String> {
+fn texts(block: &HeadedBlock<'_>) -> Vec<String> {
     block.items("").into_iter().map(|(_, item)| item.to_owned()).collect()
 }

@@ -8,7 +8,7 @@ use larder_text::tokens::Counter;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::report::{Column, Report};
+use crate::report::{Report, ReportColumn};
 use crate::{Failure, corpora, measure};
 
 /// What each diff is condensed to, in per cent of its tokens.
@@ -28,7 +28,7 @@ const STATUS: [(&str, &[&str]); 4] = [
 pub fn measure() -> Result<Report, Failure> {
     let folder = corpora::folder("diffs")?;
     let index = corpora::json(&folder.join("index.json"))?;
-    let (mut rows, mut faults, mut sum) = (Vec::new(), Vec::new(), Figures::default());
+    let (mut rows, mut faults, mut sum) = (Vec::new(), Vec::new(), DiffFigures::default());
     for entry in index.as_array().ok_or("index.json is not a list")? {
         let file = entry["file"].as_str().ok_or("an entry of index.json has no file")?;
         let name = file.trim_end_matches(".gz").trim_end_matches(".diff").to_owned();
@@ -39,7 +39,7 @@ pub fn measure() -> Result<Report, Failure> {
                 let wrong = measure::faults(&text, &measured.condensed, target);
                 faults.extend(wrong.into_iter().map(|fault| format!("{name}: {fault}")));
                 let files = entry["files"].as_array().map(Vec::as_slice).unwrap_or_default();
-                let figures = Figures::of(&text, &measured, files)?;
+                let figures = DiffFigures::of(&text, &measured, files)?;
                 sum.add(&figures);
                 rows.push((name, figures.row()));
             }
@@ -50,17 +50,17 @@ pub fn measure() -> Result<Report, Failure> {
         suite: "diffs",
         title: format!("Diffs of real commits, condensed to {SHARE} % of their tokens"),
         columns: vec![
-            Column::shown("tokens", 0),
-            Column::shown("out", 0),
-            Column::higher("saved %", 0.5),
-            Column::shown("files", 0),
-            Column::higher("named %", 0.0).least(100.0),
-            Column::higher("with status %", 0.0).least(100.0),
-            Column::shown("hunks shown", 0),
-            Column::higher("true headers %", 0.0).least(100.0),
-            Column::higher("whole lines %", 0.0).least(100.0),
-            Column::higher("changed lines visible %", 1.0),
-            Column::shown("ms", 1),
+            ReportColumn::shown("tokens", 0),
+            ReportColumn::shown("out", 0),
+            ReportColumn::higher("saved %", 0.5),
+            ReportColumn::shown("files", 0),
+            ReportColumn::higher("named %", 0.0).least(100.0),
+            ReportColumn::higher("with status %", 0.0).least(100.0),
+            ReportColumn::shown("hunks shown", 0),
+            ReportColumn::higher("true headers %", 0.0).least(100.0),
+            ReportColumn::higher("whole lines %", 0.0).least(100.0),
+            ReportColumn::higher("changed lines visible %", 1.0),
+            ReportColumn::shown("ms", 1),
         ],
         rows,
         total: sum.row(),
@@ -79,7 +79,7 @@ pub(super) fn kept(folder: &Path, file: &str, output: &str) -> Result<(usize, us
 }
 
 #[derive(Default)]
-struct Figures {
+struct DiffFigures {
     before: usize,
     after: usize,
     files: usize,
@@ -94,7 +94,7 @@ struct Figures {
     ms: f64,
 }
 
-impl Figures {
+impl DiffFigures {
     fn of(text: &str, measured: &measure::Measured, files: &[Value]) -> Result<Self, Failure> {
         let output = &measured.condensed.text;
         let (truth, shown) = (Hunks::of(text)?, Hunks::of(output)?);

@@ -6,7 +6,7 @@ use larder_condense::ContentType;
 use larder_text::tokens::Counter;
 use regex::Regex;
 
-use crate::report::{Column, Report};
+use crate::report::{Report, ReportColumn};
 use crate::{Failure, corpora, measure};
 
 /// Asked for over all pages.
@@ -23,7 +23,7 @@ const SHARE: usize = 60;
 pub fn measure() -> Result<Report, Failure> {
     let folder = corpora::folder("html")?;
     let truth = corpora::json(&folder.join("ground-truth.json"))?;
-    let reader = Reader::new()?;
+    let reader = TextExtractor::new()?;
     let (mut rows, mut faults) = (Vec::new(), Vec::new());
     let (mut precisions, mut recalls) = (Vec::new(), Vec::new());
     let (mut before, mut after, mut spent) = (0, 0, 0.0);
@@ -69,13 +69,13 @@ pub fn measure() -> Result<Report, Failure> {
         suite: "html",
         title: "Web pages (article extraction benchmark), main content".to_owned(),
         columns: vec![
-            Column::shown("tokens", 0),
-            Column::shown("out", 0),
-            Column::higher("saved %", 1.0),
-            Column::higher("F1", 0.02).least(LEAST_F1).digits(3),
-            Column::higher("precision", 0.03).digits(3),
-            Column::higher("recall", 0.03).digits(3),
-            Column::shown("ms", 1),
+            ReportColumn::shown("tokens", 0),
+            ReportColumn::shown("out", 0),
+            ReportColumn::higher("saved %", 1.0),
+            ReportColumn::higher("F1", 0.02).least(LEAST_F1).digits(3),
+            ReportColumn::higher("precision", 0.03).digits(3),
+            ReportColumn::higher("recall", 0.03).digits(3),
+            ReportColumn::shown("ms", 1),
         ],
         rows,
         total,
@@ -92,13 +92,13 @@ fn harmonic(a: f64, b: f64) -> f64 {
 }
 
 /// Takes the readable text out of a condensed page and compares it with the true one.
-struct Reader {
+struct TextExtractor {
     word: Regex,
     /// Words that are not text of the page: our header and marks, link targets, signs of markup.
     signs: [(Regex, &'static str); 7],
 }
 
-impl Reader {
+impl TextExtractor {
     fn new() -> Result<Self, Failure> {
         Ok(Self {
             word: Regex::new(r"\w+")?,
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_same_text_scores_one_and_markup_is_taken_off() {
-        let reader = Reader::new().unwrap();
+        let reader = TextExtractor::new().unwrap();
         let output = "[Condensed: lp1-0 x]\nOne [two](https://example.org/a) three **four** five [… B1-2]";
         let (both, extra, missed) = reader.overlap("One two three four five", &reader.readable(output));
         assert!(both > 0.99 && extra + missed < 0.01, "{both} {extra} {missed}");
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_extra_and_what_is_missing_is_told_apart() {
-        let reader = Reader::new().unwrap();
+        let reader = TextExtractor::new().unwrap();
         let (both, extra, missed) = reader.overlap("a b c d e", "a b c d x");
         assert!((both - extra).abs() < 1e-9 && (both - missed).abs() < 1e-9);
     }

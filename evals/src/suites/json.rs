@@ -11,7 +11,7 @@ use larder_text::tokens::Counter;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::report::{Column, Report};
+use crate::report::{Report, ReportColumn};
 use crate::{Failure, corpora, measure};
 
 /// What each file is condensed to, in per cent of its tokens. Ids alone take up to 15 % of a file.
@@ -28,14 +28,14 @@ pub fn measure() -> Result<Report, Failure> {
         suite: "json",
         title: "JSON, condensed to 25 % and 8 % of its tokens; the total is that of 25 %".to_owned(),
         columns: vec![
-            Column::shown("tokens", 0),
-            Column::shown("out", 0),
-            Column::higher("saved %", 0.5),
-            Column::shown("ids", 0),
-            Column::higher("visible %", 0.0).least(100.0),
-            Column::higher("recoverable %", 0.0).least(100.0),
-            Column::shown("gaps", 0),
-            Column::shown("ms", 1),
+            ReportColumn::shown("tokens", 0),
+            ReportColumn::shown("out", 0),
+            ReportColumn::higher("saved %", 0.5),
+            ReportColumn::shown("ids", 0),
+            ReportColumn::higher("visible %", 0.0).least(100.0),
+            ReportColumn::higher("recoverable %", 0.0).least(100.0),
+            ReportColumn::shown("gaps", 0),
+            ReportColumn::shown("ms", 1),
         ],
         rows: Vec::new(),
         total: Vec::new(),

@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use larder_retrieval::index::{Limits, LinkLimits};
-use larder_vault::Timestamp;
+use larder_vault::DocumentTime;
 use serde_json::Value;
 
 use super::vault::{self, NoteVault};
-use crate::report::{Column, Report};
+use crate::report::{Report, ReportColumn};
 use crate::{Failure, corpora};
 
 /// Budgets in tokens.
@@ -62,19 +62,19 @@ pub fn measure() -> Result<Report, Failure> {
         means(&some)
     };
     let columns = vec![
-        Column::shown("questions", 0),
-        Column::higher("files @2000", 0.5),
-        Column::higher("records @2000", 0.5),
-        Column::higher("files @4000", 0.5),
-        Column::higher("records @4000", 0.5).least(50.0),
-        Column::higher("off: files @2000", 0.5),
-        Column::higher("off: records @2000", 0.5),
-        Column::higher("off: files @4000", 0.5),
-        Column::higher("off: records @4000", 0.5),
-        Column::higher("anchors", 0.5),
-        Column::higher("owners", 0.5),
-        Column::higher("links", 0.5),
-        Column::higher("answers", 0.5),
+        ReportColumn::shown("questions", 0),
+        ReportColumn::higher("files @2000", 0.5),
+        ReportColumn::higher("records @2000", 0.5),
+        ReportColumn::higher("files @4000", 0.5),
+        ReportColumn::higher("records @4000", 0.5).least(50.0),
+        ReportColumn::higher("off: files @2000", 0.5),
+        ReportColumn::higher("off: records @2000", 0.5),
+        ReportColumn::higher("off: files @4000", 0.5),
+        ReportColumn::higher("off: records @4000", 0.5),
+        ReportColumn::higher("anchors", 0.5),
+        ReportColumn::higher("owners", 0.5),
+        ReportColumn::higher("links", 0.5),
+        ReportColumn::higher("answers", 0.5),
     ];
     Ok(Report {
         suite: "linked",
@@ -103,7 +103,7 @@ fn ask(
     question: &LinkedQuestion,
     faults: &mut Vec<String>,
 ) -> Result<Vec<Option<f64>>, Failure> {
-    let now: Timestamp = NOW.parse().map_err(|_| format!("{NOW} is not a moment"))?;
+    let now: DocumentTime = NOW.parse().map_err(|_| format!("{NOW} is not a moment"))?;
     let (mut figures, mut steps) = (Vec::new(), Vec::new());
     for links in [Some(LinkLimits::default()), None] {
         for tokens in BUDGETS {

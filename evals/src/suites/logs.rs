@@ -10,7 +10,7 @@ use larder_condense::ContentType;
 use larder_text::tokens::Counter;
 use regex::Regex;
 
-use crate::report::{Column, Report};
+use crate::report::{Report, ReportColumn};
 use crate::{Failure, corpora, measure};
 
 /// Asked for over all files: tokens saved and templates visible, in per cent.
@@ -78,14 +78,14 @@ pub fn measure() -> Result<Report, Failure> {
         suite: "logs",
         title: "Logs (loghub), condensed as far as every line is still told".to_owned(),
         columns: vec![
-            Column::shown("tokens", 0),
-            Column::shown("out", 0),
-            Column::higher("saved %", 0.3).least(LEAST_SAVED),
-            Column::shown("templates", 0),
-            Column::higher("visible %", 0.3).least(LEAST_VISIBLE),
-            Column::higher("of one line %", 0.5),
-            Column::shown("gaps", 0),
-            Column::shown("ms", 1),
+            ReportColumn::shown("tokens", 0),
+            ReportColumn::shown("out", 0),
+            ReportColumn::higher("saved %", 0.3).least(LEAST_SAVED),
+            ReportColumn::shown("templates", 0),
+            ReportColumn::higher("visible %", 0.3).least(LEAST_VISIBLE),
+            ReportColumn::higher("of one line %", 0.5),
+            ReportColumn::shown("gaps", 0),
+            ReportColumn::shown("ms", 1),
         ],
         rows,
         total: total.map(Some).to_vec(),

@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use larder_text::sections::{SectionId, Sections};
 use larder_vault::links::{
-    Destination, Dialect, Link, LinkKind, NoteOutline, NoteRename, Vault, is_external, links, scan,
+    Dialect, Link, LinkDestination, LinkKind, NoteOutline, NoteRename, Vault, is_external, links, scan,
 };
 use larder_vault::{
     Document, Note, Response, VaultPath, append_section, original_query, query_body, unescape,
 };
 use regex::Regex;
 
-use crate::report::{Better, Column, Report};
+use crate::report::{Better, Report, ReportColumn};
 use crate::{Failure, corpora, measure};
 
 /// Wikilinks of foam-docs that lead nowhere, by their note: two mistakes and an example.
@@ -53,17 +53,18 @@ type Measure<'a> = &'a dyn Fn() -> Result<MarkdownFigures, Failure>;
 /// The corpus is missing or not as expected.
 pub fn measure() -> Result<Report, Failure> {
     let folder = corpora::folder("markdown")?;
-    let none = |name| Column { better: Better::Lower, accepted: Some(0.0), ..Column::shown(name, 0) };
+    let none =
+        |name| ReportColumn { better: Better::Lower, accepted: Some(0.0), ..ReportColumn::shown(name, 0) };
     let mut report = Report {
         suite: "markdown",
         title: "Links of CommonMark's examples and of two vaults; texts through our documents and back"
             .to_owned(),
         columns: vec![
-            Column::shown("checked", 0),
-            Column::higher("right %", 0.0).least(100.0),
+            ReportColumn::shown("checked", 0),
+            ReportColumn::higher("right %", 0.0).least(100.0),
             none("lost bytes"),
             none("false sections"),
-            Column::shown("ms", 0),
+            ReportColumn::shown("ms", 0),
         ],
         rows: Vec::new(),
         total: Vec::new(),
@@ -188,7 +189,7 @@ impl VaultFiles {
     /// Where a link leads that must stay in the vault.
     fn led<'v>(&'v self, from: &'v VaultPath, link: &Link) -> Option<&'v VaultPath> {
         match self.vault.resolve(from, link) {
-            Destination::File(file) => Some(file),
+            LinkDestination::File(file) => Some(file),
             _ => None,
         }
     }
@@ -313,8 +314,7 @@ fn renames(files: &VaultFiles, mut found: MarkdownFigures) -> MarkdownFigures {
             for (old, new) in before.iter().zip(&after) {
                 let Some(led) = files.led(path, old) else { continue };
                 let expected = if led == from { &to } else { led };
-                let right =
-                    matches!(rename.vault().resolve(here, new), Destination::File(file) if file == expected);
+                let right = matches!(rename.vault().resolve(here, new), LinkDestination::File(file) if file == expected);
                 found.check(right, || format!("{from}: {path}: {new:?} leads elsewhere"));
             }
         }

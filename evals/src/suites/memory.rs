@@ -12,11 +12,11 @@ use std::time::Instant;
 use larder_condense::rank::RankIndex;
 use larder_retrieval::index::{Index, Limits, Query, Record, day_of};
 use larder_text::tokens::Counter;
-use larder_vault::Timestamp;
+use larder_vault::DocumentTime;
 use serde_json::Value;
 
 use super::vault::{self, NoteVault};
-use crate::report::{Column, Report};
+use crate::report::{Report, ReportColumn};
 use crate::{Failure, corpora};
 
 /// Budgets in tokens.
@@ -34,7 +34,7 @@ const MANY: usize = 100_000;
 const MANY_QUESTIONS: usize = 200;
 
 /// A message of a conversation.
-struct Message {
+struct DialogueMessage {
     shown: String,
     speaker: String,
     session: usize,
@@ -51,7 +51,7 @@ struct MemoryQuestion {
 
 struct LocomoConversation {
     name: String,
-    turns: Vec<Message>,
+    turns: Vec<DialogueMessage>,
     questions: Vec<MemoryQuestion>,
 }
 
@@ -91,15 +91,15 @@ pub fn measure() -> Result<Report, Failure> {
         rows.push(((*name).to_owned(), figures(&outcomes, |o| o.kind == kind + 1, false)));
     }
     rows.push((format!("{MANY} turns"), speed(&conversations)));
-    let columns = ["@250", "@500", "@1000", "@2000", "@4000"].map(|name| Column::higher(name, 0.5));
-    let mut columns = [vec![Column::shown("questions", 0)], columns.to_vec()].concat();
+    let columns = ["@250", "@500", "@1000", "@2000", "@4000"].map(|name| ReportColumn::higher(name, 0.5));
+    let mut columns = [vec![ReportColumn::shown("questions", 0)], columns.to_vec()].concat();
     columns[1 + JUDGED] = columns[1 + JUDGED].least(86.0);
     columns.extend([
-        Column::higher("all @1000", 0.5),
-        Column::higher("multi-hop @1000", 1.0).least(58.0),
-        Column::shown("plain @1000", 1),
-        Column::shown("ms to index", 0),
-        Column::shown("ms p95", 2),
+        ReportColumn::higher("all @1000", 0.5),
+        ReportColumn::higher("multi-hop @1000", 1.0).least(58.0),
+        ReportColumn::shown("plain @1000", 1),
+        ReportColumn::shown("ms to index", 0),
+        ReportColumn::shown("ms p95", 2),
     ]);
     Ok(Report {
         suite: "memory",
@@ -153,7 +153,7 @@ fn ask_conversations(conversations: &[LocomoConversation]) -> Vec<ConversationOu
 type MessagePlace = (usize, Range<usize>);
 
 /// The notes of a conversation, one for each session, and where each message is.
-fn notes(turns: &[Message]) -> (Vec<(String, String)>, Vec<MessagePlace>) {
+fn notes(turns: &[DialogueMessage]) -> (Vec<(String, String)>, Vec<MessagePlace>) {
     let (mut notes, mut places): (Vec<(String, String)>, Vec<_>) = (Vec::new(), Vec::new());
     let mut session = None;
     for turn in turns {
@@ -203,13 +203,13 @@ fn ask_all(number: usize, conversation: &LocomoConversation) -> ConversationOutc
 }
 
 /// The end of the day of the last session.
-fn asked_at(turns: &[Message]) -> Result<Timestamp, Failure> {
+fn asked_at(turns: &[DialogueMessage]) -> Result<DocumentTime, Failure> {
     let day = turns.last().and_then(|turn| day_of(&turn.date));
     let moment = day.map_or(UNDATED.to_owned(), |day| format!("{day}T23:59:59Z"));
     moment.parse().map_err(|_| format!("{moment} is not a moment").into())
 }
 
-fn plain(turns: &[Message]) -> RankIndex {
+fn plain(turns: &[DialogueMessage]) -> RankIndex {
     let (mut plain, mut session) = (RankIndex::default(), None);
     for turn in turns {
         if session.replace(turn.session) != Some(turn.session) {
@@ -221,7 +221,7 @@ fn plain(turns: &[Message]) -> RankIndex {
 }
 
 /// The messages before the first that would exceed the budget.
-fn within<'o>(order: &'o [usize], turns: &[Message], budget: usize) -> &'o [usize] {
+fn within<'o>(order: &'o [usize], turns: &[DialogueMessage], budget: usize) -> &'o [usize] {
     let mut used = 0;
     let fits = |turn: &&usize| {
         used += turns[**turn].tokens;
@@ -294,7 +294,7 @@ fn conversation(
                 shown += &format!(" [image: {}]", text("blip_caption"));
             }
             let tokens = Counter::o200k().count(&shown) + 1;
-            turns.push(Message {
+            turns.push(DialogueMessage {
                 shown,
                 speaker: text("speaker").to_owned(),
                 session,
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_question_gets_the_share_of_its_messages_that_a_vault_offers() {
-        let turn = |session, shown: &str| Message {
+        let turn = |session, shown: &str| DialogueMessage {
             shown: format!("[1:56 pm on 8 May, 2023] Ann: {shown}"),
             speaker: "Ann".to_owned(),
             session,
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn only_messages_within_the_budget_count() {
-        let turn = |tokens| Message {
+        let turn = |tokens| DialogueMessage {
             shown: String::new(),
             speaker: String::new(),
             session: 1,

@@ -3,7 +3,7 @@
 use larder_condense::ContentType;
 use larder_text::tokens::Counter;
 
-use crate::report::{Column, Report};
+use crate::report::{Report, ReportColumn};
 use crate::{Failure, corpora, made, measure};
 
 /// Times each case is run; the median is reported.
@@ -27,13 +27,13 @@ pub fn measure() -> Result<Report, Failure> {
         suite: "speed",
         title: format!("Condensing, all in, median of {ROUNDS} runs; 1 MB of each type to {TARGET} tokens"),
         columns: vec![
-            Column::shown("MB", 2),
-            Column::shown("tokens", 0),
-            Column::shown("target", 0),
-            Column::shown("out", 0),
-            Column::shown("ms", 1),
-            Column::shown("ms of a tenth", 1),
-            Column::shown("times", 1),
+            ReportColumn::shown("MB", 2),
+            ReportColumn::shown("tokens", 0),
+            ReportColumn::shown("target", 0),
+            ReportColumn::shown("out", 0),
+            ReportColumn::shown("ms", 1),
+            ReportColumn::shown("ms of a tenth", 1),
+            ReportColumn::shown("times", 1),
         ],
         rows: Vec::new(),
         total: Vec::new(),

@@ -9,7 +9,7 @@ use larder_text::hash::ContentHash;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 
-use crate::report::{Better, Column, Report};
+use crate::report::{Better, Report, ReportColumn};
 use crate::{Failure, corpora, measure};
 
 /// Tokens of a chunk at most.
@@ -33,14 +33,18 @@ pub fn measure() -> Result<Report, Failure> {
         suite: "text",
         title: format!("Long texts in chunks of {CHUNK} tokens, with a needle at five depths"),
         columns: vec![
-            Column::shown("MB", 2),
-            Column::shown("chunks", 0),
-            Column::higher("tokens a chunk", 5.0).digits(0),
-            Column { better: Better::Lower, accepted: Some(1.0), ..Column::shown("worst rank", 0) },
-            Column { better: Better::Lower, slack: 25.0, ..Column::shown("tokens read", 0) },
-            Column::shown("MB/s chunked", 1),
-            Column::shown("MB/s indexed", 1),
-            Column::shown("ms to search", 2),
+            ReportColumn::shown("MB", 2),
+            ReportColumn::shown("chunks", 0),
+            ReportColumn::higher("tokens a chunk", 5.0).digits(0),
+            ReportColumn {
+                better: Better::Lower,
+                accepted: Some(1.0),
+                ..ReportColumn::shown("worst rank", 0)
+            },
+            ReportColumn { better: Better::Lower, slack: 25.0, ..ReportColumn::shown("tokens read", 0) },
+            ReportColumn::shown("MB/s chunked", 1),
+            ReportColumn::shown("MB/s indexed", 1),
+            ReportColumn::shown("ms to search", 2),
         ],
         rows: Vec::new(),
         total: Vec::new(),

@@ -21,7 +21,7 @@ use larder_text::tokens::Counter;
 use serde_json::{Value, json};
 
 use self::figures::Figures;
-use crate::report::{Better, Column, Report};
+use crate::report::{Better, Report, ReportColumn};
 use crate::{Failure, corpora, measure};
 
 /// A request is sent at every so many messages.
@@ -113,28 +113,28 @@ pub fn measure() -> Result<Report, Failure> {
     })
 }
 
-fn columns() -> Vec<Column> {
-    let lower = |name, slack| Column { better: Better::Lower, slack, ..Column::shown(name, 0) };
-    let none = |name| Column { accepted: Some(0.0), ..lower(name, 0.0) };
+fn columns() -> Vec<ReportColumn> {
+    let lower = |name, slack| ReportColumn { better: Better::Lower, slack, ..ReportColumn::shown(name, 0) };
+    let none = |name| ReportColumn { accepted: Some(0.0), ..lower(name, 0.0) };
     vec![
-        Column::shown("requests", 0),
-        Column::shown("prefix kept %", 1),
-        Column::higher("outside epochs %", 0.0).least(100.0),
-        Column::shown("sent", 0),
-        Column::shown("uncached", 0),
-        Column { accepted: Some(COST_OF_OFFLOAD), ..lower("cost", 1_000.0) },
+        ReportColumn::shown("requests", 0),
+        ReportColumn::shown("prefix kept %", 1),
+        ReportColumn::higher("outside epochs %", 0.0).least(100.0),
+        ReportColumn::shown("sent", 0),
+        ReportColumn::shown("uncached", 0),
+        ReportColumn { accepted: Some(COST_OF_OFFLOAD), ..lower("cost", 1_000.0) },
         lower("with tool", 1_000.0),
         none("unpaired"),
-        Column::higher("byte-exact %", 0.0).least(100.0),
-        Column::shown("probes", 0),
-        Column::higher("retained %", 0.5),
-        Column::shown("recoverable", 0),
+        ReportColumn::higher("byte-exact %", 0.0).least(100.0),
+        ReportColumn::shown("probes", 0),
+        ReportColumn::higher("retained %", 0.5),
+        ReportColumn::shown("recoverable", 0),
         none("lost"),
-        Column::shown("replaced", 0),
-        Column::shown("epochs", 0),
-        Column::shown("refused", 0),
+        ReportColumn::shown("replaced", 0),
+        ReportColumn::shown("epochs", 0),
+        ReportColumn::shown("refused", 0),
         none("violations"),
-        Column::shown("ms", 2),
+        ReportColumn::shown("ms", 2),
     ]
 }
 

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use larder_retrieval::index::Limits;
-use larder_retrieval::{Grant, Passage, Retrieval};
+use larder_retrieval::{Grant, PassageCandidate, Retrieval};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
 use larder_text::tokens::Counter;
-use larder_vault::{Timestamp, VaultPath};
+use larder_vault::{DocumentTime, VaultPath};
 
 use crate::Failure;
 
@@ -38,9 +38,9 @@ impl NoteVault {
     pub(super) fn passages(
         &self,
         query: &str,
-        now: Timestamp,
+        now: DocumentTime,
         limits: Limits,
-    ) -> Result<Vec<Passage>, Failure> {
+    ) -> Result<Vec<PassageCandidate>, Failure> {
         let retrieval = Retrieval::new(&self.documents, &self.counter, now, Grant::Gatherer);
         let retrieval = retrieval.with_passage_limits(limits);
         Ok(futures::executor::block_on(retrieval.find(query, u32::MAX, None, None))?.passages)
@@ -48,7 +48,7 @@ impl NoteVault {
 }
 
 /// Whether some passage contains all these bytes of a note.
-pub(super) fn shows(passages: &[Passage], note: &str, bytes: &Range<usize>) -> bool {
+pub(super) fn shows(passages: &[PassageCandidate], note: &str, bytes: &Range<usize>) -> bool {
     passages.iter().any(|passage| {
         passage.document.name() == note
             && passage.bytes.start <= bytes.start
@@ -57,7 +57,7 @@ pub(super) fn shows(passages: &[Passage], note: &str, bytes: &Range<usize>) -> b
 }
 
 /// The tokens of all passages, a line break after each.
-pub(super) fn tokens(passages: &[Passage]) -> usize {
+pub(super) fn tokens(passages: &[PassageCandidate]) -> usize {
     let text: String = passages.iter().flat_map(|passage| [passage.text.as_str(), "\n"]).collect();
     Counter::o200k().count(&text)
 }

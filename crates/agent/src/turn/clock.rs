@@ -1,41 +1,40 @@
 //! The time of a turn: the store's clock, which never goes back within a turn, not even across a resume.
 
 use larder_store::Store;
-use larder_vault::Timestamp;
+use larder_vault::DocumentTime;
 
 /// A clock that never goes back.
 #[derive(Debug, Clone)]
 pub(super) struct TurnClock {
     store: Store,
-    last: Timestamp,
+    last: DocumentTime,
     /// When the turn was started or resumed.
-    since: Timestamp,
+    since: DocumentTime,
     /// Milliseconds spent before that.
     before: u64,
 }
 
 impl TurnClock {
     /// Continues from `last`, after `before` milliseconds.
-    pub(super) fn new(store: &Store, last: Timestamp, before: u64) -> Self {
+    pub(super) fn new(store: &Store, last: DocumentTime, before: u64) -> Self {
         let mut clock = Self { store: store.clone(), last, since: last, before };
         clock.since = clock.now();
         clock
     }
 
     /// The present moment, or the last one if the clock went back.
-    pub(super) fn now(&mut self) -> Timestamp {
-        let millis = i64::try_from(self.store.now().as_millis()).ok();
-        self.last = millis.and_then(Timestamp::from_millis).unwrap_or(self.last).max(self.last);
+    pub(super) fn now(&mut self) -> DocumentTime {
+        self.last = self.last.max(self.store.now().into());
         self.last
     }
 
     /// The last reading.
-    pub(super) const fn last(&self) -> Timestamp {
+    pub(super) const fn last(&self) -> DocumentTime {
         self.last
     }
 
     /// Milliseconds since `earlier`.
-    pub(super) fn millis_since(&mut self, earlier: Timestamp) -> u64 {
+    pub(super) fn millis_since(&mut self, earlier: DocumentTime) -> u64 {
         u64::try_from(self.now().as_millis() - earlier.as_millis()).unwrap_or(0)
     }
 

@@ -6,8 +6,8 @@ use larder_core::pack::Slice;
 use larder_engine::inputs::InputDocument;
 use larder_retrieval::render::{block, line};
 use larder_retrieval::{
-    Candidates, FactLine, LinkExpansion, LinkedDocument, Passage, PreferenceLine, ResearchCandidate,
-    TurnCandidate,
+    Candidates, FactCandidate, LinkExpansion, LinkedDocument, PassageCandidate, PreferenceCandidate,
+    ResearchCandidate, TurnCandidate,
 };
 use larder_text::hash::ContentHash;
 
@@ -34,8 +34,8 @@ pub fn page(found: &Candidates) -> Option<InputDocument> {
 
 /// The input `preferences` of the SYNTHESIS recipe (R1-10.9); `None` if nothing is known.
 pub fn preferences(found: &Candidates) -> Option<InputDocument> {
-    let preferences = found.preferences.iter().map(PreferenceLine::line);
-    let facts = found.facts.iter().map(FactLine::line);
+    let preferences = found.preferences.iter().map(PreferenceCandidate::line);
+    let facts = found.facts.iter().map(FactCandidate::line);
     let heading = (!found.facts.is_empty()).then(|| "Notable facts:".to_owned());
     list("preferences", preferences.chain(heading).chain(facts).collect())
 }
@@ -65,7 +65,7 @@ fn research(input: &str, candidates: &[ResearchCandidate]) -> impl Iterator<Item
 
 /// The passage as a slice of its document, so that what is omitted can be read back, unless its text had to be escaped as
 /// data and differs from the document's bytes.
-fn passage(passage: &Passage) -> InputDocument {
+fn passage(passage: &PassageCandidate) -> InputDocument {
     let text = block(&passage.text);
     let own = text == passage.text;
     let slice = own.then(|| Slice {

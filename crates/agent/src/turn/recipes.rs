@@ -9,7 +9,7 @@ use larder_engine::answer::{self, UnusableAnswer};
 use larder_engine::executor::{RunKind, RunOutcome, Spending};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_store::TurnDraft;
-use larder_vault::{RunMetrics, Timestamp, turn_name};
+use larder_vault::{DocumentTime, RunMetrics, turn_name};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ impl RecipeRunner<'_> {
         }
     }
 
-    fn record(&mut self, outcome: &RunOutcome, spent: Spending, began: Timestamp) {
+    fn record(&mut self, outcome: &RunOutcome, spent: Spending, began: DocumentTime) {
         let metrics = metrics(self.state.next, outcome, spent, self.clock.millis_since(began));
         self.state.receipts.push(receipt(&metrics, outcome));
         self.state.runs.push(metrics);

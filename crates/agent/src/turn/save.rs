@@ -2,7 +2,7 @@
 //! a failure of what follows costs nothing.
 
 use larder_text::sections::Sections;
-use larder_vault::{Meta, Note, Response, Timestamp, TurnMetadata, TurnMetrics, TurnStatus, VaultPath};
+use larder_vault::{DocumentTime, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus, VaultPath};
 use serde_json::{Value, json};
 
 use super::TurnOutcome;
@@ -25,7 +25,7 @@ const NUMBER: u8 = TurnPhase::Save.number();
 /// A turn that is ready to be committed.
 pub(super) struct PreparedTurn {
     ending: Ending,
-    began: Timestamp,
+    began: DocumentTime,
 }
 
 /// Reports the ending and completes every file of the turn's folder.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_vault::context::{Claim, Goal};
-use larder_vault::{Intent, QueryAnalysis, RunMetrics, Score, Timestamp, VaultPath};
+use larder_vault::{DocumentTime, Intent, QueryAnalysis, RunMetrics, Score, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use super::answers::IterationAnswer;
@@ -28,7 +28,7 @@ pub(super) struct TurnState {
     /// The folder that tools of mode `code` work in.
     pub(super) workspace: Option<PathBuf>,
     /// The last reading of the turn's clock.
-    pub(super) moment: Timestamp,
+    pub(super) moment: DocumentTime,
     /// Milliseconds spent, pauses not counted.
     pub(super) spent_ms: u64,
     /// Tokens of all models and tools.
@@ -135,7 +135,7 @@ pub(super) enum Ending {
 
 impl TurnState {
     /// The state of a new turn.
-    pub(super) fn new(moment: Timestamp, workspace: Option<PathBuf>) -> Self {
+    pub(super) fn new(moment: DocumentTime, workspace: Option<PathBuf>) -> Self {
         Self {
             version: VERSION,
             next: TurnPhase::Analyze,

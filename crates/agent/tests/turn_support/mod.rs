@@ -31,8 +31,8 @@ use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::text;
 use larder_text::tokens::Counter;
 use larder_tools::{Confirm, ToolBox};
-use larder_vault::links::{Destination, Vault, links};
-use larder_vault::{Mode, Timestamp, VaultPath};
+use larder_vault::links::{LinkDestination, Vault, links};
+use larder_vault::{DocumentTime, Mode, VaultPath};
 use tempfile::TempDir;
 
 /// A clock that shows the time that the test sets.
@@ -160,7 +160,7 @@ pub struct World {
     dir: TempDir,
 }
 
-pub fn millis(at: Timestamp) -> u64 {
+pub fn millis(at: DocumentTime) -> u64 {
     u64::try_from(at.as_millis()).unwrap()
 }
 
@@ -246,7 +246,7 @@ impl World {
         for (name, bytes) in all.iter().filter(|(name, _)| name.ends_with(".md")) {
             let from = VaultPath::new(name).unwrap();
             for link in links(&String::from_utf8_lossy(bytes)) {
-                if vault.resolve(&from, &link) == Destination::Missing {
+                if vault.resolve(&from, &link) == LinkDestination::Missing {
                     broken.push(format!("{name}: {}", link.path));
                 }
             }

@@ -42,7 +42,7 @@ impl Reply {
 #[serde(deny_unknown_fields)]
 pub struct Story {
     pub story: String,
-    pub now: larder_vault::Timestamp,
+    pub now: larder_vault::DocumentTime,
     pub user: String,
     pub session: Option<String>,
     pub mode: Mode,
@@ -96,7 +96,7 @@ pub struct Page {
 pub struct PageText {
     pub title: String,
     pub url: String,
-    pub captured: larder_vault::Timestamp,
+    pub captured: larder_vault::DocumentTime,
     pub text: String,
     pub visible_elements: Vec<String>,
 }

@@ -6,14 +6,14 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 /// Tokens that a condensed text may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum TokenTarget {
     /// At most this many.
     Tokens(usize),
     /// The fewest that keep one unit of every kind.
     Auto,
 }
 
-impl std::str::FromStr for Target {
+impl std::str::FromStr for TokenTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -32,7 +32,7 @@ pub struct CondenseArgs {
     pub file: PathBuf,
     /// Condense to at most N tokens; `auto` is the fewest that keep every kind of log line or every file of a diff
     #[arg(long, value_name = "N|auto")]
-    pub to: Target,
+    pub to: TokenTarget,
     /// Skip detection and condense as this type: prose, markdown, context_doc, generic, chat …
     #[arg(long = "type", value_name = "TYPE")]
     pub content_type: Option<String>,

@@ -10,7 +10,7 @@ use larder_core::pack::layout;
 use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
 
 use crate::args::{AskArgs, Format, PlannerArg};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::progress::Spinner;
 use crate::{commands, output};
@@ -20,7 +20,7 @@ const QUOTED: usize = 5;
 /// Files that could not be read and are named one by one.
 const SKIPPED_NAMED: usize = 10;
 
-pub async fn run(context: &Context, args: AskArgs) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext, args: AskArgs) -> Result<(), CliError> {
     let Some((question, paths)) = args.inputs.split_last().filter(|(_, paths)| !paths.is_empty()) else {
         return Err(CliError::Usage("expected files or folders, then the question".to_owned()));
     };
@@ -71,7 +71,7 @@ fn failed(error: AskError) -> CliError {
     }
 }
 
-fn print(context: &Context, answer: &AskAnswer, explain: bool) -> Result<(), CliError> {
+fn print(context: &CommandContext, answer: &AskAnswer, explain: bool) -> Result<(), CliError> {
     say(&answer.search);
     if context.global.format == Format::Json {
         context.note_on_counting(&answer.outcome.receipt.model, &answer.outcome.receipt.tokenizer);

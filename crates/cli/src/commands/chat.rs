@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use crate::args::{ChatArgs, Format};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 use crate::turns::{Ended, TurnSession, request};
 
-pub async fn run(context: &Context, args: ChatArgs) -> Result<ExitCode, CliError> {
+pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, CliError> {
     let mut request = request(String::new(), &args.place)?;
     let turns = TurnSession::open(context, &args.flags).await?;
     let session = request.session.get_or_insert_with(|| new_session(&turns)).clone();

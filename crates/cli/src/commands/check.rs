@@ -10,7 +10,7 @@ use larder_text::tokens::Counter;
 use serde_json::json;
 
 use crate::args::{Format, Global};
-use crate::context::{Context, env, project_dir};
+use crate::context::{CommandContext, env, project_dir};
 use crate::error::CliError;
 use crate::output;
 
@@ -24,7 +24,7 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     let has_own = |dir: &PathBuf| dir.join("recipes").is_dir() || !dir.join("larder.toml").is_file();
     let project = match global.project.as_ref().filter(|dir| has_own(dir)) {
         Some(dir) => Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?,
-        None => Context { config, global: global.clone() }.project()?,
+        None => CommandContext { config, global: global.clone() }.project()?,
     };
     // Without own recipes the built-in ones are checked; their warnings are of no use to the user.
     let own = project.root().is_some();

@@ -8,8 +8,8 @@ use larder_condense::{CondenseRequest, Condensed, ContentType, Explanation};
 use larder_engine::executor::CondensingTally;
 use serde::Serialize;
 
-use crate::args::{CondenseArgs, Format, Target};
-use crate::context::Context;
+use crate::args::{CondenseArgs, Format, TokenTarget};
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::progress::Spinner;
 use crate::{files, output};
@@ -25,7 +25,7 @@ struct Printed<'a> {
     condensing: Option<CondensingTally>,
 }
 
-pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext, args: CondenseArgs) -> Result<(), CliError> {
     if args.by_model {
         context.ensure_weights(args.yes).await?;
     }
@@ -44,8 +44,8 @@ pub async fn run(context: &Context, args: CondenseArgs) -> Result<(), CliError> 
         key: store.key(),
     };
     request.target = match args.to {
-        Target::Tokens(tokens) => tokens,
-        Target::Auto => larder_condense::essential(&request).ok_or_else(|| {
+        TokenTarget::Tokens(tokens) => tokens,
+        TokenTarget::Auto => larder_condense::essential(&request).ok_or_else(|| {
             CliError::Usage(
                 "--to auto: this content type has no kinds of units to keep; give a number of tokens instead"
                     .to_owned(),
@@ -83,7 +83,7 @@ fn shown(text: &str, on_terminal: bool) -> Cow<'_, str> {
 }
 
 async fn by_model(
-    context: &Context,
+    context: &CommandContext,
     request: &CondenseRequest<'_>,
     name: &str,
 ) -> Result<(Condensed, CondensingTally), CliError> {

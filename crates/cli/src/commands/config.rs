@@ -1,14 +1,14 @@
 //! `larder config`: prints every setting with its value, origin and meaning.
 
 use crate::args::Format;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
 /// Width of the lines that explain a setting, in columns.
 const WIDTH: usize = 100;
 
-pub fn run(context: &Context) -> Result<(), CliError> {
+pub fn run(context: &CommandContext) -> Result<(), CliError> {
     let settings = context.config.settings();
     if context.global.format == Format::Json {
         return output::json(&settings);

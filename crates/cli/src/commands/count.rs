@@ -5,26 +5,31 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::args::Format;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::{files, output};
 
 #[derive(Serialize)]
-struct Count {
+struct CountReport {
     tokens: Option<usize>,
     label: larder_text::tokens::Label,
     tokenizer: String,
     over_limit: bool,
 }
 
-pub fn run(context: &Context, file: &Path, tokenizer: &str, limit: Option<usize>) -> Result<(), CliError> {
+pub fn run(
+    context: &CommandContext,
+    file: &Path,
+    tokenizer: &str,
+    limit: Option<usize>,
+) -> Result<(), CliError> {
     let counter = context.counter(tokenizer)?;
     let text = files::read_text(file)?;
     let tokens = match limit {
         Some(limit) => counter.count_up_to(&text, limit),
         None => Some(counter.count(&text)),
     };
-    let count = Count {
+    let count = CountReport {
         tokens,
         label: counter.label(),
         tokenizer: counter.name().to_owned(),

@@ -6,11 +6,11 @@ use larder_core::pack::{Rendition, layout};
 use larder_engine::executor::RunReceipt;
 
 use crate::args::{ExplainArgs, Format};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::{commands, output};
 
-pub fn run(context: &Context, args: ExplainArgs) -> Result<ExitCode, CliError> {
+pub fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode, CliError> {
     let engine = context.engine()?;
     let input = commands::run::read_input(&args.input)?;
     let receipt = engine.explain(&args.input.recipe, &input)?;

@@ -4,12 +4,12 @@ use larder_agent::turn::TurnHost;
 use serde_json::json;
 
 use crate::args::Format;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
 use crate::output;
 
-pub async fn run(context: &Context, who: &str, yes: bool) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext, who: &str, yes: bool) -> Result<(), CliError> {
     let agreed = yes || (output::is_interactive() && confirm(who).await?);
     if !agreed {
         let words = format!(

@@ -1,11 +1,15 @@
 //! `larder interventions`: requests for a human.
 
 use crate::args::{Format, InterventionsCommand};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
-pub fn run(context: &Context, command: Option<InterventionsCommand>, all: bool) -> Result<(), CliError> {
+pub fn run(
+    context: &CommandContext,
+    command: Option<InterventionsCommand>,
+    all: bool,
+) -> Result<(), CliError> {
     let store = context.store()?;
     let found = match command {
         Some(InterventionsCommand::Show { id }) => vec![store.interventions().get(id)?],

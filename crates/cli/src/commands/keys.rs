@@ -7,7 +7,7 @@ use larder_store::{DaySpend, KeyLimits, KeyRecord, Store};
 use serde_json::{Value, json};
 
 use crate::args::{Format, KeysCommand};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
 use crate::output;
@@ -19,7 +19,7 @@ const NEXT: [&str; 2] = [
     "Data created before there were keys belongs to user local: `larder keys create --user local` creates a key to it.",
 ];
 
-pub async fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext, command: Option<KeysCommand>) -> Result<(), CliError> {
     let user = context.store()?;
     match command {
         None => list(context, user.store()),
@@ -52,7 +52,7 @@ pub async fn run(context: &Context, command: Option<KeysCommand>) -> Result<(), 
 }
 
 /// Asks before the first key is created, because all clients need a key from then on.
-async fn agree(context: &Context, store: &Store, yes: bool) -> Result<(), CliError> {
+async fn agree(context: &CommandContext, store: &Store, yes: bool) -> Result<(), CliError> {
     let gateway = context.config.gateway();
     // If keys are required already, or are not required regardless of keys, this one locks nobody out.
     if gateway.keys_required().is_some() || store.keys().any_created()? {
@@ -79,7 +79,7 @@ async fn agree(context: &Context, store: &Store, yes: bool) -> Result<(), CliErr
     }
 }
 
-fn list(context: &Context, store: &Store) -> Result<(), CliError> {
+fn list(context: &CommandContext, store: &Store) -> Result<(), CliError> {
     let keys = store.keys().list()?;
     if context.global.format == Format::Json {
         let mut shown = Vec::new();

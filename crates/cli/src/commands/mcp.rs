@@ -6,10 +6,10 @@ use std::sync::Arc;
 use larder_mcp::{McpCaller, Roots};
 
 use crate::args::McpArgs;
-use crate::context::{Context, project_dir};
+use crate::context::{CommandContext, project_dir};
 use crate::error::CliError;
 
-pub async fn run(context: &Context, args: McpArgs) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext, args: McpArgs) -> Result<(), CliError> {
     let folders = if args.roots.is_empty() { vec![default_root(context)?] } else { args.roots };
     let roots = Roots::open(&folders).map_err(|error| CliError::Fixable(error.to_string()))?;
     let caller = McpCaller {
@@ -22,7 +22,7 @@ pub async fn run(context: &Context, args: McpArgs) -> Result<(), CliError> {
 }
 
 /// The project folder or the current one, but never a whole file system: some clients start servers in `/`.
-fn default_root(context: &Context) -> Result<PathBuf, CliError> {
+fn default_root(context: &CommandContext) -> Result<PathBuf, CliError> {
     let folder = project_dir(&context.global).unwrap_or_else(|| PathBuf::from("."));
     let real = folder.canonicalize().map_err(|source| CliError::Read { path: folder.clone(), source })?;
     if real.parent().is_some() {

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use crate::args::{Args, Command};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 
 /// Runs the command.
@@ -45,33 +45,35 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Init { dir } => init::run(&dir)?,
         Command::Check { dir, write_registry } => return check::run(&global, dir, write_registry),
         Command::Count { file, tokenizer, limit } => {
-            count::run(&Context::new(global)?, &file, &tokenizer, limit)?;
+            count::run(&CommandContext::new(global)?, &file, &tokenizer, limit)?;
         }
-        Command::Run(args) => run::run(&Context::new(global)?, args).await?,
-        Command::Explain(args) => return explain::run(&Context::new(global)?, args),
-        Command::Condense(args) => condense::run(&Context::new(global)?, args).await?,
-        Command::Ask(args) => ask::run(&Context::new(global)?, args).await?,
-        Command::Turn(args) => return turn::run(&Context::new(global)?, args).await,
-        Command::Chat(args) => return chat::run(&Context::new(global)?, args).await,
-        Command::Reindex => reindex::run(&Context::new(global)?).await?,
-        Command::Archive => archive::run(&Context::new(global)?).await?,
-        Command::Forget { who, yes } => forget::run(&Context::new(global)?, &who, yes).await?,
-        Command::Mcp(args) => mcp::run(&Context::new(global)?, args).await?,
-        Command::Rehydrate { id, select } => rehydrate::run(&Context::new(global)?, &id, select)?,
+        Command::Run(args) => run::run(&CommandContext::new(global)?, args).await?,
+        Command::Explain(args) => return explain::run(&CommandContext::new(global)?, args),
+        Command::Condense(args) => condense::run(&CommandContext::new(global)?, args).await?,
+        Command::Ask(args) => ask::run(&CommandContext::new(global)?, args).await?,
+        Command::Turn(args) => return turn::run(&CommandContext::new(global)?, args).await,
+        Command::Chat(args) => return chat::run(&CommandContext::new(global)?, args).await,
+        Command::Reindex => reindex::run(&CommandContext::new(global)?).await?,
+        Command::Archive => archive::run(&CommandContext::new(global)?).await?,
+        Command::Forget { who, yes } => forget::run(&CommandContext::new(global)?, &who, yes).await?,
+        Command::Mcp(args) => mcp::run(&CommandContext::new(global)?, args).await?,
+        Command::Rehydrate { id, select } => rehydrate::run(&CommandContext::new(global)?, &id, select)?,
         Command::Runs { command, recipe, limit } => {
-            runs::run(&Context::new(global)?, command, recipe, limit)?
+            runs::run(&CommandContext::new(global)?, command, recipe, limit)?
         }
         Command::Transcript { session, branch, all } => {
-            transcript::run(&Context::new(global)?, session.as_deref(), branch, all)?
+            transcript::run(&CommandContext::new(global)?, session.as_deref(), branch, all)?
         }
-        Command::Interventions { command, all } => interventions::run(&Context::new(global)?, command, all)?,
-        Command::Keys { command } => keys::run(&Context::new(global)?, command).await?,
-        Command::Models { command } => models::run(&Context::new(global)?, command).await?,
+        Command::Interventions { command, all } => {
+            interventions::run(&CommandContext::new(global)?, command, all)?
+        }
+        Command::Keys { command } => keys::run(&CommandContext::new(global)?, command).await?,
+        Command::Models { command } => models::run(&CommandContext::new(global)?, command).await?,
         Command::Serve(args) => serve::run(global, &args).await?,
-        Command::Config => config::run(&Context::new(global)?)?,
-        Command::Policy(args) => return policy::run(&Context::new(global)?, &args),
+        Command::Config => config::run(&CommandContext::new(global)?)?,
+        Command::Policy(args) => return policy::run(&CommandContext::new(global)?, &args),
         Command::Top { gateway, once } => top::run(&global, &gateway, once).await?,
-        Command::Verify => return verify::run(&Context::new(global)?),
+        Command::Verify => return verify::run(&CommandContext::new(global)?),
     }
     Ok(ExitCode::SUCCESS)
 }

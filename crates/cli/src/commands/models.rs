@@ -5,11 +5,11 @@ use larder_models::weights::WeightSource;
 use serde_json::json;
 
 use crate::args::{Format, ModelsCommand};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
-pub async fn run(context: &Context, command: Option<ModelsCommand>) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext, command: Option<ModelsCommand>) -> Result<(), CliError> {
     if let Some(ModelsCommand::Pull { name, from }) = command {
         let source = match from.as_deref() {
             None => WeightSource::Any,

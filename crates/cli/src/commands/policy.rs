@@ -11,7 +11,7 @@ use larder_proxy::wire::ApiDialect;
 use serde::Serialize;
 
 use crate::args::{DialectArg, Format, PolicyArgs};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::{files, output};
 
@@ -37,14 +37,14 @@ struct Budget {
     trace_threshold: Figure,
 }
 
-pub fn run(context: &Context, args: &PolicyArgs) -> Result<ExitCode, CliError> {
+pub fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, CliError> {
     match &args.request {
         Some(request) => decide(context, args, request),
         None => budgets(context, args.model.as_deref()),
     }
 }
 
-fn budgets(context: &Context, only: Option<&str>) -> Result<ExitCode, CliError> {
+fn budgets(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, CliError> {
     let all = inspect::budgets(&context.config, &context.engine()?).map_err(CliError::Fixable)?;
     let wanted = |model: &ModelBudget| only.is_none_or(|only| only == model.name || only == model.id);
     let shown: Vec<Budget> =
@@ -78,7 +78,7 @@ fn budgets(context: &Context, only: Option<&str>) -> Result<ExitCode, CliError> 
 }
 
 /// Each figure with its setting, or the rule that applies without one.
-fn explained(context: &Context, model: &ModelBudget) -> Budget {
+fn explained(context: &CommandContext, model: &ModelBudget) -> Budget {
     let settings: PolicySettings = context.config.context_policy();
     let all = context.config.settings();
     let from = |key: &str| {
@@ -116,7 +116,7 @@ fn explained(context: &Context, model: &ModelBudget) -> Budget {
     }
 }
 
-fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCode, CliError> {
+fn decide(context: &CommandContext, args: &PolicyArgs, request: &Path) -> Result<ExitCode, CliError> {
     let body = files::read_text(request)?;
     let dialect = match args.wire {
         DialectArg::OpenaiChat => ApiDialect::Chat,

@@ -4,11 +4,11 @@ use larder_store::Selection;
 use larder_text::pointer::Pointer;
 
 use crate::args::SelectArgs;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
-pub fn run(context: &Context, id: &str, select: SelectArgs) -> Result<(), CliError> {
+pub fn run(context: &CommandContext, id: &str, select: SelectArgs) -> Result<(), CliError> {
     let pointer: Pointer =
         id.trim().parse().map_err(|error| CliError::Usage(format!("{id:?} is {error}")))?;
     let store = context.store()?;

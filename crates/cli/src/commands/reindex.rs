@@ -7,11 +7,11 @@ use larder_store::Documents;
 use serde_json::json;
 
 use crate::args::Format;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::{output, progress};
 
-pub async fn run(context: &Context) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext) -> Result<(), CliError> {
     let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
     let bar = progress::spinner();
     let report = documents.reindex(&|turns| bar.set_message(format!("{turns} turns")));
@@ -51,7 +51,7 @@ pub async fn run(context: &Context) -> Result<(), CliError> {
 }
 
 async fn embed(
-    context: &Context,
+    context: &CommandContext,
     documents: &Documents,
     name: &str,
     observer: &dyn ProgressObserver,

@@ -10,12 +10,12 @@ use larder_text::message::Message;
 use serde::Deserialize;
 
 use crate::args::{Format, InputArgs, ModeArg, RunArgs};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::progress::Spinner;
 use crate::{files, output};
 
-pub async fn run(context: &Context, args: RunArgs) -> Result<(), CliError> {
+pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     let input = read_input(&args.input)?;
     context.ensure_weights(args.yes).await?;
     let engine = context.engine()?;
@@ -26,7 +26,7 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<(), CliError> {
 }
 
 /// Prints an outcome: the answer on stdout; for people also its citations.
-pub fn print(context: &Context, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
+pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
     context.note_on_counting(&outcome.receipt.model, &outcome.receipt.tokenizer);
     if context.global.format == Format::Json {
         return output::json(outcome);
@@ -97,14 +97,14 @@ fn read_document(doc: &str) -> Result<InputDocument, CliError> {
 /// A message as people write it: content is a string or a list of pieces.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum WrittenMessage {
     Plain { role: larder_text::message::Role, content: String },
     Full(Message),
 }
 
 fn read_history(path: &Path) -> Result<Vec<Message>, CliError> {
     let text = files::read_text(path)?;
-    let written: Vec<Written> = serde_json::from_str(&text).map_err(|error| {
+    let written: Vec<WrittenMessage> = serde_json::from_str(&text).map_err(|error| {
         CliError::Fixable(format!(
             "{}:{}:{}: {error}; expected a JSON array of messages with role and content",
             path.display(),
@@ -115,8 +115,8 @@ fn read_history(path: &Path) -> Result<Vec<Message>, CliError> {
     Ok(written
         .into_iter()
         .map(|message| match message {
-            Written::Plain { role, content } => Message::text(role, content),
-            Written::Full(message) => message,
+            WrittenMessage::Plain { role, content } => Message::text(role, content),
+            WrittenMessage::Full(message) => message,
         })
         .collect())
 }

@@ -4,12 +4,12 @@ use larder_store::RunFilter;
 use serde_json::{Value, json};
 
 use crate::args::{Format, RunsCommand};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
 pub fn run(
-    context: &Context,
+    context: &CommandContext,
     command: Option<RunsCommand>,
     recipe: Option<String>,
     limit: u64,

@@ -10,7 +10,7 @@ use larder_store::{LOCAL_USER, Store};
 use tokio::net::TcpListener;
 
 use crate::args::{Global, ServeArgs};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
@@ -19,7 +19,7 @@ const WATCHED: [&str; 3] = ["larder.toml", "recipes", "prompts"];
 
 pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let flags = flags(args);
-    let context = Context::with_flags(global.clone(), &flags)?;
+    let context = CommandContext::with_flags(global.clone(), &flags)?;
     let store = context.whole_store()?;
     let watched = WatchedFiles::new(WATCHED.iter().map(|name| context.folder().join(name)).collect());
     let app = App::new(store.clone(), loader(global, flags, store))?;
@@ -56,7 +56,7 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
 fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> Box<Load> {
     Box::new(move || {
         let words = |error: CliError| error.to_string();
-        let context = Context::with_flags(global.clone(), &flags).map_err(words)?;
+        let context = CommandContext::with_flags(global.clone(), &flags).map_err(words)?;
         let project = context.project().map_err(words)?;
         let errors: Vec<Diagnostic> =
             project.check().diagnostics.iter().filter(|found| found.is_error()).cloned().collect();
@@ -70,7 +70,7 @@ fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> B
 }
 
 /// Notes the models whose tokens are estimated by bytes, which wastes most of their windows.
-fn note_on_counting(context: &Context, app: &App) {
+fn note_on_counting(context: &CommandContext, app: &App) {
     let current = app.current();
     for (name, spec) in current.routes.models().filter(|(_, spec)| spec.max_output > 0) {
         context.note_on_counting(name, current.shared().counter(spec).name());

@@ -1,12 +1,12 @@
 //! `larder transcript`: prints the messages of a conversation through the gateway, as they came in and as they were
 //! sent. Reads the store, so no gateway needs to run.
 
-use larder_console::api::{Priced, TranscriptLines, TranscriptMessage};
+use larder_console::api::{Priced, TranscriptLines, TranscriptPageMessage};
 use larder_store::{LineKind, SessionSummary, UserStore};
 use serde_json::{Value, json};
 
 use crate::args::Format;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
@@ -15,7 +15,12 @@ const LISTED: usize = 500;
 /// Messages that are read at once.
 const PAGE: u64 = 500;
 
-pub fn run(context: &Context, session: Option<&str>, branch: Option<u32>, all: bool) -> Result<(), CliError> {
+pub fn run(
+    context: &CommandContext,
+    session: Option<&str>,
+    branch: Option<u32>,
+    all: bool,
+) -> Result<(), CliError> {
     let store = context.store()?;
     let as_json = context.global.format == Format::Json;
     let Some(session) = session else { return list(&store, as_json) };
@@ -86,7 +91,7 @@ fn unlisted(found: usize) -> Option<String> {
 }
 
 /// A message with its original bytes, so that an export is self-contained.
-fn export(store: &UserStore, message: &TranscriptMessage) -> Result<Value, CliError> {
+fn export(store: &UserStore, message: &TranscriptPageMessage) -> Result<Value, CliError> {
     let bug = |error: serde_json::Error| CliError::Bug(error.to_string());
     let mut exported = serde_json::to_value(message).map_err(bug)?;
     exported["original"] = json!(String::from_utf8_lossy(&store.contents().get(message.raw.hash)?));
@@ -94,7 +99,7 @@ fn export(store: &UserStore, message: &TranscriptMessage) -> Result<Value, CliEr
 }
 
 /// A message for people, with its branch if the output mixes several.
-fn describe(message: &TranscriptMessage, of_all: bool) -> String {
+fn describe(message: &TranscriptPageMessage, of_all: bool) -> String {
     let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
     let kind = match message.kind {
         LineKind::Message => "",

@@ -9,7 +9,7 @@ use larder_vault::VaultPath;
 use serde_json::{Value, json};
 
 use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 use crate::turns::{TurnSession, describe_interrupted, request, shortened};
@@ -17,7 +17,7 @@ use crate::turns::{TurnSession, describe_interrupted, request, shortened};
 /// Characters of `archived` and the longest status in a list.
 const STATUS: usize = 8;
 
-pub async fn run(context: &Context, args: TurnArgs) -> Result<ExitCode, CliError> {
+pub async fn run(context: &CommandContext, args: TurnArgs) -> Result<ExitCode, CliError> {
     match (args.command, args.query) {
         (Some(TurnCommand::Resume { number, flags }), _) => resume(context, number, &flags).await,
         (Some(TurnCommand::Drop { number }), _) => drop_draft(context, number).await,
@@ -37,7 +37,11 @@ pub async fn run(context: &Context, args: TurnArgs) -> Result<ExitCode, CliError
     }
 }
 
-async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Result<ExitCode, CliError> {
+async fn resume(
+    context: &CommandContext,
+    number: Option<u32>,
+    flags: &TurnFlags,
+) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
     let number = match number {
         Some(number) => number,
@@ -65,7 +69,7 @@ async fn resume(context: &Context, number: Option<u32>, flags: &TurnFlags) -> Re
     turns.finish(ended).await
 }
 
-async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError> {
+async fn drop_draft(context: &CommandContext, number: u32) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
     if documents.drafts().get(number)?.is_none() {
         return Err(TurnError::NoDraft(number).into());
@@ -82,7 +86,7 @@ async fn drop_draft(context: &Context, number: u32) -> Result<ExitCode, CliError
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(context: &Context, limit: u64) -> Result<ExitCode, CliError> {
+async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
     let drafts = documents.drafts().list()?;
     let turns = documents.catalog().recent_turns(limit, None)?;
@@ -125,7 +129,7 @@ fn line(turn: &TurnRow) -> String {
 }
 
 /// A document of a committed turn, or of an unfinished one as of its last checkpoint.
-async fn show(context: &Context, number: u32, file: &str) -> Result<ExitCode, CliError> {
+async fn show(context: &CommandContext, number: u32, file: &str) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
     let (folder, files, bytes) = match documents.catalog().turn(number)? {
         Some(turn) => committed(&documents, &turn, file).await?,
@@ -170,7 +174,7 @@ async fn committed(
     Ok((folder, files, bytes))
 }
 
-async fn documents(context: &Context) -> Result<UserDocuments, CliError> {
+async fn documents(context: &CommandContext) -> Result<UserDocuments, CliError> {
     let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
     Ok(documents.user(&context.global.user)?)
 }

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::args::Format;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
-pub fn run(context: &Context) -> Result<ExitCode, CliError> {
+pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
     let report = context.store()?.store().verify()?;
     let problems: Vec<String> =
         report.problems.iter().map(|problem| format!("{}: {}", problem.what, problem.error)).collect();

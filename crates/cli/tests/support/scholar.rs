@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use larder_testkit::stub::{Answer, Seen};
 use larder_vault::VaultPath;
-use larder_vault::links::{Destination, Vault, links};
+use larder_vault::links::{LinkDestination, Vault, links};
 use serde_json::{Value, json};
 
 use super::{Shop, reply_text};
@@ -165,7 +165,7 @@ impl Documents {
         for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".md") && looked_at(name)) {
             let from = VaultPath::new(name).unwrap();
             for link in links(&String::from_utf8_lossy(bytes)) {
-                if vault.resolve(&from, &link) == Destination::Missing {
+                if vault.resolve(&from, &link) == LinkDestination::Missing {
                     broken.push(format!("{name}: {}", link.path));
                 }
             }

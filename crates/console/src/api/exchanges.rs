@@ -33,7 +33,7 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
 }
 
 /// The most requests that the map of a session shows.
-pub const MAP_REQUESTS: u64 = 200;
+const MAP_REQUESTS: u64 = 200;
 /// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
 /// How long to wait for a record that is still being written.

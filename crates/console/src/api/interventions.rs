@@ -26,12 +26,13 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
 pub struct InterventionListParams {
     /// Include resolved ones.
     #[serde(default)]
-    all: bool,
+    pub all: bool,
 }
 
 /// Requests for a human.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Interventions {
+#[schema(as = Interventions)]
+pub struct InterventionList {
     /// Oldest first.
     pub interventions: Vec<Intervention>,
 }
@@ -46,14 +47,14 @@ pub struct Resolution {
 /// List requests for a human
 #[utoipa::path(
     get, path = "/api/v1/interventions", tag = "interventions", params(InterventionListParams),
-    responses((status = 200, description = "Open ones, or all", body = Interventions))
+    responses((status = 200, description = "Open ones, or all", body = InterventionList))
 )]
 pub async fn list(
     Extension(caller): Extension<Caller>,
     Query(InterventionListParams { all }): Query<InterventionListParams>,
-) -> Result<Answer<Interventions>, Problem> {
+) -> Result<Answer<InterventionList>, Problem> {
     let interventions = blocking(move || caller.store.interventions().list(!all)).await?;
-    Ok(Answer(Interventions { interventions }))
+    Ok(Answer(InterventionList { interventions }))
 }
 
 /// Show one request for a human

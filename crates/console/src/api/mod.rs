@@ -27,13 +27,14 @@ pub use exchanges::{
     CompactionMap, Costs, DAYS, MapEntry, Priced, RequestListParams, RequestPage, unknown, when_recorded,
 };
 pub use extract::{OPERATORS_ONLY, Path, Query, blocking};
+pub use interventions::InterventionListParams;
 pub use larder_gateway::problem::Problem;
 pub use live::stream;
 pub use pointers::{ContentParams, parse, read};
 pub use policy::look;
 pub use runs::RunDetail;
 pub use transcripts::{
-    SentAs, Transcript, TranscriptLines, TranscriptMessage, TranscriptParams, no_transcript,
+    SentAs, TranscriptLines, TranscriptPage, TranscriptPageMessage, TranscriptParams, no_transcript,
 };
 pub use turns::{TurnDetail, TurnList, TurnListParams, UnfinishedTurn};
 

@@ -38,7 +38,8 @@ pub struct RunListParams {
 
 /// Records of runs.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Runs {
+#[schema(as = Runs)]
+pub struct RunList {
     /// Newest first.
     pub runs: Vec<RunRecord>,
 }
@@ -75,15 +76,15 @@ fn id(text: &str) -> Result<RunId, Problem> {
 /// List runs
 #[utoipa::path(
     get, path = "/api/v1/runs", tag = "runs", params(RunListParams),
-    responses((status = 200, description = "Records of runs", body = Runs))
+    responses((status = 200, description = "Records of runs", body = RunList))
 )]
 pub async fn list(
     Extension(caller): Extension<Caller>,
     Query(which): Query<RunListParams>,
-) -> Result<Json<Runs>, Problem> {
+) -> Result<Json<RunList>, Problem> {
     let filter = RunFilter { recipe: which.recipe, since: which.since, limit: Some(limit(which.limit)) };
     let runs = blocking(move || caller.store.runs().list(&filter)).await?;
-    Ok(Json(Runs { runs }))
+    Ok(Json(RunList { runs }))
 }
 
 /// Show one run

@@ -80,6 +80,30 @@ async fn every_route_is_described_and_everything_described_is_there() {
 }
 
 /// The names of the fields of a schema of the description.
+#[tokio::test]
+async fn every_reference_of_the_description_resolves() {
+    let (fake, router) = started();
+    let (_, description) = json_of(&fake, &router, "a", "/api/v1/openapi.json").await;
+    let mut references = Vec::new();
+    collect_references(&description, &mut references);
+    assert!(references.len() > 50, "{}", references.len());
+    let dangling = |reference: &&&str| {
+        reference.strip_prefix('#').and_then(|pointer| description.pointer(pointer)).is_none()
+    };
+    assert_eq!(references.iter().filter(dangling).collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+fn collect_references<'d>(value: &'d Value, references: &mut Vec<&'d str>) {
+    match value {
+        Value::Object(members) => {
+            references.extend(members.get("$ref").and_then(Value::as_str));
+            members.values().for_each(|value| collect_references(value, references));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect_references(value, references)),
+        _ => {}
+    }
+}
+
 fn properties(description: &Value, schema: &str) -> BTreeSet<String> {
     fields_of(description, &description["components"]["schemas"][schema])
 }

@@ -57,7 +57,8 @@ pub struct TranscriptParams {
 
 /// A page of a transcript.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Transcript {
+#[schema(as = Transcript)]
+pub struct TranscriptPage {
     /// The session.
     pub session: String,
     /// The branch; `null` if all lines were requested.
@@ -67,14 +68,15 @@ pub struct Transcript {
     /// The number of all messages.
     pub total: u64,
     /// Oldest first, with the reply to the last one at the end.
-    pub messages: Vec<TranscriptMessage>,
+    pub messages: Vec<TranscriptPageMessage>,
     /// The `after` of the next page; `null` on the last page.
     pub next: Option<u64>,
 }
 
 /// One message of a transcript.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TranscriptMessage {
+#[schema(as = TranscriptMessage)]
+pub struct TranscriptPageMessage {
     /// Its number in the session, in the order written; used in paths.
     pub line: u64,
     /// When it was written.
@@ -224,7 +226,7 @@ impl TranscriptLines {
     ///
     /// # Errors
     /// If the store fails.
-    pub fn page(&self, store: &UserStore, after: u64, max: u64) -> Result<Transcript, StoreError> {
+    pub fn page(&self, store: &UserStore, after: u64, max: u64) -> Result<TranscriptPage, StoreError> {
         let lines = &self.lines;
         let from = usize::try_from(after).unwrap_or(usize::MAX).min(lines.len());
         let max = usize::try_from(max).unwrap_or(usize::MAX);
@@ -242,7 +244,7 @@ impl TranscriptLines {
             messages.push(message);
         }
         let end = from + messages.len();
-        Ok(Transcript {
+        Ok(TranscriptPage {
             session: self.session.clone(),
             branch: self.branch,
             branches: self.branches.clone(),
@@ -253,7 +255,7 @@ impl TranscriptLines {
     }
 }
 
-impl TranscriptMessage {
+impl TranscriptPageMessage {
     /// Bytes of its text and calls.
     fn held(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
@@ -261,7 +263,7 @@ impl TranscriptMessage {
     }
 }
 
-impl Transcript {
+impl TranscriptPage {
     /// Reads a page; `None` without a transcript. Blocks.
     ///
     /// # Errors
@@ -317,7 +319,7 @@ fn message(
     session: &str,
     line: &TranscriptLine,
     names: &mut Names,
-) -> Result<TranscriptMessage, StoreError> {
+) -> Result<TranscriptPageMessage, StoreError> {
     let href = |form: &str| format!("/api/v1/sessions/{}/transcript/{}/{form}", encoded(session), line.line);
     let read = line.sent.unwrap_or(line.raw);
     let is_large = read.bytes > READ_BYTES;
@@ -336,7 +338,7 @@ fn message(
     let cut = cut(&mut words.text) || is_large;
     let payload =
         |of: PayloadRef, form: &str| TranscriptPayload { hash: of.hash, bytes: of.bytes, href: href(form) };
-    Ok(TranscriptMessage {
+    Ok(TranscriptPageMessage {
         line: line.line,
         time: line.time,
         branch: line.branch,
@@ -386,7 +388,7 @@ pub fn no_transcript() -> Problem {
     get, path = "/api/v1/sessions/{session}/transcript", tag = "exchanges",
     params(("session" = String, Path, description = "The session"), TranscriptParams),
     responses(
-        (status = 200, description = "A page of it", body = Transcript),
+        (status = 200, description = "A page of it", body = TranscriptPage),
         (status = 404, description = "No transcript", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -394,8 +396,8 @@ pub async fn show(
     Extension(caller): Extension<Caller>,
     Path(session): Path<String>,
     Query(which): Query<TranscriptParams>,
-) -> Result<Json<Transcript>, Problem> {
-    let page = blocking(move || Transcript::read(&caller.store, &session, &which)).await?;
+) -> Result<Json<TranscriptPage>, Problem> {
+    let page = blocking(move || TranscriptPage::read(&caller.store, &session, &which)).await?;
     page.map(Json).ok_or_else(no_transcript)
 }
 
@@ -405,7 +407,7 @@ pub async fn show(
     params(
         ("session" = String, Path, description = "The session"),
         ("line" = u64, Path, description = "The message's `line`"),
-        ("form" = PayloadForm, Path, description = "`raw`, as it came in, or `sent`"),
+        ("form" = inline(PayloadForm), Path, description = "`raw`, as it came in, or `sent`"),
     ),
     responses(
         (status = 200, description = "The bytes; text where they are UTF-8", content(
@@ -420,7 +422,7 @@ pub async fn payload(
     Path((session, line, form)): Path<(String, u64, PayloadForm)>,
 ) -> Result<Response, Problem> {
     let bytes = blocking(move || {
-        let Some(line) = Transcript::line(&caller.store, &session, line)? else { return Ok(None) };
+        let Some(line) = TranscriptPage::line(&caller.store, &session, line)? else { return Ok(None) };
         let of = if form == PayloadForm::Sent { line.sent.unwrap_or(line.raw) } else { line.raw };
         caller.store.contents().get(of.hash).map(Some)
     });

@@ -32,7 +32,7 @@ pub struct CostPageParams {
 
 /// Sums of some of the rows.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct CostSum {
     requests: u64,
     unpriced: u64,
     tokens: u64,
@@ -40,7 +40,7 @@ struct Sum {
     without: Usd,
 }
 
-impl Sum {
+impl CostSum {
     fn add(&mut self, row: &Priced<CostRow>) {
         self.requests = self.requests.saturating_add(row.sums.requests);
         self.unpriced = self.unpriced.saturating_add(row.sums.unpriced);
@@ -50,8 +50,8 @@ impl Sum {
     }
 }
 
-fn by<'a>(rows: &'a [Priced<CostRow>], key: impl Fn(&'a CostRow) -> &'a str) -> BTreeMap<&'a str, Sum> {
-    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+fn by<'a>(rows: &'a [Priced<CostRow>], key: impl Fn(&'a CostRow) -> &'a str) -> BTreeMap<&'a str, CostSum> {
+    let mut sums: BTreeMap<&str, CostSum> = BTreeMap::new();
     for row in rows {
         sums.entry(key(&row.sums)).or_default().add(row);
     }
@@ -69,7 +69,7 @@ pub async fn show(
     let rows = blocking(move || Costs::read(&store, days)).await?.costs;
     let asking = caller.clone();
     let spent = blocking(move || app.auth.spent(&asking)).await?;
-    let mut all = Sum::default();
+    let mut all = CostSum::default();
     rows.iter().for_each(|row| all.add(row));
     let content = html! {
         (heading("Costs", about(days), Some(period(days))))
@@ -162,7 +162,7 @@ fn key_budget(limits: &KeyLimits, spent: &DaySpend) -> Markup {
     )
 }
 
-fn table(id: &str, title: &str, what: &str, sums: &BTreeMap<&str, Sum>, newest_first: bool) -> Markup {
+fn table(id: &str, title: &str, what: &str, sums: &BTreeMap<&str, CostSum>, newest_first: bool) -> Markup {
     let most = sums.values().map(|sum| sum.cost.max(sum.without)).max().unwrap_or_default().picos();
     let mut rows: Vec<_> = sums.iter().collect();
     if newest_first {

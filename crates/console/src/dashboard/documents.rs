@@ -8,7 +8,7 @@ use axum::response::Html;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::{DocumentHit, TurnRow};
-use larder_vault::{Timestamp, TurnStatus, VaultPath};
+use larder_vault::{DocumentTime, TurnStatus, VaultPath};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -157,7 +157,7 @@ pub fn status(status: TurnStatus) -> Markup {
 }
 
 /// A time as documents write it.
-pub fn when(time: Timestamp) -> Markup {
+pub fn when(time: DocumentTime) -> Markup {
     match u64::try_from(time.as_millis()) {
         Ok(millis) => moment(larder_store::Timestamp::from_millis(millis)),
         Err(_) => html! { (time) },

@@ -10,14 +10,7 @@ use serde::Deserialize;
 use super::figures::{moment, name, short_id};
 use super::layout::{NavItem, PageError, page};
 use super::ui::{chip, empty, heading, panel_with_tools, untitled_panel};
-use crate::api::{Path, Problem, Query, blocking};
-
-/// The interventions to list.
-#[derive(Debug, Deserialize)]
-pub struct InterventionListParams {
-    #[serde(default)]
-    all: bool,
-}
+use crate::api::{InterventionListParams, Path, Problem, Query, blocking};
 
 /// `/interventions`
 pub async fn list(

@@ -1,9 +1,10 @@
-//! The frame of every page, and error pages.
+//! The frame of every page, the parameters that pages share, and error pages.
 
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use larder_gateway::auth::Caller;
 use maud::{DOCTYPE, Markup, html};
+use serde::Deserialize;
 
 use super::SIGN_IN;
 use crate::api::Problem;
@@ -31,6 +32,13 @@ const NAV_ITEMS: [(NavItem, &str, &str); 8] = [
     (NavItem::Interventions, "/interventions", "Interventions"),
     (NavItem::Policy, "/policy", "Policy"),
 ];
+
+/// Whether the script asks for the fragment alone, to put it into the page it has.
+#[derive(Debug, Deserialize)]
+pub struct FragmentParams {
+    #[serde(default)]
+    pub piece: bool,
+}
 
 /// A page for a signed-in caller.
 pub fn page(caller: &Caller, place: NavItem, title: &str, content: &Markup) -> Html<String> {

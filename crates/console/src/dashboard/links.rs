@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use larder_store::{StoreError, UserDocuments};
-use larder_vault::links::{Destination, Link, LinkKind, Vault, is_external, links};
+use larder_vault::links::{Link, LinkDestination, LinkKind, Vault, is_external, links};
 use larder_vault::{VaultPath, turn_number};
 use percent_encoding::percent_decode_str;
 
@@ -16,7 +16,7 @@ const LOOKED_FOR: usize = 500;
 
 /// Where a link leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LinkTarget {
+pub enum Href {
     /// To a page of ours.
     Page(String),
     /// Out of the vault.
@@ -54,7 +54,7 @@ impl Links {
     }
 
     /// Where a link of this document leads: a wikilink, or one of CommonMark.
-    pub fn lead(&self, is_wiki: bool, destination: &str) -> LinkTarget {
+    pub fn lead(&self, is_wiki: bool, destination: &str) -> Href {
         let (path, fragment) = match destination.split_once('#') {
             Some((path, fragment)) => (path, Some(fragment)),
             None => (destination, None),
@@ -70,16 +70,16 @@ impl Links {
             label: None,
         };
         match self.vault.resolve(&self.at, &link) {
-            Destination::File(file) if *file == self.at => match fragment {
-                Some(fragment) => LinkTarget::Page(format!("#{}", anchor(fragment))),
-                None => LinkTarget::Page(address(file)),
+            LinkDestination::File(file) if *file == self.at => match fragment {
+                Some(fragment) => Href::Page(format!("#{}", anchor(fragment))),
+                None => Href::Page(address(file)),
             },
-            Destination::File(file) => {
+            LinkDestination::File(file) => {
                 let anchor = fragment.map(|fragment| format!("#{}", anchor(fragment)));
-                LinkTarget::Page(address(file) + &anchor.unwrap_or_default())
+                Href::Page(address(file) + &anchor.unwrap_or_default())
             }
-            Destination::External if is_safe(destination) => LinkTarget::Outside(destination.to_owned()),
-            Destination::External | Destination::Missing => LinkTarget::Nowhere,
+            LinkDestination::External if is_safe(destination) => Href::Outside(destination.to_owned()),
+            LinkDestination::External | LinkDestination::Missing => Href::Nowhere,
         }
     }
 }
@@ -180,7 +180,7 @@ mod tests {
             path("users/a/a b#c.md"),
         ];
         let links = Links { at, vault: Vault::new(files) };
-        let page = |address: &str| LinkTarget::Page(address.to_owned());
+        let page = |address: &str| Href::Page(address.to_owned());
         for (is_wiki, destination, expected) in [
             (
                 false,
@@ -196,12 +196,12 @@ mod tests {
             (true, "users/a/turns/turn_000001/context#3. Task Plan", page("/turns/1#h-3-task-plan")),
             (true, "#^claim-001", page("#b-claim-001")),
             (false, "/users/a/a%20b%23c.md", page("/vault/users/a/a%20b%23c%2Emd")),
-            (false, "https://example.org/x?y#z", LinkTarget::Outside("https://example.org/x?y#z".to_owned())),
-            (false, "javascript:alert(1)", LinkTarget::Nowhere),
-            (false, "data:text/html,x", LinkTarget::Nowhere),
-            (false, "//example.org", LinkTarget::Nowhere),
-            (false, "../../../../../etc/passwd", LinkTarget::Nowhere),
-            (true, "users/b/preferences", LinkTarget::Nowhere),
+            (false, "https://example.org/x?y#z", Href::Outside("https://example.org/x?y#z".to_owned())),
+            (false, "javascript:alert(1)", Href::Nowhere),
+            (false, "data:text/html,x", Href::Nowhere),
+            (false, "//example.org", Href::Nowhere),
+            (false, "../../../../../etc/passwd", Href::Nowhere),
+            (true, "users/b/preferences", Href::Nowhere),
         ] {
             assert_eq!(links.lead(is_wiki, destination), expected, "{destination}");
         }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use maud::{Escaper, Markup, PreEscaped};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-use super::links::{LinkTarget, Links, block_id, heading_id};
+use super::links::{Href, Links, block_id, heading_id};
 use super::ui::verbatim;
 
 /// Bytes of one block of code that a page shows.
@@ -48,7 +48,7 @@ impl<'l> MarkdownPage<'l> {
             | Options::ENABLE_TASKLISTS
             | Options::ENABLE_WIKILINKS;
         let mut writer =
-            Writer { sheet: self, out: String::new(), open: Vec::new(), state: State::default() };
+            HtmlWriter { sheet: self, out: String::new(), open: Vec::new(), state: OpenMarkup::default() };
         for event in Parser::new_ext(text, options) {
             writer.event(event);
         }
@@ -58,7 +58,7 @@ impl<'l> MarkdownPage<'l> {
 
 /// What a writer is inside of.
 #[derive(Debug, Default)]
-struct State {
+struct OpenMarkup {
     /// The text of a heading, which makes its id, and where its tag is to stand.
     heading: Option<(u8, usize, String)>,
     /// A block of code, to be written at its end.
@@ -69,15 +69,15 @@ struct State {
     in_head: bool,
 }
 
-struct Writer<'s, 'l> {
+struct HtmlWriter<'s, 'l> {
     sheet: &'s mut MarkdownPage<'l>,
     out: String,
     /// What ends each open link.
     open: Vec<&'static str>,
-    state: State,
+    state: OpenMarkup,
 }
 
-impl Writer<'_, '_> {
+impl HtmlWriter<'_, '_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -192,15 +192,15 @@ impl Writer<'_, '_> {
     fn link(&mut self, kind: LinkType, destination: &str, is_picture: bool) {
         let is_wiki = matches!(kind, LinkType::WikiLink { .. });
         let leads = match kind {
-            LinkType::Email => LinkTarget::Outside(format!("mailto:{destination}")),
+            LinkType::Email => Href::Outside(format!("mailto:{destination}")),
             _ => self.sheet.links.lead(is_wiki, destination),
         };
         let end = match leads {
-            LinkTarget::Page(address) => {
+            Href::Page(address) => {
                 self.around("<a href=\"", &address, "\">");
                 "</a>"
             }
-            LinkTarget::Outside(address) => {
+            Href::Outside(address) => {
                 self.around(
                     "<a class=\"external\" rel=\"noopener noreferrer nofollow\" href=\"",
                     &address,
@@ -208,7 +208,7 @@ impl Writer<'_, '_> {
                 );
                 "</a>"
             }
-            LinkTarget::Nowhere => {
+            Href::Nowhere => {
                 self.out.push_str("<span class=\"broken\" title=\"leads to no document\">");
                 "</span>"
             }

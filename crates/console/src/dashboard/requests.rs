@@ -8,14 +8,13 @@ use axum::response::Html;
 use larder_core::policy::BudgetStatus;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_proxy::record::{Outcome, RequestRecord, RequestSummary, RoundTrips, WindowPart};
+use larder_proxy::record::{Outcome, RequestRecord, RequestSummary, RoundTripFate, WindowPart};
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use super::figures::{moment, money, money_saved, name, number, segment, short, short_id, span};
-use super::layout::{NavItem, PageError, page};
+use super::layout::{FragmentParams, NavItem, PageError, page};
 use super::map::{self, PartLink, WindowMap};
 use super::pointers::{self, StoredText};
 use super::ui::{self, Column, chip, empty, heading, pager, panel, rendition, untitled_panel};
@@ -184,8 +183,8 @@ fn facts(head: &RequestSummary) -> Vec<(&'static str, Markup)> {
     facts.extend(head.route.as_ref().map(|route| ("Forwarded unchanged", name(route))));
     facts.extend(head.round_trips.map(|trips| {
         let words = match trips {
-            RoundTrips::Restored => "put back",
-            RoundTrips::LeftOut => "left out: with them the prompt could not be made to fit",
+            RoundTripFate::Restored => "put back",
+            RoundTripFate::LeftOut => "left out: with them the prompt could not be made to fit",
         };
         ("Round trips with the model", html! { (words) })
     }));
@@ -281,18 +280,11 @@ fn rehydrations(exchange: &RequestRecord) -> Markup {
     )
 }
 
-/// Whether the script asks for the fragment alone, to put it into the page it has.
-#[derive(Debug, Deserialize)]
-pub struct RangeParams {
-    #[serde(default)]
-    piece: bool,
-}
-
 /// `/requests/{id}/parts/{part}`: what was sent next to the original.
 pub async fn part(
     Extension(caller): Extension<Caller>,
     Path((id, index)): Path<(String, usize)>,
-    Query(RangeParams { piece }): Query<RangeParams>,
+    Query(FragmentParams { piece }): Query<FragmentParams>,
 ) -> Result<Html<String>, PageError> {
     let (store, of) = (caller.store.clone(), id.clone());
     let found = blocking(move || {

@@ -5,14 +5,14 @@ use axum::response::Html;
 use larder_gateway::auth::Caller;
 use larder_store::{LineKind, StoreError, TranscriptLine, UserStore};
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use super::figures::{moment, name, number, segment};
-use super::layout::{NavItem, PageError, page};
+use super::layout::{FragmentParams, NavItem, PageError, page};
 use super::pointers::{self, StoredText};
 use super::ui::{self, Column, Row, chip, disclosure, heading, pager, panel, payload};
 use crate::api::{
-    Path, Problem, Query, SentAs, Transcript, TranscriptMessage, TranscriptParams, blocking, no_transcript,
+    Path, Problem, Query, SentAs, TranscriptPage, TranscriptPageMessage, TranscriptParams, blocking,
+    no_transcript,
 };
 
 /// Bytes of a message that a row shows; the rest opens in place.
@@ -26,7 +26,8 @@ pub async fn show(
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let (of, asked) = (session.clone(), which.clone());
-    let found = blocking(move || Transcript::read(&store, &of, &asked)).await?.ok_or_else(no_transcript)?;
+    let found =
+        blocking(move || TranscriptPage::read(&store, &of, &asked)).await?.ok_or_else(no_transcript)?;
     let base = format!("/sessions/{}", segment(&session));
     let about = html! {
         "of session " a href=(base) { (name(&session)) } ": " (number(found.total)) " "
@@ -55,7 +56,7 @@ fn other_params(which: &TranscriptParams) -> String {
 }
 
 /// The other ways to look at it.
-fn ways(base: &str, found: &Transcript) -> Markup {
+fn ways(base: &str, found: &TranscriptPage) -> Markup {
     html! {
         @if found.branches.len() > 1 {
             @for branch in &found.branches {
@@ -69,7 +70,7 @@ fn ways(base: &str, found: &Transcript) -> Markup {
     }
 }
 
-fn table(base: &str, messages: &[TranscriptMessage]) -> Markup {
+fn table(base: &str, messages: &[TranscriptPageMessage]) -> Markup {
     let columns = [
         Column::text("Sent"),
         Column::text("#"),
@@ -81,7 +82,7 @@ fn table(base: &str, messages: &[TranscriptMessage]) -> Markup {
     ui::table("Messages", columns, messages.iter().map(|message| row(base, message)))
 }
 
-fn row(base: &str, message: &TranscriptMessage) -> Row<6> {
+fn row(base: &str, message: &TranscriptPageMessage) -> Row<6> {
     let role = html! {
         (message.role)
         @if let Some(tool) = &message.tool { br; (name(tool)) }
@@ -106,7 +107,7 @@ fn row(base: &str, message: &TranscriptMessage) -> Row<6> {
     Row::with_id(cells, format!("line-{}", message.line))
 }
 
-fn words(message: &TranscriptMessage) -> Markup {
+fn words(message: &TranscriptPageMessage) -> Markup {
     let shown = &message.text[..message.text.floor_char_boundary(SHOWN_BYTES)];
     let more = message.text.len() - shown.len();
     html! {
@@ -128,7 +129,7 @@ fn first(text: &str) -> String {
 }
 
 /// How a message was sent; opens to what was sent next to what came in.
-fn badge(base: &str, message: &TranscriptMessage) -> Markup {
+fn badge(base: &str, message: &TranscriptPageMessage) -> Markup {
     let address = format!("{base}/transcript/{}", message.line);
     let colour = match message.sent_as {
         SentAs::Whole => "rendition-whole",
@@ -139,22 +140,15 @@ fn badge(base: &str, message: &TranscriptMessage) -> Markup {
     disclosure(&address, chip(colour, message.sent_as.as_str()), hint, "Open what came in")
 }
 
-/// Whether the script asks for the fragment alone, to put it into the page it has.
-#[derive(Debug, Deserialize)]
-pub struct RangeParams {
-    #[serde(default)]
-    piece: bool,
-}
-
 /// `/sessions/{session}/transcript/{line}`: what was sent next to what came in.
 pub async fn one(
     Extension(caller): Extension<Caller>,
     Path((session, line)): Path<(String, u64)>,
-    Query(RangeParams { piece }): Query<RangeParams>,
+    Query(FragmentParams { piece }): Query<FragmentParams>,
 ) -> Result<Html<String>, PageError> {
     let (store, of) = (caller.store.clone(), session.clone());
     let found = blocking(move || {
-        let Some(line) = Transcript::line(&store, &of, line)? else { return Ok(None) };
+        let Some(line) = TranscriptPage::line(&store, &of, line)? else { return Ok(None) };
         Ok(Some((kept(&store, &line)?, line)))
     });
     let (kept, of) = found.await?.ok_or_else(|| Problem::not_found("the transcript has no such message"))?;

@@ -31,7 +31,7 @@ const SHOWN: usize = 64 * 1024;
 /// The signature of a PNG file.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-struct Tree {
+struct FolderTree {
     memory: Vec<VaultPath>,
     research: Vec<ResearchRow>,
     captures: Vec<CaptureRow>,
@@ -39,7 +39,7 @@ struct Tree {
     folder: String,
 }
 
-impl Tree {
+impl FolderTree {
     fn read(documents: &UserDocuments) -> Result<Self, StoreError> {
         let place = documents.place();
         let mut memory = Vec::new();
@@ -68,7 +68,7 @@ pub async fn tree(
     Extension(caller): Extension<Caller>,
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
-    let tree = blocking(move || Tree::read(&app.documents_of(&store)?)).await?;
+    let tree = blocking(move || FolderTree::read(&app.documents_of(&store)?)).await?;
     let about = "What Larder remembers, what it looked up, and the pages it read.";
     let memory = if tree.memory.is_empty() {
         empty("Nothing is remembered", "Preferences and facts of turns are kept here.")

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::choose::Ladder;
-use super::compose::{Bundle, Planned, Prompt, Standing};
+use super::compose::{Bundle, ComposedPrompt, Planned, Standing};
 use super::part::Part;
 use super::receipt::{
     BudgetLedger, NextRung, OriginalText, Pack, PackOriginal, PartReceipt, Receipt, Rendition,
@@ -20,7 +20,7 @@ pub(super) fn assemble(
     ladders: &[Ladder],
     slot_parts: &[Vec<usize>],
     planned: Planned,
-    prompt: Prompt,
+    prompt: ComposedPrompt,
 ) -> Pack {
     let Planned { standings, mut made, mut slots, epoch, .. } = planned;
     let mut receipts = Vec::with_capacity(request.parts.len());

@@ -71,7 +71,7 @@ impl Planned {
 }
 
 /// The composed prompt of a plan.
-pub(super) struct Prompt {
+pub(super) struct ComposedPrompt {
     pub messages: Vec<Message>,
     /// Exact token count of the whole call.
     pub total: usize,
@@ -118,7 +118,7 @@ pub(super) fn compose(
     renderer: &PartRenderer<'_>,
     slot_parts: &[Vec<usize>],
     planned: &Planned,
-) -> Prompt {
+) -> ComposedPrompt {
     let mut writer = MessageWriter::default();
     let (mut used, mut bundles) = (Vec::new(), Vec::new());
     for (slot, members) in request.slots.iter().zip(slot_parts) {
@@ -146,7 +146,7 @@ pub(super) fn compose(
     let messages = writer.finish();
     let counts = messages.iter().map(|message| renderer.counter.count_message(message));
     let total = request.framing.per_call + counts.sum::<usize>();
-    Prompt { messages, total, used, left_out: bundles }
+    ComposedPrompt { messages, total, used, left_out: bundles }
 }
 
 fn write(text: &mut String, part: &Part, made: Option<&str>) {

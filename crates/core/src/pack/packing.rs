@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::assemble::assemble;
 use super::choose::Ladder;
-use super::compose::{Planned, Prompt, compose};
+use super::compose::{ComposedPrompt, Planned, compose};
 use super::part::{Part, Protection};
 use super::receipt::{BudgetLedger, Pack, PackRefusal, Receipt};
 use super::render::PartRenderer;
@@ -117,11 +117,11 @@ impl<'a> Packing<'a> {
         PackStep::Refused(Box::new(self.refuse(PackRefusal { deficit: over, parts })))
     }
 
-    pub(super) fn composed(&self, plan: &Planned) -> Prompt {
+    pub(super) fn composed(&self, plan: &Planned) -> ComposedPrompt {
         compose(self.request, &self.renderer, &self.slot_parts, plan)
     }
 
-    fn assembled(&self, plan: Planned, prompt: Prompt) -> Pack {
+    fn assembled(&self, plan: Planned, prompt: ComposedPrompt) -> Pack {
         assemble(self.request, &self.renderer, &self.ladders, &self.slot_parts, plan, prompt)
     }
 
@@ -166,7 +166,7 @@ impl<'a> Packing<'a> {
     }
 
     /// The parts with pins that are missing from the prompt; the deficit is the tokens of these pins.
-    fn lost_pins(&self, prompt: &Prompt) -> Option<PackRefusal> {
+    fn lost_pins(&self, prompt: &ComposedPrompt) -> Option<PackRefusal> {
         let pinned = || self.request.parts.iter().filter(|part| !part.pins.is_empty());
         pinned().next()?;
         let texts: Vec<String> = prompt.messages.iter().map(Message::joined_text).collect();

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 
 use super::allot::{Demand, allot};
-use super::compose::{Before, Planned, Prompt};
+use super::compose::{Before, ComposedPrompt, Planned};
 use super::packing::Packing;
 use super::receipt::{PartReason, Rendition};
 use super::slot::SlotForm;
@@ -24,7 +24,11 @@ const MIN_SPARE: usize = 4;
 impl Packing<'_> {
     /// Spends the call's budget down to the last percent, as far as anything fits. Skips slots whose decisions must
     /// persist while a conversation grows.
-    pub(super) fn fill_up(&mut self, mut planned: Planned, mut prompt: Prompt) -> (Planned, Prompt) {
+    pub(super) fn fill_up(
+        &mut self,
+        mut planned: Planned,
+        mut prompt: ComposedPrompt,
+    ) -> (Planned, ComposedPrompt) {
         let available = self.request.budget.available();
         if self.request.slots.iter().any(|slot| slot.shrink_to.is_some()) {
             return (planned, prompt);
@@ -51,7 +55,12 @@ impl Packing<'_> {
     }
 
     /// Spends `spare` tokens on the slots, most important first, each within its share.
-    fn top_up_call(&mut self, planned: &mut Planned, prompt: &Prompt, mut spare: usize) -> Vec<Before> {
+    fn top_up_call(
+        &mut self,
+        planned: &mut Planned,
+        prompt: &ComposedPrompt,
+        mut spare: usize,
+    ) -> Vec<Before> {
         let slots = &self.request.slots;
         let demands: Vec<Demand> = self.slot_parts.iter().map(|members| self.demand(members)).collect();
         let allowed = allot(slots, &demands, planned.net + spare);

@@ -15,7 +15,7 @@ use larder_text::tokens::Counter;
 
 /// A prompt file of the project.
 #[derive(Default)]
-pub(super) struct Prompt {
+pub(super) struct PromptFile {
     pub path: String,
     pub text: String,
     /// Names it uses without defining them.
@@ -27,7 +27,7 @@ pub(super) struct Prompt {
 }
 
 /// The prompts reachable from `names` through includes, themselves included.
-pub(super) fn reach(prompts: &BTreeMap<String, Prompt>, names: &BTreeSet<String>) -> BTreeSet<String> {
+pub(super) fn reach(prompts: &BTreeMap<String, PromptFile>, names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<&String> = names.iter().collect();
     while let Some(name) = open.pop() {
@@ -44,7 +44,7 @@ pub(super) fn reach(prompts: &BTreeMap<String, Prompt>, names: &BTreeSet<String>
 pub(super) fn recipe<'s>(
     file: &RecipeFile,
     bytes: &[u8],
-    prompts: &BTreeMap<String, Prompt>,
+    prompts: &BTreeMap<String, PromptFile>,
     counter: &Counter,
     sinks: &mut BTreeMap<&'s str, DiagnosticSink<'s>>,
 ) -> Option<Recipe> {
@@ -99,7 +99,7 @@ impl Used {
 
 fn find_prompts(
     file: &RecipeFile,
-    prompts: &BTreeMap<String, Prompt>,
+    prompts: &BTreeMap<String, PromptFile>,
     sink: &mut DiagnosticSink<'_>,
 ) -> Used {
     let mut find = |paths: &[Spanned<String>]| -> Vec<String> {
@@ -116,7 +116,7 @@ fn find_prompts(
 /// The prompt at a path; leading folders may be omitted if only one prompt ends in it (C74).
 fn find_prompt(
     path: &Spanned<String>,
-    prompts: &BTreeMap<String, Prompt>,
+    prompts: &BTreeMap<String, PromptFile>,
     sink: &mut DiagnosticSink<'_>,
 ) -> Option<String> {
     let name = path.value.strip_prefix("prompts/")?.strip_suffix(".md")?;
@@ -163,7 +163,7 @@ struct Inline {
 fn check_inline(
     file: &RecipeFile,
     text: &Spanned<String>,
-    prompts: &BTreeMap<String, Prompt>,
+    prompts: &BTreeMap<String, PromptFile>,
     sink: &mut DiagnosticSink<'_>,
 ) -> Inline {
     let known: Vec<String> = prompts.keys().cloned().collect();
@@ -242,7 +242,7 @@ fn check_variables(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) -> BTreeSet
 fn check_used_names<'s>(
     file: &RecipeFile,
     reached: &BTreeSet<String>,
-    prompts: &BTreeMap<String, Prompt>,
+    prompts: &BTreeMap<String, PromptFile>,
     sinks: &mut BTreeMap<&'s str, DiagnosticSink<'s>>,
 ) -> bool {
     let mut sound = true;
@@ -265,7 +265,7 @@ fn check_unused<'s>(
     file: &RecipeFile,
     inline: Option<&Inline>,
     reached: &BTreeSet<String>,
-    prompts: &BTreeMap<String, Prompt>,
+    prompts: &BTreeMap<String, PromptFile>,
     sinks: &mut BTreeMap<&'s str, DiagnosticSink<'s>>,
 ) -> bool {
     let in_prompts =
@@ -294,7 +294,7 @@ fn build(
     used: &Used,
     reached: &BTreeSet<String>,
     inputs: BTreeSet<String>,
-    prompts: &BTreeMap<String, Prompt>,
+    prompts: &BTreeMap<String, PromptFile>,
 ) -> Option<Recipe> {
     let name = file.name.clone()?.value;
     let templates = |names: &[String]| -> Vec<PromptTemplate> {
@@ -346,7 +346,7 @@ fn build(
 }
 
 /// The digest of the recipe's bytes and of every prompt it reaches, each with its name and length.
-fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, Prompt>) -> ContentHash {
+fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, PromptFile>) -> ContentHash {
     let mut all = Vec::new();
     let mut add = |name: &str, bytes: &[u8]| {
         all.extend_from_slice(format!("{name}\0{}\0", bytes.len()).as_bytes());

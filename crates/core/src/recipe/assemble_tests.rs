@@ -2,11 +2,14 @@
 
 use super::*;
 
-fn prompts(found: &[(&str, &str, &[&str])]) -> BTreeMap<String, Prompt> {
+fn prompts(found: &[(&str, &str, &[&str])]) -> BTreeMap<String, PromptFile> {
     let prompt = |&(name, text, includes): &(&str, &str, &[&str])| {
         let includes = includes.iter().map(|&name| name.to_owned()).collect();
         let path = format!("prompts/{name}.md");
-        (name.to_owned(), Prompt { path, text: text.to_owned(), includes, sound: true, ..Prompt::default() })
+        (
+            name.to_owned(),
+            PromptFile { path, text: text.to_owned(), includes, sound: true, ..PromptFile::default() },
+        )
     };
     found.iter().map(prompt).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::assemble::{self, Prompt};
+use super::assemble::{self, PromptFile};
 use super::catalog::Catalog;
 use super::code::DiagnosticCode;
 use super::diagnostic::{Diagnostic, DiagnosticSink};
@@ -88,7 +88,7 @@ pub fn check_with(files: &ProjectFiles, counter: &Counter, total: Option<usize>)
 fn add_registry(
     report: &mut CheckReport,
     files: &ProjectFiles,
-    prompts: &BTreeMap<String, Prompt>,
+    prompts: &BTreeMap<String, PromptFile>,
     paths: &BTreeMap<String, String>,
 ) {
     let versions = prompts.iter().map(|(name, prompt)| {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::assemble::{self, Prompt};
+use super::assemble::{self, PromptFile};
 use super::check::{ProjectFiles, is_prompt_path};
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, nearest};
@@ -17,11 +17,11 @@ pub(super) fn check<'f>(
     files: &'f ProjectFiles,
     texts: &BTreeMap<&'f str, String>,
     sinks: &mut BTreeMap<&'f str, DiagnosticSink<'_>>,
-) -> BTreeMap<String, Prompt> {
+) -> BTreeMap<String, PromptFile> {
     let mut prompts = BTreeMap::new();
     for path in files.keys().filter(|path| is_prompt_path(path)) {
         let name = path.strip_prefix("prompts/").and_then(|rest| rest.strip_suffix(".md")).unwrap_or("");
-        let mut prompt = Prompt { path: path.clone(), ..Prompt::default() };
+        let mut prompt = PromptFile { path: path.clone(), ..PromptFile::default() };
         let (Some(text), Some(sink)) = (texts.get(path.as_str()), sinks.get_mut(path.as_str())) else {
             prompts.insert(name.to_owned(), prompt);
             continue;
@@ -52,7 +52,10 @@ pub(super) fn check<'f>(
 
 pub(super) const SYNTAX_HELP: &str = "to write braces as text, put them between {% raw %} and {% endraw %}";
 
-fn check_includes(prompts: &mut BTreeMap<String, Prompt>, sinks: &mut BTreeMap<&str, DiagnosticSink<'_>>) {
+fn check_includes(
+    prompts: &mut BTreeMap<String, PromptFile>,
+    sinks: &mut BTreeMap<&str, DiagnosticSink<'_>>,
+) {
     let names: Vec<String> = prompts.keys().cloned().collect();
     for prompt in prompts.values_mut() {
         let Some(sink) = sinks.get_mut(prompt.path.as_str()) else { continue };

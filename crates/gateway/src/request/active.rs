@@ -10,7 +10,7 @@ use larder_core::policy::{ContextBudgetPolicy, SessionUsage};
 use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTrips, cut_name};
+use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTripFate, cut_name};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
@@ -243,7 +243,7 @@ impl OpenRequest {
         summary.outcome = if status.is_success() { Outcome::Ok } else { Outcome::UpstreamError };
         if !status.is_success() {
             summary.error = Some(format!("http_{}", status.as_u16()));
-            if status == StatusCode::BAD_REQUEST && summary.round_trips == Some(RoundTrips::Restored) {
+            if status == StatusCode::BAD_REQUEST && summary.round_trips == Some(RoundTripFate::Restored) {
                 tracing::warn!(request = summary.id, "restored_prompt_refused");
             }
         }

@@ -1,5 +1,5 @@
-//! What is kept between requests to save work: counts, renditions, what is stored already, the forms of a
-//! conversation's last window. Bounded; losing any of it costs time, never changes a decision.
+//! What is kept between requests to save work: counts, renditions, what is stored already, the renditions of a
+//! conversation's last window. Bounded; losing any of it costs time and never changes a decision.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use larder_text::tokens::Counter;
 
 /// Counters whose counts are kept.
 const COUNTERS: usize = 16;
-/// TokenCounts kept of each.
+/// Counts kept of each.
 const COUNTS: usize = 1 << 16;
 /// Originals known to be stored.
 const STORED: usize = 1 << 15;
@@ -20,7 +20,7 @@ const STORED: usize = 1 << 15;
 const SESSIONS: usize = 1 << 10;
 
 /// TokenCounts of one counter.
-pub type TokenCounts = Arc<BoundedCache<ContentHash, usize>>;
+type TokenCounts = Arc<BoundedCache<ContentHash, usize>>;
 
 /// What is known of a conversation.
 #[derive(Debug, Clone, Default)]

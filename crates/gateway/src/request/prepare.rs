@@ -8,7 +8,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder_models::upstream::UpstreamTarget;
-use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTrips, Tokens};
+use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTripFate, Tokens};
 use larder_proxy::window::{LastRenditions, PreparedRequest, UnstoredOriginal, WindowBuilder};
 use larder_proxy::wire::{self, ApiDialect, Request};
 use larder_store::{ExchangeFilter, NewPointer, StoreError, UserStore};
@@ -38,7 +38,7 @@ pub enum Destination {
     /// To a server.
     Upstream(Box<UpstreamRequest>),
     /// To a recipe.
-    Recipe(Box<recipes::RecipeRun>),
+    Recipe(Box<recipes::RecipeRequest>),
 }
 
 /// A request that may be sent.
@@ -253,7 +253,8 @@ impl RequestDecider<'_> {
     /// again, and its prompt is not the one that the provider has in its cache.
     fn record_round_trips(&mut self, error: Option<&RequestError>) {
         let head = &mut self.active.record.summary;
-        head.round_trips = Some(if error.is_some() { RoundTrips::LeftOut } else { RoundTrips::Restored });
+        head.round_trips =
+            Some(if error.is_some() { RoundTripFate::LeftOut } else { RoundTripFate::Restored });
         if let Some(error) = error {
             tracing::warn!(request = head.id, error = error.class, "round_trips_left_out");
         }

@@ -25,7 +25,7 @@ use crate::request::error::RequestError;
 use crate::request::reply;
 
 /// A recipe to be run for a request.
-pub struct RecipeRun {
+pub struct RecipeRequest {
     /// `category/name`.
     recipe: String,
     input: RunInput,
@@ -49,7 +49,7 @@ pub fn job(
     request: &Request<'_>,
     session: String,
     id: &str,
-) -> Result<RecipeRun, RequestError> {
+) -> Result<RecipeRequest, RequestError> {
     let asks = |item: &Item<'_>| item.role() == Role::User && !item.text().trim().is_empty();
     let Some(last) = request.items.iter().rposition(asks) else {
         return Err(RequestError::invalid("a recipe needs a message of the user: its text is the query"));
@@ -63,7 +63,7 @@ pub fn job(
         ..RunInput::default()
     };
     let (stream, include_usage) = (request.stream, request.include_usage);
-    Ok(RecipeRun { recipe: recipe.to_owned(), input, stream, include_usage })
+    Ok(RecipeRequest { recipe: recipe.to_owned(), input, stream, include_usage })
 }
 
 fn message(item: &Item<'_>) -> Message {
@@ -84,7 +84,7 @@ fn message(item: &Item<'_>) -> Message {
 pub async fn run(
     active: ActiveRequest,
     dialect: ApiDialect,
-    job: RecipeRun,
+    job: RecipeRequest,
     current: &Snapshot,
 ) -> Response<Body> {
     let engine = current.engine(&active.caller.store);
@@ -109,7 +109,7 @@ pub async fn run(
 async fn ended(
     active: &mut ActiveRequest,
     engine: &Engine,
-    job: &RecipeRun,
+    job: &RecipeRequest,
     gone: &CancellationToken,
 ) -> Result<RunOutcome, RequestError> {
     active.record.summary.recipe = Some(job.recipe.clone());
@@ -133,7 +133,7 @@ async fn ended(
 fn reserve_call(
     active: &mut ActiveRequest,
     engine: &Engine,
-    job: &RecipeRun,
+    job: &RecipeRequest,
 ) -> Result<(u64, Usd), RequestError> {
     // The run itself says what is wrong with a recipe, and raises what is to be raised.
     let Ok(recipe) = engine.recipe_or_builtin(&job.recipe) else { return Ok(Default::default()) };
@@ -222,7 +222,7 @@ impl ProgressObserver for RunBudget<'_> {
 fn answer(
     mut active: ActiveRequest,
     dialect: ApiDialect,
-    job: &RecipeRun,
+    job: &RecipeRequest,
     outcome: &RunOutcome,
 ) -> Response<Body> {
     let receipt = &outcome.receipt.receipt;

@@ -19,7 +19,7 @@ pub const BEFORE: HeaderName = HeaderName::from_static("x-larder-tokens-before")
 /// Tokens of the prompt as it was sent.
 pub const AFTER: HeaderName = HeaderName::from_static("x-larder-tokens-after");
 /// Pointers in the prompt as it was sent.
-pub const POINTERS: HeaderName = HeaderName::from_static("x-larder-pointers");
+const POINTERS: HeaderName = HeaderName::from_static("x-larder-pointers");
 
 /// Our headers on the reply to a request.
 pub fn ours(exchange: &RequestRecord) -> HeaderMap {

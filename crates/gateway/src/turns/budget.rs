@@ -38,12 +38,12 @@ impl Spent {
 }
 
 /// The reservation of one run of a turn.
-pub struct TurnBudget {
+pub struct TurnReservation {
     reservation: BudgetReservation,
     before: Spent,
 }
 
-impl TurnBudget {
+impl TurnReservation {
     /// Reserves what the turn may use: as much as is left today, and no more than a turn may use in all. A turn of a key with
     /// a budget is then limited to that. `before` is what earlier runs of the turn used. Blocks.
     ///

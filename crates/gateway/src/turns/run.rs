@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::budget::{Spent, TurnBudget};
+use super::budget::{Spent, TurnReservation};
 use super::running::{Running, RunningTurns};
 use crate::app::App;
 use crate::auth::{AuthError, Caller};
@@ -134,7 +134,7 @@ impl TurnWorker {
             before = Spent::from_draft(&draft);
             reporter.resume(number)?;
         }
-        let budget = TurnBudget::reserve(&self.app.auth, &self.caller, &mut turns.limits, before);
+        let budget = TurnReservation::reserve(&self.app.auth, &self.caller, &mut turns.limits, before);
         let budget = budget.map_err(refused)?;
         let run = async {
             match &job {

@@ -1,6 +1,6 @@
 //! Our own tool: offered, answered, hidden, remembered, within limits.
 
-use larder_proxy::record::RoundTrips;
+use larder_proxy::record::RoundTripFate;
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -235,7 +235,7 @@ async fn calls_beside_the_clients_own_are_answered_and_put_back_into_its_next_re
 
 /// What is recorded of the request behind one in which the model called with so many words, and its status. The provider
 /// may refuse what it said before.
-async fn after_words(words: usize, refuses: bool) -> (Option<RoundTrips>, u16) {
+async fn after_words(words: usize, refuses: bool) -> (Option<RoundTripFate>, u16) {
     let provider = StubServer::responding(move |seen| {
         let messages = seen.json()["messages"].as_array().unwrap().clone();
         if refuses && messages.len() == 8 {
@@ -262,9 +262,9 @@ async fn after_words(words: usize, refuses: bool) -> (Option<RoundTrips>, u16) {
 
 #[tokio::test]
 async fn what_became_of_round_trips_is_recorded() {
-    assert_eq!(after_words(1, false).await, (Some(RoundTrips::Restored), 200));
-    assert_eq!(after_words(1, true).await, (Some(RoundTrips::Restored), 400));
-    assert_eq!(after_words(12_000, false).await, (Some(RoundTrips::LeftOut), 200), "they do not fit");
+    assert_eq!(after_words(1, false).await, (Some(RoundTripFate::Restored), 200));
+    assert_eq!(after_words(1, true).await, (Some(RoundTripFate::Restored), 400));
+    assert_eq!(after_words(12_000, false).await, (Some(RoundTripFate::LeftOut), 200), "they do not fit");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::super::McpCaller;
 use super::super::progress::CallProgress;
 use super::super::sources::CallError;
-use super::{Reading, Tool, missing};
+use super::{McpTool, Reading, missing};
 
 /// The recipe that answers, unless the call names one.
 const RECIPE: &str = "ask/answer";
@@ -37,7 +37,7 @@ pub(super) struct Answered {
     /// Whether the answer shares words with what it cites; for a quoted answer, whether it covers enough of the question.
     verified: bool,
     /// Its sentences, each with its source.
-    claims: Vec<Claim>,
+    claims: Vec<CitedSentence>,
     /// What was read.
     read: Reading,
     /// The steps a model took to find more.
@@ -59,7 +59,7 @@ pub(super) struct Answered {
 
 /// A sentence of the answer.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Claim {
+struct CitedSentence {
     /// The sentence.
     text: String,
     /// The document: a path or a pointer.
@@ -74,7 +74,7 @@ struct Claim {
     supported: bool,
 }
 
-impl Tool for Ask {
+impl McpTool for Ask {
     type Output = Answered;
     const NAME: &'static str = "ask";
     const TITLE: &'static str = "Answer a question over files";
@@ -131,7 +131,7 @@ impl Answered {
     fn of(answer: AskAnswer, caller: &McpCaller) -> Self {
         let AskAnswer { outcome, verified, claims, search, .. } = answer;
         let text = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
-        let claim = |claim: larder_agent::ask::GroundedClaim| Claim {
+        let claim = |claim: larder_agent::ask::GroundedClaim| CitedSentence {
             text: claim.text,
             source: caller.roots.shown(&claim.source),
             lines: claim.lines.into(),

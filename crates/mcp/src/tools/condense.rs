@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::progress::CallProgress;
 use super::super::sources::{CallError, SourceText};
 use super::super::{McpCaller, brief};
-use super::Tool;
+use super::McpTool;
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -77,7 +77,7 @@ impl LeftOut {
     }
 }
 
-impl Tool for Condense {
+impl McpTool for Condense {
     type Output = Smaller;
     const NAME: &'static str = "condense";
     const TITLE: &'static str = "Condense a text";

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::super::McpCaller;
 use super::super::progress::CallProgress;
 use super::super::sources::CallError;
-use super::{Tool, word};
+use super::{McpTool, word};
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -38,7 +38,7 @@ pub(super) struct Counted {
     bytes: usize,
 }
 
-impl Tool for Count {
+impl McpTool for Count {
     type Output = Counted;
     const NAME: &'static str = "count";
     const TITLE: &'static str = "Count tokens";

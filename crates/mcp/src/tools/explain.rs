@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::super::McpCaller;
 use super::super::progress::CallProgress;
 use super::super::sources::{CallError, Inputs};
-use super::{Tool, missing};
+use super::{McpTool, missing};
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -98,7 +98,7 @@ struct PartShown {
     pointer: Option<String>,
 }
 
-impl Tool for Explain {
+impl McpTool for Explain {
     type Output = Explained;
     const NAME: &'static str = "explain";
     const TITLE: &'static str = "Explain a prompt";

@@ -22,7 +22,7 @@ use super::sources::CallError;
 use super::{McpCaller, brief, schema};
 
 /// A tool; the type itself holds its arguments.
-trait Tool: DeserializeOwned + JsonSchema + Send {
+trait McpTool: DeserializeOwned + JsonSchema + Send {
     /// The structured result, for programs.
     type Output: Serialize + JsonSchema;
     const NAME: &'static str;
@@ -46,25 +46,25 @@ pub(super) type Call = for<'a> fn(JsonObject, &'a McpCaller, &'a CallProgress) -
 /// The pending result of a call.
 type Called<'a> = Pin<Box<dyn Future<Output = CallToolResult> + Send + 'a>>;
 
-struct Entry {
+struct ToolEntry {
     name: &'static str,
     describe: fn() -> rmcp::model::Tool,
     call: Call,
 }
 
-impl Entry {
-    const fn of<T: Tool>() -> Self {
+impl ToolEntry {
+    const fn of<T: McpTool>() -> Self {
         Self { name: T::NAME, describe: describe::<T>, call: call::<T> }
     }
 }
 
-const TOOLS: [Entry; 6] = [
-    Entry::of::<rehydrate::Rehydrate>(),
-    Entry::of::<search::SearchFor>(),
-    Entry::of::<ask::Ask>(),
-    Entry::of::<condense::Condense>(),
-    Entry::of::<count::Count>(),
-    Entry::of::<explain::Explain>(),
+const TOOLS: [ToolEntry; 6] = [
+    ToolEntry::of::<rehydrate::Rehydrate>(),
+    ToolEntry::of::<search::SearchFor>(),
+    ToolEntry::of::<ask::Ask>(),
+    ToolEntry::of::<condense::Condense>(),
+    ToolEntry::of::<count::Count>(),
+    ToolEntry::of::<explain::Explain>(),
 ];
 
 /// Every tool, as clients list them.
@@ -84,7 +84,7 @@ pub(super) fn find(name: &str) -> Result<Call, ErrorData> {
     })
 }
 
-fn describe<T: Tool>() -> rmcp::model::Tool {
+fn describe<T: McpTool>() -> rmcp::model::Tool {
     let hints = ToolAnnotations::with_title(T::TITLE)
         .read_only(!T::CALLS_MODEL)
         .destructive(false)
@@ -96,14 +96,18 @@ fn describe<T: Tool>() -> rmcp::model::Tool {
         .with_annotations(hints)
 }
 
-fn call<'a, T: Tool>(arguments: JsonObject, caller: &'a McpCaller, progress: &'a CallProgress) -> Called<'a> {
+fn call<'a, T: McpTool>(
+    arguments: JsonObject,
+    caller: &'a McpCaller,
+    progress: &'a CallProgress,
+) -> Called<'a> {
     Box::pin(async move {
         let called = called::<T>(arguments, caller, progress).await;
         called.unwrap_or_else(|CallError(words)| CallToolResult::error(vec![ContentBlock::text(words)]))
     })
 }
 
-async fn called<T: Tool>(
+async fn called<T: McpTool>(
     arguments: JsonObject,
     caller: &McpCaller,
     progress: &CallProgress,
@@ -120,7 +124,7 @@ async fn called<T: Tool>(
 
 /// A passage of a text, with a pointer to it.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Passage {
+struct ShownPassage {
     /// The document: a path or a pointer.
     source: String,
     /// First and last line, from 1.
@@ -138,7 +142,7 @@ struct Passage {
 /// Characters of a passage that are shown; only texts with very long lines exceed them.
 const SHOWN_CHARS: usize = 2_000;
 
-impl Passage {
+impl ShownPassage {
     fn of(quote: Quote, caller: &McpCaller) -> Self {
         let end = quote.text.char_indices().nth(SHOWN_CHARS).map(|(at, _)| at);
         Self {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::super::progress::CallProgress;
 use super::super::sources::CallError;
 use super::super::{McpCaller, brief};
-use super::Tool;
+use super::McpTool;
 
 /// The default limit in tokens: an original that was kept out of a window must not flood it by surprise.
 const LIMIT: usize = 20_000;
@@ -54,7 +54,7 @@ pub(super) struct Original {
     base64: Option<String>,
 }
 
-impl Tool for Rehydrate {
+impl McpTool for Rehydrate {
     type Output = Original;
     const NAME: &'static str = "rehydrate";
     const TITLE: &'static str = "Restore an original";

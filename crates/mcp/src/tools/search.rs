@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::super::McpCaller;
 use super::super::progress::CallProgress;
 use super::super::sources::CallError;
-use super::{Passage, Reading, Tool};
+use super::{McpTool, Reading, ShownPassage};
 
 /// The default number of passages.
 const MOST: usize = 10;
@@ -34,14 +34,14 @@ pub(super) struct SearchFor {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Findings {
     /// The matches.
-    found: Vec<Passage>,
+    found: Vec<ShownPassage>,
     /// Whether there are more matches.
     more: bool,
     /// The files read.
     read: Reading,
 }
 
-impl Tool for SearchFor {
+impl McpTool for SearchFor {
     type Output = Findings;
     const NAME: &'static str = "search";
     const TITLE: &'static str = "Find lines or passages";
@@ -70,7 +70,8 @@ impl Tool for SearchFor {
         };
         let more = quotes.len() > most;
         quotes.truncate(most);
-        let found: Vec<Passage> = quotes.into_iter().map(|quote| Passage::of(quote, caller)).collect();
+        let found: Vec<ShownPassage> =
+            quotes.into_iter().map(|quote| ShownPassage::of(quote, caller)).collect();
         let read = Reading::of(&search, caller);
         let mut text: String = found.iter().map(|passage| passage.print() + "\n").collect();
         text.push_str(&format!(

@@ -17,12 +17,12 @@ use crate::settings::ProviderSettings;
 
 /// A model behind an OpenAI-compatible server.
 #[derive(Debug)]
-pub struct OpenAi {
+pub struct OpenAiModel {
     endpoint: HttpEndpoint,
     settings: ProviderSettings,
 }
 
-impl OpenAi {
+impl OpenAiModel {
     /// A model at `endpoint`.
     pub fn new(endpoint: HttpEndpoint, settings: ProviderSettings) -> Self {
         Self { endpoint, settings }
@@ -48,7 +48,7 @@ impl OpenAi {
     }
 }
 
-impl ChatModel for OpenAi {
+impl ChatModel for OpenAiModel {
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         within(self.endpoint.name(), request.timeout, self.whole(request)).boxed()
     }

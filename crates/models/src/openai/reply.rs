@@ -30,7 +30,7 @@ pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError>
         ..CompletionDraft::default()
     };
     for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-        let mut whole = StreamedCall::default();
+        let mut whole = CallFragments::default();
         whole.take(call);
         draft.calls.push(whole);
     }
@@ -84,21 +84,21 @@ impl Decoder for CompletionsDecoder {
 struct CompletionDraft {
     text: String,
     refusal: String,
-    calls: Vec<StreamedCall>,
+    calls: Vec<CallFragments>,
     finish: Option<String>,
     usage: Usage,
 }
 
 /// A tool call whose fragments are still coming.
 #[derive(Debug, Default)]
-struct StreamedCall {
+struct CallFragments {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
 }
 
-impl StreamedCall {
+impl CallFragments {
     fn take(&mut self, fragment: &Value) {
         if let Some(id) = fragment.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()) {
             id.clone_into(&mut self.id);
@@ -120,7 +120,7 @@ impl CompletionDraft {
     fn take_fragment(&mut self, fragment: &Value) -> Result<(), String> {
         let index = fragment.get("index").and_then(Value::as_u64);
         let id = fragment.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
-        let same = |call: &StreamedCall| id.is_none_or(|id| call.id.is_empty() || call.id == id);
+        let same = |call: &CallFragments| id.is_none_or(|id| call.id.is_empty() || call.id == id);
         let known = match index {
             Some(_) => {
                 self.calls.iter().rposition(|call| call.index == index).filter(|&at| same(&self.calls[at]))
@@ -132,7 +132,7 @@ impl CompletionDraft {
             if at == MAX_TOOL_CALLS {
                 return Err(format!("the reply asks for more than {MAX_TOOL_CALLS} tool calls"));
             }
-            self.calls.push(StreamedCall { index, ..StreamedCall::default() });
+            self.calls.push(CallFragments { index, ..CallFragments::default() });
         }
         self.calls[at].take(fragment);
         Ok(())

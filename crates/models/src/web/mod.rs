@@ -15,7 +15,7 @@ use reqwest::{Client, Response, Url, redirect};
 pub use self::address::{Guard, Network};
 
 /// What pages and their robots.txt know us as.
-pub const USER_AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
 /// Time to reach a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

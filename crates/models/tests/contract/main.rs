@@ -48,7 +48,7 @@ macro_rules! every_case {
     };
 }
 
-every_case!(openai_compatible, openai::OpenAi);
+every_case!(openai_compatible, openai::OpenAiModel);
 every_case!(anthropic_messages, anthropic::Anthropic);
 
 /// The cases that every provider runs, and more of [`everyone`] that it can run.
@@ -64,7 +64,7 @@ macro_rules! replies {
 
 replies!(
     openai_seam,
-    subjects::Wired(openai::OpenAi),
+    subjects::Wired(openai::OpenAiModel),
     time_runs_out,
     a_prompt_beyond_the_window_is_an_error_of_its_own
 );

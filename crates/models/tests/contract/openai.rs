@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Class, KEY, Wire};
 
-pub struct OpenAi;
+pub struct OpenAiModel;
 
-impl Wire for OpenAi {
+impl Wire for OpenAiModel {
     fn provider(&self) -> &'static str {
         "openai"
     }

@@ -10,7 +10,7 @@ use larder_models::table::ModelTable;
 use larder_testkit::scripted::{Act, ScriptedModel};
 use larder_testkit::stub::Answer;
 
-use crate::openai::OpenAi;
+use crate::openai::OpenAiModel;
 use crate::support::{KEY, Wire, events, read, reply, request, stubbed, two_calls, with_tools};
 
 /// The recordings in a folder.
@@ -47,7 +47,7 @@ async fn every_kind_of_reply_comes_back_as_it_was() {
 #[tokio::test]
 async fn a_real_provider_is_recorded_without_its_key() {
     let said = reply(&format!("your key is {KEY}"));
-    let stub = stubbed(&OpenAi, [Answer::events(OpenAi.streamed(&said))]).await;
+    let stub = stubbed(&OpenAiModel, [Answer::events(OpenAiModel.streamed(&said))]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let secrets = vec![Secret::new(KEY).expect("a key")];
     let recorder = ReplayRecorder::new(Arc::clone(&stub.model), folder.path().join("replies"), secrets);

@@ -15,6 +15,9 @@ const DATA: &str = ";base64,";
 /// The member that says how closely it is looked at.
 const DETAIL: &str = r#""detail""#;
 
+/// The marker of a JPEG's pixels.
+const START_OF_SCAN: u8 = 0xda;
+
 /// Tokens that a picture costs, of whose JSON this is all.
 pub fn tokens(raw: &str, pictures: Pictures) -> usize {
     if let Pictures::AtMost(most) = pictures {
@@ -50,8 +53,31 @@ fn size(raw: &str) -> Option<(u32, u32)> {
     let data = data.get(..data.find('"')?)?;
     let read = if data.len() > MAX_READ { data.get(..MAX_READ)? } else { data };
     let bytes = STANDARD.decode(read).ok()?;
-    let size = imagesize::blob_size(&bytes).ok()?;
+    // The crate cannot pass over fill bytes, which are rare.
+    let size = imagesize::blob_size(&bytes);
+    let size = size.ok().or_else(|| imagesize::blob_size(&without_fill_bytes(&bytes)?).ok())?;
     Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
+}
+
+/// The segments of a JPEG up to its pixels, each with one `0xFF` before its marker where there may be several; a last
+/// one that is cut off stays so. `None` for anything else.
+fn without_fill_bytes(file: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = file.strip_prefix(&[0xff, 0xd8])?;
+    let mut clean = vec![0xff, 0xd8];
+    while let [0xff, after @ ..] = rest {
+        let fill = after.iter().take_while(|byte| **byte == 0xff).count();
+        let segment = after.get(fill..)?;
+        let &[marker, high, low, ..] = segment else { break };
+        let length = 1 + usize::from(u16::from_be_bytes([high, low]));
+        let (segment, next) = segment.split_at(length.min(segment.len()));
+        clean.push(0xff);
+        clean.extend_from_slice(segment);
+        if marker == START_OF_SCAN {
+            break;
+        }
+        rest = next;
+    }
+    Some(clean)
 }
 
 #[cfg(test)]
@@ -84,8 +110,6 @@ mod tests {
     fn the_size_is_read_from_the_beginning() {
         assert_eq!(size(&part(&png_of(1_920, 1_080), "")), Some((1_920, 1_080)));
         assert_eq!(size(&part(&jpeg_of(640, 480), "")), Some((640, 480)));
-        let filled = [b"\xff\xd8\xff\xff\xc0\0\x11\x08".as_slice(), &[1; 8]].concat();
-        assert_eq!(size(&part(&filled, "")), None, "fill bytes before a marker are not read");
         let large = [png_of(1_920, 1_080), vec![7; 1 << 20]].concat();
         assert_eq!(size(&part(&large, "")), Some((1_920, 1_080)));
         for strange in
@@ -94,6 +118,21 @@ mod tests {
             assert_eq!(size(&part(strange, "")), None);
         }
         assert_eq!(size(r#"{"image_url":{"url":"https://example.com/a.png"}}"#), None);
+    }
+
+    #[test]
+    fn fill_bytes_before_the_markers_of_a_jpeg_are_skipped() {
+        let plain = jpeg_of(640, 480);
+        let filled = [&plain[..2], &[0xff; 3], &plain[2..0x8006], &[0xff; 5], &plain[0x8006..]].concat();
+        assert_eq!(size(&part(&filled, "")), Some((640, 480)));
+        let (scan, pixels) = (b"\xff\xff\xda\0\x02".as_slice(), [0xff; 64].as_slice());
+        assert_eq!(size(&part(&[&filled, [8; 10].as_slice(), scan, pixels].concat(), "")), Some((640, 480)));
+        // A file that ends before its size is charged as the largest picture.
+        for end in 0..filled.len() {
+            if end < 16 || end > filled.len() - 16 {
+                assert_eq!(size(&part(&filled[..end], "")), None, "{end}");
+            }
+        }
     }
 
     #[test]

@@ -17,12 +17,12 @@ use super::recipe_reply::RecipeReply;
 use super::reply::{
     ReplyClose, ReplyRound, Tally, inner, is_thought, length, parts_length, push_text, stop_edit,
 };
-use super::request::{Item, Request, ToolResult, role};
+use super::request::{Item, Request, ResultItem, role};
 
 /// The dialect of `POST /v1/chat/completions`.
-pub(super) struct Chat;
+pub(super) struct ChatFormat;
 
-impl WireFormat for Chat {
+impl WireFormat for ChatFormat {
     fn name(&self) -> &'static str {
         "chat"
     }
@@ -383,7 +383,7 @@ fn read_message<'b>(
     // The legacy form has no ids; the result that follows is its own.
     item.calls.extend(call.map(|call| ItemCall { id: Cow::Borrowed(""), ..function(call, call) }));
     if role == Role::Tool {
-        item.result = Some(ToolResult {
+        item.result = Some(ResultItem {
             id: id.and_then(Value::text).unwrap_or_default(),
             name: name.and_then(Value::text),
             error: false,

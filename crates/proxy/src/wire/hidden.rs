@@ -22,7 +22,7 @@ pub struct HiddenSteps {
     /// Whole steps that came before the anchor.
     pub(super) before: Vec<HiddenStep>,
     /// Calls next to the anchor, which is a call of a tool of the client's.
-    pub(super) beside: Vec<AnsweredCall>,
+    pub(super) beside: Vec<HiddenCall>,
     /// The round of the reply that the anchor is in: what several anchors lead to is put back once.
     #[serde(default)]
     pub(super) round: usize,
@@ -39,12 +39,12 @@ pub(super) struct HiddenStep {
     /// What the model said with the calls (chat completions).
     #[serde(default)]
     pub text: String,
-    pub calls: Vec<AnsweredCall>,
+    pub calls: Vec<HiddenCall>,
 }
 
 /// A call as the model wrote it and its result as the format has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct AnsweredCall {
+pub(super) struct HiddenCall {
     pub call: String,
     pub result: String,
 }
@@ -53,11 +53,11 @@ fn joined<'a>(values: impl Iterator<Item = &'a String>) -> String {
     values.map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-fn calls(answered: &[AnsweredCall]) -> String {
+fn calls(answered: &[HiddenCall]) -> String {
     joined(answered.iter().map(|answered| &answered.call))
 }
 
-fn results(answered: &[AnsweredCall]) -> String {
+fn results(answered: &[HiddenCall]) -> String {
     joined(answered.iter().map(|answered| &answered.result))
 }
 

@@ -16,12 +16,12 @@ use super::place::{is_text, said_in_content};
 use super::read::{ReadError, fields};
 use super::recipe_reply::{RecipeReply, named};
 use super::reply::{ReplyClose, ReplyRound, Tally, length, stop_edit, text};
-use super::request::{Item, Request, ToolResult, role};
+use super::request::{Item, Request, ResultItem, role};
 
 /// The dialect of `POST /v1/messages`.
-pub(super) struct Messages;
+pub(super) struct MessagesFormat;
 
-impl WireFormat for Messages {
+impl WireFormat for MessagesFormat {
     fn name(&self) -> &'static str {
         "messages"
     }
@@ -302,7 +302,7 @@ fn read_result<'b>(
     item.blocks = Some(vec![block.id()]);
     item.cache_control = cache.is_some();
     item.read_content(content, &format!("{}.content", path()))?;
-    item.result = Some(ToolResult {
+    item.result = Some(ResultItem {
         id: id.and_then(Value::text).unwrap_or_default(),
         name: None,
         error: error.is_some_and(Value::is_true),

@@ -62,7 +62,7 @@ pub use self::read::ReadError;
 pub use self::recipe_reply::RecipeReply;
 pub use self::reply::{PartialUsage, RehydrateCall, ReplyRounds, WholeReply};
 pub use self::request::{
-    Fixed, Item, OfferedTool, Opaque, OpaqueKind, Request, Text, ToolResult, read, read_up_to,
+    Fixed, Item, OfferedTool, Opaque, OpaqueKind, Request, ResultItem, Text, read, read_up_to,
 };
 pub use self::stream::StreamedReply;
 pub use self::tool::rehydrate_tool_json;

@@ -73,7 +73,7 @@ pub struct Item<'b> {
     /// Calls that it asks for.
     pub calls: Vec<ItemCall<'b>>,
     /// What it is the result of; there exactly when its role is [`Role::Tool`].
-    pub result: Option<ToolResult<'b>>,
+    pub result: Option<ResultItem<'b>>,
     /// What is never touched but counts.
     pub opaque: Vec<Opaque<'b>>,
     /// It has a breakpoint of the provider's cache.
@@ -98,7 +98,7 @@ pub struct Text<'b> {
 
 /// What a result answers.
 #[derive(Debug, Clone)]
-pub struct ToolResult<'b> {
+pub struct ResultItem<'b> {
     /// The call's id.
     pub id: Cow<'b, str>,
     /// The tool, if the call is in the history or the result names it.

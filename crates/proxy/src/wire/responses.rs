@@ -16,12 +16,12 @@ use super::hidden::{HiddenStep, HiddenSteps, answer_key, call_key, item_key, tho
 use super::read::{ReadError, fields};
 use super::recipe_reply::{RecipeReply, named};
 use super::reply::{ReplyClose, ReplyRound, Tally, length, parts_length, text};
-use super::request::{Item, Request, Text, ToolResult, role};
+use super::request::{Item, Request, ResultItem, Text, role};
 
 /// The dialect of `POST /v1/responses`.
-pub(super) struct Responses;
+pub(super) struct ResponsesFormat;
 
-impl WireFormat for Responses {
+impl WireFormat for ResponsesFormat {
     fn name(&self) -> &'static str {
         "responses"
     }
@@ -316,7 +316,7 @@ fn read_item<'b>(
             item.read_content(output, &format!("input[{at}].output"))?;
             let id = call_id.and_then(Value::text).unwrap_or_default();
             let summarizable = request.take_own(element);
-            item.result = Some(ToolResult { id, name: None, error: false, summarizable });
+            item.result = Some(ResultItem { id, name: None, error: false, summarizable });
             item
         }
         // Calls that the provider answers itself have no `call_id`.

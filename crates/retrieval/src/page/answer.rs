@@ -10,7 +10,7 @@ use super::{FoundCapture, PageAnswer};
 use crate::Retrieval;
 use crate::extract::cut;
 use crate::index::{Index, Query, Record};
-use crate::phrases::QueryWords;
+use crate::phrases::PaddedQuery;
 use crate::records::divide;
 use crate::render::{line, when};
 
@@ -65,7 +65,7 @@ fn elsewhere(
     manifest: &Manifest,
     files: &CaptureFiles,
 ) -> (String, VaultPath) {
-    let words = QueryWords::new(query);
+    let words = PaddedQuery::new(query);
     let named = files.data.as_ref().is_some_and(|(_, data)| data.keys().any(|name| words.name(name)));
     let level = if named { PageLevel::Data } else { PageLevel::Manifest };
     let (said, document) = files.say(retrieval, query, level, capture, manifest);
@@ -146,8 +146,8 @@ fn from_manifest(manifest: &Manifest) -> String {
 
 /// The values that the query names; all, if it names none.
 fn from_data(query: &str, data: &ExtractedData) -> String {
-    let words = QueryWords::new(query);
-    let touched = |name: &str| QueryWords::new(name).subjects().any(|word| words.name(word));
+    let words = PaddedQuery::new(query);
+    let touched = |name: &str| PaddedQuery::new(name).subjects().any(|word| words.name(word));
     let named: ExtractedData = data
         .iter()
         .filter(|(name, _)| touched(name))

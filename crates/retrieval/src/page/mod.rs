@@ -8,13 +8,13 @@ mod table;
 use std::collections::BTreeSet;
 
 use larder_store::{CaptureRow, DocumentKind};
-use larder_vault::{ContentReference, Manifest, Timestamp, TurnStatus, VaultPath, read_json};
+use larder_vault::{ContentReference, DocumentTime, Manifest, TurnStatus, VaultPath, read_json};
 use serde::Serialize;
 
 pub use rules::PageLevel;
 use rules::{LevelChoice, choose_level};
 
-use super::phrases::QueryWords;
+use super::phrases::PaddedQuery;
 use super::ranking::{Ranked, order, scores};
 use super::render::{block, line, when};
 use super::trace::Trace;
@@ -42,7 +42,7 @@ pub struct FoundCapture {
     /// Its manifest.
     pub manifest: VaultPath,
     /// When it was captured.
-    pub captured_at: Timestamp,
+    pub captured_at: DocumentTime,
     /// Share of the query's words that its title and address contain.
     pub score: f64,
 }
@@ -57,7 +57,7 @@ pub struct PageAnswer {
     /// The page's own address, for going there without a search (R1-5.7).
     pub source_url: String,
     /// When it was captured.
-    pub captured_at: Timestamp,
+    pub captured_at: DocumentTime,
     /// Seconds since then.
     pub age_seconds: u64,
     /// Whether what changes on a page, such as a price, may have changed since (C106).
@@ -106,7 +106,7 @@ pub(super) fn capture(
     let ranked = scores(hint, retrieval.now, texts.iter().map(|text| Ranked::alone(text)));
     // The turn is named, so its capture is meant regardless of the title.
     let best = order(&ranked).first().copied().or(turn.map(|_| 0));
-    Ok(best.map(|at| found(&rows[at], QueryWords::new(&texts[at]).shared(&QueryWords::new(hint)))))
+    Ok(best.map(|at| found(&rows[at], PaddedQuery::new(&texts[at]).shared(&PaddedQuery::new(hint)))))
 }
 
 /// Captures of a turn, or of the newest turns and of pages that contain words of the hint, newest first.

@@ -8,11 +8,11 @@ use std::ops::ControlFlow;
 
 use larder_vault::Intent;
 use larder_vault::lifecycle::{Aging, ttl};
-use larder_vault::{Timestamp, Ttl};
+use larder_vault::{DocumentTime, Ttl};
 use serde::{Deserialize, Serialize};
 
-use super::table::{Needs, RULES, Rule};
-use crate::phrases::QueryWords;
+use super::table::{Needs, PageRule, RULES};
+use crate::phrases::PaddedQuery;
 
 /// Where the answer to a question about a page may be had, cheapest first (R1-6.10 to R1-6.14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ pub(super) fn choose_level(query: &str, page: Option<&PageContents>) -> LevelCho
     let Some(page) = page else {
         return LevelChoice { level: PageLevel::Search, why: "no visit of the page is on record" };
     };
-    let words = QueryWords::new(query);
+    let words = PaddedQuery::new(query);
     match RULES.iter().try_for_each(|rule| rule.apply(&words, page)) {
         ControlFlow::Break(choice) => choice,
         ControlFlow::Continue(()) => by_content(&words, page),
@@ -89,12 +89,12 @@ fn price_is_good_for() -> u64 {
 }
 
 /// Whether anything that changes on a page may have changed since.
-pub(super) fn is_stale(captured: Timestamp, now: Timestamp) -> bool {
+pub(super) fn is_stale(captured: DocumentTime, now: DocumentTime) -> bool {
     now.seconds_since(captured) >= price_is_good_for()
 }
 
-impl Rule {
-    fn apply(&self, words: &QueryWords, page: &PageContents) -> ControlFlow<LevelChoice> {
+impl PageRule {
+    fn apply(&self, words: &PaddedQuery, page: &PageContents) -> ControlFlow<LevelChoice> {
         let says = self.says.iter().all(|group| group.iter().any(|phrase| words.say(phrase)));
         if !says || self.unless.iter().any(|phrase| words.say(phrase)) {
             return ControlFlow::Continue(());
@@ -119,7 +119,7 @@ impl Rule {
 }
 
 /// Where no rule decides: extracted data that the query names, then the text, then whatever there is.
-fn by_content(words: &QueryWords, page: &PageContents) -> LevelChoice {
+fn by_content(words: &PaddedQuery, page: &PageContents) -> LevelChoice {
     if page.data.iter().any(|name| words.name(name)) {
         return LevelChoice { level: PageLevel::Data, why: "the query names what was extracted" };
     }

@@ -14,7 +14,7 @@ pub(super) enum Needs {
 }
 
 /// One row: the query says one phrase of every group and none of `unless`.
-pub(super) struct Rule {
+pub(super) struct PageRule {
     pub(super) says: &'static [&'static [&'static str]],
     pub(super) unless: &'static [&'static str],
     pub(super) level: PageLevel,
@@ -105,8 +105,8 @@ const SOME: &[&str] = &[
 ];
 
 /// In the order in which they are tried: what was said, what is now, then what was captured.
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[PageRule] = &[
+    PageRule {
         says: &[&[
             "elsewhere",
             "somewhere else",
@@ -121,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "it asks for something that is elsewhere",
     },
-    Rule {
+    PageRule {
         says: &[&["what did", "what does", "what do", "did", "does"], SPEECH],
         unless: SINCE,
         level: PageLevel::Content,
@@ -129,7 +129,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "it asks what was said: that is in the text",
     },
-    Rule {
+    PageRule {
         says: &[NOW],
         unless: &[],
         level: PageLevel::Navigate,
@@ -137,7 +137,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "it asks how things are now; what was captured may have changed",
     },
-    Rule {
+    PageRule {
         says: &[&["new", "recent"], COMMENTS],
         unless: &[],
         level: PageLevel::Navigate,
@@ -145,7 +145,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "it asks for what came after the visit",
     },
-    Rule {
+    PageRule {
         says: &[&["was", "were", "did", "had", "back then", "at the time"], PRICE],
         unless: &[],
         level: PageLevel::Data,
@@ -153,7 +153,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "it asks for the price as it was then: that was extracted",
     },
-    Rule {
+    PageRule {
         says: &[STOCK],
         unless: &[],
         level: PageLevel::Navigate,
@@ -161,7 +161,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "availability changes; what was captured may be stale",
     },
-    Rule {
+    PageRule {
         says: &[PRICE],
         unless: &[],
         level: PageLevel::Data,
@@ -169,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: true,
         why: "the price was extracted at the visit",
     },
-    Rule {
+    PageRule {
         says: &[HOW_MANY, &["pages", "page"]],
         unless: SOME,
         level: PageLevel::Manifest,
@@ -177,7 +177,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "the manifest counts the pages",
     },
-    Rule {
+    PageRule {
         says: &[HOW_MANY, COMMENTS],
         unless: SOME,
         level: PageLevel::Manifest,
@@ -185,7 +185,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "the manifest counts the comments",
     },
-    Rule {
+    PageRule {
         says: &[&[
             "title of",
             "the title",
@@ -202,7 +202,7 @@ pub(super) const RULES: &[Rule] = &[
         ages: false,
         why: "the manifest names it",
     },
-    Rule {
+    PageRule {
         says: &[&[
             "top comment",
             "top comments",

@@ -16,7 +16,7 @@ mod vault;
 use larder_retrieval::{Grant, Retrieval};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
 use larder_text::tokens::Counter;
-use larder_vault::Timestamp;
+use larder_vault::DocumentTime;
 
 /// Turns of the vault.
 const TURNS: u32 = 300;
@@ -26,7 +26,7 @@ struct Vault {
     documents: UserDocuments,
     all: Documents,
     counter: Counter,
-    now: Timestamp,
+    now: DocumentTime,
     _folder: tempfile::TempDir,
 }
 

@@ -7,8 +7,8 @@ use larder_vault::context::{
 use larder_vault::layout::TurnPlace;
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{
-    Captured, ContentSummary, Document, DocumentValue, Intent, Listing, Manifest, Meta, Mode, PageContent,
-    Research, Scope, Score, Stock, Timestamp, Ttl, TurnMetadata, TurnStatus, write_json,
+    Captured, ContentSummary, Document, DocumentTime, DocumentValue, Intent, Listing, Manifest, Meta, Mode,
+    PageContent, Research, Scope, Score, Stock, Ttl, TurnMetadata, TurnStatus, write_json,
 };
 use serde_json::json;
 
@@ -100,8 +100,8 @@ pub fn word(number: usize) -> String {
 }
 
 /// When turn `number` began.
-pub fn moment(number: u32) -> Timestamp {
-    FIRST.parse::<Timestamp>().unwrap().plus_seconds(u64::from(number) * STEP)
+pub fn moment(number: u32) -> DocumentTime {
+    FIRST.parse::<DocumentTime>().unwrap().plus_seconds(u64::from(number) * STEP)
 }
 
 pub fn query(number: u32) -> String {

@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 
 use larder_vault::lifecycle::{ResearchAction, ResearchLife};
 use larder_vault::links::{NoteRename, Vault};
-use larder_vault::{Timestamp, TurnStatus, VaultPath};
+use larder_vault::{DocumentTime, TurnStatus, VaultPath};
 use rusqlite::params;
 
 use super::commit::METADATA;
@@ -28,7 +28,7 @@ impl Documents {
     ///
     /// # Errors
     /// Reading or writing fails; what is done stays, and [`Documents::recover`] finishes the turn that was on its way.
-    pub fn archive(&self, user: &str, now: Timestamp) -> Result<ArchiveReport, StoreError> {
+    pub fn archive(&self, user: &str, now: DocumentTime) -> Result<ArchiveReport, StoreError> {
         let documents = self.user(user)?;
         // The journal would restore what is removed from its old place.
         let entries = self.store().index().read(|tx| journal::committed(tx, Some(user)))?;
@@ -37,7 +37,7 @@ impl Documents {
         }
         self.retire(entries)?;
         let mut report = ArchiveReport::default();
-        let Some(before) = Timestamp::from_millis(now.as_millis().saturating_sub(OLD_AFTER_MILLIS)) else {
+        let Some(before) = DocumentTime::from_millis(now.as_millis().saturating_sub(OLD_AFTER_MILLIS)) else {
             return Ok(report);
         };
         for turn in documents.index().read(|tx| index::old_turns(tx, before))? {
@@ -62,7 +62,7 @@ pub(super) fn finish_moves(all: &Documents) -> Result<(), StoreError> {
     })?;
     for (user, number, created) in moves {
         let documents = all.user(&user)?;
-        if let Some(created) = Timestamp::from_millis(created) {
+        if let Some(created) = DocumentTime::from_millis(created) {
             documents.archiver().move_turn(number, created)?;
             documents.archiver().end_moves(&[number])?;
         }
@@ -78,7 +78,7 @@ pub(super) struct Archiver<'d> {
 
 impl Archiver<'_> {
     /// Whether a turn stays where it is.
-    fn is_wanted(&self, turn: &TurnRow, now: Timestamp) -> Result<bool, StoreError> {
+    fn is_wanted(&self, turn: &TurnRow, now: DocumentTime) -> Result<bool, StoreError> {
         if matches!(turn.status, TurnStatus::Running | TurnStatus::Interrupted) {
             return Ok(true);
         }
@@ -110,7 +110,7 @@ impl Archiver<'_> {
     }
 
     /// Moves a turn, or what is left of it at its old place; returns how many other documents were rewritten.
-    fn move_turn(&self, number: u32, created: Timestamp) -> Result<u64, StoreError> {
+    fn move_turn(&self, number: u32, created: DocumentTime) -> Result<u64, StoreError> {
         let (from, to) = (self.docs.place.turn(number), self.docs.place.archived_turn(number, created));
         let mut relinked = 0;
         if self.docs.tree().read(&from.metadata())?.is_some() {

@@ -18,11 +18,11 @@ const BESIDE_LOGS: u64 = 4;
 
 /// What the index knows about the documents of one user; from [`UserDocuments::catalog`].
 #[derive(Debug, Clone, Copy)]
-pub struct Catalog<'d> {
+pub struct DocumentCatalog<'d> {
     pub(super) docs: &'d UserDocuments,
 }
 
-impl Catalog<'_> {
+impl DocumentCatalog<'_> {
     /// A committed turn.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Turns under way: numbers, each assigned once, and drafts that survive a crash. Both are kept in the main database.
 
-use larder_vault::{Mode, Timestamp};
+use larder_vault::{DocumentTime, Mode};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ impl Drafts<'_> {
         fill: impl FnOnce(&mut TurnDraft),
     ) -> Result<TurnDraft, StoreError> {
         let taken = self.highest_number()?;
-        let created_at = self.docs.now()?;
+        let created_at = self.docs.now();
         let mut draft = TurnDraft {
             number: 0,
             place: self.docs.place.turn(0),
@@ -251,7 +251,7 @@ impl Drafts<'_> {
     }
 }
 
-fn created(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+fn created(row: &Row<'_>, column: usize) -> rusqlite::Result<DocumentTime> {
     let millis = row.get(column)?;
-    Timestamp::from_millis(millis).ok_or(rusqlite::Error::IntegralValueOutOfRange(column, millis))
+    DocumentTime::from_millis(millis).ok_or(rusqlite::Error::IntegralValueOutOfRange(column, millis))
 }

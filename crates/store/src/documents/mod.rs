@@ -41,9 +41,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use larder_vault::layout::UserPlace;
-use larder_vault::{Timestamp, VaultPath};
+use larder_vault::{DocumentTime, VaultPath};
 
-pub use catalog::Catalog;
+pub use catalog::DocumentCatalog;
 pub use drafts::Drafts;
 pub use files::DocumentFiles;
 pub use lease::{Leases, TurnLease};
@@ -69,10 +69,10 @@ use crate::store::{Store, UserStore};
 /// Asynchronous code calls them from a thread that may block.
 #[derive(Debug, Clone)]
 pub struct Documents {
-    inner: Arc<Inner>,
+    inner: Arc<DocumentsInner>,
 }
 
-struct Inner {
+struct DocumentsInner {
     store: Store,
     tree: Arc<dyn Tree>,
     /// The folder of the indexes.
@@ -85,7 +85,7 @@ struct Inner {
     journalled: AtomicU64,
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for DocumentsInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Documents").field("tree", &self.tree).finish_non_exhaustive()
     }
@@ -113,7 +113,7 @@ impl Documents {
     fn over(store: &Store, tree: Arc<dyn Tree>) -> Result<Self, StoreError> {
         let indexes = store.home().join("indexes").join("documents");
         create_dir_all(&indexes)?;
-        let inner = Inner {
+        let inner = DocumentsInner {
             store: store.clone(),
             tree,
             indexes,
@@ -212,8 +212,8 @@ impl UserDocuments {
     }
 
     /// What the index knows: turns, research, captured pages, links, words.
-    pub const fn catalog(&self) -> Catalog<'_> {
-        Catalog { docs: self }
+    pub const fn catalog(&self) -> DocumentCatalog<'_> {
+        DocumentCatalog { docs: self }
     }
 
     /// How far documents and sites proved reliable.
@@ -243,12 +243,8 @@ impl UserDocuments {
     }
 
     /// The present moment by the store's clock, as documents write it.
-    fn now(&self) -> Result<Timestamp, StoreError> {
-        let millis = i64::try_from(self.store.now().as_millis()).ok();
-        millis.and_then(Timestamp::from_millis).ok_or_else(|| StoreError::BadTurn {
-            number: 0,
-            reason: "the clock stands after the year 9999; set it right".to_owned(),
-        })
+    fn now(&self) -> DocumentTime {
+        self.store.now().into()
     }
 
     /// Whether a document is this user's.

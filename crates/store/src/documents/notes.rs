@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 use larder_vault::layout::{TurnPlace, wrapper};
 use larder_vault::links::DualLink;
 use larder_vault::{
-    Document, IndexEntry, IndexNote, Meta, Scope, Tag, Timestamp, TopicEntry, VaultPath, Wrapper, turn_name,
-    write_json,
+    Document, DocumentTime, IndexEntry, IndexNote, Meta, Scope, Tag, TopicEntry, VaultPath, Wrapper,
+    turn_name, write_json,
 };
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ const IN_VIEW: u64 = 100;
 
 /// `research_cache/{topic}.json`.
 #[derive(Serialize)]
-struct View<'a> {
+struct ResearchIndexFile<'a> {
     topic: &'a str,
     research: Vec<ResearchRow>,
 }
@@ -37,7 +37,7 @@ struct View<'a> {
 pub(super) fn wrapper_of(
     place: &TurnPlace,
     user: &str,
-    created_at: Timestamp,
+    created_at: DocumentTime,
     path: &str,
     bytes: &[u8],
 ) -> Option<(String, Vec<u8>)> {
@@ -119,7 +119,7 @@ impl Notes<'_> {
             if rows.is_empty() {
                 self.docs.tree().remove(&path)?;
             } else {
-                let view = write_json(&View { topic, research: rows });
+                let view = write_json(&ResearchIndexFile { topic, research: rows });
                 self.docs.tree().write(&path, view.as_bytes())?;
             }
         }
@@ -154,7 +154,7 @@ impl Notes<'_> {
         let newest = self.docs.index().read(|tx| recent_turns(tx, 1, None))?;
         let at = match newest.first() {
             Some(turn) => turn.created_at,
-            None => self.docs.now()?,
+            None => self.docs.now(),
         };
         self.write_index(&self.docs.place.memory_index(), "memory_index", at, &note)
     }
@@ -164,7 +164,7 @@ impl Notes<'_> {
         &self,
         at: &VaultPath,
         id: &str,
-        created_at: Timestamp,
+        created_at: DocumentTime,
         note: &IndexNote,
     ) -> Result<(), StoreError> {
         let standing = self.docs.tree().read(at)?.map(String::from_utf8);
@@ -179,7 +179,7 @@ impl Notes<'_> {
         self.docs.tree().write(at, text.as_bytes())
     }
 
-    fn meta(&self, id: &str, created_at: Timestamp) -> Result<Meta, StoreError> {
+    fn meta(&self, id: &str, created_at: DocumentTime) -> Result<Meta, StoreError> {
         let user = self.docs.index().read(turn_user)?.unwrap_or_else(|| self.docs.user().to_owned());
         Ok(Meta {
             id: id.to_owned(),

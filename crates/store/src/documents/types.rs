@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use larder_vault::layout::TurnPlace;
-use larder_vault::{Intent, Mode, Scope, Score, Timestamp, TurnStatus, VaultPath};
+use larder_vault::{DocumentTime, Intent, Mode, Scope, Score, TurnStatus, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use super::index::Subject;
@@ -33,7 +33,7 @@ pub struct TurnDraft {
     /// What the user asked, byte for byte.
     pub query: String,
     /// When it began.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// The last phase that was finished, 0 to 7.
     pub phase: Option<u8>,
     /// What the machine that runs the turn needs to go on.
@@ -54,7 +54,7 @@ pub struct DraftSummary {
     pub phase: Option<u8>,
     /// When it began.
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
 }
 
 /// A committed turn, as the index has it from its `metadata.json`.
@@ -80,7 +80,7 @@ pub struct TurnRow {
     pub quality: Option<Score>,
     /// When it began.
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// Its `context.md`.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub context: VaultPath,
@@ -106,9 +106,9 @@ pub struct ResearchRow {
     /// How good it is.
     pub quality: Score,
     /// When it was created.
-    pub created_at: Timestamp,
+    pub created_at: DocumentTime,
     /// When its time-sensitive part is old; none if it has no such part.
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Option<DocumentTime>,
     /// The id of the newer research that took its place (R1-12.5).
     pub superseded_by: Option<String>,
     /// For whom it counts: the scope in the document, or a wider one to which use has promoted it (R1-12.6 to R1-12.12).
@@ -131,7 +131,7 @@ pub struct CaptureRow {
     /// Its `manifest.json`.
     pub manifest: VaultPath,
     /// When it was captured.
-    pub captured_at: Timestamp,
+    pub captured_at: DocumentTime,
 }
 
 /// The type of a document, by its path.
@@ -197,7 +197,7 @@ pub struct SourceRow {
     /// `(ok + 1) / (ok + failed + 2)`: an unknown site is in the middle.
     pub reliability: Score,
     /// When it was last used.
-    pub last_used: Timestamp,
+    pub last_used: DocumentTime,
 }
 
 /// What a rebuild of the index read.

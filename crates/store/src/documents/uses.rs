@@ -2,7 +2,7 @@
 //! database.
 
 use larder_vault::lifecycle::{TrackRecord, promoted};
-use larder_vault::{Scope, Score, Timestamp, VaultPath};
+use larder_vault::{DocumentTime, Scope, Score, VaultPath};
 use rusqlite::{OptionalExtension, params};
 
 use super::UserDocuments;
@@ -25,7 +25,7 @@ impl Uses<'_> {
     /// The path is not one of this user, or the main database cannot be written.
     pub fn record(&self, document: &VaultPath, ok: bool) -> Result<(), StoreError> {
         self.docs.require_own(document)?;
-        let now = self.docs.now()?;
+        let now = self.docs.now();
         let research = self.docs.index().read(|tx| index::research(tx, Wanted::Document(document), 1))?;
         let research = research.first();
         self.docs.store.write_unsynced(|tx| {
@@ -60,7 +60,7 @@ impl Uses<'_> {
     /// The domain is not a valid name, or the main database cannot be written.
     pub fn record_source(&self, domain: &str, ok: bool) -> Result<(), StoreError> {
         crate::user::check_name("the site", domain)?;
-        let now = self.docs.now()?.as_millis();
+        let now = self.docs.now().as_millis();
         self.docs.store.write_unsynced(|tx| {
             tx.prepare_cached(
                 "INSERT INTO document_sources (user, domain, ok, failed, used) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -92,7 +92,7 @@ impl Uses<'_> {
                 Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get(2)?))
             });
             let Some((ok, failed, used)) = row.optional()? else { return Ok(None) };
-            let used = Timestamp::from_millis(used);
+            let used = DocumentTime::from_millis(used);
             Ok(used.map(|last_used| SourceRow {
                 domain,
                 ok: u64::from(ok),

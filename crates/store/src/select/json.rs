@@ -26,11 +26,11 @@ const MAX_FAN_OUT: usize = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct JsonQuery {
     text: String,
-    kind: Kind,
+    kind: JsonQueryKind,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum JsonQueryKind {
     Pointer,
     Path(JsonPath),
 }
@@ -42,11 +42,11 @@ impl JsonQuery {
             return Err(bad(format!("{} bytes long, and at most {MAX_QUERY_BYTES} are taken", text.len())));
         }
         if text.starts_with('/') {
-            return Ok(Self { text: text.to_owned(), kind: Kind::Pointer });
+            return Ok(Self { text: text.to_owned(), kind: JsonQueryKind::Pointer });
         }
         check_cost(text).map_err(|reason| bad(reason.to_owned()))?;
         match JsonPath::parse(text) {
-            Ok(path) => Ok(Self { text: text.to_owned(), kind: Kind::Path(path) }),
+            Ok(path) => Ok(Self { text: text.to_owned(), kind: JsonQueryKind::Path(path) }),
             Err(error) => Err(bad(format!("{error}; expected a JSONPath such as $.items[0], or /items/0"))),
         }
     }
@@ -66,10 +66,10 @@ impl JsonQuery {
             let reason = format!("{} bytes, and at most {MAX_JSON_BYTES} are read", source.len());
             return Err(SelectError::NotJson { reason });
         }
-        let content = Content::read(source)?;
+        let content = JsonContent::read(source)?;
         let values = match &self.kind {
-            Kind::Pointer => content.root.pointer(&self.text).into_iter().collect(),
-            Kind::Path(path) => path.query(&content.root).all(),
+            JsonQueryKind::Pointer => content.root.pointer(&self.text).into_iter().collect(),
+            JsonQueryKind::Path(path) => path.query(&content.root).all(),
         };
         if values.len() > MAX_MATCHES {
             let reason =
@@ -86,14 +86,14 @@ impl JsonQuery {
 }
 
 /// A content as one JSON value: itself, or the array of its lines if it is JSON Lines.
-struct Content<'t> {
+struct JsonContent<'t> {
     root: Value,
     /// The texts that were read as the root or as its items, each with its place in the content.
     texts: Vec<(usize, &'t str)>,
     is_lines: bool,
 }
 
-impl<'t> Content<'t> {
+impl<'t> JsonContent<'t> {
     fn read(source: &'t [u8]) -> Result<Self, SelectError> {
         let not_json = |reason: String| SelectError::NotJson { reason };
         let text = str::from_utf8(source).map_err(|error| not_json(error.to_string()))?;

@@ -82,10 +82,10 @@ pub enum SelectError {
 
 /// A part of a content, as asked for by a person or a model; checked before any content is read.
 #[derive(Debug, Clone)]
-pub struct Selection(Kind);
+pub struct Selection(SelectionKind);
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum SelectionKind {
     Part(Fragment),
     Grep(Regex),
     Path(JsonQuery),
@@ -96,7 +96,7 @@ impl Selection {
     pub fn lines(range: &str) -> Result<Self, SelectError> {
         match parse_range(range) {
             Some((first, last)) if 1 <= first && first <= last => {
-                Ok(Self(Kind::Part(Fragment::Lines { first, last })))
+                Ok(Self(SelectionKind::Part(Fragment::Lines { first, last })))
             }
             _ => Err(bad_range(range, "first:last, such as 1:40 (lines counted from 1, both included)")),
         }
@@ -105,7 +105,9 @@ impl Selection {
     /// Bytes `a:b`, counted from 0, the end excluded.
     pub fn bytes(range: &str) -> Result<Self, SelectError> {
         match parse_range(range) {
-            Some((start, end)) if start <= end => Ok(Self(Kind::Part(Fragment::Bytes { start, end }))),
+            Some((start, end)) if start <= end => {
+                Ok(Self(SelectionKind::Part(Fragment::Bytes { start, end })))
+            }
             _ => Err(bad_range(range, "start:end, such as 0:1024 (bytes counted from 0, the end excluded)")),
         }
     }
@@ -119,42 +121,42 @@ impl Selection {
         }
         let built = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_SIZE).build();
         built
-            .map(|regex| Self(Kind::Grep(regex)))
+            .map(|regex| Self(SelectionKind::Grep(regex)))
             .map_err(|error| SelectError::BadPattern { reason: error.to_string() })
     }
 
     /// The value at a JSON pointer (if it starts with `/`) or a JSONPath (RFC 9535), in its original bytes; where a
     /// path leads to several values, a JSON array of them.
     pub fn path(path: &str) -> Result<Self, SelectError> {
-        JsonQuery::parse(path).map(|query| Self(Kind::Path(query)))
+        JsonQuery::parse(path).map(|query| Self(SelectionKind::Path(query)))
     }
 
     /// The ranges of the part in a content in memory: one for a fragment, one for each matching line or value of a path.
     pub fn find(&self, content: &[u8]) -> Result<Vec<Range<usize>>, SelectError> {
         match &self.0 {
-            Kind::Part(Fragment::Bytes { start, end }) => {
+            SelectionKind::Part(Fragment::Bytes { start, end }) => {
                 cut(content, Fragment::Bytes { start: *start, end: *end })?;
                 Ok(std::iter::once(*start..*end).collect())
             }
-            Kind::Part(fragment @ Fragment::Lines { first, .. }) => {
+            SelectionKind::Part(fragment @ Fragment::Lines { first, .. }) => {
                 let len = cut(content, *fragment)?.len();
                 let before = lines(content).take(first.saturating_sub(1)).last();
                 let start = before.map_or(0, |line| line.end);
                 Ok(std::iter::once(start..start + len).collect())
             }
-            Kind::Grep(regex) => {
+            SelectionKind::Grep(regex) => {
                 let fits =
                     |line: &Range<usize>| content.get(line.clone()).is_some_and(|line| matches(line, regex));
                 Ok(lines(content).filter(fits).collect())
             }
-            Kind::Path(query) => query.find(content),
+            SelectionKind::Path(query) => query.find(content),
         }
     }
 
     /// The fragment, if that is what was asked for.
     pub(crate) const fn fragment(&self) -> Option<Fragment> {
         match self.0 {
-            Kind::Part(fragment) => Some(fragment),
+            SelectionKind::Part(fragment) => Some(fragment),
             _ => None,
         }
     }
@@ -162,9 +164,9 @@ impl Selection {
     /// The part of a content that is in memory.
     pub(crate) fn apply(&self, content: &[u8]) -> Result<Vec<u8>, SelectError> {
         match &self.0 {
-            Kind::Part(fragment) => cut(content, *fragment),
-            Kind::Grep(regex) => Ok(grep(content, regex)),
-            Kind::Path(query) => query.select(content),
+            SelectionKind::Part(fragment) => cut(content, *fragment),
+            SelectionKind::Grep(regex) => Ok(grep(content, regex)),
+            SelectionKind::Path(query) => query.select(content),
         }
     }
 }

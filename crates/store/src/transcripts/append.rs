@@ -23,7 +23,7 @@ type Digest = [u8; 32];
 const REPLY_ROLE: &str = "assistant";
 
 /// A history to be appended, with its hashes.
-struct History<'a> {
+struct HashedHistory<'a> {
     messages: &'a [TranscriptMessage<'a>],
     reply: Option<&'a [u8]>,
     /// For each message the hash of the history up to it.
@@ -34,7 +34,7 @@ struct History<'a> {
 
 /// What a history adds to its session.
 #[derive(PartialEq, Eq)]
-struct Plan {
+struct AppendPlan {
     branch: u32,
     /// Where the branch leaves another, if it is new.
     fork: Option<ForkPoint>,
@@ -57,7 +57,7 @@ pub struct NewTranscript<'a> {
     pub reply: Option<&'a [u8]>,
 }
 
-impl<'a> History<'a> {
+impl<'a> HashedHistory<'a> {
     fn of(messages: &'a [TranscriptMessage<'a>], reply: Option<&'a [u8]>) -> Self {
         Self { messages, reply, chains: chains(messages), views: messages.iter().map(view).collect() }
     }
@@ -121,7 +121,7 @@ impl Transcripts<'_> {
     ) -> Result<TranscriptPlace, StoreError> {
         user::check_name("session id", new.session)?;
         self.store.require_staying(tx)?;
-        let history = History::of(new.messages, new.reply);
+        let history = HashedHistory::of(new.messages, new.reply);
         let plan = self.plan(tx, new.session, &history)?;
         self.store.contents().insert_missing(tx, plan.payloads(&history).into_iter(), batch)?;
         let added = self.insert_plan(tx, new.session, &history, &plan)?;
@@ -143,7 +143,7 @@ impl Transcripts<'_> {
         if messages.is_empty() {
             return Ok(TranscriptPlace { branch: 0, messages: 0, added: 0 });
         }
-        let history = History::of(messages, reply);
+        let history = HashedHistory::of(messages, reply);
         loop {
             let plan = self.store.index().read(|tx| self.plan(tx, session, &history))?;
             let placed = self.store.contents().place(&plan.payloads(&history))?;
@@ -162,10 +162,15 @@ impl Transcripts<'_> {
         }
     }
 
-    fn plan(&self, tx: &Transaction<'_>, session: &str, history: &History<'_>) -> Result<Plan, StoreError> {
+    fn plan(
+        &self,
+        tx: &Transaction<'_>,
+        session: &str,
+        history: &HashedHistory<'_>,
+    ) -> Result<AppendPlan, StoreError> {
         let (known, on) = self.known(tx, session, &history.chains)?;
         let Some(on) = on else {
-            return Ok(Plan {
+            return Ok(AppendPlan {
                 branch: self.next_branch(tx, session)?,
                 fork: None,
                 changed: Vec::new(),
@@ -175,7 +180,7 @@ impl Transcripts<'_> {
         let at_end = self.length(tx, session, on)? == count(known);
         if !at_end && known == history.messages.len() {
             // An earlier request, sent again: the branch has continued since and stays as it is.
-            return Ok(Plan { branch: on, fork: None, changed: Vec::new(), known });
+            return Ok(AppendPlan { branch: on, fork: None, changed: Vec::new(), known });
         }
         let held = self.held_views(tx, session, on, count(known))?;
         let stands = |at: usize| held.get(&count(at + 1)).copied().unwrap_or(whole());
@@ -183,10 +188,10 @@ impl Transcripts<'_> {
         let changed =
             given.filter(|(at, view)| view.unwrap_or(whole()) != stands(*at)).map(|(at, _)| at).collect();
         if at_end {
-            return Ok(Plan { branch: on, fork: None, changed, known });
+            return Ok(AppendPlan { branch: on, fork: None, changed, known });
         }
         let fork = Some(ForkPoint { branch: on, message: count(known) });
-        Ok(Plan { branch: self.next_branch(tx, session)?, fork, changed, known })
+        Ok(AppendPlan { branch: self.next_branch(tx, session)?, fork, changed, known })
     }
 
     /// How many messages from the beginning are known, and the branch that holds the last of them. What is known of a
@@ -264,10 +269,10 @@ impl Transcripts<'_> {
         &self,
         tx: &Transaction<'_>,
         session: &str,
-        history: &History<'_>,
-        plan: &Plan,
+        history: &HashedHistory<'_>,
+        plan: &AppendPlan,
     ) -> Result<u32, StoreError> {
-        let History { messages, reply, chains, views } = history;
+        let HashedHistory { messages, reply, chains, views } = history;
         let time = self.store.now();
         let mut query = tx.prepare_cached(
             "SELECT coalesce(max(line), 0) FROM transcript_lines WHERE user = ?1 AND session = ?2",
@@ -343,9 +348,9 @@ impl Transcripts<'_> {
     }
 }
 
-impl Plan {
+impl AppendPlan {
     /// The contents that its lines name.
-    fn payloads<'a>(&self, history: &History<'a>) -> Vec<&'a [u8]> {
+    fn payloads<'a>(&self, history: &HashedHistory<'a>) -> Vec<&'a [u8]> {
         let changed = self.changed.iter().filter_map(|at| history.messages.get(*at));
         let named = changed.chain(history.messages.iter().skip(self.known));
         named

@@ -44,7 +44,7 @@ type SyntaxFault = (usize, &'static str);
 
 /// What may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum ExpectedToken {
     Value,
     ValueOrEnd,
     Name,
@@ -67,41 +67,44 @@ struct StrictScan<'t> {
 impl StrictScan<'_> {
     fn run(&mut self) -> Result<(), SyntaxFault> {
         let mut open: Vec<usize> = Vec::new();
-        let mut next = Next::Value;
+        let mut next = ExpectedToken::Value;
         loop {
             self.skip_blanks();
             if self.nodes.len() + self.names.len() > self.max_values {
                 return Err((self.at, "more than 2,097,152 values"));
             }
             let Some(&byte) = self.bytes.get(self.at) else {
-                return if next == Next::Nothing {
+                return if next == ExpectedToken::Nothing {
                     Ok(())
                 } else {
                     Err((self.at, "the text ends before the value does"))
                 };
             };
             next = match (next, byte) {
-                (Next::Nothing, _) => return Err((self.at, "unexpected text after the value")),
-                (Next::ValueOrEnd | Next::CommaOrEnd, b']') | (Next::NameOrEnd | Next::CommaOrEnd, b'}') => {
+                (ExpectedToken::Nothing, _) => return Err((self.at, "unexpected text after the value")),
+                (ExpectedToken::ValueOrEnd | ExpectedToken::CommaOrEnd, b']')
+                | (ExpectedToken::NameOrEnd | ExpectedToken::CommaOrEnd, b'}') => {
                     self.close(&mut open, byte)?;
                     after_value(&open)
                 }
-                (Next::CommaOrEnd, b',') => {
+                (ExpectedToken::CommaOrEnd, b',') => {
                     self.at += 1;
                     match open.last().map(|&node| self.nodes[node].kind) {
-                        Some(Kind::Object) => Next::Name,
-                        _ => Next::Value,
+                        Some(Kind::Object) => ExpectedToken::Name,
+                        _ => ExpectedToken::Value,
                     }
                 }
-                (Next::CommaOrEnd, _) => return Err((self.at, "expected a comma or the end")),
-                (Next::Name | Next::NameOrEnd, b'"') => {
+                (ExpectedToken::CommaOrEnd, _) => return Err((self.at, "expected a comma or the end")),
+                (ExpectedToken::Name | ExpectedToken::NameOrEnd, b'"') => {
                     self.name()?;
                     self.skip_blanks();
                     self.expect(b':', "expected a colon after the name")?;
-                    Next::Value
+                    ExpectedToken::Value
                 }
-                (Next::Name | Next::NameOrEnd, _) => return Err((self.at, "expected a name in quotes")),
-                (Next::Value | Next::ValueOrEnd, b'{' | b'[') => {
+                (ExpectedToken::Name | ExpectedToken::NameOrEnd, _) => {
+                    return Err((self.at, "expected a name in quotes"));
+                }
+                (ExpectedToken::Value | ExpectedToken::ValueOrEnd, b'{' | b'[') => {
                     if open.len() == MAX_DEPTH {
                         return Err((self.at, "containers are nested more than 512 levels deep"));
                     }
@@ -109,13 +112,13 @@ impl StrictScan<'_> {
                     self.at += 1;
                     if byte == b'{' {
                         self.push(Kind::Object, self.at - 1);
-                        Next::NameOrEnd
+                        ExpectedToken::NameOrEnd
                     } else {
                         self.push(Kind::Array, self.at - 1);
-                        Next::ValueOrEnd
+                        ExpectedToken::ValueOrEnd
                     }
                 }
-                (Next::Value | Next::ValueOrEnd, _) => {
+                (ExpectedToken::Value | ExpectedToken::ValueOrEnd, _) => {
                     self.scalar(byte)?;
                     after_value(&open)
                 }
@@ -254,6 +257,6 @@ impl StrictScan<'_> {
     }
 }
 
-const fn after_value(open: &[usize]) -> Next {
-    if open.is_empty() { Next::Nothing } else { Next::CommaOrEnd }
+const fn after_value(open: &[usize]) -> ExpectedToken {
+    if open.is_empty() { ExpectedToken::Nothing } else { ExpectedToken::CommaOrEnd }
 }

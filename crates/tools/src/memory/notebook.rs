@@ -6,9 +6,9 @@
 use larder_store::UserDocuments;
 use larder_text::hash::ContentHash;
 use larder_vault::{
-    BlockId, Document, DocumentValue, FactLine, FactRecord, FactRecords, Facts, Meta, PreferenceLine,
-    PreferenceRecord, PreferenceRecords, Preferences, Scope, Score, Timestamp, Ttl, VaultPath, read_json,
-    rewrite_json, safe_name, write_json,
+    BlockId, Document, DocumentTime, DocumentValue, FactLine, FactRecord, FactRecords, Facts, Meta,
+    PreferenceLine, PreferenceRecord, PreferenceRecords, Preferences, Scope, Score, Ttl, VaultPath,
+    read_json, rewrite_json, safe_name, write_json,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl MemoryFile {
     fn rendered<T: DocumentValue>(
         &self,
         user: &str,
-        now: Timestamp,
+        now: DocumentTime,
         value: T,
         update: impl Fn(&T, &str, &VaultPath) -> String,
     ) -> String {
@@ -78,7 +78,7 @@ impl MemoryFile {
     }
 }
 
-fn meta(user: &str, stem: &str, now: Timestamp) -> Meta {
+fn meta(user: &str, stem: &str, now: DocumentTime) -> Meta {
     Meta {
         id: format!("{}_{stem}", safe_name(user)),
         turn_number: None,
@@ -121,7 +121,7 @@ pub(super) struct FactBook {
 }
 
 impl FactBook {
-    pub(super) fn open(documents: &UserDocuments, now: Timestamp) -> Result<Self, ToolError> {
+    pub(super) fn open(documents: &UserDocuments, now: DocumentTime) -> Result<Self, ToolError> {
         let records = MemoryFile::of(documents, documents.place().memory("facts"))?;
         let rendering = MemoryFile::of(documents, documents.place().facts())?;
         let StoredFacts { records: FactRecords { mut facts }, last } = records.records()?;
@@ -156,7 +156,7 @@ impl FactBook {
         BlockId::numbered("fact", self.last)
     }
 
-    pub(super) fn write(&self, documents: &UserDocuments, now: Timestamp) -> Result<(), ToolError> {
+    pub(super) fn write(&self, documents: &UserDocuments, now: DocumentTime) -> Result<(), ToolError> {
         let lines = Facts(self.facts.iter().map(FactLine::from).collect());
         let stored = StoredFacts { records: FactRecords { facts: self.facts.clone() }, last: self.last };
         let records = self.records.rewritten(&stored)?;
@@ -166,7 +166,7 @@ impl FactBook {
     }
 }
 
-fn of_line(line: FactLine, id: BlockId, now: Timestamp) -> FactRecord {
+fn of_line(line: FactLine, id: BlockId, now: DocumentTime) -> FactRecord {
     FactRecord {
         id,
         category: line.category,
@@ -190,7 +190,7 @@ pub(super) struct PreferenceBook {
 }
 
 impl PreferenceBook {
-    pub(super) fn open(documents: &UserDocuments, now: Timestamp) -> Result<Self, ToolError> {
+    pub(super) fn open(documents: &UserDocuments, now: DocumentTime) -> Result<Self, ToolError> {
         let records = MemoryFile::of(documents, documents.place().memory("preferences"))?;
         let rendering = MemoryFile::of(documents, documents.place().preferences())?;
         let PreferenceRecords { mut preferences } = records.records()?;
@@ -217,7 +217,7 @@ impl PreferenceBook {
         Ok(Self { records, rendering, preferences })
     }
 
-    pub(super) fn write(&self, documents: &UserDocuments, now: Timestamp) -> Result<(), ToolError> {
+    pub(super) fn write(&self, documents: &UserDocuments, now: DocumentTime) -> Result<(), ToolError> {
         let lines = Preferences(self.preferences.iter().map(PreferenceLine::from).collect());
         let records = self.records.rewritten(&PreferenceRecords { preferences: self.preferences.clone() })?;
         let rendering = self.rendering.rendered(documents.user(), now, lines, Preferences::update);

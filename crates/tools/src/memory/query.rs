@@ -2,7 +2,7 @@
 
 use larder_condense::ContentType;
 use larder_condense::rank::RankIndex;
-use larder_vault::Timestamp;
+use larder_vault::DocumentTime;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub(super) struct MemoryQueryArgs {
 /// A fact or a preference, with the words it is found by.
 struct MemoryRecord {
     words: String,
-    at: Option<Timestamp>,
+    at: Option<DocumentTime>,
     value: Value,
 }
 

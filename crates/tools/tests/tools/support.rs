@@ -16,7 +16,7 @@ use larder_testkit::layers::{Answering, every_layer};
 use larder_text::tokens::Counter;
 use larder_tools::{Confirm, RemainingBudget, ToolBox, ToolContext, ToolOutput};
 use larder_vault::layout::{TurnPlace, UserPlace};
-use larder_vault::{Mode, Timestamp};
+use larder_vault::{DocumentTime, Mode};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -52,7 +52,7 @@ pub fn settings() -> ToolSettings {
     ToolSettings { private_hosts: vec!["127.0.0.1".parse().unwrap()], ..ToolSettings::default() }
 }
 
-pub fn now() -> Timestamp {
+pub fn now() -> DocumentTime {
     "2026-01-05T10:00:00Z".parse().unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! §2: the gathered context.
 
-use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
+use crate::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, parsed};
 use crate::links::{DualLink, Reference};
 use crate::problem::{ParseProblem, ParsedDocument};
 use crate::value::{Hours, ValueError, words};
@@ -103,7 +103,7 @@ impl SectionValue for GatheredContext {
     const ID: SectionId = SectionId::GatheredContext;
 
     fn write(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         if !self.information.is_empty() {
             writer.head(INFORMATION);
             writer.text(&self.information);
@@ -162,7 +162,7 @@ impl SectionValue for GatheredContext {
 }
 
 impl CachedResearch {
-    fn write(&self, writer: &mut Writer, at: &VaultPath) {
+    fn write(&self, writer: &mut BlockWriter, at: &VaultPath) {
         writer.head(RESEARCH);
         if let Some(document) = &self.document {
             writer.field("Research", &document.both(at));
@@ -177,7 +177,7 @@ impl CachedResearch {
         }
     }
 
-    fn read(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
+    fn read(block: &HeadedBlock<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let quality = block.required("Quality Score", problems);
         let age = block.required("Age", problems);
         let top = block.rows("Top Results", TOP).into_iter();
@@ -216,7 +216,7 @@ fn turn(number: &str, line: usize, problems: &mut Vec<ParseProblem>) -> Option<u
     number.parse().map_err(|_| problems.push(error())).ok()
 }
 
-fn references(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Vec<Reference> {
+fn references(block: &HeadedBlock<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Vec<Reference> {
     let items = block.items("").into_iter();
     items
         .filter_map(|(line, item)| {

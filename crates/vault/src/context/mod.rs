@@ -12,7 +12,7 @@ mod validation;
 
 use larder_text::sections::{Section, SectionId, Sections};
 
-use super::blocks::Block;
+use super::blocks::HeadedBlock;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::block_id_at_end;
 use super::value::ValueError;
@@ -82,7 +82,7 @@ fn decision_line(decision: &str, block: Option<&BlockId>) -> String {
 
 /// Reads a line written by [`decision_line`].
 fn decision<T>(
-    block: &Block<'_>,
+    block: &HeadedBlock<'_>,
     label: &str,
     problems: &mut Vec<ParseProblem>,
 ) -> Option<(T, Option<BlockId>)>

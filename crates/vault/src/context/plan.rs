@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
+use crate::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, parsed};
 use crate::links::DualLink;
 use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::{inline, uninline};
@@ -138,7 +138,7 @@ impl SectionValue for TaskPlan {
     const ID: SectionId = SectionId::TaskPlan;
 
     fn write(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         self.write_into(&mut writer, at);
         writer.finish()
     }
@@ -151,7 +151,7 @@ impl SectionValue for TaskPlan {
 }
 
 impl TaskPlan {
-    pub(crate) fn write_into(&self, writer: &mut Writer, at: &VaultPath) {
+    pub(crate) fn write_into(&self, writer: &mut BlockWriter, at: &VaultPath) {
         let texts = [
             ("Previous Attempt Failed", self.previous_failure.as_ref()),
             ("New Approach", self.new_approach.as_ref()),
@@ -192,7 +192,7 @@ impl TaskPlan {
         }
     }
 
-    fn write_steps(&self, writer: &mut Writer) {
+    fn write_steps(&self, writer: &mut BlockWriter) {
         for (number, step) in self.steps.iter().enumerate() {
             let goal = step.goal.map(|goal| format!("[{goal}] ")).unwrap_or_default();
             writer.line(&format!("{}. {goal}{}", number + 1, inline(&step.text)));
@@ -201,7 +201,7 @@ impl TaskPlan {
     }
 
     pub(crate) fn read_from(
-        blocks: &[Block<'_>],
+        blocks: &[HeadedBlock<'_>],
         at: &VaultPath,
         problems: &mut Vec<ParseProblem>,
     ) -> Option<Self> {

@@ -1,6 +1,6 @@
 //! §0: the user's query, verbatim, and phase 0's analysis of it.
 
-use crate::blocks::{Grammar, Writer, blocks};
+use crate::blocks::{BlockWriter, Grammar, blocks};
 use crate::problem::ParsedDocument;
 use crate::quote::{inline, uninline};
 use crate::value::Truth;
@@ -53,7 +53,7 @@ pub struct SourceReference {
 
 /// The body of a new §0 containing `query`, for [`append_section`](crate::append_section).
 pub fn query_body(query: &str) -> String {
-    let mut writer = Writer::new(&GRAMMAR);
+    let mut writer = BlockWriter::new(&GRAMMAR);
     writer.text_field("Original", query);
     writer.finish()
 }
@@ -61,7 +61,7 @@ pub fn query_body(query: &str) -> String {
 impl ResolvedQuery {
     /// The text to append to §0, for [`extend_section`](crate::extend_section).
     pub fn write(&self) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.text_field("Resolved", &self.query);
         writer.field("Query Type", self.query_type.as_str());
         writer.field("Was Resolved", Truth::from(self.was_resolved).as_str());

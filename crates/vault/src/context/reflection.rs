@@ -1,6 +1,6 @@
 //! §1: whether to proceed or to ask the user for clarification.
 
-use crate::blocks::{Grammar, Writer, blocks};
+use crate::blocks::{BlockWriter, Grammar, blocks};
 use crate::problem::ParsedDocument;
 use crate::value::{Truth, words};
 use crate::{BlockId, Score, VaultPath};
@@ -54,7 +54,7 @@ impl SectionValue for Reflection {
     const ID: SectionId = SectionId::Reflection;
 
     fn write(&self, _: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.field("Decision", &decision_line(self.decision.as_str(), self.block.as_ref()));
         writer.field("Confidence", &self.confidence.to_string());
         let ask = if self.is_action { Ask::Action } else { Ask::Question };

@@ -1,7 +1,7 @@
 //! §5: the answer, or a digest of it, and the writer's checklist.
 
 use crate::VaultPath;
-use crate::blocks::{Grammar, Writer, blocks};
+use crate::blocks::{BlockWriter, Grammar, blocks};
 use crate::links::DualLink;
 use crate::problem::{ParseProblem, ParsedDocument};
 use larder_text::sections::SectionId;
@@ -42,7 +42,7 @@ impl SectionValue for Synthesis {
     const ID: SectionId = SectionId::Synthesis;
 
     fn write(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.label("Response Preview");
         writer.text(&self.preview);
         if let Some(full) = &self.full {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
+use crate::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, parsed};
 use crate::links::DualLink;
 use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::{block_id_at_end, inline, uninline};
@@ -210,7 +210,7 @@ impl SectionValue for ToolLog {
 impl Iteration {
     /// The text to append to §4, for [`extend_section`](crate::extend_section).
     pub fn write(&self, at: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         match &self.goal {
             None => writer.line(&format!("{ITERATION}{}", self.number)),
             Some(goal) => {
@@ -248,7 +248,7 @@ impl Iteration {
         writer.finish()
     }
 
-    fn read(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
+    fn read(block: &HeadedBlock<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let number = block.rest.split_whitespace().next().and_then(|number| number.parse().ok());
         if number.is_none() {
             problems
@@ -277,7 +277,7 @@ impl Iteration {
 }
 
 /// Writes a label and its list; in the goal layout, a single entry is on the label's line.
-fn list(writer: &mut Writer, label: &'static str, items: Vec<String>) {
+fn list(writer: &mut BlockWriter, label: &'static str, items: Vec<String>) {
     match items.as_slice() {
         [] => {}
         [one] if matches!(label, "Tool" | "Result") && !one.is_empty() => writer.field(label, one),
@@ -288,7 +288,7 @@ fn list(writer: &mut Writer, label: &'static str, items: Vec<String>) {
     }
 }
 
-fn read_list<'t>(block: &Block<'t>, labels: [&str; 2]) -> Vec<(usize, &'t str)> {
+fn read_list<'t>(block: &HeadedBlock<'t>, labels: [&str; 2]) -> Vec<(usize, &'t str)> {
     let label = labels.into_iter().find(|label| block.has(label)).unwrap_or_default();
     match block.line(label).filter(|(_, value)| !value.is_empty() && !label.is_empty()) {
         Some(one) => vec![one],
@@ -320,13 +320,13 @@ impl Claim {
     /// The text to append to §4, for [`extend_section`](crate::extend_section): the table, followed by one line for
     /// each claim with known provenance, since Obsidian cannot link to a table row.
     pub fn write_all(claims: &[Self], at: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.line(CLAIMS);
         Self::write_rows(claims, &mut writer, at);
         writer.finish()
     }
 
-    pub(crate) fn write_rows(claims: &[Self], writer: &mut Writer, at: &VaultPath) {
+    pub(crate) fn write_rows(claims: &[Self], writer: &mut BlockWriter, at: &VaultPath) {
         let row = |claim: &Self| {
             [claim.claim.clone(), claim.confidence.to_string(), claim.source.clone(), claim.ttl.to_string()]
         };
@@ -342,7 +342,11 @@ impl Claim {
         }));
     }
 
-    pub(crate) fn read_all(block: &Block<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Vec<Self> {
+    pub(crate) fn read_all(
+        block: &HeadedBlock<'_>,
+        at: &VaultPath,
+        problems: &mut Vec<ParseProblem>,
+    ) -> Vec<Self> {
         let origins = block.items("");
         let origin = |number: usize| {
             let start = format!("claim {number} ");
@@ -371,7 +375,7 @@ impl ClaimOrigin {
 impl Termination {
     /// The text to append at the end of §4.
     pub fn write(&self) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.line(TERMINATION);
         writer.gap();
         writer.text_field("Reason", &self.reason);
@@ -381,7 +385,7 @@ impl Termination {
         writer.finish()
     }
 
-    fn read(block: &Block<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
+    fn read(block: &HeadedBlock<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
         let iterations = block.required("Iterations", problems);
         let tool_calls = block.required("Tool Calls", problems);
         Some(Self {

@@ -1,6 +1,6 @@
 //! §6: the verdict on the answer (C10).
 
-use crate::blocks::{Block, Grammar, Writer, blocks, parsed};
+use crate::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, parsed};
 use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::uninline;
 use crate::value::{Truth, words};
@@ -105,7 +105,7 @@ impl SectionValue for Validation {
     const ID: SectionId = SectionId::Validation;
 
     fn write(&self, _: &VaultPath) -> String {
-        let mut writer = Writer::new(&GRAMMAR);
+        let mut writer = BlockWriter::new(&GRAMMAR);
         writer.field("Decision", &decision_line(self.decision.as_str(), self.block.as_ref()));
         writer.field("Confidence", &self.confidence.to_string());
         if !self.suggested_fixes.is_empty() {
@@ -167,15 +167,19 @@ impl SectionValue for Validation {
     }
 }
 
-fn under<'b, 't>(blocks: &'b [Block<'t>], head: &str) -> Option<&'b Block<'t>> {
+fn under<'b, 't>(blocks: &'b [HeadedBlock<'t>], head: &str) -> Option<&'b HeadedBlock<'t>> {
     blocks.iter().find(|block| block.head == head)
 }
 
-fn rows<const N: usize>(blocks: &[Block<'_>], head: &str, names: [&str; N]) -> Vec<(usize, [String; N])> {
+fn rows<const N: usize>(
+    blocks: &[HeadedBlock<'_>],
+    head: &str,
+    names: [&str; N],
+) -> Vec<(usize, [String; N])> {
     under(blocks, head).map(|block| block.rows("", names)).unwrap_or_default()
 }
 
-fn listed(blocks: &[Block<'_>], head: &str) -> Vec<String> {
+fn listed(blocks: &[HeadedBlock<'_>], head: &str) -> Vec<String> {
     let items = under(blocks, head).map(|block| block.items("")).unwrap_or_default();
     items.iter().map(|(_, item)| uninline(item)).collect()
 }

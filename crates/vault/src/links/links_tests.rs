@@ -100,7 +100,7 @@ fn links_of_commonmark_are_relative_and_stay_inside() {
     let vault = vault(&["a/here.md", "a/b c.md", "d/e.md", "top.md"]);
     let from = path("a/here.md");
     let led = |text: &str| match vault.resolve(&from, &links(text)[0]) {
-        Destination::File(file) => file.as_str().to_owned(),
+        LinkDestination::File(file) => file.as_str().to_owned(),
         other => format!("{other:?}"),
     };
     for (text, expected) in [
@@ -280,12 +280,12 @@ proptest! {
         prop_assert_eq!(before.len(), after.len(), "{}\n{}", text, rewritten.text);
         for (old, new) in before.iter().zip(&after) {
             let expected = match vault.resolve(&note, old) {
-                Destination::File(file) if *file == from => format!("{:?}", path(&to)),
-                Destination::File(file) => format!("{file:?}"),
+                LinkDestination::File(file) if *file == from => format!("{:?}", path(&to)),
+                LinkDestination::File(file) => format!("{file:?}"),
                 // What led nowhere may lead to the new name; that is no break.
                 _ => continue,
             };
-            let Destination::File(file) = rename.vault().resolve(&new_note, new) else {
+            let LinkDestination::File(file) = rename.vault().resolve(&new_note, new) else {
                 return Err(TestCaseError::fail(format!("{new:?} leads nowhere in {}", rewritten.text)));
             };
             prop_assert_eq!(format!("{file:?}"), expected, "{} -> {}", text, rewritten.text);

@@ -17,7 +17,7 @@ pub use dual::{DualLink, Reference};
 pub use outline::{Anchor, Heading, NoteOutline};
 pub use rename::{NoteRename, RenameError, Rewritten};
 pub use scan::{Dialect, Link, LinkKind, links, scan};
-pub use vault::{Destination, Vault};
+pub use vault::{LinkDestination, Vault};
 
 /// Whether a destination has a scheme or a host, and so points outside the vault.
 pub fn is_external(path: &str) -> bool {

@@ -40,7 +40,7 @@ pub struct NoteOutline {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum BlockShape {
     Lines,
     Item,
     Table,
@@ -58,15 +58,15 @@ impl NoteOutline {
             let range = range.start + base..range.end + base;
             match event {
                 Event::Start(Tag::Heading { level, .. }) => {
-                    shapes.push((Shape::Lines, range.clone()));
+                    shapes.push((BlockShape::Lines, range.clone()));
                     heading = Some(Heading { level: level as u8, text: String::new(), section: range });
                 }
                 Event::End(TagEnd::Heading(_)) => outline.headings.extend(heading.take()),
-                Event::Start(Tag::Paragraph) => shapes.push((Shape::Lines, range)),
-                Event::Start(Tag::Item) => shapes.push((Shape::Item, range)),
-                Event::Start(Tag::Table(_)) => shapes.push((Shape::Table, range)),
+                Event::Start(Tag::Paragraph) => shapes.push((BlockShape::Lines, range)),
+                Event::Start(Tag::Item) => shapes.push((BlockShape::Item, range)),
+                Event::Start(Tag::Table(_)) => shapes.push((BlockShape::Table, range)),
                 Event::Start(Tag::CodeBlock(_) | Tag::HtmlBlock) => {
-                    shapes.push((Shape::Lines, range.clone()));
+                    shapes.push((BlockShape::Lines, range.clone()));
                     code.push(range);
                 }
                 Event::Text(words) | Event::Code(words) => {
@@ -104,7 +104,7 @@ impl NoteOutline {
         &mut self,
         note: &str,
         base: usize,
-        shapes: &[(Shape, Range<usize>)],
+        shapes: &[(BlockShape, Range<usize>)],
         code: &[Range<usize>],
     ) {
         let mut sweep = Sweep { shapes, next: 0, open: Vec::new(), closed: None };
@@ -125,9 +125,9 @@ impl NoteOutline {
                 sweep.closed.map(|(_, shape)| shape.start..range.end)
             } else {
                 let inner = sweep.open.last().filter(|(shape, whole)| match shape {
-                    Shape::Table => false,
-                    Shape::Item => true,
-                    Shape::Lines => note[range.end..whole.end.max(range.end)].trim().is_empty(),
+                    BlockShape::Table => false,
+                    BlockShape::Item => true,
+                    BlockShape::Lines => note[range.end..whole.end.max(range.end)].trim().is_empty(),
                 });
                 inner.map(|(_, whole)| without_blank_end(note, whole))
             };
@@ -171,11 +171,11 @@ impl NoteOutline {
 
 /// Walks through blocks in order and tracks which are open.
 struct Sweep<'s> {
-    shapes: &'s [(Shape, Range<usize>)],
+    shapes: &'s [(BlockShape, Range<usize>)],
     next: usize,
-    open: Vec<&'s (Shape, Range<usize>)>,
+    open: Vec<&'s (BlockShape, Range<usize>)>,
     /// The block that closed last; the outermost if several did.
-    closed: Option<&'s (Shape, Range<usize>)>,
+    closed: Option<&'s (BlockShape, Range<usize>)>,
 }
 
 impl Sweep<'_> {

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::scan::{Link, LinkKind, links};
 use super::spell::{encoded, fits_wikilink};
-use super::vault::{Destination, Vault};
+use super::vault::{LinkDestination, Vault};
 use crate::{ParseProblem, VaultPath};
 
 /// A note to be moved to another path.
@@ -80,7 +80,7 @@ impl<'v> NoteRename<'v> {
         let (mut edits, mut problems) = (Edits::new(), Vec::new());
         for link in found {
             let Some((led, goal)) = self.goal(note, link) else { continue };
-            let leads = matches!(self.new.resolve(here, link), Destination::File(leads) if leads == goal)
+            let leads = matches!(self.new.resolve(here, link), LinkDestination::File(leads) if leads == goal)
                 && (self.new.is_plain(here, link) || !self.old.is_plain(note, link));
             let own = link.path.is_empty();
             if own || leads && *led != self.from {
@@ -103,7 +103,7 @@ impl<'v> NoteRename<'v> {
     /// The target of a link in `note` before the rename, and the target it must have now.
     fn goal<'a>(&'a self, note: &'a VaultPath, link: &Link) -> Option<(&'a VaultPath, &'a VaultPath)> {
         match self.old.resolve(note, link) {
-            Destination::File(led) => Some((led, if *led == self.from { &self.to } else { led })),
+            LinkDestination::File(led) => Some((led, if *led == self.from { &self.to } else { led })),
             _ => None,
         }
     }
@@ -113,7 +113,7 @@ impl<'v> NoteRename<'v> {
         let here = if *note == self.from { &self.to } else { note };
         let kept = |(old, new): (&Link, &Link)| match self.goal(note, old) {
             Some((_, goal)) => {
-                matches!(self.new.resolve(here, new), Destination::File(leads) if leads == goal)
+                matches!(self.new.resolve(here, new), LinkDestination::File(leads) if leads == goal)
             }
             None => old.path == new.path,
         };

@@ -108,7 +108,7 @@ pub fn links(note: &str) -> Vec<Link> {
 
 /// The links of a Markdown text without frontmatter, in the order in which they start.
 pub fn scan(text: &str, dialect: Dialect) -> Vec<Link> {
-    let mut scanner = Scanner {
+    let mut scanner = LinkScanner {
         text,
         events: Parser::new_ext(text, dialect.options()).into_offset_iter(),
         open: Vec::new(),
@@ -116,7 +116,7 @@ pub fn scan(text: &str, dialect: Dialect) -> Vec<Link> {
         found: Vec::new(),
     };
     scanner.run();
-    let Scanner { mut found, dead, .. } = scanner;
+    let LinkScanner { mut found, dead, .. } = scanner;
     if dialect == Dialect::Vault {
         found.extend(wiki::in_text(text, &dead));
     }
@@ -135,7 +135,7 @@ struct Open<'t> {
     text_end: usize,
 }
 
-struct Scanner<'t> {
+struct LinkScanner<'t> {
     text: &'t str,
     events: OffsetIter<'t>,
     open: Vec<Open<'t>>,
@@ -144,7 +144,7 @@ struct Scanner<'t> {
     found: Vec<Link>,
 }
 
-impl<'t> Scanner<'t> {
+impl<'t> LinkScanner<'t> {
     fn run(&mut self) {
         while let Some((event, range)) = self.events.next() {
             match &event {

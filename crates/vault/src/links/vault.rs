@@ -19,7 +19,7 @@ pub struct Vault {
 
 /// The target of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Destination<'v> {
+pub enum LinkDestination<'v> {
     /// A file of the vault, possibly the one that contains the link.
     File(&'v VaultPath),
     /// An external address with a scheme.
@@ -63,14 +63,14 @@ impl Vault {
     }
 
     /// The destination of a link in the file `from`.
-    pub fn resolve<'v>(&'v self, from: &'v VaultPath, link: &Link) -> Destination<'v> {
+    pub fn resolve<'v>(&'v self, from: &'v VaultPath, link: &Link) -> LinkDestination<'v> {
         let found = match link.kind {
             LinkKind::Wiki => self.wiki(from, &link.path),
-            LinkKind::Autolink => return Destination::External,
-            _ if is_external(&link.path) => return Destination::External,
+            LinkKind::Autolink => return LinkDestination::External,
+            _ if is_external(&link.path) => return LinkDestination::External,
             _ => self.relative(from, &link.path),
         };
-        found.map_or(Destination::Missing, Destination::File)
+        found.map_or(LinkDestination::Missing, LinkDestination::File)
     }
 
     /// Resolves a wikilink's path: the full path from the root of the vault; relative to the file if it starts with

@@ -10,13 +10,13 @@ use larder_text::pointer::{Pointer, PointerKey};
 use larder_text::sections::{SectionId, Sections};
 use larder_vault::context::*;
 use larder_vault::layout::{self, TurnPlace, UserPlace};
-use larder_vault::links::{Destination, DualLink, LinkKind, NoteOutline, Reference, Vault, links};
+use larder_vault::links::{DualLink, LinkDestination, LinkKind, NoteOutline, Reference, Vault, links};
 use larder_vault::*;
 use serde_json::json;
 
 type Files = BTreeMap<VaultPath, String>;
 
-fn at(text: &str) -> Timestamp {
+fn at(text: &str) -> DocumentTime {
     text.parse().unwrap()
 }
 
@@ -707,9 +707,9 @@ fn every_link_of_the_vault_leads_somewhere_in_both_styles() {
     for (path, text) in files.iter().filter(|(path, _)| path.name().ends_with(".md")) {
         for link in links(text) {
             match vault.resolve(path, &link) {
-                Destination::External => continue,
-                Destination::Missing => panic!("{path}: {link:?} leads nowhere"),
-                Destination::File(file) => {
+                LinkDestination::External => continue,
+                LinkDestination::Missing => panic!("{path}: {link:?} leads nowhere"),
+                LinkDestination::File(file) => {
                     let fragment = link.fragment.as_deref();
                     let found = fragment
                         .is_none_or(|fragment| NoteOutline::parse(&files[file]).find(fragment).is_some());

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use larder_text::sections::Sections;
 use larder_vault::context::{self, SectionValue};
-use larder_vault::links::{Destination, Vault, links};
+use larder_vault::links::{LinkDestination, Vault, links};
 use larder_vault::*;
 use proptest::prelude::*;
 
@@ -52,11 +52,11 @@ fn only_links_to(text: &str, files: impl IntoIterator<Item = VaultPath>) -> Resu
     let mut reached = std::collections::BTreeSet::new();
     for link in links(text) {
         match vault.resolve(&place, &link) {
-            Destination::Missing => prop_assert!(false, "{:?} in {}", link, text),
-            Destination::File(file) => {
+            LinkDestination::Missing => prop_assert!(false, "{:?} in {}", link, text),
+            LinkDestination::File(file) => {
                 reached.insert(file);
             }
-            Destination::External => {}
+            LinkDestination::External => {}
         }
     }
     // Capitals do not tell files apart in a vault, so a link may lead to either of two.

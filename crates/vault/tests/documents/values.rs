@@ -123,11 +123,11 @@ pub fn score() -> impl Strategy<Value = Score> {
     (0.0..=1.0_f64).prop_map(|value| Score::new(value).unwrap())
 }
 
-pub fn moment() -> impl Strategy<Value = Timestamp> {
+pub fn moment() -> impl Strategy<Value = DocumentTime> {
     prop_oneof![
-        (0..4_000_000_000_i64).prop_map(|seconds| Timestamp::from_millis(seconds * 1_000).unwrap()),
+        (0..4_000_000_000_i64).prop_map(|seconds| DocumentTime::from_millis(seconds * 1_000).unwrap()),
         (-62_135_596_800_000..=253_402_300_799_999_i64)
-            .prop_map(|millis| Timestamp::from_millis(millis).unwrap()),
+            .prop_map(|millis| DocumentTime::from_millis(millis).unwrap()),
     ]
 }
 

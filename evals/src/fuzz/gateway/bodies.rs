@@ -266,7 +266,7 @@ fn messages(said: &[Said], random: &mut Random) -> Json {
 }
 
 /// Something that a model says in a reply.
-pub(super) enum Part {
+pub(super) enum ReplyPart {
     Think(String),
     Text(String),
     /// A call, with its id, name and arguments.
@@ -274,18 +274,18 @@ pub(super) enum Part {
 }
 
 /// What one reply says.
-pub(super) fn parts(random: &mut Random) -> Vec<Part> {
+pub(super) fn parts(random: &mut Random) -> Vec<ReplyPart> {
     let mut parts = Vec::new();
     for at in 0..random.below(5) {
         parts.push(match random.below(5) {
-            0 => Part::Think(some_text(random)),
-            1 | 2 => Part::Text(some_text(random)),
-            3 => Part::Call(
+            0 => ReplyPart::Think(some_text(random)),
+            1 | 2 => ReplyPart::Text(some_text(random)),
+            3 => ReplyPart::Call(
                 format!("call_{at}"),
                 random.one(&["read", "larder", "larder_re"]),
                 json!({"a": some_text(random)}).to_string(),
             ),
-            _ => Part::Call(
+            _ => ReplyPart::Call(
                 format!("call_{at}"),
                 REHYDRATE,
                 json!({"id": "lp1-0000000000000-000000"}).to_string(),
@@ -305,7 +305,7 @@ fn event(name: &str, data: &Json) -> String {
 }
 
 /// A reply as a stream of events.
-pub(super) fn stream(dialect: ApiDialect, round: usize, parts: &[Part]) -> String {
+pub(super) fn stream(dialect: ApiDialect, round: usize, parts: &[ReplyPart]) -> String {
     match dialect {
         ApiDialect::Chat => chat_stream(round, parts),
         ApiDialect::Responses => response_stream(round, parts),
@@ -313,7 +313,7 @@ pub(super) fn stream(dialect: ApiDialect, round: usize, parts: &[Part]) -> Strin
     }
 }
 
-fn chat_stream(round: usize, parts: &[Part]) -> String {
+fn chat_stream(round: usize, parts: &[ReplyPart]) -> String {
     let chunk = |choices: Json, usage: Json| {
         let chunk = json!({"id": format!("chatcmpl-{round}"), "object": "chat.completion.chunk", "created": 1_000 + round,
             "model": "m", "choices": choices, "usage": usage});
@@ -324,9 +324,11 @@ fn chat_stream(round: usize, parts: &[Part]) -> String {
     let mut calls = 0;
     for part in parts {
         match part {
-            Part::Think(text) => out += &delta(json!({"reasoning_content": text})),
-            Part::Text(text) => halves(text).iter().for_each(|half| out += &delta(json!({"content": half}))),
-            Part::Call(id, name, arguments) => {
+            ReplyPart::Think(text) => out += &delta(json!({"reasoning_content": text})),
+            ReplyPart::Text(text) => {
+                halves(text).iter().for_each(|half| out += &delta(json!({"content": half})))
+            }
+            ReplyPart::Call(id, name, arguments) => {
                 let function = json!({"name": name, "arguments": ""});
                 let begin = json!({"index": calls, "id": id, "type": "function", "function": function});
                 out += &delta(json!({"tool_calls": [begin]}));
@@ -343,7 +345,7 @@ fn chat_stream(round: usize, parts: &[Part]) -> String {
     out + &chunk(json!([]), usage) + "data: [DONE]\n\n"
 }
 
-fn response_stream(round: usize, parts: &[Part]) -> String {
+fn response_stream(round: usize, parts: &[ReplyPart]) -> String {
     let (mut out, mut items) = (String::new(), Vec::new());
     let mut sequence = 0;
     let mut push = |kind: &str, mut data: Json| {
@@ -359,7 +361,7 @@ fn response_stream(round: usize, parts: &[Part]) -> String {
     for (index, part) in parts.iter().enumerate() {
         let id = format!("item_{round}_{index}");
         let (item, kind, text) = match part {
-            Part::Think(text) => {
+            ReplyPart::Think(text) => {
                 let summary = json!([{"type": "summary_text", "text": text}]);
                 (
                     json!({"id": id, "type": "reasoning", "summary": summary}),
@@ -367,12 +369,12 @@ fn response_stream(round: usize, parts: &[Part]) -> String {
                     text,
                 )
             }
-            Part::Text(text) => {
+            ReplyPart::Text(text) => {
                 let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
                 let item = json!({"id": id, "type": "message", "status": "completed", "role": "assistant", "content": content});
                 (item, "response.output_text", text)
             }
-            Part::Call(call, name, arguments) => {
+            ReplyPart::Call(call, name, arguments) => {
                 let item = json!({"id": id, "type": "function_call", "status": "completed", "call_id": call, "name": name,
                     "arguments": arguments});
                 (item, "response.function_call_arguments", arguments)
@@ -390,7 +392,7 @@ fn response_stream(round: usize, parts: &[Part]) -> String {
     out
 }
 
-fn message_stream(round: usize, parts: &[Part]) -> String {
+fn message_stream(round: usize, parts: &[ReplyPart]) -> String {
     let usage = json!({"input_tokens": 100 * (round + 1), "cache_read_input_tokens": 7, "output_tokens": 1});
     let message = json!({"id": format!("msg_{round}"), "type": "message", "role": "assistant", "model": "m", "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage});
@@ -399,14 +401,14 @@ fn message_stream(round: usize, parts: &[Part]) -> String {
     let mut asks = false;
     for (index, part) in parts.iter().enumerate() {
         let (block, kind, field, text) = match part {
-            Part::Think(text) => (
+            ReplyPart::Think(text) => (
                 json!({"type": "thinking", "thinking": "", "signature": ""}),
                 "thinking_delta",
                 "thinking",
                 text,
             ),
-            Part::Text(text) => (json!({"type": "text", "text": ""}), "text_delta", "text", text),
-            Part::Call(id, name, arguments) => {
+            ReplyPart::Text(text) => (json!({"type": "text", "text": ""}), "text_delta", "text", text),
+            ReplyPart::Call(id, name, arguments) => {
                 asks = true;
                 let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
                 (block, "input_json_delta", "partial_json", arguments)
@@ -419,7 +421,7 @@ fn message_stream(round: usize, parts: &[Part]) -> String {
             let delta = json!({"type": "content_block_delta", "index": index, "delta": delta});
             out += &event("content_block_delta", &delta);
         }
-        if matches!(part, Part::Think(_)) {
+        if matches!(part, ReplyPart::Think(_)) {
             let delta = json!({"type": "signature_delta", "signature": format!("sig-{round}-{index}")});
             let delta = json!({"type": "content_block_delta", "index": index, "delta": delta});
             out += &event("content_block_delta", &delta);
@@ -432,8 +434,8 @@ fn message_stream(round: usize, parts: &[Part]) -> String {
 }
 
 /// A reply in one piece.
-pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[Part]) -> String {
-    let calls = |part: &Part| matches!(part, Part::Call(..));
+pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[ReplyPart]) -> String {
+    let calls = |part: &ReplyPart| matches!(part, ReplyPart::Call(..));
     let asks = parts.iter().any(calls);
     let input = |arguments: &str| serde_json::from_str::<Json>(arguments).unwrap_or_default();
     match dialect {
@@ -442,9 +444,9 @@ pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[Part]) -> String
             let mut asked = Vec::new();
             for part in parts {
                 match part {
-                    Part::Think(text) => message["reasoning_content"] = json!(text),
-                    Part::Text(text) => message["content"] = json!(text),
-                    Part::Call(id, name, arguments) => {
+                    ReplyPart::Think(text) => message["reasoning_content"] = json!(text),
+                    ReplyPart::Text(text) => message["content"] = json!(text),
+                    ReplyPart::Call(id, name, arguments) => {
                         let function = json!({"name": name, "arguments": arguments});
                         asked.push(json!({"id": id, "type": "function", "function": function}));
                     }
@@ -459,11 +461,11 @@ pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[Part]) -> String
                 "usage": {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}})
         }
         ApiDialect::Responses => {
-            let item = |(at, part): (usize, &Part)| match part {
-                Part::Think(_) => json!({"id": format!("rs_{at}"), "type": "reasoning", "summary": []}),
-                Part::Text(text) => json!({"id": format!("msg_{at}"), "type": "message", "role": "assistant",
+            let item = |(at, part): (usize, &ReplyPart)| match part {
+                ReplyPart::Think(_) => json!({"id": format!("rs_{at}"), "type": "reasoning", "summary": []}),
+                ReplyPart::Text(text) => json!({"id": format!("msg_{at}"), "type": "message", "role": "assistant",
                     "content": [{"type": "output_text", "text": text}]}),
-                Part::Call(id, name, arguments) => json!({"id": format!("fc_{at}"), "type": "function_call",
+                ReplyPart::Call(id, name, arguments) => json!({"id": format!("fc_{at}"), "type": "function_call",
                     "call_id": id, "name": name, "arguments": arguments}),
             };
             let output: Vec<Json> = parts.iter().enumerate().map(item).collect();
@@ -471,10 +473,10 @@ pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[Part]) -> String
                 "usage": {"input_tokens": 100, "output_tokens": 9, "total_tokens": 109}})
         }
         ApiDialect::Messages => {
-            let block = |part: &Part| match part {
-                Part::Think(text) => json!({"type": "thinking", "thinking": text, "signature": "sig"}),
-                Part::Text(text) => json!({"type": "text", "text": text}),
-                Part::Call(id, name, arguments) => {
+            let block = |part: &ReplyPart| match part {
+                ReplyPart::Think(text) => json!({"type": "thinking", "thinking": text, "signature": "sig"}),
+                ReplyPart::Text(text) => json!({"type": "text", "text": text}),
+                ReplyPart::Call(id, name, arguments) => {
                     json!({"type": "tool_use", "id": id, "name": name, "input": input(arguments)})
                 }
             };

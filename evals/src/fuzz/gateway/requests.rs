@@ -32,7 +32,7 @@ const OWN: [&str; 2] = ["summarizable", "\\u"];
 const HIDDEN: &str = r#"{"keys": [], "before": [{"members": "", "calls": [{"call": "{\"call\":1}", "result": "{\"result\":1}"}]}],
     "beside": [{"call": "{\"call\":2}", "result": "{\"result\":2}"}]}"#;
 
-struct Case {
+struct RequestCase {
     dialect: ApiDialect,
     policy: ContextBudgetPolicy,
     dry_run: bool,
@@ -40,7 +40,7 @@ struct Case {
     body: String,
 }
 
-impl Case {
+impl RequestCase {
     fn from_bytes(bytes: &[u8]) -> Self {
         let pointer = Pointer::lines(measure::key().mint(ContentHash::new(b"elsewhere")), 3, 9);
         let settings = settings(head(bytes, 1) % POLICIES);
@@ -86,7 +86,7 @@ fn settings(chosen: u8) -> PolicySettings {
 }
 
 pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
-    let case = Case::from_bytes(bytes);
+    let case = RequestCase::from_bytes(bytes);
     let mut faults = of_reading(&case);
     let started = Instant::now();
     let left = case.preview(&case.body);
@@ -104,7 +104,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
 }
 
 /// The reader takes what is JSON and nothing else, and hidden steps can be put back anywhere.
-fn of_reading(case: &Case) -> Vec<String> {
+fn of_reading(case: &RequestCase) -> Vec<String> {
     let mut faults = Vec::new();
     match (Document::parse(&case.body), serde_json::from_str::<Json>(&case.body)) {
         (Err(error), Ok(_)) => faults.push(format!("grammar: refused what is JSON: {error}")),
@@ -141,7 +141,7 @@ fn is_beyond(error: &serde_json::Error) -> bool {
         .any(|limit| words.contains(limit))
 }
 
-fn of_leaving(case: &Case, leaving: &Preview) -> Vec<String> {
+fn of_leaving(case: &RequestCase, leaving: &Preview) -> Vec<String> {
     let (Ok(before), Ok(after)) = (Document::parse(&case.body), Document::parse(&leaving.body)) else {
         return vec![format!("json: {} is none", cut(&leaving.body))];
     };
@@ -173,7 +173,7 @@ fn of_leaving(case: &Case, leaving: &Preview) -> Vec<String> {
     faults
 }
 
-fn of_diff(case: &Case, leaving: &Preview, diff: Diff) -> Vec<String> {
+fn of_diff(case: &RequestCase, leaving: &Preview, diff: Diff) -> Vec<String> {
     let mut faults = Vec::new();
     if diff.offered != leaving.offered && !leaving.body.contains("larder_rehydrate") {
         faults.push("offer: our tool is not where it was said to be".to_owned());
@@ -215,7 +215,7 @@ fn leads_to(pointer: &Pointer, original: &str) -> bool {
 }
 
 /// Every pointer that was not there before leads to what is to be stored.
-fn of_pointers(case: &Case, leaving: &Preview) -> Vec<String> {
+fn of_pointers(case: &RequestCase, leaving: &Preview) -> Vec<String> {
     let mut faults = Vec::new();
     for (_, pointer) in measure::key().find_in(&leaving.body) {
         if case.body.contains(pointer.id.as_str()) {
@@ -233,7 +233,7 @@ fn of_pointers(case: &Case, leaving: &Preview) -> Vec<String> {
 }
 
 /// What leaves has no more tokens than was said.
-fn of_counts(case: &Case, left: &Preview) -> Option<String> {
+fn of_counts(case: &RequestCase, left: &Preview) -> Option<String> {
     let model = ModelProfile { window: usize::MAX / 1_000, max_output: None, cache_price: None };
     let settings = PolicySettings { enabled: false, emergency_floor: Some(0), ..PolicySettings::default() };
     let policy = ContextBudgetPolicy::from_settings(&settings, &model);

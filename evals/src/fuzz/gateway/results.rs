@@ -27,14 +27,14 @@ const TWICE: u8 = 2;
 /// Set where the tool failed.
 const FAILED: u8 = 4;
 
-struct Case {
+struct ResultCase {
     dialect: ApiDialect,
     how: u8,
     text: String,
 }
 
 pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
-    let case = Case { dialect: format_of(head(bytes, 0)), how: head(bytes, 1), text: text_of(bytes) };
+    let case = ResultCase { dialect: format_of(head(bytes, 0)), how: head(bytes, 1), text: text_of(bytes) };
     let model = ModelProfile { window: 1_000_000, max_output: None, cache_price: None };
     let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
     let counter = Counter::o200k();
@@ -60,7 +60,7 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     faults
 }
 
-impl Case {
+impl ResultCase {
     /// The contents of the results, as the format has them.
     fn content(&self) -> Json {
         if self.how & PARTS == 0 {
@@ -111,7 +111,7 @@ impl Case {
 }
 
 /// Every result is whole, or has a pointer to its exact bytes; everything else is whole.
-fn of_items(case: &Case, counter: &Counter, body: &str, leaving: &Preview) -> Vec<String> {
+fn of_items(case: &ResultCase, counter: &Counter, body: &str, leaving: &Preview) -> Vec<String> {
     let (Ok(before), Ok(after)) = (wire::read(case.dialect, body), wire::read(case.dialect, &leaving.body))
     else {
         return vec!["json: what leaves cannot be read".to_owned()];

@@ -18,7 +18,7 @@ pub(super) use self::usage::Tally;
 pub use self::whole::WholeReply;
 pub(super) use self::whole::{ReplyClose, stop_edit};
 use super::dialect::ApiDialect;
-use super::hidden::{AnsweredCall, HiddenStep, HiddenSteps};
+use super::hidden::{HiddenCall, HiddenStep, HiddenSteps};
 use super::place::ReplyPlace;
 use super::read::ReadError;
 
@@ -130,9 +130,9 @@ impl ReplyRound {
     }
 
     /// Our calls with their results, if all are answered.
-    fn answered(&self, dialect: ApiDialect) -> Vec<AnsweredCall> {
+    fn answered(&self, dialect: ApiDialect) -> Vec<HiddenCall> {
         let units = self.units.iter().filter_map(|unit| Some((unit.ours.as_ref()?, &unit.raw)));
-        let answered = units.zip(&self.answers).map(|((call, raw), answer)| AnsweredCall {
+        let answered = units.zip(&self.answers).map(|((call, raw), answer)| HiddenCall {
             call: raw.clone(),
             result: dialect.format().tool_result(&encoded(&call.id), &encoded(answer)),
         });
@@ -175,7 +175,7 @@ impl ReplyRounds {
             let calls = round.answered(self.dialect);
             let asks = round.units.iter().any(|unit| unit.asks);
             let (beside, calls) = if asks { (calls, Vec::new()) } else { (Vec::new(), calls) };
-            let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<AnsweredCall>| HiddenSteps {
+            let hidden = |anchors: Vec<(bool, Vec<String>)>, beside: Vec<HiddenCall>| HiddenSteps {
                 keys: anchors.into_iter().flat_map(|(_, keys)| keys).collect(),
                 before: steps.clone(),
                 beside,

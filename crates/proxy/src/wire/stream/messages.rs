@@ -16,12 +16,12 @@ pub(super) struct MessagesState {
     places: BTreeMap<u64, Option<u64>>,
     /// Blocks the client has.
     shown: u64,
-    open: BTreeMap<u64, OpenBlock>,
+    open: BTreeMap<u64, StreamedBlock>,
 }
 
 /// A block under way.
 #[derive(Debug, Default)]
-struct OpenBlock {
+struct StreamedBlock {
     block: Map<String, Json>,
     /// The input of a call, as far as it came.
     input: String,
@@ -98,7 +98,7 @@ impl MessagesState {
         }
         if cx.keep {
             let block = serde_json::from_str(block.raw()).unwrap_or_default();
-            self.open.insert(index, OpenBlock { block, input: String::new() });
+            self.open.insert(index, StreamedBlock { block, input: String::new() });
         }
         self.place(event)
     }
@@ -138,7 +138,8 @@ impl MessagesState {
     }
 
     fn stop(&mut self, event: Value<'_, '_>, cx: &mut RoundContext<'_>) {
-        let Some(OpenBlock { mut block, input }) = index(event).and_then(|index| self.open.remove(&index))
+        let Some(StreamedBlock { mut block, input }) =
+            index(event).and_then(|index| self.open.remove(&index))
         else {
             return;
         };

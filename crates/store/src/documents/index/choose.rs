@@ -19,7 +19,7 @@ const EVERYWHERE: f64 = 0.3;
 
 /// A word of the query.
 #[derive(Debug)]
-pub(super) struct Word {
+pub(super) struct QueryWord {
     /// As the index has it.
     pub(super) text: String,
     /// The newest documents that hold it, newest first.
@@ -30,7 +30,7 @@ pub(super) struct Word {
     pub(super) share: f64,
 }
 
-impl Word {
+impl QueryWord {
     /// Whether all documents that hold it are known.
     fn is_rare(&self) -> bool {
         self.rows.len() < ROWS
@@ -67,7 +67,11 @@ impl<'tx> Lookup<'tx> {
 }
 
 /// The documents whose words weigh most, newer ones first among equals. `words` are sorted, rarest first.
-pub(super) fn choose(words: &[Word], lookup: &mut Lookup<'_>, limit: usize) -> Result<Vec<i64>, StoreError> {
+pub(super) fn choose(
+    words: &[QueryWord],
+    lookup: &mut Lookup<'_>,
+    limit: usize,
+) -> Result<Vec<i64>, StoreError> {
     let mut held: HashMap<i64, u64> = HashMap::new();
     let mut hold = |rows: &[i64], words: u64| {
         for row in rows {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use larder_vault::{Score, Timestamp, VaultPath};
+use larder_vault::{DocumentTime, Score, VaultPath};
 use rusqlite::types::Type;
 use rusqlite::{Error, OptionalExtension, Params, Row, Transaction, params};
 
@@ -27,9 +27,9 @@ pub(super) fn path(row: &Row<'_>, column: usize) -> rusqlite::Result<VaultPath> 
     word(row, column)
 }
 
-fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<DocumentTime> {
     let millis = row.get(column)?;
-    Timestamp::from_millis(millis).ok_or(Error::IntegralValueOutOfRange(column, millis))
+    DocumentTime::from_millis(millis).ok_or(Error::IntegralValueOutOfRange(column, millis))
 }
 
 fn beside(document: &VaultPath, name: &str) -> rusqlite::Result<VaultPath> {
@@ -85,7 +85,7 @@ pub(in crate::documents) fn recent_turns(
 /// Turns that began before a moment and are not in the archive, by number.
 pub(in crate::documents) fn old_turns(
     tx: &Transaction<'_>,
-    before: Timestamp,
+    before: DocumentTime,
 ) -> Result<Vec<TurnRow>, StoreError> {
     let sql = format!("{TURN} WHERE archived = 0 AND created < ?1 ORDER BY number");
     all(tx, &sql, [before.as_millis()], turn_row)
@@ -155,7 +155,7 @@ fn research_row(row: &Row<'_>) -> rusqlite::Result<ResearchRow> {
         intent: word(row, 4)?,
         quality: Score::new(row.get(5)?).unwrap_or_default(),
         created_at: moment(row, 6)?,
-        expires_at: expires.and_then(Timestamp::from_millis),
+        expires_at: expires.and_then(DocumentTime::from_millis),
         scope: word(row, 8)?,
         title: row.get(9)?,
         superseded_by: row.get(10)?,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::choose::{Lookup, ROWS, Word, choose};
+use super::choose::{Lookup, QueryWord, ROWS, choose};
 use super::put::COLUMNS;
 use super::words::{counts, of_query, snippet};
 use crate::documents::types::{DocumentHit, DocumentKind};
@@ -63,7 +63,7 @@ pub(super) fn look_up(
     tx: &Transaction<'_>,
     texts: &[String],
     lookup: &mut Lookup<'_>,
-) -> Result<Vec<Word>, StoreError> {
+) -> Result<Vec<QueryWord>, StoreError> {
     let newest: i64 =
         tx.prepare_cached("SELECT coalesce(max(id), 0) FROM documents")?.query_row([], |row| row.get(0))?;
     let mut words = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn look_up(
             let share = (rows.len() as f64 / if rows.len() < ROWS { all } else { span }).min(1.0);
             let holding = share * all;
             let weight = ((all - holding + 0.5) / (holding + 0.5)).ln_1p();
-            words.push(Word { text: text.clone(), rows, weight, share });
+            words.push(QueryWord { text: text.clone(), rows, weight, share });
         }
     }
     words.sort_by(|a, b| b.weight.total_cmp(&a.weight));

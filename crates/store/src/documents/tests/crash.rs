@@ -212,7 +212,7 @@ fn torn_files_are_mended_and_edited_ones_stay() {
 #[test]
 fn a_move_to_the_archive_that_dies_anywhere_is_finished() {
     let later = START + 200 * 86_400_000;
-    let now = larder_vault::Timestamp::from_millis(i64::try_from(later).unwrap()).unwrap();
+    let now = larder_vault::DocumentTime::from_millis(i64::try_from(later).unwrap()).unwrap();
     let prepare = |home: &Home| {
         let user = home.open().user("u").unwrap();
         for _ in 0..6 {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use larder_vault::layout::{TurnPlace, UserPlace};
 use larder_vault::links::DualLink;
 use larder_vault::{
-    Captured, ContentSummary, Document, Intent, Manifest, Meta, Mode, PageContent, Research, Response, Score,
-    Timestamp, TurnMetadata, TurnStatus, write_json,
+    Captured, ContentSummary, Document, DocumentTime, Intent, Manifest, Meta, Mode, PageContent, Research,
+    Response, Score, TurnMetadata, TurnStatus, write_json,
 };
 
 use super::super::{TurnDraft, UserDocuments};
@@ -93,7 +93,7 @@ fn research(draft: &TurnDraft, user: &str) -> Research {
     }
 }
 
-fn page(files: &mut BTreeMap<String, Vec<u8>>, place: &TurnPlace, at: Timestamp) {
+fn page(files: &mut BTreeMap<String, Vec<u8>>, place: &TurnPlace, at: DocumentTime) {
     let url = format!("https://shop.example/{}", place.number() % 7);
     let page = place.page(&url);
     let manifest = Manifest {

@@ -131,7 +131,7 @@ fn records_follow_a_turn_to_the_archive() {
             at.folder()
         );
         user.files().write(&facts, said.as_bytes(), None).unwrap();
-        let now = larder_vault::Timestamp::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000);
+        let now = larder_vault::DocumentTime::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000);
         let report = documents.archive("u", now.unwrap()).unwrap();
         assert_eq!(report.turns, [at.number()]);
         let folder = user.catalog().turn(at.number()).unwrap().unwrap().context.folder().to_owned();

@@ -80,7 +80,7 @@ fn every_link_of_generated_turns_leads_somewhere() {
         }
         resolve_all(&user, turns);
         let later = i64::try_from(START + 200 * 86_400_000).unwrap();
-        let now = larder_vault::Timestamp::from_millis(later).unwrap();
+        let now = larder_vault::DocumentTime::from_millis(later).unwrap();
         home.set(START + 200 * 86_400_000);
         user.drafts().commit(&turn(&user)).unwrap();
         let report = documents.archive("u", now).unwrap();
@@ -98,7 +98,7 @@ fn every_link_of_generated_turns_leads_somewhere() {
 }
 
 fn resolve_all(user: &UserDocuments, turns: u64) {
-    use larder_vault::links::{Destination, Vault, links};
+    use larder_vault::links::{LinkDestination, Vault, links};
     let mut files = user.files().list("users/u").unwrap();
     for month in user.tree().level("archive").unwrap().folders {
         files.extend(user.files().list(&format!("archive/{month}/u")).unwrap());
@@ -108,7 +108,7 @@ fn resolve_all(user: &UserDocuments, turns: u64) {
     for file in files.iter().filter(|file| file.name().ends_with(".md")) {
         let text = user.files().read_text(file).unwrap().unwrap();
         for link in links(&text) {
-            assert!(!matches!(vault.resolve(file, &link), Destination::Missing), "{file}: {link:?}");
+            assert!(!matches!(vault.resolve(file, &link), LinkDestination::Missing), "{file}: {link:?}");
             seen += 1;
         }
         for target in user.catalog().links_from(file).unwrap() {

@@ -1,7 +1,7 @@
 //! Vectors follow what turns say: through summaries, the archive, an index that is built anew, and an end.
 
 use larder_text::hash::ContentHash;
-use larder_vault::{Timestamp, TurnMetadata, read_json, write_json};
+use larder_vault::{DocumentTime, TurnMetadata, read_json, write_json};
 
 use super::generate::turn;
 use super::*;
@@ -99,7 +99,7 @@ fn vectors_outlive_the_index_and_turns_that_move() {
         let user = documents.user("u").unwrap();
         commit(&home, &user, 300);
         fill(&user, "m");
-        let later = Timestamp::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000).unwrap();
+        let later = DocumentTime::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000).unwrap();
         let archived = documents.archive("u", later).unwrap().turns[0];
         assert_eq!(fill(&user, "m"), 0, "what moved says what it said");
         assert!(near(&user, "m", &said(&user, archived)).contains(&archived));
