@@ -22,9 +22,9 @@ impl ApiDialect {
     /// What the dialect has of its own.
     pub(super) fn format(self) -> &'static dyn WireFormat {
         match self {
-            Self::Chat => &chat::Chat,
-            Self::Responses => &responses::Responses,
-            Self::Messages => &messages::Messages,
+            Self::Chat => &chat::ChatFormat,
+            Self::Responses => &responses::ResponsesFormat,
+            Self::Messages => &messages::MessagesFormat,
         }
     }
 
