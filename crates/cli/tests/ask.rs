@@ -70,8 +70,7 @@ fn a_needle_is_found_at_five_depths_without_any_model() {
 
 #[test]
 fn a_needle_is_found_at_five_depths_of_a_long_book() {
-    let Some(corpora) = std::env::var_os("LARDER_CORPORA") else { return };
-    let book = Path::new(&corpora).join("text/war_and_peace.txt.gz");
+    let Some(book) = larder_testkit::corpora("text/war_and_peace.txt.gz") else { return };
     let text = Command::new("gzip").arg("-dc").arg(book).output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
     assert!(text.len() > 3_000_000, "the whole book");

@@ -5,7 +5,8 @@ mod support;
 
 use std::process::{Child, Command};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use larder_testkit::stub::{Answer, End};
 use serde_json::{Value, json};
@@ -20,29 +21,23 @@ fn scholar() -> Shop {
     Shop::with_scholar(|_, _| None)
 }
 
-/// A scholar who does not come to an end when this role is asked for the first time.
-fn stuck_at(stuck: Role, how: impl Fn() -> Answer + Send + Sync + 'static) -> Shop {
+/// A scholar who does not come to an end when this role is asked for the first time, and what reports that it was.
+fn stuck_at(stuck: Role, how: impl Fn() -> Answer + Send + Sync + 'static) -> (Shop, Receiver<()>) {
     let stuck = Mutex::new(Some(stuck));
-    Shop::with_scholar(move |role, _| {
+    let (report, asked) = channel();
+    let shop = Shop::with_scholar(move |role, _| {
         let mut stuck = stuck.lock().unwrap();
         (*stuck == Some(role)).then(|| {
             *stuck = None;
+            report.send(()).unwrap();
             how()
         })
-    })
+    });
+    (shop, asked)
 }
 
 fn hanging() -> Answer {
     reply_text("never").ending(End::Hang)
-}
-
-/// Waits until the provider was asked as this role.
-fn wait_for(shop: &Shop, role: Role) {
-    let end = Instant::now() + PATIENCE;
-    while !shop.roles().contains(&role) {
-        assert!(Instant::now() < end, "{role:?} is never asked: {:?}", shop.roles());
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn end(child: Child) -> Ran {
@@ -143,7 +138,7 @@ fn lines_of_a_chat_are_turns_of_one_conversation() {
 
 #[test]
 fn a_turn_goes_on_when_its_provider_is_back() {
-    let shop = stuck_at(Role::Synthesizer, || Answer::new(500, "text/plain", "out of order"));
+    let (shop, _asked) = stuck_at(Role::Synthesizer, || Answer::new(500, "text/plain", "out of order"));
     let ran = shop.fails(3, &["turn", ASKED]);
     assert!(ran.err.contains("`larder turn resume 1`") && ran.out.is_empty(), "{ran:?}");
     assert_eq!(shop.documents().turns().len(), 0, "half a turn is no document");
@@ -160,9 +155,9 @@ fn a_turn_goes_on_when_its_provider_is_back() {
 
 #[test]
 fn a_turn_is_worked_on_by_one_process_and_taken_up_after_it_was_killed() {
-    let shop = stuck_at(Role::Validator, hanging);
+    let (shop, asked) = stuck_at(Role::Validator, hanging);
     let mut child = shop.start(&["turn", ASKED]);
-    wait_for(&shop, Role::Validator);
+    asked.recv_timeout(PATIENCE).unwrap();
     assert_eq!(shop.json(&["turn", "list"])["unfinished"][0]["running"], true);
     for command in ["resume", "drop"] {
         assert!(shop.fails(1, &["turn", command, "1"]).err.contains("under way in another process"));
@@ -200,12 +195,12 @@ fn several_interrupted_turns_are_told_apart() {
 #[test]
 fn ctrl_c_leaves_a_turn_that_goes_on() {
     for (args, code) in [(&["turn", ASKED][..], 130), (&["chat"][..], 0)] {
-        let shop = stuck_at(Role::Planner, hanging);
+        let (shop, asked) = stuck_at(Role::Planner, hanging);
         let mut child = shop.command(args).stdin(std::process::Stdio::piped()).spawn().unwrap();
         // Standard input stays open: a conversation waits for its next line.
         let mut input = child.stdin.take().unwrap();
         std::io::Write::write_all(&mut input, format!("{ASKED}\n").as_bytes()).unwrap();
-        wait_for(&shop, Role::Planner);
+        asked.recv_timeout(PATIENCE).unwrap();
         let interrupt = || Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
         assert!(interrupt().success());
         if code == 0 {

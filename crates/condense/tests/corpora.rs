@@ -10,6 +10,7 @@
 )]
 
 use std::collections::{HashMap, HashSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use larder_condense::rank::RankIndex;
@@ -21,7 +22,8 @@ fn corpora(folder: &str) -> Option<PathBuf> {
         .map(|root| Path::new(&root).join(folder))
         .filter(|path| path.is_dir());
     if path.is_none() {
-        println!("skipped: LARDER_CORPORA names no folder with {folder}/");
+        // Past the capture of test output, which would hide that nothing was checked.
+        writeln!(std::io::stderr(), "skipped: LARDER_CORPORA names no folder with {folder}/").unwrap();
     }
     path
 }

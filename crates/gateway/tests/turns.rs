@@ -31,7 +31,7 @@ fn shared(fake: &Fake) -> Arc<App> {
     Arc::clone(&fake.app)
 }
 
-/// Waits until something holds, which it does soon or never.
+/// Waits until something holds, which it does soon or never: what is done behind a reply has no event.
 async fn until(condition: impl Fn() -> bool) {
     for _ in 0..1_000 {
         if condition() {
@@ -72,7 +72,7 @@ async fn who_leaves_stops_the_turn_and_it_can_go_on() {
             break;
         }
     }
-    until(|| fake.model.requests().len() == 3).await;
+    fake.model.asked(3).await;
     let course = fake.running_turns.get("a", 1).unwrap();
     let mut watch = course.watch();
     let (events, ended) = watch.next().await.unwrap();
@@ -83,12 +83,12 @@ async fn who_leaves_stops_the_turn_and_it_can_go_on() {
     assert_eq!(again.status, 409, "{again:?}");
 
     drop(started);
-    until(|| fake.running_turns.get("a", 1).is_none()).await;
     while let Some((_, ended)) = watch.next().await {
         if ended {
             break;
         }
     }
+    assert!(fake.running_turns.get("a", 1).is_none(), "it has stopped");
     assert!(watch.next().await.is_none(), "nothing comes after the end");
     let draft = fake.vault("a").drafts().get(1).unwrap().unwrap();
     assert_eq!(draft.phase, Some(1), "two phases are saved");
@@ -107,12 +107,8 @@ async fn places_are_few_and_come_back() {
     let held: Vec<_> = (0..4).map(|_| start(&desk, &who, asking("x")).unwrap()).collect();
     assert_eq!(start(&desk, &who, asking("x")).unwrap_err().status, 503);
     drop(held);
-    let empty = loop {
-        if let Ok(started) = start(&desk, &who, asking("")) {
-            break started.ended().await.unwrap_err();
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
+    until(|| desk.place().is_some()).await;
+    let empty = start(&desk, &who, asking("")).unwrap().ended().await.unwrap_err();
     assert_eq!(empty.status, 422);
 }
 
@@ -214,8 +210,8 @@ async fn a_turn_that_a_provider_stops_costs_what_was_answered() {
 async fn watching_ends_when_the_gateway_stops() {
     let fake = Fake::scripted([Act::Hang]);
     let who = caller(fake.user("a"));
-    let started = start(&shared(&fake), &who, asking("x")).unwrap();
-    until(|| fake.running_turns.get("a", 1).is_some()).await;
+    let mut started = start(&shared(&fake), &who, asking("x")).unwrap();
+    assert!(matches!(started.events.recv().await, Some(TurnEvent::Started { turn: 1, .. })));
     let mut watch = fake.running_turns.get("a", 1).unwrap().watch();
     assert!(watch.next().await.is_some());
     fake.stop.cancel();

@@ -7,6 +7,9 @@
     reason = "a broken test double must stop the test"
 )]
 
+use std::io::Write;
+use std::path::PathBuf;
+
 pub mod events;
 pub mod fixed;
 #[cfg(feature = "gateway")]
@@ -20,3 +23,14 @@ pub mod turns;
 pub mod vault;
 pub mod vectors;
 pub mod weights;
+
+/// A file or folder below `LARDER_CORPORA`. Where it is missing, says so on standard error, past the capture of test
+/// output: a test that returns then has checked nothing.
+pub fn corpora(path: &str) -> Option<PathBuf> {
+    let found = std::env::var_os("LARDER_CORPORA").map(|root| PathBuf::from(root).join(path));
+    let found = found.filter(|found| found.exists());
+    if found.is_none() {
+        writeln!(std::io::stderr(), "skipped: LARDER_CORPORA names no folder with {path}").unwrap();
+    }
+    found
+}

@@ -8,6 +8,11 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError, StopReason, Usage};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Longest wait for a call; only a failing test waits for it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One answer of a script.
 #[derive(Debug, Clone)]
@@ -33,13 +38,13 @@ pub fn text(text: &str) -> ChatReply {
 #[derive(Debug, Default)]
 pub struct ScriptedModel {
     acts: Mutex<VecDeque<Act>>,
-    requests: Mutex<Vec<ChatRequest>>,
+    requests: watch::Sender<Vec<ChatRequest>>,
 }
 
 impl ScriptedModel {
     /// A model that performs `acts`.
     pub fn new(acts: impl IntoIterator<Item = Act>) -> Self {
-        Self { acts: Mutex::new(acts.into_iter().collect()), requests: Mutex::default() }
+        Self { acts: Mutex::new(acts.into_iter().collect()), requests: watch::Sender::default() }
     }
 
     /// A model that says these texts.
@@ -49,7 +54,14 @@ impl ScriptedModel {
 
     /// Everything it was asked, in order.
     pub fn requests(&self) -> Vec<ChatRequest> {
-        lock(&self.requests).clone()
+        self.requests.borrow().clone()
+    }
+
+    /// Waits until it has been asked so many times.
+    pub async fn asked(&self, times: usize) {
+        let mut requests = self.requests.subscribe();
+        let waited = timeout(PATIENCE, requests.wait_for(|requests| requests.len() >= times)).await;
+        waited.expect("the model is asked again").expect("the sender is alive");
     }
 
     /// How many acts are left.
@@ -58,9 +70,8 @@ impl ScriptedModel {
     }
 
     fn next(&self, request: &ChatRequest) -> Act {
-        let mut requests = lock(&self.requests);
-        requests.push(request.clone());
-        let asked = requests.len();
+        self.requests.send_modify(|requests| requests.push(request.clone()));
+        let asked = self.requests.borrow().len();
         lock(&self.acts)
             .pop_front()
             .unwrap_or_else(|| panic!("call {asked} has no act in the script: {request:#?}"))

@@ -241,8 +241,7 @@ fn choices_are_read_however_they_are_written() {
 
 #[test]
 fn recorded_requests_of_clients_are_read_and_left_as_they_are() {
-    let Some(corpora) = std::env::var_os("LARDER_CORPORA") else { return };
-    let folder = std::path::Path::new(&corpora).join("clients");
+    let Some(folder) = larder_testkit::corpora("clients") else { return };
     let mut seen = 0;
     for file in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();

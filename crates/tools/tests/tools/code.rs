@@ -1,7 +1,9 @@
 //! Code mode: nothing outside the workspace is reached, edits are atomic, programs are killed.
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use larder_engine::settings::ToolSettings;
@@ -194,35 +196,33 @@ async fn programs_that_hang_are_ended_with_all_that_they_started() {
     let settings = ToolSettings { command_timeout: Duration::from_millis(500), ..allowing(&["sh"]) };
     let fixture = Fixture::code(&settings);
     let run = |script: &str| json!({"program": "sh", "args": ["-c", script]});
+    let ended = last_to_end(&fixture.workspace.join("first"));
     let began = Instant::now();
-    let output = fixture.call("command.run", run("echo begun; sleep 60 & echo $! > child; sleep 60")).await;
+    let output = fixture.call("command.run", run("exec 3>first; echo begun; sleep 60 & sleep 60")).await;
     assert_eq!(output.status, CallStatus::Timeout, "{}", words(&output));
     assert!(words(&output).contains("begun") && began.elapsed() < Duration::from_secs(5));
-    ended(&fixture.workspace.join("child"));
+    ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");
+    let ended = last_to_end(&fixture.workspace.join("second"));
     let began = Instant::now();
-    let output = fixture.call("command.run", run("sleep 61 & echo $! > child; echo done")).await;
+    let output = fixture.call("command.run", run("exec 3>second; sleep 61 & echo done")).await;
     assert!(
         output.status == CallStatus::Success && began.elapsed() < Duration::from_secs(5),
         "{}",
         words(&output)
     );
-    ended(&fixture.workspace.join("child"));
+    ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");
 }
 
-/// The process whose id the file holds is gone, or soon is.
+/// Makes a named pipe, and reports when the last process has ended that opened it or inherited it.
 #[cfg(unix)]
-fn ended(file: &Path) {
-    let id = std::fs::read_to_string(file).unwrap();
-    let until = Instant::now() + Duration::from_secs(5);
-    // A process that has ended and was not waited for by its parent is still listed, in state Z.
-    let lives = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
-        !stat.is_empty() && !stat.contains(") Z ")
-    };
-    while lives() {
-        assert!(Instant::now() < until, "process {id} goes on");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn last_to_end(pipe: &Path) -> Receiver<()> {
+    assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    let (pipe, (report, ended)) = (pipe.to_owned(), channel());
+    std::thread::spawn(move || {
+        assert_eq!(std::fs::read(pipe).unwrap(), b"", "nobody writes");
+        report.send(())
+    });
+    ended
 }
 
 #[cfg(unix)]
