@@ -309,7 +309,7 @@ async fn a_turn_whose_query_has_no_vector_is_the_turn_that_it_would_be_without()
     let outcome = world.turns.run(&story.request(&world), &world.events).await.unwrap();
     let said = |event: &TurnEvent| match event {
         TurnEvent::Warning { text } => {
-            text.contains("only words were searched, since vectors made no vector")
+            text.contains("searched by words only, since vectors returned no vector")
         }
         _ => false,
     };
