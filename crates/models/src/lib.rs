@@ -1,5 +1,6 @@
-//! Everything that talks to a model: the chat and embedding seams, the providers behind them, the model table,
-//! prices, retries and the circuit breaker; and, since it is the one crate that reaches servers, the open web ([`web`]).
+//! Everything that communicates with a model: the chat and embedding interfaces, the providers behind them, the model
+//! table, prices, retries and the circuit breaker; and, since this is the only crate that contacts servers, the open
+//! web ([`web`]).
 
 mod anthropic;
 mod bedrock;

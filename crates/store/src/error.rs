@@ -149,7 +149,7 @@ pub enum StoreError {
         refused: String,
     },
     /// No run has this id.
-    #[error("run {id}: no such run; `larder runs` shows those there are")]
+    #[error("run {id}: no such run; `larder runs` lists the existing ones")]
     UnknownRun {
         /// The id.
         id: String,
@@ -167,7 +167,7 @@ pub enum StoreError {
         user: String,
     },
     /// No key has this id.
-    #[error("key {id}: no such key; `larder keys` shows those there are")]
+    #[error("key {id}: no such key; `larder keys` lists the existing ones")]
     UnknownKey {
         /// The id.
         id: String,
@@ -185,7 +185,7 @@ pub enum StoreError {
         id: String,
     },
     /// No intervention has this number.
-    #[error("intervention {id}: no such intervention; `larder interventions` shows those there are")]
+    #[error("intervention {id}: no such intervention; `larder interventions` lists the existing ones")]
     UnknownIntervention {
         /// The number.
         id: u64,

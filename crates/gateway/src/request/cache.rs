@@ -1,14 +1,14 @@
-//! A map of bounded size. Knows nothing of what it keeps.
+//! A map of bounded size. Does not know what it caches.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A map that forgets what was not used for long.
+/// A map that evicts entries which have not been used recently.
 ///
-/// When the young generation is full it becomes the old one and the old one is dropped; a hit in the old one moves the
-/// entry up. So what is in use stays, and nothing has to be ordered.
+/// It keeps two generations. When the young one is full it replaces the old one, which is dropped; a hit in the old
+/// generation promotes the entry. Entries in use therefore survive without any ordering to maintain.
 #[derive(Debug)]
 pub struct Cache<K, V> {
     generation: usize,
@@ -48,7 +48,7 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         self.insert_into(&mut self.lock(), key, value);
     }
 
-    /// The value of a key, made where there is none.
+    /// Returns the value of a key, creating it if it is missing.
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
         self.get(&key).unwrap_or_else(|| {
             let value = make();
