@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_others_wrote_moves_the_cursor() {
+    fn untrusted_text_cannot_move_the_cursor() {
         assert_eq!(visible("a\u{1b}]52;c;x\u{7}\r\n\té"), "a\\u{1b}]52;c;x\\u{7}\n\té");
     }
 }

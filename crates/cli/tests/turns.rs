@@ -54,7 +54,7 @@ fn number(value: &Value) -> u64 {
 }
 
 #[test]
-fn a_turn_is_answered_and_its_documents_stand() {
+fn a_turn_is_answered_and_its_documents_are_written() {
     let shop = scholar();
     let ran = shop.ok(&["turn", ASKED]);
     assert_eq!(ran.out.trim_end(), ANSWER, "nothing but the answer is on standard output");
@@ -181,7 +181,7 @@ fn a_turn_is_worked_on_by_one_process_and_taken_up_after_it_was_killed() {
 }
 
 #[test]
-fn several_interrupted_turns_are_told_apart() {
+fn several_interrupted_turns_are_distinguished() {
     let shop = Shop::with_scholar(|role, _| {
         (role == Role::Planner).then(|| Answer::new(500, "text/plain", "out of order"))
     });
@@ -348,7 +348,7 @@ fn a_user_is_forgotten_whole_and_alone() {
 }
 
 #[test]
-fn documents_stand_where_the_settings_say() {
+fn documents_are_stored_where_the_settings_say() {
     let shop = scholar();
     shop.configure_scholar("[documents]\nplace = \"vault\"\n");
     shop.ok(&["turn", ASKED]);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_held_stays_held_as_long_as_its_process_runs_and_little_longer() {
+    async fn reservations_last_as_long_as_their_process() {
         let dir = tempfile::tempdir().unwrap();
         let options = StoreOptions { clock: Arc::new(Running(Instant::now())), ..StoreOptions::default() };
         let store = Store::open(&dir.path().join("home"), options).unwrap();

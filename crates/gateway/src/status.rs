@@ -23,7 +23,7 @@ mod tests {
     use crate::request::RequestError;
 
     #[test]
-    fn whoever_tells_it_a_failure_of_the_store_has_one_status() {
+    fn every_store_error_has_one_status() {
         let (path, action) = (std::path::PathBuf::from("home/index"), "writing");
         for (error, status) in [
             (StoreError::DiskFull { path: path.clone(), action }, 507),

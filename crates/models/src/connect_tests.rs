@@ -65,5 +65,5 @@ fn a_model_is_opened_once() {
 #[test]
 fn the_embedded_table_asks_for_its_factory() {
     let models = Models::new(ModelTable::shipped("embedded").unwrap(), ".", &|_| None);
-    assert!(error(&models, "smollm2").contains("holds no model of its own"));
+    assert!(error(&models, "smollm2").contains("has no embedded model"));
 }

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_lend_their_words_unless_they_stand_apart() {
+    fn adjacent_texts_share_words() {
         let now = "2026-01-05T10:00:00Z".parse().unwrap();
         let texts = ["Which hamster is friendliest?", "The golden one, by far.", "Nothing of the kind."];
         let together = texts.map(|text| Ranked { text, day: None, apart: false });

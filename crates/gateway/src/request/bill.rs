@@ -45,7 +45,7 @@ mod tests {
     use larder_models::price::Price;
 
     #[test]
-    fn what_is_saved_is_net_of_what_the_cache_would_have_given() {
+    fn savings_are_net_of_cache_effects() {
         let price = |dollars| Price::per_million(dollars).unwrap();
         let prices = Prices {
             input: price("1"),

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_on_with_a_conversation_is_seen_by_its_bytes() {
+    fn continued_conversations_are_recognised_by_their_bytes() {
         let user = r#"{"role":"user","content":"hi"}"#;
         let chat = |more: &str| format!(r#"{{"model":"m","max_tokens":1,"messages":[{user}{more}]}}"#);
         let input = |more: &str| format!(r#"{{"model":"m","input":[{user}{more}]}}"#);

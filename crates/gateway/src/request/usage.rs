@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reports_is_estimated_by_what_came_and_unknown_where_nothing_came() {
+    fn unreported_usage_is_estimated_from_the_bytes_received() {
         let said = PartialUsage { usage: None, said: 30, ended: false };
         let all_said = PartialUsage { ended: true, ..said };
         let empty = PartialUsage { said: 0, ..all_said };

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_not_half_said() {
+    fn inexpressible_schemas_are_not_partly_sent() {
         let mut deep = json!({"type": "string"});
         for _ in 0..100 {
             deep = json!({"type": "array", "items": deep});

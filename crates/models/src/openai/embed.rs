@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_vector() {
+    fn garbage_is_not_a_vector() {
         let infinite = STANDARD.encode(f32::INFINITY.to_le_bytes());
         for bad in [
             json!("@"),

@@ -66,7 +66,7 @@ pub async fn retry_after_is_read(wire: &dyn Wire) {
     }
 }
 
-pub async fn nobody_listening_is_unreachable(wire: &dyn Wire) {
+pub async fn a_closed_port_is_unreachable(wire: &dyn Wire) {
     let address = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         format!("http://{}", listener.local_addr().expect("an address"))

@@ -114,7 +114,7 @@ impl ApiError {
             format!(" The largest parts, in tokens: {}.", largest.join(", "))
         };
         let message = format!(
-            "{opening} It was not sent: {reason}; {deficit} tokens are too many.{largest} Shorten one of them or start a \
+            "{opening} It was not sent: {reason}; it is {deficit} tokens over budget.{largest} Shorten one of them or start a \
              new conversation."
         );
         Self { kind: ApiErrorKind::ContextTooLong, message }
@@ -181,7 +181,7 @@ mod tests {
         };
         let problem = ApiError::too_long(ApiDialect::Messages, &decision);
         assert!(problem.message.starts_with("prompt is too long: 210000 tokens > 200000 maximum"));
-        assert!(problem.message.contains("exceeds its budget; 10000 tokens are too many"));
+        assert!(problem.message.contains("exceeds its budget; it is 10000 tokens over budget"));
         assert!(problem.message.contains("message 4 (90000), tools (12000)"));
         let body = ApiError::too_long(ApiDialect::Chat, &decision).body(ApiDialect::Chat);
         assert!(

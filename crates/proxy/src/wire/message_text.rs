@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_id_begins_a_new_call_whatever_its_index() {
+    fn a_new_id_starts_a_new_call_at_any_index() {
         let piece = |index: &str, id: &str, name: &str, arguments: &str| {
             let function = serde_json::json!({"name": name, "arguments": arguments});
             format!(

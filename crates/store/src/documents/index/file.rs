@@ -107,7 +107,7 @@ impl IndexFile {
         })
     }
 
-    /// Notes that every document is in.
+    /// Marks the index as complete.
     pub(in crate::documents) fn set_built(&self) -> Result<(), StoreError> {
         self.write(|tx| {
             tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, 'yes')", [BUILT])?;

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_so() {
+    fn unreadable_values_are_reported() {
         let path = |path: &str| VaultPath::new(path).unwrap();
         let turn = "users/u/turns/turn_000002";
         for (file, bytes) in [
