@@ -88,7 +88,7 @@ async fn answers_that_cannot_be_used_are_paid_for_and_the_ceiling_holds_among_th
     world.script(vec![Say::Text("no JSON at all".into()); 12]);
     let outcome = world.ask("hello").await;
     assert_eq!((outcome.status, tokens(&outcome)), (TurnStatus::Failed, 28));
-    assert!(outcome.reason.unwrap().contains("may be spent"));
+    assert!(outcome.reason.unwrap().contains("the spending limit was reached"));
     assert_eq!(world.model.prompts.lock().unwrap().len(), 2);
 }
 

@@ -315,7 +315,7 @@ async fn a_turn_whose_query_has_no_vector_is_the_turn_that_it_would_be_without()
     };
     assert!(world.events.all().iter().any(said));
     let ran = finish(world, outcome, &replies).await;
-    assert!(ran.text("receipts.json").contains("only words were searched"));
+    assert!(ran.text("receipts.json").contains("searched by words only"));
     let files = without_ids(&ran.files);
     assert_eq!(files.len(), whole.len());
     for (name, text) in whole.iter().filter(|(name, _)| !name.starts_with("receipts.json")) {

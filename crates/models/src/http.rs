@@ -337,9 +337,9 @@ mod tests {
             HttpEndpoint::new(Arc::default(), "mind", url, key, &[])
         };
         for (url, header, key, words) in [
-            ("ftp://x/", "authorization", "k", "no http or https address"),
-            ("nonsense", "authorization", "k", "no http or https address"),
-            ("http://x", "bad header", "k", "no header name"),
+            ("ftp://x/", "authorization", "k", "not an http or https address"),
+            ("nonsense", "authorization", "k", "not an http or https address"),
+            ("http://x", "bad header", "k", "not a header name"),
             ("http://x", "authorization", "secret\u{7}key", "not allowed in HTTP headers"),
         ] {
             let error = endpoint(url, header, key).unwrap_err().to_string();

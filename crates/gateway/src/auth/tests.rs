@@ -358,7 +358,7 @@ fn a_budget_is_held_settled_and_refused_with_what_is_left() {
     assert_eq!(error.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(1));
     let error = door.auth.reserve(&caller, 101, dollars(1)).unwrap_err();
-    assert!(!error.to_string().contains("under way"), "{error}");
+    assert!(!error.to_string().contains("in progress"), "{error}");
     assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(86_400));
     assert_eq!(AuthError::Missing.retry_after(Timestamp::from_millis(0)), None);
     held.settle(10, Usd::default()).unwrap();

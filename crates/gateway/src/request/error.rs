@@ -263,7 +263,7 @@ mod tests {
     fn only_what_could_not_be_kept_is_said_not_to_have_been_sent() {
         let failed = || StoreError::UnknownKey { id: "lk-1".to_owned() };
         let kept = RequestError::not_kept(&failed());
-        assert!(kept.message.starts_with("nothing was sent, since"), "{kept}");
+        assert!(kept.message.starts_with("nothing was sent, because"), "{kept}");
         assert!(kept.message.ends_with(&failed().to_string()), "{kept}");
         let later = RequestError::from(failed());
         assert!(

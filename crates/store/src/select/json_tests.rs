@@ -96,7 +96,7 @@ fn hostile_paths_are_refused_at_once() {
 fn a_path_to_too_many_values_is_refused() {
     let source = format!("[{}0]", "0,".repeat(MAX_MATCHES));
     let error = select(source.as_bytes(), "$[*]").unwrap_err();
-    assert!(error.to_string().contains("narrow it"), "{error}");
+    assert!(error.to_string().contains("make it more specific"), "{error}");
 }
 
 fn json() -> impl Strategy<Value = Value> {
