@@ -350,7 +350,7 @@ fn a_budget_is_held_settled_and_refused_with_what_is_left() {
     let text = error.to_string();
     assert!(
         text.contains(
-            "may take 41 tokens and 1 US dollars: left today are 40 tokens and 1 US dollars; calls under way hold the rest"
+            "may take 41 tokens and 1 US dollars: left today are 40 tokens and 1 US dollars; calls in progress have reserved the rest"
         ),
         "{text}"
     );
