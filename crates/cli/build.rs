@@ -1,5 +1,5 @@
-//! Compiles in what `larder --version --verbose` says of the build. Runs no git: the commit comes from `LARDER_COMMIT`, which
-//! builds of releases set, or from the file that `cargo package` puts into a packaged crate.
+//! Embeds the build information that `larder --version --verbose` prints. Runs no git: the commit comes from
+//! `LARDER_COMMIT`, which release builds set, or from the file that `cargo package` adds to a packaged crate.
 
 use std::process::Command;
 use std::{env, fs};

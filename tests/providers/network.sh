@@ -37,7 +37,7 @@ done
 run() { cargo test --release --workspace --locked --test network -- --ignored --exact "$1"; }
 export LARDER_TEST_TLS="https://localhost:$port"
 SSL_CERT_FILE="$work/ca.pem" run a_certificate_that_the_system_trusts_is_trusted
-run a_certificate_that_nobody_vouches_for_is_refused
+run an_untrusted_certificate_is_rejected
 LARDER_TEST_PROXY_PORT=$(free_port)
 export LARDER_TEST_PROXY_PORT
 HTTP_PROXY="http://127.0.0.1:$LARDER_TEST_PROXY_PORT" NO_PROXY='' \

@@ -123,8 +123,8 @@ impl SearchReport {
         }
     }
 
-    /// Counts a failed call. Its use is not known here, so it counts with its full budget, at the price of the most
-    /// expensive model that it might have asked.
+    /// Counts a failed call. Its usage is not known here, so it counts with its full budget, at the price of the most
+    /// expensive model that it may have called.
     fn failed(&mut self, recipe: &Recipe, reach: &ModelSet) {
         self.calls += 1;
         self.usage.input = self.usage.input.saturating_add(recipe.budget.total as u64);
@@ -143,8 +143,8 @@ pub struct AskAnswer {
     /// The run of the recipe that answered.
     #[serde(flatten)]
     pub outcome: RunOutcome,
-    /// Whether the answer shares words with what it cites; for a quotation, whether it covers enough of the question to
-    /// count as its answer.
+    /// Whether the answer shares words with what it cites; for a quotation, whether it covers enough of the question
+    /// to count as an answer.
     pub verified: bool,
     /// The sentences of the answer.
     pub claims: Vec<GroundedClaim>,
@@ -164,7 +164,7 @@ pub struct Quote {
     pub lines: (usize, usize),
     /// Its bytes.
     pub bytes: (usize, usize),
-    /// 1 for the best, less for others.
+    /// From 1 for the best downwards.
     pub relevance: f64,
     /// Pointer to the passage.
     pub pointer: Pointer,
@@ -184,7 +184,7 @@ pub enum AskError {
         source: std::io::Error,
     },
     /// Nothing readable was found.
-    #[error("no readable text in {0}; name files or folders that hold text in UTF-8")]
+    #[error("no readable text in {0}; name files or folders with UTF-8 text")]
     NoText(String),
     /// The recipe does not exist.
     #[error(transparent)]
@@ -194,7 +194,7 @@ pub enum AskError {
     Chunk(#[from] ChunkError),
     /// The limits are too low for the answer alone.
     #[error(
-        "recipe {recipe} may take {needed} tokens, and the limit is {limit}; raise --max-tokens or ask.max_tokens"
+        "recipe {recipe} may use {needed} tokens, but the limit is {limit}; raise --max-tokens or ask.max_tokens"
     )]
     Tokens {
         /// The recipe.
@@ -204,7 +204,7 @@ pub enum AskError {
         /// The limit.
         limit: u64,
     },
-    /// The recipe gave no answer.
+    /// The recipe returned no answer.
     #[error(transparent)]
     Run(#[from] RunError),
     /// A cited document could not be stored.
@@ -231,11 +231,11 @@ impl<'e> Asker<'e> {
         Self { engine, observer }
     }
 
-    /// Answers a question over files, with the bytes that every claim comes from. Cited documents are stored, so that
+    /// Answers a question over files, with the bytes that support every claim. Cited documents are stored, so that
     /// their pointers resolve.
     ///
     /// # Errors
-    /// When nothing can be read, the limits are too small, or the recipe gives no answer.
+    /// If nothing can be read, the limits are too small, or the recipe returns no answer.
     pub async fn ask(&self, question: &Question<'_>) -> Result<AskAnswer, AskError> {
         let started = Instant::now();
         let recipe = self.engine.recipe_or_builtin(question.recipe)?;
@@ -272,8 +272,8 @@ impl<'e> Asker<'e> {
         Ok(AskAnswer { outcome, verified, claims, quotes, search })
     }
 
-    /// The counter that sizes passages: the fastest exact one, since the packer counts again with the model's own; but
-    /// bytes for a model that is charged by the byte.
+    /// The counter for sizing passages: the fastest exact one, since the packer counts again with the model's own;
+    /// but bytes for a model that is charged by the byte.
     fn passage_counter(&self, recipe: &Recipe) -> Result<Counter, RunError> {
         let counter = self.engine.counter(&self.engine.candidate(recipe.layer, recipe.mode)?.spec);
         Ok(if counter.name() == Counter::bytes().name() { counter } else { Counter::cl100k() })
@@ -324,7 +324,7 @@ impl<'e> Asker<'e> {
         Ok((passages, found))
     }
 
-    /// One answer from what was found, the best of it first.
+    /// Answers from the findings, best first.
     async fn answer(
         &self,
         question: &str,

@@ -68,7 +68,7 @@ impl ProgressObserver for Gone {
 }
 
 #[test]
-fn reading_ends_when_nobody_waits_for_it() {
+fn reading_stops_when_the_caller_leaves() {
     let (engine, dir) = shop();
     let paths = [dir.path().join("files")];
     let selected = Asker::new(&engine, &Gone).select(&paths, &Selection::grep("two").unwrap(), 9);

@@ -167,7 +167,7 @@ async fn calls_beyond_the_limit_are_denied_and_end_the_loop() {
 }
 
 #[tokio::test]
-async fn unknown_tools_and_unusable_rounds_are_told_to_the_model() {
+async fn unknown_tools_and_unusable_rounds_are_reported_to_the_model() {
     let world = world();
     let lie = answers::call(&[("rm.everything", json!({"path": "/"}))]);
     let mut empty = answers::call(&[]);
@@ -383,7 +383,7 @@ impl RunMetricsSink for Heard {
 }
 
 #[tokio::test]
-async fn what_a_turn_condenses_by_rule_is_told_of_once() {
+async fn text_condensed_by_rule_in_a_turn_is_reported_once() {
     let mut world = world();
     let heard = Arc::new(Heard::default());
     world.turns.engine = world.turns.engine.clone().with_metrics(heard.clone());

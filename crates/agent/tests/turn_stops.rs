@@ -51,7 +51,7 @@ async fn left(world: &World) {
 }
 
 #[tokio::test]
-async fn what_a_phase_took_that_failed_or_was_left_is_paid_for() {
+async fn failed_and_abandoned_phases_are_charged() {
     for end in [Say::Fail, Say::Hang] {
         let world = world();
         // Phase 2 asks twice; it is stopped before its second answer.
@@ -88,12 +88,12 @@ async fn answers_that_cannot_be_used_are_paid_for_and_the_ceiling_holds_among_th
     world.script(vec![Say::Text("no JSON at all".into()); 12]);
     let outcome = world.ask("hello").await;
     assert_eq!((outcome.status, tokens(&outcome)), (TurnStatus::Failed, 28));
-    assert!(outcome.reason.unwrap().contains("may be spent"));
+    assert!(outcome.reason.unwrap().contains("the spending limit was reached"));
     assert_eq!(world.model.prompts.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn what_condenses_for_a_turn_is_paid_for_by_it() {
+async fn condensing_is_charged_to_its_turn() {
     let mut world = world();
     world.turns.engine.policy = RunPolicy { use_llm_summarizer: true, ..RunPolicy::default() };
     *world.model.retells.lock().unwrap() = Some("Many lines say the same of the flood.".to_owned());

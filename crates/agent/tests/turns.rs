@@ -309,13 +309,13 @@ async fn a_turn_whose_query_has_no_vector_is_the_turn_that_it_would_be_without()
     let outcome = world.turns.run(&story.request(&world), &world.events).await.unwrap();
     let said = |event: &TurnEvent| match event {
         TurnEvent::Warning { text } => {
-            text.contains("only words were searched, since vectors made no vector")
+            text.contains("searched by words only, since vectors returned no vector")
         }
         _ => false,
     };
     assert!(world.events.all().iter().any(said));
     let ran = finish(world, outcome, &replies).await;
-    assert!(ran.text("receipts.json").contains("only words were searched"));
+    assert!(ran.text("receipts.json").contains("searched by words only"));
     let files = without_ids(&ran.files);
     assert_eq!(files.len(), whole.len());
     for (name, text) in whole.iter().filter(|(name, _)| !name.starts_with("receipts.json")) {

@@ -87,12 +87,12 @@ impl CommandContext {
         self.engine_with(self.config.policy())
     }
 
-    /// The engine under a policy other than that of the settings.
+    /// The engine with another policy than the configured one.
     pub fn engine_with(&self, policy: RunPolicy) -> Result<Engine, CliError> {
         self.engine_over(self.project()?, self.store()?, policy)
     }
 
-    /// The engine over a project and a store that are open already.
+    /// The engine for a project and a store that are already open.
     pub fn engine_over(
         &self,
         project: Project,

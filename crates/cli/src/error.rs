@@ -103,7 +103,7 @@ impl From<HostError> for CliError {
 }
 
 impl CliError {
-    /// Prints the error and gives the exit code.
+    /// Prints the error and returns the exit code.
     pub fn report(&self) -> ExitCode {
         if let Self::Print(error) = self
             && error.kind() == io::ErrorKind::BrokenPipe

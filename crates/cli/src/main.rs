@@ -17,16 +17,16 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// A server makes and drops many small things on all its threads at once; the system's allocator then waits for itself
-/// and gives memory back that it needs again at once.
+/// A server allocates and frees many small objects on all its threads; the system's allocator then contends for locks
+/// and returns memory that it needs again immediately.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long a thread for blocking work waits for more. The server looks at its files every second, which wakes idle
-/// threads in turn and would keep them all.
+/// How long an idle blocking thread waits for more work. The server checks its files every second, which wakes idle
+/// threads in turn and would keep all of them alive.
 const IDLE_THREAD: Duration = Duration::from_secs(2);
 
-/// Reports a command line that cannot be read, or prints the help or version that it asks for.
+/// Reports an invalid command line, or prints the requested help or version.
 fn explain(refused: &clap::Error) -> ExitCode {
     let typed: Vec<String> = std::env::args().skip(1).collect();
     if refused.kind() == clap::error::ErrorKind::DisplayVersion

@@ -4,13 +4,14 @@ use std::num::NonZero;
 
 use libmimalloc_sys::{mi_option_set, mi_option_t};
 
-/// `mi_option_purge_delay` of mimalloc 3: milliseconds after which memory that is free goes back to the system.
+/// `mi_option_purge_delay` of mimalloc 3: milliseconds after which free memory is returned to the system.
 const PURGE_DELAY: mi_option_t = 15;
 /// Long enough for the next request of a conversation to reuse the memory of the one before: a new page costs more than
 /// filling it.
 const PURGE_AFTER_MS: std::ffi::c_long = 500;
 
-/// Returns free memory to the system soon, and allocates by pages: with huge pages, a few small objects keep 2 MiB each.
+/// Returns free memory to the system soon, and allocates by pages: with huge pages, a few small objects keep 2 MiB
+/// each.
 #[allow(unsafe_code, reason = "the allocator's options are set through its C interface")]
 pub fn keep_small() {
     #[cfg(target_os = "linux")]
@@ -22,8 +23,8 @@ pub fn keep_small() {
     unsafe { mi_option_set(PURGE_DELAY, PURGE_AFTER_MS) };
 }
 
-/// Threads that wait for sockets: half of the processors, since the other half condenses and writes. A request that goes
-/// from one such thread to another costs more than it gains. `TOKIO_WORKER_THREADS` says otherwise.
+/// Threads for socket IO: half of the processors, since the other half condenses and writes. Moving a request between
+/// such threads costs more than it gains. `TOKIO_WORKER_THREADS` overrides this.
 pub fn serving_threads() -> Option<usize> {
     let told = std::env::var_os("TOKIO_WORKER_THREADS").is_some();
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -11,7 +11,7 @@ const RED: &str = "\x1b[1;31m";
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
 
-/// Prints bytes as they are.
+/// Prints bytes unchanged.
 pub fn bytes(bytes: &[u8]) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(CliError::Print)
@@ -23,7 +23,7 @@ pub fn line(text: &str) -> Result<(), CliError> {
     writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()).map_err(CliError::Print)
 }
 
-/// Prints a text that others may have written, and a line break: on a terminal nothing in it moves the cursor.
+/// Prints a possibly untrusted text and a line break: on a terminal nothing in it moves the cursor.
 pub fn text(text: &str) -> Result<(), CliError> {
     if io::stdout().is_terminal() { line(&visible(text)) } else { line(text) }
 }
@@ -54,7 +54,7 @@ pub fn dim(text: &str) -> String {
 
 /// Says something on stderr.
 pub fn say(text: &str) {
-    // Talk that cannot be delivered is dropped: the data still counts.
+    // Messages that cannot be delivered are dropped: the data still counts.
     let _ = writeln!(stderr().lock(), "{}", text.trim_end_matches('\n'));
 }
 
@@ -64,7 +64,7 @@ pub fn error(text: &str) {
     say(&if text.starts_with("error[") { text.to_owned() } else { format!("{RED}error{RESET}: {text}") });
 }
 
-/// Whether somebody reads and can answer.
+/// Whether someone is there to read and answer.
 pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -74,7 +74,7 @@ pub fn start_logging(verbose: u8) {
     let level = match verbose {
         0 => "error",
         1 => "larder=info,warn",
-        // What the protocol's library says at `info` holds messages; logs hold no payloads.
+        // At `info`, the protocol library logs messages; logs must contain no payloads.
         _ => "larder=debug,larder_models=debug,larder_store=debug,info,rmcp=warn",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("LARDER_LOG").unwrap_or_else(|_| level.into());
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_others_wrote_moves_the_cursor() {
+    fn untrusted_text_cannot_move_the_cursor() {
         assert_eq!(visible("a\u{1b}]52;c;x\u{7}\r\n\té"), "a\\u{1b}]52;c;x\\u{7}\n\té");
     }
 }

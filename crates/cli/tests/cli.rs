@@ -327,7 +327,7 @@ fn a_provider_that_fails_is_exit_3_and_recorded() {
 }
 
 #[test]
-fn a_key_that_is_refused_is_the_users_to_mend() {
+fn a_rejected_key_is_a_user_error() {
     let shop = Shop::with_provider([Answer::json(401, &json!({"error": {"message": "bad key"}}))]);
     shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
     shop.fails(1, &["run", "notes/summary", "--doc", "notes=a.txt", "--query", "What costs 2401?"]);
@@ -386,7 +386,7 @@ fn an_answer_that_is_mended_counts() {
 }
 
 #[test]
-fn a_citation_of_what_was_not_in_the_prompt_is_no_evidence() {
+fn a_citation_of_text_outside_the_prompt_is_not_evidence() {
     let made_up = json!({"answer": "2401 euros", "citations": ["passage-99"]});
     let shop = Shop::with_provider([reply(&made_up), reply(&made_up)]);
     shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
@@ -632,7 +632,7 @@ fn check_reports_layers_that_recipes_need_and_no_model_plays() {
 }
 
 #[test]
-fn check_reports_servers_that_nobody_could_ask() {
+fn check_reports_unusable_servers() {
     let shop = Shop::with_provider([]);
     let gateway = "[gateway]\nopenai = \"https://models.example/v1\"\nopenai_key_file = \"key\"\n";
     shop.configure("", gateway);
@@ -781,7 +781,7 @@ fn completions_are_printed_for_every_shell() {
 }
 
 #[test]
-fn output_that_nobody_reads_any_more_is_no_failure() {
+fn a_closed_output_pipe_is_not_an_error() {
     let shop = Shop::new();
     shop.write("long.txt", long_text().repeat(20));
     let pointer = shop.pointer_to("long.txt");

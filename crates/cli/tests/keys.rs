@@ -70,7 +70,7 @@ fn the_first_key_needs_agreement_because_everyone_needs_one_from_then_on() {
 }
 
 #[test]
-fn a_key_that_locks_nobody_out_needs_no_agreement() {
+fn a_key_that_locks_no_one_out_needs_no_confirmation() {
     for settings in ["require_keys = true\n", "require_keys = false\n", "listen = \"0.0.0.0:8787\"\n"] {
         let shop = Shop::new();
         shop.write("larder.toml", format!("[gateway]\n{settings}"));
@@ -79,7 +79,7 @@ fn a_key_that_locks_nobody_out_needs_no_agreement() {
 }
 
 #[test]
-fn what_calls_under_way_hold_is_shown_beside_what_is_used() {
+fn reserved_budget_is_shown_next_to_usage() {
     let shop = Shop::new();
     shop.ok(&["keys", "create", "--yes", "--tokens-per-day", "2000", "--usd-per-day", "2.50"]);
     let store = Store::open(&shop.path().join("home"), StoreOptions::default()).unwrap();
@@ -100,7 +100,7 @@ fn what_calls_under_way_hold_is_shown_beside_what_is_used() {
 }
 
 #[test]
-fn a_key_in_json_stands_beside_its_record() {
+fn json_output_contains_the_key_and_its_record() {
     let shop = Shop::new();
     let made = shop.json(&["keys", "create", "--yes"]);
     let names =

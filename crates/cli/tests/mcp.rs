@@ -60,7 +60,7 @@ fn roots_on_the_command_line_are_the_only_ones() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_said_before_anything_is_served() {
+fn unreadable_roots_are_reported_before_serving() {
     let shop = Shop::new();
     let ran = shop.fails(1, &["mcp", "--root", "missing"]);
     assert!(ran.err.contains("missing") && ran.out.is_empty(), "{ran:?}");

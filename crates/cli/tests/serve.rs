@@ -72,7 +72,7 @@ fn flood() -> Value {
 }
 
 #[test]
-fn it_says_how_clients_reach_it_serves_and_stops_when_told() {
+fn it_prints_its_address_serves_and_stops_on_signal() {
     let shop = Shop::with_provider([reply_text("hello")]);
     let served = Served::start(&shop, &["--openai", "https://models.example/v1"]);
     let address = &served.address;
@@ -153,7 +153,7 @@ fn it_reloads_on_sighup_and_refuses_what_is_wrong() {
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_said_whole() {
+fn every_startup_problem_is_reported() {
     let shop = Shop::with_provider([]);
     shop.configure("", "[gateway]\nlisten = \"here\"\nretrys = 1\n");
     let ran = shop.fails(1, &["serve"]);
@@ -179,7 +179,7 @@ fn what_keeps_it_from_starting_is_said_whole() {
 }
 
 #[test]
-fn what_was_said_is_printed_and_exported_when_the_gateway_is_gone() {
+fn transcripts_are_printed_and_exported_after_the_gateway_stops() {
     let shop = Shop::with_provider([reply_text("Line 600.")]);
     let served = Served::start(&shop, &[]);
     assert_eq!(served.post("/v1/chat/completions", &flood()).0, 200);

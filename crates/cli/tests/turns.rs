@@ -49,7 +49,7 @@ fn number(value: &Value) -> u64 {
 }
 
 #[test]
-fn a_turn_is_answered_and_its_documents_stand() {
+fn a_turn_is_answered_and_its_documents_are_written() {
     let shop = scholar();
     let ran = shop.ok(&["turn", ASKED]);
     assert_eq!(ran.out.trim_end(), ANSWER, "nothing but the answer is on standard output");
@@ -150,7 +150,7 @@ fn a_turn_goes_on_when_its_provider_is_back() {
     let asked = &shop.roles()[before..];
     assert_eq!(asked, [Role::Synthesizer, Role::Validator, Role::Summarizer], "nothing is asked twice");
     assert_eq!(shop.json(&["turn", "list"])["unfinished"], json!([]));
-    assert!(shop.fails(1, &["turn", "resume", "1"]).err.contains("a finished one needs no resuming"));
+    assert!(shop.fails(1, &["turn", "resume", "1"]).err.contains("finished turns cannot be resumed"));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_turn_is_worked_on_by_one_process_and_taken_up_after_it_was_killed() {
     asked.recv_timeout(PATIENCE).unwrap();
     assert_eq!(shop.json(&["turn", "list"])["unfinished"][0]["running"], true);
     for command in ["resume", "drop"] {
-        assert!(shop.fails(1, &["turn", command, "1"]).err.contains("under way in another process"));
+        assert!(shop.fails(1, &["turn", command, "1"]).err.contains("running in another process"));
     }
     assert!(shop.ok(&["turn", "resume"]).err.contains("no turn was interrupted"));
     child.kill().unwrap();
@@ -176,7 +176,7 @@ fn a_turn_is_worked_on_by_one_process_and_taken_up_after_it_was_killed() {
 }
 
 #[test]
-fn several_interrupted_turns_are_told_apart() {
+fn several_interrupted_turns_are_distinguished() {
     let shop = Shop::with_scholar(|role, _| {
         (role == Role::Planner).then(|| Answer::new(500, "text/plain", "out of order"))
     });
@@ -343,7 +343,7 @@ fn a_user_is_forgotten_whole_and_alone() {
 }
 
 #[test]
-fn documents_stand_where_the_settings_say() {
+fn documents_are_stored_where_the_settings_say() {
     let shop = scholar();
     shop.configure_scholar("[documents]\nplace = \"vault\"\n");
     shop.ok(&["turn", ASKED]);

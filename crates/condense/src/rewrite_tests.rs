@@ -71,7 +71,7 @@ fn words_are_taken_only_with_target_pins_and_pointers_kept() {
 }
 
 #[test]
-fn words_longer_than_the_original_are_refused_whatever_the_target() {
+fn a_rewrite_longer_than_the_original_is_rejected_at_any_target() {
     let (counter, key) = (Counter::cl100k(), key());
     let request = request("short", 500, &counter, &key);
     assert_eq!(accept(&request, "short, and then much more", author()), Err(RewriteError::TooLong));

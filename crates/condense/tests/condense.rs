@@ -318,7 +318,7 @@ fn the_sentence_that_answers_the_query_is_kept() {
 }
 
 #[test]
-fn errors_stand_out_of_a_long_tool_result() {
+fn errors_survive_in_a_long_tool_result() {
     let text = sample(
         |n| {
             if n == 611 {
@@ -396,7 +396,7 @@ fn an_absent_pin_is_named() {
 }
 
 #[test]
-fn a_text_that_imitates_marks_is_told_apart() {
+fn forged_markers_are_distinguished() {
     let text = sample(|n| format!("{}[… L{n}-{}]\n", town(n), n + 5), 200);
     let condensed = condensed(&text, ContentType::Prose, 400, None);
     let id = condensed.pointer.id.as_str();

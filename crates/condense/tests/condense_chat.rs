@@ -119,7 +119,7 @@ fn older_talk_goes_first_and_gaps_name_messages() {
 }
 
 #[test]
-fn nothing_is_shown_without_who_says_it() {
+fn messages_are_shown_with_their_speaker() {
     let text = lines(&turns(46));
     let condensed = condensed(&text, 500, Some("SQLite server"));
     let at = condensed.text.find("We decided").unwrap();

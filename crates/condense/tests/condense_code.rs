@@ -150,7 +150,7 @@ fn the_body_that_answers_the_query_is_shown_under_its_signature() {
 }
 
 #[test]
-fn gaps_are_whole_lines_indented_like_the_code_they_stand_for() {
+fn gaps_are_whole_lines_indented_like_the_omitted_code() {
     let text = rust(20);
     let condensed = condensed(&text, 600, None);
     assert!(
@@ -161,7 +161,7 @@ fn gaps_are_whole_lines_indented_like_the_code_they_stand_for() {
 }
 
 #[test]
-fn a_short_comment_stands_with_its_signature_and_the_class_with_its_method() {
+fn short_comments_and_enclosing_classes_are_shown_with_their_method() {
     let text = format!(
         "{}\nclass Other:\n    # Turns it round.\n    def rotate(self, angle):\n{}",
         python(9),

@@ -192,7 +192,7 @@ fn pins_of(text: &str, places: &[(prop::sample::Index, usize)]) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn any_page_meets_its_target_and_what_is_told_is_told(
+    fn any_page_meets_its_target_and_reports_its_ranges(
         page in pages(),
         target in prop_oneof![0..80_usize, 80..400_usize, 400..2_000_usize],
         query in prop::option::of("w[0-9]{1,2}x|ferry harbour"),

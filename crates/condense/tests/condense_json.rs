@@ -207,7 +207,7 @@ fn orders(count: usize) -> String {
 }
 
 #[test]
-fn every_row_keeps_its_name_and_rare_values_stand_out() {
+fn every_row_keeps_its_name_and_rare_values_are_marked() {
     let text = orders(200);
     let condensed = json(&text, Counter::o200k().count(&text) / 10);
     for n in 0..200 {
@@ -219,7 +219,7 @@ fn every_row_keeps_its_name_and_rare_values_stand_out() {
 }
 
 #[test]
-fn it_says_how_many_rows_that_stand_out_are_marked_where_not_all_are() {
+fn the_share_of_marked_outlier_rows_is_stated() {
     let row = |n: usize| {
         let remark = match n % 50 {
             49 => {
@@ -353,7 +353,7 @@ fn hostile_texts_are_condensed() {
 }
 
 #[test]
-fn pins_and_pointers_stand_as_they_are() {
+fn pins_and_pointers_are_kept_verbatim() {
     let pointer = key().mint(larder_text::hash::ContentHash::new(b"earlier"));
     let text = orders(150).replacen("person 3", &format!("{pointer}#L3-9"), 1);
     let pins = [String::from("\"status\": \"pending\", \"total\""), String::from("#W0063365\"")];

@@ -160,7 +160,7 @@ fn where_not_every_kind_fits_failures_stay_and_the_rest_is_marked() {
 }
 
 #[test]
-fn a_log_that_imitates_counts_is_told_apart() {
+fn forged_counts_in_a_log_are_distinguished() {
     let text = server(600).replace("12:00:07 INFO", "55× 12:00:07 INFO");
     let condensed = condensed(&text, 300);
     let id = condensed.pointer.id.as_str();

@@ -1,5 +1,5 @@
 //! The REST API and the dashboard over the state of a gateway. Knows neither how requests are served nor how they are
-//! decided over.
+//! decided.
 
 use std::sync::Arc;
 

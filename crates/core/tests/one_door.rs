@@ -43,7 +43,7 @@ fn without_parts_nothing_is_said() {
 }
 
 #[test]
-fn parts_that_stand_whole_are_all_that_is_said() {
+fn whole_parts_are_the_only_text_in_a_prompt() {
     let bare = |text: &str| text.chars().filter(|char| !char.is_whitespace()).collect::<String>();
     let parts = parts(5);
     let texts: String = parts.iter().map(|part| &*part.text).collect();

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_citations_add_to_a_schema_is_counted_before_it_is_known() {
+    fn the_cost_of_citations_in_a_schema_is_bounded_in_advance() {
         let schema = json!({"type": "object", "properties": {
             "citations": {"type": "array", "items": {"type": "string"}}}});
         let counter = Counter::o200k();

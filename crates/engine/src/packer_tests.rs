@@ -125,7 +125,7 @@ fn noted(tokens: usize) -> (PackRequest, PackRequest) {
 }
 
 #[test]
-fn the_note_of_a_repair_changes_nothing_of_what_stands_beside_it() {
+fn a_repair_note_does_not_change_the_rest_of_the_prompt() {
     let usual = RunPolicy::default();
     let (first, again) = noted(9_420);
     assert!(is_whole(&made(&first, &usual)) && is_whole(&made(&again, &usual)));

@@ -277,7 +277,7 @@ fn symbolic_links_do_not_lead_out_of_the_project() {
 }
 
 #[test]
-fn a_folder_that_is_no_project_says_so() {
+fn a_folder_without_a_project_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let error = open(dir.path()).unwrap_err().to_string();
     assert!(error.contains("it contains no recipes"), "{error}");

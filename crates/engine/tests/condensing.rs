@@ -141,7 +141,7 @@ async fn pins_and_pointers_that_the_model_drops_are_put_back_by_code() {
 }
 
 #[tokio::test]
-async fn tags_that_the_model_repeats_are_no_part_of_the_text() {
+async fn tags_repeated_by_the_model_are_removed() {
     let shop = answering(|_| "<text_to_compress id=\"x\">\nThey met.\n</text_to_compress>".to_owned());
     let (condensed, _) = shop.condense(&prose(30), ContentType::Prose, 200).await;
     assert!(condensed.text.ends_with("]\nThey met.\n"), "{}", condensed.text);
@@ -324,7 +324,7 @@ async fn a_run_condenses_by_rule_where_the_policy_does_not_ask() {
 }
 
 #[tokio::test]
-async fn what_a_run_condenses_is_logged_in_sizes_and_names() {
+async fn condensing_logs_sizes_and_names_only() {
     let events = Events::default();
     let logging = tracing::subscriber::set_default(events.clone());
     let (_shop, outcome) = run_with(by_model()).await;

@@ -109,7 +109,7 @@ impl Shop {
 }
 
 #[tokio::test]
-async fn a_run_that_condenses_is_told_of_with_what_it_saved() {
+async fn a_condensing_run_reports_its_savings() {
     let shop = shop([says("It was about bridges.")]);
     shop.run(&input("What was it about?", 900)).await.unwrap();
     let report = shop.report();
@@ -154,7 +154,7 @@ async fn a_run_that_condenses_is_told_of_with_what_it_saved() {
 }
 
 #[tokio::test]
-async fn a_run_refused_for_its_budget_is_told_of_and_calls_nobody() {
+async fn a_run_over_budget_is_reported_and_makes_no_call() {
     let shop = shop([]);
     let refused = shop.run(&input(&prose(3_000), 1)).await;
     assert!(matches!(refused, Err(RunError::Refused { .. })), "{refused:?}");
@@ -196,7 +196,7 @@ async fn a_call_that_fails_is_logged_by_its_class() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_condensed_on_its_own_is_told_of() {
+async fn text_condensed_outside_a_run_is_reported() {
     // What a model says is of no use, so that it is condensed by rule.
     let shop = shop((0..8).map(|_| says("no")));
     let (text, counter) = (prose(200), Counter::cl100k());
@@ -216,7 +216,7 @@ async fn a_text_that_is_condensed_on_its_own_is_told_of() {
 }
 
 #[tokio::test]
-async fn what_a_client_calls_a_recipe_is_not_logged_where_there_is_none() {
+async fn unknown_recipe_names_are_not_logged() {
     let shop = shop([]);
     let logging = tracing::subscriber::set_default(shop.events.clone());
     shop.engine.run("my secret words", &RunInput::default(), &NoopObserver).await.unwrap_err();

@@ -1,5 +1,5 @@
-//! The state behind every route: what holds for the life of the process, and what a reload replaces whole. Knows no
-//! wire format.
+//! The state behind every route: what lasts for the life of the process, and what a reload replaces atomically. Knows
+//! no wire format.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -25,7 +25,7 @@ use crate::request::{RequestCaches, inspect};
 use crate::telemetry::Telemetry;
 use crate::turns::{RunningTurns, TurnTools};
 
-/// Settings and the engine over them, as they were read.
+/// Settings, and the engine built from them.
 pub struct Loaded {
     /// All settings.
     pub config: Config,
@@ -34,22 +34,22 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The files with providers' keys, as they are now: to be called before anything reads them.
+    /// The files with providers' keys in their current state; to be captured before anything reads them.
     fn key_files(&self) -> KeyFiles {
         KeyFiles::look(self.engine.models.key_files(&self.config.gateway().upstreams()))
     }
 }
 
-/// Reads settings, recipes and models. What is wrong comes back in words, all of it.
+/// Reads settings, recipes and models. Errors list every problem as text.
 pub type Load = dyn Fn() -> Result<Loaded, String> + Send + Sync;
 
-/// Everything that a reload replaces, whole. A request takes one and keeps it to its end.
+/// Everything that a reload replaces, as a unit. A request takes one snapshot and keeps it to its end.
 pub struct Snapshot {
     /// All settings.
     pub config: Config,
     /// Those of the gateway.
     pub gateway: GatewaySettings,
-    /// Where requests go.
+    /// The routing of requests.
     pub routes: Routes,
     engine: Engine,
     /// What turns may call.
@@ -85,7 +85,7 @@ impl Snapshot {
 pub struct App {
     /// What persists, of all users.
     pub store: Store,
-    /// Documents, of all users; where they lie is settled when the gateway starts.
+    /// The documents of all users; their location is fixed when the gateway starts.
     pub documents: Documents,
     /// Running turns.
     pub running_turns: Arc<RunningTurns>,
@@ -93,15 +93,15 @@ pub struct App {
     pub auth: Auth,
     /// Totals, metrics, traces.
     pub telemetry: Telemetry,
-    /// Cancelled when the gateway begins to stop.
+    /// Cancelled when the gateway starts to shut down.
     pub stop: CancellationToken,
-    /// What is kept between requests.
+    /// Caches shared between requests.
     pub(crate) caches: RequestCaches,
-    /// Writes what requests leave behind.
+    /// Writes the records of requests.
     pub(crate) recorder: Recorder,
-    /// Requests at once, and room for their bodies.
+    /// Limits concurrent requests and the memory for their bodies.
     pub(crate) admission: Admission,
-    /// Whether it was started on an address that other machines reach; a reload does not change that.
+    /// Whether it was started on an address reachable from other machines; a reload does not change that.
     exposed: bool,
     load: Box<Load>,
     current: RwLock<Arc<Snapshot>>,
@@ -123,7 +123,7 @@ pub enum StartError {
     /// Traces cannot be sent.
     #[error(transparent)]
     Otel(#[from] crate::otel::OtelError),
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -164,30 +164,32 @@ impl App {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether every request needs a key, as settings and address say; `None`: as soon as a key was ever created.
+    /// Whether every request needs a key, by settings and address; `None`: as soon as a key was ever created.
     pub fn keys_required(&self) -> Option<bool> {
         self.current().gateway.keys_required().or(self.exposed.then_some(true))
     }
 
-    /// Reads everything again and, where nothing is wrong, has it hold from the next request on. Blocks.
+    /// Rereads everything and, if nothing is wrong, applies it from the next request on. Blocks.
     pub fn reload(&self) {
         let refused = match self.read() {
             Ok(snapshot) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) =
                     Arc::new(snapshot.with_metrics(&self.telemetry));
-                tracing::warn!("settings and recipes were read again and hold from now on");
+                tracing::warn!("settings and recipes were reloaded");
                 None
             }
             Err(problems) => {
-                tracing::error!("a change was refused, and what held before still holds:\n{problems}");
+                tracing::error!(
+                    "the reload was rejected, and the previous settings and recipes remain in effect:\n{problems}"
+                );
                 Some(problems)
             }
         };
         *self.refused.write().unwrap_or_else(PoisonError::into_inner) = refused;
     }
 
-    /// Reads everything again. A server that could be asked so far and no longer can is refused like any other mistake:
-    /// its key file may have been caught half-written.
+    /// Rereads everything. A server that was usable before and no longer is is rejected like any other mistake: its
+    /// key file may have been read half-written.
     fn read(&self) -> Result<Snapshot, String> {
         // What cannot be loaded is not read once more before something changes.
         self.looked(KeyFiles::look_again);
@@ -209,7 +211,7 @@ impl App {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).have_changed()
     }
 
-    /// Why the last reload was refused; `None` when what the files say is what holds.
+    /// Why the last reload was rejected; `None` if the files are in effect.
     pub fn refused(&self) -> Option<String> {
         self.refused.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -217,17 +219,17 @@ impl App {
 
 /// What pages and the REST API look at.
 impl App {
-    /// Recipes and prompts as they are now.
+    /// The current recipes and prompts.
     pub fn project(&self) -> Arc<Project> {
         Arc::clone(&self.current().shared().project)
     }
 
-    /// Every setting as it is now, with its help and where it comes from.
+    /// Every current setting, with its help and origin.
     pub fn settings(&self) -> Vec<Setting> {
         self.current().config.settings()
     }
 
-    /// What each model may take under the policy as it is now, by name.
+    /// The current token budget of each model, by name.
     pub fn budgets(&self) -> Vec<ModelBudget> {
         let current = self.current();
         let budget = |(name, spec): (&str, &larder_models::table::ModelSpec)| {
@@ -242,7 +244,7 @@ impl App {
         self.current().gateway.max_body_bytes
     }
 
-    /// What the gateway would make of a request: decided, but neither sent, stored nor recorded. Blocks.
+    /// What the gateway would do with a request: decided, but neither sent, stored nor recorded. Blocks.
     ///
     /// # Errors
     /// Why it cannot be understood, in words for the person who pasted it.
@@ -255,7 +257,7 @@ impl App {
         inspect::inspect(self, store, endpoint, body)
     }
 
-    /// Ends when a request that is under way, or that has just ended, is recorded; at once for all others.
+    /// Waits until a running or just completed request is recorded; returns at once for any other.
     pub fn recorded(&self, user: &str, id: &str) -> impl Future<Output = ()> + use<> {
         self.recorder.recorded(user, id)
     }
@@ -280,12 +282,12 @@ impl App {
             tools: current.tools.get().await.map_err(|error| Problem::internal(&error))?,
             limits: current.config.turn_limits(),
             embedding: current.config.embedding().map(str::to_owned),
-            // Over HTTP there is nobody to ask, so dangerous calls are refused.
+            // Over HTTP there is no one to ask, so dangerous calls are denied.
             confirm: Arc::new(DenyAll),
         })
     }
 
-    /// A place among the requests at once, held until it is dropped; none when all are taken.
+    /// Takes a slot for a concurrent request, held until it is dropped; `None` if all are taken.
     pub fn place(&self) -> Option<OwnedSemaphorePermit> {
         self.admission.take()
     }

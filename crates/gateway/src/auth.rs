@@ -1,8 +1,8 @@
-//! Who calls: from the headers of a request to a user, and what the caller's key may still spend. Knows neither routes
-//! nor wire formats.
+//! Authentication: maps the headers of a request to a user, and enforces the budget of the caller's key. Knows
+//! neither routes nor wire formats.
 //!
-//! A key comes as `authorization: Bearer lk-…`, as `x-api-key: lk-…`, or through the cookie of the sign-in page. As long
-//! as no key is required, callers on this machine are the user [`LOCAL_USER`]; everyone else needs a key.
+//! A key is sent as `authorization: Bearer lk-…`, as `x-api-key: lk-…`, or through the cookie of the sign-in page. As
+//! long as no key is required, callers on this machine are the user [`LOCAL_USER`]; everyone else needs a key.
 
 mod budget;
 mod key;
@@ -37,36 +37,37 @@ const COOKIE_NAME: &str = "larder_session";
 pub struct Caller {
     /// The store as this user sees it.
     pub store: UserStore,
-    /// The key that let them in; `None` for callers on this machine while no key is required.
+    /// The key that authenticated them; `None` for callers on this machine while no key is required.
     pub key: Option<KeyId>,
-    /// What the key may take.
+    /// The limits of the key.
     pub limits: KeyLimits,
-    /// Whether they may see what belongs to all users: an operator's key, or no key where none is required.
+    /// Whether they may access what belongs to all users: with an operator's key, or without a key where none is
+    /// required.
     pub operator: bool,
 }
 
-/// Why a caller is not let in or may not spend. No message holds a key or a cookie.
+/// Why a caller is rejected or may not spend. No message contains a key or a cookie.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// No key of ours, and no sign-in that still holds.
+    /// Neither one of Larder's keys nor a valid sign-in.
     #[error(
         "a key of Larder is needed: send `authorization: Bearer lk-…` or `x-api-key: lk-…`, or sign in; \
          `larder keys create --user NAME` makes one"
     )]
     Missing,
-    /// The text is no key of this store.
+    /// The text is not a key of this store.
     #[error(
-        "this is not a key of this Larder; `larder keys` shows those there are, `larder keys create` makes one"
+        "this is not a key of this Larder; `larder keys` lists the existing ones, `larder keys create` creates one"
     )]
     Unknown,
-    /// The key opens nothing any more.
-    #[error("key {id} was revoked; `larder keys create` makes a new one")]
+    /// The key has been revoked.
+    #[error("key {id} was revoked; `larder keys create` creates a new one")]
     Revoked {
         /// Its id.
         id: KeyId,
     },
-    /// There are no keys, so only this machine is let in.
+    /// There are no keys, so only callers on this machine are accepted.
     #[error(
         "this Larder has no keys, so only programs on its own machine may call it, by the name localhost; \
          `larder keys create --user NAME` makes a key for everyone else"
@@ -75,7 +76,7 @@ pub enum AuthError {
     /// A page of another site is behind the request.
     #[error("a web page of another site may not call with this sign-in; programs send a key instead")]
     Foreign,
-    /// A budget in money cannot be kept where nothing has a price.
+    /// A budget in dollars cannot be enforced for models without prices.
     #[error(
         "the key has a budget in money, and the model `{model}` has no price here: give it `prices` in a table \
          [models.NAME] of larder.toml, or use a key with a budget in tokens"
@@ -102,7 +103,7 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// The HTTP status that says so.
+    /// The corresponding HTTP status.
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Missing | Self::Unknown | Self::Revoked { .. } => StatusCode::UNAUTHORIZED,
@@ -113,11 +114,11 @@ impl AuthError {
         }
     }
 
-    /// Whole seconds from `now` until the budget is whole again or there may be a place, for `retry-after`; `None` where
-    /// waiting does not help.
+    /// Whole seconds from `now` until the budget resets or a slot may be free, for `retry-after`; `None` if waiting
+    /// does not help.
     pub fn retry_after(&self, now: Timestamp) -> Option<u64> {
         match self {
-            // What calls under way hold is more than most of them use.
+            // Calls in progress reserve more than most of them use.
             Self::OverLimit(shortage) if shortage.passes() => Some(1),
             Self::OverLimit(shortage) => {
                 Some(shortage.resets.as_millis().saturating_sub(now.as_millis()).div_ceil(1_000))
@@ -138,7 +139,7 @@ pub fn create_key(
     add_key(store, user, label, limits, false)
 }
 
-/// The same for a key that opens what belongs to all users, too.
+/// As above, for a key that also grants access to what belongs to all users.
 pub fn create_operator_key(
     store: &Store,
     user: &str,
@@ -165,25 +166,26 @@ fn add_key(
 /// The door: one per process.
 pub struct Auth {
     store: Store,
-    /// Under which texts of keys are hashed in memory; made anew by each process.
+    /// The key under which key texts are hashed in memory; generated anew by each process.
     fast: [u8; 32],
     /// Keys that passed the slow hash, with that hash and the fast one of their text.
     passed: Mutex<BTreeMap<KeyId, (String, blake3::Hash)>>,
     /// Where keys are checked that have not passed.
     slow: Slow,
-    /// What calls under way hold.
+    /// The reservations of calls in progress.
     open: Arc<budget::OpenReservations>,
 }
 
 impl Auth {
-    /// The door of a store. Fails only if the system gives no random bytes.
+    /// Creates the authentication of a store. Fails only if the system returns no random bytes.
     pub fn new(store: Store) -> Result<Self, StoreError> {
         let fast = store.random()?;
         Ok(Self { store, fast, passed: Mutex::default(), slow: Slow::default(), open: Arc::default() })
     }
 
-    /// Who sends this request. `required` says whether a key is needed; `None`: as soon as one was ever created. Blocks: some 20 ms of computing the first time a key is seen, one look into the store
-    /// ever after, so a key that is revoked by another process opens nothing from then on.
+    /// The sender of this request. `required` says whether a key is needed; `None`: as soon as one was ever created.
+    /// Blocks: about 20 ms of computation the first time a key is seen, and one look-up in the store every time, so
+    /// that a key revoked by another process stops working immediately.
     pub fn caller(
         &self,
         method: &Method,
@@ -207,7 +209,7 @@ impl Auth {
             return self.admit(record);
         }
         let (created, is_local) = (self.store.keys().any_created()?, origin::is_local(headers, peer));
-        // Where keys exist, a wrong one is a mistake even on this machine, and others are asked for theirs.
+        // Where keys exist, a wrong one is a mistake even on this machine, and other callers need theirs.
         if required.unwrap_or(created) || (created && (offered.is_some() || !is_local)) {
             return Err(if offered.is_some() { AuthError::Unknown } else { AuthError::Missing });
         }
@@ -225,8 +227,8 @@ impl Auth {
         })
     }
 
-    /// Whether [`Auth::caller`] would answer this without a wait: nobody is reading the index for long, and no key has to
-    /// be hashed slowly.
+    /// Whether [`Auth::caller`] would answer without waiting: no long read of the index is in progress, and no key
+    /// needs the slow hash.
     pub fn answers_at_once(&self, headers: &HeaderMap) -> bool {
         let has_passed = |text: &str| {
             let key = ApiKey::parse(text);
@@ -244,7 +246,7 @@ impl Auth {
         Ok(Caller { store, key: Some(record.id), limits: record.limits, operator: record.operator })
     }
 
-    /// The record of a key whose text is right; `None` if there is no such key.
+    /// The record of a key with the right text; `None` if there is no such key.
     fn check(&self, key: &ApiKey) -> Result<Option<KeyRecord>, AuthError> {
         let Some(stored) = self.store.keys().get(key.id())? else { return Ok(None) };
         let fast = key.fast_hash(&self.fast);
@@ -270,7 +272,7 @@ impl Auth {
         }
     }
 
-    /// Signs a browser in with a key: the value of `set-cookie`. Blocks like [`Auth::caller`].
+    /// Signs a browser in with a key; returns the value of `set-cookie`. Blocks like [`Auth::caller`].
     pub fn sign_in(&self, headers: &HeaderMap, key: &ApiKey) -> Result<HeaderValue, AuthError> {
         if origin::is_foreign(headers) {
             return Err(AuthError::Foreign);
@@ -283,7 +285,7 @@ impl Auth {
         Ok(set_cookie(headers, &token, SIGN_IN_LIFETIME))
     }
 
-    /// Ends a sign-in: the value of `set-cookie` that makes the browser forget it.
+    /// Ends a sign-in; returns the value of `set-cookie` that deletes the cookie.
     pub fn sign_out(&self, headers: &HeaderMap) -> Result<HeaderValue, AuthError> {
         if origin::is_foreign(headers) {
             return Err(AuthError::Foreign);
@@ -296,11 +298,11 @@ impl Auth {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing is left half-done by a thread that panicked while it held one of these.
+    // A thread that panicked while holding one of these leaves nothing half-done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the request offers as a key, in the order in which it is looked at.
+/// The credentials in a request, in order of precedence.
 fn credentials(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let bearer = headers.get_all(AUTHORIZATION).iter().filter_map(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -316,13 +318,14 @@ fn cookie(headers: &HeaderMap) -> Option<ContentHash> {
     pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, token)| ContentHash::new(token.as_bytes()))
 }
 
-/// A cookie that scripts cannot read and other sites cannot send; over HTTPS only where the page came over HTTPS.
+/// A cookie that is inaccessible to scripts and not sent by other sites; restricted to HTTPS if the page was loaded
+/// over HTTPS.
 fn set_cookie(headers: &HeaderMap, token: &str, lifetime: Duration) -> HeaderValue {
     let secure = if origin::is_https(headers) { "; Secure" } else { "" };
     let age = lifetime.as_secs();
     let text = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{secure}");
     let value = HeaderValue::from_str(&text);
-    // Digits and letters only, so this value always stands; the other would sign nobody in.
+    // The token is alphanumeric, so this never fails; the fallback would sign no one in.
     let mut value = value.unwrap_or_else(|_| HeaderValue::from_static("larder_session=; Path=/; Max-Age=0"));
     value.set_sensitive(true);
     value

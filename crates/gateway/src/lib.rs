@@ -1,5 +1,5 @@
-//! The HTTP gateway in front of any provider: who may ask, what they may spend, what becomes of a request, and the turns
-//! and MCP sessions of its callers. Knows no page; the wire formats and the windows are `larder-proxy`'s.
+//! The HTTP gateway in front of any provider: authentication, budgets, the handling of requests, and the turns and
+//! MCP sessions of its callers. Knows no page; wire formats and windows belong to `larder-proxy`.
 
 pub mod app;
 pub mod auth;

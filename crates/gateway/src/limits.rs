@@ -1,4 +1,4 @@
-//! What one client may take from the others: requests at once, bytes, and time to send them. Knows no wire format.
+//! What one client may take from the others: concurrent requests, bytes, and time to send them. Knows no wire format.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes of bodies under way at once, at least …
+/// Bytes of bodies held at any time, at least …
 const MIN_MEMORY: usize = 256 << 20;
-/// … and as many of the largest bodies.
+/// … and at least this many of the largest bodies.
 const LARGEST_BODIES: usize = 8;
 
 /// Why a body was not read.
@@ -27,19 +27,19 @@ pub enum BodyError {
     /// The client was too slow.
     #[error("the body did not arrive within {} s", .after.as_secs())]
     Slow {
-        /// The time that a body may take.
+        /// The time allowed for a body.
         after: Duration,
     },
-    /// The bodies of other requests take all the room there is.
-    #[error("the bodies of other requests take all the room there is; come again in a moment")]
+    /// The bodies of other requests take all available memory.
+    #[error("the bodies of other requests take all available memory; retry in a moment")]
     Full,
     /// The client broke off.
     #[error("the body broke off")]
     Broken,
 }
 
-/// Reads a body of at most `limit` bytes within `time`, as long as there is room for what has come of it. A body that
-/// comes in one piece is not copied.
+/// Reads a body of at most `limit` bytes within `time`, as long as there is memory for it. A body that arrives in one
+/// piece is not copied.
 ///
 /// # Errors
 /// Any [`BodyError`].
@@ -74,9 +74,9 @@ async fn collect(body: &mut Body, limit: usize, room: &mut BodyMemory) -> Result
             first = piece;
             continue;
         }
-        // Pieces are put together as they come: each of them may hold on to far more than it says.
+        // Chunks are copied together as they arrive: each of them may keep far more memory alive than it contains.
         if whole.is_empty() {
-            // What the client says is to come: memory is taken only for what does.
+            // The client only announces this size: memory is reserved only for what arrives.
             let rest = usize::try_from(body.size_hint().lower()).map_or(limit, |rest| rest.min(limit));
             whole.reserve_exact(bytes.saturating_add(rest).min(limit));
             whole.extend_from_slice(&first);
@@ -90,11 +90,11 @@ async fn collect(body: &mut Body, limit: usize, room: &mut BodyMemory) -> Result
     Ok(whole.into())
 }
 
-/// Bytes that a client may go on sending though nobody looks at them.
+/// Bytes that a client may continue to send although they are discarded.
 const MAX_UNREAD: usize = 1 << 20;
 
-/// Lets a client go on sending a body that nobody will look at, so that it hears what is said in place of seeing its
-/// connection break; not for long.
+/// Lets a client finish sending a body that will be discarded, so that it receives the reply instead of a broken
+/// connection; for a limited time.
 pub async fn drain(mut body: Body, time: Duration) {
     let reading = async {
         let mut left = MAX_UNREAD;
@@ -109,7 +109,7 @@ pub async fn drain(mut body: Body, time: Duration) {
     let _ = tokio::time::timeout(time, reading).await;
 }
 
-/// Admission for requests at once, and room for the bytes of their bodies.
+/// Limits concurrent requests and the memory for their bodies.
 #[derive(Debug, Clone)]
 pub struct Admission {
     requests: Arc<Semaphore>,
@@ -119,7 +119,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// So many, for bodies of at most so many bytes.
+    /// Allows this many requests, with bodies of at most this many bytes.
     pub fn new(count: usize, max_body: usize) -> Self {
         Self::with_memory(count, MIN_MEMORY.max(max_body.saturating_mul(LARGEST_BODIES)))
     }
@@ -133,12 +133,12 @@ impl Admission {
         }
     }
 
-    /// A place, held until it is dropped; `None` when all are taken.
+    /// Takes a slot, held until it is dropped; `None` if all are taken.
     pub fn take(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.requests).try_acquire_owned().ok()
     }
 
-    /// BodyMemory for the body of one request, which takes none yet.
+    /// Memory accounting for the body of one request, initially empty.
     pub fn body_memory(&self) -> BodyMemory {
         BodyMemory { admission: self.clone(), held: None }
     }
@@ -152,8 +152,8 @@ pub struct BodyMemory {
 }
 
 impl BodyMemory {
-    /// Makes it large enough for so many bytes; `false` when others take what it needs. A body larger than all the room
-    /// there is, which a setting may allow later on, needs all of it.
+    /// Grows the reservation to this many bytes; `false` if others use the memory. A body larger than all available
+    /// memory, which a later setting may allow, needs all of it.
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {
         let held = self.held.as_ref().map_or(0, |held| u32::try_from(held.num_permits()).unwrap_or(u32::MAX));
@@ -169,7 +169,7 @@ impl BodyMemory {
         true
     }
 
-    /// Gives back what so many bytes do not need.
+    /// Releases what this many bytes do not need.
     pub fn shrink(&mut self, bytes: usize) {
         let needed = usize::try_from(kib(bytes)).unwrap_or(usize::MAX);
         if let Some(held) = &mut self.held {

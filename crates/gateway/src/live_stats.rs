@@ -1,5 +1,5 @@
-//! What is going on right now, per user: totals since the start, the last requests, who watches. All in memory and
-//! bounded; nothing here outlives the process.
+//! Live data per user: totals since the start, the most recent requests, and watchers. All in memory and bounded;
+//! nothing here outlives the process.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use larder_proxy::record::{Outcome, RequestRecord, RequestSummary, saved};
 pub const RECENT: usize = 100;
 /// Sessions remembered for each user; the one used longest ago is forgotten first.
 const SESSIONS: usize = 1_000;
-/// Watchers are sent updates at most this often.
+/// Minimum interval between updates to watchers.
 const PACE: Duration = Duration::from_millis(250);
 
 /// Sums over the requests of one user since the gateway started.
@@ -32,13 +32,13 @@ pub struct Totals {
     pub in_flight: u64,
     /// Requests that ended.
     pub requests: u64,
-    /// Of these, refused or invalid: nothing was sent.
+    /// How many of these were refused or invalid, so that nothing was sent.
     pub refused: u64,
-    /// Of these, ended by an error of the upstream or of ours.
+    /// How many of these ended with an error of the upstream or of Larder.
     pub failed: u64,
     /// Sessions seen.
     pub sessions: u64,
-    /// Tokens of the prompts as they came.
+    /// Tokens of the original prompts.
     pub tokens_before: u64,
     /// Tokens of the prompts as sent.
     pub prompt_tokens: u64,
@@ -46,20 +46,20 @@ pub struct Totals {
     pub tokens_saved: u64,
     /// Prompt tokens that providers read from their caches.
     pub cached_tokens: u64,
-    /// Prompt tokens: what providers reported, and estimates for replies that broke off.
+    /// Prompt tokens as reported by providers, with estimates for replies that broke off.
     pub input_tokens: u64,
     /// Reply tokens, likewise.
     pub output_tokens: u64,
-    /// Parts whose form changed in a prompt that left.
+    /// Parts whose form changed in a prompt that was sent.
     pub compactions: u64,
-    /// Of these, parts that became condensed (R3-6.6).
+    /// How many of these were condensed (R3-6.6).
     #[serde(default)]
     pub summaries: u64,
-    /// Originals that models asked back.
+    /// Originals that models read back.
     pub refetches: u64,
     /// Decisions by status.
     pub decisions: Decisions,
-    /// Prompts sent over their budget; stays 0 (R3-2.2).
+    /// Prompts sent over budget; stays 0 (R3-2.2).
     pub violations: u64,
     /// What it cost, in dollars.
     #[schema(value_type = String, example = "0.0105")]
@@ -70,18 +70,18 @@ pub struct Totals {
     /// The difference, net of cache effects; may be negative.
     #[schema(example = "0.0315")]
     pub saved: String,
-    /// The last request that the policy decided on: what its window holds (R3-2.6).
+    /// The last request that the policy decided, with its window (R3-2.6).
     pub last: Option<Box<RequestSummary>>,
 }
 
-/// How often the policy decided what.
+/// How often the policy reached each decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Decisions {
-    /// It fitted as it was.
+    /// The prompt fit unchanged.
     pub ok: u64,
     /// It fitted once something was condensed or pointed at.
     pub needs_summary: u64,
-    /// It could not be made to fit.
+    /// The prompt could not be made to fit.
     pub reject: u64,
 }
 
@@ -89,7 +89,7 @@ pub struct Decisions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LiveUpdate)]
 pub struct LiveUpdate {
-    /// Counts what happened; a watcher that comes back names the last one it heard.
+    /// Counts events; a returning watcher names the last one it received.
     pub sequence: u64,
     /// The sums now.
     pub totals: Totals,
@@ -97,7 +97,7 @@ pub struct LiveUpdate {
     pub recent: Vec<RequestSummary>,
 }
 
-/// Everything live, of all users. Only who has a user's name sees what is that user's.
+/// All live data of all users. A user's data is accessible only under the user's name.
 #[derive(Debug)]
 pub struct LiveStats {
     since: Timestamp,
@@ -138,12 +138,12 @@ impl LiveStats {
         Self::with_pace(now, PACE)
     }
 
-    /// As [`LiveStats::new`], with the time that watchers are left in peace between two pieces of news.
+    /// As [`LiveStats::new`], with the minimum interval between updates to watchers.
     pub fn with_pace(now: Timestamp, pace: Duration) -> Self {
         Self { since: now, pace, users: Mutex::default(), open: watch::Sender::new(true) }
     }
 
-    /// What is live of one user. Users are as many as there are keys, so they are kept.
+    /// The live data of one user. There are only as many users as keys, so they are kept.
     pub fn user(&self, user: &str) -> Arc<UserLive> {
         let mut users = lock(&self.users);
         if let Some(live) = users.get(user) {
@@ -161,7 +161,7 @@ impl LiveStats {
         LiveRequest(live)
     }
 
-    /// Takes in a request that ended; true if its session had not been seen.
+    /// Records a completed request; true if its session is new.
     pub fn record(&self, exchange: &RequestRecord) -> bool {
         self.user(&exchange.summary.user).record(&exchange.summary)
     }
@@ -173,7 +173,7 @@ impl LiveStats {
         Watcher { live, changed, open: self.open.subscribe(), sequence, heard: None, pace: self.pace }
     }
 
-    /// Ends all watching, now and later, so that nobody's open page holds up a shutdown.
+    /// Ends all watching, now and in future, so that open pages do not delay a shutdown.
     pub fn close(&self) {
         self.open.send_replace(false);
     }
@@ -211,7 +211,7 @@ impl UserLive {
     /// The sums, and the requests that ended after `sequence`.
     pub fn news(&self, sequence: u64) -> LiveUpdate {
         let state = lock(&self.state);
-        // A watcher from before a restart has heard of other things.
+        // A watcher from before a restart refers to other events.
         let sequence = if sequence > state.sequence { 0 } else { sequence };
         let recent = state.recent.iter().filter(|(at, _)| *at > sequence);
         let recent = recent.map(|(_, head)| head.clone()).collect();
@@ -307,7 +307,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// The next update: at once the first time, then when something happened. `None` when the gateway stops.
+    /// The next update: at once the first time, then when something happened. `None` when the gateway shuts down.
     pub async fn next(&mut self) -> Option<LiveUpdate> {
         let mut open = self.open.clone();
         let closed = async move { drop(open.wait_for(|open| !*open).await) };

@@ -42,15 +42,15 @@ pub fn read(app: &Arc<App>) -> Arc<ResolveCaller> {
 /// How the MCP route is served.
 pub fn options(app: &App) -> HttpOptions {
     HttpOptions {
-        // The door has looked at where a request comes from.
+        // Authentication has already checked the request's origin.
         hosts: Vec::new(),
         max_body: app.current().gateway.max_body_bytes,
         stop: app.stop.clone(),
     }
 }
 
-/// Gives a message of a client a place among the requests at once, and its body room, until it is answered. A stream on
-/// which a client only listens takes none.
+/// Gives a client's message a request slot, and its body memory, until it is answered. A stream on which a client
+/// only listens takes no slot.
 pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
@@ -85,7 +85,7 @@ impl AskBudget for KeyBudget {
         match self.app.auth.reserve_for(&self.caller, tokens, reach) {
             Ok(held) => Ok(Box::new(KeyHold(held))),
             Err(error @ AuthError::OverLimit(_)) => {
-                Err(format!("{error}; with a smaller `max_tokens` it may take less"))
+                Err(format!("{error}; a smaller `max_tokens` reserves less"))
             }
             Err(error) => Err(error.to_string()),
         }

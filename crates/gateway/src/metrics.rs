@@ -1,6 +1,6 @@
-//! Counters and histograms of the whole gateway in the text format of OpenMetrics, which Prometheus reads. Names
-//! without a prefix are those of R0-27, R3-2, R3-4 and R3-6. Labels are words of ours, names of the model table, and a few
-//! names that a provider has answered to: their number is bounded.
+//! Counters and histograms of the whole gateway in the OpenMetrics text format, which Prometheus reads. Names without
+//! a prefix are those of R0-27, R3-2, R3-4 and R3-6. Labels are Larder's own words, names from the model table, and a
+//! few names confirmed by a provider: their number is bounded.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,9 +23,9 @@ use larder_proxy::record::{Compaction, RequestRecord, RequestSummary};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Models that get a label of their own; a table that is replaced again and again cannot add labels without end.
+/// Maximum models with their own label; repeatedly replaced tables cannot add labels without end.
 const MAX_MODELS: usize = 200;
-/// Models that the table does not have and that get a label of their own; further ones have that of their server.
+/// Maximum models outside the table with their own label; further ones get their server's label.
 const MAX_UNLISTED: usize = 50;
 /// The label of all other models.
 const OTHER: &str = "other";
@@ -207,7 +207,7 @@ impl Metrics {
         }
     }
 
-    /// A request has come in; it counts until the guard is dropped.
+    /// Counts a request until the guard is dropped.
     pub(crate) fn begin(&self) -> InFlightGauge {
         self.in_flight.inc();
         InFlightGauge(self.in_flight.clone())
@@ -290,7 +290,7 @@ impl Metrics {
         let Some(model) = head.reported_model() else { return NONE.to_owned() };
         let server = head.answered_by.as_ref().and_then(|model| model.server.as_deref());
         if let Some(server) = server.filter(|server| *server != model) {
-            // Clients choose these names, so they take no label from the table's.
+            // Clients choose these names, so they do not use up the labels for the table's models.
             let is_labelled = has_room(&self.unlisted, model, MAX_UNLISTED);
             return if is_labelled { model.to_owned() } else { server.to_owned() };
         }
@@ -300,7 +300,7 @@ impl Metrics {
     /// All metrics in the text format of OpenMetrics.
     ///
     /// # Errors
-    /// When a metric cannot be written, which is our mistake.
+    /// If a metric cannot be written, which is a bug.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let sessions = self.sessions.get();
         let compactions = if sessions == 0 { 0.0 } else { self.compactions.get() as f64 / sessions as f64 };

@@ -178,7 +178,7 @@ fn runs_and_texts_condensed_on_their_own_count() {
 }
 
 #[test]
-fn what_clients_write_becomes_no_label() {
+fn client_text_never_becomes_a_label() {
     let metrics = Metrics::default();
     let mut hostile = exchange("mallory", 1);
     hostile.summary.model = "evil\"} 1\nmodel".to_owned();

@@ -1,11 +1,11 @@
-//! What the policy leaves each model of the table. Decides nothing.
+//! The budget that the policy leaves each model in the table. Decides nothing.
 
 use larder_core::policy::ContextBudgetPolicy;
 use larder_models::table::ModelSpec;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What one model may take under the policy, in tokens (R3-2.6, R3-7.6).
+/// The token budget of one model under the policy (R3-2.6, R3-7.6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ModelBudget {
     /// Its name in the model table.
@@ -16,9 +16,9 @@ pub struct ModelBudget {
     pub window: u64,
     /// The prompt, at most.
     pub budget: u64,
-    /// Kept for the reply when a request does not say.
+    /// Reserved for the reply if a request sets no limit.
     pub reserve: u64,
-    /// Kept free whatever a request says (C38).
+    /// Always kept free (C38).
     pub floor: u64,
     /// From here on older tool results are compacted.
     pub trace_threshold: u64,

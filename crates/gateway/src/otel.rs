@@ -1,5 +1,5 @@
-//! Traces for an OpenTelemetry collector: one span per request, under the GenAI attribute names. Off unless an
-//! address is configured. Sizes, table names and hashes only: nothing that a client wrote leaves.
+//! Traces for an OpenTelemetry collector: one span per request, with the GenAI attribute names. Off unless an
+//! endpoint is configured. Contains sizes, table names and hashes only: nothing that a client wrote is sent.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,11 +22,11 @@ use tokio::runtime::Handle;
 
 use larder_proxy::record::{Endpoint, Outcome, RequestSummary};
 
-/// Where traces go under the collector's address.
+/// The path for traces under the collector's address.
 const PATH: &str = "v1/traces";
-/// Time for the collector to take a batch.
+/// Timeout for the collector to accept a batch.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Digits of a hash that stand for a name.
+/// Digits of a hash that replaces a name.
 const HASH_DIGITS: usize = 16;
 
 /// Traces that cannot be sent.
@@ -35,7 +35,7 @@ pub enum OtelError {
     /// The address cannot be used.
     #[error(transparent)]
     Address(#[from] ModelError),
-    /// The exporter cannot be made.
+    /// The exporter cannot be created.
     #[error("cannot export traces: {0}")]
     Exporter(#[from] ExporterBuildError),
 }
@@ -52,7 +52,7 @@ impl fmt::Debug for Otel {
     }
 }
 
-/// Sends what the exporter has written. The exporter works on a thread of its own, outside the runtime.
+/// Sends the exporter's output. The exporter runs on its own thread, outside the runtime.
 #[derive(Debug)]
 struct Sender {
     collector: Arc<PlainClient>,
@@ -106,7 +106,7 @@ impl Otel {
         Self { provider, tracer }
     }
 
-    /// Queues the span of a request that ended. Drops it where the queue is full; never waits.
+    /// Queues the span of a completed request. Drops it if the queue is full; never waits.
     pub fn record(&self, head: &RequestSummary) {
         let start = UNIX_EPOCH + Duration::from_millis(head.time.as_millis());
         let end = start + Duration::from_micros(head.times.total_us);
@@ -124,7 +124,7 @@ impl Otel {
         span.end_with_timestamp(end);
     }
 
-    /// Sends what waits and stops. Blocks for up to five seconds.
+    /// Sends the queue and stops. Blocks for up to five seconds.
     pub fn shutdown(&self) {
         if let Err(error) = self.provider.shutdown() {
             tracing::warn!(%error, "the last traces were not sent");
@@ -154,7 +154,7 @@ fn name(head: &RequestSummary) -> String {
     format!("{} {model}", operation(head.endpoint)).trim_end().to_owned()
 }
 
-/// A name that a client chose, as a hash: the same name gives the same value, and says nothing else.
+/// The hash of a client-chosen name: equal names have equal hashes, which reveal nothing else.
 fn hashed(name: &str) -> String {
     let mut hash = ContentHash::new(name.as_bytes()).to_hex();
     hash.truncate(HASH_DIGITS);

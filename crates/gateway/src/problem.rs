@@ -1,4 +1,4 @@
-//! What went wrong, as RFC 9457 has it, with the status of what is not there or cannot be. Never tells paths of this
+//! Errors as RFC 9457 problems, with the HTTP status for missing or impossible things. Never reveals paths of this
 //! machine or anything of another user.
 
 use axum::Json;
@@ -19,7 +19,7 @@ pub const CONTENT_TYPE: &str = "application/problem+json";
 /// Why a request of the API failed, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the status identifies the kind of problem.
     #[serde(rename = "type")]
     pub kind: String,
     /// The status in words.
@@ -46,13 +46,10 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// Ours; the log says what.
+    /// An internal error; the log has the details.
     pub fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "a request of the API failed");
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "something failed here; the log of the gateway says what",
-        )
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the gateway's log")
     }
 
     /// The status as a type.
@@ -76,7 +73,7 @@ impl From<StoreError> for Problem {
             | StoreError::UnknownPointer { .. }
             | StoreError::UnknownRun { .. }
             | StoreError::UnknownIntervention { .. } => Self::not_found(error.to_string()),
-            // Whose it is, and where it lies, is nobody else's business.
+            // Its owner and location are no one else's business.
             StoreError::Foreign { .. } | StoreError::Symlink { .. } => {
                 Self::not_found("there is no such document")
             }
@@ -111,7 +108,7 @@ impl From<SelectError> for Problem {
     }
 }
 
-/// Each rejection of axum's as a problem of the same status and words.
+/// Converts axum's rejections to problems with the same status and text.
 macro_rules! from_rejections {
     ($($rejection:ty),*) => {$(
         impl From<$rejection> for Problem {

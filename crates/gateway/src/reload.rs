@@ -1,5 +1,5 @@
-//! Reloading: when files change or SIGHUP comes, everything is read again, checked, and swapped whole. What does not
-//! check is refused with its diagnostics while the old keeps serving. Knows no format of any file, and no key.
+//! Reloading: when files change or on SIGHUP, everything is reread, checked, and swapped atomically. Invalid files
+//! are rejected with their diagnostics while the previous state stays in effect. Knows no file format, and no key.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 
-/// How often files are looked at.
+/// How often files are checked for changes.
 const EVERY: Duration = Duration::from_secs(1);
-/// Files that are looked at; more are not watched.
+/// Maximum number of watched files.
 const MAX_FILES: usize = 20_000;
-/// Folders within folders that are looked at.
+/// Maximum folder depth watched.
 const MAX_DEPTH: usize = 8;
 
 /// What distinguishes a changed file from an unchanged one.
 type FileState = (Option<SystemTime>, u64);
 type Marks = BTreeMap<PathBuf, FileState>;
 
-/// Files and folders, and what they were like when last looked at.
+/// Files and folders, and their state when last checked.
 #[derive(Debug)]
 pub struct WatchedFiles {
     paths: Vec<PathBuf>,
@@ -67,13 +67,13 @@ async fn look(paths: Vec<PathBuf>, app: Arc<App>) -> (Marks, bool) {
     looking.await.unwrap_or_default()
 }
 
-/// Key files, and what they were like before they were read. Unlike other files, they may be links: secrets are mounted
-/// as such, and a new one comes by another link.
+/// Key files, and their state before they were read. Unlike other files, they may be links: secrets are mounted as
+/// links, and a new secret arrives by replacing one.
 #[derive(Debug)]
 pub(crate) struct KeyFiles(BTreeMap<PathBuf, Option<FileState>>);
 
 impl KeyFiles {
-    /// These files, as they are now.
+    /// Captures the current state of these files.
     pub(crate) fn look(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let marked = |path: PathBuf| {
             let mark = std::fs::metadata(&path).ok().map(|file| (file.modified().ok(), file.len()));
@@ -82,12 +82,12 @@ impl KeyFiles {
         Self(paths.into_iter().map(marked).collect())
     }
 
-    /// The same files, as they are now.
+    /// Captures the current state of the same files.
     pub(crate) fn look_again(&self) -> Self {
         Self::look(self.0.keys().cloned())
     }
 
-    /// Whether one of them is not what it was.
+    /// Whether any of them has changed.
     pub(crate) fn have_changed(&self) -> bool {
         self.look_again().0 != self.0
     }
@@ -112,7 +112,7 @@ fn mark(path: &Path, depth: usize, marks: &mut Marks) {
     }
 }
 
-/// SIGHUP, where there is such a thing.
+/// SIGHUP, on systems that have it.
 #[derive(Debug)]
 struct HangUp {
     #[cfg(unix)]

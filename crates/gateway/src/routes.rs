@@ -1,4 +1,4 @@
-//! All routes and who may use them. Knows paths; what lies behind them is each module's own.
+//! All routes and their permissions. Knows paths; what is behind them belongs to each module.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::mcp_caller;
 use crate::problem::Problem;
 use crate::request::{self, RequestError};
 
-/// Where one who is not known signs in.
+/// The sign-in page.
 pub const SIGN_IN: &str = "/sign-in";
 
 /// Routes of other crates that are served next to the gateway's own.
 #[derive(Default)]
 pub struct Extra {
-    /// For callers that were let in: each request carries its [`Caller`], and its body is read before.
+    /// For authenticated callers: each request carries its [`Caller`], and its body has been read.
     pub private: Router,
     /// For anyone, without a key.
     pub public: Router,
@@ -57,7 +57,7 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .fallback(nowhere)
 }
 
-/// Most who come here have left out the beginning of the path that their client does not add.
+/// Most callers who end up here omitted the path prefix that their client does not add.
 async fn nowhere(request: Request) -> Response {
     let words = format!(
         "nothing is served at {}: the base URL of a client of OpenAI's ends in /v1, that of a client of Anthropic's has no path",
@@ -69,8 +69,8 @@ async fn nowhere(request: Request) -> Response {
     )
 }
 
-/// Whether requests are taken, and whether what the files say is what holds. Why it is not, only operators read: the
-/// words quote the files.
+/// Whether requests are accepted, and whether the current files are in effect. Only operators see why they are not:
+/// the message quotes the files.
 async fn ready(
     State(app): State<Arc<App>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -118,7 +118,7 @@ async fn known(
     tokio::task::spawn_blocking(move || door.caller(&method, &headers, peer)).await
 }
 
-/// Reads the body of a request as far as there is room for it, which is held until the head of the answer is ready.
+/// Reads the body of a request if there is memory for it, which is held until the head of the reply is ready.
 async fn with_room(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
@@ -141,7 +141,7 @@ impl App {
     }
 }
 
-/// A browser is sent to the page where it signs in; programs get an error in the format they speak.
+/// Redirects browsers to the sign-in page; programs get an error in their own format.
 fn refused(app: &App, request: &Request, error: &AuthError) -> Response {
     let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if error.status() == StatusCode::UNAUTHORIZED

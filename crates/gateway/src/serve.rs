@@ -24,26 +24,26 @@ use crate::app::App;
 use crate::reload::{self, WatchedFiles};
 use crate::routes::Extra;
 
-/// Pause after a connection could not be accepted, as when the process has no file handles left.
+/// Pause after a connection could not be accepted, for example because the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often reservations are renewed: a third of the time in which they expire.
+/// How often reservations are renewed: a third of their lifetime.
 const RENEWAL: Duration = Duration::from_secs(RESERVATION_LIFETIME.as_secs() / 3);
 
-/// How long clients may take.
+/// Timeouts for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// For the head of a request; also how long a connection stays open without one.
     pub header: Duration,
     /// For taking more of a reply that waits to be written.
     pub write: Duration,
-    /// For requests under way when the server stops.
+    /// For requests in progress when the server stops.
     pub drain: Duration,
 }
 
-/// Runs a gateway until `asked` comes: serves, reloads when one of the files of `watched` changes, and at the end lets
-/// requests under way end, and writes everything that is still to be written. Gives the number of connections that were
-/// cut.
+/// Runs a gateway until `asked` completes: serves, reloads when one of the files in `watched` changes, and finally
+/// lets requests in progress end and writes everything still to be written. Returns the number of connections that
+/// were cut.
 pub async fn run(
     app: Arc<App>,
     extra: Extra,
@@ -54,7 +54,7 @@ pub async fn run(
     let documents = app.documents.clone();
     let recovered = tokio::task::spawn_blocking(move || documents.recover()).await;
     if let Ok(Err(error)) = recovered {
-        tracing::error!(%error, "turns that a crash interrupted were not written again; the next start tries anew");
+        tracing::error!(%error, "turns interrupted by a crash were not recovered; the next start will try again");
     }
     let gateway = app.current().gateway.clone();
     let pace = Pace { header: gateway.header_timeout, write: gateway.write_timeout, drain: gateway.drain };
@@ -77,19 +77,19 @@ pub async fn run(
     left
 }
 
-/// Keeps what requests under way hold of budgets from expiring; `once` renews it, and blocks.
+/// Keeps budget reservations of requests in progress from expiring; `once` renews them, and blocks.
 async fn renew(once: impl Fn() -> Result<(), StoreError> + Clone + Send + 'static) {
     loop {
         tokio::time::sleep(RENEWAL).await;
         let renewed = tokio::task::spawn_blocking(once.clone()).await;
         if let Ok(Err(error)) = renewed {
-            tracing::warn!(%error, "what requests under way hold of budgets may expire before they end");
+            tracing::warn!(%error, "budget reservations of requests in progress may expire before they end");
         }
     }
 }
 
-/// Serves `router` until `stop` is cancelled, then takes no new connection and gives requests under way the time to
-/// end. Gives the number of connections that did not.
+/// Serves `router` until `stop` is cancelled, then accepts no new connection and gives requests in progress time to
+/// end. Returns the number of connections that did not.
 pub async fn serve(listener: TcpListener, router: Router, pace: Pace, stop: CancellationToken) -> usize {
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
     loop {
@@ -125,10 +125,10 @@ async fn connection(
     pace: Pace,
     stop: CancellationToken,
 ) {
-    // A streamed reply is many small writes, each of which somebody waits for.
+    // A streamed reply consists of many small writes, and someone is waiting for each of them.
     let _ = stream.set_nodelay(true);
-    // Who stops reading would keep a place, and the upstream's connection, for as long as it likes. The time runs only
-    // while something waits to be written, and anew with each byte that is taken: silence of an upstream is not meant.
+    // A client that stops reading would keep a slot and the upstream connection indefinitely. The time runs only
+    // while something waits to be written, and restarts with each byte accepted: a silent upstream is not affected.
     let mut stream = TimeoutWriter::new(stream);
     stream.set_timeout(Some(pace.write));
     let service = router.map_request(move |request: hyper::Request<hyper::body::Incoming>| {
@@ -153,8 +153,9 @@ async fn connection(
     }
 }
 
-/// Listens, from the call on, for the process being asked to stop: SIGTERM, SIGINT, or what stands for them. The future
-/// ends when it is. Call it before anybody is told where the server is: until then a signal ends the process at once.
+/// Listens from the moment of the call for a request to stop: SIGTERM, SIGINT, or their equivalents. The future
+/// completes when it arrives. Call this before the server's address is announced: until then a signal kills the
+/// process.
 ///
 /// # Panics
 ///
@@ -179,7 +180,7 @@ pub fn asked_to_stop() -> impl Future<Output = ()> {
     }
 }
 
-/// Listens for the process being asked to stop. The future ends when it is.
+/// Listens for a request to stop. The future completes when it arrives.
 #[cfg(not(unix))]
 pub fn asked_to_stop() -> impl Future<Output = ()> {
     async {
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
     use crate::auth::{Auth, Caller, create_key};
 
-    /// A clock that goes with that of the runtime, from the first moment of fixed ones on.
+    /// A clock that follows the runtime's clock, starting at a fixed time.
     struct Running(Instant);
 
     impl Clock for Running {
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_held_stays_held_as_long_as_its_process_runs_and_little_longer() {
+    async fn reservations_last_as_long_as_their_process() {
         let dir = tempfile::tempdir().unwrap();
         let options = StoreOptions { clock: Arc::new(Running(Instant::now())), ..StoreOptions::default() };
         let store = Store::open(&dir.path().join("home"), options).unwrap();

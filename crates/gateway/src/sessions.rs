@@ -1,4 +1,4 @@
-//! Which conversation a request belongs to: by header, or by how its history begins. Knows no store.
+//! Which conversation a request belongs to: by header, or by the beginning of its history. Knows no store.
 
 use axum::http::HeaderMap;
 use larder_proxy::record::{MAX_NAME_BYTES, cut_name};
@@ -10,18 +10,18 @@ use crate::request::RequestError;
 
 /// The header in which a client may name its conversation.
 const HEADER: &str = "x-larder-session";
-/// Hexadecimal digits of a name that is made here.
+/// Hexadecimal digits of a generated name.
 const DIGITS: usize = 20;
 
-/// The name of a request's conversation. Without the header, requests belong together whose history begins with the
-/// same instructions and the same first message of the user: agents send the whole history again each time.
+/// The name of a request's conversation. Without the header, requests belong together if their history starts with
+/// the same instructions and the same first user message: agents resend the whole history each time.
 ///
 /// # Errors
-/// When the header holds what no name may.
+/// If the header contains characters that are not allowed in a name.
 pub fn identify(request: &Request<'_>, headers: &HeaderMap) -> Result<String, RequestError> {
     let named = headers.get(HEADER).and_then(|name| name.to_str().ok()).map(str::trim);
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        // The store takes no such names, and would refuse it when the work is done.
+        // The store accepts no such names, and would reject it after the work is done.
         if name.chars().any(char::is_control) {
             return Err(RequestError::invalid(format!(
                 "{HEADER}: the name of a conversation holds no control characters, such as tabs; send printable \

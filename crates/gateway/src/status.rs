@@ -1,5 +1,5 @@
-//! The one table from failures of the store to HTTP statuses. Knows no wire format, and nothing of what was asked for:
-//! what is merely not there is for whoever was asked to say.
+//! The one table from store errors to HTTP statuses. Knows no wire format, and nothing of the request: whether
+//! something is merely missing is for the caller to report.
 
 use axum::http::StatusCode;
 use larder_store::StoreError;
@@ -23,7 +23,7 @@ mod tests {
     use crate::request::RequestError;
 
     #[test]
-    fn whoever_tells_it_a_failure_of_the_store_has_one_status() {
+    fn every_store_error_has_one_status() {
         let (path, action) = (std::path::PathBuf::from("home/index"), "writing");
         for (error, status) in [
             (StoreError::DiskFull { path: path.clone(), action }, 507),

@@ -1,5 +1,5 @@
-//! What is reported of each request that ended: live totals, metrics, traces and the log, fed by one call. Knows nothing
-//! of how requests are served; records must hold no payload.
+//! Reports each completed request: live totals, metrics, traces and the log, fed by one call. Knows nothing of how
+//! requests are served; records must contain no payload.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct InFlight {
 }
 
 impl Telemetry {
-    /// Nothing recorded yet. `now` is when the gateway started; without `otel` no traces are made.
+    /// Creates empty telemetry. `now` is when the gateway started; without `otel` no traces are created.
     pub fn new(now: Timestamp, otel: Option<Otel>) -> Self {
         Self { live: LiveStats::new(now), metrics: Arc::default(), otel }
     }
@@ -40,7 +40,7 @@ impl Telemetry {
         InFlight { _metrics: self.metrics.begin(), _live: self.live.begin(user) }
     }
 
-    /// A request has ended, however it ended. Takes microseconds, never blocks, never fails.
+    /// Records a completed request, whatever its outcome. Takes microseconds, never blocks, never fails.
     pub fn record(&self, exchange: &RequestRecord) {
         let new_session = self.live.record(exchange);
         self.metrics.record(exchange, new_session);
@@ -52,8 +52,8 @@ impl Telemetry {
         }
     }
 
-    /// Ends the event streams of open pages, which would otherwise never end. To be called before requests in flight
-    /// are waited for.
+    /// Ends the event streams of open pages, which would otherwise never end. Call this before waiting for requests
+    /// in flight.
     pub fn close(&self) {
         self.live.close();
     }
@@ -66,7 +66,8 @@ impl Telemetry {
     }
 }
 
-/// The event of every budget check and refusal (R3-4.11). The reason is in our words; names that clients chose stay out.
+/// Logs every budget check and refusal (R3-4.11). The reason is Larder's own text; names chosen by clients are
+/// excluded.
 fn log_decision(head: &RequestSummary) {
     let Some(decision) = &head.decision else { return };
     tracing::info!(
@@ -85,14 +86,14 @@ fn log_decision(head: &RequestSummary) {
     );
 }
 
-/// The largest parts with their tokens, the largest first; nothing of a request that fits.
+/// The largest parts with their tokens, largest first; empty for a request that fits.
 fn largest(decision: &BudgetDecision) -> String {
     let parts: Vec<String> =
         decision.largest.iter().map(|largest| format!("{} {}", largest.part, largest.tokens)).collect();
     parts.join(", ")
 }
 
-/// A model is called for a request for the first time (R4-8.3); `input_tokens` as we counted them.
+/// Logs the first model call of a request (R4-8.3), with `input_tokens` as counted by Larder.
 pub fn log_call(head: &RequestSummary, input_tokens: u64) {
     tracing::info!(
         request = head.id,
@@ -103,7 +104,7 @@ pub fn log_call(head: &RequestSummary, input_tokens: u64) {
     );
 }
 
-/// The end of all calls of a request for which a model was called (R4-8.4, R4-8.5).
+/// Logs the end of all model calls of a request (R4-8.4, R4-8.5).
 pub fn log_called(head: &RequestSummary) {
     let duration_ms = head.times.upstream_us / 1_000;
     let (request, operation, model) = (&head.id, head.endpoint.as_str(), head.reported_model());
@@ -138,8 +139,8 @@ fn log_failure(head: &RequestSummary) {
     }
 }
 
-/// The event of every part that was condensed (R0-27.6), which no recipe and no layer did. What did not leave, or left as
-/// it came, was not condensed.
+/// Logs every part that was condensed (R0-27.6) outside recipes and layers. Whatever was not sent, or sent unchanged,
+/// was not condensed.
 fn log_summaries(exchange: &RequestRecord) {
     let head = &exchange.summary;
     let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;

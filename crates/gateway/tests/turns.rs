@@ -62,7 +62,7 @@ async fn a_turn_tells_what_happens_and_is_summarized_behind_its_reply() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_leaves_stops_the_turn_and_it_can_go_on() {
+async fn a_client_that_leaves_stops_the_turn_which_can_resume() {
     let fake = Fake::scripted(hanging());
     let who = caller(fake.user("a"));
     let mut started = start(&shared(&fake), &who, asking("What is it?")).unwrap();

@@ -27,7 +27,7 @@ pub(super) struct Bert {
 }
 
 impl Bert {
-    /// The encoder from weights named as the published model names them; the error says which one is missing or has
+    /// Loads the encoder from weights with the published names; the error names the one that is missing or has
     /// another size.
     pub(super) fn load(weights: &Tensors<'_>, shape: &BertShape) -> Result<Self, String> {
         let width = shape.width;
@@ -46,8 +46,8 @@ impl Bert {
         })
     }
 
-    /// The state of each token after the last layer, one after the other. At most as many tokens as there are positions
-    /// are read; unknown numbers read as nothing.
+    /// The state of each token after the last layer, concatenated. Reads at most as many tokens as there are
+    /// positions; unknown numbers count as zero vectors.
     pub(super) fn forward(&self, tokens: &[u32]) -> Vec<f32> {
         let mut states = Vec::with_capacity(tokens.len() * self.width);
         for (token, position) in tokens.iter().zip(self.positions.chunks_exact(self.width)) {

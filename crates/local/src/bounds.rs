@@ -1,20 +1,20 @@
-//! A copy of a JSON Schema with everything bounded that the schema leaves open, so that a model cannot run on. What
-//! satisfies the copy satisfies the schema: keywords are only added, and only where the schema says nothing.
+//! A copy of a JSON Schema with bounds wherever the schema has none, so that a model cannot run on. Any value valid
+//! under the copy is valid under the schema: keywords are only added, and only where the schema has none.
 
 use serde_json::{Map, Value, json};
 
-/// Digits are bounded by these limits where a schema gives none.
+/// The magnitude limit of numbers without bounds in the schema.
 const LARGEST_NUMBER: i64 = 1_000_000_000;
-/// Items of a list, and properties of an object that names none.
+/// Maximum items of a list, and properties of an object without named ones.
 const MOST_ITEMS: u64 = 12;
-/// Characters of a text: at least and at most, whatever the budget.
+/// Minimum and maximum characters of a text, whatever the budget.
 const TEXT_CHARACTERS: std::ops::RangeInclusive<u64> = 48..=1_200;
 /// Characters that a token of English text has, about.
 const CHARACTERS_PER_TOKEN: u64 = 4;
-/// Levels into which bounds are written; deeper ones stay as they are.
+/// Maximum depth at which bounds are added; deeper levels stay unchanged.
 const DEEPEST: usize = 64;
 
-/// Formats that the grammar knows; others say nothing about validity and would be refused.
+/// Formats that the grammar supports; others do not affect validity and would be rejected.
 const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
 
@@ -25,14 +25,14 @@ pub(super) fn bounded(schema: &Value, budget: usize) -> Value {
     count_texts(&schema, 0, &mut texts);
     let characters = (budget as u64).saturating_mul(CHARACTERS_PER_TOKEN) / (texts + 1);
     let text = characters.clamp(*TEXT_CHARACTERS.start(), *TEXT_CHARACTERS.end());
-    // An `allOf` joins schemas that each know a part of the properties: closing one would shut out the others'.
+    // An `allOf` combines schemas that each know some of the properties: closing one would exclude the others'.
     let open = contains_key(&schema, "allOf", 0);
     Bounds { text, open }.apply(&mut schema, !open, 0);
     schema
 }
 
 struct Bounds {
-    /// Characters of a text that has no bound of its own.
+    /// Maximum characters of a text without its own bound.
     text: u64,
     /// Objects stay open to properties they do not name.
     open: bool,
@@ -93,7 +93,7 @@ impl Bounds {
         }
     }
 
-    /// Any value that holds no other.
+    /// Any scalar value.
     fn scalar(&self) -> Value {
         let mut schema = json!({"type": ["string", "number", "boolean", "null"]});
         self.apply(&mut schema, false, 0);
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open_is_bounded_and_what_is_said_stays() {
+    fn open_structures_are_bounded_and_output_is_kept() {
         let schema = json!({"type": "object", "properties": {
             "why": {"type": "string"}, "short": {"type": "string", "maxLength": 9},
             "score": {"type": "number", "minimum": 0, "maximum": 1}, "count": {"type": "integer"},

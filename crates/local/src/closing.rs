@@ -1,12 +1,12 @@
-//! The shortest way to end a JSON text that a grammar is in the middle of: strings are closed, optional things left
-//! out, and what is required gets its smallest value. Greedy, so short rather than shortest.
+//! A short way to complete a JSON text under a grammar: strings are closed, optional parts omitted, and required ones
+//! get their smallest value. Greedy, so not always the shortest.
 
 use llguidance::Matcher;
 use toktrie::SimpleVob;
 
 use super::tokenizer::Tokenizer;
 
-/// Where in a JSON text the last byte stands.
+/// The state of a JSON text at its last byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Place {
     in_string: bool,
@@ -14,7 +14,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Moves on over `bytes`.
+    /// Advances over `bytes`.
     pub(super) fn read(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             match (self.in_string, self.escaped, byte) {
@@ -27,7 +27,7 @@ impl Place {
     }
 }
 
-/// Tokens that end the text from where `matcher` stands, at most `limit`; `None` if no such end was found.
+/// Tokens that complete the text from the state of `matcher`, at most `limit`; `None` if no completion was found.
 pub(super) fn closing(
     matcher: &Matcher,
     mut place: Place,
@@ -69,11 +69,11 @@ fn shortest(allowed: &SimpleVob, place: Place, tokenizer: &Tokenizer) -> Option<
         .min_by_key(|&token| (rank(tokenizer.bytes(token), place), token))
 }
 
-/// How good a token is for ending soon, where none of the closing ones is allowed: lower is better.
+/// How well a token leads to the end if no closing one is allowed: lower is better.
 fn rank(bytes: &[u8], place: Place) -> (u8, isize) {
     let length = isize::try_from(bytes.len()).unwrap_or(isize::MAX);
     if place.in_string {
-        // A shortest length, a pattern or a fixed value wants more: what brings most, without escapes.
+        // A minimum length, a pattern or a fixed value requires more text: take the longest token without escapes.
         return (u8::from(bytes.contains(&b'\\')), -length);
     }
     match bytes.first() {

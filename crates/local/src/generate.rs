@@ -1,5 +1,5 @@
-//! One reply: the prompt is read, then token after token written, freely or under a grammar. Blocking; knows nothing
-//! of threads, time or who listens.
+//! Generates one reply: reads the prompt, then writes token after token, freely or under a grammar. Blocking; knows
+//! nothing of threads, time or listeners.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::tokenizer::Tokenizer;
 use super::{WINDOW, broken, refused, template, tools};
 use larder_models::chat::{ChatEvent, ChatReply, ChatRequest, ModelError, StopReason, Usage};
 
-/// Prompt tokens read in one pass. Passes start at multiples of it, so that a prompt whose beginning is already known
-/// is computed in the same pieces as a prompt that is new, and gives the same reply to the last bit.
+/// Prompt tokens processed per pass. Passes start at multiples of it, so that a prompt with a cached prefix is
+/// computed in the same pieces as a new one, and yields a bit-identical reply.
 const PASS: usize = 128;
 
 /// The model with its memory of the last prompt.
@@ -23,20 +23,20 @@ pub(super) struct Generator {
     model: Llama,
     tokenizer: Arc<Tokenizer>,
     grammars: Option<Grammars>,
-    /// The prompt tokens whose keys and values are in the cache, whole passes only.
+    /// The prompt tokens whose keys and values are cached, in whole passes.
     known: Vec<u32>,
 }
 
-/// Who takes the events of a reply.
+/// Receives the events of a reply.
 pub(super) trait Listener {
     /// Takes an event.
     fn tell(&self, event: ChatEvent);
 
-    /// Whether nobody waits for the reply any more.
+    /// Whether no one is waiting for the reply any more.
     fn is_gone(&self) -> bool;
 }
 
-/// What a reply is made of before it is told.
+/// The output of a reply before it is reported.
 struct FinishedReply {
     tokens: usize,
     text: String,
@@ -58,7 +58,7 @@ impl Generator {
         Self { model, tokenizer, grammars: None, known: Vec::new() }
     }
 
-    /// Answers a request. Gives nothing if the listener left before the end.
+    /// Answers a request. Returns `None` if the listener left before the end.
     pub(super) fn answer(
         &mut self,
         request: &ChatRequest,
@@ -124,13 +124,13 @@ impl Generator {
         self.grammars.insert(grammars).constrain(schema, budget).map_err(refused)
     }
 
-    /// How much of `prompt` need not be read again. At least its last token is, for what comes after it.
+    /// How much of `prompt` is cached. At least its last token must be processed to get the next logits.
     fn known_prefix(&self, prompt: &[u32]) -> usize {
         let shared = self.known.iter().zip(prompt).take_while(|(known, new)| known == new).count();
         shared.min(prompt.len().saturating_sub(1)) / PASS * PASS
     }
 
-    /// The logits after a prompt of which `known` tokens need not be read; `None` if the listener left.
+    /// The logits after a prompt whose first `known` tokens are cached; `None` if the listener left.
     fn read(&mut self, prompt: &[u32], known: usize, listener: &dyn Listener) -> Option<Vec<f32>> {
         self.known.truncate(known);
         let mut logits = Vec::new();
@@ -145,7 +145,7 @@ impl Generator {
     }
 }
 
-/// The same request draws the same numbers.
+/// The same request draws the same random numbers.
 fn seed(prompt: &[u32], schema: Option<&Value>, temperature: Option<f32>) -> u64 {
     let mut bytes: Vec<u8> = prompt.iter().flat_map(|token| token.to_le_bytes()).collect();
     bytes.extend(schema.map(Value::to_string).unwrap_or_default().bytes());
@@ -159,7 +159,8 @@ fn finish(written: FinishedReply, usage: Usage, call: Option<u64>) -> Result<Cha
     match call {
         None => Ok(ChatReply { text, tool_calls: Vec::new(), stop, usage }),
         Some(seed) => {
-            let call = tools::call(&text, seed).ok_or_else(|| broken(format!("`{text}` is no tool call")))?;
+            let call =
+                tools::call(&text, seed).ok_or_else(|| broken(format!("`{text}` is not a tool call")))?;
             Ok(ChatReply { text: String::new(), tool_calls: vec![call], stop: StopReason::ToolCalls, usage })
         }
     }
@@ -201,7 +202,7 @@ impl ReplyWriter<'_> {
         }
     }
 
-    /// Writes what the grammar allows until it is whole.
+    /// Writes what the grammar allows until the text is complete.
     fn bound(mut self, mut constraint: Constraint) -> Option<FinishedReply> {
         let mut told = 0;
         let mut open = true;
@@ -237,10 +238,10 @@ impl ReplyWriter<'_> {
         Some(self.done(tokens, StopReason::Stop))
     }
 
-    /// Reads the tokens just written; `false` if the listener left.
+    /// Processes the tokens just written; `false` if the listener left.
     fn advance(&mut self, tokens: &[u32]) -> bool {
         if self.position + tokens.len() > WINDOW {
-            // Only a reply that will be closed from an earlier point gets here; what it would say next is moot.
+            // Only a reply that will be closed from an earlier point gets here; its continuation is irrelevant.
             return true;
         }
         let listener = self.listener;

@@ -1,5 +1,5 @@
-//! Replies that satisfy a JSON Schema: which tokens may come next, and how to end in time. Knows llguidance; the
-//! model's likelihoods are the caller's.
+//! Replies that satisfy a JSON Schema: which tokens may follow, and how to end in time. Knows llguidance; the model's
+//! likelihoods belong to the caller.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::bounds;
 use super::closing::{self, Place};
 use super::tokenizer::Tokenizer;
 
-/// Tokens between two checks that the reply can still end in time.
+/// Tokens between checks that the reply can still end in time.
 const CHECK_EVERY: usize = 8;
-/// From this many allowed tokens on the model writes free text, where repeating itself is the danger; below it the
-/// model chooses, and the choice goes by likelihood alone.
+/// With at least this many allowed tokens the model writes free text, where repetition is the danger; with fewer it
+/// chooses by likelihood alone.
 const FREE_TEXT: usize = 512;
 
-/// What all grammars of one vocabulary share; costs some 200 ms to make, so it is made when first needed.
+/// Shared by all grammars of a vocabulary; takes about 200 ms to build, so it is built on first use.
 pub(super) struct Grammars {
     factory: ParserFactory,
     tokenizer: Arc<Tokenizer>,
@@ -37,7 +37,7 @@ impl Grammars {
 
     /// The rule of a reply of at most `budget` tokens.
     pub(super) fn constrain(&self, schema: &Value, budget: usize) -> Result<Constraint, String> {
-        // Bounds that contradict a schema of many layers leave nothing to say; then only the budget bounds it.
+        // Bounds that contradict a deeply nested schema would allow no text; then only the budget applies.
         let matcher =
             self.compile(bounds::bounded(schema, budget)).or_else(|_| self.compile(schema.clone()))?;
         let closing =
@@ -59,7 +59,7 @@ impl Grammars {
     fn compile(&self, mut schema: Value) -> Result<Matcher, String> {
         match &mut schema {
             Value::Object(schema) => {
-                // One way to set spaces, the most usual one: a model that may choose can go on setting them for ever.
+                // A single, common white space layout: a model that may choose could write white space forever.
                 let layout =
                     json!({"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "});
                 schema.insert("x-guidance".to_owned(), layout);
@@ -76,7 +76,7 @@ impl Grammars {
     }
 }
 
-/// What may come next.
+/// The next step.
 pub(super) enum Next {
     /// Exactly these tokens.
     Forced(Vec<u32>),
@@ -86,23 +86,22 @@ pub(super) enum Next {
     End,
 }
 
-/// A reply under construction. It never grows beyond its budget and always ends as whole, valid JSON: at each check
-/// the shortest way to end is known and fits; when it no longer would, the reply returns to the last check and ends
-/// that way.
+/// A reply under construction. It never exceeds its budget and always ends as complete, valid JSON: at each check a
+/// way to end is known and fits; when it would no longer fit, the reply returns to the last check and ends that way.
 pub(super) struct Constraint {
     matcher: Matcher,
     tokenizer: Arc<Tokenizer>,
     budget: usize,
     written: Vec<u32>,
     place: Place,
-    /// Tokens that are sure to stay.
+    /// Tokens that will not be removed.
     safe: usize,
-    /// The shortest end found from there.
+    /// The shortest completion found from there.
     closing: Vec<u32>,
 }
 
 impl Constraint {
-    /// What may come next.
+    /// The next step.
     pub(super) fn next(&mut self) -> Next {
         if self.matcher.is_stopped() && !self.matcher.is_error() {
             return Next::End;
@@ -124,7 +123,7 @@ impl Constraint {
         }
     }
 
-    /// Adds tokens that [`Self::next`] allowed; `false` if the reply had to be closed instead, and is whole.
+    /// Adds tokens that [`Self::next`] allowed; `false` if the reply had to be closed instead, and is complete.
     pub(super) fn push(&mut self, tokens: &[u32]) -> bool {
         if self.matcher.consume_tokens(tokens).is_err() {
             self.close();
@@ -163,7 +162,7 @@ impl Constraint {
         }
     }
 
-    /// Ends the reply here: the model chose to, where it may.
+    /// Ends the reply here, where the model may and did choose to.
     pub(super) fn end(&mut self) {
         if self.matcher.is_accepting().unwrap_or(false) && self.written.len() <= self.budget {
             self.safe = self.written.len();

@@ -1,6 +1,6 @@
-//! From the GGUF file on disk to weights in memory. The shipped file is Q4_1, for which there is no fast kernel on
-//! x86; on the first open it is re-quantised to Q8_0 and kept beside the original. Knows the two file layouts and
-//! nothing of how the weights are used.
+//! Loads weights from the GGUF file into memory. The shipped file is Q4_1, for which there is no fast kernel on x86;
+//! on first use it is re-quantised to Q8_0 and stored next to the original. Knows the two file layouts and nothing of
+//! how the weights are used.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Write};
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use super::llama::{LayerWeights, LlamaShape, LlamaWeights};
 use super::matrix::{BLOCK, BLOCK_BYTES, Matrix};
 
-/// Changed whenever the layout of the re-quantised file changes, so that older ones are made anew.
+/// Changed with the layout of the re-quantised file, so that older files are rebuilt.
 const LAYOUT: &str = "larder-q8_0-1";
 
-/// What the weights file says: shape, weights, and the rest of its metadata (vocabulary, merges, template).
+/// The contents of the weights file: shape, weights, and other metadata (vocabulary, merges, template).
 pub(super) struct Imported {
     pub shape: LlamaShape,
     pub weights: LlamaWeights,
@@ -72,8 +72,8 @@ impl Cached {
         (note == self.note_for(&bytes)).then_some(bytes)
     }
 
-    /// Re-quantises `original`. Others that need the same wait and take it. A folder that cannot be written costs the
-    /// cache, not the model.
+    /// Re-quantises `original`. Other processes that need the result wait for it. If the folder is not writable, only
+    /// the cache is lost.
     fn make(&self, original: &Path) -> Result<Vec<u8>, ImportError> {
         let turn =
             File::create(original.with_extension("q8_0.lock")).and_then(|file| file.lock().map(|()| file));
@@ -86,13 +86,13 @@ impl Cached {
             replace(&self.note, self.note_for(&bytes).as_bytes())
         };
         if let Err(error) = turn.and_then(|turn| keep(&turn)) {
-            tracing::warn!(path = %self.weights.display(), %error, "the re-quantised weights could not be kept");
+            tracing::warn!(path = %self.weights.display(), %error, "the re-quantised weights could not be stored");
         }
         Ok(bytes)
     }
 }
 
-/// Writes a file whole or not at all; the caller holds the lock.
+/// Writes a file atomically; the caller holds the lock.
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let aside = path.with_extension("new");
     let mut file = File::create(&aside)?;
@@ -155,7 +155,7 @@ fn pad(file: &mut Vec<u8>) {
     file.resize(file.len().next_multiple_of(ALIGNMENT as usize), 0);
 }
 
-/// Matrices of the re-quantised file and the matrices of the original whose rows they stack.
+/// Matrices of the re-quantised file, and the original matrices whose rows they stack.
 const FUSED: [(&str, &[&str]); 4] = [
     ("attn_qkv", &["attn_q", "attn_k", "attn_v"]),
     ("attn_output", &["attn_output"]),
@@ -208,7 +208,7 @@ impl<'a> TensorFile<'a> {
         ImportError::Metadata { path: self.path.to_owned(), key: name.to_owned() }
     }
 
-    /// What the header says of a tensor, and its bytes.
+    /// The header of a tensor, and its bytes.
     fn tensor(&self, name: &str) -> Result<(&TensorInfo, &'a [u8]), ImportError> {
         let found = self.header.tensors.get(name).and_then(|info| {
             let values =
@@ -226,7 +226,7 @@ impl<'a> TensorFile<'a> {
         found.ok_or_else(|| self.missing(name))
     }
 
-    /// Outputs and inputs of a matrix, which the file gives the other way round.
+    /// Outputs and inputs of a matrix, which the file stores in reverse order.
     fn sizes(&self, name: &str, info: &TensorInfo) -> Result<(usize, usize), ImportError> {
         let size = |size: u64| usize::try_from(size).map_err(|_| self.missing(name));
         match *info.dimensions.as_slice() {
@@ -258,7 +258,7 @@ impl<'a> TensorFile<'a> {
         }
     }
 
-    /// The rows of several matrices, one after the other, re-quantised as one.
+    /// The rows of several matrices, concatenated and re-quantised as one.
     fn stacked(&self, name: &str, parts: &[String]) -> Result<WrittenTensor, ImportError> {
         let (mut values, mut outputs, mut inputs) = (Vec::new(), 0, 0);
         for part in parts {
@@ -272,7 +272,7 @@ impl<'a> TensorFile<'a> {
         Ok(WrittenTensor { name: name.to_owned(), dimensions, kind: Q8_0, bytes })
     }
 
-    /// A tensor of f32 as it is.
+    /// Copies an f32 tensor unchanged.
     fn copied(&self, name: &str) -> Result<WrittenTensor, ImportError> {
         let (info, bytes) = self.tensor(name)?;
         let dimensions = info.dimensions.clone();

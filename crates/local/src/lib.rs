@@ -40,13 +40,14 @@ use larder_models::connect::EmbeddedModels;
 use larder_models::table::{Capability, ModelSpec};
 use larder_models::weights::{CHAT_MODEL, CHAT_WEIGHTS, EMBEDDING_MODEL, Weights};
 
-/// Tokens of prompt and reply together. The model was trained on 8,192; beyond this it is too slow to be of use.
+/// Tokens of prompt and reply together. The model was trained on 8,192; beyond this limit it is too slow to be
+/// useful.
 pub const WINDOW: usize = 4096;
 
 /// What errors call this provider.
 const PROVIDER: &str = "embedded";
 
-/// The models in this process, opened from the folders where their weights lie.
+/// The models in this process, opened from the folders with their weights.
 pub struct LocalModels(pub Weights);
 
 impl EmbeddedModels for LocalModels {
@@ -76,8 +77,8 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the model whose weights lie in the folder `dir`. Blocks for some 200 ms, the first time for some seconds:
-    /// then the weights are re-quantised for speed, and the result is kept beside them.
+    /// Opens the model in the folder `dir`. Blocks for about 200 ms, and for a few seconds the first time: the
+    /// weights are then re-quantised for speed, and the result is stored next to them.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when the weights are missing or are not this model's, with how to get them.
@@ -124,7 +125,7 @@ fn broken(detail: impl ToString) -> ModelError {
     ModelError::Protocol { provider: PROVIDER.to_owned(), detail: detail.to_string() }
 }
 
-/// The request cannot be answered as it is.
+/// The request cannot be answered.
 fn refused(detail: String) -> ModelError {
     ModelError::BadRequest { provider: PROVIDER.to_owned(), status: 400, detail }
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::matrix::Matrix;
 use super::numbers::{self, MatrixView};
 
-/// Tokens from which on attention is worked out as products of matrices.
+/// From this many tokens on, attention is computed as matrix products.
 const BLOCKED_TOKENS: usize = 8;
 
 /// The shape of the model, as its file states it.
@@ -136,7 +136,7 @@ fn turn(head: &mut [f32], turns: &[Turn]) {
     }
 }
 
-/// One head of attention in one pass; each token looks at itself and what came before.
+/// One head of attention in one pass; each token attends to itself and earlier tokens.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     queries: MatrixView<'a>,
@@ -166,7 +166,7 @@ impl Head<'_> {
     }
 }
 
-/// The same token by token, compiled for the vector instructions that the machine has.
+/// The same computation token by token, compiled for the machine's vector instructions.
 impl pulp::WithSimd for Head<'_> {
     type Output = Vec<f32>;
 
@@ -191,7 +191,7 @@ impl pulp::WithSimd for Head<'_> {
     }
 }
 
-/// A model and the keys and values of what it has read so far.
+/// A model with the keys and values of the tokens it has read.
 pub(super) struct Llama {
     shape: LlamaShape,
     embedding: Matrix,
@@ -214,8 +214,8 @@ impl Llama {
         }
     }
 
-    /// Reads `tokens` at `position`; everything cached from there on is overwritten. Gives the logits after the last
-    /// token, or `None` as soon as `proceed` says no, and then the cache is good up to `position` only.
+    /// Processes `tokens` at `position` and overwrites any later cache entries. Returns the logits after the last
+    /// token, or `None` as soon as `proceed` returns false; the cache is then valid only up to `position`.
     pub(super) fn forward(
         &mut self,
         tokens: &[u32],

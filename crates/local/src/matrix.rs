@@ -1,8 +1,8 @@
 //! Weight matrices in Q8_0: blocks of 32 signed bytes under one scale. Knows how to multiply by them and nothing of
 //! the model.
 //!
-//! A few rows are multiplied by the bytes as they are. For many, an f32 product is several times faster, even with the
-//! weights de-quantised for each.
+//! A few rows are multiplied by the bytes directly. For many, an f32 product is several times faster, even including
+//! de-quantisation.
 
 use rayon::prelude::*;
 
@@ -16,7 +16,7 @@ pub(super) const BLOCK_BYTES: usize = 2 + BLOCK;
 const DENSE_ROWS: usize = 24;
 /// Output rows of one unit of parallel work, at the least.
 const UNIT: usize = 96;
-/// Units of parallel work per matrix, at the most: enough to share evenly, few enough to cost nothing.
+/// Maximum units of parallel work per matrix: enough to share evenly, few enough to cost nothing.
 const UNITS: usize = 8;
 /// f32 lanes summed side by side.
 const LANES: usize = 8;
@@ -68,7 +68,7 @@ impl Matrix {
     /// `rows · selfᵀ`: one output row for each row of `rows`.
     pub(super) fn forward(&self, rows: &[f32]) -> Vec<f32> {
         let count = rows.len() / self.inputs;
-        // A row for each output first, so that threads write apart from each other.
+        // A row per output first, so that threads write to separate memory.
         let mut products = vec![0.0; self.outputs * count];
         if count >= DENSE_ROWS {
             self.multiply_dense(rows, count, &mut products);
@@ -87,7 +87,7 @@ impl Matrix {
         by_row
     }
 
-    /// The rows numbered `ids`, as an embedding table gives them; unknown numbers give zeros.
+    /// The rows numbered `ids`, as from an embedding table; unknown numbers yield zeros.
     pub(super) fn rows(&self, ids: &[u32]) -> Vec<f32> {
         let mut rows = vec![0.0; ids.len() * self.inputs];
         for (row, &id) in rows.chunks_exact_mut(self.inputs).zip(ids) {
@@ -111,7 +111,7 @@ impl Matrix {
             });
     }
 
-    /// De-quantises a few output rows at a time, so that they are still in the cache when they are multiplied.
+    /// De-quantises a few output rows at a time, so that they are still cached when they are multiplied.
     fn multiply_dense(&self, rows: &[f32], count: usize, products: &mut [f32]) {
         products
             .par_chunks_mut(UNIT * count)

@@ -1,5 +1,5 @@
-//! all-MiniLM-L6-v2 in this process: texts as 384 numbers, near each other when they mean the same. Knows nothing of
-//! what the vectors are for.
+//! all-MiniLM-L6-v2 in this process: maps texts to vectors of 384 numbers, which are close for texts with similar
+//! meaning. Knows nothing of what the vectors are for.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub const EMBEDDING_DIMENSIONS: usize = 384;
 /// Tokens of a text that are read; the model was trained on no more.
 const LONGEST: usize = 256;
 
-/// The embedding model. Clones share the weights. Texts are read one by one, so that the vector of a text never
-/// depends on what stands beside it; of a long text the first 256 tokens count.
+/// The embedding model. Clones share the weights. Texts are embedded one by one, so that a vector never depends on
+/// other texts; only the first 256 tokens of a long text count.
 #[derive(Clone)]
 pub struct MiniLm(Arc<Inner>);
 
@@ -33,7 +33,7 @@ struct Inner {
 }
 
 impl MiniLm {
-    /// Opens the model whose files lie in the folder `dir`. Blocks for some 200 ms.
+    /// Opens the model in the folder `dir`. Blocks for about 200 ms.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when they are missing or are not this model's, with how to get them.
@@ -80,7 +80,7 @@ impl EmbeddingModel for MiniLm {
             let read = move || {
                 let vector = |text: &String| {
                     if asked.strong_count() == 0 {
-                        Err(broken("nobody waits for it"))
+                        Err(broken("no one is waiting for the result"))
                     } else {
                         inner.vector(text)
                     }
@@ -102,7 +102,7 @@ fn missing(detail: String) -> ModelError {
     not_configured(EMBEDDING_MODEL, detail)
 }
 
-/// The shape of this one model, as its `config.json` gives it.
+/// The shape of this model, from its `config.json`.
 const SHAPE: BertShape = BertShape {
     vocabulary: 30_522,
     segments: 2,

@@ -1,16 +1,16 @@
-//! The arithmetic of both models on plain slices: products of matrices, norms, and the functions between them. Knows
-//! neither models nor tokens. A matrix is a slice with its rows one after the other.
+//! The arithmetic of both models on plain slices: matrix products, norms, and activation functions. Knows neither
+//! models nor tokens. A matrix is a slice with its rows concatenated.
 
 use rayon::prelude::*;
 
-/// Rows from which on a product is blocked for the caches; with fewer, that costs more than it saves.
+/// From this many rows on, a product is blocked for the caches; with fewer, blocking costs more than it saves.
 const BLOCKED_ROWS: usize = 8;
 /// Rows of the second matrix that one unit of parallel work multiplies by.
 const UNIT: usize = 64;
-/// Sums kept at the same time in a dot product.
+/// Partial sums kept in a dot product.
 const LANES: usize = 16;
 
-/// A matrix inside a slice: where it starts, and how far apart its rows and its columns are.
+/// A matrix inside a slice: its start, and the strides of its rows and columns.
 #[derive(Clone, Copy)]
 pub(super) struct MatrixView<'a> {
     pub values: &'a [f32],
@@ -24,7 +24,7 @@ impl<'a> MatrixView<'a> {
         Self { values, row, column: 1 }
     }
 
-    /// The same matrix with rows and columns exchanged.
+    /// The transposed matrix.
     pub(super) fn transposed(self) -> Self {
         Self { row: self.column, column: self.row, ..self }
     }
@@ -34,7 +34,7 @@ impl<'a> MatrixView<'a> {
     }
 }
 
-/// Whether the last number of a matrix lies within `length` numbers.
+/// Whether the last number of a matrix is within `length` numbers.
 fn fits(length: usize, rows: (usize, usize), columns: (usize, usize)) -> bool {
     rows.0 == 0 || columns.0 == 0 || (rows.0 - 1) * rows.1 + (columns.0 - 1) * columns.1 < length
 }

@@ -1,5 +1,5 @@
-//! Weights in the safetensors format: a header in JSON that says where each tensor lies, then their bytes. Reads
-//! tensors of f32 and knows nothing of their meaning.
+//! Weights in the safetensors format: a JSON header with the location of each tensor, followed by their bytes. Reads
+//! f32 tensors and knows nothing of their meaning.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! Which token comes next: the likeliest by default, a drawn one when a temperature asks for it. The draw is seeded
-//! by the request, so that the same request gives the same reply.
+//! Picks the next token: the most likely one by default, a random one if a temperature is set. The generator is
+//! seeded by the request, so that the same request produces the same reply.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! The chat template of SmolLM2-Instruct (ChatML): which tokens a conversation is. Knows messages and the tokenizer.
 //!
-//! Unlike the template in the weights file it adds no system message of its own when there is none: every byte the
-//! model sees came out of a pack, and was counted there.
+//! Unlike the template in the weights file, it adds no system message of its own: every byte the model sees came from
+//! a pack, and was counted there.
 
 use larder_text::message::{Content, Message, Role, ToolDef};
 
@@ -59,7 +59,7 @@ pub(super) fn role(role: Role) -> &'static str {
     }
 }
 
-/// The text of a message; calls stand as the model writes them itself.
+/// The text of a message; calls are written in the model's own notation.
 fn said(message: &Message) -> Result<String, String> {
     if message.content.iter().any(|content| matches!(content, Content::Image { .. })) {
         return Err(

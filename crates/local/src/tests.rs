@@ -121,7 +121,7 @@ fn markers_inside_a_message_are_text() {
 }
 
 #[test]
-fn tools_stand_in_the_system_message() {
+fn tools_are_in_the_system_message() {
     let tokenizer = Tokenizer::from_metadata(&metadata()).unwrap();
     let tool =
         ToolDef { name: "find".into(), description: "Finds.".into(), parameters: serde_json::json!({}) };

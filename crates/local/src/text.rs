@@ -1,9 +1,9 @@
 //! Text from tokens that may end inside a character. Knows bytes only.
 
-/// The text of a reply as its bytes come in.
+/// The text of a reply as its bytes arrive.
 pub(super) struct TextStream {
     text: String,
-    /// The start of a character whose end has not come yet.
+    /// The start of an incomplete character.
     rest: Vec<u8>,
     aloud: bool,
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_come_whole_whatever_the_pieces() {
+    fn characters_are_never_split() {
         let text = "naïve 日本語 🦀 end";
         for size in 1..=text.len() {
             let mut stream = TextStream::new(true);

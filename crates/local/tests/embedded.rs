@@ -40,7 +40,7 @@ async fn reply(request: &ChatRequest) -> ChatReply {
 }
 
 #[tokio::test]
-async fn it_answers_and_the_same_request_gives_the_same_reply_whatever_came_before() {
+async fn the_same_request_gives_the_same_reply_at_any_time() {
     let background = "Shelf seven holds blue crates, and shelf eight holds red ones. ".repeat(24);
     let request = ask(&format!("{background}\nWhat is the capital of France?"), 40);
     let first = reply(&request).await;
@@ -108,7 +108,7 @@ async fn a_prompt_beyond_the_window_is_refused() {
 }
 
 #[tokio::test]
-async fn a_reply_that_nobody_waits_for_is_abandoned() {
+async fn an_unawaited_reply_is_abandoned() {
     let model = model();
     let long = ask("Count from one to five thousand in words.", 3_000);
     let mut stream = model.stream(&long);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_root_is_found_by_either_name_and_shown_within_it() {
+    fn files_in_a_root_are_found_by_either_name() {
         let (dir, roots) = shop();
         let store = dir.path().join("open/store");
         let real = dir.path().canonicalize().unwrap().join("open/a/notes.md");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_out_of_a_root() {
+    fn no_path_leads_out_of_a_root() {
         let (dir, roots) = shop();
         let store = dir.path().join("open/store");
         let open = dir.path().join("open");

@@ -106,7 +106,7 @@ async fn rehydrate_gives_the_original_whole_and_in_part() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_caller_can_mend_is_a_result_that_says_how() {
+async fn recoverable_errors_are_results_with_a_hint() {
     let shop = Shop::new([]);
     shop.write("notes.md", "notes");
     let pointer = shop.pointer("ann", log().as_bytes());

@@ -69,7 +69,7 @@ async fn open(service: &Router, user: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_belongs_to_whoever_opened_it() {
+async fn a_session_belongs_to_its_user() {
     let shop = Shop::new([]);
     let pointer = shop.pointer("ann", b"a secret of Ann's");
     let service = served(&shop);

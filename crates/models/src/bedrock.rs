@@ -1,5 +1,5 @@
-//! Titan embeddings by Amazon Bedrock's `InvokeModel` (R4-1.6). Chat on Bedrock goes by its Anthropic and OpenAI
-//! addresses. Knows no HTTP beyond its endpoint.
+//! Titan embeddings through Amazon Bedrock's `InvokeModel` (R4-1.6). Chat on Bedrock uses its Anthropic and OpenAI
+//! endpoints. Knows no HTTP beyond its endpoint.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct TitanEmbeddings {
 }
 
 impl TitanEmbeddings {
-    /// The model `id` at `endpoint`, asked for vectors of `dimensions` numbers; `timeout` is for one request.
+    /// The model `id` at `endpoint`, with vectors of `dimensions` numbers; `timeout` applies to each request.
     pub fn new(endpoint: HttpEndpoint, id: &str, dimensions: usize, timeout: Duration) -> Self {
         Self { endpoint, path: format!("model/{}/invoke", percent_encoded(id)), dimensions, timeout }
     }
@@ -30,7 +30,7 @@ impl TitanEmbeddings {
         let json = self.endpoint.post(&self.path, &body).await?.json().await?;
         let vector = json.get("embedding").and_then(vector).filter(|vector| vector.len() == self.dimensions);
         let vector = vector.ok_or_else(|| {
-            self.endpoint.protocol(format!("`embedding` is no vector of {} numbers", self.dimensions))
+            self.endpoint.protocol(format!("`embedding` is not a vector of {} numbers", self.dimensions))
         })?;
         Ok((vector, json.get("inputTextTokenCount").and_then(Value::as_u64).unwrap_or(0)))
     }
@@ -40,7 +40,7 @@ impl EmbeddingModel for TitanEmbeddings {
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Embeddings, ModelError>> {
         async move {
             let mut all = Embeddings { vectors: Vec::with_capacity(texts.len()), usage: Usage::default() };
-            // The API takes one text a call.
+            // The API accepts one text per call.
             for text in texts {
                 let (vector, tokens) = within(self.endpoint.name(), self.timeout, self.one(text)).await?;
                 all.vectors.push(vector);

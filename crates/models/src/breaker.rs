@@ -1,5 +1,5 @@
-//! The circuit breaker: after so many failures in a row a provider is left alone for a while, then probed by one call.
-//! Knows no calls, only their outcomes.
+//! The circuit breaker: after several consecutive failures a provider is not called for a while, then probed by one
+//! call. Knows no calls, only their outcomes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Breaker {
     }
 }
 
-/// A call that was let through. Dropped without a report, as when its caller gives up, it counts as no outcome.
+/// A permitted call. Dropped without a report, as when its caller gives up, it counts as no outcome.
 #[derive(Debug)]
 pub struct BreakerPermit<'b> {
     breaker: &'b Breaker,
@@ -94,7 +94,7 @@ impl Drop for BreakerPermit<'_> {
     }
 }
 
-/// Whether the provider is at fault. One that refuses a request, or asks for patience, is alive.
+/// Whether the provider is at fault. One that rejects a request, or asks for a pause, is working.
 fn is_failure(error: &ModelError) -> bool {
     matches!(
         error,

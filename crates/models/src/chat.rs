@@ -1,4 +1,4 @@
-//! The seam between Larder and every model: what is asked, what comes back, what can go wrong. Knows no provider.
+//! The interface between Larder and every model: requests, replies, errors. Knows no provider.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use larder_text::message::{Message, ToolCall, ToolDef};
 pub use larder_text::usage::Usage;
 use serde::{Deserialize, Serialize};
 
-/// One call to a model. Every byte of `messages` came out of a pack.
+/// One call to a model. Every byte of `messages` comes from a pack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatRequest {
     /// The provider's id of the model.
@@ -23,18 +23,18 @@ pub struct ChatRequest {
     pub max_output: u32,
     /// Sampling temperature; `None` leaves the provider's default.
     pub temperature: Option<f32>,
-    /// How many leading messages will open the next prompt too, byte for byte; a provider with a prompt cache marks
-    /// where they end. 0 when nothing will come again.
+    /// How many leading messages the next prompt will repeat byte for byte; a provider with a prompt cache marks
+    /// where they end. 0 if nothing will be repeated.
     pub stable_messages: usize,
-    /// Tokens of `max_output` the model may spend on hidden reasoning; `None` is off. A model without the `thinking`
-    /// capability ignores it with a log line (R4-1.13, R4-9.7).
+    /// Tokens of `max_output` that the model may spend on hidden reasoning; `None` is off. A model without the
+    /// `thinking` capability ignores it and logs this (R4-1.13, R4-9.7).
     pub thinking_budget: Option<u32>,
-    /// Time for the whole call (R0-14.5).
+    /// Timeout of the whole call (R0-14.5).
     pub timeout: Duration,
 }
 
 impl ChatRequest {
-    /// A request with nothing optional asked for; set the other fields where they are wanted.
+    /// A request without options; set the other fields as needed.
     pub fn new(model: impl Into<String>, messages: Vec<Message>, max_output: u32, timeout: Duration) -> Self {
         Self {
             model: model.into(),
@@ -54,11 +54,11 @@ impl ChatRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model was done.
+    /// The model finished.
     Stop,
-    /// `max_output` was reached: the reply is cut.
+    /// `max_output` was reached, so the reply is truncated.
     Length,
-    /// The model asks for tool calls.
+    /// The model requests tool calls.
     ToolCalls,
     /// The provider or model refused for content reasons.
     Refusal,
@@ -69,7 +69,7 @@ pub enum StopReason {
 pub struct ChatReply {
     /// The text.
     pub text: String,
-    /// Calls asked for.
+    /// Requested calls.
     #[serde(default)]
     pub tool_calls: Vec<ToolCall>,
     /// Why it ended.
@@ -101,7 +101,7 @@ pub enum ChatEvent {
 /// What went wrong in talking to a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The request never left or was refused before work began: safe to send again.
+    /// The request was never sent, or was rejected before processing: safe to retry.
     #[error("{provider}: cannot be reached: {detail}")]
     Unreachable {
         /// Which provider.
@@ -109,14 +109,14 @@ pub enum ModelError {
         /// The cause.
         detail: String,
     },
-    /// 429 or its like: safe to send again, later.
+    /// 429 or similar: safe to retry later.
     #[error("{provider}: too many requests: {detail}")]
     RateLimited {
         /// Which provider.
         provider: String,
         /// The provider's words.
         detail: String,
-        /// When to come back, if it said so.
+        /// When to retry, if stated.
         retry_after: Option<Duration>,
     },
     /// 5xx: the provider failed.
@@ -147,7 +147,7 @@ pub enum ModelError {
         /// The provider's words.
         detail: String,
     },
-    /// The provider counted more tokens than its window holds.
+    /// The provider counted more tokens than its window allows.
     #[error("{provider}: the prompt exceeds the model's window: {detail}")]
     WindowExceeded {
         /// Which provider.
@@ -163,7 +163,7 @@ pub enum ModelError {
         /// What was wrong.
         detail: String,
     },
-    /// No answer in time; whether work was done (and billed) is unknown.
+    /// No answer in time; whether it was processed (and billed) is unknown.
     #[error("{provider}: no answer within {} ms", .after.as_millis())]
     Timeout {
         /// Which provider.
@@ -172,7 +172,7 @@ pub enum ModelError {
         after: Duration,
     },
     /// The circuit breaker is open; nothing was sent.
-    #[error("{provider}: not asked, it failed {failures} times in a row; next try in {} ms", .retry_in.as_millis())]
+    #[error("{provider}: not called, because it failed {failures} times in a row; next try in {} ms", .retry_in.as_millis())]
     BreakerOpen {
         /// Which provider.
         provider: String,
@@ -192,11 +192,11 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Whether sending the same request again can neither bill nor act twice and may help.
+    /// Whether retrying the request may help and can neither bill nor act twice.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::RateLimited { .. } => true,
-            // Who stopped waiting for the model does not say that the model stopped working.
+            // A proxy's timeout does not mean that the model has stopped working.
             Self::Server { status, .. } => !matches!(status, 504 | 524),
             _ => false,
         }
@@ -208,8 +208,8 @@ pub trait ChatModel: Send + Sync {
     /// Asks and waits for the whole reply.
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
 
-    /// Asks and gives the reply piece by piece; the last item is `Done` or an error. A model that cannot stream gives
-    /// its whole reply at once.
+    /// Streams the reply; the last item is `Done` or an error. A model that cannot stream returns its whole reply at
+    /// once.
     fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
         let events = |reply: Result<ChatReply, ModelError>| match reply {
             Ok(reply) => reply.into_events().map(Ok).collect(),
@@ -219,7 +219,7 @@ pub trait ChatModel: Send + Sync {
     }
 }
 
-/// Vectors and what they cost.
+/// Vectors and their cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embeddings {
     /// One vector a text, in the order of the texts.

@@ -35,7 +35,7 @@ pub trait EmbeddedModels: Send + Sync {
     fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError>;
 }
 
-/// The models of a table, connected when they are first asked for and kept (R4-1.1).
+/// The models of a table, connected on first use and kept (R4-1.1).
 pub struct Models {
     table: ModelTable,
     folder: PathBuf,
@@ -47,9 +47,8 @@ pub struct Models {
 }
 
 impl Models {
-    /// The models of `table`. `folder` is where `larder.toml` lies; `env` looks up environment variables, of which
-    /// only those that the table names are read. Nothing is connected, and nothing can fail, before a model is asked
-    /// for.
+    /// The models of `table`. `folder` contains `larder.toml`; `env` looks up environment variables, of which only
+    /// those named in the table are read. Nothing is connected, and nothing can fail, before a model is used.
     pub fn new(table: ModelTable, folder: impl Into<PathBuf>, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut variables = BTreeMap::new();
         for (_, spec) in table.models() {
@@ -77,7 +76,7 @@ impl Models {
     /// (`o200k_base`, `cl100k_base` …); `window` and `max_output` are in tokens.
     ///
     /// # Errors
-    /// When there is no such tokenizer, or `max_output` leaves no room in `window`.
+    /// If there is no such tokenizer, or `max_output` leaves no room in `window`.
     pub fn single(
         model: Arc<dyn ChatModel>,
         tokenizer: &str,
@@ -97,14 +96,14 @@ impl Models {
         Ok(models)
     }
 
-    /// The same models, with a way to open those of provider `embedded`.
+    /// Adds a way to open models of provider `embedded`.
     #[must_use]
     pub fn with_embedded(mut self, embedded: Arc<dyn EmbeddedModels>) -> Self {
         self.embedded = Some(embedded);
         self
     }
 
-    /// The same models, with servers for those that the table does not have; reads the variables of their keys.
+    /// Adds servers for models outside the table; reads the environment variables with their keys.
     #[must_use]
     pub fn with_upstreams(mut self, upstreams: &[Upstream], env: &dyn Fn(&str) -> Option<String>) -> Self {
         for upstream in upstreams {
@@ -123,7 +122,7 @@ impl Models {
     /// The chat model called `name` in the table.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] when there is none, or its key or weights are missing.
+    /// [`ModelError::NotConfigured`] if it does not exist, or its key or weights are missing.
     pub fn chat(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
         let mut open = self.chat.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = open.get(name) {
@@ -137,7 +136,7 @@ impl Models {
     /// The embedding model called `name` in the table.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] when there is none, or its key or weights are missing.
+    /// [`ModelError::NotConfigured`] if it does not exist, or its key or weights are missing.
     pub fn embedding(&self, name: &str) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
         let mut open = self.embedding.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = open.get(name) {
@@ -148,14 +147,14 @@ impl Models {
         Ok(model)
     }
 
-    /// The server behind the model called `name` in the table, for requests that pass as they are.
+    /// The server of the model called `name` in the table, for requests that are forwarded unchanged.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] when there is no such model, it has no server, or its key file gives no key.
+    /// [`ModelError::NotConfigured`] if there is no such model, it has no server, or its key file contains no key.
     pub fn target(&self, name: &str) -> Result<UpstreamTarget, ModelError> {
         let spec = self.spec(name)?;
         let server = server(name, spec.provider)?;
-        // A variable that is not set leaves it to the client to bring a key of its own.
+        // If the variable is not set, clients must send their own key.
         let key = match &spec.api_key_file {
             Some(_) => self.key(name, spec)?,
             None => self.key(name, spec).ok().flatten(),
@@ -168,8 +167,7 @@ impl Models {
         ))
     }
 
-    /// The server for models that the table does not have; `upstream` is one of those given to
-    /// [`Models::with_upstreams`].
+    /// The server for models outside the table; `upstream` is one of those passed to [`Models::with_upstreams`].
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when its address or its key cannot be used.
@@ -195,7 +193,7 @@ impl Models {
     fn open_chat(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
         let spec = self.spec(name)?;
         if spec.can(Capability::Embedding) {
-            return Err(unset(name, "the model makes vectors and cannot answer prompts"));
+            return Err(unset(name, "it is an embedding model and cannot answer prompts"));
         }
         let model: Arc<dyn ChatModel> = match spec.provider {
             Provider::OpenAi => Arc::new(OpenAiModel::new(self.endpoint(name, spec)?, settings(spec))),
@@ -244,7 +242,7 @@ impl Models {
         self.embedded.as_deref().ok_or_else(|| {
             unset(
                 name,
-                "this build of Larder holds no model of its own: it was built without the feature `local`",
+                "this build of Larder has no embedded model: it was built without the feature `local`",
             )
         })
     }
@@ -256,7 +254,7 @@ impl Models {
         HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, server.headers)
     }
 
-    /// The key of a model; `None` where the table asks for none.
+    /// The key of a model; `None` if the table names none.
     fn key(&self, name: &str, spec: &ModelSpec) -> Result<Option<Secret>, ModelError> {
         if let Some(file) = &spec.api_key_file {
             let key = Secret::from_file(&self.folder.join(file));
@@ -319,7 +317,7 @@ fn default_key(spec: &ModelSpec) -> Option<&'static str> {
     spec.provider.info().server.filter(|_| own).map(|server| server.key_env)
 }
 
-/// How the servers of a provider are reached.
+/// How to reach the servers of a provider.
 fn server(name: &str, provider: Provider) -> Result<ServerInfo, ModelError> {
     provider
         .info()

@@ -28,7 +28,7 @@ fn a_missing_key_says_which_variable_to_set() {
         error(&models(&model(""), &[]), "m").contains("OPENAI_API_KEY"),
         "the provider's own server wants a key"
     );
-    assert!(error(&models(&model(""), &[]), "n").contains("defines no such model"));
+    assert!(error(&models(&model(""), &[]), "n").contains("does not define this model"));
 }
 
 #[test]
@@ -59,11 +59,11 @@ fn addresses_take_variables_with_defaults() {
 fn a_model_is_opened_once() {
     let models = models(&model("base_url = \"http://127.0.0.1:1/v1\""), &[]);
     assert!(Arc::ptr_eq(&models.chat("m").unwrap(), &models.chat("m").unwrap()));
-    assert!(models.embedding("m").map(|_| ()).unwrap_err().to_string().contains("makes no vectors"));
+    assert!(models.embedding("m").map(|_| ()).unwrap_err().to_string().contains("is not an embedding model"));
 }
 
 #[test]
 fn the_embedded_table_asks_for_its_factory() {
     let models = Models::new(ModelTable::shipped("embedded").unwrap(), ".", &|_| None);
-    assert!(error(&models, "smollm2").contains("holds no model of its own"));
+    assert!(error(&models, "smollm2").contains("has no embedded model"));
 }

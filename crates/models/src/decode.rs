@@ -12,7 +12,7 @@ use crate::chat::{ChatEvent, ChatReply, ModelError};
 use crate::http::{HttpEndpoint, HttpReply};
 use crate::sse::{SseEvent, SseParser};
 
-/// The furthest deadline; a longer timeout means none.
+/// The latest deadline; a longer timeout means none.
 pub const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What an event brings.
@@ -22,11 +22,11 @@ pub enum DecodeStep {
     Text(String),
     /// Nothing to show yet.
     More,
-    /// The provider says that this was all.
+    /// The provider reported the end.
     End,
 }
 
-/// A provider's reading of its own stream.
+/// Decodes a provider's stream.
 pub trait Decoder: Send {
     /// Takes one event.
     ///
@@ -59,7 +59,7 @@ where
         }
         let endpoint = reply.endpoint();
         let body = reply.json().await?;
-        Err(endpoint.protocol(format!("a stream was asked for, but this came: {body}")))
+        Err(endpoint.protocol(format!("expected a stream, but received: {body}")))
     });
     let events = opened.map_ok(|live| stream::try_unfold(live, Live::step)).try_flatten();
     until(name, limit, events.boxed())
@@ -83,13 +83,13 @@ pub fn until<'a>(
     .boxed()
 }
 
-/// A stream under way.
+/// A stream in progress.
 struct Live<'a, D> {
     reply: HttpReply<'a>,
-    /// `None` when no more bytes are wanted.
+    /// `None` once no more bytes are needed.
     parser: Option<SseParser>,
     decoder: D,
-    /// What is decoded but not given out. Errors wait in line too, so that chunking cannot change what comes first.
+    /// Decoded events that have not been returned. Errors are queued too, so that chunking cannot change the order.
     ready: VecDeque<Result<ChatEvent, ModelError>>,
 }
 
@@ -136,13 +136,13 @@ impl<'a, D: Decoder> Live<'a, D> {
 
     fn end(&mut self, said_end: bool) -> Result<(), ModelError> {
         let reply = self.decoder.finish(said_end).map_err(|why| self.reply.endpoint().protocol(why))?;
-        // The text has been given out already.
+        // The text has already been returned.
         self.ready.extend(reply.into_events().filter(|event| !matches!(event, ChatEvent::Text(_))).map(Ok));
         Ok(())
     }
 }
 
-/// The events of a reply that comes whole.
+/// The events of a reply that arrives complete.
 pub fn whole<'a>(
     reply: impl Future<Output = Result<ChatReply, ModelError>> + Send + 'a,
 ) -> BoxStream<'a, Result<ChatEvent, ModelError>> {

@@ -1,4 +1,4 @@
-//! A provider's refusal → [`ModelError`]: what its status, error kind and words mean. Knows the shapes of error
+//! Maps a provider's rejection to a [`ModelError`] by status, error kind and message. Knows the forms of error
 //! bodies, not HTTP clients.
 
 use std::time::Duration;
@@ -13,9 +13,9 @@ const MAX_DETAIL_CHARS: usize = 1_000;
 /// The status of Anthropic's `overloaded_error`.
 const OVERLOADED: u16 = 529;
 
-/// What providers say, in lower case, when the prompt exceeds the window. In order: OpenAI and Azure (code), OpenAI
-/// and vLLM, vLLM (twice), llama.cpp (type, words), Ollama, Kimi (twice), Anthropic (twice), Bedrock, Groq, Mistral,
-/// LM Studio.
+/// Provider messages, in lower case, for a prompt that exceeds the window. In order: OpenAI and Azure (code), OpenAI
+/// and vLLM, vLLM (twice), llama.cpp (type, message), Ollama, Kimi (twice), Anthropic (twice), Bedrock, Groq,
+/// Mistral, LM Studio.
 const WINDOW_WORDS: [&str; 15] = [
     "context_length_exceeded",
     "maximum context length",
@@ -41,9 +41,9 @@ pub struct ProviderFailure {
     pub status: u16,
     /// The provider's `type` and `code`, joined by a space.
     pub kind: String,
-    /// The provider's words, made safe to print.
+    /// The provider's message, made safe to print.
     pub detail: String,
-    /// When to come back, if it said so.
+    /// When to retry, if stated.
     pub retry_after: Option<Duration>,
 }
 
@@ -62,7 +62,7 @@ impl ProviderFailure {
         Self { status, kind, detail, retry_after }
     }
 
-    /// Reads an error that came inside a stream, after status 200.
+    /// Reads an error inside a stream, after status 200.
     pub fn from_event(error: &Value, secret: Option<&Secret>) -> Self {
         let (kind, words) = kind_and_words(error);
         let status = status_of(&kind);
@@ -104,7 +104,7 @@ fn kind_and_words(body: &Value) -> (String, Option<&str>) {
     (format!("{} {}", kind("type"), kind("code")).trim().to_owned(), words)
 }
 
-/// The HTTP status that an error kind goes with; 500 for one that is not known.
+/// The HTTP status for an error kind; 500 for an unknown one.
 fn status_of(kind: &str) -> u16 {
     kind.split(' ')
         .find_map(|kind| match kind {
@@ -134,7 +134,7 @@ pub fn printable(text: &str, secret: Option<&Secret>) -> String {
     }
 }
 
-/// Replaces words that look like keys (`sk-…`), which providers quote in part when they refuse one.
+/// Replaces text that looks like keys (`sk-…`), which providers partly quote when they reject one.
 fn redact_key_shapes(text: &str) -> String {
     let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
     let mut out = String::with_capacity(text.len());

@@ -1,5 +1,5 @@
-//! The one HTTP client (R4-1.1): certificates, proxies, limits, and what a broken connection means. Knows no
-//! provider's wire format.
+//! The one HTTP client (R4-1.1): certificates, proxies, limits, and the classification of broken connections. Knows
+//! no provider's wire format.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,16 +13,15 @@ use crate::chat::ModelError;
 use crate::failure::{ProviderFailure, printable};
 use crate::secret::Secret;
 
-/// Time to reach a host.
+/// Timeout for connecting to a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of one reply; no model writes more.
 const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 /// Bytes of an error body that are read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// The client, built when it is first needed. It trusts what the system trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR`
-/// replace the system's certificates on Unix), follows no redirect, and goes through the proxy that the environment
-/// names, except to this machine itself.
+/// The client, built on first use. It trusts the system's certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` replace
+/// them on Unix), follows no redirect, and uses the environment's proxy, except for this machine.
 #[derive(Debug, Default)]
 pub struct HttpClient {
     proxied: OnceLock<Result<Client, String>>,
@@ -37,7 +36,7 @@ impl HttpClient {
             (&self.proxied, Client::builder())
         };
         let client = cell.get_or_init(|| {
-            // rustls wants one provider per process; where the embedding program has chosen one, its choice is kept.
+            // rustls allows one provider per process; one installed by the embedding program is kept.
             let _ = rustls::crypto::ring::default_provider().install_default();
             builder
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -66,7 +65,7 @@ pub fn address(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
-/// Where and how one model is asked.
+/// The address and headers for calling one model.
 #[derive(Debug)]
 pub struct HttpEndpoint {
     http: Arc<HttpClient>,
@@ -104,10 +103,11 @@ impl HttpEndpoint {
         let mut secret = None;
         if let Some((header, key)) = key {
             let header = HeaderName::from_bytes(header.as_bytes())
-                .map_err(|_| wrong(format!("key_header `{header}` is no header name")))?;
+                .map_err(|_| wrong(format!("key_header `{header}` is not a header name")))?;
             let bearer = if header == reqwest::header::AUTHORIZATION { "Bearer " } else { "" };
-            let mut value = HeaderValue::from_str(&format!("{bearer}{}", key.expose()))
-                .map_err(|_| wrong("the key holds characters that no HTTP header may hold".to_owned()))?;
+            let mut value = HeaderValue::from_str(&format!("{bearer}{}", key.expose())).map_err(|_| {
+                wrong("the key contains characters that are not allowed in HTTP headers".to_owned())
+            })?;
             value.set_sensitive(true);
             headers.insert(header, value);
             secret = Some(key);
@@ -123,8 +123,8 @@ impl HttpEndpoint {
     /// Posts `body` to `path` under the base address and waits for the head of a successful reply.
     ///
     /// # Errors
-    /// [`ModelError::Unreachable`] when nothing was sent; the class of [`ProviderFailure`] when the provider refused;
-    /// [`ModelError::Protocol`] when the connection broke.
+    /// [`ModelError::Unreachable`] if nothing was sent; the class of [`ProviderFailure`] if the provider rejected it;
+    /// [`ModelError::Protocol`] if the connection broke.
     pub async fn post(&self, path: &str, body: &Value) -> Result<HttpReply<'_>, ModelError> {
         let unset = |detail: String| ModelError::NotConfigured { provider: self.name.clone(), detail };
         let url = self.base.join(path).map_err(|error| unset(error.to_string()))?;
@@ -137,7 +137,7 @@ impl HttpEndpoint {
         }
         let status = reply.response.status().as_u16();
         let retry_after = retry_after(reply.response.headers());
-        // A refusal whose reason cannot be read whole is still that refusal.
+        // A rejection remains one even if its reason cannot be read completely.
         let body = reply.read_at_most(MAX_ERROR_BYTES).await;
         Err(ProviderFailure::from_body(status, &body, retry_after, self.secret.as_ref())
             .into_error(&self.name))
@@ -152,8 +152,8 @@ impl HttpEndpoint {
     /// endpoint's own headers replace those of the same name.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] when the path leads out of the base address; [`ModelError::Unreachable`] when
-    /// nothing was sent; [`ModelError::Protocol`] when the connection broke.
+    /// [`ModelError::NotConfigured`] if the path leads outside the base address; [`ModelError::Unreachable`] if
+    /// nothing was sent; [`ModelError::Protocol`] if the connection broke.
     pub async fn forward(
         &self,
         method: Method,
@@ -162,10 +162,10 @@ impl HttpEndpoint {
         body: Bytes,
     ) -> Result<Response, ModelError> {
         let unset = |detail: String| ModelError::NotConfigured { provider: self.name.clone(), detail };
-        // Joining would let a path such as `//host/` name another server, and `..` a place outside.
+        // Joining would let a path such as `//host/` name another server, and `..` a location outside.
         let url = Url::parse(&format!("{}{path}", self.base)).map_err(|error| unset(error.to_string()))?;
         if !url.path().starts_with(self.base.path()) {
-            return Err(unset("the path leads out of the address of the server".to_owned()));
+            return Err(unset("the path is outside the server's base address".to_owned()));
         }
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());
@@ -175,7 +175,7 @@ impl HttpEndpoint {
         sent.map_err(|error| self.broken(&error))
     }
 
-    /// The reply did not keep to the protocol.
+    /// The reply violated the protocol.
     pub fn protocol(&self, detail: impl AsRef<str>) -> ModelError {
         ModelError::Protocol {
             provider: self.name.clone(),
@@ -183,7 +183,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// The provider reported an error after it had said 200.
+    /// The provider reported an error after status 200.
     pub fn late_failure(&self, error: &Value) -> ModelError {
         ProviderFailure::from_event(error, self.secret.as_ref()).into_error(&self.name)
     }
@@ -202,7 +202,7 @@ impl HttpEndpoint {
     }
 }
 
-/// A successful reply whose body is still to come.
+/// A successful reply whose body has not been read yet.
 #[derive(Debug)]
 pub struct HttpReply<'a> {
     endpoint: &'a HttpEndpoint,
@@ -211,7 +211,7 @@ pub struct HttpReply<'a> {
 }
 
 impl<'a> HttpReply<'a> {
-    /// The endpoint that was asked.
+    /// The called endpoint.
     pub fn endpoint(&self) -> &'a HttpEndpoint {
         self.endpoint
     }
@@ -245,7 +245,7 @@ impl<'a> HttpReply<'a> {
         }
     }
 
-    /// Whether the server says that the body is JSON or HTML rather than an event stream.
+    /// Whether the server declares the body as JSON or HTML rather than an event stream.
     pub fn is_no_stream(&self) -> bool {
         let content_type = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         content_type.is_some_and(|kind| kind.starts_with("application/json") || kind.starts_with("text/html"))
@@ -273,7 +273,7 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// An error with its causes; the outermost words of reqwest alone say nothing of what went wrong.
+/// An error with its causes; reqwest's outermost message alone does not explain the problem.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -337,10 +337,10 @@ mod tests {
             HttpEndpoint::new(Arc::default(), "mind", url, key, &[])
         };
         for (url, header, key, words) in [
-            ("ftp://x/", "authorization", "k", "no http or https address"),
-            ("nonsense", "authorization", "k", "no http or https address"),
-            ("http://x", "bad header", "k", "no header name"),
-            ("http://x", "authorization", "secret\u{7}key", "no HTTP header may hold"),
+            ("ftp://x/", "authorization", "k", "not an http or https address"),
+            ("nonsense", "authorization", "k", "not an http or https address"),
+            ("http://x", "bad header", "k", "not a header name"),
+            ("http://x", "authorization", "secret\u{7}key", "not allowed in HTTP headers"),
         ] {
             let error = endpoint(url, header, key).unwrap_err().to_string();
             assert!(error.contains(words) && !error.contains("secret"), "{error}");

@@ -1,5 +1,5 @@
-//! Requests that ask no model: traces on their way to a collector, and what a running gateway says of itself. Knows
-//! no wire format.
+//! Requests that call no model: traces sent to a collector, and status queries to a running gateway. Knows no wire
+//! format.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::chat::ModelError;
 use crate::http::{HttpEndpoint, within};
 use crate::secret::Secret;
 
-/// Bytes of a reply that are taken.
+/// Maximum bytes of a reply.
 const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
 /// A server that serves no model.
@@ -23,7 +23,7 @@ pub struct PlainClient {
 }
 
 impl PlainClient {
-    /// A server called `name` in errors, with a bearer key where it wants one, given `limit` for each reply.
+    /// A server called `name` in errors, with an optional bearer key and a timeout of `limit` per reply.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] when the address or the key cannot be used.
@@ -32,13 +32,13 @@ impl PlainClient {
         Ok(Self { endpoint: HttpEndpoint::new(Arc::default(), name, base_url, key, &[])?, limit })
     }
 
-    /// Sends bytes to `path` (without a leading slash) under the server's address; gives status and bytes of the
-    /// reply with any status. Nothing is sent again.
+    /// Sends bytes to `path` (without a leading slash) under the server's address; returns status and body of any
+    /// reply. Never retries.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] when the path leads out of the base address; [`ModelError::Unreachable`] when nothing
-    /// was sent; [`ModelError::Protocol`] when the connection broke or the reply is larger than 16 MiB;
-    /// [`ModelError::Timeout`] when the limit passes.
+    /// [`ModelError::NotConfigured`] if the path leads outside the base address; [`ModelError::Unreachable`] if
+    /// nothing was sent; [`ModelError::Protocol`] if the connection broke or the reply is larger than 16 MiB;
+    /// [`ModelError::Timeout`] if the limit passes.
     pub async fn send(
         &self,
         method: Method,
@@ -61,7 +61,7 @@ impl PlainClient {
         within(self.endpoint.name(), self.limit, call).await
     }
 
-    /// As [`PlainClient::send`], with nothing but a path.
+    /// As [`PlainClient::send`], with a path only.
     ///
     /// # Errors
     /// As [`PlainClient::send`].

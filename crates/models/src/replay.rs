@@ -1,8 +1,8 @@
 //! Recorded replies: a folder of JSON files that replaces a provider, and the wrapper that records them. Knows
 //! no provider.
 //!
-//! A file is found by the hash of what the model was asked (model, messages, tools, schema, `max_output`), so a prompt
-//! that changed by one byte finds none, and the error names the file that was expected.
+//! A file is found by the hash of the request (model, messages, tools, schema, `max_output`), so a prompt that
+//! changed by a single byte finds none, and the error names the expected file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,12 +32,12 @@ struct Recording {
     version: u32,
     /// Hash of the request before redaction.
     hash: ContentHash,
-    /// The request, for readers; matching goes by the hash.
+    /// The request, for human readers; matching uses the hash.
     request: Value,
     reply: ChatReply,
 }
 
-/// A folder of recordings that answers like the model they were made from.
+/// A folder of recordings that answers like the recorded model.
 #[derive(Debug)]
 pub struct Replay {
     folder: PathBuf,
@@ -71,9 +71,9 @@ impl Replay {
         let recording =
             std::fs::read(&path).map_err(|error| wrong(format!("{}: {error}", path.display())))?;
         let recording: Recording = serde_json::from_slice(&recording)
-            .map_err(|error| wrong(format!("{} is no recording: {error}", path.display())))?;
+            .map_err(|error| wrong(format!("{} is not a recording: {error}", path.display())))?;
         if recording.version != VERSION || recording.hash != hash {
-            let detail = "its version or hash is not that of the request it is named after: record it again";
+            let detail = "its version or hash does not match the request it is named after: record it again";
             return Err(wrong(format!("{}: {detail}", path.display())));
         }
         Ok(recording.reply)
@@ -90,7 +90,7 @@ impl ChatModel for Replay {
     }
 }
 
-/// A model whose whole replies are written down as they come. Errors are not recorded.
+/// A model whose complete replies are recorded as they arrive. Errors are not recorded.
 pub struct ReplayRecorder {
     inner: Arc<dyn ChatModel>,
     folder: PathBuf,
@@ -98,7 +98,7 @@ pub struct ReplayRecorder {
 }
 
 impl ReplayRecorder {
-    /// Records the replies of `inner` into `folder`; `secrets` never reach a file.
+    /// Records the replies of `inner` into `folder`; `secrets` are never written to a file.
     pub fn new(inner: Arc<dyn ChatModel>, folder: impl Into<PathBuf>, secrets: Vec<Secret>) -> Self {
         Self { inner, folder: folder.into(), secrets }
     }
@@ -121,7 +121,7 @@ impl ReplayRecorder {
         text.push('\n');
         std::fs::create_dir_all(&self.folder)?;
         let name = file_name(&request.model, hash);
-        // A reader never sees half a file, and of two writers one wins whole.
+        // A reader never sees a partial file, and of two writers one wins entirely.
         let draft = self.folder.join(format!(".{name}.{}", std::process::id()));
         let mut file = std::fs::File::create(&draft)?;
         file.write_all(text.as_bytes())?;
@@ -156,7 +156,7 @@ pub fn hash(request: &ChatRequest) -> ContentHash {
     ContentHash::new(canonical(request).to_string().as_bytes())
 }
 
-/// The parts of a request that make its identity, with the keys of every object in order.
+/// The parts of a request that identify it, with sorted object keys.
 fn canonical(request: &ChatRequest) -> Value {
     sorted(json!({
         "model": request.model,

@@ -29,7 +29,7 @@ fn request(text: &str) -> ChatRequest {
 }
 
 #[tokio::test]
-async fn what_was_recorded_is_replayed_and_nothing_else() {
+async fn only_recorded_replies_are_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = vec![Secret::new("sk-hidden").unwrap()];
     let recorder = ReplayRecorder::new(Arc::new(Fixed(reply("yes sk-hidden"))), folder.path(), secrets);

@@ -1,8 +1,8 @@
-//! A model that is asked again when that is safe, within its time, and left alone when it is out. Knows no provider.
+//! A model with safe retries within its timeout, and a circuit breaker. Knows no provider.
 //!
-//! Asked again: errors that [`ModelError::is_retryable`] allows, which leave nothing done and nothing billed. A timeout
-//! is not among them. A stream is asked again only before its first event. The clock is tokio's, so tests can stop it;
-//! randomness is passed in.
+//! Retries errors that [`ModelError::is_retryable`] permits: those that leave nothing done and nothing billed, which
+//! excludes timeouts. A stream is retried only before its first event. The clock is tokio's, so tests can stop it;
+//! randomness is injected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::chat::{
 use crate::decode::NEVER;
 use crate::table::DEFAULT_RETRIES;
 
-/// Texts that are embedded, and asked again, together. Servers take from 256 to 2,048 in one request.
+/// Texts embedded, and retried, together. Servers accept from 256 to 2,048 per request.
 const EMBED_BATCH: usize = 256;
 
-/// How often, and after what pause, a call is sent again.
+/// How many times, and after what pause, a call is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Times a call is sent again at most.
+    /// Maximum retries of a call.
     pub retries: u32,
     /// The longest pause before the first retry; it doubles with each.
     pub backoff: Duration,
@@ -97,14 +97,14 @@ impl<M: ?Sized> Resilient<M> {
             let Some(pause) = self.pause(&error, retry, time.deadline) else { return Err(error) };
             tracing::warn!(model = self.name, retry = retry + 1, pause_ms = pause.as_millis(), %error, "asking again");
             sleep(pause).await;
-            // When the breaker has opened meanwhile, the error says more than the breaker would.
+            // If the breaker has opened meanwhile, the original error is more informative.
             let Ok(next) = self.breaker.admit() else { return Err(error) };
             ticket = next;
         }
         Err(time.late(&self.name))
     }
 
-    /// How long to wait before the given retry, counted from 0; `None` when there is to be none.
+    /// The pause before the given retry, counted from 0; `None` if there is no retry.
     fn pause(&self, error: &ModelError, retry: u32, deadline: Instant) -> Option<Duration> {
         if !error.is_retryable() || retry >= self.policy.retries {
             return None;
@@ -141,7 +141,7 @@ impl ChatModel for Resilient<dyn ChatModel> {
             let attempt = || async {
                 let mut events = self.model.stream(request);
                 let first = events.next().await.unwrap_or_else(|| {
-                    let detail = "the stream held nothing".to_owned();
+                    let detail = "the stream was empty".to_owned();
                     Err(ModelError::Protocol { provider: self.name.clone(), detail })
                 })?;
                 Ok((first, events))
@@ -207,7 +207,7 @@ impl EmbeddingModel for Resilient<dyn EmbeddingModel> {
         async move {
             let mut all = Embeddings { vectors: Vec::with_capacity(texts.len()), usage: Usage::default() };
             for texts in texts.chunks(EMBED_BATCH) {
-                // The model limits its own time; a batch is asked again as often as the policy allows.
+                // The model limits its own time; a batch is retried as often as the policy allows.
                 let (mut some, ticket) =
                     self.repeat(Time::from_now(NEVER), || self.model.embed(texts)).await?;
                 ticket.report(Ok(()));

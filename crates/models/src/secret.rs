@@ -1,4 +1,4 @@
-//! API keys: where they come from and how they stay out of every output. Knows no provider.
+//! API keys: their sources, and how they are kept out of every output. Knows no provider.
 
 use std::fmt;
 use std::path::Path;
@@ -11,13 +11,13 @@ const MAX_KEY_FILE_BYTES: u64 = 16 * 1024;
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a key, without the white space that files and shells put around it. `None` when nothing is left.
+    /// Wraps a key, without the white space that files and shells add. `None` if nothing is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    /// The key in a file that holds nothing else.
+    /// Reads a key from a file that contains nothing else.
     ///
     /// # Errors
     /// When the file cannot be read, is empty, or is too large to be a key.
@@ -54,9 +54,9 @@ impl fmt::Display for Secret {
     }
 }
 
-/// A key file that gives no key.
+/// A key file without a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the key file {path} gives no key: {reason}")]
+#[error("the key file {path} contains no usable key: {reason}")]
 pub struct SecretError {
     path: String,
     reason: String,

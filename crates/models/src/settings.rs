@@ -23,13 +23,13 @@ impl ProviderSettings {
         self.capabilities.contains(&capability)
     }
 
-    /// Whether replies come piece by piece.
+    /// Whether replies are streamed.
     pub fn streams(&self) -> bool {
         self.can(Capability::Streaming)
     }
 
-    /// Refuses what the model cannot do and must not be dropped in silence. A schema is not refused: the caller that requests
-    /// one also validates the reply.
+    /// Rejects what the model cannot do and must not be dropped silently. A schema is not rejected: the caller that
+    /// requests one also validates the reply.
     ///
     /// # Errors
     /// [`ModelError::NotConfigured`] for pictures without sight and tools without tool use.
@@ -53,7 +53,7 @@ impl ProviderSettings {
         Ok(())
     }
 
-    /// The thinking budget, where the model takes one; else a log line (R4-9.7).
+    /// The thinking budget, if the model supports one; otherwise logs this (R4-9.7).
     pub fn thinking_budget(&self, request: &ChatRequest, name: &str) -> Option<u32> {
         let budget = request.thinking_budget?;
         if !self.can(Capability::Thinking) {

@@ -1,4 +1,4 @@
-//! Events of a provider's stream: what is read of each. Knows no provider and no HTTP; [`larder_text::sse`] splits.
+//! Events of a provider's stream, decoded. Knows no provider and no HTTP; [`larder_text::sse`] splits.
 
 use larder_text::sse::{EventPiece, EventSplitter, MAX_EVENT_BYTES, fields};
 
@@ -11,7 +11,7 @@ pub struct SseEvent {
     pub data: String,
 }
 
-/// A stream that is no event stream.
+/// The stream is not an event stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     /// An event is larger than any reply needs.
@@ -22,8 +22,8 @@ pub enum SseError {
     NotUtf8,
 }
 
-/// An incremental parser after the WHATWG specification. It differs in one point: an event that the stream's end
-/// cuts short still counts, because some servers leave out the last blank line.
+/// An incremental parser that follows the WHATWG specification, with one exception: an event cut short by the end of
+/// the stream still counts, because some servers omit the last blank line.
 #[derive(Debug, Default)]
 pub struct SseParser {
     splitter: EventSplitter,
@@ -43,7 +43,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// The stream has ended: appends the event that was under way, if it holds data.
+    /// Ends the stream: appends the unfinished event, if it has data.
     ///
     /// # Errors
     /// When that event is not UTF-8.
@@ -54,7 +54,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// The event, if it holds data.
+    /// The event, if it has data.
     fn read(&mut self, piece: EventPiece) -> Result<Option<SseEvent>, SseError> {
         let EventPiece::Event(bytes) = piece else { return Err(SseError::TooLarge) };
         let mut text = std::str::from_utf8(&bytes).map_err(|_| SseError::NotUtf8)?;

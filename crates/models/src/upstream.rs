@@ -1,5 +1,5 @@
-//! Raw pass-through: bytes and headers to the server behind a model, bytes back as they come. Owns which headers pass
-//! on, what is sent again, and how long was waited; knows no wire format.
+//! Raw pass-through: forwards bytes and headers to a model's server and returns its bytes as they arrive. Owns which
+//! headers are forwarded, what is retried, and the measured waiting time; knows no wire format.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
-/// Headers of a request that this client writes itself, or that concern only a proxy in front of it. Replies come
-/// without compression, since they are read on their way.
+/// Request headers that this client sets itself, or that concern only a proxy in front of it. Replies arrive
+/// uncompressed, since they are read on the way.
 const OWN: [HeaderName; 5] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -35,7 +35,7 @@ const OWN: [HeaderName; 5] = [
 ];
 /// Beginning of the names of headers that are Larder's own.
 const LARDER: &str = "x-larder-";
-/// Pause before a connection is tried again.
+/// Pause before a connection is retried.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A server for models that are not in the model table.
@@ -45,11 +45,11 @@ pub struct Upstream {
     pub provider: Provider,
     /// Its address.
     pub base_url: String,
-    /// Where its key comes from; clients bring their own where it is `None`.
+    /// The source of its key; if `None`, clients send their own.
     pub key: Option<KeySource>,
 }
 
-/// Where a key comes from.
+/// The source of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// An environment variable.
@@ -59,7 +59,7 @@ pub enum KeySource {
 }
 
 impl Upstream {
-    /// The file with its key, where that is where it comes from.
+    /// The key file, if that is the key's source.
     pub fn key_file(&self) -> Option<&Path> {
         match &self.key {
             Some(KeySource::File(file)) => Some(file),
@@ -82,17 +82,17 @@ pub struct Outgoing {
     pub method: Method,
     /// What follows the server's base address, query included; without a leading slash.
     pub path: String,
-    /// Its headers, of which [`passing`] made a selection.
+    /// Its headers, as selected by [`passing`].
     pub headers: HeaderMap,
     /// Its bytes.
     pub body: Bytes,
 }
 
-/// How long to wait, and what is sent again. Only what the server has surely not worked on is: a connection that was
-/// never made, and a refusal that names the time to come back.
+/// Timeouts and retries. A request is retried only if the server has certainly not processed it: if the connection
+/// failed, or the server refused it and stated when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryLimits {
-    /// Times a request is sent again.
+    /// Maximum retries of a request.
     pub retries: u32,
     /// The longest `retry-after` that is waited for; zero hands every refusal to the client.
     pub longest_pause: Duration,
@@ -100,7 +100,7 @@ pub struct RetryLimits {
     pub silence: Duration,
 }
 
-/// A reply, as it comes.
+/// A reply as it arrives.
 #[derive(Debug)]
 pub struct Incoming {
     /// Its status.
@@ -135,7 +135,7 @@ impl UpstreamTarget {
         path.strip_prefix(contained).unwrap_or(path).to_owned()
     }
 
-    /// Whether requests carry a key of ours. Where they do not, clients bring their own.
+    /// Whether requests carry a configured key. Otherwise clients send their own.
     pub fn has_key(&self) -> bool {
         self.endpoint.has_key()
     }
@@ -143,9 +143,9 @@ impl UpstreamTarget {
     /// Sends a request and waits for the head of the reply with any status.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] when the path leads out of the base address; [`ModelError::Unreachable`] when nothing
-    /// was sent; [`ModelError::Protocol`] when the connection broke;
-    /// [`ModelError::Timeout`] when the server stays silent.
+    /// [`ModelError::NotConfigured`] if the path leads outside the base address; [`ModelError::Unreachable`] if
+    /// nothing was sent; [`ModelError::Protocol`] if the connection broke; [`ModelError::Timeout`] if the server
+    /// stays silent.
     pub async fn send(
         self: &Arc<Self>,
         outgoing: &Outgoing,
@@ -183,7 +183,7 @@ impl UpstreamTarget {
     }
 }
 
-/// How long to wait before a refused request is sent again; `None` where it is not.
+/// The pause before a refused request is retried; `None` if it is not.
 fn refusal_pause(response: &Response, longest: Duration) -> Option<Duration> {
     let refused =
         matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);

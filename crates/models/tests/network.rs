@@ -34,7 +34,7 @@ async fn a_certificate_that_the_system_trusts_is_trusted() {
 
 #[tokio::test]
 #[ignore = "needs the server and the environment of tests/providers/network.sh"]
-async fn a_certificate_that_nobody_vouches_for_is_refused() {
+async fn an_untrusted_certificate_is_rejected() {
     let error = ask(&address()).await;
     assert!(matches!(&error, ModelError::Unreachable { .. }), "nothing was sent: {error:?}");
     assert!(error.to_string().contains("certificate"), "{error}");

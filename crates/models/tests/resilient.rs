@@ -77,7 +77,7 @@ async fn streamed(model: &Resilient<dyn ChatModel>) -> Result<ChatReply, ModelEr
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_be_repeated_is_with_growing_pauses() {
+async fn retryable_errors_are_retried_with_backoff() {
     for stream in [false, true] {
         let rig = rig([fail(server()), fail(limited(None)), say("yes")]);
         let start = Instant::now();
@@ -89,14 +89,14 @@ async fn what_may_be_repeated_is_with_growing_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_retries_have_an_end_and_the_last_error_is_told() {
+async fn retries_are_limited_and_the_last_error_is_returned() {
     let rig = rig([fail(limited(None)), fail(limited(None)), fail(server())]);
     assert_eq!(rig.model.chat(&request()).await, Err(server()));
     assert_eq!(rig.script.left(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_be_billed_twice_is_not_repeated() {
+async fn calls_that_could_be_billed_twice_are_not_retried() {
     let text = |detail: &str| detail.to_owned();
     for error in [
         ModelError::Timeout { provider: name(), after: SECOND },

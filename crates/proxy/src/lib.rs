@@ -1,5 +1,5 @@
-//! What the gateway knows of conversations without any IO: the wire formats of clients and providers, the windows that
-//! the policy decides over requests, and the records of both. Knows no HTTP, no store, no model and no clock.
+//! The gateway's knowledge of conversations, without IO: the wire formats of clients and providers, the windows that
+//! the policy decides, and the records of both. Knows no HTTP, no store, no model and no clock.
 #![deny(missing_docs)]
 
 pub mod record;

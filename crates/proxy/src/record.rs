@@ -1,6 +1,6 @@
-//! The record of one request through the gateway: who asked what, what the window held and why, what it cost.
-//! Sizes, names and pointers only: payloads stay in blobs (C104). Knows neither how requests are served nor how
-//! records are kept.
+//! The record of one request through the gateway: its caller, its window with reasons, its cost. Contains sizes,
+//! names and pointers only: payloads stay in blobs (C104). Knows neither how requests are served nor how records are
+//! stored.
 
 mod answered;
 mod endpoint;
@@ -17,36 +17,36 @@ use utoipa::ToSchema;
 pub use self::answered::AnsweredBy;
 pub use self::endpoint::Endpoint;
 
-/// Names that clients choose are kept to so many bytes.
+/// Maximum bytes of names that clients choose.
 pub const MAX_NAME_BYTES: usize = 200;
 
-/// One request, whole; made with [`RequestRecord::new`].
+/// The complete record of a request; created with [`RequestRecord::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RequestRecord)]
 pub struct RequestRecord {
     /// Everything but the lists. A record can be read as its head alone, which leaves the lists unread.
     #[serde(flatten)]
     pub summary: RequestSummary,
-    /// The parts of the window, in its order; empty when nothing was decided.
+    /// The parts of the window, in order; empty if nothing was decided.
     pub window: Vec<WindowPart>,
-    /// Parts whose rendition differs from the one in the request before.
+    /// Parts whose rendition differs from the one in the previous request.
     pub compactions: Vec<Compaction>,
-    /// Originals that the model asked back while it answered.
+    /// Originals that the model read back while it answered.
     pub rehydrations: Vec<Rehydration>,
 }
 
-/// What lists show of a request, and what totals are made of.
+/// The part of a record shown in lists and used for totals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RequestSummary)]
 pub struct RequestSummary {
     /// Its id, a UUID of version 7: later ones sort later.
     pub id: String,
-    /// When it came in.
+    /// When it was received.
     #[schema(value_type = String, format = DateTime)]
     pub time: Timestamp,
     /// Whose it is.
     pub user: String,
-    /// The id of the key it came with.
+    /// The id of its key.
     pub key: Option<String>,
     /// The conversation it belongs to.
     pub session: Option<String>,
@@ -54,15 +54,16 @@ pub struct RequestSummary {
     pub branch: Option<u32>,
     /// The trace that the client wants it in: its `traceparent` header.
     pub traceparent: Option<String>,
-    /// What it asks for.
+    /// The requested endpoint.
     #[serde(rename = "wire")]
     pub endpoint: Endpoint,
-    /// Method and path of a request that passed as it is, cut to 200 bytes.
+    /// Method and path of a request that was forwarded unchanged, cut to 200 bytes.
     #[serde(default)]
     pub route: Option<String>,
-    /// The model it asked for, as written, cut to 200 bytes; the name of its server where it passed as it is and named none.
+    /// The requested model, as written, cut to 200 bytes; the name of its server if it was forwarded unchanged and
+    /// named none.
     pub model: String,
-    /// The model that answered; `None` when it got that far with none.
+    /// The model that answered; `None` if none did.
     pub answered_by: Option<AnsweredBy>,
     /// The recipe it ran (`category/name`), for `model: "recipe/…"`.
     pub recipe: Option<String>,
@@ -72,32 +73,31 @@ pub struct RequestSummary {
     pub stream: bool,
     /// How it ended.
     pub outcome: Outcome,
-    /// The HTTP status the client got; `error` says what became of a reply that broke off after it.
+    /// The HTTP status that the client received; `error` describes a reply that broke off afterwards.
     pub status: u16,
     /// The class of the error, such as `timeout`; never its payload.
     pub error: Option<String>,
-    /// What the policy decided; `None` where there is nothing to decide, as for embeddings.
+    /// The policy's decision; `None` if there is nothing to decide, as for embeddings.
     pub decision: Option<BudgetDecision>,
-    /// What became of the round trips with the model that its client does not know of; `None` where there were none.
+    /// What happened to round trips with the model that its client does not know; `None` if there were none.
     #[serde(default)]
     pub round_trips: Option<RoundTripFate>,
     /// Tokens as we counted them.
     pub tokens: Tokens,
-    /// Tokens as the provider reported them, over all calls of this request. Of a reply that did not come to its end
-    /// those it reported until then, and for the rest our count of what came; so, too, of a reply whose end it reported
-    /// nothing with.
+    /// Tokens as reported by the provider, over all calls of this request. For a reply that did not reach its end,
+    /// those reported until then, and our own count for the rest; the same applies if its end came without a report.
     pub usage: Option<Usage>,
-    /// Whether any of these tokens are our count, in place of a report.
+    /// Whether any of these tokens are our own count rather than reported.
     #[serde(default)]
     pub usage_estimated: bool,
-    /// What it cost; `None` if the model has no price or nothing is known of what was used.
+    /// The cost; `None` if the model has no price or the usage is unknown.
     pub bill: Option<Bill>,
-    /// Rounds that were sent over the budget, which never happens (R3-2.2).
+    /// Rounds that were sent over budget, which must never happen (R3-2.2).
     #[serde(default)]
     pub violations: u64,
     /// How long it took.
     pub times: Times,
-    /// What the lists of the record come to; filled in by [`RequestRecord::new`].
+    /// The totals of the record's lists; filled in by [`RequestRecord::new`].
     pub shape: WindowTotals,
 }
 
@@ -105,9 +105,9 @@ pub struct RequestSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundTripFate {
-    /// They were put back: the model sees its calls and our answers.
+    /// They were restored: the model sees its calls and our answers.
     Restored,
-    /// With them it could not be made to fit, so it left as its client knows it.
+    /// The prompt would not fit with them, so it was sent as its client knows it.
     LeftOut,
 }
 
@@ -115,19 +115,19 @@ pub enum RoundTripFate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The reply reached the client whole.
+    /// The client received the complete reply.
     Ok,
     /// It could not be made to fit, or its key has no budget left: nothing was sent upstream.
     Refused,
-    /// It was no request that can be understood: nothing was sent upstream.
+    /// It could not be parsed: nothing was sent upstream.
     Invalid,
     /// The upstream answered with an error, which the client got unchanged.
     UpstreamError,
-    /// The upstream could not be reached, broke off or took too long.
+    /// The upstream was unreachable, broke off or timed out.
     UpstreamFailed,
-    /// The client left before the reply was whole.
+    /// The client left before the reply was complete.
     ClientGone,
-    /// Something of ours failed.
+    /// An internal error.
     Failed,
 }
 
@@ -156,7 +156,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the prompt left for the upstream.
+    /// Whether the prompt was sent upstream.
     pub const fn sent(self) -> bool {
         !matches!(self, Self::Refused | Self::Invalid)
     }
@@ -171,11 +171,11 @@ pub struct Tokens {
     pub tools: u64,
     /// Of the messages as sent, framing included.
     pub messages: u64,
-    /// Of the whole prompt as it came.
+    /// Of the whole prompt as received.
     pub before: u64,
     /// Of the whole prompt as sent, or as it would have been.
     pub after: u64,
-    /// That the prompt may have; 0 where nothing limits it.
+    /// Maximum tokens of the prompt; 0 if unlimited.
     pub budget: u64,
     /// Kept free in addition to the reply (R3-4.9).
     pub reserve: u64,
@@ -196,8 +196,8 @@ pub struct Bill {
     /// By the provider's own figures.
     #[schema(value_type = String, example = "0.0105")]
     pub cost: Usd,
-    /// By the model of the provider's cache, had the request been sent as it came, like all before it. The
-    /// difference is what was saved net of cache effects; it may be negative.
+    /// The estimated cost, with cache effects, if this and all earlier requests had been sent unchanged. The
+    /// difference is the net saving; it may be negative.
     #[schema(value_type = String, example = "0.042")]
     pub without: Usd,
 }
@@ -217,7 +217,7 @@ pub struct WindowPart {
     pub rendition: Rendition,
     /// Its tokens; of an absent part those of the marker in its place, if any.
     pub tokens: u64,
-    /// Tokens it would take whole.
+    /// Tokens of the whole part.
     pub original_tokens: u64,
     /// Why it has this rendition, in words.
     pub reason: String,
@@ -229,7 +229,7 @@ pub struct WindowPart {
     pub message: Option<u64>,
     /// The epoch in which its form was decided, from 0.
     pub epoch: u64,
-    /// How many whole neighbours are listed as this one part; left out when it is one.
+    /// How many adjacent whole messages are listed as this one part; omitted if it is one.
     #[serde(skip_serializing_if = "is_one", default = "one")]
     pub items: u64,
 }
@@ -252,7 +252,7 @@ pub struct Compaction {
     pub message: u64,
     /// What it is, as in [`WindowPart::label`].
     pub label: String,
-    /// The rendition it had.
+    /// Its previous rendition.
     #[schema(value_type = String, example = "whole")]
     pub from: Rendition,
     /// The rendition it has now.
@@ -260,27 +260,27 @@ pub struct Compaction {
     pub to: Rendition,
     /// Tokens it took.
     pub before: u64,
-    /// Tokens it takes.
+    /// Tokens of the new rendition.
     pub after: u64,
     /// Why, in words.
     pub reason: String,
     /// How to get the original back.
     #[schema(value_type = Option<String>)]
     pub pointer: Option<Pointer>,
-    /// What kind of content it was condensed as (R0-27.6).
+    /// The content type it was condensed as (R0-27.6).
     pub content_type: String,
 }
 
-/// An original that the model asked back.
+/// An original that the model read back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Rehydration {
     /// The pointer as the model wrote it, cut to 200 bytes.
     pub pointer: String,
-    /// Whether it got what it asked for.
+    /// Whether the requested part exists.
     pub found: bool,
     /// Bytes it got.
     pub bytes: u64,
-    /// Tokens that this put into the window.
+    /// Tokens that this added to the window.
     pub tokens: u64,
 }
 
@@ -328,7 +328,7 @@ impl ByRendition {
     }
 }
 
-/// What the lists of a record come to, for those who have only its head.
+/// The totals of a record's lists, for readers of the head alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Shape)]
 pub struct WindowTotals {
@@ -338,19 +338,19 @@ pub struct WindowTotals {
     pub tokens: ByRendition,
     /// Pointers that the model sees.
     pub pointers: u64,
-    /// Parts whose rendition changed; none in a dry run, and none where nothing was sent.
+    /// Parts whose rendition changed; 0 in a dry run, and if nothing was sent.
     pub compactions: u64,
     /// Of these, parts that became condensed.
     #[serde(default)]
     pub summaries: u64,
-    /// Originals that the model asked back.
+    /// Originals that the model read back.
     pub rehydrations: u64,
     /// The newest epoch of the window.
     pub epoch: u64,
 }
 
 impl RequestRecord {
-    /// The record of a request of which nothing is known yet: taken to have lost its client until it is said otherwise.
+    /// An initial record, which counts as abandoned by its client until something else is recorded.
     pub fn blank(id: &str, time: Timestamp, user: &str, endpoint: Endpoint) -> Self {
         let summary = RequestSummary {
             id: id.to_owned(),
@@ -395,7 +395,7 @@ impl RequestRecord {
         record
     }
 
-    /// Works out what the lists of the record come to.
+    /// Computes the totals of the record's lists.
     pub fn seal(&mut self) {
         let changed = if self.summary.took_effect() { self.compactions.as_slice() } else { &[] };
         let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
@@ -416,7 +416,7 @@ impl RequestRecord {
 }
 
 impl RequestSummary {
-    /// Notes a round whose prompt is so long, and whether it was over its budget.
+    /// Records a round with its prompt's size, and whether it was over budget.
     pub fn record_round(
         &mut self,
         policy: &ContextBudgetPolicy,
@@ -428,7 +428,7 @@ impl RequestSummary {
         self.violations = rounds.violations as u64;
     }
 
-    /// Whether what was decided is what left: nothing changes in a dry run, nor where nothing is sent.
+    /// Whether the decision was applied: nothing changes in a dry run, nor if nothing is sent.
     pub fn took_effect(&self) -> bool {
         self.outcome.sent() && !self.decision.as_ref().is_some_and(|decision| decision.dry_run)
     }

@@ -1,5 +1,5 @@
-//! From a request to the one that is sent: what the policy decides over it, as edits of its text, and what is recorded
-//! of that. Knows neither servers nor clients.
+//! Turns a request into the one that is sent: applies the policy's decisions as edits of its text, and reports them.
+//! Knows neither servers nor clients.
 
 mod attachment_tokens;
 mod describe;
@@ -30,26 +30,26 @@ pub enum WindowError {
     /// Its body cannot be understood.
     #[error(transparent)]
     Unreadable(#[from] wire::ReadError),
-    /// It cannot be made to fit; with the words of its format for that, and advice.
+    /// It cannot be made to fit; with the message of its format for that, and advice.
     #[error("{0}")]
     TooLong(String),
-    /// What was decided cannot be put into the body, which is a bug of ours.
+    /// The decision cannot be written into the body, which is a bug.
     #[error(transparent)]
     Unwritable(#[from] json::EditError),
 }
 
-/// Counts of one counter that were made before: gives the count under a key, or makes it.
+/// Cached counts of one counter: returns the count under a key, computing it if necessary.
 pub type Counts<'a> = &'a dyn Fn(ContentHash, &dyn Fn() -> usize) -> usize;
 
-/// A request that may leave, and what must be stored before it does.
+/// A request that may be sent, and what must be stored first.
 pub struct PreparedRequest {
     /// Its body.
     pub body: Bytes,
-    /// Whether our tool was offered.
+    /// Whether Larder's tool was offered.
     pub offered: bool,
     /// What it leaves out and is not stored yet.
     pub missing: Vec<UnstoredOriginal>,
-    /// What goes into the transcript, where that is kept.
+    /// The transcript, if enabled.
     pub transcript: Option<Transcript>,
 }
 
@@ -65,9 +65,9 @@ pub struct UnstoredOriginal {
     pub display: String,
 }
 
-/// A decided request: what is recorded of it, and what may be sent.
+/// A decided request: its report, and what may be sent.
 pub struct DecidedRequest {
-    /// What its window comes to, whether or not it may be sent.
+    /// The report on its window, whether or not it may be sent.
     pub report: WindowReport,
     /// The request to send.
     pub outcome: Result<PreparedRequest, WindowError>,
@@ -75,9 +75,9 @@ pub struct DecidedRequest {
 
 /// What a window is decided with.
 pub struct WindowBuilder<'a> {
-    /// Renditions made before.
+    /// Cached renditions.
     pub memo: &'a Memo,
-    /// Counts made before.
+    /// Cached counts.
     pub counts: Counts<'a>,
     /// The policy that decides.
     pub policy: &'a ContextBudgetPolicy,
@@ -87,20 +87,20 @@ pub struct WindowBuilder<'a> {
     pub key: &'a PointerKey,
     /// The renditions in the conversation's request before.
     pub last: &'a LastRenditions,
-    /// Whether the model is answered when it asks for originals.
+    /// Whether the model's requests for originals are answered.
     pub rehydrates: bool,
-    /// The body as it came.
+    /// The body as received.
     pub body: &'a Bytes,
     /// Whether the request is only to be counted.
     pub counts_only: bool,
-    /// Whether a transcript is kept.
+    /// Whether a transcript is recorded.
     pub transcribes: bool,
-    /// Whether an original is known to be stored.
+    /// Whether an original is already stored.
     pub is_stored: &'a dyn Fn(ContentHash) -> bool,
 }
 
 impl WindowBuilder<'_> {
-    /// Decides over a request. `model` is the name that the body must give the model, where that is not the one it gives.
+    /// Decides a request. `model` is the name to write into the body, if it differs from the one there.
     pub fn decide(&self, request: &Request<'_>, model: Option<&str>) -> DecidedRequest {
         let opaque: Vec<Vec<&str>> = request.items.iter().map(opaque).collect();
         let can_offer = self.rehydrates && request.unofferable().is_none();
@@ -124,7 +124,7 @@ impl WindowBuilder<'_> {
         items: &[ConversationItem<'_>],
         model: Option<&str>,
     ) -> Result<PreparedRequest, WindowError> {
-        // A client that asks how long a prompt is needs the answer most where it is too long.
+        // A client that asks for the length of a prompt needs the answer most when it is too long.
         if window.verdict == Verdict::Refuse && !self.counts_only {
             return Err(too_long(request, window));
         }
@@ -147,7 +147,7 @@ impl WindowBuilder<'_> {
         Ok(PreparedRequest { body, offered: offers(window), missing, transcript })
     }
 
-    /// What the window leaves out and is not known to be stored.
+    /// What the window omits and is not known to be stored.
     fn missing(&self, window: &DecidedWindow, items: &[ConversationItem<'_>]) -> Vec<UnstoredOriginal> {
         let kept = window.originals(items).filter_map(|kept| {
             let hash = kept.hash.unwrap_or_else(|| ContentHash::new(kept.text.as_bytes()));
@@ -243,7 +243,7 @@ impl WindowBuilder<'_> {
         }
     }
 
-    /// The pages of a file. They are counted once, under a key of their own; what one costs is the model's.
+    /// The number of pages of a file. It is cached under a separate key; the cost per page depends on the model.
     fn pages(&self, raw: &str) -> Option<usize> {
         let key =
             ContentHash::new(&[b"pages ", ContentHash::new(raw.as_bytes()).as_bytes().as_slice()].concat());
@@ -258,9 +258,9 @@ impl WindowBuilder<'_> {
         self.remembered(hash, || self.counter.count(text))
     }
 
-    /// About as many tokens as the text has.
+    /// The approximate tokens of the text.
     fn sampled(&self, hash: ContentHash, text: &str) -> usize {
-        // Under a key of its own: where the text must be sent, its count is exact.
+        // Under a separate key: if the text must be sent, its count is exact.
         let key = ContentHash::new(&[b"sampled ", hash.as_bytes().as_slice()].concat());
         self.remembered(key, || self.counter.sampled(text))
     }
@@ -270,8 +270,8 @@ impl WindowBuilder<'_> {
     }
 }
 
-/// Results from this size on are not counted to the last token where they are replaced in any case: reports then say
-/// about how large they were.
+/// Results from this size on are only estimated if they are replaced in any case: reports then state their
+/// approximate size.
 const SAMPLED: usize = 256 << 10;
 
 fn opaque<'r>(item: &'r wire::Item<'_>) -> Vec<&'r str> {

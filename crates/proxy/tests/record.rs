@@ -49,7 +49,7 @@ fn savings_may_be_negative_and_names_are_cut_at_characters() {
 }
 
 #[test]
-fn a_model_that_the_table_does_not_have_is_told_once_its_provider_knows_it() {
+fn a_model_outside_the_table_is_named_once_its_provider_confirms_it() {
     let mut head = fake::exchange("a", 1).summary;
     assert_eq!(head.reported_model(), Some("main"));
     let model = head.answered_by.as_mut().unwrap();

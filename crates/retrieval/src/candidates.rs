@@ -20,13 +20,13 @@ pub struct Candidates {
     pub cached_intel: Vec<ResearchCandidate>,
     /// Other research, with its state (R1-10.4).
     pub research_hits: Vec<ResearchCandidate>,
-    /// Approaches that worked before for such queries and sites (R1-10.5).
+    /// Approaches that worked for similar queries and sites (R1-10.5).
     pub strategy_patterns: Vec<String>,
     /// Preferences of the user, at most 5 (C102).
     pub preferences: Vec<PreferenceCandidate>,
     /// Facts about and for the user, at most 5 (C102).
     pub facts: Vec<FactCandidate>,
-    /// The answer of a captured page, or where to look for it (R1-6.10 to R1-6.20).
+    /// The answer from a captured page, or where to look for it (R1-6.10 to R1-6.20).
     pub page: Option<PageAnswer>,
     /// Passages of documents that share words with the query, or that those refer to.
     pub passages: Vec<PassageCandidate>,
@@ -45,13 +45,13 @@ pub struct TurnCandidate {
     pub query: String,
     /// The summary of its answer, if there is one.
     pub summary: Option<String>,
-    /// Such as `commerce.laptop`.
+    /// A topic such as `commerce.laptop`.
     pub topic: Option<String>,
     /// How good the answer was.
     pub quality: Option<Score>,
     /// How it ended.
     pub status: TurnStatus,
-    /// When it began.
+    /// When it started.
     pub created_at: DocumentTime,
     /// Seconds since then.
     pub age_seconds: u64,
@@ -61,7 +61,7 @@ pub struct TurnCandidate {
     pub why: String,
 }
 
-/// Research that is at hand (R1-12.2).
+/// Research that is available (R1-12.2).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResearchCandidate {
     /// `research.md` of the turn that did it.
@@ -70,7 +70,7 @@ pub struct ResearchCandidate {
     pub id: String,
     /// The turn that did it.
     pub turn: u32,
-    /// Such as `pet.hamster.syrian_hamster`.
+    /// A topic such as `pet.hamster.syrian_hamster`.
     pub topic: String,
     /// The intent of the question it was done for.
     pub intent: Intent,
@@ -90,20 +90,20 @@ pub struct ResearchCandidate {
     pub scope: Scope,
     /// Fused over all rankings; comparable within one search.
     pub score: f64,
-    /// The best of what it found; of stale research only what stays true.
+    /// Its best findings; of stale research only the evergreen ones.
     pub digest: String,
 }
 
 /// A preference of the user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PreferenceCandidate {
-    /// Such as `budget`.
+    /// A name such as `budget`.
     pub name: String,
-    /// Such as `$500-800`.
+    /// A value such as `$500-800`.
     pub value: String,
-    /// The turn that said so (R1-3.30).
+    /// The turn in which it was stated (R1-3.30).
     pub source_turn: Option<u32>,
-    /// When it was last said; none for what people wrote themselves.
+    /// When it was last stated; `None` for what people wrote themselves.
     pub updated_at: Option<DocumentTime>,
     /// How well it answers the query; 0 if it shares nothing with it.
     pub score: f64,
@@ -112,19 +112,19 @@ pub struct PreferenceCandidate {
 /// A fact about or for the user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FactCandidate {
-    /// The record's id; none for what people wrote themselves.
+    /// The record's id; `None` for what people wrote themselves.
     pub id: Option<String>,
     /// The statement.
     pub fact: String,
-    /// Such as `People`.
+    /// A category such as `People`.
     pub category: String,
     /// For whom it counts.
     pub scope: Scope,
-    /// How sure it is.
+    /// The confidence in it.
     pub confidence: Option<Score>,
-    /// The document that says so.
+    /// The document it comes from.
     pub source: Option<VaultPath>,
-    /// When it was last learned; none for what people wrote themselves.
+    /// When it was last learned; `None` for what people wrote themselves.
     pub updated_at: Option<DocumentTime>,
     /// How well it answers the query; 0 if it shares nothing with it.
     pub score: f64,
@@ -141,7 +141,7 @@ pub struct PassageCandidate {
     pub lines: (usize, usize),
     /// The text of these bytes.
     pub text: String,
-    /// How well it answers: 1 for the best passage, less for others.
+    /// How well it answers: 1 for the best passage, less for the others.
     pub score: f64,
     /// Its tokens.
     pub tokens: usize,

@@ -1,5 +1,5 @@
-//! Taking out of a document what was asked for: sections, blocks, keys; cutting to a cap.
-//! Pure; knows the forms of documents, not how they are found.
+//! Extracts the requested parts of a document: sections, blocks, keys; and truncates to a cap. Pure; knows the forms
+//! of documents, not how they are found.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +18,7 @@ const GAP: &str = "\n[…]\n";
 pub(super) struct Extract {
     /// The original text, gaps marked.
     pub(super) text: String,
-    /// The sections that were found, as they were asked for; empty if the document is given whole.
+    /// The requested sections that were found; empty if the whole document is returned.
     pub(super) sections: Vec<String>,
     /// Its bytes in the document.
     pub(super) ranges: Vec<Range<usize>>,
@@ -26,8 +26,8 @@ pub(super) struct Extract {
     pub(super) missing: Vec<String>,
 }
 
-/// The sections `wanted` of the document at `path`; all of it but its frontmatter if none is wanted, or if none is
-/// there. A section of `context.md` is given in its newest version (C8), a JSON document by its keys.
+/// The sections `wanted` of the document at `path`; the whole document without frontmatter if none is wanted or
+/// found. A section of `context.md` is returned in its newest version (C8), a JSON document by its keys.
 pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extract {
     let wanted: Vec<&String> = wanted.iter().filter(|name| !name.trim().is_empty()).collect();
     if path.name().ends_with(".json") {
@@ -122,7 +122,7 @@ impl NoteContents {
         self.heading(same).or_else(|| self.outline.find(name)).or_else(|| self.heading(holds))
     }
 
-    /// The heading that fits: in `context.md` the last, whose section is the newest; else the first.
+    /// The matching heading: in `context.md` the last, whose section is the newest; otherwise the first.
     fn heading(&self, fits: impl Fn(&str) -> bool) -> Option<Range<usize>> {
         let mut headings = self.outline.headings.iter().filter(|heading| fits(&heading.text));
         let found = if self.sections.sections.is_empty() { headings.next() } else { headings.next_back() };
@@ -150,8 +150,8 @@ fn plain(text: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// `text` within `max` tokens, and whether it was cut. What is cut ends at a line where it can, and says how much is
-/// shown and where the rest is.
+/// `text` truncated to `max` tokens, and whether it was truncated. Truncated text ends at a line if possible, and
+/// states how much is shown and where the rest is.
 pub(super) fn cut(text: &str, max: usize, counter: &Counter, path: &str) -> (String, bool) {
     if counter.count_up_to(text, max).is_some() {
         return (text.to_owned(), false);

@@ -1,4 +1,4 @@
-//! Gathering: what is already known that may answer a query, found without any model (R1-8.8 to R1-8.12, R1-10, R1-14;
+//! Gathering: finds existing knowledge that may answer a query, without any model (R1-8.8 to R1-8.12, R1-10, R1-14;
 //! C77, C90, C91, C102, C106).
 //!
 //! One service with a grant for each caller. [`Retrieval::find`] collects candidates from a user's documents: earlier
@@ -42,15 +42,15 @@ use index::Limits;
 use phrases::PaddedQuery;
 use trace::Trace;
 
-/// Turns that the turn index offers (R1-10.2).
+/// Maximum turns in the turn index (R1-10.2).
 pub const TURN_INDEX_LIMIT: usize = 20;
-/// Turns whose summaries phase 0 reads (R1-14.1).
+/// How many turns' summaries phase 0 reads (R1-14.1).
 pub const RECENT_TURNS: u64 = 3;
 /// Preferences that are shown, and facts (C102).
 pub const MAX_SHOWN: usize = 5;
 
-/// The cosine from which two texts may mean nearly the same, for models whose unrelated texts are near 0, such as
-/// MiniLM. With models whose texts are all near each other (ada-002, e5) nothing is kept out by it.
+/// The cosine above which two texts may mean nearly the same, for models whose unrelated texts are near 0, such as
+/// MiniLM. With models whose texts are all close together (ada-002, e5) it excludes nothing.
 const NEAR: f64 = 0.35;
 /// Turns, and pieces of research, that are ranked for being nearest.
 const NEAREST: usize = 20;
@@ -107,14 +107,14 @@ impl<'a> Retrieval<'a> {
         Self { documents, counter, now, grant, vector: None, limits: Limits::default() }
     }
 
-    /// The same with a vector of the query, so that [`find`](Self::find) looks for what means the same in other words
-    /// too.
+    /// Adds a vector of the query, so that [`find`](Self::find) also finds texts with the same meaning in other
+    /// words.
     #[must_use]
     pub fn with_vector(self, vector: Option<&'a TextVector>) -> Self {
         Self { vector, ..self }
     }
 
-    /// The same with other limits for passages than the default ones.
+    /// Overrides the default limits for passages.
     #[must_use]
     pub fn with_passage_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
@@ -129,9 +129,9 @@ impl<'a> Retrieval<'a> {
         Ok(self.documents.catalog().recent_turns(count, Some(before))?)
     }
 
-    /// The captured page that a query speaks of (R1-14.6): of the captures of `turn`, or of the newest turns and those
-    /// whose pages contain its words, the one whose title and address `hint` names best. Of several visits to one page,
-    /// the newest.
+    /// The captured page that a query refers to (R1-14.6): of the captures of `turn`, or of the newest turns and
+    /// those whose pages contain its words, the one whose title and address best match `hint`. Of several visits to
+    /// one page, the newest.
     ///
     /// # Errors
     /// The grant is that of synthesis, or the index cannot be read.
@@ -144,9 +144,9 @@ impl<'a> Retrieval<'a> {
         page::capture(self, turn, hint, u32::MAX)
     }
 
-    /// Everything that may help to answer `query`, from before turn `before`. Turns of `session` count for more among
-    /// recent ones. With a `reference` the page that it names is looked at first (R1-5.5) and the turn index is not
-    /// searched (R1-5.8), unless the reference leads nowhere.
+    /// Everything before turn `before` that may help to answer `query`. Among recent turns, those of `session` have a
+    /// higher weight. With a `reference`, the page it names is consulted first (R1-5.5) and the turn index is not
+    /// searched (R1-5.8), unless the reference cannot be resolved.
     ///
     /// # Errors
     /// The grant is not that of the gatherer, or the index cannot be read.

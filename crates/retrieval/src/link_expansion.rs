@@ -17,11 +17,11 @@ use super::{Grant, Retrieval};
 
 /// Links of one document that are considered; a hostile page may contain millions.
 const MAX_LINKS: usize = 64;
-/// With fewer tokens left no further document is read: too little of it would be shown.
+/// With fewer tokens left, no further document is read: too little of it would be shown.
 const MIN_TOKENS: usize = 64;
 /// Headings that a record names where a section is missing.
 const NAMED_HEADINGS: usize = 12;
-/// Documents that use this one are not the source of its claims (R1-8.9): links below this heading are not followed.
+/// Documents that use this one are not a source of its claims (R1-8.9), so links below this heading are not followed.
 const BACKLINKS: &str = "Linked From";
 
 /// A link that a model wants followed (R1-10.7).
@@ -34,7 +34,7 @@ pub struct LinkToFollow {
     pub sections_to_extract: Vec<String>,
 }
 
-/// The documents that links led to.
+/// The documents that links pointed to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinkExpansion {
     /// In the order in which they were read: level by level.
@@ -45,12 +45,12 @@ pub struct LinkExpansion {
     pub tokens: usize,
 }
 
-/// A linked document, or what was asked for of it.
+/// A linked document, or the requested parts of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkedDocument {
     /// Its place in the vault.
     pub path: VaultPath,
-    /// The sections that were asked for and found; empty if it is given whole.
+    /// The requested sections that were found; empty if the whole document is included.
     pub sections: Vec<String>,
     /// The original text; gaps and cuts are marked.
     pub text: String,
@@ -58,7 +58,7 @@ pub struct LinkedDocument {
     pub tokens: usize,
     /// Steps from the turn's own document: 1 or 2 (R1-8.9).
     pub depth: u8,
-    /// The document whose link led here; none for what was asked for.
+    /// The document that linked here; `None` for a requested one.
     pub from: Option<VaultPath>,
     /// The bytes of the text in the document, before any cut; empty for keys of a JSON document.
     pub bytes: Vec<Range<usize>>,
@@ -109,7 +109,7 @@ pub(super) async fn expand(retrieval: &Retrieval<'_>, asked: &[LinkToFollow], li
 }
 
 impl LinkWalk<'_> {
-    /// Queues what was asked for; a document that was asked for twice gets the sections of both.
+    /// Queues the requested links; a document requested twice gets the sections of both.
     fn ask(&mut self, asked: &[LinkToFollow], max: usize) {
         let mut wanted: Vec<QueuedLink> = Vec::new();
         for link in asked {
@@ -158,7 +158,7 @@ impl LinkWalk<'_> {
         }
     }
 
-    /// Why a document is not read again: the link leads back to what led here, or it was read before.
+    /// Why a document is not read again: the link forms a cycle, or the document was read before.
     fn seen(&self, places: &[VaultPath], wanted: &QueuedLink) -> Option<String> {
         let place = places.iter().find(|place| self.read.contains_key(*place))?;
         let from = wanted.from.as_ref();
@@ -171,7 +171,7 @@ impl LinkWalk<'_> {
         })
     }
 
-    /// The first of the places that is there; a turn that lies in the archive is found there.
+    /// The first of the places that exists; archived turns are found in the archive.
     async fn load(&self, target: &LinkTarget) -> Result<Option<(VaultPath, String)>, String> {
         let documents = self.retrieval.documents;
         let mut places = target.places.clone();
@@ -229,8 +229,8 @@ impl LinkWalk<'_> {
         });
     }
 
-    /// Queues the links in what was taken of a document. Links are written in two styles side by side (R1-8.1): the second
-    /// leads where the first does and is skipped.
+    /// Queues the links in an extracted text. Links are written in two styles side by side (R1-8.1): the second has
+    /// the same target and is skipped.
     fn queue_links(&mut self, path: &VaultPath, text: &str, taken: &Extract, depth: u8) {
         if !path.name().ends_with(".md") {
             return;
@@ -266,7 +266,7 @@ impl LinkWalk<'_> {
     }
 }
 
-/// Whether two links mean the same place.
+/// Whether two links have the same target.
 fn same(known: Option<&LinkTarget>, other: Option<&LinkTarget>) -> bool {
     let (Some(known), Some(other)) = (known, other) else { return false };
     known.fragment == other.fragment && known.places.iter().any(|place| other.places.contains(place))

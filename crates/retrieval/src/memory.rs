@@ -1,6 +1,5 @@
-//! What is remembered: preferences, facts, and what worked before (R1-7.1, R1-7.2, R1-10.5; C76, C102). Facts and
-//! preferences are ranked by relevance to the query, then by recency, and at most five are shown; the rest stays in
-//! `memory/`.
+//! Memory: preferences, facts, and what worked before (R1-7.1, R1-7.2, R1-10.5; C76, C102). Facts and preferences are
+//! ranked by relevance to the query, then by recency, and at most five are shown; the rest stays in `memory/`.
 
 use larder_vault::layout::site_knowledge;
 use larder_vault::{
@@ -19,7 +18,7 @@ use super::{FactCandidate, MAX_SHOWN, PreferenceCandidate, Retrieval, RetrievalE
 /// Categories of facts that are ways to proceed, not statements.
 const STRATEGIES: [&str; 6] =
     ["strategy", "strategies", "strategy_pattern", "strategy_patterns", "lesson", "lessons"];
-/// Sites whose knowledge is looked up for one query.
+/// Maximum number of sites whose stored knowledge is consulted per query.
 const MOST_SITES: usize = 4;
 
 /// Remembered entries that may matter.
@@ -68,7 +67,7 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceCandidate> {
     });
     let mut lines: Vec<PreferenceCandidate> = records.collect();
     let shown: Option<Preferences> = markdown(retrieval, &place.preferences()).await;
-    // A line that people took out of the rendering takes its record with it.
+    // A line that people removed from the rendering removes its record.
     if let Some(shown) = &shown {
         lines.retain(|line| shown.0.iter().any(|known| known.name == line.name));
     }
@@ -87,7 +86,7 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceCandidate> {
     lines
 }
 
-/// The records that may still be believed, in which people's own edits of the readable rendering count.
+/// The unexpired records, with people's edits of the rendering applied.
 async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactCandidate> {
     let place = retrieval.documents.place();
     let at = place.memory("facts");
@@ -288,7 +287,7 @@ fn turn_of(path: &VaultPath) -> Option<u32> {
     path.as_str().split('/').find_map(turn_number)
 }
 
-/// A JSON document; one that is missing or broken is as good as none here, and `larder` says so where it is edited.
+/// Reads a JSON document; a missing or broken one is ignored here, and reported where it is edited.
 async fn json<T: DeserializeOwned>(retrieval: &Retrieval<'_>, path: &VaultPath) -> Option<T> {
     let text = retrieval.documents.files().read_text(path).ok()??;
     read_json(&text).value

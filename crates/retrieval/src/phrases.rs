@@ -1,11 +1,11 @@
-//! The words of a query, for rules that look for phrases. Knows none of these rules.
+//! The words of a query, for rules that match phrases. Knows none of these rules.
 
 use larder_text::words::{Profile, is_stop_word};
 
-/// Characters of a query that are read: rules look at what a person asks, not at what is pasted behind it.
+/// Maximum characters of a query: rules examine a person's question, not text pasted after it.
 const MAX_CHARS: usize = 2_000;
-/// Words besides the stop words that say nothing of a subject. Almost every document contains them, so looking for them
-/// takes time and finds nothing.
+/// Words that say nothing about a subject, in addition to the stop words. Almost every document contains them, so
+/// searching for them takes time and finds nothing.
 const ASKING: [&str; 17] = [
     "again", "any", "but", "many", "more", "much", "ok", "one", "ones", "our", "please", "so", "some",
     "then", "these", "those", "whats",

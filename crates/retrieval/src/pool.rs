@@ -1,5 +1,5 @@
-//! The documents that are searched for passages: those of the best turns, those that share words with the query, and
-//! those that contain an id which the best passages refer to. Reads them; does not rank what they say.
+//! The documents searched for passages: those of the best turns, those that share words with the query, and those
+//! with an id that the best passages refer to. Reads them; does not rank their content.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const SHARING_WORDS: usize = 32;
 const WITH_IDS: usize = 16;
 /// Bytes of all of them.
 const MAX_BYTES: usize = 2 << 20;
-/// A document is searched up to here, in bytes: larger ones are condensed records of tools, which links lead to.
+/// Maximum bytes searched per document: larger ones are condensed tool records, which links point to.
 pub(super) const MAX_DOCUMENT: usize = 512 << 10;
 const KINDS: [DocumentKind; 3] = [DocumentKind::Page, DocumentKind::Memory, DocumentKind::Other];
 /// Endings of English words with one stem, which the index of documents does not reduce.
@@ -30,7 +30,7 @@ const ENDINGS: [&str; 6] = ["", "s", "es", "e", "ed", "ing"];
 pub(super) struct ReadDocument {
     pub(super) path: VaultPath,
     pub(super) text: Arc<str>,
-    /// When it was made, of turns.
+    /// When it was created, for turns.
     pub(super) at: Option<DocumentTime>,
 }
 
@@ -62,7 +62,7 @@ impl<'r> DocumentPool<'r> {
         }
         let words = PaddedQuery::new(request.query).searched();
         let found = pool.add(&words, SHARING_WORDS, trace)?;
-        // Only where few documents share a word as it is written is it worth looking for its other forms.
+        // Other word forms are only worth searching for if few documents contain the word as written.
         if found < SHARING_WORDS {
             pool.add(&forms(&words), SHARING_WORDS - found, trace)?;
         }

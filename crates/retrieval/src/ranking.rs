@@ -1,4 +1,4 @@
-//! Ranking a few texts by the index's scores, and fusing several rankings into one (C91). Knows texts and keys, not what
+//! Ranks a few texts by the index's scores, and fuses several rankings into one (C91). Knows texts and keys, not what
 //! they belong to.
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use larder_vault::DocumentTime;
 
 use crate::index::{Index, Query, Record};
 
-/// How much less the first places of a ranking stand out once rankings are fused; the constant of the method's authors
-/// (reciprocal rank fusion, Cormack et al. 2009).
+/// How much the top places of a ranking are levelled by fusion; the constant from the method's paper (reciprocal rank
+/// fusion, Cormack et al. 2009).
 const FUSION: f64 = 60.0;
 
 /// A text to rank.
@@ -30,7 +30,7 @@ impl<'t> Ranked<'t> {
     }
 }
 
-/// The day in which a moment lies, for questions that name one.
+/// The day of a timestamp, for questions that name a day.
 pub(super) fn day(moment: DocumentTime) -> Option<NaiveDate> {
     DateTime::from_timestamp_millis(moment.as_millis()).map(|moment| moment.date_naive())
 }
@@ -62,8 +62,8 @@ pub(super) fn order(scores: &[f64]) -> Vec<usize> {
     order
 }
 
-/// Fuses rankings: each gives `weight / (60 + rank)` to its keys. Best first; of equals the greater key, which is the
-/// newer turn or the later place.
+/// Fuses rankings: each contributes `weight / (60 + rank)` to its keys. Best first; among equals the greater key,
+/// which is the newer turn or the later place.
 pub(super) fn fuse<K: Ord + Clone>(rankings: &[(f64, Vec<K>)]) -> Vec<(K, f64)> {
     let mut scores: BTreeMap<&K, f64> = BTreeMap::new();
     for (weight, ranking) in rankings {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_lend_their_words_unless_they_stand_apart() {
+    fn adjacent_texts_share_words() {
         let now = "2026-01-05T10:00:00Z".parse().unwrap();
         let texts = ["Which hamster is friendliest?", "The golden one, by far.", "Nothing of the kind."];
         let together = texts.map(|text| Ranked { text, day: None, apart: false });

@@ -21,9 +21,9 @@ const MAX_STAMP: usize = 64;
 pub(super) struct RecordStretch<'t> {
     /// Where it is in the text, with the blank lines after it.
     pub(super) bytes: Range<usize>,
-    /// Who says it: of a message such as `[8 May 2023] Ann: Hello.` or `**Ann**: Hello.`
+    /// The author of a message such as `[8 May 2023] Ann: Hello.` or `**Ann**: Hello.`
     pub(super) author: Option<&'t str>,
-    /// When it was said, if it says so.
+    /// The day it was written, if stated.
     pub(super) day: Option<NaiveDate>,
     /// The id of an entry: `pers-1` of `### Ann Lee (ID: pers-1)` and of `### pers-1 (Ann)`.
     pub(super) id: Option<&'t str>,
@@ -70,7 +70,7 @@ fn stretch(text: &str, bytes: Range<usize>) -> RecordStretch<'_> {
     RecordStretch { bytes, author: author(rest, day.is_some()), day, id }
 }
 
-/// The day in brackets before a message, and what follows it.
+/// The bracketed day before a message, and the rest of the line.
 fn stamp(line: &str) -> (Option<NaiveDate>, &str) {
     let stamped = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
     let day = stamped.filter(|(stamp, _)| stamp.len() <= MAX_STAMP).and_then(|(stamp, _)| day_of(stamp));
@@ -80,7 +80,7 @@ fn stamp(line: &str) -> (Option<NaiveDate>, &str) {
     }
 }
 
-/// Who says a message: the name before its colon, in bold unless a stamp precedes it.
+/// The author of a message: the name before its colon, in bold unless a stamp precedes it.
 fn author(line: &str, stamped: bool) -> Option<&str> {
     let bold = line.strip_prefix("**").and_then(|rest| rest.split_once("**"));
     let name = match bold {

@@ -1,4 +1,4 @@
-//! Fills a vault with generated turns of one user, and says how long commits and questions take and how much memory
+//! Fills a vault with generated turns of one user, and reports how long commits and queries take and how much memory
 //! they need: `cargo run --release -p larder-store --example scale -- 1000 10000 100000`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "an example that measures and prints")]
 
@@ -12,7 +12,7 @@ use larder_vault::{
 };
 
 const USER: &str = "u";
-/// Different words; they are as common as words are, so that a few stand nearly everywhere.
+/// Distinct words with a natural frequency distribution, so that a few appear nearly everywhere.
 const VOCABULARY: u64 = 30_000;
 /// Commits and questions that are timed at each size.
 const TIMED: usize = 400;
@@ -29,7 +29,7 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// A word: the rank r comes about as often as 1/r.
+    /// A word; the one with rank r has a frequency of about 1/r.
     fn word(&mut self) -> String {
         let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         let rank = ((VOCABULARY as f64).powf(share) - 1.0) as u64;

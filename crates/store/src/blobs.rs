@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::files;
 use crate::frame;
 
-/// How many unfinished files are open at once.
+/// Maximum number of unfinished files open at a time.
 const MAX_OPEN: usize = 128;
 /// Attempts to write into a folder that another process keeps removing.
 const MAX_TRIES: usize = 3;
@@ -22,7 +22,7 @@ const MAX_TRIES: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Blobs {
     root: PathBuf,
-    /// Folders whose own names this process has already made durable.
+    /// Folders whose own directory entries this process has already synced.
     durable: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -41,7 +41,7 @@ impl Blobs {
         self.root.join(folder).join(first).join(rest)
     }
 
-    /// Stores all contents; when it returns they survive a crash of the machine. Intact blobs are not written again,
+    /// Stores all contents; when it returns, they survive a crash of the machine. Intact blobs are not rewritten,
     /// damaged ones are replaced.
     pub(crate) fn put_all(
         &self,

@@ -1,6 +1,6 @@
-//! How far the estimates of a model's tokens are off, learned from what its provider reports. Each version of a factor
-//! is kept, and a session keeps the version it began with: correcting an estimate must not change a prefix that was
-//! already decided. Knows nothing of how tokens are estimated.
+//! How far token estimates for a model are off, learned from what its provider reports. Every version of a factor is
+//! kept, and a session keeps the version it started with: correcting an estimate must not change a prefix that has
+//! already been decided. Knows nothing of how tokens are estimated.
 
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const PLAUSIBLE_PPM: std::ops::RangeInclusive<u64> = ONE_PPM / 16..=4 * ONE_PPM;
 const MIN_SAMPLES: u64 = 8;
 /// Change of the factor, in percent, above which a new version is created.
 const STEP_PERCENT: u64 = 5;
-/// Reports after which older ones count half, so that a provider's new tokenizer takes effect.
+/// After this many reports, older ones count half, so that a provider's new tokenizer takes effect.
 const HALVED_EVERY: u64 = 128;
 
 /// The factor between estimated and reported tokens of a model.
@@ -122,8 +122,8 @@ impl Calibrations<'_> {
         Ok(query.query_row((self.store.user(), model), read).optional()?)
     }
 
-    /// The calibration of a session for a model: the newest one at the first call, and the same one in every process from
-    /// then on. Version 0 with the factor 1 if there was none.
+    /// The calibration of a session for a model: the newest one on the first call, and the same one in every process
+    /// afterwards. Version 0 with a factor of 1 if there was none.
     pub fn for_session(&self, session: &str, model: &str) -> Result<Calibration, StoreError> {
         user::check_name("session id", session)?;
         if let Some(kept) = self.store.index().read(|tx| self.kept(tx, session, model))? {
@@ -186,7 +186,7 @@ impl Calibrations<'_> {
     }
 }
 
-/// `part` per `whole` in parts per million; `None` if either is nothing.
+/// `part` per `whole` in parts per million; `None` if either is zero.
 fn ratio_ppm(part: u64, whole: u64) -> Option<u64> {
     let ratio = (u128::from(part) * u128::from(ONE_PPM)).checked_div(u128::from(whole))?;
     u64::try_from(ratio).ok().filter(|_| part > 0)

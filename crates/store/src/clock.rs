@@ -7,7 +7,7 @@ pub use larder_text::time::{ParseTimestampError, Timestamp};
 
 pub(crate) const MILLIS_PER_DAY: u64 = 86_400_000;
 
-/// Where the time comes from.
+/// The source of time.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Timestamp;
@@ -24,7 +24,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Where randomness comes from.
+/// The source of randomness.
 pub trait Entropy: Send + Sync {
     /// Fills `bytes` with random bytes; for the key of a store they must be unpredictable.
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()>;

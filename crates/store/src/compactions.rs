@@ -1,4 +1,4 @@
-//! The compaction cache: condensed forms that need not be computed again. Losing it costs only time.
+//! The compaction cache: condensed forms that need not be recomputed. Losing it costs only time.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::UserStore;
 
-/// How long a condensed form is kept (R0-30.5). The key names everything the form depends on, so an old one is
-/// still right: the time serves cleaning up only (C106).
+/// How long a condensed form is cached (R0-30.5). The key covers everything the form depends on, so old ones remain
+/// valid: expiry only limits the size (C106).
 pub const DEFAULT_COMPACTION_TTL: Duration = Duration::from_secs(300);
 
 /// Everything a condensed form depends on.
@@ -22,7 +22,7 @@ pub struct CompactionKey<'a> {
     pub content_type: &'a str,
     /// The size aimed at, in tokens.
     pub target_tokens: u64,
-    /// The query it was condensed for; the hash of nothing where there was none.
+    /// The query it was condensed for; the hash of an empty text if there was none.
     pub query: ContentHash,
     /// The condenser with its version, and the model where one did it.
     pub condenser: &'a str,
@@ -37,7 +37,7 @@ pub struct Compactions<'s> {
 }
 
 impl Compactions<'_> {
-    /// The condensed form kept under `key`, as the JSON that was given for it.
+    /// The cached form for `key`, as the JSON that was inserted.
     pub fn get(&self, key: &CompactionKey<'_>) -> Result<Option<String>, StoreError> {
         self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(

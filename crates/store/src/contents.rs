@@ -1,7 +1,8 @@
-//! Where contents are kept: small ones as rows of the index, large ones as files. No other module depends on which.
+//! The storage of contents: small ones as rows of the index, large ones as files. No other module depends on the
+//! distinction.
 //!
-//! A file costs a sync of its own, some milliseconds each; rows share the one sync of their transaction. Receipts
-//! and the many small parts of a prompt are rows, so recording a run is one sync.
+//! Every file needs a sync of its own, which takes some milliseconds; rows share the one sync of their transaction.
+//! Receipts and the many small parts of a prompt are rows, so recording a run takes one sync.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -18,7 +19,7 @@ pub(crate) const MAX_ROW_BYTES: usize = 32 << 10;
 /// Contents on their way into the store: the large ones are on disk and synced, the small ones wait for their
 /// transaction.
 pub(crate) struct Placed {
-    /// The addresses, in the order in which the contents were given.
+    /// The addresses, in the order of the contents.
     pub(crate) hashes: Vec<ContentHash>,
     /// The frames of the small ones that are not stored yet.
     rows: Vec<(ContentHash, Vec<u8>)>,
@@ -47,7 +48,7 @@ impl StoredContents<'_> {
         Ok(content)
     }
 
-    /// As [`crate::blobs::Blobs::read`], for rows and files alike.
+    /// As [`crate::blobs::Blobs::read`], for both rows and files.
     pub(crate) fn read(&self, hash: ContentHash, mut sink: impl FnMut(&[u8])) -> Result<u64, StoreError> {
         let Some(frame) = self.store.index().read(|tx| self.row(tx, hash))? else {
             return self.store.blobs().read(self.store.folder(), hash, sink);
@@ -75,8 +76,8 @@ impl StoredContents<'_> {
         })
     }
 
-    /// Writes the large contents; when this returns they survive a crash of the machine. Intact contents are not written
-    /// again, damaged ones are replaced.
+    /// Writes the large contents; when this returns, they survive a crash of the machine. Intact contents are not
+    /// rewritten, damaged ones are replaced.
     pub(crate) fn place(&self, contents: &[&[u8]]) -> Result<Placed, StoreError> {
         let hashes: Vec<_> = contents.iter().map(|content| ContentHash::new(content)).collect();
         let all = || hashes.iter().copied().zip(contents.iter().copied());

@@ -1,8 +1,8 @@
 //! Deletes a user with all raw data (C104), so that neither a crash nor another process leaves half of it.
 //!
-//! A first transaction deletes the rows and notes the folder; a second one renames the folder out of sight and deletes
-//! the note; then the files are removed. While the note exists, no rows are written for that user. Opening a store
-//! finishes what a crash interrupted.
+//! A first transaction deletes the rows and adds a marker; a second one renames the folder so that it is hidden and
+//! deletes the marker; then the files are removed. While the marker exists, no rows are written for that user.
+//! Opening a store completes what a crash interrupted.
 
 use std::io;
 
@@ -13,9 +13,9 @@ use crate::files;
 use crate::store::Store;
 use crate::user;
 
-/// How the names of folders that are being removed begin.
+/// The prefix of folders that are being removed.
 const DELETED_PREFIX: &str = ".deleted-";
-/// Every table that holds rows of users.
+/// Every table with rows of users.
 const TABLES: [&str; 23] = [
     "contents",
     "pointers",
@@ -61,7 +61,7 @@ impl Store {
     }
 }
 
-/// Finishes every deletion that is under way.
+/// Completes every deletion in progress.
 pub(crate) fn finish_deletions(store: &Store) -> Result<(), StoreError> {
     let pending: Vec<String> = store.index().read(|tx| {
         let mut query = tx.prepare("SELECT folder FROM deletions")?;
@@ -69,15 +69,15 @@ pub(crate) fn finish_deletions(store: &Store) -> Result<(), StoreError> {
     })?;
     if !pending.is_empty() {
         store.index().write(|tx| pending.iter().try_for_each(|folder| move_away(store, tx, folder)))?;
-        // Deleted rows are overwritten in the file; the log of writes still has them until it is folded in.
+        // Deleted rows are overwritten in the file; the write-ahead log still has them until it is checkpointed.
         store.index().truncate_log()?;
     }
     remove_moved(store)
 }
 
-/// Renames the folder of a deleted user's blobs out of sight, unless another process has done it.
+/// Hides the folder of a deleted user's blobs by renaming it, unless another process has done so.
 fn move_away(store: &Store, tx: &Transaction<'_>, folder: &str) -> Result<(), StoreError> {
-    // The note is removed first: a process that does not find it must leave alone what the user has stored since.
+    // The marker is removed first: a process that does not find it must not touch what the user has stored since.
     if tx.execute("DELETE FROM deletions WHERE folder = ?1", [folder])? == 0 {
         return Ok(());
     }
@@ -92,14 +92,14 @@ fn move_away(store: &Store, tx: &Transaction<'_>, folder: &str) -> Result<(), St
     }
 }
 
-/// Removes what was renamed out of sight.
+/// Removes the hidden folders.
 fn remove_moved(store: &Store) -> Result<(), StoreError> {
     for entry in files::entries(store.blobs().root())? {
         if !entry.name.starts_with(DELETED_PREFIX) {
             continue;
         }
         match std::fs::remove_dir_all(&entry.path) {
-            // Another process finishes the same deletion.
+            // Another process is completing the same deletion.
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(StoreError::io(&entry.path, "deleting a user's blobs")(error));
             }

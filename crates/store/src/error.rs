@@ -1,4 +1,4 @@
-//! Errors of the store, each with a message that says how to fix it. Knows the causes, not the callers.
+//! The store's errors, each with a message that says how to fix it. Knows the causes, not the callers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use rusqlite::ErrorCode;
 
 use crate::select::SelectError;
 
-/// Everything the store can fail with. Each message names the file or id and says how to fix it.
+/// Every error of the store. Each message names the file or id and says how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// No space, or a quota is used up.
-    #[error("{}: no space left while {action}; nothing was half-written: free some space and try again", path.display())]
+    #[error("{}: no space left while {action}; nothing was partially written: free some space and try again", path.display())]
     DiskFull {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done.
+        /// The operation in progress.
         action: &'static str,
     },
     /// The file system or the file is read-only, or permission is missing.
@@ -25,31 +25,31 @@ pub enum StoreError {
     ReadOnly {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done.
+        /// The operation in progress.
         action: &'static str,
     },
-    /// Another process holds the lock for too long.
+    /// Another process has held the lock for too long.
     #[error("{}: another process has kept this locked for too long; wait for it or stop it, then try again", path.display())]
     Locked {
         /// The file.
         path: PathBuf,
     },
-    /// Any other failure of the file system.
+    /// Any other file system error.
     #[error("{}: failed while {action}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done.
+        /// The operation in progress.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Any other failure of the index.
+    /// Any other error of the index.
     #[error("{}: the index failed: {source}", path.display())]
     Index {
         /// The index file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// The index is damaged.
@@ -67,7 +67,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The index was written by a newer version.
-    #[error("{}: format version {found}, but this Larder knows versions up to {known}; use a newer Larder, or another --home", path.display())]
+    #[error("{}: format version {found}, but this version of Larder supports up to {known}; use a newer Larder, or another --home", path.display())]
     SchemaTooNew {
         /// The index file.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum StoreError {
         known: i64,
     },
     /// The index exists, but the key that minted its pointers is missing.
-    #[error("{}: missing, though the folder holds a store; restore it from a backup: without it no pointer resolves", path.display())]
+    #[error("{}: missing, although the folder contains a store; restore it from a backup: without it no pointer resolves", path.display())]
     KeyMissing {
         /// The key file.
         path: PathBuf,
@@ -130,7 +130,7 @@ pub enum StoreError {
         /// The pointer.
         pointer: Box<Pointer>,
     },
-    /// The pointer is genuine, but nothing is stored under it.
+    /// The pointer is valid, but there is no content for it.
     #[error("pointer {pointer}: nothing is stored under it; its content was deleted or never written")]
     UnknownPointer {
         /// The pointer.
@@ -138,18 +138,18 @@ pub enum StoreError {
     },
     /// Two different contents share the digits a pointer carries.
     #[error(
-        "pointer name {name} already stands for other content ({held}, not {refused}); change the new content by a byte"
+        "pointer name {name} is already taken by other content ({held}, not {refused}); change the new content by a byte"
     )]
     NameTaken {
         /// The digits.
         name: String,
-        /// The hash of the content that holds the name.
+        /// The hash of the content that has the name.
         held: String,
         /// The hash of the content refused.
         refused: String,
     },
     /// No run has this id.
-    #[error("run {id}: no such run; `larder runs` shows those there are")]
+    #[error("run {id}: no such run; `larder runs` lists the existing ones")]
     UnknownRun {
         /// The id.
         id: String,
@@ -161,31 +161,31 @@ pub enum StoreError {
         id: String,
     },
     /// Everything of the user is being deleted.
-    #[error("user {user:?}: everything of this user is being deleted; try again when that is done")]
+    #[error("user {user:?}: everything of this user is being deleted; try again afterwards")]
     BeingDeleted {
         /// The id of the user.
         user: String,
     },
     /// No key has this id.
-    #[error("key {id}: no such key; `larder keys` shows those there are")]
+    #[error("key {id}: no such key; `larder keys` lists the existing ones")]
     UnknownKey {
         /// The id.
         id: String,
     },
     /// A key with this id is there already.
-    #[error("key {id}: this id is taken; make the key again, under a new id")]
+    #[error("key {id}: this id is taken; create the key again with a new id")]
     KeyExists {
         /// The id.
         id: String,
     },
-    /// The key opens nothing any more.
-    #[error("key {id}: revoked; make a new one with `larder keys create`")]
+    /// The key has been revoked.
+    #[error("key {id}: revoked; create a new one with `larder keys create`")]
     KeyRevoked {
         /// The id.
         id: String,
     },
     /// No intervention has this number.
-    #[error("intervention {id}: no such intervention; `larder interventions` shows those there are")]
+    #[error("intervention {id}: no such intervention; `larder interventions` lists the existing ones")]
     UnknownIntervention {
         /// The number.
         id: u64,
@@ -201,13 +201,13 @@ pub enum StoreError {
     Record {
         /// Which record.
         what: String,
-        /// What the JSON reader said.
+        /// The JSON parser's error.
         source: serde_json::Error,
     },
-    /// The system gave no random bytes.
+    /// The system returned no random bytes.
     #[error("no random bytes from the system: {source}")]
     Randomness {
-        /// What the source of randomness said.
+        /// The error of the source of randomness.
         source: io::Error,
     },
     /// A document is not the one that was read.
@@ -225,12 +225,12 @@ pub enum StoreError {
         expected: String,
     },
     /// A symbolic link is in the place of a folder or a file.
-    #[error("{}: a symbolic link; documents are read and written through no links: put the real file or folder there", path.display())]
+    #[error("{}: a symbolic link; links are not followed: replace it with the real file or folder", path.display())]
     Symlink {
         /// The link.
         path: PathBuf,
     },
-    /// A document that should be text is none.
+    /// A document that should be text is not.
     #[error("{path}: not UTF-8 from byte {at} on; save the file as UTF-8")]
     NotText {
         /// The document.
@@ -238,12 +238,12 @@ pub enum StoreError {
         /// The first byte that is wrong.
         at: usize,
     },
-    /// A turn cannot be committed as it is.
+    /// A turn cannot be committed in its current state.
     #[error("turn {number}: {reason}")]
     BadTurn {
         /// Its number.
         number: u32,
-        /// What is wrong, and what to do.
+        /// What is wrong, and how to fix it.
         reason: String,
     },
     /// The address of the documents cannot be used.
@@ -259,18 +259,18 @@ pub enum StoreError {
     Objects {
         /// The document or folder.
         path: String,
-        /// What was being done.
+        /// The operation in progress.
         action: &'static str,
-        /// What the store said.
+        /// The object store's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The part of the content that was asked for cannot be given.
+    /// The requested part of the content cannot be returned.
     #[error(transparent)]
     Select(#[from] SelectError),
 }
 
 impl StoreError {
-    /// Turns an IO error into the kind whose message says how to fix it.
+    /// Maps an IO error to the variant whose message says how to fix it.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_path_buf();
@@ -284,7 +284,7 @@ impl StoreError {
         }
     }
 
-    /// Names the index file in an error of SQLite and picks the kind whose message says how to fix it.
+    /// Adds the index file to an SQLite error and picks the variant whose message says how to fix it.
     pub(crate) fn at_index(self, index: &Path) -> Self {
         let Self::Index { source, .. } = self else { return self };
         let path = index.to_path_buf();

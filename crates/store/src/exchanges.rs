@@ -1,5 +1,5 @@
-//! The record of every request through the gateway: columns to list and sum by, and a JSON document of the caller's.
-//! Does not read the document. Costs are summed over requests and runs.
+//! The record of every request through the gateway: columns for listing and summing, and an opaque JSON document from
+//! the caller. Costs are summed over requests and runs.
 
 use rusqlite::{OptionalExtension, Row};
 use serde::Serialize;
@@ -25,13 +25,13 @@ pub(crate) const PAID_RUNS: &str = "
 /// A request to be recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct NewExchange<'a> {
-    /// Its id, one of its own.
+    /// Its unique id.
     pub id: &'a str,
     /// The conversation it belongs to.
     pub session: Option<&'a str>,
-    /// When it came in.
+    /// When it was received.
     pub time: Timestamp,
-    /// The model that answered, or was asked.
+    /// The model that answered, or was called.
     pub model: &'a str,
     /// The recipe that it ran.
     pub recipe: Option<&'a str>,
@@ -62,11 +62,11 @@ pub struct ExchangeFilter {
     pub session: Option<String>,
     /// Only those of this model.
     pub model: Option<String>,
-    /// Only those that came in at this moment or later.
+    /// Only those received at this time or later.
     pub since: Option<Timestamp>,
-    /// Only those before the one with this id; the list is empty if there is none with it.
+    /// Only those before the one with this id; the list is empty if it does not exist.
     pub before: Option<String>,
-    /// At most so many, the newest; `None` for all.
+    /// At most this many, the newest; `None` for all.
     pub limit: Option<u64>,
 }
 
@@ -76,10 +76,10 @@ pub struct ExchangeFilter {
 pub struct SessionSummary {
     /// Its id.
     pub session: String,
-    /// When its first request came in.
+    /// When its first request was received.
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub first: Timestamp,
-    /// When its last request came in.
+    /// When its last request was received.
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub last: Timestamp,
     /// How many there were.
@@ -88,7 +88,7 @@ pub struct SessionSummary {
     pub tokens_before: u64,
     /// Prompt tokens after it.
     pub tokens_after: u64,
-    /// What it cost, in picodollars, as far as models have prices.
+    /// Its cost in picodollars, as far as models have prices.
     #[serde(skip)]
     pub cost_picos: u64,
     /// What it would have cost without Larder.
@@ -98,8 +98,8 @@ pub struct SessionSummary {
     pub compactions: u64,
 }
 
-/// What the requests of one day to one model cost, or the runs of one recipe. The runs that a request asked for are
-/// part of the cost of that request.
+/// The cost of one day's requests to one model, or of the runs of one recipe. Runs requested by a request are part of
+/// that request's cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CostRow {
@@ -108,14 +108,14 @@ pub struct CostRow {
     pub day: String,
     /// The model's name in the table, or its id if the table does not have it.
     pub model: String,
-    /// The recipe; `None` for requests that ran none. With its category for requests that ran one, without for runs
-    /// of their own, such as questions over MCP, turns and summaries.
+    /// The recipe; `None` for requests that ran none. With its category for requests, without it for independent
+    /// runs, such as questions over MCP, turns and summaries.
     pub recipe: Option<String>,
     /// How many requests and runs there were.
     pub requests: u64,
-    /// How many of them have no known price; the costs do not include them.
+    /// How many of them have no known price and are not included in the costs.
     pub unpriced: u64,
-    /// Prompt tokens: as reported by the provider, or estimated where it reported nothing.
+    /// Prompt tokens as reported by the provider, or estimated if it reported nothing.
     #[serde(rename = "input_tokens")]
     pub tokens_in: u64,
     /// Reply tokens, counted likewise.
@@ -124,7 +124,7 @@ pub struct CostRow {
     /// The cost in picodollars.
     #[serde(skip)]
     pub cost_picos: u64,
-    /// The cost had there been no Larder.
+    /// The cost without Larder.
     #[serde(skip)]
     pub without_picos: u64,
 }
@@ -132,8 +132,8 @@ pub struct CostRow {
 impl Store {
     /// Records many requests, of any users, in one durable transaction, and returns how many were added.
     ///
-    /// One whose id is there already is left as it is, so a batch may be given again after a failure. Requests of a
-    /// user who is being deleted are left out.
+    /// An existing id is skipped, so a batch may be repeated after a failure. Requests of a user who is being deleted
+    /// are skipped.
     pub fn record_exchanges(&self, batch: &[(&UserStore, NewExchange<'_>)]) -> Result<usize, StoreError> {
         if batch.is_empty() {
             return Ok(0);
@@ -176,14 +176,14 @@ impl Store {
 }
 
 /// The records of one user's requests through the gateway; from [`UserStore::exchanges`]. They are written for many
-/// users at once, by [`Store::record_exchanges`].
+/// users at once by [`Store::record_exchanges`].
 #[derive(Debug, Clone, Copy)]
 pub struct Exchanges<'s> {
     pub(crate) store: &'s UserStore,
 }
 
 impl Exchanges<'_> {
-    /// The document of one exchange; `None` if there is none of this id.
+    /// The document of one exchange; `None` if the id does not exist.
     pub fn get(&self, id: &str) -> Result<Option<String>, StoreError> {
         self.store.index().read(|tx| {
             let mut query =
@@ -203,8 +203,8 @@ impl Exchanges<'_> {
                     .optional()?,
             };
             let Some((time, seq)) = start else { return Ok(Vec::new()) };
-            // Where one session has most records, SQLite would rather look through all records than into its index, even
-            // for a session that has none.
+            // If one session has most records, SQLite prefers a full scan to its index, even for a session that has
+            // none.
             let (index, session) = match filter.session {
                 Some(_) => ("INDEXED BY exchanges_of_session", "session = ?2"),
                 None => ("", "?2 IS NULL"),
@@ -249,8 +249,8 @@ impl Exchanges<'_> {
         })
     }
 
-    /// What this user's requests and runs since a moment cost, by day, model and recipe; the newest day first. A run that
-    /// a request asked for is part of the request, and one that was refused before any call is none.
+    /// The cost of this user's requests and runs since a given time, by day, model and recipe; newest day first. A
+    /// run requested by a request is part of the request, and one refused before any call is not counted.
     pub fn costs(&self, since: Timestamp) -> Result<Vec<CostRow>, StoreError> {
         self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(&format!(

@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::StoreError;
 
-/// How the names of unfinished files begin. They are invisible to every reader.
+/// The prefix of unfinished files, which are invisible to every reader.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 
 /// Creates a folder that only its owner may enter; returns whether it was missing.
@@ -57,11 +57,11 @@ pub(crate) fn write_temp(dir: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> 
 
 /// Whether the writer of a temporary file has died.
 pub(crate) fn is_abandoned(path: &Path) -> bool {
-    // The lock is released at once: a writer that has not locked its new file yet finds it removed, and writes again.
+    // The lock is released at once: a writer that has not yet locked its new file finds it removed, and writes again.
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// Opens (and if need be makes) a file that only its owner may read.
+/// Opens, or creates, a file that only its owner may read.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
@@ -72,12 +72,12 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
 
 /// Something in a folder.
 pub(crate) struct FolderEntry {
-    /// Its name; bytes that are no UTF-8, which no name of ours holds, are replaced.
+    /// Its name; invalid UTF-8, which none of Larder's names contains, is replaced.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
 }
 
-/// What is in a folder, by name; nothing if it is not there or not a folder.
+/// The entries of a folder by name; empty if it does not exist or is not a folder.
 pub(crate) fn entries(dir: &Path) -> Result<Vec<FolderEntry>, StoreError> {
     let list = || -> io::Result<Vec<FolderEntry>> {
         let entry = |entry: std::fs::DirEntry| FolderEntry {

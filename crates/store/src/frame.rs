@@ -1,4 +1,4 @@
-//! One content as one zstd frame that states its size, checked against its hash. Knows nothing of files or rows.
+//! A content as one zstd frame that states its size, checked against its hash. Knows nothing of files or rows.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
     zstd::bulk::compress(content, level)
 }
 
-/// The frames of many contents, at the price of one compressor; nothing costs nothing.
+/// Compresses many contents with one compressor, which is created only if needed.
 pub(crate) fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::Result<Vec<Vec<u8>>> {
     let mut contents = contents.peekable();
     if contents.peek().is_none() {
@@ -29,7 +29,7 @@ pub(crate) fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::
     contents.map(|content| writer.write(content)).collect()
 }
 
-/// Makes frames. Making one costs more than compressing a small content does: keep it for many.
+/// Creates frames. Setting one up costs more than compressing a small content: reuse it for many.
 pub(crate) struct FrameWriter(zstd::bulk::Compressor<'static>);
 
 impl FrameWriter {
@@ -42,7 +42,7 @@ impl FrameWriter {
     }
 }
 
-/// Reads frames that are in memory. Making one costs more than reading a small frame does: keep it for many.
+/// Reads frames in memory. Setting one up costs more than reading a small frame: reuse it for many.
 pub(crate) struct FrameReader(zstd::bulk::Decompressor<'static>);
 
 impl FrameReader {
@@ -51,7 +51,7 @@ impl FrameReader {
         made.map(Self).map_err(StoreError::io(Path::new("zstd"), "making a decompressor"))
     }
 
-    /// The content of a frame, at most `limit` bytes long; or why there is none.
+    /// The content of a frame, at most `limit` bytes long, or why it is invalid.
     pub(crate) fn read(&mut self, frame: &[u8], limit: usize, hash: ContentHash) -> Result<Vec<u8>, String> {
         let content = self.0.decompress(frame, limit).map_err(|error| error.to_string())?;
         if ContentHash::new(&content) != hash {
@@ -62,7 +62,7 @@ impl FrameReader {
 }
 
 /// Passes the content of a frame to `sink` piece by piece and returns its length, or why it cannot be read. What
-/// `sink` has seen is right only if this is `Ok`: the hash is known at the end.
+/// `sink` received is valid only if this returns `Ok`: the hash is known at the end.
 pub(crate) fn stream(
     frame: impl Read,
     hash: ContentHash,

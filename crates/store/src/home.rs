@@ -1,4 +1,4 @@
-//! The home folder: who may set it up, and the key that mints its pointers. Knows nothing of blobs or the index.
+//! The home folder: its setup, and the key that mints its pointers. Knows nothing of blobs or the index.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -14,7 +14,7 @@ const KEY_BYTES: usize = 32;
 /// Pause between two attempts to lock the home folder.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Where things are in a home folder.
+/// The paths in a home folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) home: PathBuf,
@@ -33,7 +33,7 @@ impl Layout {
         self.home.join("key")
     }
 
-    /// Creates the folders and takes the lock under which stores are set up; it is held until the file is dropped.
+    /// Creates the folders and takes the setup lock; it is held until the file is dropped.
     pub(crate) fn lock(&self, patience: Duration) -> Result<File, StoreError> {
         files::create_dir_all(&self.home)?;
         if files::create_dir(&self.blobs())? {

@@ -12,7 +12,7 @@ use crate::files;
 
 /// Marks an SQLite file as an index of Larder: "LRDR".
 const APPLICATION_ID: i64 = 0x4C52_4452;
-/// Pages kept in memory: rows are found by hash, so successive ones are scattered over the file.
+/// Cache size: rows are found by hash, so consecutive ones are scattered over the file.
 const CACHE_KIB: i64 = 4 << 10;
 /// What turns version n into version n + 1.
 const MIGRATIONS: &[&str] = &[
@@ -30,7 +30,7 @@ const MIGRATIONS: &[&str] = &[
 /// The newest version of the format that this build reads and writes.
 pub const FORMAT_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// Two connections to the index, shared by the threads of this process: who reads does not wait for what is synced.
+/// Two connections to the index, shared by this process's threads: readers do not wait for syncs.
 #[derive(Debug)]
 pub(crate) struct IndexDb {
     path: PathBuf,
@@ -39,9 +39,10 @@ pub(crate) struct IndexDb {
 }
 
 impl IndexDb {
-    /// Opens the index, makes it if it is missing, brings it to the newest version. Call it under the lock of the home.
+    /// Opens the index, creates it if it is missing, and upgrades it to the newest version. Call it with the home
+    /// locked.
     pub(crate) fn open(path: PathBuf, patience: Duration) -> Result<Self, StoreError> {
-        // SQLite would make it readable by others; its -wal and -shm files take over the mode of this one.
+        // SQLite would make it readable by others; its -wal and -shm files inherit the mode of this one.
         files::open_private(&path).map_err(StoreError::io(&path, "opening the index"))?;
         let opened = Connection::open(&path).map_err(StoreError::from);
         let ready = opened.and_then(|mut connection| {
@@ -76,12 +77,12 @@ impl IndexDb {
         self.transact(&self.reader, TransactionBehavior::Deferred, work)
     }
 
-    /// Whether a read would begin without waiting for another thread of this process.
+    /// Whether a read would start without waiting for another thread of this process.
     pub(crate) fn reads_at_once(&self) -> bool {
         !matches!(self.reader.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Writes all or nothing; when it returns, what was written survives a crash of the machine.
+    /// Writes atomically; when it returns, the data survives a crash of the machine.
     pub(crate) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
@@ -89,7 +90,7 @@ impl IndexDb {
         self.transact(&self.writer, TransactionBehavior::Immediate, work)
     }
 
-    /// As [`IndexDb::write`], but a crash of the machine may undo it. For what can be computed again.
+    /// As [`Index::write`], but a crash of the machine may undo it. For data that can be recomputed.
     pub(crate) fn write_unsynced<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
@@ -117,7 +118,7 @@ impl IndexDb {
         transact(&mut lock(connection), behaviour, work).map_err(|error| error.at_index(&self.path))
     }
 
-    /// The value kept under `key`: the first one ever offered stays.
+    /// The value stored under `key`: the first one ever offered is kept.
     pub(crate) fn meta(&self, key: &str, offer: &str) -> Result<String, StoreError> {
         self.write(|tx| {
             tx.execute("INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (key, offer))?;
@@ -133,7 +134,7 @@ fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
 
 fn tune(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    // Otherwise SQLite plans a query again whenever other values are bound to it.
+    // Otherwise SQLite would replan a query whenever different values are bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
@@ -184,7 +185,7 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Res
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", known)?;
     transaction.commit()?;
-    tracing::info!(from = found, to = known, "brought the index to the newest version");
+    tracing::info!(from = found, to = known, "upgraded the index to the newest version");
     Ok(())
 }
 

@@ -28,7 +28,7 @@ fn the_file_of_another_program_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_called_damaged() {
+fn a_file_that_is_not_a_database_is_reported_as_damaged() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(at(&dir), vec![b'x'; 8192]).unwrap();
     assert!(matches!(IndexDb::open(at(&dir), PATIENCE), Err(StoreError::IndexCorrupt { .. })));

@@ -1,4 +1,4 @@
-//! Requests for a human that outlast the process: raise, list, resolve. Knows nothing of who raises them and why.
+//! Requests for a human, which persist: raise, list, resolve. Knows nothing of who raises them or why.
 
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::pointers::to_sql;
 use crate::runs::RunId;
 use crate::store::UserStore;
 
-/// The type of a request about files of the user's that are wrong or missing (R0-18.2).
+/// The type of a request about missing or invalid files of the user (R0-18.2).
 pub const CONFIG_ERROR: &str = "config_error";
 
 /// A request for a human, to be raised.
@@ -26,7 +26,7 @@ pub struct NewIntervention {
 }
 
 impl NewIntervention {
-    /// The request to raise when a recipe file is not there (R0-18.2).
+    /// The request raised when a recipe file does not exist (R0-18.2).
     pub fn missing_recipe(name: &str) -> Self {
         Self {
             kind: CONFIG_ERROR.to_owned(),
@@ -107,7 +107,7 @@ impl Interventions<'_> {
             .ok_or(StoreError::UnknownIntervention { id })
     }
 
-    /// This user's requests, oldest first; with `open_only` those that nobody has settled.
+    /// This user's requests, oldest first; with `open_only`, only unresolved ones.
     pub fn list(&self, open_only: bool) -> Result<Vec<Intervention>, StoreError> {
         self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(&format!(

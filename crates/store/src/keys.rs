@@ -1,6 +1,6 @@
-//! API keys: who may call, as which user, and for how much a day. Knows a key by its public id and the hash of its
-//! text; never the text, nor how it is hashed. Keys belong to the operator of the store, so they are reached
-//! through [`Store::keys`]; each opens the data of one user.
+//! API keys: who may call, as which user, and with what daily budget. Knows a key by its public id and the hash of
+//! its text; never the text, nor how it is hashed. Keys belong to the operator of the store, so they are accessed
+//! through [`Store::keys`]; each grants access to the data of one user.
 
 mod budgets;
 mod sign_ins;
@@ -32,7 +32,7 @@ impl KeyId {
         Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// The id as it is written.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -92,7 +92,7 @@ impl KeyLimits {
 pub struct NewKey<'a> {
     /// From [`KeyId::new`].
     pub id: KeyId,
-    /// The user whose documents it opens.
+    /// The user whose data it grants access to.
     pub user: &'a str,
     /// What it is for, for people: up to 256 bytes without control characters.
     pub label: &'a str,
@@ -100,7 +100,7 @@ pub struct NewKey<'a> {
     pub hash: &'a str,
     /// Its daily limits.
     pub limits: KeyLimits,
-    /// Whether it opens what belongs to all users, too.
+    /// Whether it also grants access to what belongs to all users.
     pub operator: bool,
 }
 
@@ -109,13 +109,13 @@ pub struct NewKey<'a> {
 pub struct KeyRecord {
     /// Its id.
     pub id: KeyId,
-    /// The user whose documents it opens.
+    /// The user whose data it grants access to.
     pub user: String,
     /// What it is for.
     pub label: String,
     /// Its daily limits.
     pub limits: KeyLimits,
-    /// Whether it opens what belongs to all users, too.
+    /// Whether it also grants access to what belongs to all users.
     #[serde(default)]
     pub operator: bool,
     /// When it was created.
@@ -179,7 +179,7 @@ impl Keys<'_> {
         })
     }
 
-    /// One key, revoked or not; `None` if there is none of this id.
+    /// One key, revoked or not; `None` if the id does not exist.
     pub fn get(&self, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
         self.store.index().read(|tx| find_key(tx, id))
     }
@@ -200,7 +200,8 @@ impl Keys<'_> {
             .read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?))
     }
 
-    /// Revokes a key and ends every sign-in with it, at once and for every process. Revoking again keeps the first time.
+    /// Revokes a key and ends every sign-in with it, immediately and for every process. Revoking again keeps the
+    /// original time.
     pub fn revoke(&self, id: &KeyId) -> Result<KeyRecord, StoreError> {
         let now = to_sql(self.store.now().as_millis());
         self.store.index().write(|tx| {

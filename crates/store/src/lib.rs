@@ -1,6 +1,6 @@
-//! Everything that persists under a home folder: originals behind pointers, receipts, run records, interventions,
-//! API keys with their budgets, exchanges, transcripts, calibrations and caches; and the documents of turns and of
-//! memory, which may lie elsewhere. Knows nothing of models, recipes or prompts; time and randomness are handed to it.
+//! Everything that persists in a home folder: originals behind pointers, receipts, run records, interventions, API
+//! keys and their budgets, exchanges, transcripts, calibrations and caches; and the documents of turns and memory,
+//! which may be stored elsewhere. Knows nothing of models, recipes or prompts; time and randomness are injected.
 //!
 //! # On disk
 //!
@@ -17,8 +17,8 @@
 //! ```
 //!
 //! `USER` is `u-` and the id where it is 1 to 64 of `a-z 0-9 - _`, otherwise `h-` and the BLAKE3 digest of the id.
-//! The format version is [`FORMAT_VERSION`]; older stores are brought up when they are opened, newer ones refused.
-//! `src/migrations/` holds the tables of each version.
+//! The format version is [`FORMAT_VERSION`]; older stores are upgraded when opened, newer ones refused.
+//! `src/migrations/` contains the tables of each version.
 //!
 //! # What is promised
 //!

@@ -21,7 +21,7 @@ pub struct NewPointer<'a> {
     pub display_text: &'a str,
 }
 
-/// A pointer as it is stored, and as it replaces its content in a prompt (R3-4.23 to R3-4.26).
+/// A stored pointer, which replaces its content in a prompt (R3-4.23 to R3-4.26).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct StoredPointer {
@@ -60,7 +60,8 @@ pub struct Pointers<'s> {
 impl Pointers<'_> {
     /// Stores content and returns the pointer to it. When this returns, the content survives a crash of the machine.
     ///
-    /// Inserting the same content again is harmless: kind and display text of the first time stay. See [`Pointers::insert_all`].
+    /// Inserting the same content again is harmless: the original kind and display text are kept. See
+    /// [`Pointers::insert_all`].
     pub fn insert(
         &self,
         content: &[u8],
@@ -152,7 +153,7 @@ impl Pointers<'_> {
         Ok(query.query_row((self.store.user(), id.name()), read).optional()?)
     }
 
-    /// What is known of a pointer of this user. A pointer of another user is as unknown as an invented one.
+    /// The metadata of a pointer of this user. A pointer of another user is treated like a forged one.
     pub fn get(&self, pointer: &Pointer) -> Result<StoredPointer, StoreError> {
         self.store.index().read(|tx| self.require(tx, pointer))
     }
@@ -169,7 +170,7 @@ impl Pointers<'_> {
             .ok_or_else(|| StoreError::UnknownPointer { pointer: Box::new(pointer.clone()) })
     }
 
-    /// The original bytes behind a pointer, its fragment applied and the hash checked (R3-2.3: one hop).
+    /// The original bytes behind a pointer, with its fragment applied and the hash verified (R3-2.3: one hop).
     pub fn resolve(&self, pointer: &Pointer) -> Result<Vec<u8>, StoreError> {
         let hash = self.get(pointer)?.content;
         let Some(fragment) = pointer.fragment else { return self.store.contents().get(hash) };
@@ -191,7 +192,7 @@ impl Pointers<'_> {
     }
 }
 
-/// SQLite's integers are signed; no length and no time of ours reaches the sign.
+/// SQLite's integers are signed; no length or time here reaches the sign bit.
 pub(crate) fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -5,7 +5,7 @@ use crate::error::StoreError;
 use crate::store::UserStore;
 use crate::user;
 
-/// Keys that a conversation may have; of a larger one, always the same are read.
+/// Maximum keys read per conversation; of a larger one, always the same keys are read.
 const MAX_READ: i64 = 10_000;
 
 /// The hidden round trips of one user's sessions; from [`UserStore::round_trips`].

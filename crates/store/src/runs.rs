@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::UserStore;
 
-/// Runs, newest first. The `+` keeps SQLite from sorting all of them by its index of times, where it can stop at a limit.
+/// Runs, newest first. The `+` keeps SQLite from sorting all of them by its time index, since it can stop at a limit.
 pub(crate) const NEWEST: &str = "
     SELECT run_id, record FROM runs
     WHERE user = ?1 AND (?2 IS NULL OR recipe = ?2) AND +recorded >= ?3
@@ -41,7 +41,7 @@ impl RunId {
         Self(text)
     }
 
-    /// The id as it is written.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,12 +81,12 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
-/// Tokens of a run; written with `total`, their sum (R0-27.3).
+/// Tokens of a run; serialized with `total`, their sum (R0-27.3).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct RunTokens {
     /// Of the prompt text itself.
     pub prompt: u64,
-    /// Of the documents and sections put into it.
+    /// Tokens of documents and sections.
     pub input: u64,
     /// Of the answer.
     pub output: u64,
@@ -144,7 +144,7 @@ impl utoipa::ToSchema for RunTokens {}
 pub enum RunStatus {
     /// With an answer that passed every check.
     Completed,
-    /// Before any call, since the prompt could not be made to fit.
+    /// Ended before any call, since the prompt could not be made to fit.
     Refused,
     /// With an error of the model or an answer that failed its checks.
     Failed,
@@ -168,22 +168,22 @@ pub struct RunFacts {
     pub session_id: Option<String>,
     /// The turn it belongs to, in the form `turn_000042`.
     pub turn_id: Option<String>,
-    /// The request through the gateway whose record has its cost, too.
+    /// The gateway request whose record also includes this run's cost.
     #[serde(default)]
     pub request_id: Option<String>,
     /// Tokens by their place.
     pub tokens: RunTokens,
     /// From the start to the end, in milliseconds.
     pub latency_ms: u64,
-    /// Whether it gave an answer that passed every check.
+    /// Whether it returned an answer that passed every check.
     pub success: bool,
-    /// Whether the answer met its schema; `None` if it has none or there was no answer.
+    /// Whether the answer satisfied its schema; `None` if there is no schema or no answer.
     pub schema_valid: Option<bool>,
     /// The confidence the answer states; `None` if it states none.
     pub confidence: Option<f64>,
     /// Calls after the first.
     pub retries: u32,
-    /// Whether anything was condensed, pointed at or left out.
+    /// Whether anything was condensed, replaced by a pointer or dropped.
     pub compression_applied: bool,
     /// Tokens saved by that.
     pub compression_savings: u64,
@@ -238,7 +238,7 @@ pub struct RunFilter {
     pub recipe: Option<String>,
     /// Only those recorded at this moment or later.
     pub since: Option<Timestamp>,
-    /// At most so many, the newest; `None` for all.
+    /// At most this many, the newest; `None` for all.
     pub limit: Option<u64>,
 }
 
@@ -249,10 +249,11 @@ pub struct Runs<'s> {
 }
 
 impl Runs<'_> {
-    /// Records a run: the record with its receipt, answer and pointers, in one transaction (what is large among
-    /// them is written to files first).
+    /// Records a run: the record with its receipt, answer and pointers, in one transaction (large ones are first
+    /// written to files).
     ///
-    /// After a crash there is the whole record or none. Fails if the id was used or a pointer does not resolve.
+    /// After a crash there is either the complete record or none. Fails if the id exists or a pointer does not
+    /// resolve.
     pub fn record(&self, run: NewRun<'_>) -> Result<RunRecord, StoreError> {
         let contents: Vec<_> = std::iter::once(run.receipt).chain(run.output).collect();
         let placed = self.store.contents().place(&contents)?;

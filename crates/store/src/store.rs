@@ -1,5 +1,5 @@
-//! The two handles: a store, and the store as one user sees it. Everything a user owns is reached through the
-//! second only, so no caller can forget to name the user.
+//! The two handles: a store, and one user's view of it. A user's data is accessible through the latter only, so no
+//! caller can forget to specify the user.
 
 use std::fmt;
 use std::fs::File;
@@ -35,9 +35,9 @@ const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 /// What the caller provides to a store.
 #[derive(Clone)]
 pub struct StoreOptions {
-    /// Where the time comes from.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// Where randomness comes from.
+    /// The source of randomness.
     pub entropy: Arc<dyn Entropy>,
     /// How long to wait for another process that holds a lock.
     pub patience: Duration,
@@ -62,7 +62,7 @@ impl fmt::Debug for StoreOptions {
     }
 }
 
-/// A store in a home folder. Cheap to clone; clones and other processes may use the same folder at once.
+/// A store in a home folder. Cheap to clone; clones and other processes may use the same folder concurrently.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<StoreInner>,
@@ -78,7 +78,7 @@ struct StoreInner {
 }
 
 impl Store {
-    /// Opens the store in `home`, makes it if there is none, and brings its format to the newest version.
+    /// Opens the store in `home`, creates it if there is none, and upgrades its format to the newest version.
     pub fn open(home: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let layout = Layout { home: home.to_path_buf() };
         let _lock = layout.lock(options.patience)?;
@@ -119,7 +119,7 @@ impl Store {
         &self.inner.layout.home
     }
 
-    /// Whether looking something up would begin without waiting for another thread that reads.
+    /// Whether a look-up would start without waiting for another reading thread.
     pub fn reads_at_once(&self) -> bool {
         self.index().reads_at_once()
     }
@@ -168,7 +168,7 @@ fn check_key(index: &IndexDb, key: &[u8; 32], layout: &Layout) -> Result<(), Sto
     Err(StoreError::KeyInvalid { path: layout.key(), reason: "the key of another store" })
 }
 
-/// The store as one user sees it. Nothing of another user can be reached through it. Cheap to clone.
+/// One user's view of the store. Nothing of any other user is accessible through it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct UserStore {
     store: Store,
@@ -254,7 +254,7 @@ impl UserStore {
         self.store.index()
     }
 
-    /// Writes rows of this user, all or nothing, and durably.
+    /// Writes rows of this user, atomically and durably.
     pub(crate) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,

@@ -1,10 +1,10 @@
-//! Transcripts: of every message of a session the original, byte for byte, and how it went to the model (R3-4.35,
-//! C104). Append-only: a line that was written stays. Knows no wire format; what makes two messages the same is said by
-//! the caller.
+//! Transcripts: the original of every message of a session, byte for byte, and the form in which it was sent to the
+//! model (R3-4.35, C104). Append-only: lines never change. Knows no wire format; the caller decides which messages
+//! are identical.
 //!
 //! A history that continues adds the lines of its new messages. One that diverges adds a branch, which shares the
-//! messages before. A message that goes upstream in another form than before, as after a compaction, adds a
-//! line. So the lines in their order also show what was compacted when (R3-4.33).
+//! earlier messages. A message forwarded in a different form than before, as after a compaction, adds a line. The
+//! lines in order therefore also show what was compacted and when (R3-4.33).
 
 mod append;
 
@@ -38,9 +38,9 @@ pub struct TranscriptPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineKind {
-    /// A message that was not known before.
+    /// A new message.
     Message,
-    /// An earlier message that now goes upstream in another form.
+    /// An earlier message that is now forwarded in a different form.
     Rendition,
     /// A reply to the history that ends with this message. It becomes part of a history when a client sends it back.
     Reply,
@@ -61,10 +61,10 @@ impl PayloadRef {
     }
 }
 
-/// The last message that a branch shares with the one it left.
+/// The last message that a branch shares with its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {
-    /// The branch it left.
+    /// The parent branch.
     pub branch: u32,
     /// The message.
     pub message: u32,
@@ -79,7 +79,7 @@ pub struct TranscriptLine {
     pub time: Timestamp,
     /// The branch.
     pub branch: u32,
-    /// Where the branch began, in its first line; none if it shares nothing.
+    /// Where the branch starts, in its first line; `None` if it shares nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub forked_from: Option<ForkPoint>,
     /// The number of the message in its history, from 1.
@@ -105,7 +105,7 @@ pub struct Transcripts<'s> {
 }
 
 impl Transcripts<'_> {
-    /// The whole transcript of a session, in the order written; nothing for a session that has none.
+    /// The whole transcript of a session, in the order written; empty if there is none.
     pub fn lines(&self, session: &str) -> Result<Vec<TranscriptLine>, StoreError> {
         let lines: Vec<(i64, String)> = self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
@@ -117,8 +117,8 @@ impl Transcripts<'_> {
         lines.iter().map(|(line, json)| parse(session, *line, json)).collect()
     }
 
-    /// The history of one branch with the messages it shares with others: of each message the line of the form that went
-    /// upstream last.
+    /// The history of one branch, including messages shared with others: for each message, the line of its most
+    /// recent form.
     pub fn branch(&self, session: &str, branch: u32) -> Result<Vec<TranscriptLine>, StoreError> {
         Ok(branch_of(&self.lines(session)?, branch))
     }
@@ -144,7 +144,7 @@ fn parse(session: &str, line: i64, json: &str) -> Result<TranscriptLine, StoreEr
     })
 }
 
-/// The first lines of branches that share something, and what they share.
+/// The first lines of branches with a parent, and what they share.
 type Forks = BTreeMap<u32, (u64, ForkPoint)>;
 
 /// A part of a branch that another one shares.
@@ -162,12 +162,12 @@ impl Stretch {
     }
 }
 
-/// What makes up the history of `branch` until message `until`, the oldest stretch first.
+/// The segments of the history of `branch` up to message `until`, oldest first.
 fn path(forks: &Forks, branch: u32, until: u32) -> Vec<Stretch> {
     let mut stretches = vec![Stretch { branch, until, before: u64::MAX }];
     let (mut branch, mut until) = (branch, until);
     while let Some((line, from)) = forks.get(&branch) {
-        // A branch leaves an older one, so this ends; a damaged index must not make it go round.
+        // A branch's parent is older, so this ends; a damaged index must not cause an endless loop.
         if from.branch >= branch {
             break;
         }
@@ -178,7 +178,7 @@ fn path(forks: &Forks, branch: u32, until: u32) -> Vec<Stretch> {
     stretches
 }
 
-/// A line's claims for a check of the store: whose, what it is called, and the line.
+/// The claims of a line, for verifying the store: its owner, its description, and the line.
 pub(crate) fn each_line(
     tx: &Transaction<'_>,
     mut visit: impl FnMut(String, String, Result<TranscriptLine, StoreError>),

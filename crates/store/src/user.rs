@@ -1,16 +1,15 @@
-//! User ids, the folder names derived from them, and valid names of other things. Does not touch the folders.
+//! User ids, the folder names derived from them, and valid names of other things. Does not access the folders.
 
 use crate::error::StoreError;
 
-/// The default user: of the command line unless it names another, and of callers of the gateway while there are no
-/// keys.
+/// The default user: on the command line unless another is given, and for gateway callers while there are no keys.
 pub const LOCAL_USER: &str = "local";
-/// The longest user id or other name, in bytes.
+/// Maximum bytes of a user id or other name.
 const MAX_NAME_BYTES: usize = 256;
 /// Longer ids get a folder named by their hash, well under every file system's limit of a name.
 const MAX_PLAIN_BYTES: usize = 64;
 
-/// Refuses ids that are empty, longer than 256 bytes or hold control characters (NUL among them).
+/// Rejects ids that are empty, longer than 256 bytes, or contain control characters (including NUL).
 pub(crate) fn check(user: &str) -> Result<(), StoreError> {
     let Some(reason) = fault(user) else { return Ok(()) };
     Err(StoreError::InvalidUser { user: shortened(user), reason })
@@ -28,7 +27,7 @@ fn fault(name: &str) -> Option<&'static str> {
     } else if name.len() > MAX_NAME_BYTES {
         Some("too long")
     } else if name.chars().any(char::is_control) {
-        Some("holds a control character")
+        Some("contains a control character")
     } else {
         None
     }
@@ -38,10 +37,10 @@ fn shortened(name: &str) -> String {
     name.chars().take(40).collect()
 }
 
-/// The name of the folder that holds the user's blobs.
+/// The name of the folder with the user's blobs.
 ///
-/// Plain ids stay readable behind `u-`; all others (separators, dots, capitals, non-ASCII, long) become `h-` and
-/// a hash. So no id can leave its place, and no two share a folder even where file names ignore case.
+/// Plain ids stay readable after `u-`; all others (with separators, dots, capitals, non-ASCII, or too long) become
+/// `h-` and a hash. No id can therefore leave its folder, and no two share one even on case-insensitive file systems.
 pub(crate) fn folder(user: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     if user.len() <= MAX_PLAIN_BYTES && user.bytes().all(plain) {

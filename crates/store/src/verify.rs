@@ -38,7 +38,7 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Whether there are no problems.
     pub const fn is_clean(&self) -> bool {
         self.problems.is_empty()
     }
@@ -71,9 +71,9 @@ type BlobAt = (String, ContentHash);
 type Found = BTreeMap<BlobAt, Option<u64>>;
 
 impl Store {
-    /// Reads the whole index and every blob, and removes what dead processes left unfinished.
+    /// Reads the whole index and every blob, and removes leftovers of dead processes.
     ///
-    /// Other processes may go on using the store: rows are read before blobs, and blobs are written before rows.
+    /// Other processes may continue to use the store: rows are read before blobs, and blobs are written before rows.
     /// Only a check that cannot run is an `Err`; problems of the store are in the report.
     pub fn verify(&self) -> Result<VerifyReport, StoreError> {
         let mut report = VerifyReport::default();
@@ -259,7 +259,8 @@ fn check_runs(tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Vec<Blo
         let hashes = [Some(receipt), output].map(|hash| hash.map(ContentHash::from_bytes));
         match serde_json::from_str::<RunRecord>(&json) {
             Ok(record) if [Some(record.receipt), record.output] == hashes => {}
-            Ok(_) => report.problem(&what, invalid("record", "names another receipt or output than its row")),
+            Ok(_) => report
+                .problem(&what, invalid("record", "refers to a different receipt or output than its row")),
             Err(source) => report.problem(&what, StoreError::Record { what: "record".to_owned(), source }),
         }
         let blobs = hashes.into_iter().flatten().map(|hash| (user::folder(&user), hash));

@@ -23,8 +23,8 @@ fn contract(open: Factory) {
     keys_open_until_they_are_revoked(open);
     that_a_key_was_created_outlives_its_user(open);
     budgets_hold_to_the_last_token(open);
-    what_nobody_settles_expires(open);
-    what_is_renewed_stays_held(open);
+    unsettled_reservations_expire(open);
+    renewed_reservations_stay_held(open);
     a_budget_is_whole_again_at_midnight(open);
     sign_ins_end_with_their_time_or_their_key(open);
     exchanges_are_listed_newest_first_and_filtered(open);
@@ -182,7 +182,7 @@ fn budgets_hold_to_the_last_token(open: Factory) {
     assert_eq!(all.asked, spend(u64::MAX, u64::MAX));
 }
 
-fn what_nobody_settles_expires(open: Factory) {
+fn unsettled_reservations_expire(open: Factory) {
     let home = Home::new();
     let key = add_key(&open(&home), tokens(100));
     let (start, lifetime) = (home.store.now().as_millis(), RESERVATION_LIFETIME.as_millis() as u64);
@@ -200,7 +200,7 @@ fn what_nobody_settles_expires(open: Factory) {
     drop(hold(open(&home).store(), &key, spend(70, 0)));
 }
 
-fn what_is_renewed_stays_held(open: Factory) {
+fn renewed_reservations_stay_held(open: Factory) {
     let home = Home::new();
     let key = add_key(&open(&home), tokens(100));
     let (start, lifetime) = (home.store.now().as_millis(), RESERVATION_LIFETIME.as_millis() as u64);

@@ -1,4 +1,4 @@
-//! What a program logs, kept for a test to look at.
+//! Captures log events for a test.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

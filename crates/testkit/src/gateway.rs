@@ -1,5 +1,5 @@
-//! The state of a gateway over a store in a temporary folder, with a scripted model behind every layer; and what asks
-//! its routers as one user or another.
+//! The state of a gateway over a store in a temporary folder, with a scripted model behind every layer; and requests
+//! to its routers as a given user.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ prompt_budget_override = 100000
 pub struct TestApp {
     /// The state itself.
     pub app: Arc<App>,
-    /// What every layer says in turns; none fails.
+    /// The model of every layer.
     pub model: Arc<ScriptedModel>,
     _dir: tempfile::TempDir,
 }
@@ -58,12 +58,12 @@ impl Default for TestApp {
 }
 
 impl TestApp {
-    /// A gateway whose model says nothing.
+    /// A gateway whose model has an empty script.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A gateway whose model performs `acts` in turns.
+    /// A gateway whose model performs `acts` in order.
     pub fn scripted(acts: impl IntoIterator<Item = Act>) -> Self {
         Self::with("model-1", acts)
     }
@@ -133,7 +133,7 @@ max_output = 26000
     }
 }
 
-/// One who was let in without a key.
+/// A caller authenticated without a key.
 pub fn caller(store: UserStore) -> Caller {
     Caller { store, key: None, limits: KeyLimits::default(), operator: true }
 }

@@ -1,5 +1,4 @@
-//! One model that plays every layer, in the place of the model inside the program: what an engine needs to run recipes
-//! without a network.
+//! One model for every layer in place of the embedded one: what an engine needs to run recipes without a network.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -81,7 +80,7 @@ prices = {{ input = 1, output = 2 }}
     )
 }
 
-/// Opens one and the same model for every layer, and the embedding model if there is one.
+/// Opens the same model for every layer, and the embedding model if there is one.
 struct Only(Arc<dyn ChatModel>, Option<Arc<dyn EmbeddingModel>>);
 
 impl EmbeddedModels for Only {
@@ -99,19 +98,19 @@ impl EmbeddedModels for Only {
 
 type Answer = dyn Fn(&str) -> String + Send + Sync;
 
-/// Answers by what it is asked, and remembers the prompts.
+/// Answers depending on its prompt, and records the prompts.
 pub struct Answering {
     answer: Box<Answer>,
     prompts: Arc<Mutex<Vec<String>>>,
 }
 
 impl Answering {
-    /// A model that says what `answer` makes of its prompt.
+    /// A model that answers a prompt with the result of `answer`.
     pub fn new(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         Self { answer: Box::new(answer), prompts: Arc::default() }
     }
 
-    /// What it was asked, as long as it is asked.
+    /// The prompts so far; shared, so it keeps growing.
     pub fn prompts(&self) -> Arc<Mutex<Vec<String>>> {
         Arc::clone(&self.prompts)
     }

@@ -1,4 +1,4 @@
-//! Doubles for tests: a scripted model, a stub HTTP server, a fixed clock and ids, what is logged, and the real weights.
+//! Test doubles: a scripted model, a stub HTTP server, a fixed clock and ids, captured logs, and the real weights.
 //! Test code only: it may panic, and nothing that ships depends on it.
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A chat model that answers from a script and remembers what it was asked.
+//! A chat model that answers from a script and records its requests.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -34,7 +34,7 @@ pub fn text(text: &str) -> ChatReply {
     ChatReply { text: text.to_owned(), tool_calls: Vec::new(), stop: StopReason::Stop, usage }
 }
 
-/// A model that performs its acts in order, and fails the test when it has none left.
+/// A model that performs its acts in order, and fails the test if none is left.
 #[derive(Debug, Default)]
 pub struct ScriptedModel {
     acts: Mutex<VecDeque<Act>>,
@@ -47,12 +47,12 @@ impl ScriptedModel {
         Self { acts: Mutex::new(acts.into_iter().collect()), requests: watch::Sender::default() }
     }
 
-    /// A model that says these texts.
+    /// A model that answers with these texts.
     pub fn saying<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
         Self::new(texts.into_iter().map(|words| Act::Say(Ok(text(words)))))
     }
 
-    /// Everything it was asked, in order.
+    /// All requests, in order.
     pub fn requests(&self) -> Vec<ChatRequest> {
         self.requests.borrow().clone()
     }
@@ -64,7 +64,7 @@ impl ScriptedModel {
         waited.expect("the model is asked again").expect("the sender is alive");
     }
 
-    /// How many acts are left.
+    /// The number of remaining acts.
     pub fn left(&self) -> usize {
         lock(&self.acts).len()
     }

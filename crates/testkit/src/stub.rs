@@ -46,7 +46,7 @@ pub struct Pusher(UnboundedSender<Vec<u8>>);
 impl Pusher {
     /// Sends a piece.
     pub fn push(&self, piece: impl Into<Vec<u8>>) {
-        // A server whose client has left takes no more.
+        // A server whose client has left accepts no more.
         let _ = self.0.send(piece.into());
     }
 }
@@ -68,7 +68,7 @@ impl Answer {
         Self::new(200, "text/event-stream", body)
     }
 
-    /// With a body that goes on as the test sends it.
+    /// Makes the body continue as the test sends it.
     #[must_use]
     pub fn pushed(mut self) -> (Self, Pusher) {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -110,7 +110,7 @@ impl Answer {
     }
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// `POST /v1/messages`.
@@ -150,7 +150,7 @@ pub struct StubServer {
 }
 
 impl StubServer {
-    /// Starts a server that gives `answers` in order, over any number of connections. Past the last it answers 599.
+    /// Starts a server that returns `answers` in order, over any number of connections, and 599 after the last.
     pub async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self::start_on(0, answers).await
     }
@@ -165,7 +165,7 @@ impl StubServer {
         Self::respond_on(port, next).await
     }
 
-    /// Starts a server that answers each request by what it says.
+    /// Starts a server that computes each answer from the request.
     pub async fn responding(respond: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
         Self::respond_on(0, respond).await
     }
@@ -265,7 +265,7 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Se
     Some(Seen { line, headers, body })
 }
 
-/// Each chunk is one chunk of HTTP's own encoding, so the client sees the cuts whatever the network does.
+/// Each chunk is one chunk of HTTP's own encoding, so the client sees these boundaries regardless of the network.
 async fn write_answer(stream: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
     let mut head = format!("HTTP/1.1 {} Stub\r\ntransfer-encoding: chunked\r\n", answer.status);
     for (name, value) in &answer.headers {
@@ -286,7 +286,7 @@ async fn write_answer(stream: &mut TcpStream, answer: &Answer) -> std::io::Resul
                     Some(piece) => write_chunk(stream, &piece).await?,
                     None => break,
                 },
-                // The client sends nothing while it is answered, so this ends only when it leaves.
+                // The client sends nothing while it receives an answer, so this ends only when it leaves.
                 _ = stream.read(&mut gone) => return Err(std::io::ErrorKind::BrokenPipe.into()),
             }
         }

@@ -1,4 +1,4 @@
-//! A vault with a turn in it whose every word is somebody else's, for tests of pages and API.
+//! A vault with a turn whose every word is untrusted, for tests of pages and API.
 
 use larder_store::{TurnDraft, UserDocuments};
 use larder_text::pointer::Pointer;
@@ -13,14 +13,14 @@ use serde_json::json;
 
 use crate::gateway::TestApp;
 
-/// What the tool of the turn says before and after the stretch that the claim stands on.
+/// The tool output before and after the range that supports the claim.
 pub const BEFORE: &str = "Laptops of the week\nHP Victus 15 for $649\n";
 
 fn at() -> DocumentTime {
     "2026-01-05T10:00:00Z".parse().unwrap()
 }
 
-/// Commits turn 1 of `user`, in which `words` stand wherever text of others may; an answer was written twice.
+/// Commits turn 1 of `user`, with `words` wherever untrusted text may appear; an answer was written twice.
 pub async fn turn(fake: &TestApp, user: &str, words: &str) -> UserDocuments {
     let vault = fake.vault(user);
     let mut draft = vault.drafts().begin(Mode::Chat, Some("session-1"), words).unwrap();

@@ -1,4 +1,4 @@
-//! An embedding model whose vectors the test makes, and that remembers what it was asked.
+//! An embedding model whose vectors the test defines, and that records its requests.
 
 use std::sync::Mutex;
 
@@ -18,18 +18,18 @@ pub struct ScriptedVectors {
 }
 
 impl ScriptedVectors {
-    /// A model that gives to each text the vector of what `meaning` makes of it: texts with the same meaning have the
-    /// same vector, and others have nothing to do with it.
+    /// A model that maps each text to the vector of its `meaning`: texts with the same meaning have the same vector,
+    /// and others are unrelated.
     pub fn of(meaning: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         Self { make: Box::new(move |text| random(&meaning(text))), refused: None, texts: Mutex::default() }
     }
 
-    /// The same, but it refuses calls with a text that holds `word`.
+    /// The same model, rejecting calls with a text that contains `word`.
     pub fn refusing(self, word: &str) -> Self {
         Self { refused: Some(word.to_owned()), ..self }
     }
 
-    /// Everything that it was asked, in order.
+    /// All requests, in order.
     pub fn texts(&self) -> Vec<String> {
         self.texts.lock().unwrap().clone()
     }

@@ -39,7 +39,7 @@ fn every_canonical_heading_starts_its_section() {
 }
 
 #[test]
-fn frontmatter_and_preamble_stand_apart() {
+fn frontmatter_and_preamble_are_separate() {
     let text = "\u{feff}---\r\nturn: 1\r\n---\r\n# Turn\r\n## 0. User Query\r\n**Original:** hi\r\n";
     let sections = Sections::parse(text);
     assert_eq!(spans(text, &sections)[..2], ["\u{feff}---\r\nturn: 1\r\n---\r\n", "# Turn\r\n"]);

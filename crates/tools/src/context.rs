@@ -17,15 +17,15 @@ use larder_engine::executor::ProgressObserver;
 /// What one call receives.
 #[derive(Clone, Copy)]
 pub struct ToolContext<'a> {
-    /// Runs recipes, for tools that are runs of their own.
+    /// Runs recipes, for tools that are runs themselves.
     pub engine: &'a Engine,
-    /// The documents of the turn's user, and of no other user.
+    /// The documents of the turn's user only.
     pub documents: &'a UserDocuments,
     /// Where the turn's files will be stored.
     pub turn: &'a TurnPlace,
     /// The files that the turn has so far, by their path in its folder.
     pub draft_files: &'a BTreeMap<String, Vec<u8>>,
-    /// What the user asked, byte for byte (R1-3.61).
+    /// The user's query, byte for byte (R1-3.61).
     pub original_query: &'a str,
     /// Chat or code.
     pub mode: Mode,
@@ -35,23 +35,23 @@ pub struct ToolContext<'a> {
     pub workspace: Option<&'a Path>,
     /// Confirms calls that need it.
     pub confirm: &'a dyn Confirm,
-    /// Notified of what sub-runs do and of what they spend as they spend it: an abandoned call is paid for too.
+    /// Notified of the progress and spending of sub-runs as it happens: an abandoned call is paid for too.
     pub observer: &'a dyn ProgressObserver,
-    /// Called before a permitted call with side effects is made; if it fails, the call is not made. After a crash, a resumed
-    /// turn knows by that which calls not to repeat.
+    /// Called before a permitted call with side effects; if it fails, the call is not made. After a crash, a resumed
+    /// turn uses this to avoid repeating calls.
     pub begun: &'a (dyn Fn() -> Result<(), StoreError> + Sync),
     /// What may still be spent.
     pub budget: RemainingBudget,
 }
 
-/// What the turn may still spend; `None` is no limit.
+/// The remaining budget of the turn; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemainingBudget {
     /// Tokens of prompts and replies.
     pub tokens: Option<u64>,
     /// Money, in US dollars.
     pub cost: Option<Usd>,
-    /// When the turn must be done.
+    /// The deadline of the turn.
     pub deadline: Option<Instant>,
 }
 
@@ -65,11 +65,11 @@ impl RemainingBudget {
 
 /// Asks the user, or another responsible person, for confirmation.
 pub trait Confirm: Send + Sync {
-    /// Whether `tool` may do `what`, which is the call as people read it.
+    /// Whether `tool` may do `what`, a readable description of the call.
     fn confirm<'a>(&'a self, tool: &'a str, what: &'a str) -> BoxFuture<'a, bool>;
 }
 
-/// Confirms nothing, since there is nobody to ask.
+/// Denies everything, since there is no one to ask.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DenyAll;
 

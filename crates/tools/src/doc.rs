@@ -107,8 +107,8 @@ impl TypedTool for DocRead {
     }
 }
 
-/// The document at a path: as given, or within the user's folder or the folder of the user's turns. What this turn has
-/// written so far can be read too.
+/// The document at a path: as given, or within the user's folder or the folder of the user's turns. Files written by
+/// the current turn are readable too.
 fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, String), ToolError> {
     let shown: String = path.chars().take(200).collect();
     let own = context.documents.place().facts();
@@ -139,7 +139,7 @@ fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, String), To
     Err(ToolError::Failed(format!("there is no document {shown:?}; doc.search gives paths")))
 }
 
-/// Whether a path is in the user's folder, in the user's archive, or in what all users share.
+/// Whether a path is in the user's folder, in the user's archive, or in the shared folder.
 fn may_be_read(path: &VaultPath, own: &str) -> bool {
     let name = own.strip_prefix("users/").unwrap_or(own);
     let mut parts = path.as_str().split('/');
@@ -151,7 +151,7 @@ fn may_be_read(path: &VaultPath, own: &str) -> bool {
     }
 }
 
-/// A section of `context.md` by its number, or any part that a link could lead to.
+/// A section of `context.md` by its number, or any part that a link can refer to.
 fn part_of(text: &str, section: &str) -> Option<String> {
     let section = section.trim();
     let number = section.strip_prefix('§').and_then(|number| number.trim().parse().ok());

@@ -1,4 +1,4 @@
-//! Tools: what a turn can do in addition to asking models. One interface, one box that guards it, and the built-in tools.
+//! Tools: what a turn can do besides calling models. One interface, a toolbox that guards it, and the built-in tools.
 //!
 //! | | |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | code mode | `file.read`, `file.search`, `file.edit`, `command.run` |
 //! | MCP | `mcp.<server>.<tool>` of every server that the settings name |
 //!
-//! The result of a tool is data: it enters a prompt as a part like any other and is never interpreted. Nothing here knows
-//! phases, sections or recipes of a turn, except `internet.research`, which is a run of its own.
+//! The result of a tool is data: it enters a prompt as a part like any other and is never interpreted. Nothing here
+//! knows phases, sections or recipes of a turn, except `internet.research`, which is a run itself.
 #![deny(missing_docs)]
 
 mod code;

@@ -1,5 +1,5 @@
-//! Programs of this machine: started without a shell, in a process group of their own, with few variables, and killed with
-//! all their children. The only place of the tools that reads the environment.
+//! Local programs: started without a shell, in their own process group, with few variables, and killed with all their
+//! children. The only place in this crate that reads the environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -31,7 +31,7 @@ const USUAL: [&str; 18] = [
     "APPDATA",
     "LOCALAPPDATA",
 ];
-/// Time for children that a program left running to close its output.
+/// Time for children left running by a program to close its output.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A program to run.
@@ -50,7 +50,7 @@ pub(super) struct Program<'a> {
 
 /// The end and the output of a program.
 pub(super) struct ProgramOutput {
-    /// Its exit code; none if a signal ended it.
+    /// Its exit code; `None` if it was ended by a signal.
     pub(super) code: Option<i32>,
     /// Its standard output, up to the limit.
     pub(super) stdout: Vec<u8>,
@@ -98,7 +98,7 @@ impl Drop for Group {
     }
 }
 
-/// Runs a program to its end, or kills it after `limit`; its output until then is kept.
+/// Runs a program to its end, or kills it after `limit`; its output so far is kept.
 ///
 /// # Errors
 /// [`ToolError::Failed`] when it cannot be started.
@@ -115,7 +115,7 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
     let ended = {
         let reading = async { tokio::join!(stdout.read(), stderr.read()) };
         tokio::pin!(reading);
-        // A child of the program may keep its output open forever, so the end of the program is what counts.
+        // A child may keep the output open forever, so only the end of the program counts.
         let ended = tokio::time::timeout(limit, async {
             tokio::select! {
                 _ = &mut reading => (group.0.wait().await, true),

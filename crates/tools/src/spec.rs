@@ -1,4 +1,4 @@
-//! What a tool is and what it returns. Knows no tool.
+//! The definition of a tool and its output. Knows no tool.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,11 +16,11 @@ use serde_json::Value;
 use super::context::ToolContext;
 use super::typed::described;
 
-/// Characters of one argument that the text of a call shows; the whole call is in `toolresults.md` (R1-3.40).
+/// Maximum characters of an argument in the text of a call; the full call is in `toolresults.md` (R1-3.40).
 const SHOWN_ARGUMENT: usize = 200;
 /// Characters of a description that planners see; MCP servers can send any length.
 const SHOWN_DESCRIPTION: usize = 600;
-/// Time and result size of a tool that states none of its own.
+/// Default timeout and result size of a tool.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BYTES: usize = 400_000;
 
@@ -58,7 +58,7 @@ impl ToolModes {
 /// What a tool is, for models and for the box that guards it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolSpec {
-    /// Such as `web.visit`.
+    /// A name such as `web.visit`.
     pub name: String,
     /// What it does and when to use it, for the model.
     pub description: String,
@@ -68,7 +68,7 @@ pub struct ToolSpec {
     pub class: ToolClass,
     /// Whether its result may be condensed on the way into a prompt.
     pub summarizable: bool,
-    /// How long one call may take.
+    /// The timeout of a call.
     pub timeout: Duration,
     /// Bytes of a result that are kept.
     pub max_bytes: usize,
@@ -77,8 +77,8 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// The description and schema of an argument struct, for a tool that only reads, in any mode, for up to 30 seconds and
-    /// 400,000 bytes. State what differs with struct update syntax.
+    /// The definition of a read-only tool for any mode, with the description and schema of an argument struct, a
+    /// timeout of 30 seconds and at most 400,000 bytes. Override what differs with struct update syntax.
     pub fn from_args<A: JsonSchema>(name: &str) -> Self {
         let (description, parameters) = described::<A>();
         Self {
@@ -99,7 +99,7 @@ impl ToolSpec {
 pub struct ToolOutput {
     /// How it ended.
     pub status: CallStatus,
-    /// One line for **Results:** (R1-3.41).
+    /// A one-line summary for **Results:** (R1-3.41).
     pub summary: String,
     /// The whole result; any bytes.
     pub content: Vec<u8>,
@@ -117,7 +117,7 @@ impl ToolOutput {
         Self::of(CallStatus::Success, summary.into(), content.into())
     }
 
-    /// A failure whose text says how to proceed; the text is also the result.
+    /// A failure with a text that says how to proceed; the text is also the result.
     pub fn failure(status: CallStatus, text: impl Into<String>) -> Self {
         let text = text.into();
         let line = text.lines().next().unwrap_or_default().to_owned();
@@ -190,7 +190,8 @@ pub trait Tool: Send + Sync {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
-/// A call as §4 shows it (R1-3.40): `internet.research(query="...", mode="commerce")`. Long arguments are cut.
+/// A call as displayed in §4 (R1-3.40): `internet.research(query="...", mode="commerce")`. Long arguments are
+/// truncated.
 pub fn call_text(name: &str, arguments: &Value) -> String {
     written(name, arguments, SHOWN_ARGUMENT)
 }
@@ -219,7 +220,7 @@ fn written(name: &str, arguments: &Value, max_chars: usize) -> String {
     format!("{name}({arguments})")
 }
 
-/// The tools as planners and coordinators read them: name, what it does, its arguments, one tool a paragraph.
+/// The tools as shown to planners and coordinators: name, description and arguments, one paragraph each.
 pub fn describe(specs: &[&ToolSpec]) -> String {
     let mut text = String::new();
     for spec in specs {
@@ -231,7 +232,7 @@ pub fn describe(specs: &[&ToolSpec]) -> String {
     text
 }
 
-/// `query: string, limit?: integer`, where `?` marks what may be left out.
+/// `query: string, limit?: integer`, where `?` marks optional arguments.
 fn arguments_of(parameters: &Value) -> String {
     let required = |name: &str| {
         let names = parameters.get("required").and_then(Value::as_array);

@@ -29,7 +29,7 @@ pub struct ToolBox {
 }
 
 impl ToolBox {
-    /// The tools that are built in. Those of MCP servers come with [`ToolBox::connect`].
+    /// Creates a box with the built-in tools. Those of MCP servers are added by [`ToolBox::connect`].
     ///
     /// # Errors
     /// [`ToolError::Settings`] when a setting cannot be used.
@@ -49,8 +49,8 @@ impl ToolBox {
         Ok(toolbox)
     }
 
-    /// Connects to the MCP servers that the settings name and adds their tools. Gives what went wrong, in words; a
-    /// server that cannot be reached costs its own tools only.
+    /// Connects to the configured MCP servers and adds their tools. Returns a message for each problem; if a server
+    /// is unreachable, only its own tools are missing.
     pub async fn connect(&mut self) -> Vec<String> {
         let (tools, problems) = self.servers.tools().await;
         for tool in tools {
@@ -59,13 +59,13 @@ impl ToolBox {
         problems
     }
 
-    /// Adds a tool; one of the same name is replaced.
+    /// Adds a tool, replacing one with the same name.
     pub fn register(&mut self, tool: Box<dyn Tool>) {
         self.tools.insert(tool.spec().name.clone(), tool);
     }
 
-    /// The tools that turns of this mode are offered, in the order of their names: those that are named, or all if
-    /// none is. A name ending in `.*` matches every tool with that prefix.
+    /// The tools offered to turns of this mode, in order of their names: those that are named, or all if none is. A
+    /// name ending in `.*` matches every tool with that prefix.
     pub fn specs(&self, mode: Mode, named: &[String]) -> Vec<&ToolSpec> {
         let wanted = |name: &str| {
             named.is_empty()
@@ -78,7 +78,7 @@ impl ToolBox {
         specs.filter(|spec| spec.modes.include(mode) && wanted(&spec.name)).collect()
     }
 
-    /// Calls a tool. It never fails: an unknown tool, bad arguments, a refusal, a timeout and too large a result become
+    /// Calls a tool. Never fails: unknown tools, invalid arguments, refusals, timeouts and oversized results become
     /// outputs whose text helps the model to correct its call.
     pub async fn call(&self, name: &str, arguments: &Value, context: &ToolContext<'_>) -> ToolOutput {
         let empty = json!({});
@@ -151,7 +151,7 @@ impl ToolBox {
     }
 }
 
-/// The output with as many bytes as the tool may return, and a note about the rest.
+/// The output truncated to the tool's limit, with a note about the rest.
 fn capped(mut output: ToolOutput, spec: &ToolSpec) -> ToolOutput {
     let whole = output.content.len();
     if whole <= spec.max_bytes {

@@ -14,13 +14,13 @@ use serde_json::Value;
 use super::context::ToolContext;
 use super::spec::{Tool, ToolError, ToolOutput, ToolSpec};
 
-/// A tool whose arguments are a struct. [`typed`] makes a [`Tool`] of it.
+/// A tool whose arguments are a struct. [`typed`] turns it into a [`Tool`].
 pub trait TypedTool: Send + Sync + 'static {
-    /// The arguments. The doc comment of the struct tells models what the tool does and when to use it, that of each field
-    /// what the argument means. `#[serde(deny_unknown_fields)]` makes the schema refuse arguments that do not exist.
+    /// The arguments. The doc comment of the struct tells models what the tool does and when to use it, that of each
+    /// field what the argument means. `#[serde(deny_unknown_fields)]` makes the schema reject unknown arguments.
     type Args: DeserializeOwned + JsonSchema + Send;
 
-    /// What the tool is; [`ToolSpec::from_args`] fills in what the arguments say.
+    /// The tool's definition; [`ToolSpec::from_args`] derives it from the arguments.
     fn spec(&self) -> ToolSpec;
 
     /// Runs one call. The arguments satisfy the schema, and permission has been given where the tool's class needs it.
@@ -63,7 +63,7 @@ impl<T: TypedTool> Tool for Typed<T> {
     }
 }
 
-/// The description of an argument struct and its JSON Schema, without what only Rust cares about.
+/// The description of an argument struct and its JSON Schema, without Rust-specific details.
 pub(super) fn described<A: JsonSchema>() -> (String, Value) {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;

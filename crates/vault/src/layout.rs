@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_stand_where_the_layout_says() {
+    fn documents_are_where_the_layout_says() {
         let at: DocumentTime = "2026-01-05T10:00:00Z".parse().unwrap();
         let user = UserPlace::new("henry");
         let turn = user.turn(815);

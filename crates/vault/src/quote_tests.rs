@@ -75,7 +75,7 @@ pub(crate) fn hostile() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn ordinary_text_stands_as_it_is() {
+fn ordinary_text_is_unchanged() {
     for text in [
         "The best value is the [LOQ 15](https://shop.example/loq).\n\n## Best Value\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |",
         "a path C:\\temp\\x, a price of $5, 100 %, a_b, x^2",
@@ -89,7 +89,7 @@ fn ordinary_text_stands_as_it_is() {
 }
 
 #[test]
-fn what_reaches_beyond_its_place_stands_in_a_fence() {
+fn text_with_outside_effects_is_fenced() {
     for text in [
         "",
         " x",

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_text_holds_is_no_markup() {
+    fn text_content_is_not_markup() {
         assert!(draw("<b>&", "a", &[], "\0", "b").contains("&lt;b&gt;&amp;"));
     }
 }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_extra_and_what_is_missing_is_told_apart() {
+    fn extra_and_missing_text_is_distinguished() {
         let reader = TextExtractor::new().unwrap();
         let (both, extra, missed) = reader.overlap("a b c d e", "a b c d x");
         assert!((both - extra).abs() < 1e-9 && (both - missed).abs() < 1e-9);

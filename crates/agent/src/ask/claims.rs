@@ -13,7 +13,7 @@ use larder_engine::executor::ResolvedCitation;
 /// Sentences of an answer that are grounded.
 const MAX_CLAIMS: usize = 32;
 
-/// One sentence of an answer, and where it comes from.
+/// A sentence of an answer and its source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroundedClaim {
     /// The sentence.

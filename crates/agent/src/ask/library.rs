@@ -1,4 +1,4 @@
-//! The files a question is about: found once, read again whenever a part of them is needed, never all in memory.
+//! The files a question is about: listed once, read again whenever a part of them is needed, never all in memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 1 << 30;
 const MAX_FILE: u64 = 256 << 20;
 /// Files at most.
 const MAX_FILES: usize = 1_000_000;
-/// Bytes of texts that are cached for reading them again.
+/// Bytes of text cached for rereading.
 const KEPT_BYTES: usize = 64 << 20;
 /// Folders without text written by the user.
 const SKIPPED: [&str; 4] = ["target", "node_modules", "__pycache__", "venv"];
@@ -31,7 +31,7 @@ pub struct SkippedFile {
     pub path: String,
     /// Why.
     pub reason: String,
-    /// Whether such files are never read: hidden and empty ones, pictures, links, folders of build results.
+    /// Whether such files are skipped by design: hidden and empty ones, pictures, links, build output.
     #[serde(skip)]
     pub is_expected: bool,
 }
@@ -42,7 +42,7 @@ impl SkippedFile {
         Self { path: shown(path), reason: reason.to_string(), is_expected: false }
     }
 
-    /// Something that is never read.
+    /// A file that is skipped by design.
     fn expected(path: &Path, reason: &str) -> Self {
         Self { path: shown(path), reason: reason.to_owned(), is_expected: true }
     }
@@ -106,7 +106,7 @@ impl WalkedPaths {
         Ok(found)
     }
 
-    /// Walks a folder in the order of names, without recursion, since folders can be nested to any depth. Links are not
+    /// Walks a folder in order of names, without recursion, since folders can be nested to any depth. Links are not
     /// followed: they could lead outside the named folder.
     fn walk(&mut self, dir: &Path) {
         let mut waiting = vec![(dir.to_owned(), true)];

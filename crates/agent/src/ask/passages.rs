@@ -44,7 +44,7 @@ impl PassagePlace {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finding {
     pub place: PassagePlace,
-    /// 1 for the best, less for others.
+    /// From 1 for the best downwards.
     pub relevance: f64,
 }
 

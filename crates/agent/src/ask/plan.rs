@@ -18,7 +18,7 @@ use larder_engine::settings::Planner;
 
 /// The recipe that plans.
 const PLAN_RECIPE: &str = "ask/plan";
-/// A model with a smaller window has no room for what it finds.
+/// A model with a smaller window has no room for its findings.
 const ABLE_WINDOW: usize = 8_000;
 /// Maximum number of passages that one action adds.
 const PER_ACTION: usize = 8;
@@ -26,7 +26,7 @@ const PER_ACTION: usize = 8;
 const FRUITLESS: usize = 2;
 /// Characters of a step that its log line shows.
 const SHOWN_CHARS: usize = 120;
-/// Relevance of a passage that a model asked for: that of the best by rule.
+/// The relevance of a passage that a model requested: that of the best one found by rule.
 const ASKED_FOR: f64 = 1.0;
 
 /// The next action, as recipe `ask/plan` answers it.
@@ -66,7 +66,7 @@ struct PlanningState<'a> {
 }
 
 impl Question<'_> {
-    /// Every model that answering may ask; none if the recipe does not exist.
+    /// Every model that answering may call; empty if the recipe does not exist.
     pub fn reach(&self, engine: &Engine) -> ModelSet {
         let recipe = engine.recipe_or_builtin(self.recipe);
         let is_quoted = recipe.is_ok_and(|recipe| self.is_quoted(engine, recipe));
@@ -81,7 +81,7 @@ impl Question<'_> {
         reach
     }
 
-    /// Whether answering asks a model.
+    /// Whether answering calls a model.
     ///
     /// # Errors
     /// When its recipe does not exist.
@@ -90,7 +90,7 @@ impl Question<'_> {
         Ok(!is_quoted || self.is_planned_by_model(engine, is_quoted))
     }
 
-    /// A quoted answer asks no model unless the question demands a planner.
+    /// A quoted answer calls no model unless a planner was requested.
     fn is_planned_by_model(&self, engine: &Engine, is_quoted: bool) -> bool {
         let able = || engine.candidate(Layer::Mind, None).is_ok_and(|candidate| is_able(&candidate.spec));
         match self.asking.planner {
@@ -148,7 +148,7 @@ struct Exploration<'a> {
 }
 
 impl Exploration<'_> {
-    /// Asks the model what to do and does it, within the limits.
+    /// Asks the model for an action and performs it, within the limits.
     async fn explore(&mut self) {
         let first_step = self.search.steps.len();
         let mut fruitless = 0;

@@ -1,5 +1,4 @@
-//! What a question asks for: its words, each with its rarity, and the kind of thing that would answer it. English and
-//! German.
+//! What a question asks for: its words, each with its rarity, and the kind of answer it expects. English and German.
 //!
 //! Knows questions and sentences; does not know where sentences come from.
 
@@ -16,7 +15,7 @@ const SUBJECT_WORDS: usize = 3;
 /// Consecutive letters that parts of compounds must share.
 const SHARED_STEM: usize = 6;
 
-/// The kind of thing that would answer a question.
+/// The kind of answer that a question expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerKind {
     Date,
@@ -25,7 +24,7 @@ pub(super) enum AnswerKind {
     Person,
     Place,
     Reason,
-    /// How something is done.
+    /// A way of doing something.
     Way,
     /// What something is.
     Meaning,
@@ -48,7 +47,7 @@ pub(super) struct Term {
 pub(super) struct QuestionProfile {
     pub terms: Vec<Term>,
     pub kind: AnswerKind,
-    /// All words of the question, as [`words`] gives them.
+    /// All words of the question, as returned by [`words`].
     words: Vec<String>,
     /// The subject of a question for a definition, and whether it has a definite article.
     subject: Vec<String>,
@@ -91,21 +90,21 @@ impl QuestionProfile {
         if all > 0.0 { some / all } else { 0.0 }
     }
 
-    /// Whether nothing was found of a name that the question is about: one that is not commoner than its other words.
+    /// Whether a name in the question, no more common than its other words, was not found at all.
     pub fn lacks_name(&self, found: &[f64]) -> bool {
         let mean = self.terms.iter().map(|term| term.weight).sum::<f64>() / self.terms.len() as f64;
         let is_missing = |(term, found): (&Term, &f64)| term.is_name && term.weight >= mean && *found == 0.0;
         self.terms.iter().zip(found).any(is_missing)
     }
 
-    /// Whether a text repeats the question, as documents about questions do, and code that asks it.
+    /// Whether a text repeats the question, as documents about questions do, and code that poses it.
     pub fn is_repeated(&self, text: &str) -> bool {
         let count = self.words.len();
         // A line break that code writes as `\n` is not part of the next word.
         count > 2 && words(&text.replace("\\n", " ")).windows(count).any(|window| window == self.words)
     }
 
-    /// Whether a text contains the kind of thing that is asked for.
+    /// Whether a text contains the expected kind of answer.
     pub fn is_satisfied(&self, text: &str, words: &[String]) -> bool {
         let is_new = |word: &&String| !self.words.contains(word);
         let any = |list: &str| words.iter().filter(is_new).any(|word| lists(list, word));
@@ -202,8 +201,8 @@ pub(super) fn definition(question: &str) -> Option<String> {
     ))
 }
 
-/// A question without German stop words, whose rarity in English documents means nothing, and with all words for
-/// prices where it asks for one.
+/// A question without German stop words, whose rarity in English documents means nothing, and with synonyms for price
+/// if it asks for one.
 pub(super) fn searched(question: &str) -> String {
     let words = words(question);
     let is_german = is_german(&words);
@@ -256,7 +255,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     found
 }
 
-/// Adds a complete word, and its parts where it is in camel case.
+/// Adds a complete word, and its parts if it is in camel case.
 fn end_word(word: &mut String, found: &mut Vec<String>) {
     let taken = std::mem::take(word);
     let mut part = 0;
@@ -276,7 +275,7 @@ fn end_word(word: &mut String, found: &mut Vec<String>) {
     }
 }
 
-/// How alike two words are, from 0 to 1: forms of one word (`ship`, `shipped`), parts of compounds, prices.
+/// The similarity of two words, from 0 to 1: forms of one word (`ship`, `shipped`), parts of compounds, prices.
 pub(super) fn likeness(a: &str, b: &str) -> f64 {
     if a == b {
         return 1.0;

@@ -1,7 +1,7 @@
 //! Answering by quotation: the sentences of the best passages that answer a question, chosen by rule, without a model.
 //!
-//! Sentences score by the words of the question that they contain, rare words more; less by those of their heading and
-//! neighbours; and by whether they contain the kind of thing that is asked for.
+//! A sentence's score comes from the question words it contains, with rare words counting more; to a lesser degree
+//! from those of its heading and neighbours; and from whether it contains the expected kind of answer.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,20 +19,20 @@ const IN_CONTEXT: f64 = 0.55;
 const IN_NEIGHBOUR: f64 = 0.4;
 const IN_NAME: f64 = 0.3;
 const IN_PASSAGE: f64 = 0.2;
-/// Factor for a sentence without the kind of thing that is asked for.
+/// Factor for a sentence without the expected kind of answer.
 const OTHER_KIND: f64 = 0.6;
-/// Factors for a sentence that is a question, and for one in tests and their data, which are about other things.
+/// Factors for a sentence that is a question, and for one in tests and test data, which are about something else.
 const ASKS: f64 = 0.5;
 const IN_TESTS: f64 = 0.85;
 /// Weight of the passage's own rank.
 const RANK: f64 = 0.12;
-/// Words that make a sentence informative, and beyond which it is long.
+/// The minimum words of an informative sentence, and the number beyond which it is long.
 const SHORT_WORDS: usize = 4;
 const LONG_WORDS: usize = 45;
-/// Share of the best score that a further sentence must reach: for questions about one thing, and for others.
+/// The share of the best score that a further sentence must reach: for questions with one answer, and for others.
 const NEXT_FACT: f64 = 0.93;
 const NEXT: f64 = 0.88;
-/// Two sentences are duplicates when this share of the words of one is in the other.
+/// Two sentences are duplicates if they share this fraction of their words.
 const SAME: f64 = 0.7;
 /// The share of the question that a quotation must cover to count as its answer.
 const HELD: f64 = 0.4;
@@ -87,7 +87,7 @@ fn scored(
     units: Vec<QuotableUnit>,
 ) -> Vec<ScoredUnit> {
     let read: Vec<Vec<String>> = units.iter().map(|unit| words(&unit.text)).collect();
-    // What repeats the question does not answer it, nor does it say that its neighbours do.
+    // Text that repeats the question neither answers it nor supports its neighbours.
     let repeats: Vec<bool> = units.iter().map(|unit| wanted.is_repeated(&unit.text)).collect();
     let found = |(words, repeats): (&Vec<String>, &bool)| {
         if *repeats { vec![0.0; wanted.terms.len()] } else { wanted.found(words) }
@@ -123,7 +123,7 @@ fn is_of_tests(name: &str) -> bool {
     name.split(['/', '\\', '_', '.']).any(of_tests)
 }
 
-/// The larger of each pair, those of `other` at this share.
+/// The element-wise maximum, with those of `other` scaled by this share.
 fn most(held: &[f64], other: &[f64], share: f64) -> Vec<f64> {
     held.iter().zip(other).map(|(held, other)| held.max(other * share)).collect()
 }
@@ -208,8 +208,8 @@ fn says_the_same(one: &ScoredUnit, other: &ScoredUnit) -> bool {
     shared as f64 >= few.words.len() as f64 * SAME
 }
 
-/// A sentence with the one before it where it points back to that (`It …`), and with what follows where it announces
-/// it (`…:`), or where that gives the reason that is wanted.
+/// A sentence with the preceding one if it refers back to it (`It …`), and with what follows if it announces it
+/// (`…:`) or if that states the requested reason.
 fn whole(wanted: &QuestionProfile, candidates: &[ScoredUnit], at: usize, text: &str) -> Quoted {
     const BACK: [&str; 14] = [
         "it", "this", "that", "these", "those", "they", "he", "she", "es", "sie", "er", "dies", "diese",
@@ -240,7 +240,7 @@ fn whole(wanted: &QuestionProfile, candidates: &[ScoredUnit], at: usize, text: &
     Quoted { file: *file, text: said, bytes }
 }
 
-/// Whether the reason that is wanted is not in a sentence but in the next of its paragraph.
+/// Whether the requested reason is not in a sentence but in the next one of its paragraph.
 fn explains(wanted: &QuestionProfile, one: &ScoredUnit, next: &ScoredUnit) -> bool {
     wanted.kind == AnswerKind::Reason
         && one.unit.paragraph == next.unit.paragraph

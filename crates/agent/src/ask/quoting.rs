@@ -1,4 +1,4 @@
-//! Quoting instead of generating: the best passages, and answers made of their sentences. Asks no model.
+//! Quotes instead of generating: the best passages, and answers made of their sentences. Calls no model.
 
 use std::time::Instant;
 
@@ -20,8 +20,8 @@ use larder_engine::settings::AnswerMode;
 const NOTHING: &str = "Nothing that was read shares a word with the question.";
 
 impl Question<'_> {
-    /// Whether it is answered by quoting: on request, or by default when the embedded model would answer. A recipe whose
-    /// answers have another shape than `ask/answer`'s needs a model.
+    /// Whether it is answered by quoting: on request, or by default if the embedded model would answer. A recipe
+    /// whose answers have a different shape from those of `ask/answer` needs a model.
     pub fn is_quoted(&self, engine: &Engine, recipe: &Recipe) -> bool {
         let property = |name: &str| {
             let schema = recipe.output.schema.as_ref();
@@ -37,10 +37,10 @@ impl Question<'_> {
 }
 
 impl Asker<'_> {
-    /// The passages that share most words with a question, best first, without a model; none where they share no word.
+    /// The passages that share most words with a question, best first, without a model; empty if none shares a word.
     ///
     /// # Errors
-    /// When nothing can be read.
+    /// If nothing can be read.
     pub fn quote(
         &self,
         question: &Question<'_>,

@@ -14,7 +14,7 @@ impl Asker<'_> {
     /// pattern, each value of a path. Texts with a match are stored, so that the pointers resolve. Every relevance is 1.
     ///
     /// # Errors
-    /// When nothing can be read, or what was found cannot be stored.
+    /// If nothing can be read, or the findings cannot be stored.
     pub fn select(
         &self,
         paths: &[PathBuf],

@@ -1,7 +1,7 @@
 //! What can be quoted from a text: sentences of prose and of comments, items of lists, rows of tables, lines of code,
 //! each with its headings.
 //!
-//! Knows how Markdown and common languages write headings, tables and comments; does not know what is asked.
+//! Knows how Markdown and common languages write headings, tables and comments; does not know the question.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use larder_text::words::STOP_WORDS;
 
 use super::sentences::sentences;
 
-/// Bytes before a passage in which its headings are looked for, and after it in which its last sentence may end.
+/// How many bytes before a passage are searched for its headings, and after it for the end of its last sentence.
 const BEFORE: usize = 16 << 10;
 const AFTER: usize = 1 << 10;
 /// Bytes beyond which a unit is divided.
@@ -21,7 +21,7 @@ const PROSE: [&str; 8] = ["md", "markdown", "txt", "text", "rst", "adoc", "org",
 /// Extensions of files whose comments begin with `#`, and with `--`.
 const HASH: [&str; 12] = ["py", "sh", "bash", "zsh", "toml", "yaml", "yml", "rb", "pl", "r", "ini", "conf"];
 const DASHES: [&str; 4] = ["sql", "lua", "hs", "elm"];
-/// What comments begin with elsewhere; the longer ones first.
+/// Comment markers in other files, longer ones first.
 const SLASHES: [&str; 7] = ["///", "//!", "//", "/**", "/*", "*/", "* "];
 
 /// What a unit is.
@@ -103,7 +103,7 @@ struct UnitReader<'t> {
     lines: Vec<Range<usize>>,
     marker: &'static str,
     paragraph: usize,
-    /// Units of comments until the line they describe is known.
+    /// Comments waiting for the line they describe.
     waiting: usize,
     /// The comment just before a line of code.
     comment: String,
@@ -171,7 +171,7 @@ impl<'t> UnitReader<'t> {
         self.lines.push(range.start + marker..range.end);
     }
 
-    /// Whether a line starts anew, though no empty line separates it from the one before.
+    /// Whether a line starts a new unit even though no empty line precedes it.
     fn begins_anew(&self, line: &str) -> bool {
         let Some(before) = self.lines.last().filter(|before| before.len() < UNBROKEN || is_entry(line))
         else {

@@ -71,7 +71,7 @@ async fn look_up(
     retrieval: &Retrieval<'_>,
     number: u32,
 ) -> Result<(), Stop> {
-    // A later turn, or one that never existed, cannot be a source.
+    // A later turn, or a nonexistent one, cannot be a source.
     reference.source_turn = reference.source_turn.filter(|turn| *turn < number && *turn > 0);
     let hint = format!("{} {}", reference.title, reference.source_url.as_deref().unwrap_or_default());
     let mut found = retrieval.capture(reference.source_turn, &hint).await?;

@@ -1,8 +1,8 @@
 //! The answers of the recipes of a turn as typed values, and how each becomes a value of a document.
 //!
-//! The shapes are those of the recipes' `output_schema`; unknown fields are refused here as there. What a schema cannot
-//! express, such as that a goal depends only on goals of its plan, the conversions check, with messages that a model can
-//! act on. Knows no recipe file, asks no model, and decides nothing about the next phase.
+//! The shapes are those of the recipes' `output_schema`; both reject unknown fields. The conversions check what a
+//! schema cannot express, such as that a goal depends only on goals of its plan, with messages that a model can act
+//! on. Knows no recipe file, calls no model, and decides nothing about the next phase.
 
 mod gathering;
 mod iteration;

@@ -26,7 +26,7 @@ fn query(changes: Value) -> QueryAnswer {
 }
 
 #[test]
-fn a_query_without_references_stands_as_it_was_typed() {
+fn a_query_without_references_is_kept_verbatim() {
     let original = "can you find some for me online please?";
     let analysis = query(json!({})).analysis(original);
     assert_eq!(
@@ -138,7 +138,7 @@ fn a_plan_with_several_goals_keeps_their_order() {
 }
 
 #[test]
-fn a_single_goal_is_no_list() {
+fn a_single_goal_is_not_listed() {
     let one = json!({"goals": [{"id": 1, "description": "Laptop", "dependencies": []}],
         "tasks": [{"goal": 1, "text": "Find laptops"}], "previous_failure": "x", "new_approach": "y"});
     let plan = plan(one, 1).unwrap();

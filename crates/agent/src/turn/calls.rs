@@ -19,7 +19,7 @@ use super::evidence;
 use super::files;
 use super::phase::PhaseContext;
 
-/// Bytes of a result that `toolresults.md` holds; of a longer one it holds the beginning and the pointer.
+/// Maximum bytes of a result in `toolresults.md`; a longer one is truncated and has a pointer.
 const MAX_RESULT_BYTES: usize = 1024 * 1024;
 /// Characters of a result's summary.
 const SUMMARY_CHARS: usize = 300;
@@ -47,7 +47,7 @@ pub(super) struct CallRecord {
     pub(super) status: CallStatus,
     /// The result in a line.
     pub(super) summary: String,
-    /// The whole result, where it is text that says more than the summary. Not saved with the turn, since the pointer
+    /// The full result, if it is text that says more than the summary. Not saved with the turn, since the pointer
     /// returns it.
     #[serde(skip)]
     pub(super) content: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct CallRecord {
 }
 
 impl CallRecord {
-    /// A call that was not made.
+    /// Records a call that was not made.
     pub(super) fn denied(request: &ToolRequest, reason: String) -> Self {
         Self {
             text: larder_tools::call_text(&request.tool, &request.value()),
@@ -102,7 +102,8 @@ pub(super) async fn call(
     record(cx, request, iteration, goal, &output)
 }
 
-/// A call that was under way when the turn was interrupted. It may have had side effects, so it is not repeated.
+/// Records a call that was in progress when the turn was interrupted. It may have had side effects, so it is not
+/// repeated.
 pub(super) fn interrupted(
     cx: &mut PhaseContext<'_>,
     request: &ToolRequest,
@@ -133,7 +134,7 @@ async fn perform(cx: &mut PhaseContext<'_>, request: &ToolRequest) -> ToolOutput
         budget: cx.budget.remaining(&cx.state),
     };
     let output = cx.budget.within(turns.tools.call(&request.tool, &arguments, &context)).await;
-    // What was spent counts whatever the result.
+    // Usage counts whatever the result.
     cx.budget.settle(&mut cx.state);
     output.unwrap_or_else(|| ToolOutput::failure(CallStatus::Timeout, cx.budget.out_of_time()))
 }
@@ -210,8 +211,7 @@ fn take_files(cx: &mut PhaseContext<'_>, output: &ToolOutput) -> Option<VaultPat
     for (name, bytes) in &output.files {
         let path = VaultPath::new(&format!("{folder}/{name}")).filter(|_| !is_reserved(name));
         let Some(path) = path else {
-            cx.events
-                .warn(format!("a tool named a file {name:?}, which is not its to write; it is left out"));
+            cx.events.warn(format!("a tool named the file {name:?}, which it may not write; it is omitted"));
             continue;
         };
         if path.name().starts_with("research") && path.name().ends_with(".md") {

@@ -1,9 +1,9 @@
-//! The time of a turn: the store's clock, which never goes back within a turn, not even across a resume.
+//! The time of a turn: the store's clock, made monotonic within a turn and across resumes.
 
 use larder_store::Store;
 use larder_vault::DocumentTime;
 
-/// A clock that never goes back.
+/// A monotonic clock.
 #[derive(Debug, Clone)]
 pub(super) struct TurnClock {
     store: Store,

@@ -1,4 +1,4 @@
-//! Condensing the texts of a turn by rule, with the turn's query in view. Knows no document.
+//! Condenses the texts of a turn by rule, favouring the turn's query. Knows no document.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -30,8 +30,8 @@ impl<'a> TurnCondenser<'a> {
         Self { engine, counter, query }
     }
 
-    /// `text` in at most `target` tokens, for a document: where condensing cut a link so that it leads elsewhere, the text is
-    /// fenced.
+    /// `text` in at most `target` tokens, for a document: if condensing cut a link so that its target changed, the
+    /// text is fenced.
     pub(super) fn for_document(
         &self,
         text: &str,

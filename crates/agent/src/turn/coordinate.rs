@@ -103,7 +103,7 @@ fn failed_round(number: u32, reason: String) -> Iteration {
 async fn carry_out(cx: &mut PhaseContext<'_>) -> Result<(), Stop> {
     let Some(round) = cx.state.rounds().under_way.clone() else { return Ok(()) };
     let PendingRound { number, answer, called, mut begun } = round;
-    // The answer was read with this same plan.
+    // The answer was parsed with this same plan.
     let read = answer.iteration(number, &task_plan(cx));
     let (mut iteration, _) = read.map_err(|unusable| Stop::Fail(unusable.to_string()))?;
     let goal = iteration.goal.as_ref().map(|goal| goal.id);

@@ -1,4 +1,4 @@
-//! `context.md` of a turn: it grows through the writers of the vault and is never rewritten. A section that exceeds its
+//! `context.md` of a turn: it grows through the vault's writers and is never rewritten. A section that exceeds its
 //! budget gets a compaction (C7, R0-25.1); its own text stays in the file. Knows no phase.
 
 use larder_condense::ContentType;
@@ -45,7 +45,7 @@ impl<'a> TurnDocument<'a> {
         Ok(())
     }
 
-    /// Adds to the last section, which must be `id`; the order of the phases makes sure that it is.
+    /// Extends the last section, which must be `id`; the order of the phases ensures that it is.
     pub(super) fn extend(&mut self, id: SectionId, body: &str) -> Result<(), Stop> {
         let added = larder_vault::extend_section(&self.text, id, body);
         self.text += &added.map_err(|error| Stop::Fail(error.to_string()))?;
@@ -92,8 +92,8 @@ impl<'a> TurnDocument<'a> {
         self.compact(id, budget, None)
     }
 
-    /// Appends a compaction that replaces the last section, which is `id`, in prompts, in at most `target` tokens: `text`, or
-    /// what the condenser makes of the section.
+    /// Appends a compaction that replaces the last section, which must be `id`, in prompts, with at most `target`
+    /// tokens: `text`, or the section as condensed.
     pub(super) fn compact(&mut self, id: SectionId, target: usize, text: Option<String>) -> Result<(), Stop> {
         let before = shown(&self.text, id);
         let from = self.condenser.counter.count(&before);

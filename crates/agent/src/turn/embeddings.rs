@@ -1,5 +1,5 @@
-//! Vectors in a turn: that of its query before it gathers, and those of finished turns. Without them a turn is gathered by
-//! words alone, so a model that fails costs nothing else.
+//! Vectors in a turn: that of its query before gathering, and those of finished turns. Without them a turn is
+//! gathered by words alone, so a failing model costs nothing else.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use larder_store::TextVector;
 use super::Turns;
 use super::phase::PhaseContext;
 
-/// Newest turns whose missing vectors are made after a turn: enough for those of a time without the model.
+/// How many of the newest turns are checked for missing vectors after a turn: enough to cover a temporary outage of
+/// the model.
 const NEWEST: u32 = 64;
 
 /// The query as a vector, where the settings name a model for it. A failure of the model is reported, and recorded in the
@@ -33,7 +34,8 @@ pub(super) async fn query_vector(cx: &mut PhaseContext<'_>) -> Option<TextVector
     match vector? {
         Ok(vector) => Some(vector),
         Err(error) => {
-            let why = format!("only words were searched, since {name} made no vector of the query: {error}");
+            let why =
+                format!("searched by words only, since {name} returned no vector for the query: {error}");
             cx.events.warn(why.clone());
             let considered = TraceEntry {
                 document: String::new(),
@@ -50,11 +52,12 @@ pub(super) async fn query_vector(cx: &mut PhaseContext<'_>) -> Option<TextVector
 }
 
 impl Turns {
-    /// Makes the vectors that the newest turns up to this one lack, where the settings name a model for it, and returns
-    /// their number. `observer` is notified of what that costs.
+    /// Creates missing vectors for the newest turns up to this one, if an embedding model is configured, and returns
+    /// their number. `observer` is notified of the cost.
     ///
     /// # Errors
-    /// The model is not available or fails, or the index fails. The turns are unchanged and are still found by words.
+    /// If the model is unavailable or fails, or the index fails. The turns are unchanged and can still be found by
+    /// words.
     pub async fn embed(&self, number: u32, observer: &dyn ProgressObserver) -> Result<u64, EmbeddingError> {
         let Some(name) = self.embedding.as_deref() else { return Ok(0) };
         let embedder = Embedder::open(&self.engine.models, name)?;

@@ -20,8 +20,8 @@ pub(super) fn clarify(state: &mut TurnState, question: String) -> PhaseOutcome {
     outcome
 }
 
-/// Ends a turn that may try nothing more: with the best answer of which no claim failed, marked as unverified, or without
-/// an answer (C68).
+/// Ends a turn that has reached a limit: with the best answer without a failed claim, marked as unverified, or
+/// without an answer (C68).
 pub(super) fn exhausted(state: &mut TurnState, events: Events<'_>, reason: &str) -> PhaseOutcome {
     let claims_hold =
         |attempt: &&AnswerAttempt| attempt.verdict.as_ref().is_none_or(|verdict| !verdict.claims_failed);
@@ -47,7 +47,7 @@ pub(super) fn exhausted(state: &mut TurnState, events: Events<'_>, reason: &str)
 fn without_answer(state: &TurnState, reason: &str) -> String {
     let verdict = state.attempts.last().and_then(|attempt| attempt.verdict.as_ref());
     match verdict.filter(|verdict| !verdict.issues.is_empty()) {
-        Some(verdict) => format!("{reason}, and its claims did not hold: {}", verdict.issues.join("; ")),
+        Some(verdict) => format!("{reason}, and its claims failed validation: {}", verdict.issues.join("; ")),
         None => reason.to_owned(),
     }
 }
@@ -116,7 +116,7 @@ mod tests {
         let Ending::Failed { reason } = ended(vec![attempt("a", Some((0.5, 2, true)))]) else {
             panic!("an answer")
         };
-        assert_eq!(reason, "no time, and its claims did not hold: issue of a");
+        assert_eq!(reason, "no time, and its claims failed validation: issue of a");
         let Ending::Failed { reason } = ended(Vec::new()) else { panic!("an answer") };
         assert_eq!(reason, "no time");
     }

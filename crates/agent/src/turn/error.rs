@@ -9,14 +9,14 @@ use larder_retrieval::RetrievalError;
 /// Why a turn did not finish. It remains a draft, unless it never started.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
-    /// There is nothing to answer.
+    /// The query is empty.
     #[error("the query is empty; ask something")]
     EmptyQuery,
-    /// There is no unfinished turn of this number.
-    #[error("there is no unfinished turn {0}; a finished one needs no resuming")]
+    /// There is no unfinished turn with this number.
+    #[error("there is no unfinished turn {0}; finished turns cannot be resumed")]
     NoDraft(u32),
     /// Another process is running it.
-    #[error("turn {0} is under way in another process; wait for it, or stop it")]
+    #[error("turn {0} is running in another process; wait for it, or stop it")]
     Running(u32),
     /// The draft was written by a version with another format of the state.
     #[error(
@@ -86,8 +86,8 @@ impl From<RetrievalError> for Stop {
 }
 
 impl From<RunError> for Stop {
-    /// Answers that never passed their checks and prompts that cannot fit end the turn (C66), since asking again would
-    /// give the same result. Reasons outside the turn stop it where it is.
+    /// Answers that never passed their checks and prompts that cannot fit end the turn (C66), since repeating the
+    /// call would give the same result. Reasons outside the turn stop it where it is.
     fn from(error: RunError) -> Self {
         match error {
             RunError::Spent { .. } => Self::Exhausted(error.to_string()),

@@ -1,4 +1,4 @@
-//! Events of a turn, as plain data. Knows nothing of how they are shown.
+//! Events of a turn, as plain data. Knows nothing of how they are displayed.
 
 use larder_models::price::Usd;
 use larder_vault::TurnStatus;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TurnEvent {
-    /// The turn has its number and folder; sent again when it is resumed.
+    /// The turn has a number and a folder; sent again when it is resumed.
     Started {
         /// Its number, per user.
         turn: u32,
         /// Its folder in the vault.
         folder: String,
     },
-    /// A phase begins.
+    /// A phase starts.
     Phase {
         /// 0 to 7.
         number: u8,
-        /// Such as `planner`.
+        /// A name such as `planner`.
         name: String,
         /// From 1; more after REVISE or RETRY.
         attempt: u32,
@@ -38,7 +38,7 @@ pub enum TurnEvent {
     },
     /// A tool is called.
     Tool {
-        /// Such as `doc.search(query="…")`.
+        /// A call such as `doc.search(query="…")`.
         call: String,
     },
     /// A tool returned its result.
@@ -58,7 +58,7 @@ pub enum TurnEvent {
         #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
         considered: Vec<serde_json::Value>,
     },
-    /// A section exceeded its budget; from here on prompts see its older text condensed.
+    /// A section exceeded its budget; from here on, prompts contain its older text in condensed form.
     Compacted {
         /// The number of the section.
         section: u8,

@@ -1,5 +1,6 @@
-//! Claims of phase 4 and their evidence (R0-14.8, R1-3.42, R1-9.15): each claim is traced to the bytes of a tool's result
-//! that state it. A claim with a value that no result states is invented, whatever source it names, and is left out.
+//! Claims of phase 4 and their evidence (R0-14.8, R1-3.42, R1-9.15): each claim is traced to the bytes of a tool
+//! result that state it. A claim with a value that no result states is invented, whatever source it names, and is
+//! dropped.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,10 +22,10 @@ use super::state::TurnState;
 
 /// Lines of one result that are searched for a claim.
 const MAX_LINES: usize = 5_000;
-/// Hits among which a better place than the title of a result is looked for.
+/// How many search hits are considered when looking for a better location than a result's title.
 const NEAREST: usize = 50;
 
-/// Adds what a tool states. Its own word for the place counts; without one, the result is searched.
+/// Adds a tool's own claims. A location given by the tool is used; otherwise the result is searched.
 pub(super) fn add_tool_claims(
     cx: &mut PhaseContext<'_>,
     output: &ToolOutput,
@@ -41,7 +42,7 @@ pub(super) fn add_tool_claims(
     }
 }
 
-/// Adds what the model says that results show.
+/// Adds the claims that the model derives from results.
 pub(super) fn add_claims(cx: &mut PhaseContext<'_>, claims: Vec<Claim>) {
     if claims.is_empty() {
         return;
@@ -60,7 +61,7 @@ pub(super) fn add_claims(cx: &mut PhaseContext<'_>, claims: Vec<Claim>) {
             }
             None if states(&gathered, &claim.claim) => add_claim(&mut cx.state, claim, None, None),
             None => cx.events.warn(format!(
-                "the claim {:?} is left out: no tool result and nothing that was gathered states it",
+                "the claim {:?} is dropped: neither a tool result nor gathered context states it",
                 claim.claim
             )),
         }
@@ -92,7 +93,7 @@ pub(super) fn result_document(draft: &TurnDraft) -> Option<InputDocument> {
     Some(InputDocument::whole(at.name(), at.as_str(), files::text(draft, &at)?))
 }
 
-/// The result that states a claim, and its line that does: not the title of the result, if another line states what the
+/// The result that states a claim, and the line in it: not the result's title, if another line states something the
 /// title does not.
 fn ground<'r>(claim: &str, results: &'r [ToolResult]) -> Option<(&'r ToolResult, Range<usize>)> {
     let mut index = RankIndex::for_query(claim);
@@ -125,7 +126,7 @@ fn words(text: &str) -> BTreeSet<String> {
     words.filter(is_significant).map(str::to_lowercase).collect()
 }
 
-/// Whether a position in the text is the same position in the stored bytes: no byte before it was replaced.
+/// Whether an offset in the text is the same in the stored bytes: no earlier byte was replaced.
 fn is_exact(result: &ToolResult, range: &Range<usize>) -> bool {
     !result.content[..range.end].contains(char::REPLACEMENT_CHARACTER)
 }

@@ -63,8 +63,8 @@ fn research(input: &str, candidates: &[ResearchCandidate]) -> impl Iterator<Item
     })
 }
 
-/// The passage as a slice of its document, so that what is omitted can be read back, unless its text had to be escaped as
-/// data and differs from the document's bytes.
+/// The passage as a slice of its document, so that omitted text can be read, unless it had to be escaped as data and
+/// therefore differs from the document's bytes.
 fn passage(passage: &PassageCandidate) -> InputDocument {
     let text = block(&passage.text);
     let own = text == passage.text;

@@ -1,6 +1,6 @@
-//! Phase 2: what is known already (R1-3.29 to R1-3.34, R1-10, R1-14). Retrieval finds candidates, a model chooses among
-//! them, retrieval reads the chosen ones, and a model compiles §2. What a model names without having been shown it is
-//! left out.
+//! Phase 2: what is already known (R1-3.29 to R1-3.34, R1-10, R1-14). Retrieval finds candidates, a model chooses
+//! among them, retrieval reads the chosen ones, and a model compiles §2. Anything that a model names without having
+//! been shown it is dropped.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let convert = |answer: &GatheringAnswer| Ok(answer.gathered(&shown));
     let (answer, (mut gathered, dropped)) = cx.recipes().decide(SYNTHESIS, inputs, convert).await?;
     for name in dropped {
-        cx.events.warn(format!("gathering named {name}, which it was not shown; it is left out"));
+        cx.events.warn(format!("gathering named {name}, which it was not shown; it is dropped"));
     }
     add_page(&mut gathered, &found);
     keep_used_research(&turns.documents, &mut gathered, &followed)?;
@@ -75,7 +75,7 @@ fn report_considered(cx: &mut PhaseContext<'_>, found: &Candidates, followed: &L
     cx.events.send(&TurnEvent::Gathered { considered });
 }
 
-/// Of the research that was found, §2 lists what was read or referred to, with the best of its results.
+/// Of the research found, §2 lists what was read or referenced, with its best results.
 fn keep_used_research(
     documents: &UserDocuments,
     gathered: &mut GatheredContext,
@@ -103,7 +103,7 @@ fn links(answer: &RetrievalAnswer) -> Vec<LinkToFollow> {
     answer.links_to_follow.iter().map(link).collect()
 }
 
-/// What answers directly: what retrieval said, and always the captured page (R1-5.6, R1-5.7).
+/// Information that answers directly: what retrieval stated, and always the captured page (R1-5.6, R1-5.7).
 fn direct_info(answer: &RetrievalAnswer, found: &Candidates) -> Option<InputDocument> {
     let said = answer.direct_info.iter().map(|info| format!("- {}\n", info.trim())).collect::<String>();
     let page = gathered_documents::page(found);

@@ -1,5 +1,5 @@
-//! What the turns of all users share, opened once from the settings: documents, tools, limits. Used by the command line and
-//! the server alike.
+//! State shared by the turns of all users, opened once from the settings: documents, tools, limits. Used by both the
+//! command line and the server.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub struct TurnHost {
 }
 
 impl TurnHost {
-    /// Opens the documents at the place of the settings, and finishes what a crash interrupted in them.
+    /// Opens the configured documents, and completes operations that a crash interrupted.
     ///
     /// # Errors
     /// The place cannot be used, or storage fails.
@@ -75,7 +75,7 @@ impl TurnHost {
 }
 
 impl Turns {
-    /// Every model that a turn may ask: those of all layers, and the one that makes vectors.
+    /// Every model that a turn may call: those of all layers, and the embedding model.
     pub fn reach(&self) -> ModelSet {
         let table = self.engine.models.table();
         let mut reach = self.reach_of_vectors();
@@ -106,9 +106,9 @@ impl Turns {
         reach
     }
 
-    /// Summarizes an answered turn (C5), and makes the vectors that it and the newest turns before it lack. Nothing more is
-    /// spent on a turn that has reached a limit; the beginning of its answer remains its summary. `observer` is notified of
-    /// all that is spent. Vectors that cannot be made are only logged: the next turn makes them.
+    /// Summarizes an answered turn (C5), and creates missing vectors for it and the turns before it. Nothing more is
+    /// spent on a turn that has reached a limit; the beginning of its answer remains its summary. `observer` is
+    /// notified of all spending. Failed vectors are only logged: the next turn creates them.
     ///
     /// # Errors
     /// As [`summarize`](Self::summarize).
@@ -130,7 +130,7 @@ impl Turns {
             _ => Ok(()),
         };
         if let Err(error) = self.embed(outcome.turn, &meter).await {
-            tracing::warn!(%error, turn = outcome.turn, "no vectors were made of what the newest turns say");
+            tracing::warn!(%error, turn = outcome.turn, "no vectors were created for the newest turns");
         }
         summarized
     }

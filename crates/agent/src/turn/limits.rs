@@ -1,5 +1,5 @@
-//! What a whole turn may spend: checked before every call of a model or tool. One call may exceed a limit; no other
-//! follows it.
+//! What a whole turn may spend: checked before every model or tool call. A call may exceed a limit; no other follows
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,14 @@ pub(super) struct TurnBudget {
     limits: TurnLimits,
     /// When time runs out.
     until: Option<Instant>,
-    /// Counts what models take since the turn was started or resumed.
+    /// Counts model usage since the turn was started or resumed.
     pub(super) meter: Arc<Meter<'static>>,
     /// The part of the meter's count that the state includes already.
     charged: Spending,
 }
 
 impl TurnBudget {
-    /// The budget of a turn that has spent what its state says.
+    /// The budget of a turn that has already spent what its state records.
     pub(super) fn new(limits: TurnLimits, state: &TurnState) -> Self {
         let spent = Duration::from_millis(state.spent_ms);
         let until = limits.time.and_then(|time| Instant::now().checked_add(time.saturating_sub(spent)));
@@ -40,7 +40,7 @@ impl TurnBudget {
         budget
     }
 
-    /// What may still be spent, for a tool that spends by itself.
+    /// What may still be spent, for a tool that calls models itself.
     pub(super) fn remaining(&self, state: &TurnState) -> RemainingBudget {
         let spent = state.cost.unwrap_or_default().picos();
         RemainingBudget {
@@ -62,7 +62,7 @@ impl TurnBudget {
     }
 
     /// # Errors
-    /// [`Stop::Exhausted`] when a limit is reached.
+    /// [`Stop::Exhausted`] if a limit is reached.
     pub(super) fn check(&self, state: &TurnState) -> Result<(), Stop> {
         self.reached(state).map_or(Ok(()), |reason| Err(Stop::Exhausted(reason)))
     }
@@ -81,7 +81,7 @@ impl TurnBudget {
         }
     }
 
-    /// Charges to the state what the meter has counted since the last time, and returns it.
+    /// Charges to the state what the meter has counted since the last call, and returns it.
     pub(super) fn settle(&mut self, state: &mut TurnState) -> Spending {
         let now = self.meter.total();
         let spent = now.since(&self.charged);

@@ -1,5 +1,5 @@
-//! From phase to phase, with a checkpoint after each. Knows which phase follows which, and nothing of what happens inside
-//! one.
+//! Runs phase after phase, with a checkpoint after each. Knows the order of the phases and nothing of what happens
+//! inside one.
 
 use larder_store::{TurnDraft, TurnLease};
 use larder_text::sections::SectionId;
@@ -17,7 +17,7 @@ use super::{analyze, coordinate, ending, gathering, plan, reflect, save, synthes
 /// A turn that is running.
 pub(super) struct Machine<'a> {
     cx: PhaseContext<'a>,
-    /// The turn is committed: nothing is left to save.
+    /// Whether the turn is committed, so that nothing is left to save.
     is_committed: bool,
     /// Keeps other processes from running this turn.
     _lease: TurnLease,
@@ -30,7 +30,7 @@ impl Drop for Machine<'_> {
         }
         let turn = self.cx.draft.number;
         if let Err(error) = self.cx.save_abandoned() {
-            tracing::warn!(%error, turn, "what the abandoned turn has spent since its last checkpoint was not saved");
+            tracing::warn!(%error, turn, "the spending of the abandoned turn since its last checkpoint was not saved");
         }
     }
 }

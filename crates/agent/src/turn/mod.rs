@@ -1,5 +1,5 @@
-//! A turn: one question through the phases 0 to 7 over one `context.md` (R1-3.72 to R1-3.86). It owns what a turn does;
-//! it knows no terminal and no HTTP, how a recipe is run, or how a document is stored.
+//! A turn: one question through the phases 0 to 7 over one `context.md` (R1-3.72 to R1-3.86). Owns the logic of a
+//! turn; knows no terminal, no HTTP, how a recipe is run, or how a document is stored.
 //!
 //! Each phase is a function over a `PhaseContext` that returns the phase to run next. The machine
 //! saves a checkpoint after each phase and each round of the coordinator. Everything a phase knows is in the documents and
@@ -97,11 +97,11 @@ pub struct TurnOutcome {
     /// Complete, clarify or failed.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: TurnStatus,
-    /// The answer; with `unverified`, its first line says so.
+    /// The answer; if `unverified`, its first line says so.
     pub answer: Option<String>,
     /// The question to the user, with status clarify.
     pub question: Option<String>,
-    /// Why there is no answer, with status failed.
+    /// Why there is no answer, for status failed.
     pub reason: Option<String>,
     /// The answer did not pass validation (C68).
     pub unverified: bool,
@@ -127,7 +127,7 @@ pub struct Turns {
     pub tools: Arc<ToolBox>,
     /// Limits of one turn.
     pub limits: TurnLimits,
-    /// The model of the table whose vectors help to gather turns and research; without one, words alone do.
+    /// The embedding model that helps to gather turns and research; without one, only words are searched.
     pub embedding: Option<String>,
     /// Permits dangerous calls.
     pub confirm: Arc<dyn Confirm>,
@@ -150,7 +150,7 @@ impl Turns {
     /// Continues a turn that was stopped, from its last checkpoint.
     ///
     /// # Errors
-    /// There is no such draft, or another process is running it; or as [`run`](Self::run).
+    /// If there is no such draft, or another process is running it; otherwise as for [`run`](Self::run).
     pub async fn resume(&self, number: u32, observer: &dyn TurnObserver) -> Result<TurnOutcome, TurnError> {
         Machine::resume(self, number, observer)?.finish().await
     }

@@ -1,5 +1,5 @@
-//! What a committed turn leaves outside its folder: backlinks in the research it used, and records of use. Best effort: a
-//! failure is reported and does not undo the commit.
+//! What a committed turn writes outside its folder: backlinks in the research it used, and usage records. Best
+//! effort: a failure is reported and does not undo the commit.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use larder_vault::{Backlink, VaultPath};
 use super::phase::PhaseContext;
 use super::state::{Ending, TurnState};
 
-/// Tries at a document that somebody else writes at the same time.
+/// Attempts to write a document that someone else is writing concurrently.
 const TRIES: usize = 3;
 
-/// Notes what the turn used. A turn that only asked the user leaves no notes (C6).
+/// Records what the turn used. A turn that only asked the user a question records nothing (C6).
 pub(super) fn note_turn(cx: &PhaseContext<'_>, ending: &Ending) {
     if let Ending::Answer { unverified, .. } = ending {
         for used in &cx.state.references {
@@ -39,8 +39,8 @@ fn note_sites(cx: &PhaseContext<'_>, ending: &Ending) {
     }
 }
 
-/// They held in an answer that was approved, and did not in one whose claims failed; an answer that failed for other reasons
-/// says nothing about them.
+/// Claims held if the answer was approved, and did not if it failed because of them; an answer that failed for other
+/// reasons says nothing about them.
 fn claims_held(state: &TurnState, ending: &Ending) -> Option<bool> {
     let verdict = state.attempts.iter().rev().find_map(|attempt| attempt.verdict.as_ref());
     match ending {
@@ -65,7 +65,7 @@ fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, ok: bool) {
     }
 }
 
-/// Changes an existing document; a concurrent change by somebody else is kept.
+/// Changes an existing document; a concurrent change is preserved.
 fn change(
     documents: &UserDocuments,
     at: &VaultPath,

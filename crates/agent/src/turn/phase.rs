@@ -1,5 +1,5 @@
-//! What a phase works on, and what saves it: the documents, the state, the budget and the clock of one turn. Knows no
-//! phase.
+//! The context of a phase, and how it is saved: the documents, the state, the budget and the clock of one turn. Knows
+//! no phase.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -56,7 +56,7 @@ impl<'a> PhaseContext<'a> {
     pub(super) fn new(turns: &'a Turns, draft: TurnDraft, state: TurnState, events: Events<'a>) -> Self {
         let text = draft.files.get(CONTEXT).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         let planner = turns.engine.candidate(Layer::Mind, Some(draft.mode));
-        // Without such a model the first run reports it; nothing is counted before.
+        // If there is no such model, the first run reports it; nothing is counted before.
         let counter =
             planner.map_or_else(|_| Counter::unknown(), |candidate| turns.engine.counter(&candidate.spec));
         let query = state.analysis.as_ref().map_or(&draft.query, |analysis| &analysis.resolved_query);
@@ -141,8 +141,8 @@ impl<'a> PhaseContext<'a> {
         self.turns.documents.drafts().save_state(&self.draft, &state)
     }
 
-    /// Saves what an abandoned turn has spent since its last checkpoint, from which it will be resumed, and that a call
-    /// made since must not be repeated.
+    /// Saves what an abandoned turn has spent since its last checkpoint, from which it will be resumed, and that a
+    /// call made since then must not be repeated.
     pub(super) fn save_abandoned(&mut self) -> Result<(), TurnError> {
         self.budget.settle(&mut self.state);
         let call_begun = *self.call_begun.get_mut();

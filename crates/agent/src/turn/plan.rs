@@ -14,7 +14,7 @@ use super::recipes::PhaseInputs;
 use super::state::{PlanSummary, RoundsState, TurnState};
 use super::turn_phase::TurnPhase;
 
-/// Plans, writes the complete plan to `ticket.md`, and goes where the planner says.
+/// Plans, writes the full plan to `ticket.md`, and proceeds as the planner says.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {
     let attempt = cx.state.attempt(TurnPhase::Plan);
     let name = cx.by_mode("phase3_planner");
@@ -47,7 +47,7 @@ fn route(state: &mut TurnState, plan: TaskPlan) -> PhaseOutcome {
     }
 }
 
-/// The plan as §3 holds it, with the current status of its goals.
+/// The plan as stored in §3, with the current status of its goals.
 pub(super) fn task_plan(cx: &PhaseContext<'_>) -> TaskPlan {
     let mut plan = cx.document.newest().unwrap_or_else(|| TaskPlan {
         previous_failure: None,

@@ -1,5 +1,5 @@
-//! Running one recipe for a phase: it receives what it reads of what the phase offers, and is charged and recorded. The only
-//! place of a turn that asks a model.
+//! Runs one recipe for a phase: selects its inputs from what the phase offers, charges and records it. The only place
+//! in a turn that calls a model.
 
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ pub(super) struct RecipeRunner<'c> {
 }
 
 impl RecipeRunner<'_> {
-    /// Runs a recipe and converts its answer with `convert`. An answer that satisfies its schema and cannot be used is asked
-    /// for once more, with the problem among the hints.
+    /// Runs a recipe and converts its answer with `convert`. An answer that satisfies its schema but is unusable is
+    /// requested once more, with the problem among the hints.
     pub(super) async fn decide<A: DeserializeOwned, T>(
         &mut self,
         name: &str,
@@ -73,7 +73,7 @@ impl RecipeRunner<'_> {
         let name = format!("pipeline/{name}");
         let found = self.engine.find(&name, Some(self.draft.mode));
         let mut recipe = found.map_err(|source| self.engine.missing(&name, source))?.clone();
-        // The turn has its own rule for how confident an answer has to be and what follows if it is not (C67).
+        // The turn has its own rule for the required confidence and what follows if it is missed (C67).
         recipe.gates.confidence_threshold = None;
         recipe.layer = inputs.layer.unwrap_or(recipe.layer);
         let input = self.input(&recipe, inputs);
@@ -81,7 +81,7 @@ impl RecipeRunner<'_> {
         let meter = Arc::clone(&self.budget.meter);
         let run = self.engine.run_recipe(&recipe, &input, &*meter, RunKind::Answer);
         let ended = self.budget.within(run).await;
-        // What was spent counts whatever the result.
+        // Usage counts whatever the result.
         let spent = self.budget.settle(self.state);
         let outcome = ended.ok_or_else(|| Stop::Exhausted(self.budget.out_of_time()))??;
         self.record(&outcome, spent, began);

@@ -11,8 +11,8 @@ use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
 use super::turn_phase::TurnPhase;
 
-/// Decides on the fast layer. A decision below the confidence threshold is repeated on MIND, and if that one is below it
-/// too, the user is asked. Both are in the document.
+/// Decides on the fast layer. If the confidence is below the threshold, the decision is repeated on MIND, and if it
+/// is still too low, the user is asked. Both decisions are in the document.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {
     let mut reflection = reflection(cx, None).await?;
     if reflection.confidence.get() < CONFIDENCE_THRESHOLD {

@@ -1,5 +1,5 @@
-//! The rules of the coordinator's loop: when it ends, which calls are refused, when a goal is reached. Plain functions of
-//! the loop's state.
+//! The rules of the coordinator's loop: when it ends, which calls are refused, when a goal is reached. Pure functions
+//! of the loop's state.
 
 use larder_engine::settings::TurnLimits;
 use larder_vault::Score;
@@ -20,7 +20,7 @@ pub(super) fn end(rounds: &mut RoundsState, limits: &TurnLimits) -> Option<Strin
     (rounds.calls >= limits.tool_calls).then(|| calls_used_up(limits))
 }
 
-/// Why the next call of a round for `goal`, which waits for `waits`, is not made.
+/// Why the next call of a round for `goal`, which is waiting for `waits`, is not made.
 pub(super) fn refusal(
     rounds: &RoundsState,
     limits: &TurnLimits,
@@ -37,7 +37,7 @@ fn calls_used_up(limits: &TurnLimits) -> String {
     format!("the limit of {} tool calls is reached", limits.tool_calls)
 }
 
-/// Marks the goal of a round as reached when the round says DONE or is confident enough of it. Returns why the loop ends, if
+/// Marks the goal of a round as reached if the round says DONE or is confident enough. Returns why the loop ends, if
 /// it does: by DONE without a goal, or by DONE for the last one.
 pub(super) fn note_progress(
     goals: &mut [Goal],

@@ -1,5 +1,5 @@
-//! Phase 7: saving by rule, before any model is asked for a summary (C5, R1-3.78). After the commit the turn is complete;
-//! a failure of what follows costs nothing.
+//! Phase 7: saves by rule, before any model is asked for a summary (C5, R1-3.78). After the commit the turn is
+//! complete; later failures cost nothing.
 
 use larder_text::sections::Sections;
 use larder_vault::{DocumentTime, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus, VaultPath};
@@ -14,7 +14,7 @@ use super::phase::PhaseContext;
 use super::state::Ending;
 use super::turn_phase::TurnPhase;
 
-/// What the runs of the turn read and what gathering considered; not part of the vault's layout.
+/// What the turn's runs read and gathering considered; not part of the vault's layout.
 const RECEIPTS: &str = "receipts.json";
 /// Picodollars of a millionth of a dollar.
 const PICOS_PER_MICRO: u64 = 1_000_000;
@@ -44,7 +44,7 @@ pub(super) fn prepare(cx: &mut PhaseContext<'_>) -> PreparedTurn {
     PreparedTurn { ending, began }
 }
 
-/// Notes outside the turn what a committed turn used, and reports its end.
+/// Records outside the turn what a committed turn used, and reports its end.
 pub(super) fn conclude(cx: &mut PhaseContext<'_>, turn: PreparedTurn) -> TurnOutcome {
     notes::note_turn(cx, &turn.ending);
     let millis = cx.clock.millis_since(turn.began);
@@ -104,7 +104,7 @@ fn complete(cx: &mut PhaseContext<'_>, ending: &Ending) {
     cx.draft.files.insert(CONTEXT.to_owned(), cx.document.text.clone().into_bytes());
 }
 
-/// `response.md` holds what the user received: the answer with its mark, or why there is none.
+/// `response.md` contains what the user received: the answer with its mark, or why there is none.
 fn write_response(cx: &mut PhaseContext<'_>, ending: &Ending) {
     let text = match ending {
         Ending::Answer { text, .. } => text.clone(),
@@ -117,7 +117,7 @@ fn write_response(cx: &mut PhaseContext<'_>, ending: &Ending) {
     files::insert_document(&mut cx.draft, &at, meta, Response(text));
 }
 
-/// Adds the topic, intent and quality of the turn to the frontmatter of `context.md`. The sections stay as they are.
+/// Adds topic, intent and quality of the turn to the frontmatter of `context.md`. The sections are unchanged.
 fn complete_frontmatter(cx: &mut PhaseContext<'_>, ending: &Ending) {
     let context = &mut cx.document.text;
     let end = Sections::parse(context).frontmatter.end;

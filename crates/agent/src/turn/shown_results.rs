@@ -8,15 +8,15 @@ use super::condense::{CondensedText, TurnCondenser};
 use super::documents::TurnDocument;
 use super::tool_log::NEWEST;
 
-/// Tokens below which the beginning of a result says nothing.
+/// With fewer tokens, the beginning of a result says nothing.
 const MIN_SHOWN: usize = 40;
 
-/// Puts the results into a round so that its piece of §4 takes at most [`NEWEST`] tokens.
+/// Fits the results into a round so that its part of §4 has at most [`NEWEST`] tokens.
 pub(super) fn fit(iteration: &mut Iteration, called: &[CallRecord], document: &TurnDocument<'_>) {
     let TurnDocument { at, condenser, .. } = document;
     iteration.results = called.iter().map(|record| result(record, 0, condenser).0).collect();
     let room = NEWEST.saturating_sub(condenser.counter.count(&iteration.write(at)));
-    // Characters that a list escapes take tokens too, so the first share may prove too large.
+    // Characters that a list escapes take extra tokens, so the first share may prove too large.
     for part in [room, room * 3 / 4, room / 2, room / 4] {
         let share = part / called.len().max(1);
         let with = called.iter().map(|record| result(record, share, condenser));

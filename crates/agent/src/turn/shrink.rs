@@ -1,13 +1,13 @@
-//! A shorter §4 by its own structure (R0-26.6, R1-3.17): every round keeps its calls and their status; the text of results
-//! is cut first, then reasons, and the oldest rounds become one line when nothing else helps. Links to the complete
-//! results stay links. A plain function of the log.
+//! Shortens §4 along its own structure (R0-26.6, R1-3.17): every round keeps its calls and their status; the text of
+//! results is cut first, then the reasoning, and finally the oldest rounds become one line. Links to the full results
+//! stay links. A pure function of the log.
 
 use larder_text::tokens::Counter;
 use larder_vault::VaultPath;
 use larder_vault::context::{CallStatus, Iteration, ToolLog};
 use larder_vault::links::DualLink;
 
-/// How much of each text a step keeps, in characters: of results, of reasons, of calls.
+/// How many characters of each text a step keeps: of results, of reasoning, of calls.
 const STEPS: [(usize, usize, usize); 4] = [(600, 300, 200), (240, 160, 160), (100, 60, 100), (40, 0, 60)];
 /// Tokens of the compaction's heading and frame.
 const FRAME: usize = 80;
@@ -55,7 +55,7 @@ fn line(iterations: &[Iteration], results: &DualLink, at: &VaultPath) -> String 
     let fine = all.filter(|result| result.status == CallStatus::Success).count();
     let (first, last) = (iterations.first(), iterations.last());
     let (first, last) = (first.map_or(0, |round| round.number), last.map_or(0, |round| round.number));
-    // Without a call there is no document of results.
+    // Without calls there is no document of results.
     let whole = if called == 0 { String::new() } else { format!(" in {}", results.both(at)) };
     format!("Iterations {first} to {last}: {called} calls, {fine} with a result{whole}.")
 }

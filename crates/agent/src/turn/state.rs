@@ -1,5 +1,5 @@
-//! What a turn remembers between its phases in addition to its documents: the next phase, counters, and what was spent.
-//! Saved with every checkpoint. Knows no recipe.
+//! The state of a turn besides its documents: the next phase, counters, and spending. Saved with every checkpoint.
+//! Knows no recipe.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(super) struct TurnState {
     pub(super) cost: Option<Usd>,
     /// One entry for each run of a recipe.
     pub(super) runs: Vec<RunMetrics>,
-    /// The short receipt of each run: what it read, and in which rendition.
+    /// The short receipt of each run: its inputs and their renditions.
     pub(super) receipts: Vec<serde_json::Value>,
     /// The documents that gathering considered.
     pub(super) considered: Vec<serde_json::Value>,
@@ -55,15 +55,15 @@ pub(super) struct TurnState {
     pub(super) results: u32,
     /// Claims so far; their blocks are numbered throughout the turn.
     pub(super) claims: usize,
-    /// Times the answer was rewritten.
+    /// How many times the answer was rewritten.
     pub(super) revisions: u32,
-    /// Times the turn was planned again.
+    /// How many times the turn was replanned.
     pub(super) retries: u32,
-    /// What the last verdict asks to change.
+    /// The changes requested by the last verdict.
     pub(super) hints: Vec<String>,
     /// Every answer that was written, with its verdict.
     pub(super) attempts: Vec<AnswerAttempt>,
-    /// How the turn ends, once that is known.
+    /// How the turn ends, once known.
     pub(super) ending: Option<Ending>,
 }
 
@@ -76,28 +76,28 @@ pub(super) struct PlanSummary {
     pub(super) goals: Vec<Goal>,
 }
 
-/// The coordinator's loop: what it counted and found so far.
+/// The coordinator's loop: its counters and findings so far.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct RoundsState {
     pub(super) iterations: u32,
     pub(super) calls: u32,
     pub(super) claims: Vec<Claim>,
-    /// The round whose calls are not all made yet.
+    /// The round whose calls are not yet complete.
     #[serde(default)]
     pub(super) under_way: Option<PendingRound>,
-    /// Why the loop ends, once it is known.
+    /// Why the loop ends, once known.
     pub(super) ended: Option<String>,
 }
 
-/// A round whose answer was read and whose calls are not all made. Saved before and after each call, so that a resumed
-/// turn repeats none of them.
+/// A round whose answer was parsed and whose calls are not yet complete. Saved before and after each call, so that a
+/// resumed turn repeats none of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PendingRound {
     pub(super) number: u32,
     pub(super) answer: IterationAnswer,
     /// The calls made so far, with their results.
     pub(super) called: Vec<CallRecord>,
-    /// The next call has side effects and was permitted: whether it was completed is not known.
+    /// Whether the next call has side effects and was permitted, so that it may have been completed.
     pub(super) begun: bool,
 }
 
@@ -191,7 +191,7 @@ impl TurnState {
         self.plan.as_ref().map(|plan| plan.goals.as_slice()).unwrap_or_default()
     }
 
-    /// The loop of phase 4, which begins with its first use.
+    /// The loop of phase 4, created on first use.
     pub(super) fn rounds(&mut self) -> &mut RoundsState {
         self.rounds.get_or_insert_default()
     }

@@ -1,5 +1,5 @@
-//! The summary of a committed turn, written by a model (C5): a separate job that no reply waits for, whose failure costs
-//! only the summary.
+//! The summary of a committed turn, written by a model (C5): a separate job that no reply waits for, whose failure
+//! costs only the summary.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use larder_engine::inputs::{InputDocument, RunInput};
 pub(super) const RECIPE: &str = "pipeline/phase7_summarizer";
 
 impl Turns {
-    /// Summarizes a committed turn, writes the summary to its `metadata.json` and returns it. `observer` is notified of
-    /// what that costs.
+    /// Summarizes a committed turn, writes the summary to its `metadata.json` and returns it. `observer` is notified
+    /// of the cost.
     ///
     /// # Errors
     /// The turn does not exist, or the model, its answer, or the store fails. The turn is unchanged then.
@@ -59,7 +59,7 @@ impl Turns {
         Ok(summary)
     }
 
-    /// Updates the note next to `metadata.json`, unless somebody has changed the note.
+    /// Updates the note next to `metadata.json`, unless someone has changed the note.
     fn show_metadata(
         &self,
         at: &VaultPath,

@@ -1,5 +1,5 @@
-//! Phase 5: the answer (R1-3.46, R1-3.47, C22). `response.md` holds it in full; §5 holds it, or a digest with a link to it.
-//! It is not delivered before phase 6 approves it (C69).
+//! Phase 5: the answer (R1-3.46, R1-3.47, C22). `response.md` contains it in full; §5 contains it, or a digest with a
+//! link to it. It is not delivered before phase 6 approves it (C69).
 
 use std::sync::Arc;
 
@@ -43,12 +43,13 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     };
     let (answer, cites) = match cx.recipes().run(&name, inputs).await {
         Ok(outcome) => (outcome.reply.trim().to_owned(), true),
-        // The last reply of a run that never cited is delivered marked, since another run would not cite either.
+        // If a run never cited anything, its last reply is delivered with a mark, since another run would not cite
+        // either.
         Err(Stop::Unmet(run, _)) => (last_reply(&cx.turns.engine.store, &run)?, false),
         Err(stop) => return Err(stop),
     };
     if answer.is_empty() {
-        return Err(Stop::Fail("the synthesizer gave an empty answer".to_owned()));
+        return Err(Stop::Fail("the synthesizer returned an empty answer".to_owned()));
     }
     let (response, meta) = (cx.draft.place.response(), cx.meta("response"));
     files::insert_document(&mut cx.draft, &response, meta, Response(answer.clone()));
@@ -80,15 +81,16 @@ fn unfounded(cx: &PhaseContext<'_>) -> Validation {
     }
 }
 
-/// The last reply of a run whose every answer failed its gates.
+/// The last reply of a run whose answers all failed its gates.
 fn last_reply(store: &UserStore, run: &RunId) -> Result<String, Stop> {
     let output = store.runs().get(run)?.output;
     let bytes = output.map(|output| store.contents().get(output)).transpose()?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()).unwrap_or_default())
 }
 
-/// What an answer may cite by number: each reference of §2, then each result of a tool, then the document of all results.
-/// The same order for phases 5 and 6 (R0-14.8). Links of references are not followed (R1-14.4, C90).
+/// The documents that an answer may cite by number: each reference of §2, then each tool result, then the document of
+/// all results. The order is the same in phases 5 and 6 (R0-14.8). Links inside references are not followed (R1-14.4,
+/// C90).
 pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<InputDocument>, Stop> {
     let (now, counter) = (cx.clock.now(), cx.document.condenser.counter.clone());
     let retrieval = Retrieval::new(&cx.turns.documents, &counter, now, Grant::Synthesis);
@@ -96,7 +98,7 @@ pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<I
     for file in &cx.state.references {
         let link = LinkToFollow { path: file.to_string(), sections_to_extract: Vec::new() };
         let read = retrieval.follow(&[link], usize::MAX).await?;
-        // A document that cannot be read keeps its number, so that the others keep theirs.
+        // An unreadable document keeps its number, so that the others keep theirs.
         let text = read.documents.first().map_or("(not to be read)", |document| document.text.as_str());
         documents.push(cited(file.as_str(), text));
     }
@@ -127,7 +129,7 @@ fn preview(condenser: &TurnCondenser<'_>, answer: &str) -> String {
     if condenser.counter.count_up_to(answer, room).is_some() {
         return answer.to_owned();
     }
-    // The digest has pointers to what it leaves out.
+    // The digest has pointers to what it omits.
     let stored = condenser.store(answer.as_bytes(), "answer", "the whole answer").is_ok();
     let digest = condenser.for_document(answer, ContentType::Markdown, room).filter(|_| stored);
     let Some(digest) = digest else { return condenser.counter.prefix(answer, room).to_owned() };
@@ -135,14 +137,14 @@ fn preview(condenser: &TurnCondenser<'_>, answer: &str) -> String {
     digest.result.text
 }
 
-/// What can be checked without a model: whether the answer cites, whether it states values that none of its documents
-/// states, and whether its fences are closed.
+/// What can be checked without a model: whether the answer cites anything, whether it states values that appear in
+/// none of its documents, and whether its fences are closed.
 fn checklist(cx: &PhaseContext<'_>, answer: &str, known: &str, cites: bool) -> Checklist {
     // Sections are cited by the name of the document.
     let known = format!("{CONTEXT}\n{}\n{known}", cx.document.text);
     let invented = rewrite::invented(&known, answer);
     if let Some(value) = &invented {
-        cx.events.warn(format!("the answer states {value:?}, which none of its documents states"));
+        cx.events.warn(format!("the answer states {value:?}, which appears in none of its documents"));
     }
     let fences = answer.lines().filter(|line| line.trim_start().starts_with("```")).count();
     Checklist {

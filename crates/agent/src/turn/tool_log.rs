@@ -1,5 +1,5 @@
-//! §4 of `context.md`: round after round within its budget (R0-26). What it holds is compacted before a round is added that
-//! would not fit; every round stays, with less of what it said.
+//! §4 of `context.md`: iterations within its budget (R0-26). Earlier content is compacted before a round is added
+//! that would not fit; every round remains, in less detail.
 
 use larder_store::TurnDraft;
 use larder_text::sections::SectionId;
@@ -11,11 +11,11 @@ use super::files;
 use super::shrink::shrunk;
 
 const SECTION: SectionId = SectionId::ToolExecution;
-/// Tokens that §4 may hold (R0-26.2).
+/// Maximum tokens of §4 (R0-26.2).
 const BUDGET: usize = SECTION.token_budget();
-/// What older rounds are compacted to, if the newest leaves so much (R0-26.2, C29).
+/// The size to which older rounds are compacted, if the newest leaves that much (R0-26.2, C29).
 const OLDER: usize = 1_500;
-/// Tokens that the newest round may take, so that a line about the older ones always fits next to it.
+/// Maximum tokens of the newest round, so that a line about older ones always fits next to it.
 pub(super) const NEWEST: usize = BUDGET - 300;
 
 /// Adds a round.
@@ -34,7 +34,7 @@ pub(super) fn finish(document: &mut TurnDocument<'_>, draft: &TurnDraft, body: &
     document.settle(SECTION)
 }
 
-/// Compacts what is there if it would not fit with `body` (R0-26.2, R0-26.4), then adds that.
+/// Compacts the existing content if it would not fit with `body` (R0-26.2, R0-26.4), then adds `body`.
 fn add(document: &mut TurnDocument<'_>, draft: &TurnDraft, body: &str) -> Result<(), Stop> {
     if !document.ends_with(SECTION) {
         let section = larder_vault::append_section(&document.text, SECTION, body);

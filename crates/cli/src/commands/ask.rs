@@ -62,7 +62,7 @@ pub async fn run(context: &CommandContext, args: AskArgs) -> Result<(), CliError
     print(context, &answer.map_err(failed)?, args.explain)
 }
 
-/// What went wrong in a run keeps the exit code of runs; everything else is the user's to fix.
+/// Errors of a run keep the exit code of runs; everything else is for the user to fix.
 fn failed(error: AskError) -> CliError {
     match error {
         AskError::Run(error) => error.into(),
@@ -93,7 +93,7 @@ fn print(context: &CommandContext, answer: &AskAnswer, explain: bool) -> Result<
     }
     match (answer.verified, is_quoted) {
         (true, _) => Ok(()),
-        (_, true) => output::line("unverified: this holds little of the question and may not answer it"),
+        (_, true) => output::line("unverified: this covers little of the question and may not answer it"),
         (_, false) => output::line("unverified: the answer has no word in common with what it cites"),
     }
 }
@@ -152,7 +152,7 @@ fn say(search: &SearchReport) {
     say_skipped(&search.skipped);
 }
 
-/// Names files that could not be read, and counts those that are never read by the reason.
+/// Lists files that could not be read, and counts those that are never read by reason.
 fn say_skipped(skipped: &[SkippedFile]) {
     let failed: Vec<&SkippedFile> = skipped.iter().filter(|skipped| !skipped.is_expected).collect();
     for skipped in failed.iter().take(SKIPPED_NAMED) {

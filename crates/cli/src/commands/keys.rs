@@ -54,7 +54,7 @@ pub async fn run(context: &CommandContext, command: Option<KeysCommand>) -> Resu
 /// Asks before the first key is created, because all clients need a key from then on.
 async fn agree(context: &CommandContext, store: &Store, yes: bool) -> Result<(), CliError> {
     let gateway = context.config.gateway();
-    // If keys are required already, or are not required regardless of keys, this one locks nobody out.
+    // If keys are required already, or are not required regardless of keys, this one locks no one out.
     if gateway.keys_required().is_some() || store.keys().any_created()? {
         return Ok(());
     }
@@ -116,7 +116,7 @@ fn list(context: &CommandContext, store: &Store) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The spending of a key today, with the reservations of calls under way and its limits.
+/// The spending of a key today, with the reservations of calls in progress and its limits.
 fn spent(store: &Store, record: &KeyRecord) -> Result<String, CliError> {
     if let Some(revoked) = record.revoked {
         return Ok(format!("revoked {revoked}"));

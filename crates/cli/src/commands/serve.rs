@@ -69,7 +69,7 @@ fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> B
     })
 }
 
-/// Notes the models whose tokens are estimated by bytes, which wastes most of their windows.
+/// Points out models whose tokens are estimated by bytes, which wastes most of their windows.
 fn note_on_counting(context: &CommandContext, app: &App) {
     let current = app.current();
     for (name, spec) in current.routes.models().filter(|(_, spec)| spec.max_output > 0) {

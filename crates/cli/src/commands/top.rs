@@ -1,4 +1,5 @@
-//! `larder top`: what a running gateway is doing, watched or once. Reads the gateway's own API; knows no store.
+//! `larder top`: shows the activity of a running gateway, continuously or once. Reads the gateway's API; knows no
+//! store.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -14,11 +15,11 @@ use crate::args::{Format, Global};
 use crate::error::CliError;
 use crate::output;
 
-/// Where the gateway tells what it is doing.
+/// The gateway's live endpoint.
 const PATH: &str = "api/v1/live";
 /// Time for the gateway to answer.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How often it is asked.
+/// How often it is polled.
 const PACE: Duration = Duration::from_secs(1);
 /// Requests that are printed once.
 const PRINTED: usize = 20;
@@ -73,7 +74,7 @@ async fn watch(
     loop {
         let (height, width) = terminal.size();
         let lines = screen(gateway, &news, trouble.as_deref(), usize::from(width), usize::from(height));
-        // Each line ends by clearing what an earlier one left there, and the last line clears all below.
+        // Each line ends by clearing the rest of it, and the last line clears everything below.
         let drawn = format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", lines.join("\u{1b}[K\r\n"));
         terminal.write_str(&drawn).map_err(CliError::Print)?;
         tokio::select! {
@@ -87,7 +88,7 @@ async fn watch(
     }
 }
 
-/// Waits in a thread of its own for a key that ends the program.
+/// Waits in a separate thread for a key that ends the program.
 fn left(terminal: Term) -> oneshot::Receiver<io::Result<()>> {
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
@@ -158,7 +159,7 @@ fn gauge(news: &LiveUpdate, width: usize) -> String {
 
 /// A line of titles and at most `count` requests, the last one first.
 fn requests(news: &LiveUpdate, width: usize, count: usize) -> Vec<String> {
-    // Five columns have their width, and a blank follows each; the model's name takes what is left.
+    // Five columns have a fixed width, each followed by a space; the model's name takes the rest.
     let name = width.saturating_sub(8 + 13 + 19 + 9 + 15 + 5);
     let line = |cells: [String; 6]| {
         let widths = [8, name, 13, 19, 9, 15];
@@ -223,7 +224,7 @@ fn summary(news: &LiveUpdate) -> [String; 4] {
     ]
 }
 
-/// The same for a pipe.
+/// The same output for a pipe.
 fn table(news: &LiveUpdate) -> String {
     let mut lines = summary(news).to_vec();
     if let Some(head) = &news.totals.last {

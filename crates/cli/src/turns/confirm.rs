@@ -1,4 +1,4 @@
-//! Who confirms dangerous tool calls: the user at the terminal, a flag, or nobody.
+//! Who confirms dangerous tool calls: the user at the terminal, a flag, or no one.
 
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ impl Watch {
         Self { bar, turn: Arc::default(), tokens: Arc::default(), phase: Arc::default() }
     }
 
-    /// The number of the turn that began last.
+    /// The number of the turn that started last.
     pub fn turn(&self) -> u32 {
         self.turn.load(Ordering::Relaxed)
     }
@@ -81,7 +81,7 @@ impl Watch {
     }
 }
 
-/// A text by others in one line, without control characters.
+/// An untrusted text on one line, without control characters.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     super::shortened(&words.join(" ")).chars().filter(|char| !char.is_control()).collect()

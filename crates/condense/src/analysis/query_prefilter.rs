@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_inside_of_words_are_no_part_of_how_they_begin() {
+    fn joiners_inside_words_do_not_affect_their_beginning() {
         for query in ["b\u{ad}", "\u{ad}b’", "b"] {
             assert_eq!(found("a b c", query), [1], "{query:?}");
         }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_given_up_is_not_told_of_again() {
+    fn a_dropped_word_is_not_reported_again() {
         let words = QueryWords::of("crane gate");
         let mut told = 0;
         words.find(&"the crane at gate 4, ".repeat(50), |_, _| {

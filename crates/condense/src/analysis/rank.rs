@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_stand_in_order_and_scores_are_plain_bm25() {
+    fn ties_are_in_order_and_scores_are_plain_bm25() {
         let index = index(&["apple pear", "plum fig", "apple pear"]);
         let hits = index.search("apple", 0);
         assert_eq!(passages(&hits), [0, 2]);

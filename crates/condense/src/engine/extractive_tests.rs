@@ -48,7 +48,7 @@ fn shown(selection: &PieceSelection<'_>) -> usize {
 }
 
 #[test]
-fn nothing_is_shown_at_first_but_what_is_required() {
+fn only_required_ranges_are_shown_initially() {
     with_job(&lines(), 200, None, &[], |job| {
         with_selection(job, |selection| assert_eq!(shown(&selection), 0))
     });

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_told_from_other_brackets() {
+    fn markers_are_distinguished_from_other_brackets() {
         let text = "a […] b […x7 L3-9] c [… L1-2, messages 3-4] d [… and so on] e […\n] f [… Lx]";
         let found: Vec<&str> = gap_marks(text).map(|mark| &text[mark]).collect();
         assert_eq!(found, ["[…]", "[…x7 L3-9]", "[… L1-2, messages 3-4]"]);

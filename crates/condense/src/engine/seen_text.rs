@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_lines_are_found_wherever_they_stand() {
+    fn repeated_lines_are_found_anywhere() {
         let mut seen = SeenText::default();
         seen.add(&format!("[file a]\n{}", lines(0..30)));
         seen.add(&format!("[file b]\n{}", lines(50..60)));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_said_again() {
+    fn short_repeats_are_shown_again() {
         let mut seen = SeenText::default();
         seen.add("total 4\nok\n");
         assert!(seen.repeats("total 4\nok\n").is_empty());

@@ -31,13 +31,13 @@ fn messages_are_found_however_they_are_written() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_must_come_up_again() {
+fn an_unknown_speaker_must_recur() {
     let text = "Ann: hi\nNote: this is no turn\nann smith: nor is this\nAnn: so\n";
     assert_eq!(roles(text), [Other, Other]);
 }
 
 #[test]
-fn what_only_resembles_a_conversation_is_none() {
+fn text_that_only_resembles_a_conversation_is_rejected() {
     for text in [
         "",
         "User: one line\n",
@@ -55,7 +55,7 @@ fn what_only_resembles_a_conversation_is_none() {
 }
 
 #[test]
-fn messages_and_their_labels_stand_in_order_and_touch() {
+fn messages_and_labels_are_ordered_and_contiguous() {
     let json = r#"[{"role":"user","content":"a"} , {"content":"long before the role","role":"assistant"},{"role":"user","content":""}]"#;
     for text in [LINES, HEADED, BOLD, json] {
         let messages = ChatTranscript::of(text).messages;

@@ -19,7 +19,7 @@ const RUST: &str = "use std::fmt;\n\n/// A frame.\npub struct Frame {\n    width
 const PYTHON: &str = "import os\n\nclass Frame:\n    \"\"\"A frame.\"\"\"\n    def _area(self):\n        if self.x is None:\n            return 1\n        return 2\n\n@cached\ndef main():\n    self.y = 2\n";
 
 #[test]
-fn languages_are_told_by_their_signs() {
+fn languages_are_detected_by_their_signs() {
     for (text, language) in [
         (RUST.repeat(3), Language::Rust),
         (PYTHON.repeat(3), Language::Python),
@@ -90,7 +90,7 @@ fn text_that_is_in_no_language_of_the_grammars_is_read_by_indentation() {
 }
 
 #[test]
-fn what_no_grammar_reads_is_given_up() {
+fn unparsable_source_is_abandoned() {
     for text in ["(".repeat(50_000), "fn a( {{ ) let [\n".repeat(3_000), "\"".repeat(30_001)] {
         assert!(Language::Rust.parse(&text).is_none());
     }

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_untrusted_text_says_of_itself_is_not_believed() {
+    fn untrusted_text_cannot_declare_its_own_type() {
         for content in [CONTEXT, "## Research Findings", "ocr_items", "Previous Turn"] {
             assert!(matches!(detect(None, "page", false, content), Generic | Prose), "{content:?}");
         }

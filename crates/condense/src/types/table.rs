@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_logs_and_code_are_no_tables() {
+    fn prose_logs_and_code_are_not_tables() {
         let prose = "It was late, and nobody came.\nThe train, which was old, had gone.\n".repeat(20);
         let log = "2024-05-01 12:00:00,123 INFO request served, ok\n".repeat(20);
         let code = "    let x = f(a, b);\n    g(x, y);\n".repeat(20);

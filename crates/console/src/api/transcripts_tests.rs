@@ -132,7 +132,7 @@ async fn long_arguments_are_cut_and_make_pages_shorter() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_to_be_read_says_where_it_is() {
+async fn oversized_messages_link_to_their_full_text() {
     let fake = Fake::new();
     let large = usize::try_from(READ_BYTES).unwrap();
     let picture = |at: usize| {

@@ -212,7 +212,7 @@ pub async fn ask(
         )),
         (status = 403, description = "The key has a budget in money, but a model has no price", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No unfinished turn has this number", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "Already running, or left by another version", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Already running, or interrupted under an incompatible version", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed; the turn can be resumed", body = Problem, content_type = "application/problem+json"),
     )
 )]

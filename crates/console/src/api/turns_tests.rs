@@ -173,7 +173,7 @@ async fn documents_run_in_no_browser_and_turns_are_paged() {
 }
 
 #[tokio::test]
-async fn wrong_questions_are_told_what_is_wrong() {
+async fn invalid_questions_are_rejected_with_a_reason() {
     let (fake, router) = over(Fake::new());
     for (body, status) in [
         (r#"{"query": "  "}"#, StatusCode::UNPROCESSABLE_ENTITY),

@@ -1,5 +1,5 @@
-//! Where the links of a document lead, as addresses of pages. What is in a vault decides; a link to nothing, or out of
-//! the vault, is shown as such. Knows no Markdown beyond what a link is.
+//! Resolves the links of a document to addresses of pages. The vault decides; a link to a missing or external target
+//! is shown as such. Knows no Markdown beyond what a link is.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use percent_encoding::percent_decode_str;
 use super::figures::segment;
 use crate::api::{files_of_turn, place_in_turn};
 
-/// Files that are looked for on behalf of one document's links; what lies beyond is taken to be there.
+/// Maximum files looked up for one document's links; any further ones are assumed to exist.
 const LOOKED_FOR: usize = 500;
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Href {
-    /// To a page of ours.
+    /// A page of the dashboard.
     Page(String),
     /// Out of the vault.
     Outside(String),
@@ -25,7 +25,7 @@ pub enum Href {
     Nowhere,
 }
 
-/// The files that the links of one document can lead to.
+/// The possible targets of one document's links.
 #[derive(Debug)]
 pub struct Links {
     at: VaultPath,
@@ -33,7 +33,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Looks up what the links of `text`, which stands at `at`, may mean. Blocks.
+    /// Looks up the targets of the links in `text`, which is at path `at`. Blocks.
     ///
     /// # Errors
     /// The documents cannot be read.
@@ -53,7 +53,7 @@ impl Links {
         Ok(Self { at: at.clone(), vault: Vault::new(files) })
     }
 
-    /// Where a link of this document leads: a wikilink, or one of CommonMark.
+    /// Resolves a link of this document: a wikilink, or a CommonMark link.
     pub fn lead(&self, is_wiki: bool, destination: &str) -> Href {
         let (path, fragment) = match destination.split_once('#') {
             Some((path, fragment)) => (path, Some(fragment)),
@@ -84,7 +84,7 @@ impl Links {
     }
 }
 
-/// Addresses that a browser may be sent to; none that runs anything.
+/// Whether a browser may be sent to this address; excludes any that run code.
 fn is_safe(address: &str) -> bool {
     let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
     ["http", "https", "mailto"].iter().any(|safe| scheme.eq_ignore_ascii_case(safe))
@@ -108,7 +108,7 @@ fn candidates(at: &VaultPath, link: &Link) -> Vec<VaultPath> {
     named.flat_map(|path| [VaultPath::new(&format!("{path}.md")), Some(path)]).flatten().collect()
 }
 
-/// Whether a document of this user stands there.
+/// Whether a document of this user exists at this path.
 fn exists(documents: &UserDocuments, path: &VaultPath) -> Result<bool, StoreError> {
     if let Some((number, "context.md")) = place_in_turn(documents, path) {
         return Ok(documents.catalog().turn(number)?.is_some_and(|turn| turn.context == *path));
@@ -141,7 +141,7 @@ pub fn raw_address(file: &VaultPath) -> String {
     format!("/api/v1/documents/{}", segments.join("/"))
 }
 
-/// The id that a page gives to what a fragment means: `^claim-001`, or a heading.
+/// The id that a page assigns to the target of a fragment: `^claim-001`, or a heading.
 pub fn anchor(fragment: &str) -> String {
     let fragment = percent_decode_str(fragment).decode_utf8_lossy();
     match fragment.trim().strip_prefix('^') {

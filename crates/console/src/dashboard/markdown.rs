@@ -1,6 +1,6 @@
-//! Markdown as HTML: CommonMark with tables and wikilinks, read by the parser that also finds links. What a document
-//! says stays text: HTML in it is shown and not followed, pictures are named and not loaded, and links lead where the
-//! vault says. Knows no document.
+//! Renders Markdown as HTML: CommonMark with tables and wikilinks, parsed by the parser that also finds links. A
+//! document's content stays text: HTML in it is displayed rather than interpreted, pictures are named rather than
+//! loaded, and links point where the vault says. Knows no document.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::ui::verbatim;
 /// Bytes of one block of code that a page shows.
 const SHOWN_CODE: usize = 16 * 1024;
 
-/// The page that texts are put on: which ids it has, and how deep its headings go.
+/// The page that texts are rendered on: its ids, and the depth of its headings.
 #[derive(Debug)]
 pub struct MarkdownPage<'l> {
     links: &'l Links,
@@ -26,17 +26,17 @@ pub struct MarkdownPage<'l> {
 }
 
 impl<'l> MarkdownPage<'l> {
-    /// A page whose texts stand under headings of level `under`.
+    /// A page whose texts are below headings of level `under`.
     pub const fn new(links: &'l Links, under: u8) -> Self {
         Self { links, ids: BTreeSet::new(), under, last: under }
     }
 
-    /// From here on texts stand under a heading of this level.
+    /// From here on, texts are below a heading of this level.
     pub fn stand_under(&mut self, level: u8) {
         (self.under, self.last) = (level, level);
     }
 
-    /// Takes an id, unless it is taken.
+    /// Reserves an id, unless it is taken.
     pub fn take(&mut self, id: String) -> Option<String> {
         self.ids.insert(id.clone()).then_some(id)
     }
@@ -61,9 +61,9 @@ impl<'l> MarkdownPage<'l> {
 struct OpenMarkup {
     /// The text of a heading, which makes its id, and where its tag is to stand.
     heading: Option<(u8, usize, String)>,
-    /// A block of code, to be written at its end.
+    /// The content of a code block, written at its end.
     code: Option<String>,
-    /// Columns of the table, and the one that comes next.
+    /// The table's columns, and the next one.
     columns: Vec<Alignment>,
     column: usize,
     in_head: bool,
@@ -112,7 +112,7 @@ impl HtmlWriter<'_, '_> {
         self.out.push_str(after);
     }
 
-    /// A heading's id is made of what it says.
+    /// A heading's id is derived from its text.
     fn heard(&mut self, text: &str) {
         if let Some((_, _, heard)) = &mut self.state.heading {
             heard.push_str(text);

@@ -76,7 +76,7 @@ fn nothing_hostile_leaves_its_place() {
 }
 
 #[test]
-fn ids_stand_once_and_headings_skip_no_level() {
+fn ids_are_unique_and_headings_skip_no_level() {
     let html = show("# a\n\n##### b\n\n# a\n\nx ^n\n\ny ^N\n");
     assert_eq!(html.matches("id=\"h-a\"").count(), 1);
     assert_eq!(html.matches("id=\"b-n\"").count(), 1);

@@ -52,7 +52,7 @@ fn schema_failures_name_the_place() {
 }
 
 #[test]
-fn low_confidence_escalates_and_is_not_told_to_the_model() {
+fn low_confidence_escalates_and_is_hidden_from_the_model() {
     let judge = |answer| judge(OutputFormat::Json, None, &gates(Some(0.7), false), &[], answer);
     assert!(judge(r#"{"confidence": 0.7}"#).passed());
     let low = judge(r#"{"confidence": 0.65}"#);
@@ -157,7 +157,7 @@ fn tags_are_held_to_their_schemas() {
 }
 
 #[test]
-fn a_repair_message_is_short_whatever_the_answer() {
+fn a_repair_message_is_short_for_any_answer() {
     let long = format!("{{\"sources\": [{}1]}}", format!("\"{}\",", "x".repeat(10_000)).repeat(100));
     let result = judge(OutputFormat::Json, None, &gates(None, true), &["p1"], &long);
     let message = repair_message(&result.failures);

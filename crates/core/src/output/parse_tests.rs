@@ -236,7 +236,7 @@ fn hidden_tags_never_reach_the_user_however_carelessly_written() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_an_error_with_their_place() {
+fn invalid_utf8_is_an_error_with_its_position() {
     for (bytes, offset) in [(&b"ab\xff"[..], 2), (b"ab\xc3", 2), (b"\xed\xa0\x80", 0), (b"a\xc3(", 1)] {
         for format in [OutputFormat::Text, OutputFormat::Json, OutputFormat::Tagged] {
             let mut stream = OutputStream::new(&spec(format));

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn critical_tokens_are_allotted_whatever_they_exceed() {
+    fn critical_tokens_are_allotted_even_over_budget() {
         let slots = [Slot::new("a").cap(Cap::Tokens(100)), Slot::new("b")];
         let demands = [Demand { whole: 900, critical: 700, firm: 700 }, demand(500)];
         assert_eq!(allot(&slots, &demands, 1_000), [700, 300]);

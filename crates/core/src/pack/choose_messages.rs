@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_stays_over_any_budget() {
+    fn required_messages_stay_over_any_budget() {
         let ladders = vec![message(); 6];
         let mut presence = FREE;
         (presence[0], presence[1]) = (Presence::Whole, Presence::Required);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_condensed_is_not_pointed_at() {
+    fn incondensable_messages_never_become_pointers() {
         let mut ladders = vec![message(); 6];
         ladders[5].summarizable = false;
         let choices = choose_messages(&ladders, &[0, 1, 2, 3, 4, 5], &FREE, Overflow::LADDER, 130);

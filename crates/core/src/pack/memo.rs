@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_survives_and_the_size_is_bounded() {
+    fn entries_in_use_survive_within_the_size_limit() {
         let memo = Memo::new(100 * OVERHEAD);
         for of in 0..1_000 {
             assert_eq!(memo.get_or(key(of), || None), None);

@@ -33,7 +33,7 @@ impl Messages for Counting {
 }
 
 #[test]
-fn what_is_refused_anyway_is_decided_once() {
+fn refused_messages_are_decided_once() {
     let count = 400;
     let group_of: Vec<usize> = (0..count).collect();
     let presence = vec![Presence::Whole; count];
@@ -149,7 +149,7 @@ fn an_epoch_that_does_not_pay_is_considered_again_only_after_growth() {
 }
 
 #[test]
-fn a_forced_epoch_asks_nobody_whether_it_pays() {
+fn a_forced_epoch_ignores_whether_it_pays() {
     let (decisions, _) = decided(7, &[true; 7], false, 650, 0);
     assert_eq!((decisions.epoch.number, decisions.epoch.at_message), (1, 7));
 }

@@ -277,7 +277,7 @@ impl<'s> YamlBuilder<'s> {
                         sink.report(
                             DiagnosticCode::DuplicateKey,
                             &span,
-                            format!("key `{text}` stands twice"),
+                            format!("duplicate key `{text}`"),
                             help,
                         );
                     }

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tokenizer_that_is_not_there_is_told_with_its_place() {
+    fn a_missing_tokenizer_is_reported_with_its_place() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("there.json"), "{}").unwrap();
         let missing = |name: &str| {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_asked_and_what_the_environment_says_is_not_doubted() {
+    fn usable_servers_and_environment_values_are_not_reported() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("key"), "sk-1\n").unwrap();
         let text = format!(

@@ -36,7 +36,7 @@ pub enum RunError {
     /// The prompt cannot fit; nothing was sent.
     #[error("nothing was sent: {}", refused(receipt))]
     Refused {
-        /// What was tried.
+        /// The receipt, which shows what was tried.
         receipt: Box<RunReceipt>,
         /// The run's record.
         run_id: RunId,

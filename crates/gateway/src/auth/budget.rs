@@ -9,10 +9,10 @@ use larder_store::{DaySpend, Reservation, ReserveOutcome, Shortage, Spend, Store
 
 use super::{Auth, AuthError, Caller, lock};
 
-/// What is reserved for a call. Dropped, all of it counts as used, which is a write to the store: the owner does not know
-/// what the upstream bills.
+/// The reservation of a call. If it is dropped, all of it counts as used, which requires a write to the store: the
+/// owner does not know what the upstream bills.
 #[derive(Debug)]
-#[must_use = "dropped at once, all of it counts as used"]
+#[must_use = "if it is dropped, all of it counts as used"]
 pub struct BudgetReservation {
     store: Store,
     /// None for callers without limits.
@@ -21,12 +21,12 @@ pub struct BudgetReservation {
     open: Arc<OpenReservations>,
 }
 
-/// Reservations of calls under way, by id.
+/// Reservations of calls in progress, by id.
 pub(super) type OpenReservations = Mutex<BTreeSet<i64>>;
 
 impl Auth {
-    /// Holds what a call may take at most, tokens of prompt and reply together, or says what is left and when the
-    /// budget is whole again. Costs nothing for callers without limits; blocks for a write to the store otherwise.
+    /// Reserves the maximum that a call may use, prompt and reply tokens together, or reports what is left and when
+    /// the budget resets. Free for callers without limits; otherwise blocks for a write to the store.
     pub fn reserve(&self, caller: &Caller, tokens: u64, cost: Usd) -> Result<BudgetReservation, AuthError> {
         let (store, open) = (self.store.clone(), Arc::clone(&self.open));
         let Some(key) = caller.key.as_ref().filter(|_| !caller.limits.is_unlimited()) else {
@@ -56,8 +56,7 @@ impl Caller {
 }
 
 impl Auth {
-    /// Holds so many tokens and what they may cost at most, whichever of these models they go to. Blocks as
-    /// [`Auth::reserve`] does.
+    /// Reserves `tokens` tokens and their maximum cost at any of these models. Blocks as [`Auth::reserve`] does.
     pub fn reserve_for(
         &self,
         caller: &Caller,
@@ -68,14 +67,14 @@ impl Auth {
         self.reserve(caller, tokens, reach.max_cost(tokens))
     }
 
-    /// Has what calls under way hold stay held, however long they take: to be called more often than reservations
-    /// expire. Blocks.
+    /// Extends the reservations of calls in progress, however long they take; must be called more often than
+    /// reservations expire. Blocks.
     pub fn renew(&self) -> Result<(), StoreError> {
         let open: Vec<i64> = lock(&self.open).iter().copied().collect();
         if open.is_empty() { Ok(()) } else { self.store.keys().renew(&open) }
     }
 
-    /// What the caller's key has taken today, and what calls under way hold; none for callers without a key. Blocks.
+    /// What the caller's key has spent today and has reserved; `None` for callers without a key. Blocks.
     ///
     /// # Errors
     /// When the store fails.
@@ -85,22 +84,23 @@ impl Auth {
 }
 
 impl BudgetReservation {
-    /// Counts what the call used, more or less than was held. Where that cannot be written, all that was held counts.
+    /// Charges what the call used, more or less than was reserved. If that cannot be written, the full reservation
+    /// counts.
     pub fn settle(mut self, tokens: u64, cost: Usd) -> Result<(), StoreError> {
         self.count(Spend { tokens, picos: cost.picos() })
     }
 
-    /// Gives everything back, where nothing was sent.
+    /// Releases everything, if nothing was sent.
     pub fn release(mut self) -> Result<(), StoreError> {
         self.count(Spend::default())
     }
 
-    /// As [`BudgetReservation::settle`], where nobody is left to hear of an error: it is logged.
+    /// As [`BudgetReservation::settle`] if no one is left to receive an error: it is logged.
     pub fn settle_or_log(self, tokens: u64, cost: Usd) {
         log_unsettled(self.settle(tokens, cost));
     }
 
-    /// As [`BudgetReservation::release`], where nobody is left to hear of an error: it is logged.
+    /// As [`BudgetReservation::release`] if no one is left to receive an error: it is logged.
     pub fn release_or_log(self) {
         log_unsettled(self.release());
     }
@@ -128,18 +128,21 @@ impl Drop for BudgetReservation {
             reservation.asked
         });
         if let Some(Err(error)) = asked.map(|asked| self.count(asked)) {
-            tracing::warn!(%error, "what a call used was not counted");
+            tracing::warn!(%error, "the usage of a call was not counted");
         }
     }
 }
 
-/// What is left and when it resets, in words.
+/// The remaining budget and its reset time, as text.
 pub(super) fn describe(shortage: &Shortage) -> String {
     let tokens = shortage.left_tokens().map(|left| format!("{left} tokens"));
     let money = shortage.left_picos().map(|left| format!("{} US dollars", Usd::from_picos(left)));
     let left: Vec<String> = tokens.into_iter().chain(money).collect();
-    let soon =
-        if shortage.passes() { "; calls under way hold the rest, so come again in a moment" } else { "" };
+    let soon = if shortage.passes() {
+        "; calls in progress have reserved the rest, so retry in a moment"
+    } else {
+        ""
+    };
     format!(
         "the budget of key {} does not cover this request, which may take {} tokens and {} US dollars: left today are {}{soon}; \
          the budget is whole again at {}",

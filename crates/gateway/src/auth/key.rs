@@ -9,9 +9,9 @@ use larder_store::KeyId;
 
 use super::AuthError;
 
-/// How every key begins.
+/// The prefix of every key.
 const PREFIX: &str = "lk-";
-/// Random bytes of a key besides its id: 192 bits.
+/// Random bytes of a key in addition to its id: 192 bits.
 const SECRET_BYTES: usize = 24;
 /// Random bytes that are hashed with a key.
 const SALT_BYTES: usize = 16;
@@ -24,18 +24,18 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// The key made from random bytes.
+    /// Creates a key from random bytes.
     pub(super) fn new(id: KeyId, secret: [u8; SECRET_BYTES]) -> Self {
         let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         Self { text: format!("{PREFIX}{id}-{secret}"), id }
     }
 
-    /// Whether a text wants to be a key of ours, not a provider's.
+    /// Whether a text is meant to be one of Larder's keys rather than a provider's.
     pub fn is_meant(text: &str) -> bool {
         text.trim_start().starts_with(PREFIX)
     }
 
-    /// Reads a key; `None` for what does not look like one of ours. White space around it is left out.
+    /// Parses a key; `None` if it does not look like one of Larder's. Surrounding white space is ignored.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('-')?;
@@ -60,13 +60,13 @@ impl ApiKey {
         hash.map(|hash| hash.to_string()).map_err(|error| AuthError::Hashing(error.to_string()))
     }
 
-    /// Whether this is the hash of it; compared in constant time. `memory` is what it is computed in, and grows to what
-    /// that takes; what it holds does not matter.
+    /// Whether the key has this hash, compared in constant time. `memory` is scratch space and grows as needed; its
+    /// content is irrelevant.
     pub(super) fn matches(&self, hash: &str, memory: &mut Vec<Block>) -> bool {
         self.is_behind(hash, memory).unwrap_or(false)
     }
 
-    /// `None` for what is no such hash.
+    /// `None` if this is not a valid hash.
     fn is_behind(&self, hash: &str, memory: &mut Vec<Block>) -> Option<bool> {
         let stored = PasswordHash::new(hash).ok()?;
         let (salt, expected) = (stored.salt.as_ref()?, stored.hash.as_ref()?);
@@ -84,7 +84,7 @@ impl ApiKey {
         Output::new(out).ok().map(|made| made == *expected)
     }
 
-    /// A hash that takes no time, worth nothing to whoever lacks the key it is made with.
+    /// A fast keyed hash, useless to anyone without the key.
     pub(super) fn fast_hash(&self, key: &[u8; 32]) -> blake3::Hash {
         blake3::keyed_hash(key, self.text.as_bytes())
     }
@@ -130,7 +130,7 @@ mod tests {
         {
             assert!(!key.matches(nonsense, &mut memory), "{nonsense}");
         }
-        // What the library itself makes of the same hash.
+        // The hash as computed by the library itself.
         assert!(Argon2::default().verify_password(key.text.as_bytes(), hash.as_str()).is_ok());
         assert_ne!(hash, key.hash([5; SALT_BYTES]).unwrap(), "the salt counts");
         assert!(!hash.contains("0202"));

@@ -1,7 +1,7 @@
-//! Where a request comes from: this machine or another, a page of ours or another site's. Knows no keys.
+//! The origin of a request: this machine or another, one of Larder's pages or another site's. Knows no keys.
 //!
-//! Browsers let any page send requests to any address, so neither a cookie nor a place on this machine says that
-//! the user wanted the request. What browsers add to requests, and pages cannot change, says it.
+//! Browsers let any page send requests to any address, so neither a cookie nor a local address proves that the user
+//! wanted the request. The headers that browsers add, and pages cannot change, do.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use axum::http::header::{FORWARDED, HOST, ORIGIN};
 /// What proxies add. With one of these the peer is a proxy, and the caller anyone.
 const PROXIED: [&str; 3] = ["x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
-/// Whether the request comes from this machine, by a name that no other site can take over.
+/// Whether the request comes from this machine, under a name that no other site can take over.
 pub(super) fn is_local(headers: &HeaderMap, peer: SocketAddr) -> bool {
     let proxied = headers.contains_key(FORWARDED) || PROXIED.iter().any(|name| headers.contains_key(*name));
     let named_so = match headers.get(HOST) {
@@ -33,17 +33,18 @@ fn is_loopback_name(host: &str) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
-/// Whether a page of another site is behind the request. Programs that are no browsers say nothing and are not.
+/// Whether a page of another site sent the request. Programs other than browsers send no such headers and count as
+/// not foreign.
 pub(super) fn is_foreign(headers: &HeaderMap) -> bool {
     said(headers) == Some(false)
 }
 
-/// Whether the browser says that a page of ours is behind the request.
+/// Whether the browser reports that one of Larder's pages sent the request.
 pub(super) fn is_own(headers: &HeaderMap) -> bool {
     said(headers) == Some(true)
 }
 
-/// Whether a page of ours is behind the request, if anything says so.
+/// Whether one of Larder's pages sent the request, if any header says so.
 fn said(headers: &HeaderMap) -> Option<bool> {
     let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
     if matches!(site, Some(b"same-origin" | b"none")) {
@@ -55,7 +56,7 @@ fn said(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// Whether an origin is where the request goes to, or an application with a scheme of its own, which is no web page.
+/// Whether an origin is the request's target, or an application with its own scheme, which is not a web page.
 fn is_ours(origin: &str, headers: &HeaderMap) -> bool {
     let Some((scheme, authority)) = origin.split_once("://") else { return false };
     let port = match scheme {
@@ -68,7 +69,7 @@ fn is_ours(origin: &str, headers: &HeaderMap) -> bool {
     !authority.is_empty() && plain(authority) == plain(host)
 }
 
-/// Whether the browser speaks HTTPS, to a proxy that says so.
+/// Whether the browser uses HTTPS, according to a proxy's header.
 pub(super) fn is_https(headers: &HeaderMap) -> bool {
     headers.get("x-forwarded-proto").is_some_and(|scheme| scheme.as_bytes().eq_ignore_ascii_case(b"https"))
 }

@@ -1,6 +1,6 @@
-//! The way in past the slow hash: how many may stand on it at once, and how often one key may be guessed at. A hash takes
-//! 19 MiB and some 20 ms, and whoever knows the id of a key can ask for one, so neither memory nor threads may grow with
-//! the number of guesses. Knows no store.
+//! Limits the use of the slow hash: how many requests may wait for it, and how often one key may be guessed. A hash
+//! takes 19 MiB and about 20 ms, and anyone who knows the id of a key can request one, so neither memory nor threads
+//! may grow with the number of guesses. Knows no store.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,20 +12,20 @@ use larder_store::{KeyId, Timestamp};
 
 use super::{AuthError, lock};
 
-/// Requests that may wait while one is hashed. Each holds a thread.
+/// Requests that may wait while one is being hashed. Each occupies a thread.
 pub(super) const MAX_WAITING: usize = 8;
-/// Wrong secrets for one key within [`MINUTE`] after which it is not hashed for until that is over.
+/// Wrong secrets for one key within [`MINUTE`] after which it is not hashed again until the minute has passed.
 pub(super) const MAX_WRONG: u32 = 5;
 /// How long wrong secrets are counted together.
 pub(super) const MINUTE: Duration = Duration::from_mins(1);
-/// Keys whose wrong secrets are counted. Where more are guessed at, the queue alone bounds the work.
+/// Keys whose wrong secrets are counted. Beyond that, only the queue bounds the work.
 const MAX_KEYS: usize = 1024;
 
 /// The slow way in: one per door.
 #[derive(Default)]
 pub(super) struct Slow {
-    /// What hashes are made in, one at a time. It is kept, since allocators keep what is freed for the thread that took
-    /// it, so fresh memory for each hash ends as memory for each thread.
+    /// Memory for hashing, used by one request at a time. It is reused, since allocators keep freed memory for its
+    /// thread, so fresh memory for each hash would end up as memory for each thread.
     pub(super) memory: Mutex<Vec<Block>>,
     /// Requests that hash or wait to.
     inside: AtomicUsize,
@@ -33,7 +33,7 @@ pub(super) struct Slow {
     wrong: Mutex<BTreeMap<KeyId, (Timestamp, u32)>>,
 }
 
-/// A place on the slow way, free again when it is dropped.
+/// A slot for the slow hash, released when it is dropped.
 pub(super) struct HashPermit<'a>(&'a AtomicUsize);
 
 impl Drop for HashPermit<'_> {
@@ -47,11 +47,11 @@ impl Slow {
     pub(super) fn place(&self) -> Result<HashPermit<'_>, AuthError> {
         let before = self.inside.fetch_add(1, Ordering::Relaxed);
         let place = HashPermit(&self.inside);
-        // One hashes, the others wait.
+        // One is hashing, the others wait.
         if before > MAX_WAITING { Err(AuthError::Busy) } else { Ok(place) }
     }
 
-    /// Refuses a key that was guessed at too often.
+    /// Rejects a key that was guessed too often.
     pub(super) fn admits(&self, id: &KeyId, now: Timestamp) -> Result<(), AuthError> {
         let wrong = lock(&self.wrong);
         let barred =
@@ -75,7 +75,8 @@ impl Slow {
     }
 }
 
-/// Whether the minute that began at `since` goes on. One that begins in the future is of a clock that was put back.
+/// Whether the minute that started at `since` is not over. One that starts in the future comes from a clock that was
+/// set back.
 fn is_recent(since: Timestamp, now: Timestamp) -> bool {
     let age = now.as_millis().checked_sub(since.as_millis());
     age.is_some_and(|age| u128::from(age) < MINUTE.as_millis())

@@ -79,7 +79,7 @@ fn user(caller: Result<Caller, AuthError>) -> String {
 const HOST: (&str, &str) = ("host", "127.0.0.1:8080");
 
 #[test]
-fn without_keys_this_machine_is_local_and_nobody_else() {
+fn without_keys_only_this_machine_is_local() {
     let door = Door::new();
     let provider = [("authorization", "Bearer sk-of-a-provider"), ("x-api-key", "lk-invented")];
     assert_eq!(user(door.get(&provider)), "local");
@@ -260,7 +260,7 @@ fn all_guesses_are_hashed_in_one_block_of_memory() {
 }
 
 #[test]
-fn what_is_kept_and_printed_holds_no_key() {
+fn stored_and_printed_values_contain_no_key() {
     let door = Door::new();
     let key = door.key("ada", KeyLimits::default());
     let secret = key.reveal().rsplit('-').next().unwrap();
@@ -350,7 +350,7 @@ fn a_budget_is_held_settled_and_refused_with_what_is_left() {
     let text = error.to_string();
     assert!(
         text.contains(
-            "may take 41 tokens and 1 US dollars: left today are 40 tokens and 1 US dollars; calls under way hold the rest"
+            "may take 41 tokens and 1 US dollars: left today are 40 tokens and 1 US dollars; calls in progress have reserved the rest"
         ),
         "{text}"
     );
@@ -358,7 +358,7 @@ fn a_budget_is_held_settled_and_refused_with_what_is_left() {
     assert_eq!(error.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(1));
     let error = door.auth.reserve(&caller, 101, dollars(1)).unwrap_err();
-    assert!(!error.to_string().contains("under way"), "{error}");
+    assert!(!error.to_string().contains("in progress"), "{error}");
     assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(86_400));
     assert_eq!(AuthError::Missing.retry_after(Timestamp::from_millis(0)), None);
     held.settle(10, Usd::default()).unwrap();
@@ -390,7 +390,7 @@ fn callers_without_limits_reserve_nothing() {
 }
 
 #[test]
-fn what_cannot_be_settled_counts_whole() {
+fn an_unsettled_reservation_counts_in_full() {
     let door = Door::new();
     let key = door.key("ada", KeyLimits { tokens_per_day: Some(100), picos_per_day: None });
     let caller = door.get(&[("x-api-key", key.reveal())]).unwrap();
@@ -406,7 +406,7 @@ fn what_cannot_be_settled_counts_whole() {
 }
 
 #[test]
-fn what_a_call_under_way_holds_does_not_expire() {
+fn reservations_of_running_calls_do_not_expire() {
     let door = Door::new();
     let key = door.key("ada", KeyLimits { tokens_per_day: Some(100), picos_per_day: None });
     let caller = door.get(&[("x-api-key", key.reveal())]).unwrap();

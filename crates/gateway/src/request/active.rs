@@ -1,6 +1,6 @@
-//! One request while it is under way: its record and what is known of its usage, budget, time and transcript. The end of
-//! a request is a call of [`ActiveRequest::finish`]; one that is dropped before is handed to the recorder as abandoned,
-//! so every request is recorded. Knows no wire format.
+//! A request in progress: its record and its known usage, budget, time and transcript. A request ends with a call of
+//! [`ActiveRequest::finish`]; one that is dropped before counts as abandoned and is recorded nevertheless, so every
+//! request is recorded. Knows no wire format.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -25,8 +25,7 @@ use crate::request::transcript::TranscriptCapture;
 use crate::request::usage::UsageAccounting;
 use crate::telemetry::{self, InFlight};
 
-/// One request while it is under way, which ends by [`ActiveRequest::finish`]. If it is dropped before, the recorder ends
-/// it.
+/// A request in progress.
 pub struct ActiveRequest {
     /// Present until the request ends.
     open: Option<OpenRequest>,
@@ -44,25 +43,25 @@ pub struct OpenRequest {
     pub usage: UsageAccounting,
     /// Its clock.
     pub timing: RequestTiming,
-    /// Its messages and its reply, where they are kept.
+    /// Its messages and its reply, if transcripts are enabled.
     pub transcript: Option<TranscriptCapture>,
     /// Memory for the body, which is kept as long as the request may have to be sent again.
     pub body_memory: BodyMemory,
     /// What it shows of how far estimates of the model's tokens are off.
     pub observation: Option<Observation>,
     app: Arc<App>,
-    /// What decided over the request, and what its rounds used under it.
+    /// The policy that decided the request, and the usage of its rounds.
     policy: Option<(ContextBudgetPolicy, SessionUsage)>,
     /// What the run of a recipe used, tokens and money.
     run: Option<(u64, Usd)>,
     guards: Guards,
 }
 
-/// What is held from the arrival of a request to its end.
+/// Resources held from the arrival of a request to its end.
 struct Guards {
     /// Lets readers of the API wait for the record.
     pending: Option<Pending>,
-    /// One of the places for requests at once; none for a request that is refused for lack of one.
+    /// One of the slots for concurrent requests; `None` for a request refused for lack of one.
     place: Option<OwnedSemaphorePermit>,
     _in_flight: InFlight,
 }
@@ -71,7 +70,7 @@ impl ActiveRequest {
     /// Takes in a request that has just arrived.
     ///
     /// # Errors
-    /// When too many requests are under way, or there are no random bytes for an id.
+    /// If too many requests are in progress, or there are no random bytes for an id.
     pub fn open(
         app: &Arc<App>,
         caller: &Caller,
@@ -159,37 +158,37 @@ impl OpenRequest {
         &self.app
     }
 
-    /// Records the model that was asked for.
+    /// Records the requested model.
     pub fn set_model(&mut self, model: &str) {
         self.record.summary.model = cut_name(model);
     }
 
-    /// Records what decided over the request, and with it what each of its rounds may have.
+    /// Records the policy that decided the request, and thereby the budget of each round.
     pub fn set_policy(&mut self, policy: &ContextBudgetPolicy) {
         self.policy = Some((policy.clone(), SessionUsage::default()));
     }
 
-    /// Reserves what the request may use. Blocks where the key has limits.
+    /// Reserves the maximum usage of the request. Blocks if the key has limits.
     ///
     /// # Errors
-    /// When the key's budget does not reach, or is in money and the model has no price.
+    /// If the key's budget is too small, or is in dollars and the model has no price.
     pub fn reserve(&mut self) -> Result<(), RequestError> {
         let max = self.max_of_next_round();
         self.budget.reserve_round(&self.app, &self.caller, &self.record.summary.model, &max)
     }
 
-    /// Reserves so many tokens and so much money. Blocks where the key has limits.
+    /// Reserves an amount of tokens and money. Blocks if the key has limits.
     ///
     /// # Errors
-    /// When the key's budget does not reach.
+    /// If the key's budget is too small.
     pub fn reserve_amount(&mut self, tokens: u64, cost: Usd) -> Result<(), RequestError> {
         self.budget.reserve(&self.app, &self.caller, tokens, cost)
     }
 
-    /// Reserves what a further round may use, whose prompt is so many tokens longer than that of the one before.
+    /// Reserves a further round whose prompt is longer by this many tokens.
     ///
     /// # Errors
-    /// With the limit that is reached, in words.
+    /// With the limit that was reached, as text.
     pub async fn reserve_further_round(&mut self, longer: u64) -> Result<(), &'static str> {
         self.usage.grow(longer);
         let max = self.max_of_next_round();
@@ -200,7 +199,7 @@ impl OpenRequest {
         self.usage.next_round(&self.record.summary.tokens)
     }
 
-    /// From now on the upstream may have worked on the request, or on a further round of it.
+    /// From now on the upstream may have processed the request, or a further round of it.
     pub fn begin_round(&mut self) {
         let max = self.max_of_next_round();
         let summary = &mut self.record.summary;
@@ -213,13 +212,13 @@ impl OpenRequest {
         self.usage.begin_round(max);
     }
 
-    /// Records what the run of a recipe used, and with it what calls may have used whose end is not known.
+    /// Records the usage of a recipe run, including calls whose outcome is unknown.
     pub fn record_run(&mut self, used: executor::Spending, unknown: (u64, Usd)) {
         let cost = used.cost.unwrap_or_default() + unknown.1;
         self.run = Some((used.tokens().saturating_add(unknown.0), cost));
         let summary = &mut self.record.summary;
         summary.usage = Some(used.usage).filter(|usage| *usage != Usage::default());
-        // Nothing says what the recipe would have cost without being packed, so no saving is claimed.
+        // The recipe's cost without packing is unknown, so no saving is claimed.
         summary.bill = used.cost.map(|cost| Bill { cost, without: cost });
     }
 
@@ -249,14 +248,14 @@ impl OpenRequest {
         }
     }
 
-    /// The request has ended with an error of the upstream's own that came within the reply.
+    /// The request ended with an upstream error within the reply.
     pub fn complete_with_error(&mut self) {
         let summary = &mut self.record.summary;
         summary.outcome = Outcome::UpstreamError;
         summary.error = Some("upstream_failed".to_owned());
     }
 
-    /// The request has ended with an error of ours or of the way to the upstream; returns the error.
+    /// The request ended with an internal or connection error; returns the error.
     pub fn fail(&mut self, error: RequestError) -> RequestError {
         let summary = &mut self.record.summary;
         if !self.timing.has_responded() {
@@ -267,7 +266,7 @@ impl OpenRequest {
         error
     }
 
-    /// Marks the request as abandoned: the recorder ends it on its own thread. A reply that was complete before stays so.
+    /// Ends the request: completes its record, counts it, and queues what must be written.
     fn abandon(mut self) {
         if std::thread::panicking() && self.record.summary.outcome == Outcome::ClientGone {
             self.fail(RequestError::bug("a request was broken off by a panic"));
@@ -285,7 +284,7 @@ impl OpenRequest {
         self.complete_record();
         self.app.telemetry.record(&self.record);
         let used = self.used();
-        // What nobody was sent is no part of the conversation.
+        // What was never sent is not part of the conversation.
         let transcript = self.transcript.filter(|_| self.usage.has_sent());
         RecordJob {
             store: self.caller.store,
@@ -313,7 +312,7 @@ impl OpenRequest {
                 summary.bill = Some(bill::calculate(&usage, &at_once, &summary.tokens, pricing));
             }
         }
-        // What broke off before anything left has changed no rendition, whatever was decided.
+        // A request that broke off before sending anything changed no rendition, whatever was decided.
         if !self.usage.has_sent() && summary.outcome.sent() {
             record.compactions.clear();
         }
@@ -323,13 +322,13 @@ impl OpenRequest {
         }
     }
 
-    /// What the key is charged, in tokens and money; `None` when nothing was sent.
+    /// The key's charge in tokens and money; `None` if nothing was sent.
     fn used(&self) -> Option<(u64, Usd)> {
         if self.run.is_some() {
             return self.run.filter(|used| *used != (0, Usd::default()));
         }
         let summary = &self.record.summary;
-        // An error of the provider's own is not billed; what became of a request that broke off is not known.
+        // A provider's own error is not billed; the outcome of a request that broke off is unknown.
         let unbilled = summary.outcome == Outcome::UpstreamError
             || summary.error.as_deref() == Some("upstream_unreachable");
         let charged = self.usage.charged(summary.outcome != Outcome::Ok, unbilled)?;
@@ -337,8 +336,8 @@ impl OpenRequest {
     }
 }
 
-/// The trace that the client wants the request in, if it is written as W3C's Trace Context has it: anything else leads to
-/// no trace, and would be kept however long it is.
+/// The trace that the client wants the request in, if it is valid W3C Trace Context: anything else refers to no
+/// trace, and would be stored whatever its length.
 fn traceparent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

@@ -1,25 +1,25 @@
-//! What a request cost, and what it would have cost had it been sent as it came. Knows prices and counts only.
+//! The cost of a request, and what it would have cost if sent unchanged. Knows prices and counts only.
 
 use larder_models::chat::Usage;
 use larder_models::price::Prices;
 
 use larder_proxy::record::{Bill, Tokens};
 
-/// What is known of the price of a request.
+/// The known pricing of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pricing {
     /// Of the model.
     pub prices: Prices,
-    /// Tokens of the conversation's request before this one, as it came: what the provider would have had in its cache.
+    /// Tokens of the conversation's previous request as received: what the provider would have had in its cache.
     pub before: u64,
 }
 
-/// The bill of a request for which the provider reported `usage`, and would have reported `at_once` had the model read
-/// nothing back.
+/// The bill of a request for which the provider reported `usage`, and would have reported `at_once` if the model had
+/// read nothing back.
 ///
-/// Had it been sent as it came, the provider would have read from its cache what the request before held, as far as
-/// it reads from its cache at all, and its counts would relate to ours as they do now. A request that was sent as it
-/// came saves nothing.
+/// If the request had been sent unchanged, the provider would have read the previous request from its cache, to the
+/// extent that it uses its cache at all, and its counts would relate to ours as they do now. A request sent unchanged
+/// saves nothing.
 pub fn calculate(usage: &Usage, at_once: &Usage, tokens: &Tokens, pricing: &Pricing) -> Bill {
     let Pricing { prices, before } = pricing;
     let cost = prices.cost(usage).total;
@@ -45,7 +45,7 @@ mod tests {
     use larder_models::price::Price;
 
     #[test]
-    fn what_is_saved_is_net_of_what_the_cache_would_have_given() {
+    fn savings_are_net_of_cache_effects() {
         let price = |dollars| Price::per_million(dollars).unwrap();
         let prices = Prices {
             input: price("1"),
@@ -72,7 +72,7 @@ mod tests {
         let bill = calculate(&usage(1_000), &usage(1_000), &untouched, &Pricing { prices, before: 9_000 });
         assert_eq!(
             bill.without, bill.cost,
-            "what was sent as it came saves nothing, regardless of the cache"
+            "a request sent unchanged saves nothing, regardless of the cache"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! What one request reserves of its caller's budget, and what it is charged in the end. Knows prices and keys; knows
-//! neither wire formats nor what the tokens were spent on.
+//! What a request reserves from its caller's budget, and its final charge. Knows prices and keys; knows neither wire
+//! formats nor what the tokens were spent on.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::request::recorder::Settlement;
 /// The reservations of one request: one for its first round, and one for each further round or call.
 #[derive(Default)]
 pub struct RequestBudget {
-    /// What the model's tokens cost, where that is known.
+    /// The price of the model's tokens, if known.
     pub pricing: Option<Pricing>,
     reservations: Vec<BudgetReservation>,
 }
 
 impl RequestBudget {
-    /// Reserves so many tokens and so much money. Blocks where the key has limits.
+    /// Reserves an amount of tokens and money. Blocks if the key has limits.
     ///
     /// # Errors
-    /// When the key's budget does not reach.
+    /// If the key's budget is too small.
     pub fn reserve(
         &mut self,
         app: &App,
@@ -38,10 +38,10 @@ impl RequestBudget {
         Ok(())
     }
 
-    /// Reserves what one round may use at most. Blocks where the key has limits.
+    /// Reserves the maximum usage of one round. Blocks if the key has limits.
     ///
     /// # Errors
-    /// When the key's budget does not reach, or is in money and the model has no price.
+    /// If the key's budget is too small, or is in dollars and the model has no price.
     pub fn reserve_round(
         &mut self,
         app: &App,
@@ -56,10 +56,10 @@ impl RequestBudget {
         self.reserve(app, caller, total(max), self.price(max))
     }
 
-    /// Reserves what a further round may use at most, without blocking.
+    /// Reserves the maximum usage of a further round, without blocking.
     ///
     /// # Errors
-    /// With the limit that is reached, in words.
+    /// With the limit that was reached, as text.
     pub async fn reserve_further_round(
         &mut self,
         app: &Arc<App>,
@@ -79,20 +79,20 @@ impl RequestBudget {
             }
             Ok(Err(AuthError::Store(error))) => {
                 tracing::warn!(%error, "nothing can be reserved for a further round");
-                Err("the budget of the API key cannot be looked at now")
+                Err("the budget of the API key cannot be checked now")
             }
             Ok(Err(_)) => Err("the budget of the API key is used up"),
-            Err(_) => Err("the budget of the API key cannot be looked at now"),
+            Err(_) => Err("the budget of the API key cannot be checked now"),
         }
     }
 
-    /// What so many tokens cost; nothing where the model has no price.
+    /// The cost of this usage; zero if the model has no price.
     pub fn price(&self, usage: &Usage) -> Usd {
         self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(usage).total)
     }
 
-    /// Ends the hold: `used` are the tokens and the money that are charged, `None` when nothing was sent. The reservations
-    /// are settled when the record is written.
+    /// Ends the reservations: `used` is the charge in tokens and money, `None` if nothing was sent. They are settled
+    /// when the record is written.
     pub fn settlement(self, used: Option<(u64, Usd)>) -> Option<Settlement> {
         let reservations = self.reservations;
         (!reservations.is_empty()).then_some(Settlement { reservations, used })

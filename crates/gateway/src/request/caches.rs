@@ -1,5 +1,5 @@
-//! What is kept between requests to save work: counts, renditions, what is stored already, the renditions of a
-//! conversation's last window. Bounded; losing any of it costs time and never changes a decision.
+//! Caches shared between requests: counts, renditions, stored originals, the forms of a conversation's last window.
+//! Bounded; losing any of it costs time and never changes a decision.
 
 use std::sync::Arc;
 
@@ -10,30 +10,30 @@ use larder_text::cache::BoundedCache;
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 
-/// Counters whose counts are kept.
+/// Counters whose counts are cached.
 const COUNTERS: usize = 16;
-/// Counts kept of each.
+/// Counts cached for each.
 const COUNTS: usize = 1 << 16;
 /// Originals known to be stored.
 const STORED: usize = 1 << 15;
-/// Conversations whose last window is known.
+/// Conversations whose last window is cached.
 const SESSIONS: usize = 1 << 10;
 
 /// TokenCounts of one counter.
 type TokenCounts = Arc<BoundedCache<ContentHash, usize>>;
 
-/// What is known of a conversation.
+/// What is cached about a conversation.
 #[derive(Debug, Clone, Default)]
 pub struct SessionMemory {
     /// The renditions in its last window.
     pub renditions: Arc<LastRenditions>,
-    /// Tokens of its last request as it came.
+    /// Tokens of its last request as received.
     pub before: u64,
 }
 
 /// The caches that requests share.
 pub struct RequestCaches {
-    /// Renditions made before.
+    /// Renditions made earlier.
     pub memo: Memo,
     counts: BoundedCache<String, TokenCounts>,
     stored: BoundedCache<(String, ContentHash), ()>,
@@ -73,12 +73,12 @@ impl RequestCaches {
         self.stored.insert((user.to_owned(), content), ());
     }
 
-    /// What is known of a conversation; `None` if nothing is, here.
+    /// What is cached about a conversation; `None` if nothing is.
     pub fn session(&self, user: &str, session: &str) -> Option<SessionMemory> {
         self.sessions.get(&(user.to_owned(), session.to_owned()))
     }
 
-    /// Notes what became known of it.
+    /// Updates what is cached about a conversation.
     pub fn remember(&self, user: &str, session: &str, known: SessionMemory) {
         self.sessions.insert((user.to_owned(), session.to_owned()), known);
     }

@@ -1,5 +1,5 @@
-//! What can go wrong in a request, with its HTTP status: the one table from errors to replies, but for failures of the
-//! store, which the API has too. What a reply looks like is the business of each wire format.
+//! The errors of a request, with their HTTP statuses: the one table from errors to replies, except for store errors,
+//! which the API has too. The form of a reply belongs to each wire format.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::auth::AuthError;
 use crate::limits::BodyError;
 use crate::status;
 
-/// Bytes of an upstream's words that are passed on within ours.
+/// Maximum bytes of an upstream's message that are quoted in ours.
 const MAX_WORDS: usize = 16 << 10;
 
 /// A request that gets no reply from a model.
@@ -30,14 +30,14 @@ pub struct RequestError {
     pub class: &'static str,
     /// What went wrong and how to fix it.
     pub message: String,
-    /// Seconds after which the client may come again.
+    /// Seconds after which the client may retry.
     pub retry_after: Option<u64>,
     /// How the request counts.
     pub outcome: Outcome,
 }
 
 impl RequestError {
-    /// A fault with nothing to come again for.
+    /// An error that retrying does not fix.
     pub fn new(
         status: StatusCode,
         class: &'static str,
@@ -84,27 +84,27 @@ impl RequestError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_configured", Outcome::Failed, words)
     }
 
-    /// Too many requests at once.
+    /// Too many concurrent requests.
     pub fn busy() -> Self {
         let message =
-            "too many requests at once; come again, or raise max_requests under [gateway] in larder.toml";
+            "too many concurrent requests; retry later, or raise max_requests under [gateway] in larder.toml";
         let fault = Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", Outcome::Refused, message);
         Self { retry_after: Some(1), ..fault }
     }
 
-    /// The upstream's stream ended, and the reply in it had not.
+    /// The upstream's stream ended before the reply was complete.
     pub fn cut_off() -> Self {
         let message = "the upstream's stream ended before its reply did, as when a server dies behind a proxy; send \
                        the request again";
         Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamFailed, message)
     }
 
-    /// The upstream would not go on with a reply that it had begun.
+    /// The upstream refused to continue a reply that it had started.
     pub async fn refused_by_upstream(refusal: &mut Incoming) -> Self {
         let status = refusal.status;
         let words = refusal.body(MAX_WORDS).await.unwrap_or_default();
         let message = format!(
-            "the upstream would not go on, with status {status}: {}",
+            "the upstream refused to continue, with status {status}: {}",
             String::from_utf8_lossy(&words)
         );
         Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamError, message)
@@ -131,12 +131,12 @@ impl RequestError {
         ApiError::new(kind, self.message.clone())
     }
 
-    /// The caller is not let in, or may not spend.
+    /// The caller is rejected, or may not spend.
     pub fn from_auth(error: &AuthError, now: Timestamp) -> Self {
         if let AuthError::Store(error) = error {
             return Self::from_store(
                 error,
-                "nothing was sent, since the key could not be checked or charged",
+                "nothing was sent, because the key could not be checked or charged",
             );
         }
         let status = error.status();
@@ -154,10 +154,10 @@ impl RequestError {
 
     /// What a prompt leaves out could not be stored.
     pub fn not_kept(error: &StoreError) -> Self {
-        Self::from_store(error, "nothing was sent, since what the prompt leaves out could not be stored")
+        Self::from_store(error, "nothing was sent, because text omitted from the prompt could not be stored")
     }
 
-    /// The store failed; `meaning` is what that comes to, and the error says where and what to do.
+    /// A store error; `meaning` is its consequence, and the error says where and what to do.
     pub fn from_store(error: &StoreError, meaning: &str) -> Self {
         let (class, retry_after) = match error {
             StoreError::DiskFull { .. } => ("storage_full", None),
@@ -168,7 +168,7 @@ impl RequestError {
         Self { retry_after, ..Self::new(status::of_store(error), class, Outcome::Failed, message) }
     }
 
-    /// Something of ours failed.
+    /// An internal error.
     pub fn bug(words: &str) -> Self {
         let message = format!("a bug in larder: {words}; please report it");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", Outcome::Failed, message)
@@ -263,7 +263,7 @@ mod tests {
     fn only_what_could_not_be_kept_is_said_not_to_have_been_sent() {
         let failed = || StoreError::UnknownKey { id: "lk-1".to_owned() };
         let kept = RequestError::not_kept(&failed());
-        assert!(kept.message.starts_with("nothing was sent, since"), "{kept}");
+        assert!(kept.message.starts_with("nothing was sent, because"), "{kept}");
         assert!(kept.message.ends_with(&failed().to_string()), "{kept}");
         let later = RequestError::from(failed());
         assert!(

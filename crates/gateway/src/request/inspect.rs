@@ -1,4 +1,4 @@
-//! What would become of a request: decided as if it had come in, but neither sent, stored nor recorded.
+//! Decides a request as if it had been received, without sending, storing or recording it.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::request::route::{Route, Routes};
 use crate::request::timing::micros;
 use crate::sessions;
 
-/// Decides over the body of a request. Blocks.
+/// Decides the body of a request. Blocks.
 ///
 /// # Errors
 /// Why it cannot be understood, in words.
@@ -38,8 +38,8 @@ pub fn inspect(
     rules.decide(&app.store, store, InspectRequest { endpoint, model: None, body })
 }
 
-/// The same without a gateway, by its settings, its limit of bodies among them. No key of a provider is needed, since
-/// nothing is sent.
+/// As [`inspect`], without a gateway but with its settings, including the limit on bodies. No provider key is needed,
+/// since nothing is sent.
 ///
 /// # Errors
 /// As [`inspect`], and where the settings cannot be served.
@@ -59,7 +59,7 @@ pub fn inspect_by(
     rules.decide(store, &engine.store, asked)
 }
 
-/// What each model of the table that answers may take, whether or not its server can be reached.
+/// The budget of each chat model in the table, whether or not its server is reachable.
 ///
 /// # Errors
 /// Where the policy contradicts itself.
@@ -72,15 +72,15 @@ pub fn budgets(config: &Config, engine: &Engine) -> Result<Vec<ModelBudget>, Str
 /// The body of a request to look at.
 #[derive(Debug, Clone, Copy)]
 pub struct InspectRequest<'a> {
-    /// What it asks for.
+    /// The requested endpoint.
     pub endpoint: Endpoint,
     /// The model, instead of the one that it names.
     pub model: Option<&'a str>,
-    /// Its text.
+    /// The JSON text of the body.
     pub body: &'a str,
 }
 
-/// By what a request is decided.
+/// What a decision depends on.
 struct Rules<'a> {
     routes: &'a Routes,
     gateway: &'a GatewaySettings,
@@ -97,7 +97,7 @@ impl Rules<'_> {
     ) -> Result<RequestRecord, String> {
         let InspectRequest { endpoint, model, body } = asked;
         let Some(dialect) = endpoint.dialect() else {
-            return Err(format!("a request of kind `{}` has no window to decide over", endpoint.as_str()));
+            return Err(format!("a request of kind `{}` has no window to decide", endpoint.as_str()));
         };
         let request =
             wire::read_up_to(dialect, body, self.gateway.max_messages).map_err(|error| error.to_string())?;
@@ -141,7 +141,7 @@ impl Rules<'_> {
     }
 }
 
-/// The model's counter, corrected as it would be if the request came in; its conversation keeps nothing by it.
+/// The model's counter, corrected as it would be if the request were received; nothing is kept for its conversation.
 fn counter(store: &UserStore, route: &Route, request: &Request<'_>) -> Result<Counter, String> {
     if route.counter.label() != Label::Estimated {
         return Ok(route.counter.clone());

@@ -1,5 +1,5 @@
-//! The way of one request: read, decide, store, send, relay, record. Knows HTTP and the order of steps; `wire` knows what
-//! a dialect looks like, and the policy decides what the window holds.
+//! The path of one request: read, decide, store, send, relay, record. Knows HTTP and the order of steps; `wire` knows
+//! the dialects, and the policy decides the window.
 
 mod active;
 mod bill;
@@ -51,7 +51,7 @@ pub use reply::error;
 /// Beginning of the names of models that are recipes.
 pub const RECIPE: &str = "recipe/";
 
-/// Bytes of a body that is decided over at once where it begins a conversation: handing it to another thread would take
+/// A body of at most this size that starts a conversation is decided inline: handing it to another thread would take
 /// longer.
 const SMALL: usize = 4 << 10;
 
@@ -150,7 +150,7 @@ async fn read(
 ) -> Result<Bytes, RequestError> {
     let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
-        let words = "the body is compressed: send it as it is, without content-encoding, since its tokens are counted";
+        let words = "the body is compressed: send it uncompressed, without content-encoding, because its tokens are counted";
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Err(RequestError::new(status, "invalid_request", Outcome::Invalid, words));
     }
@@ -175,7 +175,7 @@ async fn upstream(
         InFlightRequest { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
     let sent = sending.send(&mut active).await;
     if rehydrator.is_none() {
-        // No further round will be made of it, however long the reply takes.
+        // No further round will follow, however long the reply takes.
         sending.outgoing.body = Bytes::new();
     }
     active.body_memory.shrink(sending.outgoing.body.len());
@@ -189,7 +189,7 @@ async fn upstream(
     }
 }
 
-/// A request of a client as it goes to `target`, with another body.
+/// A client's request to be sent to `target`, with another body.
 fn outgoing(target: &UpstreamTarget, parts: &Parts, body: Bytes) -> Outgoing {
     let keeps_key = |_: &HeaderName, value: &HeaderValue| !target.has_key() && !is_ours(value);
     Outgoing {
@@ -200,7 +200,7 @@ fn outgoing(target: &UpstreamTarget, parts: &Parts, body: Bytes) -> Outgoing {
     }
 }
 
-/// Whether a header carries one of Larder's own keys, which nobody else may see.
+/// Whether a header contains one of Larder's own keys, which no one else may see.
 fn is_ours(value: &HeaderValue) -> bool {
     value.to_str().is_ok_and(|text| text.split([' ', '\t', ',']).any(ApiKey::is_meant))
 }

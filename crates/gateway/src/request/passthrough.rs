@@ -1,5 +1,5 @@
-//! Everything below `/v1` that has no window to decide over: embeddings, lists of models, and what is not known here
-//! and passes as it is.
+//! Everything below `/v1` without a window: embeddings, lists of models, and unknown routes, which are forwarded
+//! unchanged.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,9 +31,9 @@ use crate::request::{RECIPE, dialect, outgoing, patience, read, recipes, reply};
 
 /// Bytes of a list of models, and of vectors.
 const MAX_REPLY_BYTES: usize = 64 << 20;
-/// Bytes of a body that is looked at for the name of its model.
+/// Maximum bytes of a body that are searched for the name of its model.
 const MAX_NAMING: usize = 64 << 10;
-/// Where models are listed, which are the same for all users.
+/// The route that lists models, which is the same for all users.
 const MODELS: &str = "/v1/models";
 
 type AppState = State<Arc<App>>;
@@ -146,7 +146,7 @@ async fn vectors(mut active: ActiveRequest, mut incoming: Incoming) -> Response 
     reply::copied(&incoming, &ours, true).body(Body::from(body)).unwrap_or_default()
 }
 
-/// `GET /v1/models`: recipes and the table's models, before those of the server for all others.
+/// `GET /v1/models`: recipes and the table's models, followed by those of the default server.
 pub async fn models(State(app): AppState, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let (current, dialect) = (app.current(), dialect(parts.uri.path(), &parts.headers));
@@ -157,7 +157,7 @@ pub async fn models(State(app): AppState, request: Request) -> Response {
     axum::Json(dialect.model_list(listed)).into_response()
 }
 
-/// `GET /v1/models/{id}`: one of ours, or the answer of the server for all others.
+/// `GET /v1/models/{id}`: one of ours, or the answer of the default server.
 pub async fn model(
     State(app): AppState,
     Extension(caller): Extension<Caller>,
@@ -185,7 +185,7 @@ fn list(current: &Snapshot, dialect: ApiDialect) -> Vec<Value> {
     names.map(|name| dialect.listed_model(&name)).collect()
 }
 
-/// The models of the server for all others; `None` where there is none, or it does not say.
+/// The models of the default server; `None` if there is none, or it does not list them.
 async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option<Vec<Value>> {
     let target = current.routes.any(provider)?;
     let outgoing = outgoing(&target, parts, Bytes::new());
@@ -198,8 +198,8 @@ async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option
     }
 }
 
-/// Everything else: to the server for all others, as it is. A key with a budget may only read so, since what the
-/// upstream would bill cannot be counted. What only reads costs nothing and is not recorded.
+/// Everything else is forwarded to the default server unchanged. A key with a budget may only read this way, since
+/// what the upstream would bill cannot be counted. Reading is free and not recorded.
 pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let (current, path) = (app.current(), parts.uri.path());
@@ -261,7 +261,7 @@ fn model_of(body: &[u8]) -> Option<String> {
     Some(model).filter(|model| !model.is_empty())
 }
 
-/// The server for a request whose route is not known here.
+/// The server for a request whose route is unknown.
 ///
 /// # Errors
 /// Why there is none.
@@ -276,13 +276,13 @@ fn target(
     };
     let path = parts.uri.path();
     if path.ends_with('/') || path.contains("//") {
-        // A server may take it for a route that is decided and counted here.
+        // A server may treat it as a route that is decided and counted here.
         let words = format!("no such route: {path}; write it without an empty part");
         return Err(RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
     }
     if !reads(&parts.method) && !caller.limits.is_unlimited() {
         return refused(
-            "this key has a budget, and what this route uses cannot be counted; use a key without limits",
+            "this key has a budget, and the usage of this route cannot be counted; use a key without limits",
         );
     }
     let target = current.routes.any(provider).ok_or_else(|| {
@@ -293,7 +293,7 @@ fn target(
         RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
     })?;
     if caller.key.is_some() && target.has_key() && !path.starts_with(MODELS) {
-        // What users keep at the provider under one key is not kept apart there.
+        // What users store at the provider under a shared key is not separated there.
         return refused(
             "this route passes to the provider as it is, where all users of this Larder share one key; send a key of \
              the provider's own, with Larder's in x-api-key or authorization",

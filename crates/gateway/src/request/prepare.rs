@@ -30,7 +30,8 @@ use crate::request::timing::micros;
 use crate::request::transcript::TranscriptCapture;
 use crate::sessions;
 
-/// Records of a conversation among which its last window is looked for: the newest may have been refused or counted only.
+/// How many records of a conversation are searched for its last window: the newest may have been refused or only
+/// counted.
 const LOOKED_BACK: usize = 8;
 
 /// Where a request is sent.
@@ -47,16 +48,16 @@ pub struct UpstreamRequest {
     pub target: Arc<UpstreamTarget>,
     /// Its body.
     pub body: Bytes,
-    /// Answers calls of our tool, where it was offered.
+    /// Answers calls of Larder's tool, if it was offered.
     pub rehydrator: Option<Rehydrator>,
     /// The factor by which the model's estimates were corrected, where the reply can show how far they are off.
     pub estimate_factor: Option<u64>,
 }
 
-/// Reads a request and decides over it. When this returns, everything that the request leaves out is stored.
+/// Reads a request and decides it. When this returns, everything that the request omits is stored.
 ///
 /// # Errors
-/// When nothing may be sent.
+/// If nothing may be sent.
 pub fn prepare(
     active: &mut ActiveRequest,
     current: &Snapshot,
@@ -89,7 +90,7 @@ pub fn prepare(
     decider.decide(&request).map(|request| Destination::Upstream(Box::new(request)))
 }
 
-/// What a decision over one request needs.
+/// The inputs of the decision about one request.
 struct RequestDecider<'a> {
     active: &'a mut ActiveRequest,
     current: &'a Snapshot,
@@ -99,7 +100,7 @@ struct RequestDecider<'a> {
 }
 
 impl RequestDecider<'_> {
-    /// Decides over the request as its client knows it, or with what is hidden from the client put back.
+    /// Decides the request as its client knows it, or with hidden steps restored.
     fn decide(mut self, request: &Request<'_>) -> Result<UpstreamRequest, RequestError> {
         let app = Arc::clone(self.active.app());
         let user = self.active.caller.store.user().to_owned();
@@ -124,7 +125,7 @@ impl RequestDecider<'_> {
         let room = usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX);
         self.active.budget.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
         if is_count {
-            // Nothing is generated, so this is not a prompt: nothing of it is reported, saved or remembered.
+            // Nothing is generated, so this is not a prompt: none of it is reported, saved or remembered.
             let exchange = &mut self.active.record;
             (exchange.summary.decision, exchange.summary.tokens) = (None, Tokens::default());
             exchange.window.clear();
@@ -134,7 +135,7 @@ impl RequestDecider<'_> {
             self.active.set_policy(&self.route.policy);
             self.active.reserve()?;
             self.keep(&prepared.missing)?;
-            // In a dry run everything leaves as it came.
+            // In a dry run everything is sent unchanged.
             let window = if took_effect { self.active.record.window.as_slice() } else { &[] };
             let renditions = Arc::new(LastRenditions::from_window(window));
             let known = SessionMemory { renditions, before };
@@ -162,9 +163,9 @@ impl RequestDecider<'_> {
         })
     }
 
-    /// What is known of the conversation, from memory or, after a restart or on another replica, from its records. It only
-    /// serves reports, so a request that begins a conversation or is counted only is not worth reading for, and none is
-    /// refused for lack of it.
+    /// What is known about the conversation, from memory or, after a restart or on another replica, from its records.
+    /// It only serves reports, so it is not read for a request that starts a conversation or is only counted, and no
+    /// request is refused for lack of it.
     fn known(&self, request: &Request<'_>, user: &str) -> SessionMemory {
         if let Some(known) = self.active.app().caches.session(user, self.session) {
             return known;
@@ -173,7 +174,7 @@ impl RequestDecider<'_> {
             return SessionMemory::default();
         }
         recorded(&self.active.caller.store, self.session).unwrap_or_else(|error| {
-            tracing::warn!(%error, "what is known of a conversation cannot be read; its changes may be reported again");
+            tracing::warn!(%error, "the state of a conversation cannot be read; its changes may be reported again");
             SessionMemory::default()
         })
     }
@@ -210,8 +211,8 @@ impl RequestDecider<'_> {
         Ok(decided.outcome?)
     }
 
-    /// The model's counter, corrected as the conversation was when it began: a correction that came later must not
-    /// change what was decided before. With it the factor, where the reply can show how far it is off.
+    /// The model's counter, corrected as when the conversation started: a later correction must not change earlier
+    /// decisions. Also returns the factor, if the reply can show how far it is off.
     fn counter(&self, request: &Request<'_>) -> Result<(Counter, Option<u64>), RequestError> {
         let counter = &self.route.counter;
         if counter.label() != Label::Estimated {
@@ -220,13 +221,13 @@ impl RequestDecider<'_> {
         let caches = &self.active.app().caches;
         let store = &self.active.caller.store;
         let factor = caches.factor(store, self.session, &self.route.model.id).map_err(unknown)?;
-        // What is charged at its worst says nothing about how far the count of texts is off.
+        // Attachments charged at their worst case say nothing about the accuracy of text counts.
         let estimate_factor = Some(factor).filter(|_| request.is_countable());
         Ok((counter.corrected(factor), estimate_factor))
     }
 
-    /// The request with the round trips that its client does not know, where there were any. They are read from the store
-    /// each time: other agents and other processes may serve the same conversation.
+    /// The request with the round trips that its client does not know, if there were any. They are read from the
+    /// store each time: other agents and processes may serve the same conversation.
     fn restored(&self, request: &Request<'_>) -> Result<Option<Bytes>, RequestError> {
         if !self.offers(request) || !goes_on(request) {
             return Ok(None);
@@ -238,7 +239,7 @@ impl RequestDecider<'_> {
         }
         let edits = request.restore(|key| {
             let read = serde_json::from_str(kept.get(key)?);
-            read.inspect_err(|error| tracing::warn!(%error, "a round trip cannot be read and is left out"))
+            read.inspect_err(|error| tracing::warn!(%error, "a round trip cannot be read and is omitted"))
                 .ok()
         });
         if edits.is_empty() {
@@ -249,8 +250,8 @@ impl RequestDecider<'_> {
         Ok(Some(restored.into()))
     }
 
-    /// Records what becomes of round trips that the client does not know: a model that does not see them may ask the same
-    /// again, and its prompt is not the one that the provider has in its cache.
+    /// Records what happened to round trips that the client does not know: a model that does not see them may repeat
+    /// its calls, and its prompt differs from the one in the provider's cache.
     fn record_round_trips(&mut self, error: Option<&RequestError>) {
         let head = &mut self.active.record.summary;
         head.round_trips =
@@ -260,14 +261,14 @@ impl RequestDecider<'_> {
         }
     }
 
-    /// Whether our tool can be offered: a provider that does not know it refuses its calls.
+    /// Whether Larder's tool can be offered: a provider that does not know the tool rejects calls to it.
     fn offers(&self, request: &Request<'_>) -> bool {
         let policy = self.route.policy.settings();
         let rehydrates = self.current.gateway.rehydrate_rounds > 0;
         policy.enabled && !policy.dry_run && rehydrates && request.unofferable().is_none()
     }
 
-    /// Stores what the request leaves out.
+    /// Stores what the request omits.
     fn keep(&self, missing: &[UnstoredOriginal]) -> Result<(), RequestError> {
         if missing.is_empty() {
             return Ok(());
@@ -287,13 +288,13 @@ impl RequestDecider<'_> {
     }
 }
 
-/// Whether the request brings a history in which somebody has answered.
+/// Whether the request has a history with at least one answer.
 fn goes_on(request: &Request<'_>) -> bool {
     request.items.iter().any(|item| item.role() == Role::Assistant)
 }
 
-/// What the records of a conversation say about its last request that was sent: the renditions of its parts. They are
-/// read one by one, since each may be long and mostly the newest is the one.
+/// The renditions of a conversation's last sent request, from its records. They are read one by one, since each may
+/// be long and the newest is usually the right one.
 fn recorded(store: &UserStore, session: &str) -> Result<SessionMemory, StoreError> {
     let mut newest =
         ExchangeFilter { session: Some(session.to_owned()), limit: Some(1), ..ExchangeFilter::default() };
@@ -314,10 +315,7 @@ fn recorded(store: &UserStore, session: &str) -> Result<SessionMemory, StoreErro
 
 /// The state of the conversation cannot be read.
 fn unknown(error: StoreError) -> RequestError {
-    RequestError::from_store(
-        &error,
-        "nothing was sent, since what is known of the conversation cannot be had",
-    )
+    RequestError::from_store(&error, "nothing was sent, because the state of the conversation cannot be read")
 }
 
 #[cfg(test)]
@@ -325,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_on_with_a_conversation_is_seen_by_its_bytes() {
+    fn continued_conversations_are_recognised_by_their_bytes() {
         let user = r#"{"role":"user","content":"hi"}"#;
         let chat = |more: &str| format!(r#"{{"model":"m","max_tokens":1,"messages":[{user}{more}]}}"#);
         let input = |more: &str| format!(r#"{{"model":"m","input":[{user}{more}]}}"#);

@@ -1,5 +1,5 @@
-//! Requests whose model is a recipe: the last words of the user are the query, what was said before is the history.
-//! Runs go through the engine, as everywhere; knows nothing of how it works.
+//! Requests whose model is a recipe: the user's last message is the query, everything before it is the history. Runs
+//! go through the engine, as everywhere; knows nothing of its internals.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -40,10 +40,10 @@ pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
     !reads && recipe.inputs.is_empty() && models.resolve(recipe.layer, recipe.mode).is_some()
 }
 
-/// What a request asks a recipe; `id` is the request's.
+/// Maps a request to a recipe run; `id` is the request's.
 ///
 /// # Errors
-/// When nobody asks anything.
+/// If there is no query.
 pub fn job(
     recipe: &str,
     request: &Request<'_>,
@@ -105,7 +105,7 @@ pub async fn run(
     }
 }
 
-/// Runs a recipe, and records what it used. Blocks between its waits.
+/// Runs a recipe, and records its usage. Blocks between its await points.
 async fn ended(
     active: &mut ActiveRequest,
     engine: &Engine,
@@ -119,7 +119,7 @@ async fn ended(
     let (ended, taken, open) = {
         let account = RunBudget::new(active, call);
         let ended = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account)).await;
-        // The client left during a call, most likely.
+        // Most likely the client left during a call.
         let under_way = u64::from(ended.is_none());
         (ended, account.meter.total(), account.open(under_way))
     };
@@ -129,13 +129,13 @@ async fn ended(
         .map_err(RequestError::from)
 }
 
-/// Reserves what one call of the recipe may use, and returns it: tokens and their price.
+/// Reserves the maximum usage of one recipe call, and returns it: tokens and their price.
 fn reserve_call(
     active: &mut ActiveRequest,
     engine: &Engine,
     job: &RecipeRequest,
 ) -> Result<(u64, Usd), RequestError> {
-    // The run itself says what is wrong with a recipe, and raises what is to be raised.
+    // The run itself reports a broken recipe and raises the intervention.
     let Ok(recipe) = engine.recipe_or_builtin(&job.recipe) else { return Ok(Default::default()) };
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = number(recipe.budget.output);
@@ -158,26 +158,27 @@ fn reserve_call(
     Ok(call)
 }
 
-/// What a run uses, and what is reserved for it.
+/// The usage of a run, and its reservation.
 struct RunBudget<'a> {
     /// What answered calls used.
     meter: Meter<'static>,
-    /// Calls whose end is not known.
+    /// Calls whose outcome is unknown.
     unanswered: AtomicU64,
     /// What one call may use.
     call: (u64, Usd),
-    /// The active, and what it holds.
+    /// The request, and its reservation.
     held: Mutex<(&'a mut ActiveRequest, u64, Usd)>,
 }
 
 impl<'a> RunBudget<'a> {
-    /// The account of a run for whose first call enough is held.
+    /// The budget of a run for whose first call enough is reserved.
     fn new(active: &'a mut ActiveRequest, call: (u64, Usd)) -> Self {
         let meter = Meter::new(&NoopObserver, None, None);
         Self { meter, unanswered: AtomicU64::new(0), call, held: Mutex::new((active, call.0, call.1)) }
     }
 
-    /// What calls whose outcome is unknown may have used, and so many more: as much for each as is reserved for one.
+    /// The maximum usage of calls with an unknown outcome and of `more` further calls, at the reservation of one call
+    /// each.
     fn open(&self, more: u64) -> (u64, Usd) {
         let calls = self.unanswered.load(Ordering::Relaxed).saturating_add(more);
         let cost = Usd::from_picos(self.call.1.picos().saturating_mul(calls));
@@ -198,10 +199,10 @@ impl ProgressObserver for RunBudget<'_> {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reserves more where the reservation does not cover a further call.
+    /// Reserves more if the reservation does not cover a further call.
     fn may_spend(&self) -> bool {
         let taken = self.meter.total();
-        // In addition to what was used: what may have been, and the further call.
+        // In addition to known usage: what may have been used, and the further call.
         let beside = self.open(1);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (active, tokens, cost) = &mut *held;

@@ -21,13 +21,13 @@ const MAX_KIB: u32 = 4 << 10;
 const RECORD_KIB: u32 = 2;
 /// What one entry in the lists of a record weighs, in bytes: its words, once in memory and once as JSON.
 const ENTRY_BYTES: usize = 256;
-/// How long a request waits for room before it is let in.
+/// How long a request waits for queue space before it is admitted.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long the first record of a batch waits for others.
 const LINGER: Duration = Duration::from_millis(50);
 /// Records in one transaction.
 const BATCH: usize = 512;
-/// Times a batch is tried before it is given up, with a pause between.
+/// How many times a batch is attempted before it is dropped, with a pause in between.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -37,9 +37,9 @@ pub struct RecordJob {
     pub store: UserStore,
     /// Its record.
     pub record: Box<RequestRecord>,
-    /// What was reserved for it, and what of that was used.
+    /// Its reservations and its actual usage.
     pub settlement: Option<Settlement>,
-    /// What goes into the transcript of its conversation.
+    /// Its entry in the conversation's transcript.
     pub transcript: Option<TranscriptEntry>,
     /// What it shows of how far estimates of the model's tokens are off.
     pub observation: Option<Observation>,
@@ -52,7 +52,7 @@ type RequestKey = (String, String);
 /// Requests that are not recorded yet; each receiver ends when its request is.
 type AllPending = Arc<Mutex<BTreeMap<RequestKey, watch::Receiver<()>>>>;
 
-/// A request whose record is not written yet. Those who wait for it go on when this is dropped.
+/// A request whose record is not written yet. Waiting callers continue when this is dropped.
 pub struct Pending {
     key: RequestKey,
     all: AllPending,
@@ -65,7 +65,7 @@ impl Drop for Pending {
     }
 }
 
-/// A prompt of a model whose tokens are estimated, and what its provider counted.
+/// A prompt of a model with estimated tokens, and the provider's count.
 pub struct Observation {
     /// The provider's id of the model.
     pub model: String,
@@ -75,11 +75,11 @@ pub struct Observation {
     pub reported: u64,
 }
 
-/// Reservations of one request, and what of them was used.
+/// The reservations of one request and its actual usage.
 pub struct Settlement {
     /// One for the request, and one for each further round.
     pub reservations: Vec<BudgetReservation>,
-    /// Tokens and money used; `None` when nothing was sent.
+    /// Tokens and money used; `None` if nothing was sent.
     pub used: Option<(u64, Usd)>,
 }
 
@@ -121,7 +121,7 @@ impl Recorder {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn start(store: Store) -> std::io::Result<Self> {
         let (queue, jobs) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -135,27 +135,27 @@ impl Recorder {
         })
     }
 
-    /// Says that a record of this request will come.
+    /// Announces a record of this request.
     pub fn expect(&self, user: &str, id: &str) -> Pending {
         let (key, (open, ended)) = ((user.to_owned(), id.to_owned()), watch::channel(()));
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), ended);
         Pending { key, all: Arc::clone(&self.pending), _open: open }
     }
 
-    /// Waits until the record of a request is written; not at all where none is expected.
+    /// Waits until the record of a request is written; returns at once if none is expected.
     pub fn recorded(&self, user: &str, id: &str) -> impl Future<Output = ()> + use<> {
         let key = (user.to_owned(), id.to_owned());
         let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         async move {
             if let Some(mut pending) = pending {
-                // Nothing is ever sent: it fails when the other end is dropped.
+                // Nothing is ever sent: this fails when the other end is dropped.
                 while pending.changed().await.is_ok() {}
             }
         }
     }
 
-    /// Waits until there is room for a record, so that requests come in no faster than their records are written; not longer
-    /// than ten seconds.
+    /// Waits, for at most ten seconds, until there is space for a record, so that requests are admitted no faster
+    /// than their records are written.
     pub async fn has_room(&self) {
         if self.room.available_permits() >= RECORD_KIB as usize {
             return;
@@ -163,7 +163,7 @@ impl Recorder {
         let _ = tokio::time::timeout(LONGEST_WAIT, self.room.acquire_many(RECORD_KIB)).await;
     }
 
-    /// Queues a job. `place` is the place of its request among those under way.
+    /// Queues a job. `place` is its request's slot.
     pub fn record(&self, job: RecordJob, place: Option<OwnedSemaphorePermit>) {
         let weight = weight(&job.record, job.transcript.as_ref().map_or(0, TranscriptEntry::size));
         self.queue(Ending::Finished(job), weight, place);
@@ -180,7 +180,7 @@ impl Recorder {
         let queued = Queued { job, permit: room.or(place) };
         let sent = queue.as_ref().is_some_and(|queue| queue.send(queued).is_ok());
         if !sent {
-            tracing::error!("a record came after the last was written and is lost");
+            tracing::error!("a record arrived after the last one was written and is lost");
         }
     }
 
@@ -201,7 +201,7 @@ pub fn weight(record: &RequestRecord, transcript: usize) -> u32 {
     kib(entries, transcript)
 }
 
-/// The weight of so many entries in the lists of a record, and so many bytes; never more than all the room there is.
+/// The weight of a record with this many list entries and bytes; at most the whole queue.
 fn kib(entries: usize, bytes: usize) -> u32 {
     let bytes = entries.saturating_mul(ENTRY_BYTES).saturating_add(bytes);
     let kib = u32::try_from(bytes >> 10).unwrap_or(MAX_KIB);
@@ -211,7 +211,7 @@ fn kib(entries: usize, bytes: usize) -> u32 {
 fn write_all(store: &Store, jobs: &mpsc::Receiver<Queued<Ending>>) {
     while let Ok(first) = jobs.recv() {
         let mut batch = vec![first.end()];
-        // Sleeping through it, this thread is not woken for every record that comes meanwhile.
+        // While it sleeps, this thread is not woken for every record that arrives.
         std::thread::sleep(LINGER);
         batch.extend(jobs.try_iter().take(BATCH - 1).map(Queued::end));
         write(store, batch);
@@ -225,7 +225,7 @@ fn append_transcripts(store: &Store, batch: &mut [Queued<RecordJob>]) {
     for Queued { job, .. } in batch {
         match job.transcript.take().and_then(|_| branches.next()) {
             Some(Ok(branch)) => job.record.summary.branch = Some(branch),
-            Some(Err(error)) => tracing::error!(%error, "what was said in a request could not be kept"),
+            Some(Err(error)) => tracing::error!(%error, "the transcript of a request could not be stored"),
             None => {}
         }
     }
@@ -234,13 +234,13 @@ fn append_transcripts(store: &Store, batch: &mut [Queued<RecordJob>]) {
 impl Observation {
     fn keep(&self, store: &UserStore) {
         if let Err(error) = store.calibrations().observe(&self.model, self.estimated, self.reported) {
-            tracing::error!(%error, "what a request left behind could not be kept");
+            tracing::error!(%error, "the record of a request could not be stored");
         }
     }
 }
 
 impl Settlement {
-    /// The first reservation is charged for all that was used, the others are released.
+    /// Charges all usage to the first reservation and releases the others.
     fn settle(self) {
         let mut used = self.used;
         for reservation in self.reservations {
@@ -283,17 +283,17 @@ fn write(store: &Store, mut batch: Vec<Queued<RecordJob>>) {
     }
 }
 
-/// A record as the store keeps it; `json` is the record as JSON.
+/// A record as stored; `json` is the record as JSON.
 pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
     let summary = &record.summary;
     let usage = summary.usage.unwrap_or_default();
-    // What never left saved nothing.
+    // What was never sent saved nothing.
     let tokens = if summary.outcome.sent() { summary.tokens } else { Tokens::default() };
     NewExchange {
         id: &summary.id,
         session: summary.session.as_deref(),
         time: summary.time,
-        // Costs are grouped by it: what clients make up may not add rows without end.
+        // Costs are grouped by this: client-chosen names must not add rows without end.
         model: summary.reported_model().unwrap_or(&summary.model),
         recipe: summary.recipe.as_deref(),
         status: summary.status,

@@ -1,5 +1,5 @@
-//! Answering our own tool: the part of an original that a model asks back, within limits of rounds and tokens, and
-//! never over the budget of the prompt. Knows no wire format.
+//! Answers Larder's own tool: returns the part of an original that a model requests, within limits on rounds and
+//! tokens, and never over the prompt's budget. Knows no wire format.
 
 use larder_proxy::record::{Rehydration, RequestRecord, cut_name};
 use larder_proxy::wire::{HiddenSteps, RehydrateCall, ReplyPlace};
@@ -10,12 +10,12 @@ use serde::Deserialize;
 
 use crate::request::error::RequestError;
 
-/// Tokens that the note of an answer that was cut may take.
+/// Maximum tokens of the note on a truncated answer.
 const NOTE_TOKENS: usize = 80;
 /// Tokens around a call and its answer, in addition to their texts.
 const FRAMING: usize = 64;
 
-/// Answers the calls of our tool in the reply to one request.
+/// Answers the calls of Larder's tool in the reply to one request.
 pub struct Rehydrator {
     /// The store of the originals' owner.
     pub store: UserStore,
@@ -25,15 +25,15 @@ pub struct Rehydrator {
     pub place: ReplyPlace,
     /// Counts tokens as the model does.
     pub counter: Counter,
-    /// ReplyRounds that are left.
+    /// Remaining rounds.
     pub rounds: u32,
     /// Tokens of one answer.
     pub max_tokens: usize,
-    /// Tokens that the prompt may still grow by.
+    /// Tokens by which the prompt may still grow.
     pub room: usize,
 }
 
-/// What a call asks for. A field that is not known is passed over: models invent some.
+/// The arguments of a call. Unknown fields are ignored: models invent some.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct RehydrateArguments {
@@ -45,15 +45,15 @@ struct RehydrateArguments {
     path: Option<String>,
 }
 
-/// One answer, and what is recorded of it.
+/// One answer, and its record.
 struct ToolAnswer {
     text: String,
     record: Rehydration,
 }
 
 impl Rehydrator {
-    /// Why `calls` cannot be answered, if they cannot: there are no rounds left, or the prompt would grow over its
-    /// budget. `said` as for [`Self::answer`].
+    /// Why `calls` cannot be answered, if so: no rounds are left, or the prompt would exceed its budget. `said` as
+    /// for [`Self::answer`].
     pub const fn limit(&self, calls: usize, said: usize) -> Option<&'static str> {
         if self.rounds == 0 {
             return Some(
@@ -65,7 +65,7 @@ impl Rehydrator {
         if self.room < needed { Some("the budget of the prompt has no room for more") } else { None }
     }
 
-    /// The answers to `calls`, of which the prompt grows. `said` are the tokens of the reply that made them.
+    /// The answers to `calls`, which lengthen the prompt. `said` is the token count of the reply that made them.
     ///
     /// # Errors
     /// When the prompt has no room for any answer, or the store failed.
@@ -103,7 +103,7 @@ impl Rehydrator {
         Ok(texts)
     }
 
-    /// Tokens of calls, where the provider does not say what the reply took.
+    /// Tokens of calls, for providers that do not report the reply's usage.
     pub fn size(&self, calls: &[RehydrateCall]) -> usize {
         calls.iter().map(|call| self.counter.count(&call.arguments)).sum()
     }
@@ -121,9 +121,9 @@ impl Rehydrator {
                 .collect();
             store.round_trips().insert(&session, &rows)
         });
-        // Without them everything still works: the model asks again.
+        // Everything works without them: the model calls again.
         if let Err(error) = kept.await.unwrap_or(Ok(())) {
-            tracing::error!(%error, "round trips with the model could not be kept");
+            tracing::error!(%error, "round trips with the model could not be stored");
         }
     }
 }
@@ -163,7 +163,7 @@ enum Miss {
     Failed(StoreError),
 }
 
-/// A part of an original, as it was asked for.
+/// The selected part of an original.
 struct Selected {
     content: Vec<u8>,
     /// Its range, if it is one: in lines or bytes, from and to.
@@ -217,7 +217,7 @@ fn selection(wanted: &RehydrateArguments) -> Result<Option<Selection>, String> {
     made.map(Some).map_err(|error| error.to_string())
 }
 
-/// The content as text, or as much of its beginning as `max_tokens` tokens hold, with how to read on.
+/// The content as text, or the first `max_tokens` tokens of it with instructions for reading on.
 fn cut(counter: &Counter, selected: &Selected, max_tokens: usize) -> String {
     let text = String::from_utf8_lossy(&selected.content);
     if text.is_empty() {

@@ -1,5 +1,6 @@
-//! From the upstream's reply to the client's: bytes as they come, our own calls answered and hidden. Never holds more
-//! of a stream than one piece; when the client leaves, this is dropped, and with it the upstream's connection.
+//! From the upstream's reply to the client's: forwards bytes as they arrive, answers and hides Larder's own calls.
+//! Never holds more than one chunk of a stream; when the client leaves, this is dropped, and with it the upstream
+//! connection.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,16 +31,16 @@ pub struct ResponseRelay {
     pub active: ActiveRequest,
     /// What it is written in.
     pub dialect: ApiDialect,
-    /// Replies that it asks for at once.
+    /// The number of requested choices.
     pub choices: u64,
     /// How it leaves.
     pub sending: InFlightRequest,
-    /// Answers calls of our tool, where it was offered.
+    /// Answers calls of Larder's tool, if it was offered.
     pub rehydrator: Option<Rehydrator>,
-    /// The factor, in parts per million, by which the model's estimates were corrected; `None` where its tokens are counted,
-    /// or where the request says nothing about estimates.
+    /// The correction factor of the model's estimates, in parts per million; `None` if its tokens are counted
+    /// exactly, or the request says nothing about estimates.
     pub estimate_factor: Option<u64>,
-    /// Headers of ours for the client.
+    /// Larder's headers for the client.
     pub ours: HeaderMap,
 }
 
@@ -67,13 +68,13 @@ impl InFlightRequest {
     }
 }
 
-/// What follows a round in which the model called our tool.
+/// What follows a round in which the model called Larder's tool.
 enum NextRound {
     /// Nothing: the reply is whole.
     Close,
-    /// The reply goes on here.
+    /// The reply continues here.
     Continue(Incoming),
-    /// The upstream refuses to go on.
+    /// The upstream refuses to continue.
     Refused(Incoming),
 }
 
@@ -104,7 +105,7 @@ impl InRounds for WholeReply {
 }
 
 impl ResponseRelay {
-    /// The client's reply to the upstream's. What is not a reply of the dialect passes as it is.
+    /// The client's reply to the upstream's. Anything that is not a reply of the dialect is forwarded unchanged.
     pub async fn respond(self, incoming: Incoming) -> Response<Body> {
         let plain = !incoming.headers.contains_key(header::CONTENT_ENCODING);
         let kind = incoming.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -156,7 +157,7 @@ impl ResponseRelay {
         send(head, Body::from_stream(stream::unfold(relay, StreamRelay::step)))
     }
 
-    /// Answers what the model asked of our tool in the round that has just ended, and asks it to go on.
+    /// Answers the calls of Larder's tool in the round that has just ended, and asks the model to continue.
     async fn again(&mut self, reply: &mut impl InRounds) -> Result<NextRound, RequestError> {
         let Some(rehydrator) = &mut self.rehydrator else { return Ok(NextRound::Close) };
         let rounds = reply.rounds();
@@ -192,8 +193,8 @@ impl ResponseRelay {
         })
     }
 
-    /// How far the estimates of the model's tokens were off. Further rounds hold more than was counted for the prompt, so
-    /// nothing is learned from them.
+    /// How far the estimates of the model's tokens were off. Further rounds contain more than was counted for the
+    /// prompt, so nothing is learned from them.
     fn observation(&self, rounds: &ReplyRounds) -> Option<Observation> {
         let factor = self.estimate_factor.filter(|_| rounds.count() == 1)?;
         let summary = &self.active.record.summary;
@@ -204,7 +205,7 @@ impl ResponseRelay {
         })
     }
 
-    /// The reply is complete: records what it used, and keeps the round trips that it hides.
+    /// Completes the reply: records its usage, and stores the round trips that it hides.
     async fn close(&mut self, rounds: &mut ReplyRounds, incoming: &Incoming) {
         self.active.observation = self.observation(rounds);
         if let Some(rehydrator) = &self.rehydrator {
@@ -217,11 +218,11 @@ impl ResponseRelay {
     }
 }
 
-/// A reply that passes as it is, piece by piece.
+/// Forwards a reply unchanged, chunk by chunk.
 pub fn pass(mut active: ActiveRequest, incoming: Incoming, ours: &HeaderMap) -> Response<Body> {
     let head = copied(&incoming, ours, true);
     active.respond(incoming.status);
-    // A body whose length is known is never asked for its end: the server stops at the last byte.
+    // A body of known length is never polled for its end: the server stops at the last byte.
     let length = incoming.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let left = length.and_then(|length| length.parse::<usize>().ok());
     if left == Some(0) {
@@ -256,7 +257,7 @@ pub fn pass(mut active: ActiveRequest, incoming: Incoming, ours: &HeaderMap) -> 
     send(head, Body::from_stream(pieces))
 }
 
-/// The same for what is not recorded; `place` stays taken until the end.
+/// As [`pass`], for replies that are not recorded; `place` is held until the end.
 pub fn forward(incoming: Incoming, place: OwnedSemaphorePermit) -> Response<Body> {
     let head = copied(&incoming, &HeaderMap::new(), true);
     let pieces = stream::try_unfold((incoming, place), |(mut incoming, place)| async move {
@@ -306,7 +307,7 @@ impl StreamRelay {
             self.reply.push(&bytes, out);
             self.call.active.usage.update(self.reply.known());
             if self.reply.is_told() {
-                // Its client may go now, before the provider's connection ends.
+                // The client may leave now, before the provider's connection ends.
                 self.call.active.complete(self.incoming.status);
             }
             return Ok(());

@@ -1,4 +1,4 @@
-//! Heads of replies: which of the upstream's headers reach the client, which are ours, and what a fault looks like.
+//! Heads of replies: which upstream headers reach the client, which ones Larder adds, and the form of errors.
 
 use axum::body::Body;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -12,9 +12,9 @@ use crate::request::error::RequestError;
 
 /// The id under which the request is recorded.
 pub const REQUEST: HeaderName = HeaderName::from_static("x-larder-request");
-/// The conversation it was taken to belong to.
+/// The conversation that the request was assigned to.
 pub const SESSION: HeaderName = HeaderName::from_static("x-larder-session");
-/// Tokens of the prompt as it came.
+/// Tokens of the prompt as received.
 pub const BEFORE: HeaderName = HeaderName::from_static("x-larder-tokens-before");
 /// Tokens of the prompt as it was sent.
 pub const AFTER: HeaderName = HeaderName::from_static("x-larder-tokens-after");
@@ -42,7 +42,8 @@ pub fn ours(exchange: &RequestRecord) -> HeaderMap {
     ours
 }
 
-/// The head of a reply: the upstream's, and ours. The length holds only for a body that passes as it is.
+/// The head of a reply: the upstream's and Larder's headers. The length is kept only for a body that is forwarded
+/// unchanged.
 pub fn copied(incoming: &Incoming, ours: &HeaderMap, same_body: bool) -> Builder {
     let mut builder = Response::builder().status(incoming.status);
     if let Some(headers) = builder.headers_mut() {

@@ -1,5 +1,5 @@
-//! From the model that a request names to the server it passes to, who counts its tokens, and what may go there. Knows
-//! the model table; knows no request.
+//! Maps the model named in a request to its server, its token counter and its policy. Knows the model table; knows no
+//! request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use larder_text::tokens::Counter;
 
 use crate::request::error::RequestError;
 
-/// The address of a server that nothing is sent to.
+/// A placeholder address for servers that nothing is sent to.
 const NOWHERE: &str = "http://localhost";
 
 /// The model, server, policy and prices of a request.
@@ -30,9 +30,9 @@ pub struct Route {
     pub target: Arc<UpstreamTarget>,
     /// Counts tokens as the model does.
     pub counter: Counter,
-    /// What may go there.
+    /// The policy for its prompts.
     pub policy: ContextBudgetPolicy,
-    /// What it costs, where that is known.
+    /// Its prices, if known.
     pub prices: Option<Prices>,
     /// Whether the request must name the model otherwise than it does: by [`AnsweredBy::id`].
     pub rename: bool,
@@ -45,7 +45,7 @@ pub struct Routes {
     models: BTreeMap<String, TableModel>,
     /// Names by the provider's id.
     ids: BTreeMap<String, Vec<String>>,
-    /// Servers for all other models.
+    /// Servers for all models outside the table.
     others: Vec<(Provider, Arc<UpstreamTarget>)>,
     window: usize,
     max_output: usize,
@@ -62,7 +62,7 @@ impl Routes {
     /// The routes of these settings.
     ///
     /// # Errors
-    /// When a server for other models cannot be used, or the policy contradicts itself; in words.
+    /// If a default server cannot be used, or the policy contradicts itself; as text.
     pub fn new(config: &Config, gateway: &GatewaySettings, engine: &Engine) -> Result<Self, String> {
         Self::settled(config, gateway, engine, &|_, target| target)
     }
@@ -109,7 +109,7 @@ impl Routes {
     /// The route of a request for `model`.
     ///
     /// # Errors
-    /// When no model of that name speaks what the request speaks.
+    /// If no model with that name supports the request's dialect.
     pub fn find(&self, endpoint: Endpoint, model: &str, engine: &Engine) -> Result<Route, RequestError> {
         let wanted = provider(endpoint);
         let speaks = |name: &&str| self.models.get(*name).is_some_and(|known| known.spec.provider == wanted);
@@ -131,7 +131,7 @@ impl Routes {
         })
     }
 
-    /// The server for requests that name no model: the one for other models, or the only one there is.
+    /// The server for requests that name no model: the default one, or the only one there is.
     pub fn any(&self, provider: Provider) -> Option<Arc<UpstreamTarget>> {
         let mut of_table = self.models.values().filter(|known| known.spec.provider == provider);
         self.other(provider).or_else(|| {
@@ -140,7 +140,7 @@ impl Routes {
         })
     }
 
-    /// Why servers of the table cannot be asked any more that could be asked `before`.
+    /// Why servers in the table that were usable `before` no longer are.
     pub fn lost(&self, before: &Self) -> Vec<&str> {
         let could_be_asked = |name: &str| before.models.get(name).is_some_and(|known| known.target.is_ok());
         let remote = self.models.iter().filter(|(_, known)| known.spec.provider.is_remote());
@@ -148,13 +148,13 @@ impl Routes {
         lost.filter_map(|(_, known)| known.target.as_ref().err()).map(String::as_str).collect()
     }
 
-    /// The models of the table that a client may name, with what is known of each.
+    /// The models in the table that a client may name, with their metadata.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelSpec)> {
         let reachable = self.models.iter().filter(|(_, known)| known.target.is_ok());
         reachable.map(|(name, known)| (name.as_str(), &known.spec))
     }
 
-    /// What may go to a model of the table.
+    /// The policy for a model in the table.
     pub fn policy(&self, spec: &ModelSpec) -> ContextBudgetPolicy {
         let price = spec.prices.and_then(|prices| prices.cached_share());
         let profile = ModelProfile {

@@ -1,5 +1,5 @@
-//! Where the time of a request goes: into work of the gateway, or into waiting for the upstream and the client. Knows
-//! nothing of what is done meanwhile.
+//! Splits the time of a request into work of the gateway and waiting for the upstream and the client. Knows nothing
+//! of the work itself.
 
 use std::time::{Duration, Instant};
 
@@ -29,13 +29,13 @@ impl RequestTiming {
         Self { started: Instant::now(), waited: Duration::ZERO, busy: None }
     }
 
-    /// Adds time that was spent waiting for others.
+    /// Adds time spent waiting for others.
     pub fn add_wait(&mut self, time: Duration) {
         self.waited += time;
     }
 
-    /// The head of the reply is ready. Until now the gateway was busy whenever it did not wait; from here on it is busy
-    /// only during a [`WorkSpan`], since a slow client must not count as work of ours.
+    /// The head of the reply is ready. Until now the gateway was busy whenever it did not wait; from here on it is
+    /// busy only during a [`WorkSpan`], since a slow client must not count as the gateway's work.
     pub fn respond(&mut self) {
         self.busy = Some(self.started.elapsed().saturating_sub(self.waited));
     }
@@ -50,7 +50,7 @@ impl RequestTiming {
         WorkSpan { started: Instant::now(), waited: self.waited }
     }
 
-    /// Ends it; waits within it are no work.
+    /// Ends a span; waiting within it does not count as work.
     pub fn end_work(&mut self, span: &WorkSpan) {
         let waited = self.waited.saturating_sub(span.waited);
         let worked = span.started.elapsed().saturating_sub(waited);

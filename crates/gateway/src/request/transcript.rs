@@ -1,12 +1,13 @@
-//! What a request adds to the transcript of its conversation (R3-4.35): its messages, and its reply as the client got it.
+//! What a request adds to the transcript of its conversation (R3-4.35): its messages, and the reply as the client
+//! received it.
 
 use larder_proxy::window::Transcript;
 use larder_store::{NewTranscript, Store, StoreError, TranscriptMessage, UserStore};
 
-/// Bytes of a reply that a transcript keeps.
+/// Maximum bytes of a reply in a transcript.
 const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// The messages of a request and its reply as far as it has come.
+/// The messages of a request, and its reply so far.
 pub struct TranscriptCapture {
     session: String,
     messages: Transcript,
@@ -14,7 +15,7 @@ pub struct TranscriptCapture {
 }
 
 impl TranscriptCapture {
-    /// A capture of a request of this conversation; nothing of its reply has come.
+    /// Starts a capture for a request of this conversation, with an empty reply.
     pub fn new(session: String, messages: Transcript) -> Self {
         Self { session, messages, reply: CapturedReply::default() }
     }
@@ -29,7 +30,7 @@ impl TranscriptCapture {
         self.messages.size().saturating_add(self.reply.kept.len())
     }
 
-    /// What is kept, at the end of the request.
+    /// The transcript entry at the end of the request.
     pub fn into_entry(self) -> TranscriptEntry {
         let Self { session, messages, reply } = self;
         TranscriptEntry { session, messages, reply: reply.into_bytes() }
@@ -45,7 +46,7 @@ pub struct TranscriptEntry {
 }
 
 impl TranscriptEntry {
-    /// Bytes that it holds on to.
+    /// The bytes it holds in memory.
     pub fn size(&self) -> usize {
         self.messages.size().saturating_add(self.reply.as_ref().map_or(0, Vec::len))
     }
@@ -68,7 +69,8 @@ impl TranscriptEntry {
     }
 }
 
-/// A reply as its client gets it. Of a long one the beginning is kept, and a last line that says how much is missing.
+/// A reply as received by its client. Of a long one the beginning is kept, followed by a line that says how much is
+/// missing.
 #[derive(Debug, Default)]
 struct CapturedReply {
     kept: Vec<u8>,

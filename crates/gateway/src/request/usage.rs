@@ -1,18 +1,18 @@
-//! What the rounds of a reply use: at most, before each is sent, and as far as it is known while it comes. Knows no prices
-//! and no wire format.
+//! The usage of a reply's rounds: the maximum before each is sent, and what is known while it arrives. Knows no
+//! prices and no wire format.
 
 use larder_models::chat::Usage;
 use larder_proxy::record::Tokens;
 use larder_proxy::wire::PartialUsage;
 
-/// Bytes of a reply's text that are taken for one token where nobody reports them: rather too few, so that a budget is not
-/// stretched by leaving early.
+/// Bytes of reply text counted as one token if none are reported: deliberately low, so that leaving early does not
+/// stretch a budget.
 const BYTES_PER_TOKEN: u64 = 3;
 
 /// The rounds of one request that were sent to its upstream, in order.
 #[derive(Debug)]
 pub struct UsageAccounting {
-    /// Replies that are asked for at once, each of which may be as long.
+    /// The number of requested choices, each of which may be equally long.
     pub choices: u64,
     rounds: Vec<Round>,
     /// Tokens by which the prompt of the next round is longer than that of the first.
@@ -34,12 +34,12 @@ impl Default for UsageAccounting {
 }
 
 impl UsageAccounting {
-    /// The prompt of the next round is so many tokens longer than that of the one before.
+    /// Adds tokens to the prompt of the next round.
     pub const fn grow(&mut self, tokens: u64) {
         self.growth = self.growth.saturating_add(tokens);
     }
 
-    /// The most that the next round may use, of a request whose first prompt has these tokens.
+    /// The maximum usage of the next round, for a request whose first prompt has these tokens.
     pub const fn next_round(&self, tokens: &Tokens) -> Usage {
         Usage {
             input: tokens.after.saturating_add(self.growth),
@@ -60,33 +60,34 @@ impl UsageAccounting {
         !self.rounds.is_empty()
     }
 
-    /// Replaces what is known of the last round. However the request ends, this is kept.
+    /// Replaces what is known about the last round. It is kept however the request ends.
     pub fn update(&mut self, known: PartialUsage) {
         if let Some(round) = self.rounds.last_mut() {
             round.known = known;
         }
     }
 
-    /// What all rounds used that anything is known of. What nobody reported is estimated by what came; `early`: the reply
-    /// did not come to its end, so that even what is reported may not be all.
+    /// The known usage of all rounds. Unreported usage is estimated from the bytes received; `early`: the reply did
+    /// not reach its end, so even reported usage may be incomplete.
     pub fn known(&self, early: bool) -> Option<Usage> {
         sum(self.rounds.iter().filter_map(|round| round.used(early)))
     }
 
-    /// What is known of the same reply had the model had everything before it: its first prompt, and its last words.
+    /// The usage of the same reply if the model had had everything from the start: its first prompt, and its last
+    /// text.
     pub fn at_once(&self, early: bool) -> Option<Usage> {
         let mut rounds = self.rounds.iter().filter_map(|round| round.used(early));
         let first = rounds.next()?;
         Some(Usage { output: rounds.next_back().unwrap_or(first).output, ..first })
     }
 
-    /// Whether any of what is known is estimated.
+    /// Whether any of the known usage is estimated.
     pub fn is_estimated(&self, early: bool) -> bool {
         self.rounds.iter().any(|round| round.used(early) != round.known.usage)
     }
 
-    /// What all rounds are charged: what they used, and what was reserved for those that nothing is known of or whose end
-    /// came without a report. `unbilled`: the last of them was refused.
+    /// The charge for all rounds: their usage, or the reservation for those whose usage is unknown or that ended
+    /// without a report. `unbilled`: the last round was refused.
     pub fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
         let rounds = self.rounds.iter().enumerate();
         sum(rounds.filter_map(|(at, round)| round.charged(early, unbilled && at + 1 == self.rounds.len())))
@@ -98,10 +99,10 @@ impl Round {
         let PartialUsage { usage, said, ended } = self.known;
         let estimate = u64::try_from(said).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN);
         match usage {
-            // Until its end a provider reports the output of the beginning.
+            // Until the end, a provider reports the output of the beginning only.
             Some(usage) if early && !ended => Some(Usage { output: usage.output.max(estimate), ..usage }),
             Some(usage) => Some(usage),
-            // The prompt as it was counted. What the model thought where nobody sees it is not known.
+            // The prompt as counted. Hidden reasoning is unknown.
             None if said > 0 || (ended && !early) => {
                 Some(Usage { input: self.max.input, output: estimate, ..Usage::default() })
             }
@@ -113,7 +114,7 @@ impl Round {
         if unbilled {
             return self.used(early);
         }
-        // What the model thought where nobody sees it is in no estimate: asking for no report must not make it free.
+        // Hidden reasoning is in no estimate: a client must not get it for free by requesting no usage report.
         let is_reported = self.known.usage.is_some() || !self.known.ended;
         self.used(early).filter(|_| is_reported).or(Some(self.max))
     }
@@ -164,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reports_is_estimated_by_what_came_and_unknown_where_nothing_came() {
+    fn unreported_usage_is_estimated_from_the_bytes_received() {
         let said = PartialUsage { usage: None, said: 30, ended: false };
         let all_said = PartialUsage { ended: true, ..said };
         let empty = PartialUsage { said: 0, ..all_said };
-        // A client that leaves once all is said pays the same as one that stays.
+        // A client that leaves after the last text pays the same as one that stays.
         for early in [true, false] {
             assert_eq!(rounds(&[said]).known(early), Some(usage(1_000, 10)));
             assert_eq!(rounds(&[all_said]).known(early), Some(usage(1_000, 10)));

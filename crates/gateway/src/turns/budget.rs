@@ -1,4 +1,4 @@
-//! What a turn reserves of its key's budget, and what it is charged when it has ended. Knows no phase.
+//! What a turn reserves from its key's budget, and its charge at the end. Knows no phase.
 
 use larder_agent::turn::{TurnError, TurnOutcome};
 use larder_engine::executor::RunError;
@@ -23,7 +23,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// What a draft has used, as its state says.
+    /// The usage recorded in a draft's state.
     pub fn from_draft(draft: &TurnDraft) -> Self {
         let usage = draft.state.get("usage").cloned().and_then(|usage| serde_json::from_value(usage).ok());
         let cost = draft.state.get("cost").cloned().and_then(|cost| serde_json::from_value(cost).ok());
@@ -44,11 +44,11 @@ pub struct TurnReservation {
 }
 
 impl TurnReservation {
-    /// Reserves what the turn may use: as much as is left today, and no more than a turn may use in all. A turn of a key with
-    /// a budget is then limited to that. `before` is what earlier runs of the turn used. Blocks.
+    /// Reserves the maximum usage of the turn: as much as is left today, but no more than the limit of a turn. A turn
+    /// whose key has a budget is then limited to that. `before` is the usage of earlier runs of the turn. Blocks.
     ///
     /// # Errors
-    /// When nothing is left, or the store fails.
+    /// If nothing is left, or the store fails.
     pub fn reserve(
         auth: &Auth,
         caller: &Caller,
@@ -74,7 +74,7 @@ impl TurnReservation {
         Ok(Self { reservation: auth.reserve(caller, tokens, cost)?, before })
     }
 
-    /// Charges what this run of the turn used. Where that is not known, all that was reserved counts.
+    /// Charges the usage of this run of the turn. If that is unknown, the full reservation counts.
     pub fn settle(self, ended: &Result<TurnOutcome, TurnError>, documents: &UserDocuments) {
         let Self { reservation, before } = self;
         let after = match ended {
@@ -99,15 +99,15 @@ impl TurnReservation {
     }
 }
 
-/// What is reserved of a limit of `max`, of which `used` is spent, where `left` is left today: 1 at least, so that reserving
-/// is refused, in words, where nothing is left.
+/// How much to reserve of a limit of `max`, of which `used` is spent, if `left` is left today: at least 1, so that
+/// the reservation itself is refused, with a message, if nothing is left.
 const fn share(max: u64, used: u64, left: u64) -> u64 {
     let rest = max.saturating_sub(used);
     let share = if rest < left { rest } else { left };
     if share == 0 { 1 } else { share }
 }
 
-/// Whether the call that failed may have been carried out all the same.
+/// Whether the failed call may have been processed nevertheless.
 fn may_be_billed(error: &RunError) -> bool {
     matches!(error, RunError::Model { source: ModelError::Timeout { .. }, .. })
 }

@@ -1,9 +1,9 @@
-//! Turns that this gateway runs: one at a time each, on a thread of its own, watched by whoever asked and by pages. Knows
-//! no wire format, no phase, and no document.
+//! Turns that this gateway runs: one per user at a time, each on its own thread, watched by the caller and by pages.
+//! Knows no wire format, no phase, and no document.
 //!
-//! A client that leaves stops its turn where it is: nothing is paid for an answer that nobody waits for, and the turn
-//! stays a draft that `resume` goes on with from its last checkpoint. Only the summary of a committed turn goes on
-//! behind the reply (C5); it is lost without harm when the gateway stops.
+//! A client that leaves stops its turn: nothing is paid for an answer that no one waits for, and the turn remains a
+//! draft that `resume` continues from its last checkpoint. Only the summary of a committed turn continues after the
+//! reply (C5); losing it when the gateway stops is harmless.
 
 mod budget;
 mod open;

@@ -25,7 +25,7 @@ impl TurnTools {
         Ok(Self { settings, connected: Mutex::default() })
     }
 
-    /// The tools, with those of every server that can be reached. The first call connects to the servers.
+    /// The tools, including those of every reachable server. The first call connects to the servers.
     ///
     /// # Errors
     /// What cannot be opened, in words.

@@ -20,10 +20,11 @@ use crate::problem::Problem;
 
 /// The phase that commits.
 const SAVE: u8 = 7;
-/// Tokens that are reserved for what follows a turn: its summary, two calls of a recipe, and vectors as far as they go.
+/// Tokens reserved for work after a turn: its summary, which takes two recipe calls, and vectors as far as the rest
+/// allows.
 const SUMMARY_TOKENS: u64 = 12_000;
 
-/// What a turn is asked to do.
+/// What to do with a turn.
 #[derive(Debug)]
 pub enum TurnJob {
     /// Answer a question.
@@ -46,7 +47,7 @@ impl StartedTurn {
     /// Waits for the end.
     ///
     /// # Errors
-    /// The turn did not come to its end.
+    /// The turn did not reach its end.
     pub async fn ended(self) -> Result<TurnOutcome, Problem> {
         let Self { end, leave, events } = self;
         drop(events);
@@ -59,13 +60,10 @@ impl StartedTurn {
 /// Starts a turn.
 ///
 /// # Errors
-/// As many requests as are allowed at once are under way.
+/// The maximum number of concurrent requests is reached.
 pub fn start(app: &Arc<App>, caller: &Caller, job: TurnJob) -> Result<StartedTurn, Problem> {
     let place = app.place().ok_or_else(|| {
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many requests are under way; come again in a moment",
-        )
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many concurrent requests; retry in a moment")
     })?;
     let (events_out, events) = mpsc::unbounded_channel();
     let (done, end) = oneshot::channel();
@@ -100,7 +98,7 @@ impl TurnWorker {
     ) {
         let ended = self.turn(&mut turns, job, events_out).await;
         let outcome = ended.as_ref().ok().cloned();
-        // Who asked may have left.
+        // The caller may have left.
         let _ = done.send(ended);
         if let Some(outcome) = outcome {
             self.conclude(&turns, &outcome).await;
@@ -147,7 +145,7 @@ impl TurnWorker {
             biased;
             ended = &mut run => ended,
             () = self.left.cancelled() => {
-                // What was under way is not known: all that was reserved counts.
+                // The call in progress has an unknown outcome, so the full reservation counts.
                 if !reporter.saving.load(Ordering::Relaxed) {
                     return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the client left"));
                 }
@@ -159,8 +157,8 @@ impl TurnWorker {
         ended.map_err(|error| problem_of(&error))
     }
 
-    /// Has a turn summarized at the cost of the key that asked; without means there is no summary. One that fails costs
-    /// what its calls took.
+    /// Summarizes a turn at the expense of the caller's key; without budget there is no summary. A failed summary
+    /// costs what its calls used.
     async fn conclude(&self, turns: &Turns, outcome: &TurnOutcome) {
         let turn = outcome.turn;
         let reach = turns.reach_of_conclusion();
@@ -168,7 +166,8 @@ impl TurnWorker {
             tracing::info!(turn, "a turn was not summarized: the budget of its key does not cover it");
             return;
         };
-        // No call begins that the reservation does not cover; vectors that older turns lack are made by the turns that follow.
+        // No call starts that the reservation does not cover; missing vectors of older turns are created by later
+        // turns.
         let meter = Meter::new(&NoopObserver, Some(SUMMARY_TOKENS), None);
         tokio::select! {
             concluded = turns.conclude(outcome, &meter) => {
@@ -213,7 +212,7 @@ struct TurnReporter {
 }
 
 impl TurnReporter {
-    /// Takes up a turn that was stopped; two at once would both write it.
+    /// Resumes a stopped turn; two runs at once would both write it.
     fn resume(&self, turn: u32) -> Result<(), Problem> {
         let running = self.running_turns.begin(&self.user, turn);
         let words = format!("turn {turn} is already running; see GET /api/v1/turns/{turn}");

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Events that are kept of one turn; the oldest are dropped first.
+/// Maximum events kept per turn; the oldest are dropped first.
 const MAX_EVENTS: usize = 1_000;
-/// Watchers are sent events at most this often.
+/// Minimum interval between updates to watchers.
 const PACE: Duration = Duration::from_millis(250);
 
 /// User and number of a turn.
@@ -114,8 +114,8 @@ pub struct TurnWatch {
 }
 
 impl TurnWatch {
-    /// What happened so far, and whether the turn has ended: at once the first time, then when something happened.
-    /// `None` after its end, and when the gateway stops.
+    /// The events so far, and whether the turn has ended: at once the first time, then when something happened.
+    /// `None` after its end, and when the gateway shuts down.
     pub async fn next(&mut self) -> Option<(Vec<TurnEvent>, bool)> {
         if self.ended {
             return None;

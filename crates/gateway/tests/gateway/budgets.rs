@@ -86,7 +86,7 @@ async fn spent(gateway: Gateway) -> DaySpend {
 }
 
 #[tokio::test]
-async fn a_recipe_that_asks_nobody_costs_nothing() {
+async fn a_recipe_without_model_calls_is_free() {
     let gateway = gateway(&[
         ("paper", "model_layer: VOICE\ninput_docs: [paper.md]\noutput_format: text\n"),
         ("blind", "model_layer: EYES\noutput_format: text\n"),
@@ -169,7 +169,7 @@ prices = { input = 1, cached_input = 0.1, output = 2 }
 const CALL: u64 = 2_300_000_000;
 
 #[tokio::test]
-async fn a_call_that_is_not_answered_in_time_is_paid_for_whatever_its_stand_in_does() {
+async fn a_timed_out_call_is_charged_even_if_its_fallback_answers() {
     let down = Answer::json(503, &json!({"error": {"message": "down"}}));
     for (stand_in, answers, took) in [(said("Forty-two."), true, (110, REPLY)), (down, false, (0, 0))] {
         let gateway = late(stand_in).await;
@@ -185,7 +185,7 @@ async fn a_call_that_is_not_answered_in_time_is_paid_for_whatever_its_stand_in_d
 }
 
 #[tokio::test]
-async fn a_stand_in_is_asked_after_a_late_call_only_as_far_as_the_budget_reaches() {
+async fn a_fallback_after_a_timeout_must_fit_the_budget() {
     let gateway = late(said("Forty-two.")).await;
     // The late call may have taken 2,000 tokens.
     let key = key(&gateway, KeyLimits { tokens_per_day: Some(3_900), picos_per_day: None });
@@ -197,7 +197,7 @@ async fn a_stand_in_is_asked_after_a_late_call_only_as_far_as_the_budget_reaches
 }
 
 #[tokio::test]
-async fn who_leaves_a_recipe_pays_for_the_call_under_way() {
+async fn a_client_that_leaves_pays_for_the_running_call() {
     let silent = Answer::new(200, "application/json", "").ending(End::Hang);
     let gateway = Gateway::with(StubServer::start([silent]).await, "").await;
     let recipe = format!("name: brief\n{HEAD}model_layer: VOICE\noutput_format: text\n");
@@ -262,7 +262,7 @@ async fn costs_hold_every_call_that_was_paid_for_once() {
 }
 
 #[tokio::test]
-async fn whatever_asks_a_model_without_a_price_is_refused_to_a_key_with_a_budget_in_money() {
+async fn keys_with_a_dollar_budget_cannot_use_unpriced_models() {
     let provider = StubServer::responding(|_| said("Forty-two.")).await;
     let dir = Arc::new(tempfile::tempdir().unwrap());
     write_settings(dir.path(), &provider, "");

@@ -40,7 +40,7 @@ async fn a_provider_that_cannot_be_reached_is_said_to_be_so() {
 }
 
 #[tokio::test]
-async fn a_reply_that_breaks_off_is_no_reply_and_is_not_asked_for_again() {
+async fn an_interrupted_reply_is_an_error_and_not_retried() {
     for end in [End::Break, End::HalfClose] {
         let gateway =
             Gateway::new([Answer::json(200, &json!({"id": 1})).ending(end), said("never asked")]).await;
@@ -114,7 +114,7 @@ async fn a_refusal_that_names_no_time_is_for_the_client_to_wait_for() {
 }
 
 #[tokio::test]
-async fn what_was_waited_for_and_then_breaks_off_is_not_asked_for_again() {
+async fn a_slow_reply_that_breaks_off_is_not_retried() {
     for end in [End::Break, End::HalfClose] {
         let refusal = Answer::json(429, &json!({"error": {}})).header("retry-after-ms", "1");
         let broken = Answer::json(200, &json!({"id": 1})).ending(end);
@@ -230,7 +230,7 @@ async fn a_client_that_leaves_while_an_original_is_read_leaves_nothing_open() {
 }
 
 #[tokio::test]
-async fn what_is_no_reply_of_the_format_passes_as_it_is() {
+async fn replies_in_another_format_are_forwarded_unchanged() {
     for answer in [Answer::new(200, "application/json", "not json"), Answer::new(200, "text/plain", "hello")]
     {
         let gateway = Gateway::new([answer]).await;
@@ -240,7 +240,7 @@ async fn what_is_no_reply_of_the_format_passes_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_not_sent() {
+async fn requests_are_not_sent_if_originals_cannot_be_stored() {
     let gateway = Gateway::new([said("ok")]).await;
     // Where the blobs would go stands a file.
     let blobs = gateway.dir.path().join("home/blobs");

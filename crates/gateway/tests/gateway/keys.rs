@@ -42,7 +42,7 @@ async fn as_soon_as_there_is_a_key_one_is_needed_and_the_provider_never_sees_it(
 }
 
 #[tokio::test]
-async fn a_key_stays_here_whatever_stands_beside_it() {
+async fn a_key_is_never_forwarded_in_any_header() {
     let gateway = Gateway::new([said("hi"), said("hi")]).await;
     let key = key(&gateway, "ada", KeyLimits::default());
     let (ours, theirs) = (format!("Bearer {key}"), "Bearer sk-upstream".to_owned());
@@ -59,7 +59,7 @@ async fn a_key_stays_here_whatever_stands_beside_it() {
 }
 
 #[tokio::test]
-async fn who_guesses_at_a_key_is_asked_to_come_again() {
+async fn guessing_a_key_is_rate_limited() {
     let gateway = Gateway::new([said("hi")]).await;
     let key = key(&gateway, "ada", KeyLimits::default());
     let (id, _) = key.rsplit_once('-').unwrap();
@@ -258,7 +258,7 @@ async fn further_rounds_need_budget_too_and_are_billed_when_the_next_one_fails()
 }
 
 #[tokio::test]
-async fn what_the_provider_keeps_under_a_shared_key_is_not_reached() {
+async fn provider_side_state_under_a_shared_key_is_unreachable() {
     let provider = StubServer::start([said("hi")]).await;
     let settings = format!("[gateway]\nopenai = \"{}/v1\"\nopenai_key_file = \"key\"\n", provider.address());
     let dir = std::sync::Arc::new(tempfile::tempdir().unwrap());

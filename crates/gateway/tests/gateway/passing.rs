@@ -89,7 +89,7 @@ async fn a_name_that_no_conversation_may_have_is_refused_with_what_it_may_hold()
 }
 
 #[tokio::test]
-async fn what_a_client_says_of_its_billing_begins_no_new_conversation() {
+async fn billing_information_does_not_start_a_new_conversation() {
     let reply = message(json!([{"type": "text", "text": "hi"}]), "end_turn");
     let gateway = Gateway::with(StubServer::responding(move |_| Answer::json(200, &reply)).await, "").await;
     let ask = |nonce: &str, rules: &str| {
@@ -131,7 +131,7 @@ async fn a_trace_is_kept_only_if_it_is_one() {
 }
 
 #[tokio::test]
-async fn what_the_provider_refuses_is_refused_in_its_own_words() {
+async fn provider_rejections_are_forwarded_verbatim() {
     let errors = [
         Answer::json(429, &json!({"error": {"message": "slow down", "type": "requests"}}))
             .header("retry-after", "7"),
@@ -273,7 +273,7 @@ async fn routes_that_are_not_known_pass_and_counting_tokens_counts_what_would_be
 }
 
 #[tokio::test]
-async fn what_passes_as_it_is_leaves_a_record_unless_it_only_reads() {
+async fn forwarded_requests_are_recorded_unless_read_only() {
     let answers = [
         Answer::json(200, &json!({"id": "file-1"})),
         Answer::json(200, &json!({"data": []})),
@@ -343,7 +343,7 @@ async fn health_needs_no_key_and_readiness_says_what_was_refused() {
 }
 
 #[tokio::test]
-async fn who_leaves_out_the_beginning_of_the_path_is_told_of_it() {
+async fn a_missing_path_prefix_is_explained() {
     let gateway = Gateway::new([]).await;
     let response = gateway.post("/chat/completions", ODD).send().await.unwrap();
     assert_eq!(response.status(), 404);

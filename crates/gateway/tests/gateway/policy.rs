@@ -146,7 +146,7 @@ async fn a_change_of_form_is_recorded_once_although_the_last_window_was_only_cou
 }
 
 #[tokio::test]
-async fn what_a_dry_run_would_have_done_is_done_when_it_ends() {
+async fn decisions_of_a_dry_run_apply_once_it_is_disabled() {
     let dry = "[policy]\ndry_run = true\n";
     let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, dry).await;
     let body = after_tool(&long_log());
@@ -163,7 +163,7 @@ async fn what_a_dry_run_would_have_done_is_done_when_it_ends() {
 }
 
 #[tokio::test]
-async fn what_cannot_fit_is_refused_with_the_deficit_and_nothing_is_sent() {
+async fn oversized_requests_are_refused_with_the_deficit() {
     let gateway = Gateway::new([]).await;
     let flood = "all different words here ".repeat(4_000);
     let body = json!({"model": "mini", "messages": [{"role": "user", "content": flood}]});
@@ -294,7 +294,7 @@ async fn a_long_reply_says_in_the_transcript_where_it_is_cut() {
 }
 
 #[tokio::test]
-async fn what_reports_a_failure_stands_whole_though_its_format_has_no_word_for_it() {
+async fn failure_reports_stay_whole_in_formats_without_an_error_flag() {
     let gateway = Gateway::new([said("ok"), said("ok")]).await;
     let lines = |first: &str| {
         let frames = (0..14).map(|at| format!("  File \"step_{at}.py\", line {}, in run\n", at * 31 + 7));

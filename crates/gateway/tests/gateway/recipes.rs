@@ -108,7 +108,7 @@ async fn a_run_that_panics_is_recorded_as_a_failure_of_ours() {
 }
 
 #[tokio::test]
-async fn what_a_recipe_saves_and_what_it_refuses_is_counted_once() {
+async fn recipe_savings_and_refusals_are_counted_once() {
     let gateway = gateway(1).await;
     let recipe = RECIPE.replace("name: brief", "name: recall").replace("output_format", SLOTS);
     write(gateway.dir.path().join("recipes/talk/recall.yaml"), &recipe);
@@ -149,7 +149,7 @@ async fn a_recipe_that_is_not_there_is_an_error_and_an_intervention() {
 }
 
 #[tokio::test]
-async fn what_a_request_cannot_ask_for_is_not_listed() {
+async fn unavailable_models_are_not_listed() {
     let provider = StubServer::start([]).await;
     let gateway = Gateway::with(provider, INSIDE).await;
     let recipe = |name: &str, from: &str, to: &str| {

@@ -261,7 +261,7 @@ async fn after_words(words: usize, refuses: bool) -> (Option<RoundTripFate>, u16
 }
 
 #[tokio::test]
-async fn what_became_of_round_trips_is_recorded() {
+async fn the_outcome_of_round_trips_is_recorded() {
     assert_eq!(after_words(1, false).await, (Some(RoundTripFate::Restored), 200));
     assert_eq!(after_words(1, true).await, (Some(RoundTripFate::Restored), 400));
     assert_eq!(after_words(12_000, false).await, (Some(RoundTripFate::LeftOut), 200), "they do not fit");
@@ -328,7 +328,7 @@ async fn a_reply_that_ends_in_text_keeps_what_was_read_and_the_prefix() {
 }
 
 #[tokio::test]
-async fn the_same_history_gives_the_same_bytes_whoever_asked_before() {
+async fn the_same_history_produces_the_same_bytes_for_any_process() {
     let gateway = Gateway::with(looking().await, "").await;
     let body = after_tool(&long_log());
     // Another agent of the session, whose history holds as many replies, was there first.

@@ -29,7 +29,7 @@ async fn a_good_change_holds_and_a_bad_one_is_refused_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_change_of_a_file_is_noticed_without_being_told() {
+async fn file_changes_are_detected() {
     let gateway = Gateway::new([]).await;
     let before = gateway.app.current().gateway.max_messages;
     write_settings(gateway.dir.path(), &gateway.provider, "[gateway]\nmax_messages = 7\n");
@@ -40,7 +40,7 @@ async fn a_change_of_a_file_is_noticed_without_being_told() {
 }
 
 #[tokio::test]
-async fn a_new_key_holds_without_being_told_and_a_file_without_one_changes_nothing() {
+async fn key_file_changes_apply_unless_the_file_is_empty() {
     let provider = StubServer::responding(|_| said("hi")).await;
     let dir = Arc::new(tempfile::tempdir().unwrap());
     let of_table = format!(

@@ -46,7 +46,7 @@ async fn words(response: Response) -> String {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_with_its_path_and_what_to_do_and_nothing_is_sent() {
+async fn a_full_disk_is_reported_with_a_fix_and_nothing_is_sent() {
     let gateway = Gateway::new([said("small"), said("ok")]).await;
     let path = index(&gateway);
     let held = Connection::open(&path).unwrap();
@@ -108,7 +108,7 @@ async fn a_store_that_another_holds_is_waited_for_and_then_named_and_nothing_is_
 }
 
 #[tokio::test]
-async fn a_budget_that_cannot_be_set_aside_is_told_alike() {
+async fn a_failed_reservation_is_reported_alike() {
     let options = StoreOptions { patience: Duration::from_millis(20), ..StoreOptions::default() };
     let gateway = Gateway::with_store(StubServer::start([said("ok")]).await, "", options).await;
     let limits = KeyLimits { tokens_per_day: Some(50_000), picos_per_day: None };

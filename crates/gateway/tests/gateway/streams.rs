@@ -203,7 +203,7 @@ async fn a_stream_that_falls_silent_ends_in_an_error_too() {
 }
 
 #[tokio::test]
-async fn what_is_reported_at_the_end_of_a_stream_is_billed() {
+async fn usage_at_the_end_of_a_stream_is_billed() {
     let mut events = chat_events(&[json!({"content": "one"})], "stop");
     let usage =
         json!({"id": "chatcmpl-1", "choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 5}});

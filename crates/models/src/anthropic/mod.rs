@@ -1,7 +1,8 @@
-//! Anthropic's Messages API, which Amazon Bedrock speaks too. Knows nothing of the model table beyond [`ProviderSettings`].
+//! Anthropic's Messages API, which Amazon Bedrock also supports. Knows nothing of the model table beyond
+//! [`ProviderSettings`].
 //!
-//! Structured output goes by `output_config.format`, not by a forced tool: it leaves the tools free, and the reply is
-//! the JSON text itself. The API takes a subset of JSON Schema; `schema` reduces to it.
+//! Structured output uses `output_config.format` rather than a forced tool: this leaves the tools free, and the reply
+//! is the JSON text itself. The API accepts a subset of JSON Schema; `schema` reduces to it.
 
 mod reply;
 mod request;

@@ -13,13 +13,13 @@ use crate::sse::SseEvent;
 /// An unstreamed reply.
 ///
 /// # Errors
-/// [`ModelError::Protocol`] when it holds no content; the provider's own error when it holds one.
+/// [`ModelError::Protocol`] if it has no content; the provider's own error if it contains one.
 pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError> {
     if json.get("type").is_some_and(|kind| kind == "error") {
         return Err(from.late_failure(json));
     }
     let blocks = json.get("content").and_then(Value::as_array);
-    let blocks = blocks.ok_or_else(|| from.protocol("the reply holds no `content`"))?;
+    let blocks = blocks.ok_or_else(|| from.protocol("the reply has no `content`"))?;
     let mut draft = MessageDraft::default();
     for (index, block) in (0_u64..).zip(blocks) {
         draft.start(index, block);
@@ -94,7 +94,7 @@ struct StreamedToolUse {
 }
 
 impl MessageDraft {
-    /// A block begins; gives the text it begins with. Thinking blocks are not shown and not kept.
+    /// Starts a block; returns its initial text. Thinking blocks are neither shown nor kept.
     fn start(&mut self, index: u64, block: &Value) -> String {
         let field = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         match field("type").as_str() {
@@ -113,7 +113,7 @@ impl MessageDraft {
         String::new()
     }
 
-    /// A block grows; gives the text that is new.
+    /// Extends a block; returns the new text.
     fn grow(&mut self, index: u64, delta: &Value) -> Result<String, &'static str> {
         if let Some(text) = delta.get("text").and_then(Value::as_str) {
             self.text.push_str(text);
@@ -132,7 +132,7 @@ impl MessageDraft {
         }
     }
 
-    /// Counts are cumulative, so the last one that is given holds. The API counts cached tokens apart from the rest.
+    /// Counts are cumulative, so the last value wins. The API counts cached tokens separately.
     fn take_usage(&mut self, json: &Value) {
         let Some(usage) = json.get("usage") else { return };
         let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);

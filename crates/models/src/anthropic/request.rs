@@ -8,10 +8,10 @@ use crate::chat::ChatRequest;
 use crate::settings::ProviderSettings;
 use crate::table::Capability;
 
-/// The least thinking budget that the API takes.
+/// The minimum thinking budget that the API accepts.
 const MIN_THINKING: u32 = 1_024;
 
-/// The whole body. `thinking` is the budget for hidden reasoning, where it is wanted and can be had.
+/// The whole body. `thinking` is the budget for hidden reasoning, if requested and supported.
 pub fn body(
     request: &ChatRequest,
     settings: &ProviderSettings,
@@ -25,14 +25,14 @@ pub fn body(
     set("model", json!(request.model));
     set("max_tokens", json!(request.max_output));
     if !request.tools.is_empty() {
-        // Tools come first in the cached prefix: their own mark is needed only where no system text follows.
+        // Tools come first in the cached prefix: they need their own mark only if no system text follows.
         set("tools", tools(request, mark > 0 && prompt.system.is_empty()));
     }
     if !prompt.system.is_empty() {
         set("system", Value::Array(prompt.system));
     }
     set("messages", Value::Array(prompt.messages));
-    // A conversation that answers tool calls would need its earlier thinking back, which Larder does not keep.
+    // A conversation that answers tool calls would need its earlier thinking, which Larder does not keep.
     let answers_tools = request.messages.last().is_some_and(|message| message.role == Role::Tool);
     let thinking = thinking
         .map(|budget| budget.min(request.max_output.saturating_sub(1)))
@@ -40,7 +40,7 @@ pub fn body(
     if let Some(budget) = thinking {
         set("thinking", json!({ "type": "enabled", "budget_tokens": budget }));
     } else if let Some(temperature) = request.temperature {
-        // With thinking on, the API takes no other temperature than its own.
+        // With thinking enabled, the API accepts only its default temperature.
         set("temperature", json!(temperature.min(1.0)));
     }
     if let Some(schema) = request.schema.as_ref().filter(|_| settings.can(Capability::JsonSchema))
@@ -117,18 +117,18 @@ fn turn_blocks(message: &Message) -> Vec<Value> {
 fn tool_use(call: &ToolCall) -> Value {
     let input = match serde_json::from_str(&call.arguments) {
         Ok(input @ Value::Object(_)) => input,
-        // The API takes only objects; what a model once wrote must not make every later call fail.
+        // The API accepts objects only; malformed arguments must not make every later call fail.
         _ => json!({ "arguments": call.arguments }),
     };
     json!({ "type": "tool_use", "id": tool_id(&call.id), "name": call.name, "input": input })
 }
 
-/// Ids that other providers gave may hold characters that this API refuses.
+/// Ids from other providers may contain characters that this API rejects.
 fn tool_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).collect()
 }
 
-/// The API refuses empty text blocks, so they are left out.
+/// The API rejects empty text blocks, so they are omitted.
 fn blocks(content: &[Content]) -> Vec<Value> {
     let block = |content: &Content| match content {
         Content::Text { text } if text.is_empty() => None,

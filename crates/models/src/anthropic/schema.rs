@@ -1,10 +1,11 @@
-//! JSON Schema → the subset that `output_config.format` takes. What is left out is checked after the reply anyway.
+//! Reduces JSON Schema to the subset that `output_config.format` accepts. Whatever is dropped is checked after the
+//! reply anyway.
 
 use serde_json::{Map, Value};
 
-/// Deepest nesting that is looked into.
+/// Maximum nesting depth examined.
 const MAX_DEPTH: usize = 64;
-/// Constraints that the API refuses and that only narrow what a value may be, and notes that it has no use for.
+/// Constraints that the API rejects and that only narrow a value, and annotations it does not use.
 const LEFT_OUT: [&str; 16] = [
     "minimum",
     "maximum",
@@ -23,14 +24,14 @@ const LEFT_OUT: [&str; 16] = [
     "$schema",
     "$id",
 ];
-/// Keywords that the API takes as they are.
+/// Keywords that the API accepts unchanged.
 const PLAIN: [&str; 8] = ["type", "enum", "const", "description", "title", "default", "required", "$ref"];
 /// Formats that the API knows.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6"];
 
-/// `schema` without what the API refuses, every object closed; `None` when it says something that closing would
-/// change (maps with free keys, conditionals, references elsewhere). The reply is then not constrained, only checked.
+/// `schema` without what the API rejects, and with every object closed; `None` if closing would change its meaning
+/// (maps with free keys, conditionals, external references). The reply is then only checked, not constrained.
 pub fn supported(schema: &Value) -> Option<Value> {
     reduce(schema, 0)
 }
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_not_half_said() {
+    fn inexpressible_schemas_are_not_partly_sent() {
         let mut deep = json!({"type": "string"});
         for _ in 0..100 {
             deep = json!({"type": "array", "items": deep});

@@ -1,5 +1,5 @@
-//! Whether servers can be asked as `larder.toml` has them: their addresses and key files, looked at before anybody asks.
-//! Connects to nothing, and doubts no variable of the environment: it may be set where requests are served.
+//! Checks whether servers are usable as configured in `larder.toml`: their addresses and key files, before the first
+//! call. Connects to nothing, and does not check environment variables, which may be set where requests are served.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub enum ServerField {
     KeyFile,
 }
 
-/// Why a server cannot be asked.
+/// Why a server is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerProblem {
     /// What of it.
@@ -27,7 +27,7 @@ pub struct ServerProblem {
 }
 
 impl Models {
-    /// Why the server of a model of the table cannot be asked; nothing where a model has no server.
+    /// Why the server of a model in the table is unusable; empty if a model has no server.
     pub fn doubts(&self, name: &str) -> Vec<ServerProblem> {
         let Some(spec) = self.table.model(name).filter(|spec| spec.provider.is_remote()) else {
             return Vec::new();
@@ -36,7 +36,7 @@ impl Models {
         self.look_at(address.as_deref(), spec.api_key_file.as_deref().map(Path::new))
     }
 
-    /// Why a server for models that the table does not have cannot be asked.
+    /// Why a server for models outside the table is unusable.
     pub fn doubts_of(&self, upstream: &Upstream) -> Vec<ServerProblem> {
         self.look_at(Some(&upstream.base_url), upstream.key_file())
     }

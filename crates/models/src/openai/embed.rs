@@ -49,7 +49,7 @@ impl OpenAiEmbeddings {
             let (Some(slot), Some(vector)) = (slot, item.get("embedding").and_then(vector)) else {
                 return Err(self
                     .endpoint
-                    .protocol(format!("item {at} of `data` is no vector of a text asked for")));
+                    .protocol(format!("item {at} of `data` is not a vector of a requested text")));
             };
             *slot = vector;
         }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_vector() {
+    fn garbage_is_not_a_vector() {
         let infinite = STANDARD.encode(f32::INFINITY.to_le_bytes());
         for bad in [
             json!("@"),

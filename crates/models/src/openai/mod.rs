@@ -1,5 +1,5 @@
-//! Chat completions and embeddings as OpenAI defines them, which vLLM, llama.cpp, Ollama, Kimi and others speak too.
-//! Knows nothing of the model table beyond [`ProviderSettings`].
+//! Chat completions and embeddings as defined by OpenAI, and also supported by vLLM, llama.cpp, Ollama, Kimi and
+//! others. Knows nothing of the model table beyond [`ProviderSettings`].
 
 mod embed;
 mod reply;
@@ -35,7 +35,7 @@ impl OpenAiModel {
             tracing::info!(
                 model = name,
                 budget,
-                "thinking budget ignored: set what the server takes in `extra_body`"
+                "thinking budget ignored: set the server's own option in `extra_body`"
             );
         }
         Ok(request::body(request, &self.settings, stream))

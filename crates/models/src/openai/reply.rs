@@ -16,13 +16,13 @@ const MAX_TOOL_CALLS: usize = 1_024;
 /// An unstreamed reply.
 ///
 /// # Errors
-/// [`ModelError::Protocol`] when it holds no choice; the provider's own error when it holds one.
+/// [`ModelError::Protocol`] if it has no choice; the provider's own error if it contains one.
 pub fn whole(json: &Value, from: &HttpEndpoint) -> Result<ChatReply, ModelError> {
     if json.get("error").is_some_and(|error| !error.is_null()) {
         return Err(from.late_failure(json));
     }
-    let choice = json.pointer("/choices/0").ok_or_else(|| from.protocol("the reply holds no `choices`"))?;
-    let message = choice.get("message").ok_or_else(|| from.protocol("the choice holds no `message`"))?;
+    let choice = json.pointer("/choices/0").ok_or_else(|| from.protocol("the reply has no `choices`"))?;
+    let message = choice.get("message").ok_or_else(|| from.protocol("the choice has no `message`"))?;
     let mut draft = CompletionDraft {
         text: text(message.get("content")),
         refusal: text(message.get("refusal")),
@@ -89,7 +89,7 @@ struct CompletionDraft {
     usage: Usage,
 }
 
-/// A tool call whose fragments are still coming.
+/// A tool call whose fragments are still arriving.
 #[derive(Debug, Default)]
 struct CallFragments {
     index: Option<u64>,
@@ -115,8 +115,8 @@ impl CallFragments {
 }
 
 impl CompletionDraft {
-    /// A fragment belongs to the call of its `index`. Some servers give none, or give 0 to every call: an id that
-    /// differs then begins a new call.
+    /// A fragment belongs to the call with its `index`. Some servers send none, or 0 for every call: a different id
+    /// then starts a new call.
     fn take_fragment(&mut self, fragment: &Value) -> Result<(), String> {
         let index = fragment.get("index").and_then(Value::as_u64);
         let id = fragment.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
@@ -130,7 +130,7 @@ impl CompletionDraft {
         let at = known.unwrap_or(self.calls.len());
         if known.is_none() {
             if at == MAX_TOOL_CALLS {
-                return Err(format!("the reply asks for more than {MAX_TOOL_CALLS} tool calls"));
+                return Err(format!("the reply requests more than {MAX_TOOL_CALLS} tool calls"));
             }
             self.calls.push(CallFragments { index, ..CallFragments::default() });
         }
@@ -157,7 +157,7 @@ impl CompletionDraft {
             _ if !self.refusal.is_empty() => StopReason::Refusal,
             Some("length") => StopReason::Length,
             Some("content_filter") => StopReason::Refusal,
-            // Several servers say `stop` although they ask for calls.
+            // Several servers report `stop` although they request calls.
             _ if !self.calls.is_empty() => StopReason::ToolCalls,
             _ => StopReason::Stop,
         };

@@ -7,7 +7,7 @@ use crate::chat::ChatRequest;
 use crate::settings::ProviderSettings;
 use crate::table::Capability;
 
-/// The name that the answer's schema goes by; providers want one and do not use it.
+/// The name of the answer's schema; providers require one and do not use it.
 const SCHEMA_NAME: &str = "answer";
 
 /// The whole body.
@@ -68,7 +68,7 @@ fn message(message: &Message) -> Value {
     Value::Object(json)
 }
 
-/// One string where there is only text, since many servers accept nothing else from most roles.
+/// A single string for text-only content, since many servers accept nothing else for most roles.
 fn content(message: &Message) -> Value {
     if message.content.iter().all(|content| matches!(content, Content::Text { .. })) {
         return json!(message.joined_text());
@@ -82,8 +82,8 @@ fn content(message: &Message) -> Value {
     parts.collect()
 }
 
-/// Whether OpenAI's strict mode takes the schema: every object closes itself and requires all its properties. Where
-/// it does not, the schema is sent without the guarantee rather than refused.
+/// Whether OpenAI's strict mode accepts the schema: every object is closed and requires all its properties. Otherwise
+/// the schema is sent without the guarantee rather than rejected.
 fn is_strict(schema: &Value) -> bool {
     match schema {
         Value::Array(items) => items.iter().all(is_strict),

@@ -1,5 +1,5 @@
-//! The model table: which model plays which layer, and what is known of each model (C55). Owns its types and the
-//! tables that ship; `read` parses it. Connects to nothing.
+//! The model table: the model of each layer, and the metadata of each model (C55). Owns its types and the built-in
+//! tables; `read` parses it. Connects to nothing.
 
 mod problem;
 mod read;
@@ -15,12 +15,12 @@ pub use problem::{Problems, TableProblem, TableProblemCode};
 
 use crate::price::Prices;
 
-/// Milliseconds a call may take when neither recipe nor table says (R0-14.5).
+/// The default timeout of a call in milliseconds, if neither recipe nor table sets one (R0-14.5).
 pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;
-/// Times a call that may be sent again is sent again, when the table does not say.
+/// The default number of retries of a retryable call.
 pub const DEFAULT_RETRIES: u32 = 2;
 
-/// The tables that ship, by name (C55). They are data: nothing else in Larder names a model.
+/// The built-in tables, by name (C55). They are data: nothing else in Larder names a model.
 pub const SHIPPED: [(&str, &str); 5] = [
     ("embedded", include_str!("../../cookbook/models/embedded.toml")),
     ("five-model", include_str!("../../cookbook/models/five-model.toml")),
@@ -28,7 +28,7 @@ pub const SHIPPED: [(&str, &str); 5] = [
     ("coding", include_str!("../../cookbook/models/coding.toml")),
     ("conversation", include_str!("../../cookbook/models/conversation.toml")),
 ];
-/// The table in force when `larder.toml` has none: everything runs in process, without a key.
+/// The table used if `larder.toml` has none: everything runs in process, without a key.
 pub const DEFAULT_TABLE: &str = "embedded";
 
 /// What a model can do, or needs.
@@ -47,7 +47,7 @@ pub enum Capability {
     Streaming,
     /// Makes vectors of texts; it cannot chat.
     Embedding,
-    /// Stays loaded and serves several calls at once, so background work need not queue behind others (C57).
+    /// Stays loaded and serves several calls at once, so background work does not queue behind others (C57).
     AlwaysHot,
     /// Takes a budget for hidden reasoning (C63).
     Thinking,
@@ -92,23 +92,23 @@ pub struct ModelSpec {
     pub window: usize,
     /// Tokens a reply may have at most; 0 for embedding models.
     pub max_output: u32,
-    /// Sampling temperature where the layer names none; `None` leaves it to the provider.
+    /// Sampling temperature unless the layer sets one; `None` leaves it to the provider.
     pub temperature: Option<f32>,
-    /// What its tokens cost; `None` when that is not known.
+    /// Its token prices; `None` if unknown.
     pub prices: Option<Prices>,
     /// What it can do.
     pub capabilities: BTreeSet<Capability>,
     /// Time for one call, where the recipe allows no less.
     pub timeout: Duration,
-    /// Times a call that may be sent again is sent again.
+    /// Number of retries of a retryable call.
     pub retries: u32,
-    /// The model to ask when this one is out; prompts are packed again for its window (C66).
+    /// The model to use if this one is unavailable; prompts are packed again for its window (C66).
     pub fallback: Option<String>,
-    /// Environment variable that holds the key.
+    /// The environment variable with the key.
     pub api_key_env: Option<String>,
-    /// File that holds the key, relative to `larder.toml`.
+    /// The file with the key, relative to `larder.toml`.
     pub api_key_file: Option<String>,
-    /// Header that carries the key, where the provider's usual one is not wanted.
+    /// The header that carries the key, if not the provider's usual one.
     pub key_header: Option<String>,
     /// Length of the vectors of an embedding model.
     pub dimensions: Option<usize>,
@@ -134,7 +134,7 @@ pub struct Binding {
     pub model: String,
     /// The model for recipes of mode `code` (C56).
     pub code_model: Option<String>,
-    /// The model when `use_alternative` is on (R4-1.14).
+    /// The model used if `use_alternative` is on (R4-1.14).
     pub alternative: Option<String>,
     /// Sampling temperature of the role (R1-2.11 to R1-2.14).
     pub temperature: Option<f32>,
@@ -155,7 +155,7 @@ pub struct ResolvedModel<'a> {
     pub target: Option<Duration>,
 }
 
-/// Layers and models. Every name that a binding or fallback holds is a model of the table.
+/// Layers and models. Every name in a binding or fallback is a model of the table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelTable {
     layers: BTreeMap<Layer, Binding>,
@@ -164,7 +164,7 @@ pub struct ModelTable {
 }
 
 impl ModelTable {
-    /// Reads the `[models]` table of a `larder.toml`; other tables are left alone. Without one, this is the table
+    /// Parses the `[models]` table of a `larder.toml`; other tables are ignored. Without one, this is
     /// [`DEFAULT_TABLE`].
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl ModelTable {
         Self::parse(text).ok()
     }
 
-    /// The model that plays `layer` for recipes of `mode`; `None` when the layer is bound to none.
+    /// The model of `layer` for recipes of `mode`; `None` if no model is bound to the layer.
     pub fn resolve(&self, layer: Layer, mode: Option<Mode>) -> Option<ResolvedModel<'_>> {
         let binding = self.layers.get(&layer)?;
         let code = binding.code_model.as_ref().filter(|_| mode == Some(Mode::Code));

@@ -57,16 +57,16 @@ const OWN_FIELDS: [&str; 12] = [
     "n",
     "encoding_format",
 ];
-/// Highest temperature any provider takes.
+/// Highest temperature accepted by any provider.
 const MAX_TEMPERATURE: f64 = 2.0;
-/// Most retries that make sense; more belong into a queue.
+/// Maximum sensible number of retries; more belong in a queue.
 const MAX_RETRIES: u64 = 10;
 /// Longest time for a call: one day.
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Largest window that a table may state.
 const MAX_WINDOW: u64 = 1 << 30;
 
-/// A model whose keys are still being read; later keys override those of the shipped table it starts from.
+/// A model whose keys are still being read; later keys override those of the built-in table it starts from.
 #[derive(Default)]
 struct ModelDraft {
     span: Span,
@@ -167,7 +167,7 @@ fn layers(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>, table: &mut Mo
     }
 }
 
-/// `MIND = "name"` or `MIND = { model = "name", … }`; the second form keeps what it does not mention.
+/// `MIND = "name"` or `MIND = { model = "name", … }`; the second form keeps the keys it does not mention.
 fn binding(
     walk: &mut TableWalk<'_>,
     value: &Spanned<DeValue<'_>>,
@@ -236,7 +236,7 @@ fn model(
             "api_key" | "key" | "token" => walk.problem(
                 TableProblemCode::M007,
                 key.span(),
-                "a key must not stand in larder.toml",
+                "larder.toml must not contain a key",
                 "put it into an environment variable and name that with `api_key_env`, or into a file and name that \
                  with `api_key_file`",
             ),
@@ -282,7 +282,7 @@ fn prices(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Pric
             None => walk.problem(
                 TableProblemCode::M003,
                 value.span(),
-                format!("the price `{text}` is no plain decimal number with at most six decimal places"),
+                format!("the price `{text}` is not a plain decimal number with at most six decimal places"),
                 "prices are US dollars per million tokens, such as `0.25`",
             ),
         }
@@ -298,7 +298,7 @@ fn prices(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Pric
         }
         return None;
     };
-    // Where a provider bills its cache like any other input, the table need not repeat the price.
+    // If a provider bills its cache like any other input, the table need not repeat the price.
     let or_input = |key| found.get(key).copied().unwrap_or(input);
     Some(Prices {
         input,

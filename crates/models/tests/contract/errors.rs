@@ -66,7 +66,7 @@ pub async fn retry_after_is_read(wire: &dyn Wire) {
     }
 }
 
-pub async fn nobody_listening_is_unreachable(wire: &dyn Wire) {
+pub async fn a_closed_port_is_unreachable(wire: &dyn Wire) {
     let address = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         format!("http://{}", listener.local_addr().expect("an address"))
@@ -121,7 +121,7 @@ pub async fn broken_streams_are_errors(wire: &dyn Wire) {
     let json_instead = Answer::json(200, &wire.whole(&reply("not streamed")));
     let stub = stubbed(wire, [json_instead]).await;
     let error = events(&*stub.model, &request()).await.unwrap_err();
-    assert!(error.to_string().contains("a stream was asked for"), "{error}");
+    assert!(error.to_string().contains("expected a stream, but received"), "{error}");
 }
 
 pub async fn garbage_is_an_error(wire: &dyn Wire) {

@@ -40,7 +40,7 @@ macro_rules! every_case {
                 the_schema_is_sent_where_it_is_enforced, the_request_holds_the_prompt, the_key_goes_into_its_header,
                 what_the_model_cannot_do_is_refused_before_it_is_sent, an_unstreamed_model_streams_in_one_piece;
             errors: every_status_has_its_class, every_wording_of_a_full_window_is_known, retry_after_is_read,
-                nobody_listening_is_unreachable, a_stream_that_breaks_off_is_an_error,
+                a_closed_port_is_unreachable, a_stream_that_breaks_off_is_an_error,
                 broken_streams_are_errors, garbage_is_an_error, an_error_inside_a_stream_has_its_class,
                 silence_times_out, a_dropped_call_closes_the_connection, huge_error_bodies_are_cut,
                 no_error_tells_the_key;

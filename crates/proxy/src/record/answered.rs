@@ -1,4 +1,4 @@
-//! Which model answered a request, and where its name may be shown. Knows nothing else of the request.
+//! The model that answered a request, and where its name may be shown. Knows nothing else of the request.
 
 use larder_text::provider::Provider;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct AnsweredBy {
     pub name: String,
     /// The provider's id of it.
     pub id: String,
-    /// The server for other models, where the table does not have it. The name is then the client's text.
+    /// The default server, if the model is not in the table. The name is then the client's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Who serves it.
@@ -22,8 +22,8 @@ pub struct AnsweredBy {
 }
 
 impl RequestSummary {
-    /// The name of the model that answered, as far as logs and metrics may have it: a model that is not in the table is
-    /// reported by its server until the provider answers to its name.
+    /// The name of the model as allowed in logs and metrics: a model outside the table is reported by its server
+    /// until the provider confirms its name.
     pub fn reported_model(&self) -> Option<&str> {
         let model = self.answered_by.as_ref()?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@+".contains(&byte);

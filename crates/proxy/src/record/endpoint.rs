@@ -1,4 +1,4 @@
-//! What a request through the gateway asks for. Knows no HTTP.
+//! The endpoint that a request addresses. Knows no HTTP.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::wire::ApiDialect;
 
-/// What a request asks for.
+/// The endpoint that a request addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Endpoint {
     /// A reply of a model, in this dialect.
@@ -18,7 +18,7 @@ pub enum Endpoint {
     Embeddings,
     /// Anthropic's counting of tokens.
     CountTokens,
-    /// Anything else, which passes as it is.
+    /// Anything else, which is forwarded unchanged.
     Passed,
 }
 
@@ -39,7 +39,7 @@ impl Endpoint {
         }
     }
 
-    /// What the body of a request is written in, where that has a window to decide over.
+    /// The dialect of the request's body, if it has a window to decide.
     pub const fn dialect(self) -> Option<ApiDialect> {
         match self {
             Self::Generate(dialect) => Some(dialect),
@@ -71,7 +71,11 @@ impl PartialSchema for Endpoint {
     fn schema() -> RefOr<Schema> {
         let names = Self::all().map(Self::as_str);
         let object = ObjectBuilder::new().schema_type(openapi::schema::SchemaType::Type(Type::String));
-        object.description(Some("What a request asks for.")).enum_values(Some(names)).build().into()
+        object
+            .description(Some("The endpoint that a request addresses."))
+            .enum_values(Some(names))
+            .build()
+            .into()
     }
 }
 

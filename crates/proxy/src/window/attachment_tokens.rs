@@ -1,5 +1,5 @@
-//! What is attached to a message besides its text: images, files, recordings. Only their provider knows what they cost;
-//! these are the figures that providers publish. Knows no wire format.
+//! The cost of attachments: images, files, recordings. Only their provider knows it exactly; these figures are the
+//! published ones. Knows no wire format.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,15 +16,15 @@ const BYTES_PER_AUDIO_TOKEN: usize = 160;
 const PER_PAGE: usize = 2_500;
 /// Of that, the text, with room.
 const TEXT_OF_PAGE: usize = 900;
-/// Pixels of a page as it is shown, about.
+/// Approximate size of a rendered page in pixels.
 const PAGE: (u32, u32) = (768, 1_024);
-/// Bytes of a file whose pages cannot be counted for which one token is charged: a page of typeset text has some 20 kB,
-/// one of a scan far more.
+/// Bytes per token charged for a file whose pages cannot be counted: a page of typeset text has about 20 kB, a
+/// scanned one far more.
 const BYTES_PER_FILE_TOKEN: usize = 16;
-/// How a PDF document begins, in base64.
+/// The beginning of a PDF document in base64.
 const PDF: &str = "JVBERi";
 
-/// About how many tokens a recording or a picture costs, of whose JSON this is all.
+/// The approximate tokens of a recording or a picture, given its complete JSON.
 pub fn tokens(kind: OpaqueKind, raw: &str, framing: Framing) -> usize {
     match kind {
         OpaqueKind::Audio => (raw.len() / BYTES_PER_AUDIO_TOKEN).max(framing.pictures.max_tokens()),
@@ -34,7 +34,7 @@ pub fn tokens(kind: OpaqueKind, raw: &str, framing: Framing) -> usize {
     }
 }
 
-/// About how many tokens a file costs, which has so many pages if they can be counted.
+/// The approximate tokens of a file with this many pages, if they can be counted.
 pub fn file(pages: Option<usize>, raw: &str, framing: Framing) -> usize {
     let (width, height) = PAGE;
     let page = match framing.pictures {

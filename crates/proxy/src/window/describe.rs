@@ -1,5 +1,5 @@
-//! The report on a decided window: tokens by kind, every part with its rendition and why, and what changed since the
-//! request before. Plain data; decides nothing.
+//! The report on a decided window: tokens by kind, every part with its rendition and the reason, and the changes
+//! since the previous request. Plain data; decides nothing.
 
 use larder_core::pack::Rendition;
 use larder_core::policy::{
@@ -12,12 +12,12 @@ use crate::wire::Request;
 
 /// Parts that are listed one by one; in longer windows, whole neighbours are listed as one.
 const MAX_PARTS: usize = 200;
-/// Items that a part of a record can cover; more is no record of ours.
+/// Maximum items per part in a valid record.
 const MAX_ITEMS: usize = 1 << 20;
-/// The region of what is sent with every request.
+/// The region of parts that are sent with every request.
 const TOOLS: &str = "tools";
 
-/// What a decided window comes to, for the record of its request.
+/// The report on a decided window, for the record of its request.
 #[derive(Debug)]
 pub struct WindowReport {
     tokens: Tokens,
@@ -41,7 +41,8 @@ impl WindowReport {
 pub struct LastRenditions(Vec<(Rendition, u64)>);
 
 impl LastRenditions {
-    /// Those of a recorded window; none of one that does not say how many items its parts cover, as old records do not.
+    /// The forms in a recorded window; none if the record, like old ones, does not say how many items its parts
+    /// cover.
     pub fn from_window(window: &[WindowPart]) -> Self {
         // Every message has an item, so messages are only skipped where neighbours were listed as one.
         let skips = |pair: &[WindowPart]| match (pair[0].message, pair[1].message) {
@@ -56,8 +57,8 @@ impl LastRenditions {
         Self(parts.flat_map(|part| std::iter::repeat_n((part.rendition, part.tokens), items(part))).collect())
     }
 
-    /// How the message at this place was sent, unless it was sent whole. A whole message may be listed as one part with
-    /// others, so that its own tokens are not known.
+    /// The form of the message at this place, unless it was sent whole. Whole messages may share a part, so their own
+    /// tokens are unknown.
     fn reduced(&self, at: usize) -> Option<(Rendition, u64)> {
         self.0.get(at).copied().filter(|(rendition, _)| *rendition != Rendition::Whole)
     }
@@ -121,7 +122,7 @@ fn parts(
     parts
 }
 
-/// Whether our tool is part of the request that is sent.
+/// Whether Larder's tool is part of the request that is sent.
 pub fn offers(window: &DecidedWindow) -> bool {
     window.verdict == Verdict::Edited && window.offer_tool
 }

@@ -1,5 +1,5 @@
-//! What an image in a request costs, by its size, which is read from the beginning of its file. PNG and JPEG are
-//! recognised; the size of any other image, and of one that is elsewhere, is unknown. Knows no model.
+//! The cost of an image in a request, by its size, which is read from the start of its file. Supports PNG and JPEG;
+//! the size of any other image, and of one stored elsewhere, is unknown. Knows no model.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,17 +8,17 @@ use memchr::memmem;
 
 use larder_text::json::{Document, Value};
 
-/// Characters of base64 that are read: a camera's metadata comes before the size.
+/// Maximum base64 characters read: a camera's metadata precedes the size.
 const MAX_READ: usize = 256 << 10;
-/// What the data of a picture begins behind, in a data URL.
+/// The text before the data in a data URL.
 const DATA: &str = ";base64,";
-/// The member that says how closely it is looked at.
+/// The member that sets the level of detail.
 const DETAIL: &str = r#""detail""#;
 
 /// The marker of a JPEG's pixels.
 const START_OF_SCAN: u8 = 0xda;
 
-/// Tokens that a picture costs, of whose JSON this is all.
+/// The tokens of a picture, given its complete JSON.
 pub fn tokens(raw: &str, pictures: Pictures) -> usize {
     if let Pictures::AtMost(most) = pictures {
         return most;
@@ -29,8 +29,8 @@ pub fn tokens(raw: &str, pictures: Pictures) -> usize {
     size(raw).map_or(pictures.max_tokens(), |(width, height)| pictures.sized(width, height))
 }
 
-/// Whether the client wants it seen at low detail, wherever it says how: beside the picture's address (chat completions),
-/// or in the item itself (responses). Which of two a provider heeds is not known, so that both must say it.
+/// Whether the client requests low detail, in either place: next to the picture's address (chat completions), or in
+/// the item itself (responses). Which of two a provider honours is unknown, so both must say so.
 fn is_low(raw: &str) -> bool {
     if memmem::find(raw.as_bytes(), DETAIL.as_bytes()).is_none() {
         return false;
@@ -145,7 +145,7 @@ mod tests {
             (part(b"GIF89a", r#","detail":"low""#), 2_833),
             (part(b"GIF89a", ""), 48_169),
             (r#"{"type":"input_image","file_id":"f","detail":"low"}"#.to_owned(), 2_833),
-            // What stands elsewhere says nothing, and of two that differ the dearer counts.
+            // Values elsewhere are ignored, and of two that differ the more expensive counts.
             (r#"{"type":"input_image","file_id":"f","more":{"detail":"low"}}"#.to_owned(), 48_169),
             (r#"{"more":{"detail":"low"},"image_url":{"url":"u","detail":"high"}}"#.to_owned(), 48_169),
             (r#"{"detail":"low","image_url":{"url":"u","detail":"high"}}"#.to_owned(), 48_169),

@@ -1,4 +1,4 @@
-//! A request as it would be sent, with nothing known from before: for measurements and for callers without a server or a
+//! A request as it would be sent without any earlier state: for measurements, and for callers without a server or a
 //! store.
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use crate::wire::{self, ApiDialect};
 pub struct Preview {
     /// Its body.
     pub body: String,
-    /// Whether our tool is offered in it.
+    /// Whether Larder's tool is offered in it.
     pub offered: bool,
     /// What must be stored before it leaves: the originals of the pointers in it.
     pub originals: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Preview {
     pub record: RequestRecord,
 }
 
-/// Makes of a body what would be sent under a policy.
+/// Computes what would be sent for a body under a policy.
 ///
 /// # Errors
 /// Why nothing would be sent.
@@ -62,7 +62,7 @@ pub fn preview(
     record.summary.record_round(policy, &mut SessionUsage::default(), prompt);
     record.seal();
     Ok(Preview {
-        // A body that was read as text, with texts put into it.
+        // The body was read as text, and only text was inserted.
         body: String::from_utf8_lossy(&prepared.body).into_owned(),
         offered: prepared.offered,
         originals: prepared.missing.into_iter().map(|missing| missing.text).collect(),

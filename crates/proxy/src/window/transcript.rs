@@ -1,5 +1,4 @@
-//! What of a request goes into the transcript of its conversation (R3-4.35): each message as it came and, where that
-//! differs, as it was sent. Knows no store.
+//! The transcript entry of a request (R3-4.35): each message as received and, if different, as sent. Knows no store.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use larder_text::pointer::Pointer;
 
 use crate::wire::Request;
 
-/// Where a message is in the body, and what [`TranscriptMessage`] says of it besides.
+/// The position of a message in the body, and its other fields in [`TranscriptMessage`].
 struct Located {
     identity: ContentHash,
     role: &'static str,
@@ -29,8 +28,8 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// The messages of a request whose body is `body`. `changed` is its window with the edits that put it into the body;
-    /// none where it was sent as it came.
+    /// The messages of a request whose body is `body`. `changed` is its window with the edits that apply it to the
+    /// body; `None` if it was sent unchanged.
     pub fn new(
         request: &Request<'_>,
         items: &[ConversationItem<'_>],
@@ -56,7 +55,7 @@ impl Transcript {
         Self { body: body.clone(), messages }
     }
 
-    /// Bytes that it holds on to.
+    /// The bytes it holds in memory.
     pub fn size(&self) -> usize {
         self.body.len()
     }
@@ -86,8 +85,7 @@ fn locate(request: &Request<'_>, at: usize) -> Located {
     }
 }
 
-/// What makes a message the same in the next request: what it says, asks and holds, without the breakpoints of caches,
-/// which clients move on.
+/// Identifies a message across requests by its content, without cache breakpoints, which clients move.
 fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &mut Vec<u8>) {
     let mut add = |bytes: &[u8]| {
         identity.extend_from_slice(&bytes.len().to_le_bytes());
@@ -104,7 +102,7 @@ fn identify(of: &crate::wire::Item<'_>, item: &ConversationItem<'_>, identity: &
     add(item.result_of.unwrap_or_default().as_bytes());
 }
 
-/// Notes how messages were sent. `edits` are those that put the window into the body.
+/// Records how messages were sent. `edits` are those that apply the window to the body.
 fn note_changes(request: &Request<'_>, window: &DecidedWindow, edits: &[Edit], messages: &mut [Located]) {
     let mut edits = edits.to_vec();
     edits.sort_by_key(|edit| edit.range.start);
@@ -127,7 +125,7 @@ fn note_changes(request: &Request<'_>, window: &DecidedWindow, edits: &[Edit], m
     }
 }
 
-/// A stretch of the body with the edits that lie in it.
+/// A range of the body with the edits inside it.
 fn within(body: &str, stretch: &Range<usize>, edits: &[Edit]) -> String {
     let from = edits.partition_point(|edit| edit.range.start < stretch.start);
     let inside = edits.iter().skip(from).take_while(|edit| edit.range.end <= stretch.end);

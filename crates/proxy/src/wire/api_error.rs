@@ -1,25 +1,25 @@
-//! Errors in the shape that each format's clients expect. Knows what clients look for in them, not what went wrong.
+//! Errors in the form that each dialect's clients expect. Knows what clients look for in them, not what went wrong.
 
 use larder_core::policy::BudgetDecision;
 
 use super::dialect::ApiDialect;
 
-/// What is wrong with a request, as far as its client is concerned.
+/// The kind of error from the client's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApiErrorKind {
     /// It is not a request of its dialect.
     Invalid,
-    /// No key, or one that is not known.
+    /// No key, or an unknown one.
     Unauthorized,
     /// The key does not allow it.
     Forbidden,
-    /// No such model, route or thing.
+    /// No such model, route or object.
     NotFound,
     /// The body has too many bytes.
     TooLarge,
     /// The prompt cannot be made to fit (R3-4.40).
     ContextTooLong,
-    /// Too many requests at once.
+    /// Too many concurrent requests.
     RateLimited,
     /// The key's budget is used up.
     OverBudget,
@@ -29,7 +29,7 @@ pub enum ApiErrorKind {
     UpstreamTimeout,
     /// We cannot serve it now; later we may.
     Unavailable,
-    /// Something of ours failed.
+    /// An internal error.
     Internal,
 }
 
@@ -100,8 +100,8 @@ impl ApiError {
         Self { kind, message: message.into() }
     }
 
-    /// The refusal of a prompt, with how many tokens are too many and its largest parts (R3-4.40). It begins with the
-    /// words by which clients of the format recognise it and make their own history shorter.
+    /// The refusal of a prompt, with the excess tokens and its largest parts (R3-4.40). It starts with the words by
+    /// which clients of the dialect recognise it and shorten their own history.
     pub fn too_long(dialect: ApiDialect, decision: &BudgetDecision) -> Self {
         let BudgetDecision { reason, deficit, prompt_tokens: tokens, prompt_budget: budget, largest, .. } =
             decision;
@@ -114,7 +114,7 @@ impl ApiError {
             format!(" The largest parts, in tokens: {}.", largest.join(", "))
         };
         let message = format!(
-            "{opening} It was not sent: {reason}; {deficit} tokens are too many.{largest} Shorten one of them or start a \
+            "{opening} It was not sent: {reason}; it is {deficit} tokens over budget.{largest} Shorten one of them or start a \
              new conversation."
         );
         Self { kind: ApiErrorKind::ContextTooLong, message }
@@ -181,7 +181,7 @@ mod tests {
         };
         let problem = ApiError::too_long(ApiDialect::Messages, &decision);
         assert!(problem.message.starts_with("prompt is too long: 210000 tokens > 200000 maximum"));
-        assert!(problem.message.contains("exceeds its budget; 10000 tokens are too many"));
+        assert!(problem.message.contains("exceeds its budget; it is 10000 tokens over budget"));
         assert!(problem.message.contains("message 4 (90000), tools (12000)"));
         let body = ApiError::too_long(ApiDialect::Chat, &decision).body(ApiDialect::Chat);
         assert!(

@@ -211,7 +211,7 @@ pub(super) fn openai_model_list(models: Vec<Json>) -> Json {
     json!({"object": "list", "data": models})
 }
 
-/// The body of an error of OpenAI's; `history` is the parameter that holds the history.
+/// The body of an OpenAI error; `history` is the parameter with the history.
 pub(super) fn openai_error(error: &ApiError, history: &str) -> String {
     let (kind, code) = error.kind.openai();
     let (message, code) = (encoded(&error.message), code.map_or_else(|| "null".to_owned(), encoded));
@@ -226,8 +226,8 @@ fn step_messages(step: &HiddenStep, text: &str) -> String {
     format!(r#"{{"role":"assistant","content":{text}{members},"tool_calls":[{calls}]}},{results}"#)
 }
 
-/// A client of chat completions has the text of all steps as one, in the last message. Where it left that as it was, each
-/// message gets its own text again, as the provider knows them: this is the last one's.
+/// A chat completions client has the text of all steps as one, in the last message. If it is unchanged, each message
+/// gets its own text back, as the provider knows them: this is the last one's.
 fn own_text(hidden: &HiddenSteps, message: Value<'_, '_>) -> Option<Edit> {
     let content = message.given("content")?;
     let mut all = String::new();
@@ -240,7 +240,7 @@ fn own_text(hidden: &HiddenSteps, message: Value<'_, '_>) -> Option<Edit> {
     let calls = message.given("tool_calls").is_some_and(|calls| calls.items().next().is_some());
     match hidden.last.as_str() {
         "" if calls => Some(Edit::replace(content.span(), "null")),
-        // Providers refuse a message that says nothing.
+        // Providers reject an empty message.
         "" => None,
         last => Some(Edit::replace(content.span(), encoded(last))),
     }
@@ -250,7 +250,7 @@ fn choice<'d, 't>(root: Value<'d, 't>) -> Option<Value<'d, 't>> {
     root.given("choices")?.items().next()
 }
 
-/// The edits of the message, whose text is that of all rounds.
+/// The edits of the message, which contains the text of all rounds.
 fn message_edits(choice: Value<'_, '_>, close: &ReplyClose<'_>) -> Vec<Edit> {
     let (last, note) = (close.last, close.note.as_ref());
     let mut edits = Vec::new();
@@ -267,7 +267,7 @@ fn message_edits(choice: Value<'_, '_>, close: &ReplyClose<'_>) -> Vec<Edit> {
         _ => {}
     }
     let Some(calls) = message.given("tool_calls") else { return edits };
-    // Content in parts is left to its client.
+    // Content in parts is left unchanged.
     let in_parts = message.get("content").is_some_and(|content| content.kind() == Kind::Array);
     if let Some(note) = note.filter(|_| !in_parts) {
         edits = note.in_place_of_calls(message);
@@ -289,7 +289,7 @@ fn said_in(name: Name<'_>, value: Value<'_, '_>) -> usize {
             functions.map(|function| length(function.given("arguments"))).sum()
         }
         "content" if value.kind() == Kind::Array => parts_length(value, &["text"]),
-        // Thoughts and refusals have members of their own, under many names.
+        // Reasoning and refusals have members of their own, under many names.
         _ => length(Some(value)),
     }
 }
@@ -341,7 +341,7 @@ fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadEr
     if functions.is_some() {
         request.unofferable = Some("the request uses functions in place of tools");
     } else if request.choices > 1 {
-        // A call of ours in one of them would keep the others waiting, and only one can be continued.
+        // A call of Larder's tool in one choice would keep the others waiting, and only one choice can be continued.
         request.unofferable = Some("the request asks for several choices");
     }
     request.read_tools(tools)?;
@@ -357,7 +357,7 @@ fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadEr
     Ok(())
 }
 
-/// How many replies are asked for; the provider judges anything that is not a number.
+/// The number of requested choices; the provider judges anything that is not a number.
 fn choices(n: Value<'_, '_>) -> u64 {
     n.raw().parse().map_or(1, |n: f64| n.ceil() as u64).max(1)
 }
@@ -411,7 +411,7 @@ fn function<'b>(call: Value<'_, 'b>, inner: Value<'_, 'b>) -> ItemCall<'b> {
     ItemCall {
         id: text(call.given("id")),
         name: text(inner.given("name")),
-        // Some servers take arguments as an object.
+        // Some servers send arguments as an object.
         arguments: arguments.map_or(Cow::Borrowed(""), |a| a.text().unwrap_or(Cow::Borrowed(a.raw()))),
     }
 }

@@ -1,4 +1,4 @@
-//! Changes of a request as edits of its bytes. Decides nothing: what to change comes from the policy.
+//! Applies changes to a request as edits of its bytes. Decides nothing: the policy decides what to change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use larder_text::json::{self, Edit, Id, Kind, encoded};
 use super::request::{Item, OWN_FIELD, Request};
 use super::tool::rehydrate_tool_json;
 
-/// What is to be taken out and what it is replaced by.
+/// What to remove, and its replacement.
 #[derive(Default)]
 struct EditPlan {
     edits: Vec<Edit>,
@@ -17,24 +17,24 @@ struct EditPlan {
     gone: BTreeSet<Id>,
     /// Their arrays.
     arrays: BTreeSet<Id>,
-    /// Bytes in which nothing else is to be edited.
+    /// Ranges in which nothing else is edited.
     closed: Vec<Range<usize>>,
 }
 
 impl<'b> Request<'b> {
-    /// Why our tool cannot be offered, so that nothing may be replaced by a pointer; none if it can.
+    /// Why Larder's tool cannot be offered, so that nothing may be replaced by a pointer; `None` if it can.
     pub const fn unofferable(&self) -> Option<&'static str> {
         self.unofferable
     }
 
-    /// Asks for another model; none if the request names none.
+    /// Replaces the model's name; `None` if the request names none.
     pub fn set_model(&self, name: &str) -> Option<Edit> {
         let at = self.doc.value(self.model?.at).span();
         Some(Edit::replace(at, encoded(name)))
     }
 
-    /// Offers our tool behind the client's own, and adds it to a list of allowed tools. `tool_choice` stays as it is: a
-    /// client that forbids tools or forces one gets what it asks for.
+    /// Offers Larder's tool after the client's own, and adds it to a list of allowed tools. `tool_choice` is
+    /// unchanged: a client that forbids tools or forces one gets what it asks for.
     pub fn offer(&self) -> Vec<Edit> {
         if self.unofferable.is_some() {
             return Vec::new();
@@ -54,9 +54,9 @@ impl<'b> Request<'b> {
         std::iter::once(offer).chain(allowed).collect()
     }
 
-    /// Puts items into these forms, each named by its index and at most once, and takes out the fields that are ours alone,
-    /// since providers refuse what they do not know. To be called even if nothing changes. A replaced text leaves parts that
-    /// are not text and cache breakpoints where they are; a dropped item goes with its calls.
+    /// Applies these forms to items, each named by its index at most once, and removes Larder's own fields, since
+    /// providers reject unknown ones. Must be called even if nothing changes. A replaced text leaves non-text parts
+    /// and cache breakpoints in place; a dropped item is removed with its calls.
     pub fn rewrite(&self, forms: &[(usize, &MessageForm)]) -> Vec<Edit> {
         let forms: BTreeMap<usize, &MessageForm> = forms.iter().copied().collect();
         let mut plan = EditPlan::default();
@@ -82,7 +82,7 @@ impl<'b> Request<'b> {
         plan.edits
     }
 
-    /// Takes out messages of which nothing stays, and blocks of the others.
+    /// Removes messages that become empty, and blocks of the others.
     fn drop_items(&self, forms: &BTreeMap<usize, &MessageForm>, plan: &mut EditPlan) {
         let dropped = |at: usize| forms.get(&at).is_some_and(|form| **form == MessageForm::Dropped);
         let mut at = 0;
@@ -155,7 +155,7 @@ impl EditPlan {
         self.closed.push(request.doc.value(element).span());
     }
 
-    /// Whether byte `at` is in what is removed; `closed` is in order.
+    /// Whether byte `at` is in a removed range; `closed` is sorted.
     fn is_closed(&self, at: usize) -> bool {
         let before = self.closed.partition_point(|span| span.start <= at);
         self.closed[..before].last().is_some_and(|span| span.contains(&at))

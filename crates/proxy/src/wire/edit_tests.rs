@@ -48,7 +48,7 @@ fn a_result_is_replaced_and_every_other_byte_stays() {
 }
 
 #[test]
-fn parts_that_are_no_text_stay_and_so_does_a_breakpoint() {
+fn non_text_parts_and_breakpoints_are_kept() {
     let body = r#"{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[
         {"type":"text","text":"1"}, {"type":"image","source":{"data":"i"}},
         {"type":"text","text":"2","cache_control":{"type":"ephemeral"}}, {"type":"text","text":"3"}]},
@@ -128,7 +128,7 @@ fn our_own_fields_never_reach_a_provider() {
 }
 
 #[test]
-fn our_tool_stands_behind_the_clients_in_the_shape_of_the_format() {
+fn our_tool_follows_the_clients_in_each_format() {
     for dialect in [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages] {
         let list = if dialect == ApiDialect::Responses { "input" } else { "messages" };
         let tool: Json = serde_json::from_str(rehydrate_tool_json(dialect)).unwrap();

@@ -1,5 +1,5 @@
-//! What each wire format has of its own, as a trait that each of them implements. Knows no HTTP and no policy, and none
-//! of the formats.
+//! The specifics of each wire format. To add a format, implement this trait and add a variant to [`ApiDialect`]; the
+//! compiler then reports what is missing. Knows no HTTP and no policy.
 
 use larder_text::json::{Edit, Value};
 use larder_text::provider::Provider;
@@ -13,7 +13,7 @@ use super::recipe_reply::RecipeReply;
 use super::reply::{ReplyClose, ReplyRound, Tally};
 use super::request::Request;
 
-/// A wire format. Units are what replies consist of and histories repeat: entries of `tool_calls`, blocks or items.
+/// A wire format. Units are the elements of replies that histories repeat: entries of `tool_calls`, blocks or items.
 pub(super) trait WireFormat: Sync {
     /// Its name in records, metrics and pages.
     fn name(&self) -> &'static str;
@@ -21,7 +21,7 @@ pub(super) trait WireFormat: Sync {
     /// The path to which its requests are posted.
     fn path(&self) -> &'static str;
 
-    /// The provider whose servers understand it.
+    /// The provider whose servers support it.
     fn provider(&self) -> Provider;
 
     /// A header that only clients of the format send, in lower case; `None` if they are known by the path alone.
@@ -36,7 +36,8 @@ pub(super) trait WireFormat: Sync {
     /// Reads a request body.
     fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError>;
 
-    /// Strings one of which is in every request whose history has an answer of the model; further requests may have them.
+    /// Strings of which at least one is in every request whose history contains an answer of the model; other
+    /// requests may contain them too.
     fn answer_marks(&self) -> &'static [&'static str] {
         &["assistant"]
     }
@@ -44,14 +45,14 @@ pub(super) trait WireFormat: Sync {
     /// The member of an assistant's message that lists its units; `None` where the elements of the history are units.
     fn units_member(&self) -> Option<&'static str>;
 
-    /// What the model says in a unit of a reply or in a message of a history; `None` where that is not text, or has a call.
+    /// The model's text in a unit of a reply or a message of a history; `None` if it is not text, or has a call.
     fn said(&self, unit: Value<'_, '_>) -> Option<String> {
         super::place::said_in_content(unit)
     }
 
-    /// The keys of a unit that a reply holds and a history repeats: ids of the provider's, none for plain text. Calls are
-    /// known by name and arguments as well, since some servers count their ids from 0 in each conversation. `answers`: the
-    /// calls may be elsewhere, so their results are known by the id alone.
+    /// The keys of a unit that occurs in a reply and in later histories: the provider's ids, or none for plain text.
+    /// Calls are also identified by name and arguments, since some servers count their ids from 0 in each
+    /// conversation. `answers`: the calls may be elsewhere, so their results are identified by id alone.
     fn keys(&self, unit: Value<'_, '_>, answers: bool) -> Vec<String>;
 
     /// Puts hidden steps back before their anchor, a unit of element `at` of the history.
@@ -63,16 +64,16 @@ pub(super) trait WireFormat: Sync {
         unit: Value<'_, '_>,
     ) -> Vec<Edit>;
 
-    /// The definition of our tool; the arguments are JSON.
+    /// The definition of Larder's tool; the arguments are JSON.
     fn tool(&self, name: &str, description: &str, parameters: &str) -> String;
 
-    /// How a list of allowed tools names our tool.
+    /// How a list of allowed tools names Larder's tool.
     fn tool_reference(&self) -> String;
 
-    /// A result of our tool; the arguments are JSON.
+    /// A result of Larder's tool; the arguments are JSON.
     fn tool_result(&self, id: &str, text: &str) -> String;
 
-    /// Whether a unit asks for something, and the members that hold the id and the arguments of a call.
+    /// Whether a unit is a call, and the members with a call's id and arguments.
     fn call(&self, unit: Value<'_, '_>) -> (bool, &'static str, &'static str);
 
     /// Whether the text of a reply is one string for all its rounds, outside of its units.
@@ -80,8 +81,8 @@ pub(super) trait WireFormat: Sync {
         false
     }
 
-    /// The member of a request with its history, and what is appended there to go on: what the model `said`, its calls and
-    /// our results.
+    /// The request member with the history, and what to append there to continue: what the model `said`, its calls
+    /// and our results.
     fn next_step(&self, step: &HiddenStep, said: &str) -> (&'static str, String);
 
     /// Whether the history may be absent from a request.
@@ -93,16 +94,17 @@ pub(super) trait WireFormat: Sync {
     /// neither look up nor unseal.
     fn may_be_said_again(&self, round: &ReplyRound, unit: Value<'_, '_>) -> bool;
 
-    /// A report of the provider's in our own terms.
+    /// A provider's report in Larder's terms.
     fn usage(&self, tally: &Tally) -> Usage;
 
-    /// Reads how a whole reply ended and what else of it is not in its units; returns the list of units.
+    /// Reads how a complete reply ended and what is outside its units; returns the list of units.
     fn read_reply<'d, 't>(&self, root: Value<'d, 't>, round: &mut ReplyRound) -> Option<Value<'d, 't>>;
 
-    /// The edits that make the last whole reply the client's.
+    /// The edits that turn the last complete reply into the client's.
     fn close_reply(&self, root: Value<'_, '_>, close: &ReplyClose<'_>) -> Vec<Edit>;
 
-    /// Bytes of text that a whole reply says, as its stream would be counted: no marks, no log probabilities, no images.
+    /// Bytes of text in a complete reply, as its stream would be counted: without markup, log probabilities or
+    /// images.
     fn said_bytes(&self, root: Value<'_, '_>) -> usize;
 
     /// The words by which clients recognise that a prompt is too long, and then shorten their own history.

@@ -1,8 +1,8 @@
-//! What clients are not shown of a reply, and how it comes back into the history they send.
+//! The parts of a reply that clients are not shown, and how they are restored in the histories that clients send.
 //!
-//! A hidden step is put back immediately before its anchor: the first thing of the same or the next step that the client
-//! did get and still has, known by an id of the provider's, or, of a text, by its place. Knows no store: the caller keeps
-//! [`HiddenSteps`] under its keys.
+//! A hidden step is restored immediately before its anchor: the first element of the same or the next step that the
+//! client received and still has, identified by the provider's id, or for a text by its position. Knows no store: the
+//! caller keeps [`HiddenSteps`] under its keys.
 
 use std::collections::HashSet;
 
@@ -13,17 +13,17 @@ use serde_json::Value as Json;
 
 use super::request::Request;
 
-/// Calls of our tool with their results, and the place in a history where they belong. To be kept for the same user and
-/// session under each of its keys; the newest holds.
+/// Calls of Larder's tool with their results, and their place in a history. Must be stored for the same user and
+/// session under each of its keys; the newest wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HiddenSteps {
     /// What [`Request::restore`] will ask for.
     pub keys: Vec<String>,
-    /// Whole steps that came before the anchor.
+    /// Complete steps before the anchor.
     pub(super) before: Vec<HiddenStep>,
     /// Calls next to the anchor, which is a call of a tool of the client's.
     pub(super) beside: Vec<HiddenCall>,
-    /// The round of the reply that the anchor is in: what several anchors lead to is put back once.
+    /// The round of the reply that contains the anchor: a step reached from several anchors is restored once.
     #[serde(default)]
     pub(super) round: usize,
     /// The text of the message that the anchor is in, without that of the steps (chat completions).
@@ -31,12 +31,12 @@ pub struct HiddenSteps {
     pub(super) last: String,
 }
 
-/// One reply in which the model called our tool only.
+/// A reply in which the model called only Larder's tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HiddenStep {
     /// Further members of the message, each with a comma before it (chat completions).
     pub members: String,
-    /// What the model said with the calls (chat completions).
+    /// The model's text along with the calls (chat completions).
     #[serde(default)]
     pub text: String,
     pub calls: Vec<HiddenCall>,
@@ -62,9 +62,9 @@ fn results(answered: &[HiddenCall]) -> String {
 }
 
 impl Request<'_> {
-    /// Puts hidden steps back where they were, as far as `find` knows them; only to be done where our tool is offered, since
-    /// providers refuse calls of tools that they do not know. The body is to be read again afterwards. The results are
-    /// then items like any other, whose tool is [`REHYDRATE`](super::REHYDRATE).
+    /// Restores hidden steps as far as `find` knows them; only if Larder's tool is offered, since providers reject
+    /// calls of unknown tools. The body must be parsed again afterwards. The results are then items like any other,
+    /// whose tool is [`REHYDRATE`](super::REHYDRATE).
     pub fn restore(&self, mut find: impl FnMut(&str) -> Option<HiddenSteps>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let here: HashSet<_> = self.items.iter().flat_map(|item| &item.calls).map(|call| &*call.id).collect();
@@ -76,7 +76,7 @@ impl Request<'_> {
                 done.clear();
             }
             let unit = self.doc.value(id);
-            // Clients give messages ids of their own.
+            // Clients assign ids of their own to messages.
             let format = self.dialect.format();
             let is_message = format.units_member().is_some() && id == self.elements[at];
             let call = unit.given("call_id").and_then(Value::text);

@@ -73,7 +73,7 @@ fn reply(dialect: ApiDialect, rounds: &[Vec<Part>]) -> (Vec<HiddenSteps>, String
 
 proptest! {
     #[test]
-    fn what_was_hidden_stands_where_the_model_said_it(rounds in any_rounds()) {
+    fn hidden_steps_are_restored_in_place(rounds in any_rounds()) {
         for dialect in FORMATS {
             let (hidden, body) = reply(dialect, &rounds);
             // It survives being stored.
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn results_stand_in_the_message_after_their_calls(rounds in any_rounds()) {
+    fn results_are_in_the_message_after_their_calls(rounds in any_rounds()) {
         // Anthropic refuses anything else.
         let (hidden, body) = reply(ApiDialect::Messages, &rounds);
         let seen = seen_whole(ApiDialect::Messages, &body);
@@ -258,7 +258,7 @@ fn a_text_is_known_by_its_place_however_it_is_spelled() {
 }
 
 #[test]
-fn a_text_that_was_changed_or_stands_elsewhere_brings_nothing_back() {
+fn a_changed_or_moved_text_restores_nothing() {
     for dialect in FORMATS {
         let (hidden, _) = reply(dialect, &[vec![Part::ours("a")], vec![Part::Text("done".into())]]);
         for said in [
@@ -276,7 +276,7 @@ fn a_text_that_was_changed_or_stands_elsewhere_brings_nothing_back() {
 }
 
 #[test]
-fn what_a_text_and_a_thought_lead_to_is_put_back_once() {
+fn a_step_with_two_anchors_is_restored_once() {
     let rounds = [vec![Part::ours("a")], vec![Part::Think("hm".into()), Part::Text("done".into())]];
     let (hidden, body) = reply(ApiDialect::Messages, &rounds);
     let seen = seen_whole(ApiDialect::Messages, &body);

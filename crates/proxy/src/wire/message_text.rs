@@ -1,17 +1,17 @@
-//! What a stored message or reply says, in any of the three formats, whole or streamed: for people who read it. Reads
-//! leniently; what it does not understand stays as it is.
+//! The readable text of a stored message or reply, in any of the three formats, complete or streamed. Reads
+//! leniently; anything it does not understand is kept unchanged.
 
 use larder_text::message::ToolCall;
 use serde_json::Value;
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MessageText {
     /// Its text. Anything else is named: `[image_url]`.
     pub text: String,
     /// The tools that it calls.
     pub calls: Vec<ToolCall>,
-    /// The ids of the calls whose results it holds.
+    /// The ids of the calls whose results it contains.
     pub answers: Vec<String>,
     /// Of each call, its index in a stream of chat completions.
     indexes: Vec<Option<u64>>,
@@ -20,7 +20,7 @@ pub struct MessageText {
 /// Calls that are read of one streamed reply.
 const MAX_CALLS: usize = 1_024;
 
-/// Where messages, replies, items and parts hold what they say.
+/// Members in which messages, replies, items and parts have their text.
 const PLACES: [&str; 11] = [
     "reasoning_content",
     "thinking",
@@ -36,12 +36,12 @@ const PLACES: [&str; 11] = [
 ];
 
 impl MessageText {
-    /// A message that says only this text.
+    /// A message with only this text.
     pub fn from_text(text: String) -> Self {
         Self { text, ..Self::default() }
     }
 
-    /// What stored bytes say.
+    /// Parses stored bytes.
     pub fn read(payload: &[u8]) -> Self {
         let text = String::from_utf8_lossy(payload);
         let mut words = Self::default();
@@ -114,7 +114,7 @@ impl MessageText {
         self.push(ToolCall { id, name, arguments: arguments.unwrap_or_default() }, None);
     }
 
-    /// A line of a stream, or the note after one that was too long to be kept.
+    /// A line of a stream, or the note after a truncated one.
     fn line(&mut self, line: &str) {
         if line.starts_with("[larder: ") {
             return self.say(line);
@@ -137,7 +137,7 @@ impl MessageText {
                 let block = &event["content_block"];
                 self.take(block);
                 if let Some(call) = self.calls.last_mut().filter(|_| block["type"] == "tool_use") {
-                    // They come in pieces.
+                    // They arrive in pieces.
                     call.arguments.clear();
                 }
             }
@@ -176,8 +176,8 @@ impl MessageText {
         self.indexes.push(index);
     }
 
-    /// The call that a piece belongs to. Some servers give no index, or the same one to every call: then an id that
-    /// differs begins a new call.
+    /// The call that a fragment belongs to. Some servers send no index, or the same one for every call: then a
+    /// different id starts a new call.
     fn call_of(&mut self, id: &str, index: Option<u64>) -> Option<&mut ToolCall> {
         let known = match index {
             Some(_) => self.indexes.iter().rposition(|known| *known == index),
@@ -197,7 +197,7 @@ impl MessageText {
     }
 }
 
-/// Of several replies the first, whose place says which it is where nothing else does. A chunk may have none of it.
+/// The first of several choices, whose index identifies it if nothing else does. A chunk may contain none of it.
 fn first_choice(choices: &Value) -> Option<&Value> {
     let numbered = |(at, choice): &(u64, &Value)| choice["index"].as_u64().unwrap_or(*at) == 0;
     (0..).zip(choices.as_array()?).find(numbered).map(|(_, choice)| choice)
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_id_begins_a_new_call_whatever_its_index() {
+    fn a_new_id_starts_a_new_call_at_any_index() {
         let piece = |index: &str, id: &str, name: &str, arguments: &str| {
             let function = serde_json::json!({"name": name, "arguments": arguments});
             format!(

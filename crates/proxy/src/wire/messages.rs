@@ -197,7 +197,7 @@ fn results(step: &HiddenStep) -> String {
     format!(r#"{{"role":"user","content":[{}]}}"#, step.results())
 }
 
-/// How a message of Anthropic's is ended and begun again in the middle of its content: with its role in both halves,
+/// How an Anthropic message is ended and restarted in the middle of its content: with its role in both halves,
 /// wherever the client wrote it.
 fn halves(message: Value<'_, '_>) -> (&'static str, &'static str) {
     let places = |name: &str| message.members().position(|(key, _)| key.is(name));
@@ -252,7 +252,7 @@ fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadEr
     Ok(())
 }
 
-/// A message is one item, except that each result in it is an item of its own, before what else it says.
+/// A message is one item, except that each result in it is a separate item before the rest.
 fn read_message<'b>(at: usize, message: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {
     let [who, content] = fields(message, &|| format!("messages[{at}]"), ["role", "content"])?;
     let mut rest = Item::new(role(who), Some(at));

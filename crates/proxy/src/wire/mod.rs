@@ -1,9 +1,8 @@
 //! The three wire formats of clients and providers: requests as views and edits, replies as views, edits and
 //! filtered streams, errors in each format's shape.
 //!
-//! Owns what the formats look like and how our tool and its calls are worked into them and out of them again. Knows no
-//! HTTP, no policy and no store. A body is read as spans and changed by byte range: what is not understood
-//! stays unchanged.
+//! Owns the formats and how Larder's tool and its calls are added to and removed from them. Knows no HTTP, no policy
+//! and no store. A body is parsed as spans and edited by byte range: anything unknown stays unchanged.
 //!
 //! # Our tool, and the provider's prompt cache
 //!

@@ -1,5 +1,6 @@
-//! Where the model's texts are in a history. Providers give texts no ids, so a text is known by itself and by its
-//! place: what others said before it, as the client has it. Knows nothing of what is hidden there.
+//! The position of the model's texts in a history. Providers assign no ids to texts, so a text is identified by
+//! itself and by its position: what others said before it, as the client has it. Knows nothing of what is hidden
+//! there.
 
 use larder_text::hash::ContentHash;
 use larder_text::json::{Id, Value};
@@ -9,25 +10,25 @@ use super::request::{Item, Request};
 
 /// A place in a history at which the model replies.
 ///
-/// Only others' words count for it: clients leave out thoughts of the model, and cut what it said into messages of their
-/// own. Their number tells equal texts of one conversation apart; the first and the last of them tell apart the
+/// Only others' messages count for it: clients omit the model's reasoning, and split its text into separate messages.
+/// Their number distinguishes equal texts of one conversation; the first and the last of them distinguish the
 /// conversations of several agents that share a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplyPlace {
     /// Elements of the history that are not the model's.
     others: usize,
-    /// What the first of them says that is not an instruction.
+    /// The text of the first of them that is not an instruction.
     first: String,
-    /// What the last of them says.
+    /// The text of the last of them.
     last: String,
     /// What the model has said since.
     said: Vec<ContentHash>,
-    /// The provider holds a part of the history, so that nothing can be counted.
+    /// The provider stores part of the history, so that nothing can be counted.
     elsewhere: bool,
 }
 
 impl ReplyPlace {
-    /// The key of what the model says next here.
+    /// The key of the model's next text here.
     pub(super) fn key(&mut self, text: &str) -> Option<String> {
         if self.elsewhere || text.is_empty() {
             return None;
@@ -40,7 +41,7 @@ impl ReplyPlace {
         Some(ContentHash::new(whole.as_bytes()).to_hex())
     }
 
-    /// Takes in what others say; `ends`: the model speaks next.
+    /// Adds what others say; `ends`: the model speaks next.
     fn hear(&mut self, items: &[&Item<'_>], ends: bool) {
         self.others += 1;
         self.said.clear();
@@ -63,15 +64,15 @@ impl Request<'_> {
         self.walk(|_, _, _, _| ())
     }
 
-    /// Walks through the history. `meets` is called with each thing that may have a key: its element, its id, how many
-    /// elements of others come before, and the key of its text.
+    /// Walks through the history. Calls `meets` for each element that may have a key: with the element, its id, how
+    /// many elements of others precede it, and the key of its text.
     pub(super) fn walk(&self, mut meets: impl FnMut(usize, Id, usize, Option<String>)) -> ReplyPlace {
         let mut place = ReplyPlace { elsewhere: self.history_elsewhere, ..ReplyPlace::default() };
         let mut elements: Vec<Vec<&Item<'_>>> = vec![Vec::new(); self.elements.len()];
         for item in &self.items {
             match item.message.and_then(|at| elements.get_mut(at)) {
                 Some(items) => items.push(item),
-                // One text in place of a list; instructions have a field of their own.
+                // A text instead of a list; instructions have a field of their own.
                 None if item.role() == Role::User => place.hear(&[item], true),
                 None => {}
             }
@@ -90,7 +91,7 @@ impl Request<'_> {
         place
     }
 
-    /// The things in an element of the history that may bear an id or a text of the model's.
+    /// The parts of a history element that may carry an id or a text of the model.
     fn anchors(&self, element: Id) -> Vec<Id> {
         let value = self.doc.value(element);
         let Some(list) = self.dialect.format().units_member() else { return vec![element] };
@@ -98,12 +99,12 @@ impl Request<'_> {
             return Vec::new();
         }
         let inside: Vec<Id> = value.given(list).into_iter().flat_map(Value::items).map(Value::id).collect();
-        // A message that says something and asks for nothing.
+        // A message with text and without calls.
         if inside.is_empty() { vec![element] } else { inside }
     }
 }
 
-/// What the model says in the `content` of a message or an item; `None` where that has none, or has a call.
+/// The model's text in the `content` of a message or an item; `None` if there is none, or it has a call.
 pub(super) fn said_in_content(unit: Value<'_, '_>) -> Option<String> {
     let speaks = unit.given("role").is_some_and(|role| role.is("assistant"));
     let calls = unit.given("tool_calls").is_some_and(|calls| calls.items().next().is_some());

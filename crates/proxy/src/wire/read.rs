@@ -8,34 +8,34 @@ pub enum ReadError {
     /// It is not JSON.
     #[error("the body is {0}")]
     Json(#[from] JsonError),
-    /// A field has another type than its format gives it.
+    /// A field has the wrong type.
     #[error("{path}: expected {expected} (byte {at} of the body)")]
     Shape {
         /// Where, as `messages[3].content`.
         path: String,
         /// What belongs there.
         expected: &'static str,
-        /// The byte at which the value begins, from 0.
+        /// The byte offset of the value, from 0.
         at: usize,
     },
-    /// A field appears twice in one object. Readers differ in which one they take, so what was counted might not be what
-    /// is answered.
+    /// A field appears twice in one object. Parsers differ in which one they use, so what was counted might not be
+    /// what is answered.
     #[error("{path}: this field appears twice in one object; send it once (byte {at} of the body)")]
     Twice {
         /// Where, as `messages[3].content`.
         path: String,
-        /// The byte at which the second value begins, from 0.
+        /// The byte offset of the second value, from 0.
         at: usize,
     },
-    /// More messages than are taken.
-    #[error("{count} messages; at most {max} are taken (max_messages under [gateway] in larder.toml)")]
+    /// There are too many messages.
+    #[error("{count} messages; the maximum is {max} (max_messages under [gateway] in larder.toml)")]
     Messages {
         /// How many there are.
         count: usize,
-        /// How many are taken.
+        /// The maximum.
         max: usize,
     },
-    /// An edit of ours went wrong.
+    /// An edit failed, which is a bug.
     #[error("the body could not be changed: {0}")]
     Edit(#[from] larder_text::json::EditError),
 }

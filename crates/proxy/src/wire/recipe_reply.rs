@@ -1,5 +1,5 @@
-//! Replies that no provider wrote: the answer of a recipe, for a format to put into its own shape. Knows nothing of how
-//! answers come about.
+//! Replies that no provider wrote: a recipe's answer, for a format to put into its own form. Knows nothing of how
+//! answers are produced.
 
 use larder_text::usage::Usage;
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub struct RecipeReply<'a> {
     pub id: &'a str,
     /// Seconds since 1970.
     pub created: u64,
-    /// The model as it was asked for.
+    /// The requested model's name.
     pub model: &'a str,
     /// The text of the answer.
     pub text: &'a str,
@@ -35,7 +35,7 @@ impl RecipeReply<'_> {
     }
 }
 
-/// Events whose name is their type.
+/// Events named after their type.
 pub(super) fn named(events: &[Value]) -> String {
     let event = |event: &Value| {
         let name = event.get("type").and_then(Value::as_str).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! A request as a view: who says what, in order, with its place in the bytes. Knows what the formats have in
-//! common; each format's own reader fills it in.
+//! A request as a view: who says what, in order, with its position in the bytes. Knows what the formats have in
+//! common; each format's own parser fills it in.
 //!
-//! Reading is lenient: what has an unknown shape is opaque, counted and left alone, and the provider judges it. Only what
-//! would make the count wrong is refused.
+//! Parsing is lenient: anything of unknown form is opaque, counted and left unchanged, and the provider judges it.
+//! Only what would make the count wrong is rejected.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -16,10 +16,10 @@ use larder_text::message::Role;
 use super::dialect::ApiDialect;
 use super::read::{ReadError, fields};
 
-/// How the line begins in which Claude Code says who pays for a request. It is in the instructions and differs in
+/// The start of the line in which Claude Code says who pays for a request. It is in the instructions and differs in
 /// every request.
 const BILLING: &str = "x-anthropic-billing-header:";
-/// Our extension to messages, results and definitions of tools: `false` keeps a result whole (R3-4.28).
+/// Larder's extension to messages, results and tool definitions: `false` keeps a result whole (R3-4.28).
 pub(super) const OWN_FIELD: &str = "summarizable";
 
 /// A request body.
@@ -29,7 +29,7 @@ pub struct Request<'b> {
     pub dialect: ApiDialect,
     /// All of it.
     pub body: &'b str,
-    /// The model asked for.
+    /// The requested model.
     pub model: Option<Text<'b>>,
     /// Whether the reply is to be streamed.
     pub stream: bool,
@@ -37,9 +37,9 @@ pub struct Request<'b> {
     pub include_usage: bool,
     /// The most tokens that the reply may have, under whichever name.
     pub max_output: Option<u64>,
-    /// Replies that it asks for at once (chat completions), each of which may be as long.
+    /// The number of requested choices (chat completions), each of which may be equally long.
     pub choices: u64,
-    /// What is said, in order; instructions first.
+    /// The messages in order; instructions first.
     pub items: Vec<Item<'b>>,
     /// Tools the client offers.
     pub tools: Vec<OfferedTool<'b>>,
@@ -54,15 +54,15 @@ pub struct Request<'b> {
     /// The elements of `list`.
     pub(super) elements: Vec<Id>,
     pub(super) tools_at: Option<Id>,
-    /// The list of tools that may be called, where the client gives one.
+    /// The list of allowed tools, if the client sends one.
     pub(super) allowed_at: Option<Id>,
-    /// Objects that have a field of ours.
+    /// Objects with Larder's own fields.
     pub(super) own: Vec<Id>,
     pub(super) unofferable: Option<&'static str>,
     max_messages: usize,
 }
 
-/// One message, or one result out of a message of several things: what can be replaced or left out by itself.
+/// One message, or one result in a message with several parts: the unit that can be replaced or dropped.
 #[derive(Debug, Default)]
 pub struct Item<'b> {
     who: Option<Role>,
@@ -70,17 +70,17 @@ pub struct Item<'b> {
     pub message: Option<usize>,
     /// Its text, in order.
     pub texts: Vec<Text<'b>>,
-    /// Calls that it asks for.
+    /// Its tool calls.
     pub calls: Vec<ItemCall<'b>>,
     /// What it is the result of; there exactly when its role is [`Role::Tool`].
     pub result: Option<ResultItem<'b>>,
-    /// What is never touched but counts.
+    /// Parts that are never changed but count.
     pub opaque: Vec<Opaque<'b>>,
     /// It has a breakpoint of the provider's cache.
     pub cache_control: bool,
-    /// The value that holds its texts.
+    /// The value with its texts.
     pub(super) content: Option<Id>,
-    /// The blocks of the message that are this item; none: the message is.
+    /// The blocks of the message that form this item; `None` if the whole message does.
     pub(super) blocks: Option<Vec<Id>>,
     said: OnceCell<Cow<'b, str>>,
     hash: OnceCell<ContentHash>,
@@ -105,20 +105,20 @@ pub struct ResultItem<'b> {
     pub name: Option<Cow<'b, str>>,
     /// The tool failed.
     pub error: bool,
-    /// `false` if the result or the definition of its tool says that it must stay whole (R3-4.28).
+    /// `false` if the result or its tool's definition says that it must stay whole (R3-4.28).
     pub summarizable: bool,
 }
 
 /// Something that is not text.
 #[derive(Debug, Clone, Copy)]
 pub struct Opaque<'b> {
-    /// What it is, as far as counting goes.
+    /// Its kind, for counting.
     pub kind: OpaqueKind,
     /// Its JSON.
     pub raw: &'b str,
 }
 
-/// What an opaque part is, as far as counting goes.
+/// The kind of an opaque part, for counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OpaqueKind {
     /// A picture: its cost does not depend on its bytes.
@@ -127,7 +127,7 @@ pub enum OpaqueKind {
     File,
     /// Sound.
     Audio,
-    /// Thoughts, open or sealed: at most as many tokens as their text.
+    /// Reasoning, readable or encrypted: at most as many tokens as its text.
     Reasoning,
     /// Anything else: at most as many tokens as its text.
     Other,
@@ -156,12 +156,12 @@ pub struct Fixed<'b> {
 /// Reads a request body.
 ///
 /// # Errors
-/// When it is not JSON, has no messages, or names twice in one object what is counted.
+/// If it is not JSON, has no messages, or repeats a counted member in one object.
 pub fn read(dialect: ApiDialect, body: &str) -> Result<Request<'_>, ReadError> {
     read_up_to(dialect, body, usize::MAX)
 }
 
-/// Reads a request body of at most so many messages; of more, none is read.
+/// Parses a request body with at most this many messages; a longer one is rejected unread.
 ///
 /// # Errors
 /// As [`read`], and when there are more.
@@ -210,8 +210,8 @@ impl<'b> Request<'b> {
         self.elements.get(message).map_or("", |&id| self.doc.value(id).raw())
     }
 
-    /// What makes a message the same in the next request: a hash of its bytes without its cache breakpoints, which
-    /// clients move on, and without what they say of its billing.
+    /// Identifies a message across requests: a hash of its bytes without cache breakpoints, which clients move, and
+    /// without billing information.
     pub fn identity(&self, message: usize) -> ContentHash {
         let Some(&id) = self.elements.get(message) else { return ContentHash::new(b"") };
         let billed = self.items.iter().find(|item| item.message == Some(message) && item.is_billed());
@@ -236,15 +236,15 @@ impl<'b> Request<'b> {
         ContentHash::new(kept.as_bytes())
     }
 
-    /// Whether what it takes can be counted: pictures, files and sound are charged at their worst, and what the provider
-    /// holds of the history is not here.
+    /// Whether its tokens can be counted: pictures, files and sound are charged at their worst case, and history
+    /// stored by the provider is not available here.
     pub fn is_countable(&self) -> bool {
         let guessed =
             |part: &Opaque<'_>| matches!(part.kind, OpaqueKind::Image | OpaqueKind::File | OpaqueKind::Audio);
         !self.history_elsewhere && !self.items.iter().flat_map(|item| &item.opaque).any(guessed)
     }
 
-    /// Names the tools of results, and marks those whose tools do not want them condensed.
+    /// Assigns tool names to results, and marks those whose tools must not be condensed.
     fn match_results(&mut self) {
         let mut names: HashMap<Cow<'b, str>, Cow<'b, str>> = HashMap::new();
         let whole: Vec<&str> =
@@ -283,7 +283,7 @@ impl<'b> Request<'b> {
         Ok(())
     }
 
-    /// Whether the object's extension field lets it be condensed; the field is noted, to be taken out.
+    /// Whether the object's extension field permits condensing; the field is recorded for removal.
     pub(super) fn take_own(&mut self, object: Value<'_, 'b>) -> bool {
         let mut summarizable = true;
         for (_, value) in object.members().filter(|(key, _)| key.is(OWN_FIELD)) {
@@ -345,8 +345,7 @@ impl<'b> Item<'b> {
         *self.hash.get_or_init(|| ContentHash::new(self.text().as_bytes()))
     }
 
-    /// The hash of its text as far as it is the same in the next request: that of instructions leaves out what they say of
-    /// the request's billing.
+    /// The hash of the stable part of its text: for instructions, this excludes the request's billing information.
     pub fn identity(&self) -> ContentHash {
         if !self.is_billed() {
             return self.hash();
@@ -362,7 +361,7 @@ impl<'b> Item<'b> {
         ContentHash::new(kept.join("\n").as_bytes())
     }
 
-    /// Whether it holds instructions that name the request's billing.
+    /// Whether it contains instructions with billing information.
     fn is_billed(&self) -> bool {
         let is_billed = |text: &Text<'_>| text.raw.get(1..).is_some_and(|text| text.starts_with(BILLING));
         self.role() == Role::System && self.texts.iter().any(is_billed)
@@ -450,7 +449,7 @@ fn parts(value: Value<'_, '_>) -> Vec<Id> {
     value.given("content").into_iter().flat_map(Value::items).map(Value::id).collect()
 }
 
-/// The role by its name. A role that is not known is left alone like a user's.
+/// The role with this name. An unknown role is treated like a user's and left unchanged.
 pub(super) fn role(name: Option<Value<'_, '_>>) -> Role {
     match name.and_then(Value::text).as_deref() {
         Some("system" | "developer") => Role::System,

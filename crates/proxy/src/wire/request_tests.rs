@@ -122,7 +122,7 @@ fn responses_are_read_item_by_item() {
 }
 
 #[test]
-fn what_would_make_the_count_wrong_is_refused_with_its_place() {
+fn uncountable_requests_are_rejected_with_their_place() {
     let refused = |dialect, body: &str| read(dialect, body).unwrap_err().to_string();
     let twice = refused(ApiDialect::Chat, r#"{"messages":[],"model":"a","messages":[]}"#);
     assert!(twice.starts_with("messages: this field appears twice") && twice.contains("byte 38"), "{twice}");
@@ -191,7 +191,7 @@ fn a_moved_cache_breakpoint_leaves_a_message_the_same() {
 }
 
 #[test]
-fn what_instructions_say_of_billing_leaves_them_the_same() {
+fn billing_lines_do_not_change_the_identity_of_instructions() {
     let body = |role: &str, content: &str| {
         format!(
             r#"{{"messages":[{{"role":"{role}","content":{content}}},{{"role":"user","content":"go"}}]}}"#

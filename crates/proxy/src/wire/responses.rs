@@ -51,7 +51,7 @@ impl WireFormat for ResponsesFormat {
     }
 
     fn answer_marks(&self) -> &'static [&'static str] {
-        // Calls and thoughts are elements of their own here, and name no role.
+        // Calls and reasoning are separate elements here, and have no role.
         &["assistant", "\"type\""]
     }
 

@@ -7,7 +7,7 @@ use larder_text::json::encoded;
 
 use super::dialect::ApiDialect;
 
-/// The definition as a dialect has it in `tools`: always the same bytes.
+/// The definition as a dialect expects it in `tools`: always the same bytes.
 pub fn rehydrate_tool_json(dialect: ApiDialect) -> &'static str {
     // Every request counts it.
     static WRITTEN: LazyLock<[(ApiDialect, String); ApiDialect::ALL.len()]> =

@@ -1,9 +1,9 @@
-//! Filling a budget with records: the best hits, what they refer to, and then the rest (R1-8.9 to R1-8.12, C23).
+//! Fills a budget with records: the best hits, the records they refer to, and then the rest (R1-8.9 to R1-8.12, C23).
 //!
-//! One queue, best first. A hit close to the best is a seed. A seed leads to the records that it refers to and to those
-//! that refer to it, and these lead on, each step counting for less. A linked record also leads to those that share with
-//! it a value that the query asks for ("state: Ohio" for "the same state"). Knows numbers of records; asks the caller
-//! for their texts and tokens; does not know where they come from.
+//! One priority queue. A hit close to the best is a seed. A seed leads to the records it refers to and those that
+//! refer to it, which lead further, each step with less weight. A linked record also leads to those that share a
+//! value requested by the query ("state: Ohio" for "the same state"). Knows record numbers; asks the caller for texts
+//! and tokens; does not know where they come from.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use super::{Index, Query, asked_terms};
 
 /// A hit of at least this share of the best score is a seed …
 const SEED: f64 = 0.8;
-/// … if it is among so many best.
+/// … if it is among this many best hits.
 const MAX_SEEDS: usize = 8;
 /// The priority of any other hit while references are followed, as a share of its worth.
 const OTHER: f64 = 0.3;
@@ -27,7 +27,7 @@ const REFERRING: f64 = 0.8;
 const REFERRING_MIN: f64 = 0.1;
 /// The worth of a record as a share of that of one with which it shares a value.
 const SHARING: f64 = 0.5;
-/// A value that more records share leads nowhere, and of more records that refer to one only the best are followed.
+/// A value shared by more records is not followed, and of more records that refer to one, only the best are.
 const MAX_LINKED: usize = 64;
 /// A line of more distinct words is not a field.
 const FIELD_WORDS: usize = 8;
@@ -73,7 +73,7 @@ pub struct Gathered {
     pub records: Vec<GatheredRecord>,
     /// Their tokens.
     pub tokens: usize,
-    /// Records that were reached and left out, in order.
+    /// Records that were reached but omitted, in order.
     pub left_out: Vec<(usize, Omission)>,
 }
 
@@ -84,7 +84,7 @@ pub struct GatheredRecord {
     pub record: usize,
     /// Its tokens.
     pub tokens: usize,
-    /// How well it answers, from 0 to 1 for the best hit; of a linked record what is left of its seed's worth.
+    /// How well it answers, up to 1 for the best hit; for a linked record, the remaining weight of its seed.
     pub worth: f64,
     /// How it was reached.
     pub reached: Reached,
@@ -99,11 +99,11 @@ pub enum Reached {
     ReferredToBy(usize),
     /// It refers to the record of this number.
     RefersTo(usize),
-    /// It shares with the record of this number a value that the query asks for.
+    /// It shares a requested value with the record of this number.
     SharesWith(usize),
 }
 
-/// Why a record was left out.
+/// Why a record was omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Omission {
     /// All tokens are used up.
@@ -231,7 +231,7 @@ impl<'a, 't, F: Fn(usize) -> &'t str> ReferenceWalk<'a, F> {
         Self { index, scores, asked: asked_terms(query.text), said, depth, queue, text_of }
     }
 
-    /// Queues the records to which a record leads.
+    /// Queues the records that a record leads to.
     fn follow(&mut self, from: QueuedRecord, done: &HashSet<usize>) {
         let QueuedRecord { record, worth, reached, depth, .. } = from;
         let index = self.index;
@@ -249,7 +249,7 @@ impl<'a, 't, F: Fn(usize) -> &'t str> ReferenceWalk<'a, F> {
                 self.push(next, worth * share, Reached::RefersTo(record), depth + 1, done);
             }
         }
-        // A shared value leads on once, so that it does not lead everywhere.
+        // A shared value leads on only once, so that it does not lead everywhere.
         if matches!(reached, Reached::ReferredToBy(_) | Reached::RefersTo(_)) {
             for next in self.sharing(record) {
                 // One step is left: to the record that this one belongs to.

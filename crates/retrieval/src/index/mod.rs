@@ -1,9 +1,9 @@
 //! The index of records, how a query ranks them, and what they lead on to within a budget, without any model
 //! (R1-8, R1-10, R4-4; C90, C91).
 //!
-//! A record is a short piece of text: a paragraph, a message, an entry of a list, a fact. The [`Index`] holds what is
-//! needed to find records; texts stay with the caller. [`Index::search`] ranks, [`Index::gather`] fills a budget and
-//! follows references. Both are pure: the same records and query give the same order on every machine.
+//! A record is a short text: a paragraph, a message, a list entry, a fact. The [`Index`] stores what is needed to
+//! find records; texts stay with the caller. [`Index::search`] ranks, [`Index::gather`] fills a budget and follows
+//! references. Both are pure: the same records and query produce the same order on every machine.
 //!
 //! A record is scored by BM25 three times: with its neighbours, alone, and as part of its section. The score is raised
 //! if the query names the record's author or day, and lowered if the record only asks or says little.
@@ -34,9 +34,9 @@ pub use references::{ids, is_id};
 
 /// What the words of the records before a record count for in it, nearest first …
 const BEFORE: [f64; 2] = [0.7, 0.5];
-/// … and of those after it. What is said later is less often the answer.
+/// … and of those after it. Later text is less often the answer.
 const AFTER: [f64; 2] = [0.4, 0.3];
-/// What the words of the record before count for in addition if it asks: this one may answer.
+/// The additional weight of the previous record's words if it asks a question, which this one may answer.
 const ANSWER: f64 = 0.5;
 /// The weight of a match of the record alone next to one with its neighbours …
 const ALONE: f64 = 0.1;
@@ -48,9 +48,9 @@ const AUTHOR: f64 = 0.7;
 const DATED: f64 = 0.3;
 /// It falls by this share if the record ends with a question.
 const ASKS: f64 = 0.2;
-/// A record of so many words counts half as much as a long one.
+/// A record with this many words counts half as much as a long one.
 const FEW_WORDS: f64 = 2.0;
-/// Distinct words of a query that are looked up, from its start.
+/// Maximum distinct query words, from its start.
 const MAX_TERMS: usize = 48;
 /// The author of records without one.
 const NO_AUTHOR: u32 = u32::MAX;
@@ -60,9 +60,9 @@ const NO_AUTHOR: u32 = u32::MAX;
 pub struct Record<'a> {
     /// The text as a reader sees it, date and author included: all of it is searched.
     pub text: &'a str,
-    /// Who says it.
+    /// The author.
     pub author: Option<&'a str>,
-    /// When it was said.
+    /// The day it was written.
     pub day: Option<NaiveDate>,
     /// A number for the document that contains it; how much is linked of one document is limited (R1-8.11).
     pub document: u32,
@@ -75,12 +75,12 @@ pub struct Record<'a> {
 pub struct Query<'a> {
     /// The question.
     pub text: &'a str,
-    /// The day on which it is asked, for "yesterday" and months without a year.
+    /// The current day, for "yesterday" and months without a year.
     pub today: Option<NaiveDate>,
 }
 
 impl<'a> Query<'a> {
-    /// A query that is asked on no particular day.
+    /// A query without a current day.
     pub fn new(text: &'a str) -> Self {
         Self { text, today: None }
     }
@@ -106,7 +106,7 @@ pub struct Index {
     authors: Vec<Vec<u64>>,
     author_numbers: HashMap<u64, u32>,
     references: References,
-    /// The only terms that are kept, if the index is for one query.
+    /// The only terms that are indexed, if the index is for one query.
     only: Option<HashSet<u64>>,
 }
 
@@ -148,8 +148,8 @@ struct Analysed {
 }
 
 impl Index {
-    /// An index that is only searched for `query`: it ranks like any other, keeps no other words and follows no
-    /// references, so that it needs some bytes per record instead of some per word.
+    /// Creates an index that is searched only for `query`: it ranks like any other, stores no other words and follows
+    /// no references, so it needs a few bytes per record instead of per word.
     pub fn for_query(query: &str) -> Self {
         Self { only: Some(asked_terms(query).into_iter().collect()), ..Self::default() }
     }
@@ -206,8 +206,8 @@ impl Index {
         self.references.defines(id)
     }
 
-    /// How rare a word is among the records, in the form that few records contain. A word that an index for one query
-    /// does not keep counts as one that no record contains.
+    /// How rare a word is among the records, in its rarest form. In an index for one query, other words count as
+    /// occurring in no record.
     pub fn rarity(&self, word: &str) -> f64 {
         let containing = |term: &u64| self.postings.get(term).map_or(0, Vec::len);
         rarity(self.len(), terms(word).iter().map(containing).max().unwrap_or(0))

@@ -1,5 +1,5 @@
-//! What a capture says at the level that may answer, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). The text
-//! of a page is data and is passed on unchanged.
+//! The content of a capture at the chosen level, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). The text of a
+//! page is data and is passed on unchanged.
 
 use larder_vault::lifecycle::PER_DOCUMENT_CAP;
 use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
@@ -78,7 +78,7 @@ fn elsewhere(
 }
 
 impl CaptureFiles {
-    /// Whatever can be read; a file that is missing or broken is as good as none.
+    /// Reads whatever is readable; missing or broken files are ignored.
     async fn read(retrieval: &Retrieval<'_>, manifest: &VaultPath) -> Self {
         let data = sibling(retrieval, manifest, "extracted_data.json").await;
         let content = sibling(retrieval, manifest, "page_content.md").await;
@@ -144,7 +144,7 @@ fn from_manifest(manifest: &Manifest) -> String {
     lines.join("\n")
 }
 
-/// The values that the query names; all, if it names none.
+/// The values that the query names; all if it names none.
 fn from_data(query: &str, data: &ExtractedData) -> String {
     let words = PaddedQuery::new(query);
     let touched = |name: &str| PaddedQuery::new(name).subjects().any(|word| words.name(word));
@@ -157,7 +157,7 @@ fn from_data(query: &str, data: &ExtractedData) -> String {
     serde_json::to_string_pretty(&Value::Object(shown)).unwrap_or_default()
 }
 
-/// The passages of the page that answer best, in their order, as many as the cap takes; the beginning if none does.
+/// The best-matching passages of the page, in order, up to the cap; the beginning if none matches.
 fn from_text(retrieval: &Retrieval<'_>, query: &str, text: &str) -> String {
     let passages: Vec<&str> = divide(text).into_iter().map(|stretch| &text[stretch.bytes]).collect();
     let mut index = Index::for_query(query);

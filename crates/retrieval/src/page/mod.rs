@@ -1,5 +1,5 @@
-//! Captured pages: which one a query speaks of, and what it can say to it (R1-6.3, R1-6.10 to R1-6.14, R1-14.5 to
-//! R1-14.7). Which level may answer is decided by `rules`, what it says is written by `answer`.
+//! Captured pages: which one a query refers to, and what it can contribute (R1-6.3, R1-6.10 to R1-6.14, R1-14.5 to
+//! R1-14.7). `rules` chooses the level, `answer` writes the text.
 
 mod answer;
 mod rules;
@@ -21,11 +21,11 @@ use super::trace::Trace;
 use super::{Retrieval, RetrievalError, SearchRequest};
 use rules::is_stale;
 
-/// Turns whose captures are looked at where no turn is named …
+/// Turns whose captures are considered if no turn is named …
 const RECENT: u64 = 20;
 /// … and hits in the text of pages.
 const HITS: u64 = 20;
-/// Share of a query's words that a title and address must contain for a page that nobody referred to.
+/// Share of a query's words that title and address must contain for a page that was not referred to.
 const NAMED: f64 = 0.34;
 
 /// A captured page that a query speaks of.
@@ -47,10 +47,10 @@ pub struct FoundCapture {
     pub score: f64,
 }
 
-/// What a captured page offers to a query (R1-6.10 to R1-6.20): an answer with its age, or where to look instead.
+/// What a captured page offers for a query (R1-6.10 to R1-6.20): an answer with its age, or where to look instead.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PageAnswer {
-    /// Where the answer may be had.
+    /// Where the answer can be found.
     pub level: PageLevel,
     /// The captured answer, cut to the cap of a linked document (R1-8.11).
     pub text: String,
@@ -60,7 +60,7 @@ pub struct PageAnswer {
     pub captured_at: DocumentTime,
     /// Seconds since then.
     pub age_seconds: u64,
-    /// Whether what changes on a page, such as a price, may have changed since (C106).
+    /// Whether changeable content, such as a price, may have changed since (C106).
     pub may_be_stale: bool,
     /// The file that answers: manifest, data or text.
     pub document: VaultPath,
@@ -95,7 +95,7 @@ pub(super) fn capture(
 ) -> Result<Option<FoundCapture>, RetrievalError> {
     let mut rows = candidates(retrieval, turn, hint)?;
     rows.retain(|row| row.turn < before);
-    // A page that is named by its address is that page and no other, however alike another is.
+    // A page named by its address is that page and no other, however similar another is.
     if addresses(hint).next().is_some() {
         rows.retain(|row| addresses(hint).any(|address| same_page(address, &row.url)));
     }

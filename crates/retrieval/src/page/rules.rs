@@ -1,8 +1,8 @@
 //! Which level of a captured page may answer a query, by the rules of a table (R1-6.10 to R1-6.20, R1-14.5 to
 //! R1-14.7).
 //!
-//! Pure: knows the words of a query and which parts a capture has. A rule offers a level and says why; the model that reads
-//! the offer decides, so a rule that is wrong costs words and never an answer.
+//! Pure: knows the words of a query and which parts a capture has. A rule proposes a level and states why; the model
+//! that reads the proposal decides, so a wrong rule costs tokens but never an answer.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::table::{Needs, PageRule, RULES};
 use crate::phrases::PaddedQuery;
 
-/// Where the answer to a question about a page may be had, cheapest first (R1-6.10 to R1-6.14).
+/// Where the answer to a question about a page can be found, cheapest first (R1-6.10 to R1-6.14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageLevel {
@@ -24,9 +24,9 @@ pub enum PageLevel {
     Data,
     /// The text of the page.
     Content,
-    /// The page as it is now, at its own address.
+    /// The live page, at its own address.
     Navigate,
-    /// A search: nothing was visited, or the page is not what is asked for.
+    /// A search: nothing was visited, or the page is not the right one.
     Search,
 }
 
@@ -46,11 +46,11 @@ impl PageLevel {
 /// Which parts a capture has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PageContents {
-    /// The manifest says how many pages there are.
+    /// Whether the manifest states the number of pages.
     pub pages: bool,
-    /// The manifest says how many comments there are.
+    /// Whether the manifest states the number of comments.
     pub comments: bool,
-    /// The names of what was extracted; empty if nothing was.
+    /// The names of extracted values; empty if there are none.
     pub data: Vec<String>,
     /// The text of the page is there.
     pub content: bool,
@@ -67,8 +67,8 @@ pub(super) struct LevelChoice {
     pub why: &'static str,
 }
 
-/// Where the answer to a query about a page may be found; `None` is a page that was never visited. The first
-/// rule of the table that fits and finds what it needs decides; else names in the extracted data; else the text.
+/// Where to find the answer to a query about a page; `None` is a page that was never visited. The first matching rule
+/// of the table whose data exists decides; otherwise names in the extracted data; otherwise the text.
 pub(super) fn choose_level(query: &str, page: Option<&PageContents>) -> LevelChoice {
     let Some(page) = page else {
         return LevelChoice { level: PageLevel::Search, why: "no visit of the page is on record" };
@@ -118,7 +118,7 @@ impl PageRule {
     }
 }
 
-/// Where no rule decides: extracted data that the query names, then the text, then whatever there is.
+/// If no rule decides: extracted data that the query names, then the text, then whatever exists.
 fn by_content(words: &PaddedQuery, page: &PageContents) -> LevelChoice {
     if page.data.iter().any(|name| words.name(name)) {
         return LevelChoice { level: PageLevel::Data, why: "the query names what was extracted" };

@@ -1,5 +1,4 @@
-//! The table of rules that choose the level of a captured page which may answer (R1-6.15 to R1-6.20). Data only: how a
-//! rule is applied is decided in `rules`.
+//! The rules that choose the level of a captured page (R1-6.15 to R1-6.20). Data only: `rules` applies them.
 
 use super::rules::PageLevel;
 
@@ -13,7 +12,7 @@ pub(super) enum Needs {
     Content,
 }
 
-/// One row: the query says one phrase of every group and none of `unless`.
+/// One rule: the query contains a phrase from every group and none of `unless`.
 pub(super) struct PageRule {
     pub(super) says: &'static [&'static [&'static str]],
     pub(super) unless: &'static [&'static str],
@@ -24,7 +23,7 @@ pub(super) struct PageRule {
     pub(super) why: &'static str,
 }
 
-/// Questions for the state of things at this moment.
+/// Questions about the current state.
 const NOW: &[&str] = &[
     "now",
     "still",
@@ -81,7 +80,7 @@ const SPEECH: &[&str] = &[
 const SINCE: &[&str] =
     &["now", "today", "new comments", "new replies", "new posts", "latest comments", "latest replies"];
 const HOW_MANY: &[&str] = &["how many", "number of", "count of", "total", "amount of"];
-/// What restricts a count to some of what is counted, which no manifest knows.
+/// Restrictions to part of what is counted, which no manifest knows.
 const SOME: &[&str] = &[
     "about",
     "mention",
@@ -104,7 +103,7 @@ const SOME: &[&str] = &[
     "there that",
 ];
 
-/// In the order in which they are tried: what was said, what is now, then what was captured.
+/// In the order in which they are tried: past statements, the present, then captured content.
 pub(super) const RULES: &[PageRule] = &[
     PageRule {
         says: &[&[

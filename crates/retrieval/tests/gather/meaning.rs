@@ -125,7 +125,7 @@ async fn the_embedded_model_finds_what_means_the_same() {
 }
 
 #[tokio::test]
-async fn a_text_that_the_model_refuses_stands_in_no_other_texts_way() {
+async fn a_rejected_text_does_not_block_others() {
     let vault = Vault::of(80).await;
     let refused = THINGS[0];
     let embedder = embedder(Arc::new(ScriptedVectors::of(meaning).refusing(refused)));
@@ -151,7 +151,7 @@ impl EmbeddingModel for Mute {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_long_for_the_vector_of_a_query() {
+async fn the_vector_of_a_query_has_a_short_timeout() {
     let (embedder, started) = (embedder(Arc::new(Mute)), tokio::time::Instant::now());
     let late = embedder.query("Does a fiddle come with a guarantee?", &NoopObserver).await;
     assert!(matches!(late, Err(ModelError::Timeout { .. })));

@@ -86,7 +86,7 @@ async fn a_page_that_was_not_captured_is_visited_if_its_address_is_known() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_named_by_its_address_is_no_other_page() {
+async fn an_address_identifies_exactly_one_page() {
     let vault = Vault::of(60).await;
     let analyzer = vault.retrieval(Grant::QueryAnalyzer);
     let other = "https://forum.example.com/never-visited/99";

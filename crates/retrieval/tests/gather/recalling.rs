@@ -223,7 +223,7 @@ async fn strategies_and_lessons_are_ways_to_proceed_and_no_facts() {
 }
 
 #[tokio::test]
-async fn what_people_took_out_is_not_remembered() {
+async fn deleted_lines_are_forgotten() {
     let vault = Vault::of(3).await;
     let place = vault.documents.place().clone();
     let fact = |number: usize, fact: &str| FactRecord {

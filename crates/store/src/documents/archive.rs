@@ -1,6 +1,6 @@
-//! Moves old turns to the archive (R1-13.14) and updates the links to and in them. A move is noted first, so that
-//! `recover` can finish it: files are copied, `metadata.json` last; then the `metadata.json` at the old place is removed,
-//! then its other files.
+//! Moves old turns to the archive (R1-13.14) and updates the links to and in them. A move is recorded first, so that
+//! `recover` can complete it: files are copied, `metadata.json` last; then `metadata.json` at the old location is
+//! removed, followed by the other files.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -23,14 +23,14 @@ const OLD_AFTER_MILLIS: i64 = 90 * 86_400 * 1_000;
 type Texts = BTreeMap<VaultPath, Vec<u8>>;
 
 impl Documents {
-    /// Moves turns that are older than 90 days to `archive/YYYY-MM/` (R1-13.14), except those with research that is still
-    /// wanted (R1-12.4). They stay in the index. Links to them and in them are rewritten.
+    /// Moves turns older than 90 days to `archive/YYYY-MM/` (R1-13.14), except those with research that is still in
+    /// use (R1-12.4). They stay in the index. Links to them and in them are rewritten.
     ///
     /// # Errors
-    /// Reading or writing fails; what is done stays, and [`Documents::recover`] finishes the turn that was on its way.
+    /// If reading or writing fails; completed moves remain, and [`Documents::recover`] completes the interrupted one.
     pub fn archive(&self, user: &str, now: DocumentTime) -> Result<ArchiveReport, StoreError> {
         let documents = self.user(user)?;
-        // The journal would restore what is removed from its old place.
+        // The journal would restore what is removed from its old location.
         let entries = self.store().index().read(|tx| journal::committed(tx, Some(user)))?;
         for (_, number) in &entries {
             documents.writer().redo(*number)?;
@@ -77,7 +77,7 @@ pub(super) struct Archiver<'d> {
 }
 
 impl Archiver<'_> {
-    /// Whether a turn stays where it is.
+    /// Whether a turn must not be moved.
     fn is_wanted(&self, turn: &TurnRow, now: DocumentTime) -> Result<bool, StoreError> {
         if matches!(turn.status, TurnStatus::Running | TurnStatus::Interrupted) {
             return Ok(true);
@@ -109,7 +109,7 @@ impl Archiver<'_> {
         })
     }
 
-    /// Moves a turn, or what is left of it at its old place; returns how many other documents were rewritten.
+    /// Moves a turn, or what remains of it at its old location; returns how many other documents were rewritten.
     fn move_turn(&self, number: u32, created: DocumentTime) -> Result<u64, StoreError> {
         let (from, to) = (self.docs.place.turn(number), self.docs.place.archived_turn(number, created));
         let mut relinked = 0;
@@ -123,7 +123,7 @@ impl Archiver<'_> {
         Ok(relinked)
     }
 
-    /// Rewrites the notes, whose links then lead to the archive, and ends these moves: they are not done before.
+    /// Rewrites the notes, whose links then point to the archive, and marks these moves as complete.
     fn end_moves(&self, numbers: &[u32]) -> Result<(), StoreError> {
         if numbers.is_empty() {
             return Ok(());
@@ -160,7 +160,7 @@ impl Archiver<'_> {
                 self.docs.tree().write(path, bytes)?;
                 changed.push(path.clone());
             }
-            // Also where nothing changed: a crash may have come between the writing and this.
+            // Also if nothing changed: a crash may have happened between the write and this.
             self.docs.files().index_bytes(path, bytes)?;
         }
         self.docs.tree().sync(&changed)?;
@@ -193,7 +193,7 @@ impl Archiver<'_> {
         })
     }
 
-    /// Empties the old place; files that were added there meanwhile are moved to the archive too.
+    /// Empties the old location; files added there meanwhile are moved to the archive too.
     fn empty_folder(&self, from: &str, to: &str) -> Result<(), StoreError> {
         for path in self.docs.tree().list(from)? {
             let target = moved_path(&path, from, to);
@@ -255,13 +255,13 @@ fn repath(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
     }
 }
 
-/// The JSON with every string that is a path below `from` below `to`; none if there is none.
+/// The JSON with every string that is a path below `from` moved below `to`; `None` if there is none.
 fn repathed(json: &str, from: &str, to: &str) -> Option<String> {
     let start = format!("\"{from}/");
     let mut text = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find(&start) {
-        // A quote within a string begins none.
+        // An escaped quote does not start a string.
         let quoted = rest[..at].ends_with('\\');
         text.push_str(&rest[..at]);
         text.push_str(&if quoted { start.clone() } else { format!("\"{to}/") });

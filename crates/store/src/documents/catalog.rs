@@ -13,7 +13,7 @@ use crate::error::StoreError;
 /// The most captured pages that one query returns.
 const CAPTURES: u64 = 1_000;
 
-/// Factor by which more documents are searched than returned, so that logs displace none.
+/// How many times more documents are searched than returned, so that logs displace none.
 const BESIDE_LOGS: u64 = 4;
 
 /// What the index knows about the documents of one user; from [`UserDocuments::catalog`].
@@ -31,7 +31,7 @@ impl DocumentCatalog<'_> {
         self.docs.index().read(|tx| index::turn(tx, number))
     }
 
-    /// The newest turns, newest first; only those with a number below `before`, if one is given.
+    /// The newest turns, newest first; only those with a number below `before`, if given.
     ///
     /// # Errors
     /// The index cannot be read.
@@ -39,8 +39,8 @@ impl DocumentCatalog<'_> {
         self.docs.index().read(|tx| index::recent_turns(tx, limit, before))
     }
 
-    /// Documents that hold words of `query`, best first; of all kinds if `kinds` is empty. The log of what tools were asked
-    /// comes after all others: it holds the words of every question, and seldom an answer.
+    /// Documents with words of `query`, best first; of all kinds if `kinds` is empty. The log of tool calls comes
+    /// last: it contains the words of every question, and rarely an answer.
     ///
     /// # Errors
     /// The index cannot be read.
@@ -59,7 +59,7 @@ impl DocumentCatalog<'_> {
         Ok(hits)
     }
 
-    /// Research on a topic or anything below it, newest first; on all topics if none is given.
+    /// Research on a topic or its subtopics, newest first; on all topics if none is given.
     ///
     /// # Errors
     /// The index or the main database cannot be read.
@@ -69,7 +69,7 @@ impl DocumentCatalog<'_> {
         self.with_uses(rows)
     }
 
-    /// The rows with what use has taught.
+    /// Adds usage statistics to the rows.
     pub(super) fn with_uses(&self, mut rows: Vec<ResearchRow>) -> Result<Vec<ResearchRow>, StoreError> {
         let uses = self.uses_of(rows.iter().map(|row| &row.document))?;
         for row in &mut rows {
@@ -110,7 +110,7 @@ impl DocumentCatalog<'_> {
         self.docs.index().read(|tx| index::captures(tx, turn, url, CAPTURES))
     }
 
-    /// The documents that a document links to, sorted; they may be missing, and reading decides whose they are.
+    /// The documents that a document links to, sorted; they may not exist, and reading checks their owner.
     ///
     /// # Errors
     /// The index cannot be read.

@@ -1,6 +1,6 @@
-//! From a draft to files. One durable transaction turns the draft into an entry of the journal that holds all its
-//! files; the files follow, `metadata.json` last; then the rows of the index and the notes. The entry is removed when
-//! the files are synced, which is done for many turns at once. So a commit waits for one sync.
+//! From a draft to files. One durable transaction turns the draft into a journal entry with all its files; then the
+//! files are written, `metadata.json` last, followed by the rows of the index and the notes. The entry is removed
+//! when the files are synced, which is done for many turns at once. A commit therefore waits for a single sync.
 
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ use super::types::TurnDraft;
 use super::{Documents, UserDocuments};
 use crate::error::StoreError;
 
-/// The file that makes a folder a turn.
+/// The file that marks a folder as a turn.
 pub(super) const METADATA: &str = "metadata.json";
 /// Commits after which the files of all of them are synced and their entries removed, in the last of them.
 const BATCH: u64 = 64;
@@ -28,12 +28,12 @@ enum Stage {
 }
 
 impl Drafts<'_> {
-    /// Commits a turn whose files hold its `metadata.json`. When it returns, the turn survives every crash; a second
+    /// Commits a turn whose files include its `metadata.json`. When it returns, the turn survives any crash; a second
     /// call changes nothing. Files that are not Markdown get readable notes next to them (C80).
     ///
     /// # Errors
-    /// The turn is not whole or not this user's. Or writing fails: before the journal, and nothing has happened; or
-    /// after it, and [`super::Documents::recover`] or another call finishes the commit.
+    /// If the turn is incomplete or not this user's, or writing fails: before the journal entry, nothing has
+    /// happened; after it, [`super::Documents::recover`] or another call completes the commit.
     pub fn commit(&self, draft: &TurnDraft) -> Result<(), StoreError> {
         self.require_place(draft)?;
         let writer = self.docs.writer();
@@ -53,7 +53,7 @@ pub(super) struct TurnWriter<'d> {
 }
 
 impl TurnWriter<'_> {
-    /// Puts a turn into the journal, durably; one that is in it already stays as it is.
+    /// Adds a turn to the journal, durably; an existing entry is left unchanged.
     fn journal(&self, draft: &TurnDraft, mut files: TurnFiles) -> Result<Stage, StoreError> {
         let user = self.docs.user();
         let row = self.docs.store.index().read(|tx| journal::is_committed(tx, user, draft.number))?;
@@ -71,7 +71,7 @@ impl TurnWriter<'_> {
         })
     }
 
-    /// Notes for files that people cannot read as they are.
+    /// Adds notes for files that people cannot read directly.
     fn add_wrappers(&self, draft: &TurnDraft, files: &mut TurnFiles) {
         let made: Vec<_> = files
             .iter()
@@ -85,7 +85,7 @@ impl TurnWriter<'_> {
     }
 
     /// Writes the files of a turn, `metadata.json` last, and returns their rows. With `repair`, intact files are left
-    /// alone, even if they were edited since.
+    /// unchanged, even if they have been edited since.
     pub(super) fn write_files(
         &self,
         folder: &str,
@@ -113,7 +113,7 @@ impl TurnWriter<'_> {
         let written = self.docs.notes().write_for(rows);
         if let Err(error) = &written {
             // The turn is committed even if its notes are not written; the next commit writes them again.
-            tracing::warn!(%error, "the notes over the turns were not written");
+            tracing::warn!(%error, "the index notes of the turns were not written");
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ fn whole(draft: &TurnDraft) -> Result<TurnFiles, StoreError> {
         return Err(bad_path(folder, &draft.files));
     }
     let Some(metadata) = draft.files.get(METADATA) else {
-        return bad(format!("there is no {METADATA} among its files; add it before the commit"));
+        return bad(format!("its files do not include {METADATA}; add it before the commit"));
     };
     let read = str::from_utf8(metadata).map(read_json::<TurnMetadata>);
     match read.map(|reading| (reading.value, reading.problems)) {
@@ -155,13 +155,13 @@ fn whole(draft: &TurnDraft) -> Result<TurnFiles, StoreError> {
             let problem = problems.first().map(ToString::to_string).unwrap_or_default();
             bad(format!("its {METADATA} cannot be read ({problem})"))
         }
-        Err(error) => bad(format!("its {METADATA} is no text ({error})")),
+        Err(error) => bad(format!("its {METADATA} is not text ({error})")),
     }
 }
 
 impl Documents {
     /// Syncs the files and rows of turns in the journal and removes the turns from it. Turns whose files are still
-    /// being written stay.
+    /// being written remain.
     pub(super) fn retire(&self, entries: Vec<(String, u32)>) -> Result<(), StoreError> {
         let mut done = Vec::new();
         let mut handles = std::collections::BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Turns under way: numbers, each assigned once, and drafts that survive a crash. Both are kept in the main database.
+//! Unfinished turns: numbers, each assigned once, and drafts that survive a crash. Both are stored in the main
+//! database.
 
 use larder_vault::{DocumentTime, Mode};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -24,12 +25,12 @@ pub struct Drafts<'d> {
 }
 
 impl Drafts<'_> {
-    /// Begins a turn under the user's next number; no two ever share one. It is saved with what `fill` puts into it, or
-    /// not begun at all.
+    /// Starts a turn under the user's next number, which is never reused. It is saved with what `fill` adds to it, or
+    /// not started at all.
     ///
     /// # Errors
-    /// The main database cannot be written; or the documents lie in a bucket that [`super::Documents::recover`] has not
-    /// looked through, so the numbers in use are unknown.
+    /// If the main database cannot be written; or the documents are in a bucket that [`super::Documents::recover`]
+    /// has not scanned, so the numbers in use are unknown.
     pub fn begin_with(
         &self,
         mode: Mode,
@@ -60,7 +61,7 @@ impl Drafts<'_> {
         Ok(draft)
     }
 
-    /// As [`begin_with`](Self::begin_with), with nothing in it yet.
+    /// As [`begin_with`](Self::begin_with), with no initial content.
     ///
     /// # Errors
     /// As there.
@@ -101,7 +102,7 @@ impl Drafts<'_> {
         Ok(next)
     }
 
-    /// Saves a draft, all or nothing. Files that did not change are not written again.
+    /// Saves a draft atomically. Files that did not change are not rewritten.
     ///
     /// # Errors
     /// The turn is committed already, or was discarded; or the main database cannot be written.
@@ -130,8 +131,8 @@ impl Drafts<'_> {
     fn require_row(&self, tx: &Transaction<'_>, number: u32) -> Result<(), StoreError> {
         let reason = match journal::is_committed(tx, self.docs.user(), number)? {
             Some(false) => return Ok(()),
-            Some(true) => "committed already; begin a new turn",
-            None => "no draft any more, since somebody discarded it; begin a new turn",
+            Some(true) => "already committed; start a new turn",
+            None => "no longer a draft, because it was discarded; start a new turn",
         };
         Err(StoreError::BadTurn { number, reason: reason.to_owned() })
     }
@@ -214,7 +215,7 @@ impl Drafts<'_> {
         Ok(drafts)
     }
 
-    /// A draft as it was saved last; none if it was committed or discarded.
+    /// A draft as last saved; `None` if it was committed or discarded.
     ///
     /// # Errors
     /// The main database cannot be read.
@@ -239,7 +240,7 @@ impl Drafts<'_> {
         })
     }
 
-    /// Drops a draft; a turn that was committed stays. Its number is not given out again.
+    /// Drops a draft; a committed turn is kept. Its number is not reused.
     ///
     /// # Errors
     /// The main database cannot be written.

@@ -9,7 +9,7 @@ use super::index::{Indexed, is_indexed, put, remove, rows_of};
 use super::{UserDocuments, notes};
 use crate::error::StoreError;
 
-/// What is known of sites, which all users read (R1-7.2).
+/// Knowledge about sites, which all users can read (R1-7.2).
 const SHARED: &str = "site_knowledge";
 
 /// Reads and writes single documents of one user; from [`UserDocuments::files`].
@@ -19,10 +19,11 @@ pub struct DocumentFiles<'d> {
 }
 
 impl DocumentFiles<'_> {
-    /// A document; none if it is not there. Paths of other users are refused; `site_knowledge/` can be read by all.
+    /// Reads a document; `None` if it does not exist. Paths of other users are refused; `site_knowledge/` is readable
+    /// by all.
     ///
     /// # Errors
-    /// The path is another user's or leads through a symbolic link, or reading fails.
+    /// If the path belongs to another user or contains a symbolic link, or reading fails.
     pub fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError> {
         if !path.as_str().starts_with("site_knowledge/") {
             self.docs.require_own(path)?;
@@ -43,7 +44,7 @@ impl DocumentFiles<'_> {
         Ok(Some(text))
     }
 
-    /// All files below a folder, sorted; none if the folder does not exist. Hidden files are skipped.
+    /// All files below a folder, sorted; empty if the folder does not exist. Hidden files are skipped.
     ///
     /// # Errors
     /// The folder is not one of this user, or listing fails.
@@ -59,12 +60,12 @@ impl DocumentFiles<'_> {
         }
     }
 
-    /// Writes a document outside turns, durably. `seen` is the hash of what was read, none if there was no such
-    /// document.
+    /// Writes a document outside turns, durably. `seen` is the hash of the version that was read, `None` if there was
+    /// no such document.
     ///
     /// # Errors
-    /// [`StoreError::Changed`] if the document has changed since: nothing is written then. The path is not one of
-    /// this user, or writing fails.
+    /// [`StoreError::Changed`] if the document has changed since; nothing is written then. Also if the path does not
+    /// belong to this user, or writing fails.
     pub fn write(&self, path: &VaultPath, bytes: &[u8], seen: Option<ContentHash>) -> Result<(), StoreError> {
         self.docs.require_own(path)?;
         let _one_at_a_time = self.docs.handles.writes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +90,7 @@ impl DocumentFiles<'_> {
         Ok(())
     }
 
-    /// Notes that the index may be older than a document, in case a crash comes in between.
+    /// Records that the index may be older than a document, in case of a crash in between.
     fn note_write(&self, path: &VaultPath) -> Result<(), StoreError> {
         self.docs.store.write_unsynced(|tx| {
             let sql = "INSERT INTO document_writes (user, path) VALUES (?1, ?2) ON CONFLICT DO NOTHING";

@@ -7,10 +7,11 @@ use super::index::name_of;
 use crate::error::StoreError;
 
 impl Documents {
-    /// Removes everything of a user: documents, index, drafts, journal, and what [`crate::Store::delete_user`] removes.
+    /// Removes everything that belongs to a user: documents, index, drafts, journal, and what
+    /// [`crate::Store::delete_user`] removes.
     ///
     /// # Errors
-    /// A turn of the user is running, which would write documents again: nothing is removed then. Or removing
+    /// If a turn of the user is running, which would write documents again: nothing is removed then. Or if removing
     /// fails; another call, or [`Documents::recover`], continues it.
     pub fn forget(&self, user: &str) -> Result<(), StoreError> {
         crate::user::check(user)?;

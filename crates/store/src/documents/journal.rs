@@ -24,7 +24,7 @@ pub(super) fn is_committed(
     Ok(query.query_row(params![user, number], |row| row.get(0)).optional()?)
 }
 
-/// Makes the stored files those of the map; what did not change stays as it is.
+/// Updates the stored files to match the map; unchanged ones are not rewritten.
 pub(super) fn insert_files(
     tx: &Transaction<'_>,
     user: &str,

@@ -1,5 +1,5 @@
-//! Which process works on a turn: it holds a lock, which the system releases when the process dies. So a turn that was
-//! interrupted can be distinguished from one that is under way, and no two processes ever continue the same one.
+//! Which process is running a turn: it holds a lock, which the system releases when the process dies. An interrupted
+//! turn can thus be distinguished from a running one, and no two processes ever continue the same turn.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,7 +10,7 @@ use super::UserDocuments;
 use crate::error::StoreError;
 use crate::files;
 
-/// Attempts to take a lease: a process that checks whether it is taken holds it for a moment.
+/// Attempts to take a lease: a process that merely checks it also holds it for a moment.
 const TRIES: usize = 10;
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -24,7 +24,8 @@ pub struct TurnLease {
 
 impl Drop for TurnLease {
     fn drop(&mut self) {
-        // A process that has opened the file by now finds another one, or none, under its name, and opens it again.
+        // A process that has already opened the file then finds a different file, or none, under its name, and
+        // reopens it.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -45,8 +46,8 @@ impl Leases<'_> {
         take(self.path(number), TRIES)
     }
 
-    /// Takes the lock for writing documents outside turns, which one process holds at a time: otherwise two that read the
-    /// same version would both write, and one would overwrite the other.
+    /// Takes the lock for writing documents outside turns, which one process holds at a time: otherwise two processes
+    /// that read the same version could both write, and one would overwrite the other.
     pub(super) fn lock_writes(&self) -> Result<TurnLease, StoreError> {
         let path = self.folder().join(format!("{}.writes", self.docs.name));
         let patience = self.docs.documents.store().options().patience.as_millis() / PAUSE.as_millis();
@@ -69,7 +70,7 @@ impl Leases<'_> {
     }
 }
 
-/// Takes a lock; `None` while another process holds it.
+/// Takes a lock; `None` if another process holds it.
 fn take(path: PathBuf, tries: usize) -> Result<Option<TurnLease>, StoreError> {
     if let Some(folder) = path.parent() {
         files::create_dir_all(folder)?;
@@ -88,7 +89,7 @@ fn take(path: PathBuf, tries: usize) -> Result<Option<TurnLease>, StoreError> {
     Ok(None)
 }
 
-/// Whether the file still has that name.
+/// Whether the file is still at that path.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -96,7 +97,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     matches!((file.metadata(), std::fs::metadata(path)), (Ok(mine), Ok(there)) if id(&mine) == id(&there))
 }
 
-/// Whether a file of that name still exists: an open file keeps its name on this system.
+/// Whether a file still exists at that path: on this system, an open file keeps its name.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> bool {
     path.exists()

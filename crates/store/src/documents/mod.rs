@@ -1,8 +1,9 @@
 //! The documents of all users: the files of turns and of memory, and the index over them.
 //!
-//! The documents are the truth. A turn is committed by one durable transaction in the main database; its files
-//! follow, `metadata.json` last, and a folder without one is no turn. The index is derived from paths and bytes alone
-//! and may be deleted at any time. Knows where documents are kept and how; their formats belong to `larder_vault`.
+//! The documents are the source of truth. A turn is committed by one durable transaction in the main database; its
+//! files follow, `metadata.json` last, and a folder without one is not a turn. The index is derived from paths and
+//! bytes alone and may be deleted at any time. Knows where and how documents are stored; their formats belong to
+//! `larder_vault`.
 //!
 //! | | |
 //! |---|---|
@@ -65,8 +66,8 @@ use crate::store::{Store, UserStore};
 
 /// The documents of all users. Cheap to clone.
 ///
-/// Its calls block until they are done, on any thread: they read and write files, or wait for a server with a bucket.
-/// Asynchronous code calls them from a thread that may block.
+/// Calls block on any thread: they read and write files, or wait for a server in the case of a bucket. Asynchronous
+/// code must call them from a thread that may block.
 #[derive(Debug, Clone)]
 pub struct Documents {
     inner: Arc<DocumentsInner>,
@@ -102,7 +103,7 @@ struct UserHandles {
 }
 
 impl Documents {
-    /// Opens the documents at `place`. Call [`Documents::recover`] before anything else is done with them.
+    /// Opens the documents at `place`. Call [`Documents::recover`] before any other operation.
     ///
     /// # Errors
     /// The place cannot be used.
@@ -144,7 +145,8 @@ impl Documents {
         }
         let path = self.inner.indexes.join(format!("{name}.db"));
         let index = {
-            // While a new file gets its write-ahead log, SQLite does not wait for other processes but fails at once.
+            // While a new file is switched to its write-ahead log, SQLite does not wait for other processes but fails
+            // at once.
             let _lock = self.inner.store.lock_setup()?;
             IndexFile::open(path, self.inner.store.options().patience)?
         };
@@ -153,7 +155,7 @@ impl Documents {
         Ok(handles)
     }
 
-    /// Forgets what is shared for a folder.
+    /// Drops the shared handles of a folder.
     fn remove_handles(&self, name: &str) -> Result<Arc<UserHandles>, StoreError> {
         let handles = self.handles(name)?;
         self.inner.handles.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
@@ -191,7 +193,7 @@ impl UserDocuments {
         self.store.user()
     }
 
-    /// Everything else that is kept for the user.
+    /// Everything else stored for the user.
     pub fn store(&self) -> &UserStore {
         &self.store
     }
@@ -221,7 +223,7 @@ impl UserDocuments {
         Uses { docs: self }
     }
 
-    /// Vectors of what turns and research say.
+    /// Vectors of the texts of turns and research.
     pub const fn vectors(&self) -> Vectors<'_> {
         Vectors { docs: self }
     }

@@ -1,5 +1,5 @@
-//! Notes that are generated from other documents: wrappers inside a turn (R1-9.21, C80), index notes (R1-9.22, R1-9.23) and
-//! the views over research (C77). None of them is in the index, so it never depends on them.
+//! Notes generated from other documents: wrappers inside a turn (R1-9.21, C80), index notes (R1-9.22, R1-9.23) and
+//! the overviews of research (C77). None of them is in the index, so it never depends on them.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -23,7 +23,7 @@ use crate::error::StoreError;
 const RECENT: u64 = 20;
 /// Topics under `## By Topic`, those with the newest documents first: the note of a turn must not grow with all turns.
 const TOPICS: u64 = 200;
-/// Pieces of research in the view over one topic, the newest.
+/// Maximum research entries in the overview of one topic, newest first.
 const IN_VIEW: u64 = 100;
 
 /// `research_cache/{topic}.json`.
@@ -159,7 +159,7 @@ impl Notes<'_> {
         self.write_index(&self.docs.place.memory_index(), "memory_index", at, &note)
     }
 
-    /// Writes an index note; what people added to it stays.
+    /// Writes an index note and preserves what people added to it.
     fn write_index(
         &self,
         at: &VaultPath,
@@ -196,7 +196,7 @@ impl Notes<'_> {
     }
 }
 
-/// Topics that read the same as tags are one line.
+/// Topics with the same tag share a line.
 fn topic_entries(topics: &[(String, u64, u32)], what: &str) -> Vec<TopicEntry> {
     let mut seen = BTreeSet::new();
     let entries = topics.iter().map(|(topic, count, newest)| {

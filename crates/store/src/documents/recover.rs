@@ -1,4 +1,4 @@
-//! Finishing what a crash interrupted. Everything here can be done again, and by several processes at once.
+//! Completes what a crash interrupted. Everything here is idempotent and may run in several processes at once.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use super::{Documents, journal};
 use crate::error::StoreError;
 
 impl Documents {
-    /// Finishes what a crash interrupted, and builds indexes that are missing; returns the number of committed turns
-    /// whose files were written again or found whole.
+    /// Completes what a crash interrupted, and builds missing indexes; returns the number of committed turns whose
+    /// files were rewritten or found intact.
     ///
-    /// Files that were edited since they were written stay as they are.
+    /// Files that have been edited since they were written are left unchanged.
     ///
     /// # Errors
-    /// Reading or writing fails; what is done stays, and another call continues.
+    /// If reading or writing fails; completed work remains, and another call continues.
     pub fn recover(&self) -> Result<u64, StoreError> {
         finish_forgets(self)?;
         let entries = self.store().index().read(|tx| journal::committed(tx, None))?;
@@ -34,7 +34,7 @@ impl Documents {
     }
 }
 
-/// Reads the documents again whose writing was noted and not seen to end.
+/// Rereads documents whose write was recorded as started but not as finished.
 fn read_noted_writes(all: &Documents) -> Result<(), StoreError> {
     let noted: Vec<(String, String)> = all.store().index().read(|tx| {
         let mut query = tx.prepare("SELECT user, path FROM document_writes ORDER BY user, path")?;
@@ -58,7 +58,7 @@ fn read_noted_writes(all: &Documents) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Builds the indexes that do not hold every document.
+/// Builds the indexes that do not cover every document.
 fn build_missing(all: &Documents) -> Result<(), StoreError> {
     let names = all.user_names()?;
     for name in &names {
@@ -71,7 +71,7 @@ fn build_missing(all: &Documents) -> Result<(), StoreError> {
 }
 
 impl TurnWriter<'_> {
-    /// Writes a turn of the journal again, as far as it is not there.
+    /// Rewrites the missing parts of a turn in the journal.
     pub(super) fn redo(&self, number: u32) -> Result<(), StoreError> {
         let files = self.docs.store.index().read(|tx| journal::files_of(tx, self.docs.user(), number))?;
         let folder = self.docs.place.turn(number).folder().to_owned();

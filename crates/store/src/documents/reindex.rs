@@ -15,12 +15,12 @@ use crate::error::StoreError;
 
 /// Files that cannot be read and are named.
 const MOST_NAMED: usize = 100;
-/// Documents that go into the index in one transaction.
+/// Documents added to the index per transaction.
 const BATCH: usize = 1_000;
 
 impl Documents {
-    /// Drops the index and builds it from the documents; `progress` receives the number of turns done. Notes that are
-    /// generated from the index are written again. Vectors whose text still exists are kept.
+    /// Drops the index and rebuilds it from the documents; `progress` receives the number of turns done. Generated
+    /// notes are rewritten. Vectors whose text still exists are kept.
     ///
     /// # Errors
     /// Reading or writing fails; [`Documents::recover`] then builds the rest.
@@ -65,13 +65,13 @@ impl Documents {
         for month in self.tree().level("archive")?.folders {
             names.extend(self.tree().level(&format!("archive/{month}"))?.folders);
         }
-        // A folder that no user id maps to is not one of ours.
+        // A folder that no user id maps to is not a user's folder.
         names.retain(|name| VaultPath::new(&format!("users/{name}/x")).is_some());
         Ok(names)
     }
 
-    /// The user whose folder has this name: the one whom the newest turn in it names, or the one who is called like
-    /// it. None where no id leads to the folder.
+    /// The user of the folder with this name: the one stated in its newest turn, or the one whose id is the name.
+    /// `None` if no id maps to the folder.
     fn owner(&self, name: &str) -> Result<Option<UserDocuments>, StoreError> {
         let named = self.handles(name)?.index.read(turn_user)?;
         let ids = named.into_iter().chain([name.to_owned()]);
@@ -79,7 +79,7 @@ impl Documents {
         owners.next().map(|id| self.user(&id)).transpose()
     }
 
-    /// Builds the index of the user whose folder has this name from nothing.
+    /// Rebuilds from scratch the index of the user with this folder name.
     pub(super) fn build(
         &self,
         name: &str,
@@ -114,7 +114,7 @@ impl Documents {
         *self.inner.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
     }
 
-    /// Whether the folder of a user is empty, as far as that is known without a request.
+    /// Whether the folder of a user is empty, as far as that can be determined without a request.
     pub(super) fn is_new(&self, name: &str) -> Result<bool, StoreError> {
         let known = self.inner.known.lock().unwrap_or_else(PoisonError::into_inner);
         match archived_now(self, name) {
@@ -125,7 +125,7 @@ impl Documents {
         }
     }
 
-    /// The highest number of a turn in the folders of a user; `None` where that takes a request.
+    /// The highest turn number in a user's folders; `None` if determining it takes a request.
     pub(super) fn highest_standing_now(&self, name: &str) -> Option<Result<u32, StoreError>> {
         let highest = || -> Option<Result<u32, StoreError>> {
             let live = self.tree().folders_now(&format!("users/{name}/turns"))?;
@@ -154,7 +154,7 @@ fn clear_all_but(all: &Documents, names: &BTreeSet<String>) -> Result<(), StoreE
     Ok(())
 }
 
-/// The folders of a user's turns in the archive; `None` where that takes a request.
+/// The folders of a user's turns in the archive; `None` if listing them takes a request.
 fn archived_now(all: &Documents, name: &str) -> Option<Result<Vec<String>, StoreError>> {
     let months = match all.tree().folders_now("archive")? {
         Ok(months) => months,

@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use super::index::Subject;
 
-/// Where the documents lie.
+/// The location of the documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentPlace {
     /// A folder of this machine; it can be opened as a vault.
     Folder(PathBuf),
-    /// An object store: `s3://bucket/prefix`. Credentials come from the variables `AWS_…` of the environment.
+    /// An object store: `s3://bucket/prefix`. Credentials come from the environment variables `AWS_…`.
     Url(String),
 }
 
-/// A turn under way. It is kept in the main database from its beginning to its commit, so that it can go on after a
-/// crash from what was saved last.
+/// An unfinished turn. It is stored in the main database until it is committed, so that it can be resumed after a
+/// crash from its last checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnDraft {
-    /// Per user (R1-13.16).
+    /// The turn's number, counted per user (R1-13.16).
     pub number: u32,
     /// The paths of its files.
     pub place: TurnPlace,
@@ -30,13 +30,13 @@ pub struct TurnDraft {
     pub mode: Mode,
     /// The conversation it belongs to.
     pub session: Option<String>,
-    /// What the user asked, byte for byte.
+    /// The user's query, byte for byte.
     pub query: String,
-    /// When it began.
+    /// When it was started.
     pub created_at: DocumentTime,
     /// The last phase that was finished, 0 to 7.
     pub phase: Option<u8>,
-    /// What the machine that runs the turn needs to go on.
+    /// The state that the turn's machine needs to resume.
     pub state: serde_json::Value,
     /// Its files by their path inside the turn's folder.
     pub files: BTreeMap<String, Vec<u8>>,
@@ -48,11 +48,11 @@ pub struct TurnDraft {
 pub struct DraftSummary {
     /// The turn's number.
     pub number: u32,
-    /// What the user asked.
+    /// The user's query.
     pub query: String,
     /// The last phase that was finished.
     pub phase: Option<u8>,
-    /// When it began.
+    /// When it was started.
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created_at: DocumentTime,
 }
@@ -70,7 +70,7 @@ pub struct TurnRow {
     pub query: String,
     /// The turn in a sentence.
     pub summary: Option<String>,
-    /// Such as `commerce.laptop`.
+    /// A topic such as `commerce.laptop`.
     pub topic: Option<String>,
     /// What the query was for.
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
@@ -78,13 +78,13 @@ pub struct TurnRow {
     /// How good the answer is.
     #[cfg_attr(feature = "schema", schema(value_type = Option<f64>))]
     pub quality: Option<Score>,
-    /// When it began.
+    /// When it was started.
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created_at: DocumentTime,
     /// Its `context.md`.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub context: VaultPath,
-    /// Whether it lies in the archive.
+    /// Whether it is in the archive.
     pub archived: bool,
     /// The conversation it belongs to.
     pub session: Option<String>,
@@ -95,7 +95,7 @@ pub struct TurnRow {
 pub struct ResearchRow {
     /// Its `research.md`.
     pub document: VaultPath,
-    /// Such as `research_759_abc123`.
+    /// An id such as `research_759_abc123`.
     pub id: String,
     /// The turn that did it.
     pub turn: u32,
@@ -107,15 +107,15 @@ pub struct ResearchRow {
     pub quality: Score,
     /// When it was created.
     pub created_at: DocumentTime,
-    /// When its time-sensitive part is old; none if it has no such part.
+    /// When its time-sensitive part expires; `None` if it has none.
     pub expires_at: Option<DocumentTime>,
-    /// The id of the newer research that took its place (R1-12.5).
+    /// The id of the newer research that replaced it (R1-12.5).
     pub superseded_by: Option<String>,
-    /// For whom it counts: the scope in the document, or a wider one to which use has promoted it (R1-12.6 to R1-12.12).
+    /// Its scope: the one in the document, or a wider one after promotion (R1-12.6 to R1-12.12).
     pub scope: Scope,
-    /// What was asked.
+    /// The question.
     pub title: String,
-    /// How often it was of use.
+    /// How often it was useful.
     pub use_count: u64,
 }
 
@@ -162,16 +162,16 @@ pub struct DocumentHit {
     pub kind: DocumentKind,
     /// The turn it belongs to.
     pub turn: Option<u32>,
-    /// BM25 over the documents that were weighed; more is better.
+    /// Its BM25 score among the ranked documents; higher is better.
     pub score: f64,
     /// The passage that matches best, in one line.
     pub snippet: String,
 }
 
-/// The embedding of a text: close to those of texts of similar meaning by the same model.
+/// The embedding of a text, close to those of texts with similar meaning from the same model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextVector {
-    /// The model that computed it. Vectors of different models are never compared.
+    /// The model that computed it. Vectors from different models are never compared.
     pub model: String,
     /// Its numbers, of any length other than 0.
     pub numbers: Vec<f32>,
@@ -185,14 +185,14 @@ pub struct EmbeddingText {
     pub text: String,
 }
 
-/// How reliable a site has proved (R1-13.12).
+/// The track record of a site (R1-13.12).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourceRow {
     /// The site, in lower case.
     pub domain: String,
-    /// How often it proved right.
+    /// How often it was right.
     pub ok: u64,
-    /// How often it proved wrong.
+    /// How often it was wrong.
     pub failed: u64,
     /// `(ok + 1) / (ok + failed + 2)`: an unknown site is in the middle.
     pub reliability: Score,
@@ -207,9 +207,9 @@ pub struct ReindexReport {
     pub users: u64,
     /// Committed turns, those in the archive included.
     pub turns: u64,
-    /// Documents that the index holds.
+    /// The number of indexed documents.
     pub documents: u64,
-    /// Files that could not be read as what they should be; they are left out and stay where they are.
+    /// Files that could not be parsed as their kind; they are not indexed but left in place.
     pub unreadable: u64,
     /// The first hundred of those files.
     pub unreadable_files: Vec<VaultPath>,
@@ -220,6 +220,6 @@ pub struct ReindexReport {
 pub struct ArchiveReport {
     /// The numbers of the turns that were moved, in their order.
     pub turns: Vec<u32>,
-    /// Other documents whose links were rewritten, because they led to moved turns.
+    /// Other documents whose links were rewritten because they pointed to moved turns.
     pub relinked: u64,
 }

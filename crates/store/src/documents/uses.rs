@@ -1,4 +1,4 @@
-//! How reliable documents and sites proved in use. It does not follow from documents, so it is kept in the main
+//! The track record of documents and sites. It cannot be derived from documents, so it is stored in the main
 //! database.
 
 use larder_vault::lifecycle::{TrackRecord, promoted};
@@ -18,7 +18,7 @@ pub struct Uses<'d> {
 }
 
 impl Uses<'_> {
-    /// Records that a document was used, and whether it was right. Research that has proved itself is promoted to a wider
+    /// Records that a document was used, and whether it was right. Research with a good record is promoted to a wider
     /// scope (R1-12.6 to R1-12.12); its trust is the share of uses in which it was right.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Uses<'_> {
         })
     }
 
-    /// How reliable a site has proved; `None` if it was never used.
+    /// The track record of a site; `None` if it was never used.
     ///
     /// # Errors
     /// The main database cannot be read.

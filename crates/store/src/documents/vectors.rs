@@ -7,7 +7,7 @@ use super::index::{self, Subject, Wanted};
 use super::types::{EmbeddingText, ResearchRow, TextVector};
 use crate::error::StoreError;
 
-/// Factor by which more research is looked at than returned, since research on one topic often repeats itself.
+/// How many times more research is examined than returned, since research on one topic often repeats itself.
 const COPIES: usize = 20;
 
 /// Vectors of the turns and research of one user; from [`UserDocuments::vectors`].
@@ -41,8 +41,8 @@ impl Vectors<'_> {
         self.docs.index().write(|tx| index::retain_vectors_of(tx, model))
     }
 
-    /// The turns before turn `before` whose texts are nearest to a text, nearest first and newer ones first among equals:
-    /// at most `limit`, each with its cosine, which is `floor` or more.
+    /// The turns before turn `before` whose texts are nearest to a text, nearest first and newer ones first among
+    /// equals: at most `limit`, each with its cosine, which is at least `floor`.
     ///
     /// # Errors
     /// The index cannot be read.
@@ -58,8 +58,7 @@ impl Vectors<'_> {
         Ok(found.into_iter().map(|(_, number, score)| (number, score)).collect())
     }
 
-    /// As [`near_turns`](Self::near_turns), for the research of turns; superseded research is replaced by what
-    /// superseded it.
+    /// As [`near_turns`](Self::near_turns), for research; superseded research is replaced by its successor.
     ///
     /// # Errors
     /// The index or the main database cannot be read.

@@ -1,7 +1,7 @@
-//! Daily budgets of keys: reserved before a call, settled after it. Any number of processes may draw on one budget at
-//! once, since each step is one transaction. Knows neither calls nor prices.
+//! Daily budgets of keys: reserved before a call, settled after it. Any number of processes may use a budget
+//! concurrently, since each step is one transaction. Knows neither calls nor prices.
 //!
-//! These writes are not synced one by one: a killed process loses none of them, a machine that loses power may lose
+//! These writes are not synced individually: a killed process loses none of them; a machine that loses power may lose
 //! the last moments.
 
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::clock::{MILLIS_PER_DAY, Timestamp};
 use crate::error::StoreError;
 use crate::pointers::to_sql;
 
-/// Lifetime of a reservation that is neither settled nor renewed, as after a crash. Long enough that one renewal may be
-/// missed, as while another process holds the index; short enough that the budget is soon available again.
+/// Lifetime of a reservation that is neither settled nor renewed, as after a crash. Long enough to miss one renewal,
+/// as while another process holds the index; short enough that the budget is soon available again.
 pub const RESERVATION_LIFETIME: Duration = Duration::from_secs(90);
 
-/// An amount of both things that a key may be limited in.
+/// An amount of tokens and money, the two limits of a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spend {
     /// Tokens, prompt and reply together.
@@ -52,9 +52,9 @@ impl Spend {
 pub struct DaySpend {
     /// By calls that have ended.
     pub used: Spend,
-    /// Reserved for calls under way.
+    /// Reserved for calls in progress.
     pub held: Spend,
-    /// When the next day begins.
+    /// When the next day starts.
     pub resets: Timestamp,
 }
 
@@ -70,35 +70,35 @@ pub struct Reservation {
     pub asked: Spend,
 }
 
-/// Why nothing was reserved: the budget has less left than was asked for.
+/// Why nothing was reserved: the remaining budget is too small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
     /// The key.
     pub key: KeyId,
-    /// What was asked for.
+    /// The requested amount.
     pub asked: Spend,
     /// The daily limits of the key.
     pub limits: KeyLimits,
-    /// What it has spent today plus what calls under way have reserved.
+    /// The amount spent today plus reservations of calls in progress.
     pub taken: Spend,
-    /// What calls under way have reserved.
+    /// The reservations of calls in progress.
     pub held: Spend,
-    /// When the next day begins.
+    /// When the next day starts.
     pub resets: Timestamp,
 }
 
 impl Shortage {
-    /// Tokens left today; `None` if they are not limited.
+    /// Tokens left today; `None` if they are unlimited.
     pub fn left_tokens(&self) -> Option<u64> {
         self.limits.tokens_per_day.map(|limit| limit.saturating_sub(self.taken.tokens))
     }
 
-    /// Picodollars left today; `None` if they are not limited.
+    /// Picodollars left today; `None` if they are unlimited.
     pub fn left_picos(&self) -> Option<u64> {
         self.limits.picos_per_day.map(|limit| limit.saturating_sub(self.taken.picos))
     }
 
-    /// Whether enough would be left if calls under way used nothing: they hold more than most of them use.
+    /// Whether the budget would suffice if calls in progress used nothing: they reserve more than most of them use.
     pub fn passes(&self) -> bool {
         let taken = Spend {
             tokens: self.taken.tokens.saturating_sub(self.held.tokens),
@@ -123,7 +123,7 @@ pub enum ReserveOutcome {
 }
 
 impl Keys<'_> {
-    /// Reserves `asked` from what a key may spend today, all of it or nothing.
+    /// Reserves all of `asked` from a key's budget for today, or nothing.
     ///
     /// Fails if the key is unknown or revoked.
     pub fn reserve(&self, key: &KeyId, asked: Spend) -> Result<ReserveOutcome, StoreError> {
@@ -166,8 +166,8 @@ impl Keys<'_> {
         })
     }
 
-    /// Replaces a reservation by what the call used, even if it has expired meanwhile. Call it once: settling twice counts
-    /// twice. When it fails, nothing was counted.
+    /// Replaces a reservation by the call's actual usage, even if it has expired meanwhile. Call it once: settling
+    /// twice counts twice. If it fails, nothing was counted.
     pub fn settle(&self, reservation: &Reservation, used_up: Spend) -> Result<(), StoreError> {
         let Reservation { id, key, day, .. } = reservation;
         self.store.index().write_unsynced(|tx| {
@@ -184,7 +184,7 @@ impl Keys<'_> {
         })
     }
 
-    /// What a key has spent today. Calls of keys without limits reserve nothing and are not counted here.
+    /// What a key has spent today. Calls with unlimited keys reserve nothing and are not counted here.
     pub fn day_spend(&self, key: &KeyId) -> Result<DaySpend, StoreError> {
         let now = self.store.now();
         let (day, resets) = day(now);
@@ -195,7 +195,7 @@ impl Keys<'_> {
     }
 }
 
-/// The day of a moment, and when the next one begins.
+/// The day of a timestamp, and the start of the next day.
 fn day(now: Timestamp) -> (i64, Timestamp) {
     let day = now.as_millis() / MILLIS_PER_DAY;
     (to_sql(day), Timestamp::from_millis((day + 1).saturating_mul(MILLIS_PER_DAY)))
@@ -206,7 +206,7 @@ fn used(tx: &Transaction<'_>, key: &KeyId, day: i64) -> Result<Spend, StoreError
     Ok(query.query_row((key.as_str(), day), Spend::read).optional()?.unwrap_or_default())
 }
 
-/// Summed here, not in SQL, whose sums fail when they overflow.
+/// Summed here, not in SQL, whose sums fail on overflow.
 fn held(tx: &Transaction<'_>, key: &KeyId, day: i64, now: Timestamp) -> Result<Spend, StoreError> {
     let mut query = tx.prepare_cached(
         "SELECT tokens, picos FROM reservations WHERE key = ?1 AND day = ?2 AND expires > ?3",

@@ -1,5 +1,5 @@
-//! Who is signed in to the pages. A sign-in is known by the digest of its token, so that a copy of the index opens
-//! nothing. Knows nothing of cookies.
+//! Sign-ins to the dashboard. A sign-in is stored as the digest of its token, so that a copy of the index grants no
+//! access. Knows nothing of cookies.
 
 use larder_text::hash::ContentHash;
 use rusqlite::OptionalExtension;

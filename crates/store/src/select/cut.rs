@@ -1,4 +1,4 @@
-//! Lines and bytes out of a content that streams by. Knows nothing of text encodings.
+//! Selects lines and bytes from streamed content. Knows nothing of text encodings.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::SelectError;
 
 /// Cuts one fragment out of a content that arrives in pieces, and buffers only that fragment.
 ///
-/// A line ends after `\n` and includes it; what follows the last `\n` is a line too unless it is empty.
+/// A line ends with and includes `\n`; text after the last `\n` is a line too unless it is empty.
 pub(crate) struct Cutter {
     wanted: Fragment,
     out: Vec<u8>,

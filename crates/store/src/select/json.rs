@@ -1,5 +1,5 @@
-//! Values addressed by a path, in the very bytes they have in the source: numbers keep their digits, strings their
-//! escapes, objects their spacing. Knows JSON only.
+//! JSON values selected by a path, as their original bytes: numbers keep their digits, strings their escapes, objects
+//! their spacing. Knows JSON only.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,11 +15,11 @@ use super::{MAX_QUERY_BYTES, SelectError, shorten};
 const BYTE_ORDER_MARK: char = '\u{feff}';
 /// The largest content, in bytes, that a path is evaluated on: its values need about ten times this in memory.
 const MAX_JSON_BYTES: usize = 64 << 20;
-/// The most values one path may lead to.
+/// Maximum number of values that one path may match.
 const MAX_MATCHES: usize = 100_000;
-/// Deeper parentheses or brackets make the time to read a path grow without bound.
+/// Deeper nesting of parentheses or brackets would make parsing a path unboundedly slow.
 const MAX_NESTING: usize = 6;
-/// How many times over a path may visit the content by naming several selectors in one bracket.
+/// How many times a path may visit the content by naming several selectors in one bracket.
 const MAX_FAN_OUT: usize = 64;
 
 /// A well-formed path whose evaluation is linear in the content.
@@ -39,7 +39,7 @@ impl JsonQuery {
     pub(crate) fn parse(text: &str) -> Result<Self, SelectError> {
         let bad = |reason: String| SelectError::BadPath { path: shorten(text), reason };
         if text.len() > MAX_QUERY_BYTES {
-            return Err(bad(format!("{} bytes long, and at most {MAX_QUERY_BYTES} are taken", text.len())));
+            return Err(bad(format!("{} bytes long; the maximum is {MAX_QUERY_BYTES}", text.len())));
         }
         if text.starts_with('/') {
             return Ok(Self { text: text.to_owned(), kind: JsonQueryKind::Pointer });
@@ -72,8 +72,10 @@ impl JsonQuery {
             JsonQueryKind::Path(path) => path.query(&content.root).all(),
         };
         if values.len() > MAX_MATCHES {
-            let reason =
-                format!("leads to {} values, and at most {MAX_MATCHES} are given; narrow it", values.len());
+            let reason = format!(
+                "matches {} values; the maximum is {MAX_MATCHES}: make it more specific",
+                values.len()
+            );
             return Err(SelectError::BadPath { path: shorten(&self.text), reason });
         }
         let not_json = |error: JsonError| SelectError::NotJson { reason: error.to_string() };
@@ -106,7 +108,7 @@ impl<'t> JsonContent<'t> {
         let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
         let is_value = |(_, line): (usize, &str)| serde_json::from_str::<IgnoredAny>(line).is_ok();
         let mut first = lines.clone();
-        // Two lines that are values each: nothing that is one value has them.
+        // Two lines that are each a value: no single value looks like that.
         if first.next().is_some_and(is_value) && first.next().is_some_and(is_value) {
             let texts: Vec<_> = lines.collect();
             let values: Result<_, _> = texts.iter().map(|(_, line)| serde_json::from_str(line)).collect();
@@ -140,7 +142,7 @@ impl<'t> JsonContent<'t> {
     }
 }
 
-/// Refuses paths whose evaluation is not linear in the content: they come from models as well as from people.
+/// Rejects paths whose evaluation is not linear in the content: they come from models as well as from people.
 fn check_cost(path: &str) -> Result<(), &'static str> {
     // Selectors in each bracket that is open.
     let mut open = Vec::new();
@@ -157,7 +159,7 @@ fn check_cost(path: &str) -> Result<(), &'static str> {
             ')' | ']' => fan_out = fan_out.saturating_mul(open.pop().unwrap_or(1)),
             ',' => open.last_mut().into_iter().for_each(|selectors| *selectors += 1),
             '.' if before == '.' => descents += 1,
-            '$' if at > 0 => return Err("`$` is taken at the start only; use `@` in filters"),
+            '$' if at > 0 => return Err("`$` is allowed at the start only; use `@` in filters"),
             _ => {}
         }
         if open.len() > MAX_NESTING {
@@ -174,20 +176,20 @@ fn check_cost(path: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Two values of one tree are the same if they are at the same place in memory.
+/// Values of one tree are identical if they have the same address.
 fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }
 
 /// Finds the spans of values by walking the tree that a path was followed in together with the spans of its text.
 struct Spans {
-    /// By the address of each wanted value; empty until it is found.
+    /// By the address of each requested value; empty until it is found.
     found: HashMap<usize, Range<usize>>,
 }
 
 impl Spans {
-    /// Of members with one name the last counts, as for the parser: it comes last and replaces what was found. Recursion
-    /// is bounded, since the parser accepts 128 levels.
+    /// Of members with the same name the last counts, as for the parser: it replaces what was found earlier.
+    /// Recursion is bounded, since the parser accepts 128 levels.
     fn collect(&mut self, value: &Value, at: json::Value<'_, '_>, offset: usize) {
         if let Some(span) = self.found.get_mut(&address(value)) {
             *span = at.span().start + offset..at.span().end + offset;

@@ -38,7 +38,7 @@ fn json_lines_are_an_array_of_their_lines() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_the_value() {
+fn a_byte_order_mark_is_not_part_of_the_value() {
     assert_eq!(select(b"\xef\xbb\xbf{\"a\":[1,2]}", "$.a").unwrap(), "[1,2]");
     assert_eq!(select(b"\xef\xbb\xbf1\n2\n", "$[1]").unwrap(), "2");
 }
@@ -58,7 +58,7 @@ fn of_members_with_one_name_the_last_counts() {
 }
 
 #[test]
-fn what_is_not_there_or_not_json_is_said() {
+fn missing_paths_and_invalid_json_are_reported() {
     assert!(matches!(select(b"{}", "/a"), Err(SelectError::NothingThere { .. })));
     assert!(matches!(select(b"{}", "$..a"), Err(SelectError::NothingThere { .. })));
     for source in [&b""[..], b"{", b"text", b"\xff", b"{} {}", b"\0", &[b'['; 100_000]] {
@@ -96,7 +96,7 @@ fn hostile_paths_are_refused_at_once() {
 fn a_path_to_too_many_values_is_refused() {
     let source = format!("[{}0]", "0,".repeat(MAX_MATCHES));
     let error = select(source.as_bytes(), "$[*]").unwrap_err();
-    assert!(error.to_string().contains("narrow it"), "{error}");
+    assert!(error.to_string().contains("make it more specific"), "{error}");
 }
 
 fn json() -> impl Strategy<Value = Value> {
@@ -117,7 +117,7 @@ fn json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn every_value_is_found_where_it_stands(root in json(), pretty in any::<bool>()) {
+    fn every_value_is_found_in_place(root in json(), pretty in any::<bool>()) {
         let source = if pretty { serde_json::to_vec_pretty(&root) } else { serde_json::to_vec(&root) }.unwrap();
         let read: Value = serde_json::from_slice(&source).unwrap();
         let path = JsonPath::parse("$..*").unwrap();

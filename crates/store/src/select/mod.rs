@@ -1,4 +1,5 @@
-//! Parts of a content: lines, bytes, matching lines, values of JSON. Pure; knows nothing of where the bytes are kept.
+//! Selects parts of a content: lines, bytes, matching lines, JSON values. Pure; knows nothing of where the bytes are
+//! stored.
 
 mod cut;
 mod json;
@@ -13,31 +14,31 @@ use json::JsonQuery;
 
 /// The longest pattern or path, in bytes.
 const MAX_QUERY_BYTES: usize = 1_024;
-/// The largest compiled pattern, in bytes: it bounds what each byte of content can cost.
+/// Maximum size of a compiled pattern in bytes, which bounds the cost per byte of content.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
-/// Why a part of a content cannot be given.
+/// Why a part of a content cannot be returned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectError {
-    /// Lines were asked for that are not there.
+    /// The requested lines are outside the content.
     #[error(
         "lines {first} to {last}: outside the content, which has {lines} lines; ask for lines within 1:{lines}"
     )]
     LinesOutOfRange {
-        /// The first line asked for, counted from 1.
+        /// The first requested line, from 1.
         first: usize,
-        /// The last line asked for.
+        /// The last requested line.
         last: usize,
         /// How many there are.
         lines: usize,
     },
-    /// Bytes were asked for that are not there.
+    /// The requested bytes are outside the content.
     #[error(
         "bytes {start} to {end}: outside the content, which has {bytes} bytes; ask for bytes within 0:{bytes}"
     )]
     BytesOutOfRange {
-        /// The first byte asked for, counted from 0.
+        /// The first requested byte, from 0.
         start: usize,
         /// One past the last byte asked for.
         end: usize,
@@ -49,7 +50,7 @@ pub enum SelectError {
     BadRange {
         /// The text, shortened.
         text: String,
-        /// What a range looks like.
+        /// The expected form of a range.
         expected: &'static str,
     },
     /// The pattern cannot be searched for.
@@ -66,21 +67,21 @@ pub enum SelectError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A path leads into JSON, and the content is something else.
+    /// A path was given, but the content is not JSON.
     #[error("the content cannot be read as JSON ({reason}); use lines, bytes or pattern instead of path")]
     NotJson {
         /// What is wrong with it, and where.
         reason: String,
     },
-    /// The path leads nowhere.
-    #[error("path {path:?}: nothing in the content is at this path")]
+    /// Nothing matches the path.
+    #[error("path {path:?}: nothing in the content matches")]
     NothingThere {
         /// The path, shortened.
         path: String,
     },
 }
 
-/// A part of a content, as asked for by a person or a model; checked before any content is read.
+/// A validated request, from a person or a model, for a part of a content.
 #[derive(Debug, Clone)]
 pub struct Selection(SelectionKind);
 
@@ -112,8 +113,8 @@ impl Selection {
         }
     }
 
-    /// The lines in which a regular expression (syntax of the crate `regex`) matches; none if it matches nowhere.
-    /// Takes time linear in the content.
+    /// The lines that a regular expression (syntax of the crate `regex`) matches; may be none. Takes time linear in
+    /// the content.
     pub fn grep(pattern: &str) -> Result<Self, SelectError> {
         if pattern.len() > MAX_QUERY_BYTES {
             let reason = format!("{} bytes long, and at most {MAX_QUERY_BYTES} are taken", pattern.len());
@@ -125,8 +126,8 @@ impl Selection {
             .map_err(|error| SelectError::BadPattern { reason: error.to_string() })
     }
 
-    /// The value at a JSON pointer (if it starts with `/`) or a JSONPath (RFC 9535), in its original bytes; where a
-    /// path leads to several values, a JSON array of them.
+    /// The value at a JSON pointer (if it starts with `/`) or a JSONPath (RFC 9535), as its original bytes; if a path
+    /// matches several values, a JSON array of them.
     pub fn path(path: &str) -> Result<Self, SelectError> {
         JsonQuery::parse(path).map(|query| Self(SelectionKind::Path(query)))
     }
@@ -153,7 +154,7 @@ impl Selection {
         }
     }
 
-    /// The fragment, if that is what was asked for.
+    /// The fragment, if that was requested.
     pub(crate) const fn fragment(&self) -> Option<Fragment> {
         match self.0 {
             SelectionKind::Part(fragment) => Some(fragment),

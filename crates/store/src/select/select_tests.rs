@@ -92,7 +92,7 @@ fn hostile_patterns_are_refused_or_linear() {
 }
 
 #[test]
-fn parts_are_found_where_they_stand() {
+fn parts_are_found_in_place() {
     let content = b"one\r\ntwo\nthree\n";
     let found = |selection: Result<Selection, SelectError>| -> Vec<Vec<u8>> {
         selection.unwrap().find(content).unwrap().into_iter().map(|range| content[range].to_vec()).collect()

@@ -28,7 +28,7 @@ struct HashedHistory<'a> {
     reply: Option<&'a [u8]>,
     /// For each message the hash of the history up to it.
     chains: Vec<Digest>,
-    /// For each message the hash of the form in which it goes upstream; `None` if it goes unchanged.
+    /// The hash of the form in which each message is forwarded; `None` if unchanged.
     views: Vec<Option<Digest>>,
 }
 
@@ -40,11 +40,11 @@ struct AppendPlan {
     fork: Option<ForkPoint>,
     /// Indexes of known messages whose form changed.
     changed: Vec<usize>,
-    /// How many messages are known.
+    /// The number of known messages.
     known: usize,
 }
 
-/// A history to be recorded with others.
+/// A history to be recorded together with others.
 #[derive(Debug, Clone, Copy)]
 pub struct NewTranscript<'a> {
     /// Whose it is.
@@ -73,7 +73,7 @@ impl NewTranscript<'_> {
 }
 
 impl Store {
-    /// As [`Transcripts::append`] for each, where it can be in one transaction. Each succeeds or fails by itself.
+    /// As [`Transcripts::append`] for each, in a single transaction if possible. Each succeeds or fails by itself.
     pub fn append_transcripts(
         &self,
         transcripts: &[NewTranscript<'_>],
@@ -128,11 +128,10 @@ impl Transcripts<'_> {
         Ok(TranscriptPlace { branch: plan.branch, messages: count(new.messages.len()), added })
     }
 
-    /// Records a history, of which only what is new is stored, and the reply to it; all in one transaction.
+    /// Records a history, storing only what is new, and its reply, in one transaction.
     ///
-    /// A history that is known whole adds nothing but its reply. The lines survive the end of the process; they
-    /// are synced with the next durable write, such as [`crate::Store::record_exchanges`]. A history without messages is
-    /// not recorded.
+    /// A fully known history adds only its reply. The lines survive the end of the process; they are synced with the
+    /// next durable write, such as [`crate::Store::record_exchanges`]. A history without messages is not recorded.
     pub fn append(
         &self,
         session: &str,
@@ -179,7 +178,7 @@ impl Transcripts<'_> {
         };
         let at_end = self.length(tx, session, on)? == count(known);
         if !at_end && known == history.messages.len() {
-            // An earlier request, sent again: the branch has continued since and stays as it is.
+            // An earlier request, sent again: the branch has continued since and is left unchanged.
             return Ok(AppendPlan { branch: on, fork: None, changed: Vec::new(), known });
         }
         let held = self.held_views(tx, session, on, count(known))?;
@@ -194,8 +193,8 @@ impl Transcripts<'_> {
         Ok(AppendPlan { branch: self.next_branch(tx, session)?, fork, changed, known })
     }
 
-    /// How many messages from the beginning are known, and the branch that holds the last of them. What is known of a
-    /// history is its beginning, and mostly all but the last few: longer and longer steps back, then halving, find it.
+    /// How many leading messages are known, and the branch with the last of them. Usually all but the last few are
+    /// known, so the search takes ever longer steps back and then bisects.
     fn known(
         &self,
         tx: &Transaction<'_>,
@@ -234,7 +233,7 @@ impl Transcripts<'_> {
         Ok(query.query_row((self.store.user(), session, branch), |row| row.get(0))?)
     }
 
-    /// How the first `until` messages of a branch went upstream last; the others went unchanged.
+    /// The most recent forms of the first `until` messages of a branch; the others were unchanged.
     fn held_views(
         &self,
         tx: &Transaction<'_>,
@@ -296,7 +295,7 @@ impl Transcripts<'_> {
             };
             let chain = chains.get(at).filter(|_| kind == LineKind::Message);
             let view = views.get(at).copied().flatten().filter(|_| kind != LineKind::Reply);
-            // A line that changes a form, or begins a branch, records the form even if it is the original message.
+            // A line that changes a form, or starts a branch, records the form even if it is the original message.
             let said = kind == LineKind::Rendition || line.forked_from.is_some();
             self.insert_line(tx, session, &line, chain, view.or_else(|| said.then(whole)))
         };
@@ -381,7 +380,7 @@ fn view(message: &TranscriptMessage<'_>) -> Option<Digest> {
     Some(*form.finalize().as_bytes())
 }
 
-/// The hash of the form of a message that goes upstream unchanged.
+/// The hash that stands for an unchanged message.
 fn whole() -> Digest {
     *blake3::hash(b"").as_bytes()
 }

@@ -70,7 +70,7 @@ fn a_history_that_leaves_a_branch_forks_after_the_last_shared_message() {
 }
 
 #[test]
-fn the_shared_beginning_is_found_whatever_its_length() {
+fn the_shared_prefix_is_found_at_any_length() {
     let (_dir, user) = store();
     let names: Vec<String> = (0..40).map(|number| number.to_string()).collect();
     let known: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -58,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn what_another_reader_takes_is_taken_and_nothing_else(
+    fn exactly_what_another_parser_accepts_is_accepted(
         json in any_json(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), "[]\\[{}:,\"\\\\ 0-9eE.+\\-tfnu\n\u{1}é]"), 0..4),
     ) {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_charged_is_never_over_a_limit_it_was_derived_from() {
+    fn the_charge_never_exceeds_the_limit_it_was_derived_from() {
         let margin = ClaudeGeneration::From4_7.margin();
         for limit in 0..10_000 {
             assert!(margin.charge(margin.uncharged(limit)) <= limit);

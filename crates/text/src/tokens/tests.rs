@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_fits_and_no_more_would(text in text(), max in 0..300_usize, vocabulary in vocabulary()) {
+    fn the_kept_text_fits_and_is_maximal(text in text(), max in 0..300_usize, vocabulary in vocabulary()) {
         let counter = counter(vocabulary);
         let prefix = counter.prefix(&text, max);
         prop_assert!(text.starts_with(prefix) && counter.count(prefix) <= max);
@@ -412,7 +412,7 @@ fn a_bad_gguf_is_refused() {
 }
 
 #[test]
-fn samples_stand_for_a_large_text() {
+fn samples_represent_a_large_text() {
     let counter = Counter::o200k();
     let row = |at: usize| {
         format!("{{\"id\": {at}, \"path\": \"src/file_{}.rs\", \"grüße\": \"世界\"}}, ", at * 7919 % 613)

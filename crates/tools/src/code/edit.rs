@@ -18,7 +18,7 @@ use crate::typed::TypedTool;
 const MAX_BYTES: u64 = 5_000_000;
 /// Lines around a change that its diff shows.
 const CONTEXT_LINES: usize = 3;
-/// Time for the diff; what is left then is shown as one coarse change.
+/// Time limit for the diff; the rest is then shown as one coarse change.
 const DIFF_TIME: Duration = Duration::from_secs(5);
 
 pub(super) struct FileEdit;

@@ -1,5 +1,5 @@
-//! Tools of code mode: files of one workspace and programs that the settings allow. Nothing outside of the workspace is
-//! read or written, wherever links lead.
+//! Tools of code mode: files of one workspace, and programs that the settings permit. Nothing outside the workspace
+//! is read or written, wherever links point.
 
 mod command;
 mod edit;

@@ -1,8 +1,8 @@
 //! The folder that code mode works in, and which files of this machine are inside it.
 //!
-//! A path is refused if it leaves the folder by its names or by a symbolic link. Another program can replace a file with a
-//! link between the check and its use: the workspace guards against what a model asks for, not against other programs
-//! of the user.
+//! A path is refused if it leaves the folder by its names or by a symbolic link. Another program can replace a file
+//! with a link between the check and its use: the workspace protects against requests of a model, not against the
+//! user's other programs.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -31,7 +31,7 @@ impl Workspace {
         &self.root
     }
 
-    /// The file or folder that a path leads to; it need not exist, but the folder that contains it must.
+    /// The file or folder that a path refers to; it need not exist, but its parent folder must.
     ///
     /// # Errors
     /// [`ToolError::Denied`] outside the workspace; [`ToolError::Failed`] when its folder does not exist.

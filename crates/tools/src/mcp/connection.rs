@@ -1,5 +1,5 @@
-//! One connection to an MCP server: a program of this machine over its standard input and output, or a server over
-//! streamable HTTP. Opened on demand; dropped after a failure, so that the next call opens a new one.
+//! One connection to an MCP server: a local program on its standard input and output, or a server over streamable
+//! HTTP. Opened on demand; dropped after a failure, so that the next call opens a new one.
 
 use std::path::Path;
 use std::process::Stdio;

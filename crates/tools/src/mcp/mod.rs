@@ -136,7 +136,7 @@ impl Tool for Remote {
     }
 }
 
-/// The result of a call: its text where it is text, the whole result as JSON where it is anything else.
+/// The result of a call: as text if possible, otherwise the whole result as JSON.
 fn output(name: &str, result: &CallToolResult) -> ToolOutput {
     let texts: Vec<&str> = result
         .content

@@ -1,4 +1,4 @@
-//! `memory.create`: remembers a fact or a preference. What is known already is confirmed, not stored twice.
+//! `memory.create`: remembers a fact or a preference. A known one is confirmed rather than stored twice.
 
 use larder_store::StoreError;
 use larder_vault::{FactRecord, PreferenceRecord, Scope, Score, Ttl};
@@ -14,9 +14,9 @@ use crate::typed::TypedTool;
 
 /// Characters of a statement: a fact is one sentence.
 const MAX_CHARS: usize = 500;
-/// Confidence of a fact when the caller states none.
+/// Default confidence of a fact.
 const CONFIDENCE: f64 = 0.8;
-/// Tries when somebody else writes at the same time.
+/// Attempts if someone else is writing concurrently.
 const TRIES: usize = 4;
 
 pub(super) struct MemoryCreate;
@@ -68,7 +68,7 @@ impl TypedTool for MemoryCreate {
         let mut tries = 1;
         loop {
             match remember(&args, context) {
-                // Somebody else wrote in between: read again and add to the new version.
+                // A concurrent write happened: read again and add to the new version.
                 Err(ToolError::Store(StoreError::Changed { .. })) if tries < TRIES => tries += 1,
                 other => return other,
             }
@@ -77,7 +77,7 @@ impl TypedTool for MemoryCreate {
 }
 
 fn remember(args: &MemoryCreateArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-    // The schema demands what the kind needs; an empty text says nothing all the same.
+    // The schema requires what the kind needs; an empty text is useless nevertheless.
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     match args.kind {
         MemoryKind::Preference => prefer(&text(&args.name), &text(&args.value), context),

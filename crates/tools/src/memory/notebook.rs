@@ -1,7 +1,7 @@
 //! One kind of memory on disk: the records and their rendering, read together and written together.
 //!
-//! The rendering is written before the records: after a crash in between, the new line is taken for one that a person
-//! added, and nothing is lost. A line that people took out of the rendering takes its record with it.
+//! The rendering is written before the records: after a crash in between, the new line is treated as added by a
+//! person, and nothing is lost. A line that people removed from the rendering removes its record.
 
 use larder_store::UserDocuments;
 use larder_text::hash::ContentHash;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::ToolError;
 
-/// How sure a statement is that a person wrote into the list by hand.
+/// The confidence in a statement that a person added by hand.
 const WRITTEN_BY_HAND: f64 = 1.0;
 
 /// A file as it was read.
@@ -93,8 +93,8 @@ fn meta(user: &str, stem: &str, now: DocumentTime) -> Meta {
     }
 }
 
-/// `memory/facts.json`: the records, and the number of the last name that was given. Links may lead to the block of a
-/// deleted fact, so no other fact gets its name (R4-4.8).
+/// `memory/facts.json`: the records, and the number of the last id assigned. Links may refer to the block of a
+/// deleted fact, so its id is not reused (R4-4.8).
 #[derive(Default, Serialize, Deserialize)]
 struct StoredFacts {
     #[serde(flatten)]
@@ -112,7 +112,7 @@ fn number(id: &BlockId) -> Option<usize> {
 pub(super) struct FactBook {
     records: MemoryFile,
     rendering: MemoryFile,
-    /// The highest number that a fact has had.
+    /// The highest number ever assigned to a fact.
     last: usize,
     /// The facts, with edits by people applied.
     pub(super) facts: Vec<FactRecord>,
@@ -149,7 +149,7 @@ impl FactBook {
         Ok(Self { records, rendering, last, facts, notes })
     }
 
-    /// A name that no fact has ever had, edits by people included.
+    /// An id that no fact has ever had, including people's edits.
     pub(super) fn next_id(&mut self) -> BlockId {
         let highest = self.facts.iter().filter_map(|fact| number(&fact.id)).max().unwrap_or_default();
         self.last = highest.max(self.last).saturating_add(1);

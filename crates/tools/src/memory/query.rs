@@ -1,4 +1,4 @@
-//! `memory.query`: what is remembered of the user, by relevance to the question and then by age (C102).
+//! `memory.query`: what is remembered about the user, by relevance to the question and then by age (C102).
 
 use larder_condense::ContentType;
 use larder_condense::rank::RankIndex;
@@ -13,7 +13,7 @@ use crate::context::ToolContext;
 use crate::spec::{ToolError, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
 
-/// Records that are shown by default (R4-6.6), and at most.
+/// Default and maximum number of records shown (R4-6.6).
 const SHOWN: usize = 5;
 const MAX_SHOWN: u64 = 100;
 

@@ -10,7 +10,7 @@ use larder_engine::answer::{UnusableAnswer, said, stated, topic};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResearchPlanAnswer {
-    /// Queries for a search engine, the most useful first (R1-3.62).
+    /// Queries for a search engine, most useful first (R1-3.62).
     pub searches: Vec<String>,
     /// Why.
     pub reason: String,
@@ -44,7 +44,7 @@ pub struct SourcesAnswer {
 }
 
 impl SourcesAnswer {
-    /// The addresses that are in `found`, each once, in the order chosen. Any other address is invented.
+    /// The chosen addresses that are in `found`, without duplicates, in order. Any other address is invented.
     ///
     /// # Errors
     /// Addresses, and none of them was found.
@@ -141,7 +141,7 @@ impl WrittenResearch {
         topic(&self.topic)
     }
 
-    /// The listings whose source is in `read`, the addresses that were read; any other is invented. The vendor is the host
+    /// The listings whose source is in `read`, the visited addresses; any other is invented. The vendor is the host
     /// of the address.
     pub fn listings(&self, read: &[String]) -> Vec<Listing> {
         let known = self.listings.iter().filter(|listing| read.contains(&listing.source));

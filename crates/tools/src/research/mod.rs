@@ -1,8 +1,8 @@
-//! `internet.research`: a sub-run with a budget and a document of its own.
+//! `internet.research`: a sub-run with its own budget and document.
 //!
-//! Plan, search, choose, visit, extract, write: recipes decide, this module checks. A source is read only if the search
-//! listed it; a claim counts only if its quote is on the page. The text of a page is data at every step. A step that fails
-//! is replaced by a rule where there is one, so that pages already read are never lost.
+//! Plan, search, choose, visit, extract, write: recipes decide, this module checks. A source is read only if the
+//! search listed it; a claim counts only if its quote is on the page. The text of a page is data at every step. A
+//! failed step is replaced by a rule if there is one, so that pages already read are not lost.
 
 mod answers;
 mod claims;
@@ -61,7 +61,7 @@ struct InternetResearchArgs {
 /// Intents by the names that models use.
 const MODES: [&str; 5] = ["informational", "transactional", "navigation", "commerce", "comparison"];
 
-/// The tool, over the web as the settings have it.
+/// Creates the tool, over the configured web access.
 pub(super) fn tool(web: &Arc<Web>, settings: &ToolSettings) -> Box<dyn Tool> {
     typed(InternetResearch {
         web: Arc::clone(web),
@@ -149,7 +149,7 @@ impl InternetResearch {
         }
     }
 
-    /// The pages that could be read, in the order chosen, and why the others could not.
+    /// The pages that could be read, in the order chosen, and why the others could not be.
     async fn visit(
         &self,
         chosen: &[String],
@@ -167,7 +167,7 @@ impl InternetResearch {
         let (mut pages, mut notes) = (Vec::<Visited>::new(), Vec::new());
         for visited in visits.buffered(CONCURRENT_VISITS).collect::<Vec<_>>().await {
             match visited {
-                // Two addresses may lead to one page.
+                // Two addresses may refer to one page.
                 Ok(page) if pages.iter().any(|known| known.url == page.url) => {}
                 Ok(page) => pages.push(page),
                 Err(why) => notes.push(why),

@@ -1,5 +1,5 @@
-//! The steps of research that a recipe decides, within the sub-run's own budget. Each has a rule for when the recipe fails
-//! or its answer cannot be used, except extracting: no rule can tell what a page states.
+//! The steps of research that a recipe decides, within the sub-run's budget. Each has a fallback rule for a failed or
+//! unusable answer, except extraction: no rule can tell what a page states.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ impl<'a> SubRun<'a> {
         })
     }
 
-    /// The addresses to read: of what was searched and what the user asked, both are shown (R1-3.62). The first results
+    /// The addresses to read: the model is shown both the searches and the user's query (R1-3.62). The first results
     /// if the recipe fails.
     pub(super) async fn select(
         &mut self,
@@ -83,7 +83,7 @@ impl<'a> SubRun<'a> {
         self.run(EXTRACT, vec![InputDocument::whole("page", page.url.clone(), text)], &[]).await
     }
 
-    /// The write-up; `None` if there are no claims or the recipe fails.
+    /// Writes the summary; `None` if there are no claims or the recipe fails.
     pub(super) async fn write(&mut self, claims: &PageClaims) -> Option<WrittenResearch> {
         if claims.all.is_empty() {
             return None;

@@ -27,7 +27,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// The browser that the settings name, or one that is found; `None` where screenshots are off or none is installed.
+    /// The configured or detected browser; `None` if screenshots are off or none is installed.
     ///
     /// # Errors
     /// [`ToolError::Settings`] when the settings name one that does not exist.
@@ -48,7 +48,7 @@ impl Browser {
     /// A screenshot of the page, as PNG.
     ///
     /// # Errors
-    /// Why there is none, in words.
+    /// Why there is none, as text.
     pub(super) async fn picture(&self, url: &str, peer: IpAddr) -> Result<Vec<u8>, String> {
         let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         let host = host.ok_or("the page names no host")?;
@@ -62,7 +62,7 @@ impl Browser {
         let said = String::from_utf8_lossy(&ran.stderr);
         let said: String = said.lines().last().unwrap_or_default().chars().take(200).collect();
         if size == 0 {
-            return Err(format!("the browser made none: {said}"));
+            return Err(format!("the browser took none: {said}"));
         }
         let bytes = if size > LARGEST { Vec::new() } else { std::fs::read(&shot).unwrap_or_default() };
         if bytes.starts_with(PNG) {

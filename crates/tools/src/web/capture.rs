@@ -15,7 +15,7 @@ use super::shown;
 use crate::context::ToolContext;
 use crate::spec::{ToolError, ToolOutput};
 
-/// Bytes of JSON that are kept as data; larger JSON is only in the text.
+/// Maximum bytes of JSON kept as data; larger JSON is only in the text.
 const LARGEST_JSON: usize = 512 << 10;
 /// The data shown before the text; the rest is in the text.
 const SHOWN: [&str; 14] = [
@@ -55,7 +55,7 @@ pub(crate) struct Visited {
     form: PageForm,
 }
 
-/// Reads what came back and writes the capture.
+/// Reads the response and writes the capture.
 pub(super) fn capture(
     url: &str,
     got: &WebReply,

@@ -1,11 +1,11 @@
-//! Bytes of the web as text: what a page is and in which encoding it is. Knows no HTML beyond where an encoding is
-//! named.
+//! Decodes web content to text: detects its type and encoding. Knows HTML only as far as encodings are declared in
+//! it.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// Bytes at the beginning in which a page may name its encoding.
 const PROLOGUE: usize = 4_096;
-/// Bytes at the beginning that say whether it is text.
+/// Leading bytes examined to decide whether it is text.
 const SNIFFED: usize = 8_192;
 
 /// What a page is.
@@ -25,7 +25,7 @@ pub(super) struct Decoded {
     pub(super) damaged: bool,
 }
 
-/// The body as text; `None` if it is something else, regardless of what the server calls it.
+/// The body as text; `None` if it is anything else, whatever the server declares.
 pub(super) fn decode(content_type: Option<&str>, body: &[u8]) -> Option<Decoded> {
     let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_lowercase();
     let mark = Encoding::for_bom(body);

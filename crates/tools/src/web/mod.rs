@@ -1,7 +1,7 @@
-//! The open web: visiting pages and asking a search engine. What comes back is untrusted data.
+//! The open web: visits pages and queries a search engine. Responses are untrusted data.
 //!
-//! Every address is checked by `larder_models::web` before anything is sent, and every redirect is an address like any
-//! other. Knows robots.txt, encodings and captures; knows no recipe.
+//! Every address is checked by `larder_models::web` before anything is sent, and every redirect is treated like any
+//! other address. Knows robots.txt, encodings and captures; knows no recipe.
 
 mod browser;
 mod capture;

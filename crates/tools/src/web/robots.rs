@@ -17,7 +17,7 @@ const NAME: &str = "larder";
 const LARGEST: usize = 512_000;
 /// How long rules are cached (RFC 9309, 2.4).
 const FRESH: Duration = Duration::from_secs(24 * 3_600);
-/// Sites whose rules are kept.
+/// Maximum sites whose rules are cached.
 const MOST_SITES: usize = 1_000;
 
 /// The rules of the sites visited so far.
@@ -70,7 +70,7 @@ impl Robots {
     }
 }
 
-/// The rules: everything is allowed where there are none, nothing where the site fails to say (RFC 9309, 2.3.1).
+/// The rules: everything is allowed if there are none, nothing if the site fails to answer (RFC 9309, 2.3.1).
 async fn rules_of(page: &Url, guard: &Guard) -> Result<robotxt::Robots, ToolError> {
     let Ok(mut at) = page.join("/robots.txt").map(String::from) else {
         return Ok(robotxt::Robots::disallow_all());

@@ -1,5 +1,5 @@
-//! `web.search`: a search engine with a JSON endpoint compatible with SearXNG. The endpoint comes from the settings, so
-//! it may be anywhere; what it lists is untrusted data.
+//! `web.search`: a search engine with a JSON endpoint compatible with SearXNG. The endpoint comes from the settings,
+//! so it may be anywhere; its results are untrusted data.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -55,7 +55,7 @@ async fn files_are_read_whole_and_by_lines() {
 }
 
 #[tokio::test]
-async fn nothing_leads_out_of_the_workspace() {
+async fn no_path_leads_out_of_the_workspace() {
     let fixture = fixture();
     let outside = tempfile::tempdir().unwrap();
     let secret = outside.path().join("secret.txt");

@@ -58,7 +58,7 @@ async fn facts_and_preferences_are_kept_and_found() {
 }
 
 #[tokio::test]
-async fn what_people_change_is_read_back() {
+async fn manual_edits_are_read_back() {
     let fixture = fixture();
     for fact in ["Likes tea", "Lives in Bonn", "Has a bicycle"] {
         fixture.call("memory.create", json!({"kind": "fact", "fact": fact})).await;

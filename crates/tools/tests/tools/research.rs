@@ -75,7 +75,7 @@ fn able(host: String) -> impl Fn(&str) -> String + Send + Sync {
 }
 
 #[tokio::test]
-async fn claims_count_where_their_quotes_stand() {
+async fn claims_count_if_their_quotes_exist() {
     let server = web().await;
     let host = server.address().to_owned();
     let fixture = Fixture::answering(&with_search(&server), able(host.clone()));

@@ -57,7 +57,7 @@ fn every_kind_of_link_is_found_and_none_in_code() {
 }
 
 #[test]
-fn a_definition_and_a_wikilink_may_stand_on_one_another() {
+fn a_definition_and_a_wikilink_may_overlap() {
     let text = "[[note]]\n\n[note]: folder/note.md \"Note\"\n";
     let found = links(text);
     assert_eq!(found.iter().map(|link| link.kind).collect::<Vec<_>>(), [LinkKind::Wiki, LinkKind::Reference]);

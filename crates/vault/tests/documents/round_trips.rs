@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn a_compaction_stands_for_what_is_before_it(first in values::tool_log(), then in values::tool_log(), said in values::some_text()) {
+    fn a_compaction_replaces_the_text_before_it(first in values::tool_log(), then in values::tool_log(), said in values::some_text()) {
         let id = context::ToolLog::ID;
         let mut text = append_section("", id, &first.write(&place()));
         text += &append_compaction(&text, id, "lp1-x", &said).expect("the last section");

@@ -26,7 +26,7 @@ pub struct RetrievalAnswer {
 pub struct LinkChoice {
     /// The path as the candidates list it.
     pub path: String,
-    /// Headings; empty for what is relevant of the whole document.
+    /// Headings; empty for the relevant parts of the whole document.
     pub sections_to_extract: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub enum Sufficiency {
     StaleResearch,
     /// Nothing relevant is known.
     NeedsResearch,
-    /// Part of it is known.
+    /// Only part of what is needed is known.
     NeedsMore,
 }
 
@@ -76,9 +76,9 @@ pub struct GatheringAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreferenceAnswer {
-    /// Such as `budget`.
+    /// The name, such as `budget`.
     pub name: String,
-    /// Such as `$500-800`.
+    /// The value, such as `$500-800`.
     pub value: String,
     /// The turn it is from.
     pub source_turn: Option<u32>,
@@ -103,15 +103,15 @@ pub struct ShownItems {
     pub documents: BTreeMap<String, Reference>,
     /// Turns by number.
     pub turns: BTreeSet<u32>,
-    /// Known research, as §2 lists it (R1-3.32).
+    /// Available research, as listed in §2 (R1-3.32).
     pub research: Vec<CachedResearch>,
 }
 
-/// References of an answer to what it was not shown; they are left out of the document and reported.
+/// References to documents that the model was not shown; they are omitted from the document and reported.
 pub type Dropped = Vec<String>;
 
 impl GatheringAnswer {
-    /// §2, and what it leaves out: documents and turns that the model was not shown are invented, and must not be linked.
+    /// §2, and what it omits: documents and turns that the model was not shown are invented, and must not be linked.
     pub fn gathered(&self, known: &ShownItems) -> (GatheredContext, Dropped) {
         let mut dropped = Dropped::new();
         let mut references: Vec<Reference> = Vec::new();

@@ -21,7 +21,7 @@ pub struct IterationAnswer {
     pub calls: Vec<ToolRequest>,
     /// Confidence that the goal is reached.
     pub goal_confidence: Option<Score>,
-    /// With DONE: what is known by now.
+    /// The state of knowledge, for DONE.
     pub progress: Option<String>,
     /// Claims that the results so far support.
     pub claims: Vec<ClaimAnswer>,
@@ -66,11 +66,10 @@ impl ToolRequest {
 }
 
 impl IterationAnswer {
-    /// Round `number` of §4, without results yet, and the claims it adds. Every claim names its source
-    /// (R0-14.8).
+    /// Iteration `number` of §4, without results yet, and the claims it adds. Every claim names its source (R0-14.8).
     ///
     /// # Errors
-    /// An action without what it needs, a goal that is not in the plan, a claim without a source.
+    /// If an action lacks what it needs, the plan does not contain a goal, or a claim has no source.
     pub fn iteration(&self, number: u32, plan: &TaskPlan) -> Result<(Iteration, Vec<Claim>), UnusableAnswer> {
         let progress = stated(self.progress.as_ref());
         match self.action {
@@ -102,7 +101,7 @@ impl IterationAnswer {
         Ok((iteration, claims?))
     }
 
-    /// The goal of a plan with several; of a plan with one, none.
+    /// The goal, if the plan has several.
     fn goal_of(&self, plan: &TaskPlan) -> Result<Option<IterationGoal>, UnusableAnswer> {
         let Some(id) = self.goal.filter(|_| !plan.goals.is_empty()) else { return Ok(None) };
         let found = plan.goals.iter().find(|goal| goal.id.0 == id);

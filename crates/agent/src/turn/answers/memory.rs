@@ -49,7 +49,7 @@ pub struct RememberAnswer {
 pub struct RememberedPreference {
     /// In snake case, such as `favorite_hamster`.
     pub name: String,
-    /// Such as `Syrian`.
+    /// The value, such as `Syrian`.
     pub value: String,
     /// The user's own words for it.
     pub quote: String,
@@ -59,7 +59,7 @@ pub struct RememberedPreference {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RememberedFact {
-    /// Such as `People`.
+    /// The category, such as `People`.
     pub category: String,
     /// The fact in one sentence.
     pub fact: String,

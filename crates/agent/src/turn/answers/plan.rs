@@ -1,4 +1,4 @@
-//! Phase 3: goals, tasks and where to go next.
+//! Phase 3: goals, tasks and the next step.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct PlanAnswer {
     pub intent: Intent,
     /// The planner's confidence.
     pub confidence: Score,
-    /// Where to go next.
+    /// The next step.
     pub next_step: NextStep,
     /// With `clarify`: the question to the user.
     pub question: Option<String>,
@@ -42,9 +42,9 @@ pub struct PlanAnswer {
 pub struct GoalAnswer {
     /// From 1.
     pub id: u32,
-    /// What is to be reached.
+    /// What the goal is.
     pub description: String,
-    /// The goals to reach first.
+    /// Goals that must be achieved first.
     pub dependencies: Vec<u32>,
 }
 
@@ -63,7 +63,7 @@ impl PlanAnswer {
     /// is in progress.
     ///
     /// # Errors
-    /// Routes without what they need, goals that do not exist or depend on each other, a second plan that does not state
+    /// If a route lacks what it needs, goals do not exist or depend on each other, or a second plan does not state
     /// what is different.
     pub fn plan(&self, attempt: u32) -> Result<TaskPlan, UnusableAnswer> {
         UnusableAnswer::unless(!self.goal.trim().is_empty(), || {

@@ -16,9 +16,9 @@ const STANDARD_QUESTION: &str =
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueryAnswer {
-    /// The query with its references resolved; may be empty if there are none.
+    /// The query with its references resolved; may be empty if it has none.
     pub resolved_query: String,
-    /// Whether anything had to be resolved.
+    /// Whether any reference had to be resolved.
     pub was_resolved: bool,
     /// The kind of its reference.
     pub query_type: ReferenceType,
@@ -34,7 +34,7 @@ pub struct QueryAnswer {
 pub struct ReferenceAnswer {
     /// Its title.
     pub title: String,
-    /// Such as `thread`.
+    /// The kind of content, such as `thread`.
     pub content_type: String,
     /// The site it is on.
     pub site: String,
@@ -47,8 +47,8 @@ pub struct ReferenceAnswer {
 }
 
 impl QueryAnswer {
-    /// The result of phase 0. A query without references stays as it was typed, so that no model rewords it. Captures are
-    /// not known here.
+    /// The result of phase 0. A query without references stays exactly as typed, so that no model rewords it.
+    /// Captures are not known here.
     pub fn analysis(&self, original: &str) -> QueryAnalysis {
         let resolved = Some(self.resolved_query.trim()).filter(|text| self.was_resolved && !text.is_empty());
         QueryAnalysis {

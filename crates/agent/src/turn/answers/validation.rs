@@ -69,7 +69,7 @@ impl Checks {
         ]
     }
 
-    /// The four boxes of §5 (R1-3.47), which say the same.
+    /// The four items of §5's checklist (R1-3.47), derived from the checks.
     pub fn checklist(self) -> Checklist {
         Checklist {
             claims_match: self.claims_supported,

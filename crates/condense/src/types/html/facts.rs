@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn meta_title_and_json_ld_are_told_in_one_line() {
+    fn meta_title_and_json_ld_form_one_line() {
         let page = r#"<html><head><title>Lamp &amp; shade</title><meta property="og:site_name" content="Shop">
             <script type="application/ld+json">{"@type":"Product","offers":[{"price":12.90,"priceCurrency":"EUR",
             "availability":"https://schema.org/InStock"}],"brand":{"name":"Lux"}}</script>
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_or_endless_is_left_out() {
+    fn broken_and_overlong_facts_are_omitted() {
         let deep = "[".repeat(100_000);
         let long = "x".repeat(5_000);
         for page in [

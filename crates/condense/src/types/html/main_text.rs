@@ -17,7 +17,6 @@ use super::scan::{Token, TokenKind, attributes};
 
 /// Limits on the library's input: bytes of the copy, elements (its time is quadratic in them), nesting depth, and the
 /// sum of all depths, which bounds tree walks. Within these limits it takes at most about 50 ms.
-/// them it takes about 50 ms at most.
 const LARGEST_COPY: usize = 384 << 10;
 const MAX_TAGS: usize = 6_000;
 const DEEPEST: usize = 160;

@@ -14,7 +14,7 @@ fn check(page: &str) -> Vec<(TokenKind, &str)> {
 }
 
 #[test]
-fn tags_text_and_what_is_hidden_are_told_apart() {
+fn tags_text_and_hidden_content_are_distinguished() {
     use TokenKind::*;
     assert_eq!(
         check("<p class='a>b'>x < y</P ><!-- <b> --><script>if (a</b>) </script>z<br/><!doctype x>"),
@@ -34,7 +34,7 @@ fn tags_text_and_what_is_hidden_are_told_apart() {
 }
 
 #[test]
-fn what_is_never_closed_hides_as_little_as_can_be() {
+fn unclosed_elements_hide_as_little_as_possible() {
     use TokenKind::*;
     assert_eq!(check("<a href=\"x>y</a>"), [(Open, "<a href=\"x>"), (Text, "y"), (Close, "</a>")]);
     assert_eq!(check("a <b"), [(Text, "a "), (Text, "<b")]);

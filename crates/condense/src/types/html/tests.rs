@@ -19,7 +19,7 @@ fn text(page: &str) -> String {
 }
 
 #[test]
-fn the_article_is_kept_and_what_stands_around_it_is_not() {
+fn the_article_is_kept_without_its_surroundings() {
     let text = text(&article(""));
     assert!(text.starts_with("[Page: \"Ferry leaves & returns\"]\n"), "{text}");
     assert_eq!(text.matches("The harbour master wrote").count(), 3, "{text}");
@@ -77,7 +77,7 @@ fn check_words(page: &str, readable: &Readable) {
 }
 
 #[test]
-fn what_must_stand_stands_even_where_it_is_markup() {
+fn required_ranges_are_kept_even_inside_markup() {
     let page = article("<p class='lead'>A&amp;B met <b>Mat</b>ilda</p>");
     for pin in [
         "class='lead'",

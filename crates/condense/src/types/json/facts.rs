@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_stands_twice_is_found_however_many_stand_between() {
+    fn duplicate_values_are_found_at_any_distance() {
         for count in [2, FEW, FEW + 1, LATEST, 5 * LATEST] {
             let mut facts = seen(0..count);
             facts.settle();

@@ -79,7 +79,7 @@ fn with_little_room_the_first_and_the_last_rows_are_listed() {
 }
 
 #[test]
-fn without_room_for_a_name_there_is_no_plan() {
+fn no_plan_without_room_for_a_name() {
     with_plan(&orders(600), None, 10, |plan, _| assert!(plan.is_none()));
 }
 

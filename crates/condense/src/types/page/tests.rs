@@ -76,7 +76,7 @@ fn bands_leave_no_hole() {
 }
 
 #[test]
-fn what_is_no_object_to_its_end_is_read_as_markdown() {
+fn incomplete_json_is_parsed_as_markdown() {
     for text in [
         "",
         "{",

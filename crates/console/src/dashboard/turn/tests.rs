@@ -146,7 +146,7 @@ async fn a_turn_under_way_is_shown_as_it_goes_on() {
 }
 
 #[tokio::test]
-async fn pictures_are_shown_and_what_is_no_text_is_not() {
+async fn pictures_are_shown_and_binary_files_are_not() {
     let (fake, router) = started().await;
     let vault = fake.vault("a");
     let mut draft = vault.drafts().begin(Mode::Chat, None, "x").unwrap();

@@ -1,4 +1,4 @@
-//! What must hold between the values of a table.
+//! Consistency checks between the values of a table.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
         let message = format!("[models.{name}] lacks {}", missing.join(", "));
         let close = TABLE_KEYS.iter().any(|key| strsim::damerau_levenshtein(name, key) == 1);
         let help = if close {
-            "if this is no model: the keys besides models are table, use_alternative, layers"
+            "if this is not a model: the keys other than models are table, use_alternative, layers"
         } else {
             ""
         };
@@ -105,7 +105,7 @@ pub(super) fn names(walk: &mut TableWalk<'_>, table: &ModelTable, file: &DeTable
         match table.models.get(name) {
             None => walk.unknown_name(TableProblemCode::M005, span, "model", name, &known),
             Some(spec) if spec.can(Capability::Embedding) => {
-                let message = format!("the model `{name}` makes vectors and cannot answer prompts");
+                let message = format!("the model `{name}` is an embedding model and cannot answer prompts");
                 walk.problem(
                     TableProblemCode::M006,
                     span,

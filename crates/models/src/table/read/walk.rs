@@ -13,7 +13,7 @@ pub(super) type Span = Range<usize>;
 
 /// Bytes a `larder.toml` may have.
 const MAX_BYTES: usize = 1 << 20;
-/// Maximum problems reported at once.
+/// Maximum number of problems reported at once.
 const MAX_PROBLEMS: usize = 100;
 /// Longest name that a suggestion is sought for.
 const MAX_SUGGESTED: usize = 64;
@@ -21,7 +21,7 @@ const MAX_SUGGESTED: usize = 64;
 pub(super) struct TableWalk<'s> {
     source: &'s str,
     problems: Vec<(usize, TableProblem)>,
-    /// Models with problems of their own: references to them are not wrong as well.
+    /// Models with problems of their own: references to them are not reported as well.
     broken: BTreeSet<String>,
 }
 
@@ -32,8 +32,7 @@ impl<'s> TableWalk<'s> {
 
     pub(super) fn parse(&mut self) -> Option<DeTable<'s>> {
         if self.source.len() > MAX_BYTES {
-            let message =
-                format!("larder.toml has {} bytes; at most {MAX_BYTES} are read", self.source.len());
+            let message = format!("larder.toml has {} bytes; the maximum is {MAX_BYTES}", self.source.len());
             self.problem(TableProblemCode::M001, 0..0, message, "");
             return None;
         }
@@ -163,7 +162,7 @@ impl<'s> TableWalk<'s> {
         number
     }
 
-    /// A number as it is written, so that nothing is lost in a float.
+    /// A number as written, so that no precision is lost in a float.
     pub(super) fn decimal(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
         match value.get_ref() {
             DeValue::Float(number) => Some(number.as_str().to_owned()),

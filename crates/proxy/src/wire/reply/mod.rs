@@ -1,6 +1,6 @@
-//! Replies over one or more rounds: a round is one answer of the provider's, and all but the last end in calls of our
-//! tool. Owns what rounds have in common, whole or streamed: what was said, what is asked of us, how the next request
-//! is made, what is to be remembered.
+//! Replies over one or more rounds: a round is one answer of the provider, and all but the last end in calls of
+//! Larder's tool. Owns what rounds have in common, complete or streamed: what was said, what is called, how the next
+//! request is built, what must be remembered.
 
 mod note;
 mod usage;
@@ -22,25 +22,25 @@ use super::hidden::{HiddenCall, HiddenStep, HiddenSteps};
 use super::place::ReplyPlace;
 use super::read::ReadError;
 
-/// The most bytes of a reply that are kept so that the model can be asked again. A longer reply is passed on, and ends
-/// where the model called our tool.
+/// Maximum bytes of a reply kept so that the model can be asked to continue. A longer reply is forwarded, and ends
+/// where the model called Larder's tool.
 pub(super) const MAX_KEPT: usize = 16 << 20;
 
-/// A call of our tool.
+/// A call of Larder's tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RehydrateCall {
     /// The provider's id of it.
     pub id: String,
-    /// The arguments as the model wrote them: JSON text if it kept to the schema.
+    /// The arguments as the model wrote them: JSON text if it followed the schema.
     pub arguments: String,
 }
 
-/// What the provider said so far, round by round.
+/// The provider's output so far, round by round.
 #[derive(Debug)]
 pub struct ReplyRounds {
     pub(super) dialect: ApiDialect,
     pub(super) done: Vec<ReplyRound>,
-    /// Why the model is asked no further although it waits for us, in words for the reader of the reply.
+    /// Why the model is not asked to continue although it waits for a result, as text for the reader of the reply.
     limit: Option<&'static str>,
 }
 
@@ -57,24 +57,24 @@ pub(super) struct ReplyRound {
     pub stop: Option<String>,
     /// It ended as its format has it.
     pub complete: bool,
-    /// The provider said that it ended, however that was.
+    /// The provider reported its end, whatever the reason.
     pub ended: bool,
     /// The provider reported an error in it.
     pub failed: bool,
-    /// Bytes of text that it said.
+    /// Bytes of its text.
     pub said: usize,
-    /// The provider keeps nothing of it (`store: false`).
+    /// The provider does not store it (`store: false`).
     pub unstored: bool,
     /// It was too long to be kept.
     pub lost: bool,
-    /// It holds a call of ours.
+    /// It contains a call of Larder's tool.
     pub has_ours: bool,
-    /// It asks the client for something.
+    /// It contains a call for the client.
     pub asks: bool,
     pub answers: Vec<String>,
 }
 
-/// One thing that was said.
+/// One element of a reply.
 #[derive(Debug)]
 pub(super) struct ReplyUnit {
     pub raw: String,
@@ -84,7 +84,7 @@ pub(super) struct ReplyUnit {
 }
 
 impl ReplyUnit {
-    /// Reads a block, an item or an entry of `tool_calls`. Calls of our tool are only ours if we offered it.
+    /// Reads a block, an item or an entry of `tool_calls`. Calls of Larder's tool only count if it was offered.
     pub(super) fn read(dialect: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
         let inner = value.given("function").unwrap_or(value);
         let (asks, id, arguments) = dialect.format().call(value);
@@ -107,24 +107,24 @@ impl ReplyRound {
         self.stop = object.given(member).map(|stop| stop.text().unwrap_or_default().into_owned());
     }
 
-    /// Takes note of whom a unit asks.
+    /// Records who has to answer a unit.
     pub(super) fn see(&mut self, unit: &ReplyUnit) {
         self.has_ours |= unit.ours.is_some();
         self.asks |= unit.asks;
     }
 
-    /// What is known of it by now.
+    /// What is known about it so far.
     pub(super) fn known(&self, dialect: ApiDialect) -> PartialUsage {
         PartialUsage { usage: self.tally.usage(dialect), said: self.said, ended: self.ended }
     }
 
-    /// It came to its end, so what it asks for is whole.
+    /// Whether it reached its end, so that its calls are complete.
     fn answerable(&self) -> bool {
         let cut = ["length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"];
         self.complete && !self.lost && !self.stop.as_deref().is_some_and(|stop| cut.contains(&stop))
     }
 
-    /// Whether it asks for nothing but answers of our tool.
+    /// Whether all of its calls are calls of Larder's tool.
     pub(super) const fn asks_us_alone(&self) -> bool {
         self.has_ours && !self.asks
     }
@@ -145,7 +145,7 @@ impl ReplyRounds {
         Self { dialect, done: Vec::new(), limit: None }
     }
 
-    /// Calls of our tool in the last round, to be answered. None if that reply was cut short.
+    /// The calls of Larder's tool in the last round. Empty if that reply was cut short.
     pub fn calls(&self) -> Vec<RehydrateCall> {
         let last = self.done.last().filter(|round| round.answerable());
         last.map(|round| round.ours().cloned().collect()).unwrap_or_default()
@@ -158,13 +158,13 @@ impl ReplyRounds {
         }
     }
 
-    /// The model waits for us, and is asked no further because of `limit`.
+    /// The model waits for a result, but is not asked to continue because of `limit`.
     pub const fn give_up(&mut self, limit: &'static str) {
         self.limit = Some(limit);
     }
 
-    /// What is to be remembered, so that [`Request::restore`](super::Request::restore) can put it back; `place` is that
-    /// of the reply. To be stored before the end of the reply reaches the client, which may come back at once.
+    /// What to remember so that [`Request::restore`](super::Request::restore) can restore it; `place` is the reply's.
+    /// Must be stored before the client receives the end of the reply, since it may continue immediately.
     pub fn hidden(&self, place: &ReplyPlace) -> Vec<HiddenSteps> {
         let mut place = place.clone();
         let mut found: Vec<HiddenSteps> = Vec::new();
@@ -189,7 +189,7 @@ impl ReplyRounds {
                 before.push(HiddenStep { members: round.members.clone(), text: round.text.clone(), calls });
             }
         }
-        // A chat has one text for all rounds, and nothing else to know it by where it asks for nothing.
+        // A chat has one text for all rounds, and no other identification if it makes no calls.
         if self.dialect.format().has_one_text() && !self.done.iter().any(|round| round.lost) {
             let keys = place.key(&self.text_before()).into_iter().collect();
             let last = self.done.last().map(|round| round.text.clone()).unwrap_or_default();
@@ -200,8 +200,8 @@ impl ReplyRounds {
         found
     }
 
-    /// The keys of each thing that a round showed the client, up to the first call, which clients always keep; and
-    /// whether it is that call. Thoughts and texts may be missing from what a client sends.
+    /// The keys of each element that a round showed the client, up to the first call, which clients always keep; and
+    /// whether it is that call. Reasoning and texts may be missing from what a client sends.
     fn anchors(&self, round: &ReplyRound, place: &mut ReplyPlace) -> Vec<(bool, Vec<String>)> {
         let shown = round.units.iter().filter(|unit| unit.ours.is_none());
         let mut all: Vec<(bool, Vec<String>)> = shown
@@ -219,12 +219,12 @@ impl ReplyRounds {
         all
     }
 
-    /// What the provider reported, summed over the rounds; nothing if it reported nothing.
+    /// The provider's reported usage, summed over the rounds; `None` if it reported nothing.
     pub fn usage(&self) -> Option<Usage> {
         self.spent().usage(self.dialect)
     }
 
-    /// What is known of the last round alone.
+    /// What is known about the last round alone.
     pub fn last(&self) -> PartialUsage {
         self.done.last().map(|round| round.known(self.dialect)).unwrap_or_default()
     }
@@ -250,12 +250,12 @@ impl ReplyRounds {
         sum
     }
 
-    /// The last round asks us alone, yet the reply is to end with it.
+    /// Whether the last round only calls Larder's tool, yet the reply is to end with it.
     pub(super) fn gave_up(&self) -> bool {
         self.done.last().is_some_and(ReplyRound::asks_us_alone)
     }
 
-    /// Text of rounds before this one, and what sets it apart from the text that follows.
+    /// The text of earlier rounds, and the separator before the text that follows.
     pub(super) fn text_before(&self) -> String {
         let mut all = String::new();
         for round in &self.done {
@@ -270,8 +270,8 @@ impl ReplyRounds {
         units.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",")
     }
 
-    /// The next request, if the model waits for us alone and has its answers: the last one with what the model said and
-    /// our results behind it.
+    /// The next request, if the model waits only for Larder's tool and its results are available: the last request
+    /// with the model's output and the results appended.
     pub(super) fn next(&self, request: &str) -> Result<Option<String>, ReadError> {
         let waits = |round: &&ReplyRound| round.answerable() && round.asks_us_alone();
         let Some(round) = self.done.last().filter(waits) else { return Ok(None) };
@@ -300,8 +300,8 @@ impl ReplyRounds {
         Ok(Some(json::apply(request, vec![edit])?))
     }
 
-    /// The edits by which the whole last reply becomes the client's: earlier rounds before it, our calls out of it, the
-    /// sums of usage. `earlier` are the rounds before.
+    /// The edits that turn the complete last reply into the client's: earlier rounds before it, Larder's calls
+    /// removed, usage summed. `earlier` are the earlier rounds.
     pub(super) fn list_edits(&self, list: Value<'_, '_>, usage: Option<Value<'_, '_>>) -> Vec<Edit> {
         let items: Vec<_> = list.items().collect();
         let ours = |at: usize| {
@@ -313,7 +313,7 @@ impl ReplyRounds {
     }
 }
 
-/// The text of a member; empty if there is none.
+/// The text of a member; empty if it is missing.
 pub(super) fn text<'t>(object: Value<'_, 't>, name: &str) -> Cow<'t, str> {
     object.given(name).and_then(Value::text).unwrap_or_default()
 }
@@ -328,7 +328,7 @@ pub(super) fn parts_length(list: Value<'_, '_>, names: &[&str]) -> usize {
     list.items().flat_map(|part| names.iter().map(move |name| length(part.given(name)))).sum()
 }
 
-/// Appends text of a later round, separated from what comes before it.
+/// Appends the text of a later round, with a separator.
 pub(super) fn push_text(all: &mut String, text: &str) {
     if !all.is_empty() && !text.is_empty() && !all.ends_with(char::is_whitespace) {
         all.push_str(GAP);

@@ -1,5 +1,5 @@
-//! What a reply says that would otherwise be empty: the model asked only for originals, and got no more.
-//! Clients show nothing of such a reply, and providers refuse a history that holds one.
+//! The note in a reply that would otherwise be empty: the model only requested originals, and received no more.
+//! Clients show nothing for such a reply, and providers reject a history that contains one.
 
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Edit, Value, encoded};
@@ -14,12 +14,12 @@ const DIGITS: usize = 48;
 #[derive(Debug)]
 pub struct LimitNote {
     text: String,
-    /// Something else comes before it.
+    /// Whether something else precedes it.
     follows: bool,
 }
 
 impl ReplyRounds {
-    /// The note for a reply that ends although the model waits for us, where nothing else in it says anything.
+    /// The note for a reply that ends although the model waits for a result, if the reply says nothing else.
     pub(in super::super) fn note(&self) -> Option<LimitNote> {
         let waits = self.done.last().is_some_and(|round| round.asks_us_alone() && !round.failed);
         if !waits || self.done.iter().any(|round| round.says_something(self.dialect)) {
@@ -33,7 +33,7 @@ impl ReplyRounds {
 }
 
 impl ReplyRound {
-    /// Whether anything of it would do as an answer: thoughts alone are none, and nobody takes an empty text.
+    /// Whether any of it would do as an answer: reasoning alone does not, and empty text is rejected.
     fn says_something(&self, dialect: ApiDialect) -> bool {
         let says = |raw: &str| {
             let Ok(doc) = Document::parse(raw) else { return true };
@@ -41,7 +41,7 @@ impl ReplyRound {
             let thinks = kind.ends_with("thinking") || kind == "reasoning";
             !thinks && dialect.format().said(doc.root()).is_none_or(|text| !text.trim().is_empty())
         };
-        // What is too long to be kept says something.
+        // A reply that is too long to keep is not empty.
         if self.lost {
             return true;
         }
@@ -68,7 +68,7 @@ impl LimitNote {
         format!(r#"{{"type":"output_text","text":{},"annotations":[]}}"#, self.literal())
     }
 
-    /// An item of OpenAI's responses. `response` is the id of its response: a history holds each id once.
+    /// An item in OpenAI's responses format. `response` is the id of its response: a history contains each id once.
     pub fn item(&self, response: &str) -> String {
         let (id, part) = (Self::id(response), self.part());
         format!(
@@ -83,13 +83,13 @@ impl LimitNote {
         encoded(&format!("msg_{id}"))
     }
 
-    /// Puts a block or an item behind what stays of a list.
+    /// Appends a block or an item to what remains of a list.
     pub fn behind(&self, list: Value<'_, '_>, unit: &str) -> Edit {
         let comma = if self.follows { "," } else { "" };
         Edit::insert(list.span().end - 1, format!("{comma}{unit}"))
     }
 
-    /// Makes it the content of a message of chat completions whose calls are all ours.
+    /// Makes it the content of a chat completions message that only calls Larder's tool.
     pub fn in_place_of_calls(&self, message: Value<'_, '_>) -> Vec<Edit> {
         let content = self.literal();
         let mut edits = json::without(message, &["tool_calls"]);

@@ -1,5 +1,5 @@
-//! What providers report as used: every number of a report by its path, so that sums leave nothing out. Knows the names
-//! of the formats only where our own record needs them.
+//! The usage that providers report: every number of a report by its path, so that sums omit nothing. Knows the names
+//! of the formats only where Larder's own record needs them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use larder_text::usage::Usage;
 
 use super::super::dialect::ApiDialect;
 
-/// Numbers one report may have; more are left as they are.
+/// Maximum numbers per report; further ones are left unchanged.
 const MAX_NUMBERS: usize = 64;
 /// Levels of a report that are read.
 const MAX_LEVELS: usize = 4;
@@ -17,14 +17,14 @@ const MAX_LEVELS: usize = 4;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally(BTreeMap<String, f64>);
 
-/// What is known of a round of a reply while it comes.
+/// What is known about a round of a reply while it arrives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PartialUsage {
     /// What the provider has reported of it.
     pub usage: Option<Usage>,
-    /// Bytes of text that it has said.
+    /// Bytes of its text so far.
     pub said: usize,
-    /// It has come to its end, so what is reported is all of it.
+    /// Whether it has reached its end, so that the report is complete.
     pub ended: bool,
 }
 
@@ -36,7 +36,7 @@ impl PartialUsage {
 }
 
 impl Tally {
-    /// Takes the numbers of a report. Counts are cumulative: the last one that is given holds.
+    /// Adds the numbers of a report. Counts are cumulative: the last value wins.
     pub fn take(&mut self, report: Value<'_, '_>) {
         for (path, value) in numbers(report) {
             if let Some(number) =
@@ -58,7 +58,7 @@ impl Tally {
         self.0.get(path).filter(|number| **number >= 0.0).map(|number| *number as u64)
     }
 
-    /// Adds what this holds to the numbers of a report.
+    /// Adds these sums to the numbers of a report.
     pub fn edits(&self, report: Value<'_, '_>) -> Vec<Edit> {
         let sum = |(path, value): (String, Value<'_, '_>)| {
             let sum = parse(value)? + self.0.get(&path).filter(|number| **number != 0.0)?;
@@ -77,7 +77,7 @@ impl Tally {
         paths.iter().find_map(|path| self.get(path)).unwrap_or_default()
     }
 
-    /// In our own terms; `None` if nothing was reported.
+    /// In Larder's terms; `None` if nothing was reported.
     pub fn usage(&self, dialect: ApiDialect) -> Option<Usage> {
         (!self.0.is_empty()).then(|| dialect.format().usage(self))
     }

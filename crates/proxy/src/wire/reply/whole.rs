@@ -1,4 +1,4 @@
-//! Replies that come whole. Knows no streams.
+//! Replies that arrive complete. Knows no streams.
 
 use larder_text::json::{self, Document, Edit, Value, encoded};
 
@@ -15,7 +15,7 @@ pub struct WholeReply {
 }
 
 impl WholeReply {
-    /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
+    /// Expects the first reply. `hide`: Larder's tool was offered, so its calls are hidden.
     pub const fn new(dialect: ApiDialect, hide: bool) -> Self {
         Self { rounds: ReplyRounds::new(dialect), hide, body: String::new() }
     }
@@ -23,7 +23,7 @@ impl WholeReply {
     /// Takes a reply.
     ///
     /// # Errors
-    /// When it is not JSON. The client is then to get it as it is, unless it saw an earlier round.
+    /// If it is not JSON. The client should then receive it unchanged, unless it saw an earlier round.
     pub fn take(&mut self, reply: &str) -> Result<(), ReadError> {
         let doc = Document::parse(reply)?;
         let round = self.read(doc.root());
@@ -32,20 +32,21 @@ impl WholeReply {
         Ok(())
     }
 
-    /// What was said so far.
+    /// The output so far.
     pub const fn rounds(&mut self) -> &mut ReplyRounds {
         &mut self.rounds
     }
 
-    /// The next request, if the model waits for us alone and has its answers; none if the reply can be closed.
+    /// The next request, if the model waits only for Larder's tool and its results are available; `None` if the reply
+    /// can be closed.
     ///
     /// # Errors
-    /// When `request`, the body sent last, is none of its format.
+    /// If `request`, the last body sent, is not valid in its format.
     pub fn next(&self, request: &str) -> Result<Option<String>, ReadError> {
         self.rounds.next(request)
     }
 
-    /// The reply for the client. Where nothing was hidden these are the provider's own bytes.
+    /// The reply for the client. If nothing was hidden, these are the provider's own bytes.
     ///
     /// # Errors
     /// None that a reply can cause: it was read before.
@@ -78,11 +79,11 @@ impl WholeReply {
     }
 }
 
-/// What is known when a whole reply is closed.
+/// The data for closing a complete reply.
 pub(in super::super) struct ReplyClose<'a> {
     /// The rounds before the last.
     pub rounds: &'a ReplyRounds,
-    /// The last round, whose body the client gets.
+    /// The last round, whose body the client receives.
     pub last: &'a ReplyRound,
     /// The model waits for us, yet the reply is to end.
     pub gave_up: bool,
@@ -90,7 +91,7 @@ pub(in super::super) struct ReplyClose<'a> {
     pub note: Option<LimitNote>,
 }
 
-/// A reply that ends although the model waits for us is said to have come to its end.
+/// A reply that ends although the model waits for a result is reported as finished.
 pub(in super::super) fn stop_edit(stop: Option<Value<'_, '_>>, gave_up: bool, end: &str) -> Option<Edit> {
     let asks = |stop: &Value<'_, '_>| stop.is("tool_use") || stop.is("tool_calls");
     stop.filter(asks).filter(|_| gave_up).map(|stop| Edit::replace(stop.span(), encoded(end)))

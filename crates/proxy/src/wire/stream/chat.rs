@@ -1,7 +1,7 @@
 //! Events of OpenAI's chat completions. Knows no bytes.
 //!
-//! A call's name may come in pieces, and several calls in one chunk, so chunks are looked at twice: first to learn whose
-//! each call is, then, when that is known, to take ours out.
+//! A call's name may arrive in pieces, and several calls in one chunk, so chunks are processed twice: first to
+//! determine who each call is for, then, once that is known, to remove Larder's.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,18 +13,18 @@ use super::super::dialect::ApiDialect;
 use super::super::reply::{GAP, LimitNote, ReplyRound, ReplyUnit, inner, is_thought, length};
 use super::{EventAction, RoundContext};
 
-/// Calls one reply may ask for; further ones are passed on as they are.
+/// Maximum calls per reply; further ones are forwarded unchanged.
 const MAX_CALLS: usize = 1_024;
-/// Choices of one reply whose ends are looked for.
+/// Maximum choices per reply whose ends are tracked.
 const MAX_CHOICES: usize = 1_024;
 
-/// What is known of a reply.
+/// The state of a reply.
 #[derive(Debug, Default)]
 pub(super) struct ChatState {
     calls: Vec<StreamedCall>,
     /// For each fragment of a call that is not passed on yet, in order: the call.
     fragments: VecDeque<Option<usize>>,
-    /// The first chunk's `id` and `created`, which later rounds take over, and its `model`.
+    /// The first chunk's `id` and `created`, which later rounds reuse, and its `model`.
     identity: Vec<(&'static str, String)>,
     /// Calls the client has.
     shown: u64,
@@ -36,11 +36,11 @@ pub(super) struct ChatState {
     thoughts: Map<String, Json>,
     /// Whether each choice that has begun has ended, by its index.
     choices: BTreeMap<u64, bool>,
-    /// Choices that the request asks for. Some servers send them one after the other.
+    /// The number of requested choices. Some servers send them one after the other.
     asked: usize,
 }
 
-/// A call under way.
+/// A call in progress.
 #[derive(Debug, Default)]
 struct StreamedCall {
     index: Option<u64>,
@@ -53,7 +53,7 @@ struct StreamedCall {
 }
 
 impl ChatState {
-    /// Awaits so many choices.
+    /// Expects this many choices.
     pub fn expect(&mut self, choices: u64) {
         self.asked = usize::try_from(choices).unwrap_or(MAX_CHOICES).min(MAX_CHOICES);
     }
@@ -62,7 +62,7 @@ impl ChatState {
         self.calls.iter().any(|call| call.ours.is_none())
     }
 
-    /// Undecided events are not ours.
+    /// Forwards undecided events.
     pub fn decide(&mut self, round: &mut ReplyRound) {
         for call in self.calls.iter_mut().filter(|call| call.ours.is_none()) {
             call.ours = Some(false);
@@ -70,8 +70,8 @@ impl ChatState {
         }
     }
 
-    /// Learns from a chunk whose its calls are. A call has its whole name once its arguments, another call or the end of
-    /// the reply follow.
+    /// Determines from a chunk who its calls are for. A call's name is complete once its arguments, another call or
+    /// the end of the reply follow.
     pub fn classify(&mut self, chunk: Value<'_, '_>, round: &mut ReplyRound) {
         let undecided: Vec<usize> =
             (0..self.calls.len()).filter(|&at| self.calls[at].ours.is_none()).collect();
@@ -104,8 +104,8 @@ impl ChatState {
         }
     }
 
-    /// The call that a fragment belongs to. Some servers give no index, or the same one to every call: then an id that
-    /// differs begins a new call.
+    /// The call that a fragment belongs to. Some servers send no index, or the same one for every call: then a
+    /// different id starts a new call.
     fn call_of(&mut self, entry: Value<'_, '_>) -> Option<usize> {
         let index = entry.given("index").and_then(Value::as_u64);
         let id = entry.given("id").and_then(Value::text).unwrap_or_default();
@@ -133,7 +133,7 @@ impl ChatState {
         if cx.is_spliced() { EventAction::End(Vec::new()) } else { EventAction::Pass(Vec::new()) }
     }
 
-    /// A chunk of our own with the text of the reply.
+    /// A chunk created by Larder with the text of the reply.
     pub fn say(&self, note: &LimitNote) -> String {
         let identity: String =
             self.identity.iter().map(|(name, value)| format!(r#""{name}":{value},"#)).collect();
@@ -167,8 +167,8 @@ impl ChatState {
         if shows || chunk.given("usage").is_some() { EventAction::Pass(edits) } else { EventAction::Drop }
     }
 
-    /// Takes note of the choices in a chunk, of which all but the first pass as they are. Gives whether as many as were
-    /// asked for have ended, and none that has begun goes on.
+    /// Tracks the choices in a chunk, of which all but the first are forwarded unchanged. Returns whether all
+    /// requested choices have ended and none is in progress.
     fn choices_end(&mut self, chunk: Value<'_, '_>, cx: &mut RoundContext<'_>) -> bool {
         for (at, choice) in chunk.given("choices").into_iter().flat_map(Value::items).enumerate() {
             let index = choice.given("index").and_then(Value::as_u64).unwrap_or_default();
@@ -200,7 +200,7 @@ impl ChatState {
         self.identity.iter().filter(|(name, _)| *name != "model").filter_map(edit).collect()
     }
 
-    /// Takes in what is new, and edits it for the client. Gives whether anything is left for it.
+    /// Processes a delta and edits it for the client. Returns whether anything is left for it.
     fn delta(&mut self, delta: Value<'_, '_>, cx: &mut RoundContext<'_>, edits: &mut Vec<Edit>) -> bool {
         let mut gone = Vec::new();
         let mut shows = false;
@@ -259,7 +259,8 @@ impl ChatState {
         begins.then(|| Edit::insert(value.span().start + 1, inner(GAP)))
     }
 
-    /// Takes our calls out of `tool_calls`, and numbers the others for the client. Gives whether any are left.
+    /// Removes Larder's calls from `tool_calls`, and renumbers the others for the client. Returns whether any are
+    /// left.
     fn calls_of(&mut self, list: Value<'_, '_>, has_ours: bool, edits: &mut Vec<Edit>) -> bool {
         let mut ours = Vec::new();
         for entry in list.items() {
@@ -288,7 +289,7 @@ impl ChatState {
         left
     }
 
-    /// The round is over: what was said becomes whole.
+    /// Ends the round: assembles its output.
     pub fn finish(&mut self, round: &mut ReplyRound) {
         for call in std::mem::take(&mut self.calls) {
             let raw = Json::Object(call.whole).to_string();
@@ -318,7 +319,7 @@ fn entries<'d, 't>(delta: Value<'d, 't>) -> impl Iterator<Item = Value<'d, 't>> 
     delta.given("tool_calls").into_iter().flat_map(Value::items)
 }
 
-/// Adds a fragment to a call: arguments and names grow, what else there is holds as it came last.
+/// Merges a fragment into a call: arguments and names are appended, for other members the last value wins.
 fn merge(call: &mut Map<String, Json>, fragment: Value<'_, '_>) {
     for (key, value) in fragment.members().filter(|(_, value)| value.kind() != Kind::Null) {
         let name = key.text();
@@ -338,7 +339,7 @@ fn merge(call: &mut Map<String, Json>, fragment: Value<'_, '_>) {
     }
 }
 
-/// Adds to a member: text to text, items to a list, anything else in place of what was there.
+/// Merges into a member: text is appended to text, items to a list, anything else replaces the old value.
 fn grow(object: &mut Map<String, Json>, name: &str, value: Value<'_, '_>) {
     match (object.get_mut(name), value.text(), serde_json::from_str(value.raw())) {
         (Some(Json::String(text)), Some(more), _) => text.push_str(&more),

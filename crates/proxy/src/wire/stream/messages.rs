@@ -9,21 +9,21 @@ use super::super::dialect::ApiDialect;
 use super::super::reply::{LimitNote, ReplyUnit, length};
 use super::{EventAction, RoundContext};
 
-/// Where the blocks of a reply go.
+/// The indexes of a reply's blocks.
 #[derive(Debug, Default)]
 pub(super) struct MessagesState {
-    /// The provider's index → the client's; none for blocks that are hidden.
+    /// The provider's index → the client's; `None` for hidden blocks.
     places: BTreeMap<u64, Option<u64>>,
     /// Blocks the client has.
     shown: u64,
     open: BTreeMap<u64, StreamedBlock>,
 }
 
-/// A block under way.
+/// A block in progress.
 #[derive(Debug, Default)]
 struct StreamedBlock {
     block: Map<String, Json>,
-    /// The input of a call, as far as it came.
+    /// The input of a call so far.
     input: String,
 }
 
@@ -69,7 +69,7 @@ impl MessagesState {
         }
     }
 
-    /// A block of our own, behind all others.
+    /// A block created by Larder, after all others.
     pub fn say(&self, note: &LimitNote) -> String {
         let (index, text) = (self.shown, note.literal());
         let event = |kind: &str, more: &str| {
@@ -103,7 +103,7 @@ impl MessagesState {
         self.place(event)
     }
 
-    /// Adds a piece to its block: text to text, anything else as it is.
+    /// Merges a piece into its block: text is appended, anything else is kept as it is.
     fn grow(&mut self, event: Value<'_, '_>) {
         let Some((index, delta)) = index(event).zip(event.given("delta")) else { return };
         let Some(draft) = self.open.get_mut(&index) else { return };
@@ -144,7 +144,7 @@ impl MessagesState {
             return;
         };
         if let Some(whole) = Some(&input).filter(|input| !input.is_empty()) {
-            // What is not an object cannot be sent back; the call itself keeps the model's words.
+            // Anything but an object cannot be sent back; the call itself keeps the model's text.
             let object = serde_json::from_str::<Json>(whole).ok().filter(Json::is_object);
             block.insert("input".to_owned(), object.unwrap_or_else(|| Json::Object(Map::new())));
         }
@@ -185,7 +185,7 @@ impl MessagesState {
         }
         let spent = cx.earlier.spent();
         let mut edits: Vec<Edit> = usage.map(|usage| spent.edits(usage)).unwrap_or_default();
-        // The counts of the prompt came with the start of the message, which holds those of the first round only.
+        // The prompt's counts came with the start of the message, which covers the first round only.
         if let Some(usage) = usage.filter(|_| !cx.is_first()) {
             let mut sums = Vec::new();
             for name in ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] {

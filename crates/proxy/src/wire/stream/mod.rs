@@ -1,8 +1,8 @@
-//! Replies that come as streams of events: passed on as the bytes they are, except that calls of our tool are taken out
-//! and a continued reply is joined to the one before.
+//! Streamed replies: forwarded as the original bytes, except that calls of Larder's tool are removed and a continued
+//! reply is joined to the one before.
 //!
-//! Only events that belong to a call of ours, and the end of a reply in which something was hidden, are held back. An
-//! event that cannot be read is passed on untouched. Owns the state of one reply; each format knows its own events.
+//! Only events that belong to a call of Larder's tool, and the end of a reply with hidden parts, are held back. An
+//! unreadable event is forwarded unchanged. Owns the state of one reply; each format knows its own events.
 
 mod chat;
 mod messages;
@@ -26,10 +26,10 @@ pub struct StreamedReply {
     kept: usize,
     hide: bool,
     state: DialectState,
-    /// Events of which it is not known yet whether they belong to a call of ours.
+    /// Events that may belong to a call of Larder's tool.
     waiting: Vec<Vec<u8>>,
     waiting_bytes: usize,
-    /// The end of the round, while it may yet go on.
+    /// The end of the round, while it may still continue.
     held: Vec<Vec<u8>>,
     held_bytes: usize,
 }
@@ -45,7 +45,7 @@ enum DialectState {
 enum EventAction {
     /// It is passed on, edited.
     Pass(Vec<Edit>),
-    /// It belongs to what is hidden.
+    /// It belongs to something hidden.
     Drop,
     /// It belongs to the end of the round, and is passed on, edited, if the reply ends with it.
     End(Vec<Edit>),
@@ -55,7 +55,7 @@ enum EventAction {
 struct RoundContext<'a> {
     /// Our tool was offered: its calls are hidden.
     hide: bool,
-    /// What is said is kept.
+    /// Whether output is kept.
     keep: bool,
     /// ReplyRounds before this one.
     earlier: &'a ReplyRounds,
@@ -67,14 +67,14 @@ impl RoundContext<'_> {
         self.earlier.done.is_empty()
     }
 
-    /// What is passed on is no longer what the provider sent.
+    /// Whether the forwarded bytes differ from the provider's.
     const fn is_spliced(&self) -> bool {
         !self.is_first() || self.round.has_ours
     }
 }
 
 impl StreamedReply {
-    /// Awaits the first reply. `hide`: our tool was offered, so its calls are ours.
+    /// Expects the first reply. `hide`: Larder's tool was offered, so its calls are hidden.
     pub fn new(dialect: ApiDialect, hide: bool) -> Self {
         let state = match dialect {
             ApiDialect::Chat => DialectState::Chat(chat::ChatState::default()),
@@ -95,7 +95,7 @@ impl StreamedReply {
         }
     }
 
-    /// Awaits so many choices in each reply (chat completions). Where fewer come, the reply ends at `[DONE]`.
+    /// Expects this many choices in each reply (chat completions). If fewer arrive, the reply ends at `[DONE]`.
     pub fn with_choices(mut self, choices: u64) -> Self {
         if let DialectState::Chat(state) = &mut self.state {
             state.expect(choices);
@@ -103,7 +103,7 @@ impl StreamedReply {
         self
     }
 
-    /// Takes the next bytes of the provider's and appends to `out` what the client gets now.
+    /// Processes the provider's next bytes and appends to `out` what the client receives now.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.splitter.push(bytes);
         while let Some(piece) = self.splitter.next_piece() {
@@ -114,7 +114,7 @@ impl StreamedReply {
     /// The provider's stream has ended. Next are [`ReplyRounds::calls`], [`next`](Self::next), [`close`](Self::close).
     pub fn end(&mut self, out: &mut Vec<u8>) {
         match self.splitter.rest() {
-            // The stream broke off within an event that may be one of ours; clients drop such an event anyway.
+            // The stream broke off within an event that may be Larder's; clients drop such an event anyway.
             Some(EventPiece::Event(event)) if self.is_spliced() && !is_whole(&event) => {}
             Some(piece) => self.take(piece, out),
             None => {}
@@ -129,17 +129,17 @@ impl StreamedReply {
         (self.splitter, self.kept) = (EventSplitter::new(), 0);
     }
 
-    /// What is known of the round under way.
+    /// What is known about the current round.
     pub fn known(&self) -> PartialUsage {
         self.round.known(self.rounds.dialect)
     }
 
-    /// Whether the client has all of the reply: its provider said that it ended, and nothing of it is hidden.
+    /// Whether the client has the complete reply: its provider reported its end, and nothing of it is hidden.
     pub const fn is_told(&self) -> bool {
         self.round.ended && !self.round.failed && !self.round.has_ours
     }
 
-    /// What was said so far, as of the last [`end`](Self::end).
+    /// The output so far, as of the last [`end`](Self::end).
     pub const fn rounds(&mut self) -> &mut ReplyRounds {
         &mut self.rounds
     }
@@ -148,7 +148,7 @@ impl StreamedReply {
     /// the reply can be closed.
     ///
     /// # Errors
-    /// When `request`, the body sent last, is none of its format.
+    /// If `request`, the last body sent, is not valid in its format.
     pub fn next(&mut self, request: &str) -> Result<Option<String>, ReadError> {
         let next = self.rounds.next(request)?;
         if next.is_some() {
@@ -157,10 +157,10 @@ impl StreamedReply {
         Ok(next)
     }
 
-    /// Gives the client the end of the reply, as far as it has not got it.
+    /// Sends the client the rest of the reply's end.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         let gave_up = self.rounds.gave_up();
-        // A reply that failed has no end to put anything before.
+        // A failed reply has no end to insert anything before.
         let note = self.rounds.note().filter(|_| !self.held.is_empty());
         if let Some(note) = &note {
             let said = match &self.state {
@@ -203,7 +203,7 @@ impl StreamedReply {
         let event = match piece {
             EventPiece::Event(event) => event,
             EventPiece::TooLong(bytes) => {
-                // Not looked at, but it keeps its place, and may be the end. What it says counts as text.
+                // Not parsed, but it keeps its place, and may be the end. Its text counts.
                 self.round.ended = true;
                 self.round.said = self.round.said.saturating_add(bytes.len());
                 self.settle(out);
@@ -229,7 +229,7 @@ impl StreamedReply {
         self.emit(event, out);
     }
 
-    /// Undecided events are not ours.
+    /// Forwards undecided events.
     fn settle(&mut self, out: &mut Vec<u8>) {
         if let DialectState::Chat(state) = &mut self.state {
             state.decide(&mut self.round);
@@ -251,7 +251,7 @@ impl StreamedReply {
                 self.round.lost |= self.kept > super::reply::MAX_KEPT;
                 self.judge(&data)
             }
-            // A comment, or nothing that can be read.
+            // A comment, or unreadable.
             None => EventAction::Pass(Vec::new()),
         };
         match action {
@@ -303,12 +303,13 @@ impl StreamedReply {
     }
 }
 
-/// Whether the data of an event can be read, or there is none.
+/// Whether the data of an event can be parsed, or there is none.
 fn is_whole(event: &[u8]) -> bool {
     sse::data(event).is_none_or(|(data, _)| data.trim() == "[DONE]" || Document::parse(&data).is_ok())
 }
 
-/// The edits that make a held event the end of a reply although the model waits. `note`: it comes before the event.
+/// The edits that make a held event the end of a reply although the model waits for a result. `note` precedes the
+/// event.
 fn end_edits(event: &[u8], note: Option<&LimitNote>) -> Vec<Edit> {
     let Some((data, _)) = sse::data(event) else { return Vec::new() };
     let Ok(doc) = Document::parse(&data) else { return Vec::new() };

@@ -8,13 +8,13 @@ use super::super::dialect::ApiDialect;
 use super::super::reply::{LimitNote, ReplyUnit, length, text};
 use super::{EventAction, RoundContext};
 
-/// Events by which an item of ours comes.
+/// Events that make up one of Larder's items.
 const EVENTS_OF_NOTE: usize = 6;
 
-/// Where the items of a reply go.
+/// The indexes of a reply's items.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesState {
-    /// The provider's index → the client's; none for items that are hidden.
+    /// The provider's index → the client's; `None` for hidden items.
     places: BTreeMap<u64, Option<u64>>,
     /// Items the client has.
     shown: u64,
@@ -31,7 +31,7 @@ impl ResponsesState {
         self.places.clear();
     }
 
-    /// The events that were held back do not reach the client.
+    /// Discards the events that were held back.
     pub fn forget_end(&mut self) {
         if let Some(sequence) = self.before_end.take() {
             self.sequence = sequence;
@@ -42,7 +42,7 @@ impl ResponsesState {
         self.sequence.map_or(0, |last| last.saturating_add(1))
     }
 
-    /// An item of our own, behind all others and before the end.
+    /// An item created by Larder, after all others and before the end.
     pub fn say(&self, note: &LimitNote) -> String {
         let (index, id, text) = (self.shown, LimitNote::id(&self.id), note.literal());
         let empty = r#""type":"output_text","text":"","annotations":[]"#;
@@ -58,7 +58,7 @@ impl ResponsesState {
             ("content_part.done", format!(r#"{within},"part":{}"#, note.part())),
             ("output_item.done", format!(r#""item":{}"#, note.item(&self.id))),
         ];
-        // The number of the end is theirs now; servers that number nothing get no numbers.
+        // The sequence number of the end is reused; servers without sequence numbers get none.
         let first = self.before_end.flatten().map(|before| before.saturating_add(1));
         let mut out = String::new();
         for ((kind, more), at) in events.into_iter().zip(0_u64..) {
@@ -75,7 +75,7 @@ impl ResponsesState {
         let kind = event.given("type").and_then(Value::text).unwrap_or_default();
         let item = event.given("item");
         let index = event.given("output_index").and_then(Value::as_u64);
-        // Sound comes as base64, which says nothing of its tokens.
+        // Sound arrives as base64, whose length says nothing about its tokens.
         if kind.ends_with(".delta") && kind != "response.audio.delta" {
             cx.round.said += length(event.given("delta"));
         }
@@ -151,7 +151,7 @@ impl ResponsesState {
     }
 }
 
-/// The edits of an event that is held back, once the item of a note comes before it.
+/// The edits of an event that is held back, once a note's item precedes it.
 pub(super) fn end_edits(event: Value<'_, '_>, note: &LimitNote) -> Vec<Edit> {
     let mut edits = Vec::new();
     if let Some((given, number)) =

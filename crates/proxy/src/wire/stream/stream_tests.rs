@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn what_holds_no_call_of_ours_goes_through_as_it_is(
+    fn streams_without_our_calls_are_forwarded_unchanged(
         said in prop::collection::vec(prop_oneof!["[a-z]{1,9}".prop_map(Part::Text), "[a-z]{1,9}".prop_map(Part::Think)], 0..4),
         calls in 0..3_usize,
         sizes in prop::collection::vec(1..200_usize, 1..9),
@@ -213,7 +213,7 @@ impl From<OurCallIs> for super::super::RehydrateCall {
 }
 
 #[test]
-fn calls_in_one_chunk_are_told_apart() {
+fn calls_in_one_chunk_are_separated() {
     let entry = |index: u64, id: &str, name: &str| json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
     let delta = json!({"role": "assistant", "content": null, "tool_calls": [entry(0, "a", REHYDRATE), entry(1, "b", "read"), entry(2, "c", REHYDRATE)]});
     let text = format!(

@@ -1,8 +1,8 @@
-//! Chooses the documents to rank: those whose words together weigh most, regardless of their age.
+//! Chooses the documents to rank: those whose words have the highest total weight, regardless of age.
 //!
-//! Where a word is rare, all documents that hold it are known. Where it is common, only the newest are, and older ones
-//! are queried together with other words: with the rare ones, and with each set of the common ones. Words that
-//! many documents hold decide only between equals.
+//! For a rare word, all documents that contain it are known. For a common one, only the newest are, and older ones
+//! are queried in combination with other words: with the rare ones, and with each set of common ones. Words that many
+//! documents contain only break ties.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::error::StoreError;
 
 /// Rows that are visited for one word, or for words together.
 pub(super) const ROWS: usize = 2_000;
-/// Common words that are looked up together, and rare ones with which they are: those of most weight.
+/// The number of common words that are looked up in combination, and of rare ones combined with them: those with the
+/// highest weight.
 const PAIRED: usize = 5;
 /// The share of documents above which a word does not help to find any.
 const EVERYWHERE: f64 = 0.3;
@@ -22,16 +23,16 @@ const EVERYWHERE: f64 = 0.3;
 pub(super) struct QueryWord {
     /// As the index has it.
     pub(super) text: String,
-    /// The newest documents that hold it, newest first.
+    /// The newest documents that contain it, newest first.
     pub(super) rows: Vec<i64>,
     /// Its inverse document frequency.
     pub(super) weight: f64,
-    /// The share of all documents that hold it, as far as known.
+    /// The share of all documents that contain it, as far as known.
     pub(super) share: f64,
 }
 
 impl QueryWord {
-    /// Whether all documents that hold it are known.
+    /// Whether all documents that contain it are known.
     fn is_rare(&self) -> bool {
         self.rows.len() < ROWS
     }
@@ -53,7 +54,7 @@ impl<'tx> Lookup<'tx> {
         Ok(Self { statement, columns })
     }
 
-    /// The newest documents that hold a word of each of these groups.
+    /// The newest documents that contain a word from each of these groups.
     pub(super) fn rows(&mut self, all_of: &[&[&str]], limit: usize) -> Result<Vec<i64>, StoreError> {
         let either = |words: &&[&str]| {
             let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
@@ -66,7 +67,7 @@ impl<'tx> Lookup<'tx> {
     }
 }
 
-/// The documents whose words weigh most, newer ones first among equals. `words` are sorted, rarest first.
+/// The documents with the highest total weight, newer ones first among equals. `words` are sorted, rarest first.
 pub(super) fn choose(
     words: &[QueryWord],
     lookup: &mut Lookup<'_>,

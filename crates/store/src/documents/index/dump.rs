@@ -1,5 +1,5 @@
-//! The content of an index as text: equal indexes have equal dumps. Row numbers are left out,
-//! since they follow from the order in which documents came.
+//! The content of an index as text: equal indexes have equal dumps. Row numbers are omitted, since they depend on the
+//! order of insertion.
 
 use std::collections::BTreeMap;
 

@@ -31,11 +31,11 @@ pub(in crate::documents) struct IndexFile {
 }
 
 impl IndexFile {
-    /// Opens the index at `path`, or makes an empty one if there is none that can be used.
+    /// Opens the index at `path`, or creates an empty one if there is no usable one.
     pub(in crate::documents) fn open(path: PathBuf, patience: Duration) -> Result<Self, StoreError> {
         match Self::try_open(&path, patience) {
             Err(StoreError::IndexCorrupt { detail, .. }) => {
-                tracing::warn!(path = %path.display(), detail, "the index of the documents cannot be used; it is built anew");
+                tracing::warn!(path = %path.display(), detail, "the index of the documents is unusable and will be rebuilt");
                 delete(&path)?;
                 Self::try_open(&path, patience)
             }
@@ -75,7 +75,7 @@ impl IndexFile {
         self.transact(&self.reader, TransactionBehavior::Deferred, work)
     }
 
-    /// Writes all or nothing. A crash of the machine may undo it, and nothing is lost with it.
+    /// Writes atomically. A crash of the machine may undo it, which loses nothing.
     pub(in crate::documents) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
@@ -107,7 +107,7 @@ impl IndexFile {
         })
     }
 
-    /// Notes that every document is in.
+    /// Marks the index as complete.
     pub(in crate::documents) fn set_built(&self) -> Result<(), StoreError> {
         self.write(|tx| {
             tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, 'yes')", [BUILT])?;
@@ -115,7 +115,7 @@ impl IndexFile {
         })
     }
 
-    /// Empties the index of everything but vectors; [`sweep`] removes those that are no longer needed.
+    /// Clears the index except for vectors; [`sweep`] removes those that are no longer needed.
     pub(in crate::documents) fn clear(&self) -> Result<(), StoreError> {
         self.write(|tx| {
             for table in ["meta", "documents", "links", "turns", "research", "captures", "topics", "gists"] {
@@ -151,7 +151,7 @@ impl IndexFile {
     }
 }
 
-/// Brings a connection's file to this version of the tables; what another version left is dropped.
+/// Brings a connection's file to this version of the tables; tables of another version are dropped.
 fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     let version = |connection: &Connection| -> Result<i64, StoreError> {
         Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
@@ -173,7 +173,7 @@ fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(tx.commit()?)
 }
 
-/// Removes an index with the other files of SQLite next to it.
+/// Removes an index and SQLite's other files next to it.
 fn delete(path: &Path) -> Result<(), StoreError> {
     for end in ["", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();

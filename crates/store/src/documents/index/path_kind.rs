@@ -5,14 +5,14 @@ use larder_vault::{VaultPath, turn_number};
 
 use crate::documents::types::DocumentKind;
 
-/// A path of a user, taken apart.
+/// A parsed path of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::documents) struct PathKind<'p> {
     /// The name of the user's folder.
     pub(in crate::documents) name: &'p str,
     /// The turn.
     pub(in crate::documents) turn: Option<u32>,
-    /// Whether it lies in the archive.
+    /// Whether it is in the archive.
     pub(in crate::documents) archived: bool,
     /// The path inside the turn's folder, or inside the user's.
     pub(in crate::documents) rest: &'p str,
@@ -42,7 +42,7 @@ impl<'p> PathKind<'p> {
         }
     }
 
-    /// The type of the document, if it is searchable. Notes that are generated from other documents are not: they would
+    /// The type of the document, if it is searchable. Generated notes are not: they would match every query.
     /// match every query.
     pub(in crate::documents) fn kind(&self) -> Option<DocumentKind> {
         let name = self.rest.rsplit('/').next().unwrap_or_default();
@@ -71,7 +71,7 @@ impl<'p> PathKind<'p> {
         self.turn.is_some() && is_research(self.rest)
     }
 
-    /// Whether the path is what makes a folder a turn.
+    /// Whether the path is the file that marks a folder as a turn.
     pub(in crate::documents) fn is_metadata(&self) -> bool {
         self.turn.is_some() && self.rest == "metadata.json"
     }

@@ -1,4 +1,4 @@
-//! Rows going into the index of one user, and out of it. Knows the tables, and not where rows come from.
+//! Inserts rows into the index of one user, and removes them. Knows the tables, not where rows come from.
 
 use larder_vault::{Manifest, Research, Scope, TurnMetadata, VaultPath};
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -11,7 +11,7 @@ use crate::error::StoreError;
 /// zstd's fastest ordinary level: the texts are short and read one at a time.
 const LEVEL: i32 = 1;
 
-/// What a row of `topics` counts, and what a vector is of.
+/// What a row of `topics` counts, and what a vector represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::documents) enum Subject {
     /// Turns.

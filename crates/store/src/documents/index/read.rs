@@ -82,7 +82,7 @@ pub(in crate::documents) fn recent_turns(
     all(tx, &sql, params![before.map_or(i64::MAX, i64::from), to_sql(limit)], turn_row)
 }
 
-/// Turns that began before a moment and are not in the archive, by number.
+/// Turns older than a timestamp that are not in the archive, by number.
 pub(in crate::documents) fn old_turns(
     tx: &Transaction<'_>,
     before: DocumentTime,
@@ -134,7 +134,7 @@ pub(in crate::documents) fn topics(
     })
 }
 
-/// Newer research supersedes older research of the same topic, and research that it names (R1-12.5).
+/// Newer research supersedes older research on the same topic, and research that it names (R1-12.5).
 const RESEARCH: &str = "
     SELECT document, id, turn, topic, intent, quality, created, expires, scope, title,
         coalesce(
@@ -163,7 +163,7 @@ fn research_row(row: &Row<'_>) -> rusqlite::Result<ResearchRow> {
     })
 }
 
-/// Which research is asked for.
+/// Which research to return.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::documents) enum Wanted<'a> {
     /// All.

@@ -10,8 +10,7 @@ use percent_encoding::percent_decode_str;
 use super::path_kind::PathKind;
 use crate::documents::types::DocumentKind;
 
-/// Bytes of a document whose words are indexed: far more than any text that a person reads at once, and a bound for
-/// what a tool may have brought.
+/// Maximum indexed bytes of a document: far more than anyone reads at once, and a bound for tool output.
 const MOST_TEXT: usize = 256 << 10;
 
 /// The rows of one document.
@@ -35,7 +34,7 @@ impl Rows {
         self.research.as_ref().map(|(research, _)| research.topic.as_str())
     }
 
-    /// Whether the document makes its folder a turn.
+    /// Whether the document marks its folder as a turn.
     pub(in crate::documents) fn is_turn(&self) -> bool {
         self.metadata.is_some()
     }
@@ -93,8 +92,8 @@ pub(in crate::documents) fn rows_of(path: &VaultPath, bytes: &[u8]) -> Indexed {
     if read { Indexed::Rows(Box::new(rows)) } else { Indexed::Unreadable }
 }
 
-/// The documents that a text links to. Links are followed by what they say alone, since which files there are is no
-/// part of a document: a bare name means a note in the same folder.
+/// The documents that a text links to. Links are resolved by their text alone, since the set of existing files is not
+/// part of a document: a bare name refers to a note in the same folder.
 pub(in crate::documents) fn links_in(path: &VaultPath, text: &str) -> BTreeSet<VaultPath> {
     let mut found: BTreeSet<VaultPath> =
         links(text).iter().filter_map(|link| destination(path, link)).collect();
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_so() {
+    fn unreadable_values_are_reported() {
         let path = |path: &str| VaultPath::new(path).unwrap();
         let turn = "users/u/turns/turn_000002";
         for (file, bytes) in [

@@ -1,8 +1,8 @@
 //! Finding documents by their words, in a time that hardly grows with the number of documents.
 //!
-//! Each word of the query is looked up in the newest documents that hold it, up to a cap. A word that stays below the
-//! cap is known wholly; how rare a more common one is follows from the density of its matches. The documents that hold most
-//! of the weight of the query are ranked with BM25 over their texts.
+//! Each word of the query is looked up in the newest documents that contain it, up to a cap. Below the cap, all its
+//! documents are known; the frequency of a more common word is estimated from the density of its matches. The
+//! documents with most of the query's weight are ranked with BM25 over their texts.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::words::{counts, of_query, snippet};
 use crate::documents::types::{DocumentHit, DocumentKind};
 use crate::error::StoreError;
 
-/// Documents whose texts are read and weighed.
+/// The number of documents whose texts are read and ranked.
 const WEIGHED: usize = 96;
 /// The usual parameters of BM25.
 const K1: f64 = 1.2;
@@ -29,7 +29,7 @@ struct Candidate {
     length: u32,
 }
 
-/// Documents of some kinds, or of all if none is named, that hold words of the query, best first.
+/// Documents of the given kinds, or of all if none is given, that contain words of the query, best first.
 pub(in crate::documents) fn search(
     tx: &Transaction<'_>,
     query: &str,
@@ -58,7 +58,7 @@ pub(in crate::documents) fn search(
         .collect())
 }
 
-/// The words with the documents that hold them, rarest first; words that nothing holds are left out.
+/// The words with the documents that contain them, rarest first; words without documents are omitted.
 pub(super) fn look_up(
     tx: &Transaction<'_>,
     texts: &[String],

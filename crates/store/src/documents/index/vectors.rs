@@ -1,8 +1,8 @@
-//! Vectors in the index of one user, and which of them are nearest to a query. Knows no model but by name.
+//! Vectors in the index of one user, and which of them are nearest to a query. Knows models by name only.
 //!
-//! A vector is stored as its numbers, a byte each, and their signs, a bit each. Signs are stored together, so that those of
-//! a hundred thousand vectors are looked at in milliseconds; the numbers are read of the few that differ least in them,
-//! which is where the nearest are found but for rare exceptions.
+//! A vector is stored as its numbers, one byte each, and their signs, one bit each. Signs are stored together, so
+//! that those of a hundred thousand vectors are scanned in milliseconds; the numbers are then read for the few
+//! vectors whose signs differ least, which almost always include the nearest.
 
 use std::ops::RangeInclusive;
 
@@ -14,12 +14,11 @@ use super::put::Subject;
 use crate::documents::types::{EmbeddingText, TextVector};
 use crate::error::StoreError;
 
-/// Vectors whose signs are stored together.
+/// The number of vectors whose signs are stored together.
 const BLOCK: i64 = 256;
-/// Vectors whose numbers are read for one query …
+/// The number of vectors whose numbers are read for one query …
 const CANDIDATES: usize = 400;
-/// … and with those that differ in as many signs as the last of them, which the order of writing must not decide
-/// between.
+/// … plus those that tie with the last of them, so that the result does not depend on the order of insertion.
 const MOST_CANDIDATES: usize = 4 * CANDIDATES;
 /// Bytes of a word of signs.
 const WORD: usize = 8;
@@ -46,7 +45,7 @@ pub(in crate::documents) fn texts_without_vector(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Inserts vectors, replacing those of the same texts; skips texts that no document has any more.
+/// Inserts vectors, replacing those of the same texts; skips texts that no document contains any more.
 pub(in crate::documents) fn insert_vectors(
     tx: &Transaction<'_>,
     model: &str,
@@ -77,8 +76,8 @@ pub(in crate::documents) fn insert_vectors(
     Ok(())
 }
 
-/// The documents of turns before a number whose texts are nearest to a vector of the same model, nearest first and newer
-/// ones first among equals: at most `limit`, each with a cosine of `floor` or more.
+/// The documents of turns before a given number whose texts are nearest to a vector of the same model, nearest first
+/// and newer ones first among equals: at most `limit`, each with a cosine of at least `floor`.
 pub(in crate::documents) fn near(
     tx: &Transaction<'_>,
     of: Subject,
@@ -138,7 +137,7 @@ fn differ_least(tx: &Transaction<'_>, space: i64, signs: &[u8]) -> Result<Vec<i6
     Ok(found.into_iter().take(MOST_CANDIDATES).map(|(_, slot)| slot).collect())
 }
 
-/// Removes vectors whose texts no document has any more.
+/// Removes vectors whose texts no document contains any more.
 pub(in crate::documents) fn sweep(tx: &Transaction<'_>) -> Result<(), StoreError> {
     let unsaid = "NOT EXISTS (SELECT 1 FROM spaces JOIN gists ON gists.of = spaces.of
                   WHERE spaces.id = vectors.space AND gists.hash = vectors.hash)";
@@ -220,7 +219,7 @@ const fn signs_length(dimensions: usize) -> usize {
     dimensions.div_ceil(8 * WORD) * WORD
 }
 
-/// A bit for each number, set where it is more than zero.
+/// One bit per number, set if it is positive.
 fn signs(numbers: &[u8]) -> Vec<u8> {
     let mut signs = vec![0; signs_length(numbers.len())];
     for (at, number) in numbers.iter().enumerate() {

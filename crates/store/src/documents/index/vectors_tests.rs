@@ -105,7 +105,7 @@ fn among_thousands_the_nearest_are_found() {
 }
 
 #[test]
-fn equals_come_newest_first_whatever_the_order_of_writing() {
+fn ties_are_newest_first_in_any_insertion_order() {
     let same = vec![vector(3, 64); 500];
     let mut connection = empty();
     fill(&mut connection, &same);
@@ -114,7 +114,7 @@ fn equals_come_newest_first_whatever_the_order_of_writing() {
 }
 
 #[test]
-fn what_is_no_vector_is_near_nothing() {
+fn an_invalid_vector_is_near_nothing() {
     let mut connection = empty();
     fill(&mut connection, &[vec![], vec![0.0; 9], vec![f32::NAN; 9], vec![f32::INFINITY; 9], vector(5, 9)]);
     let found = nearest(&mut connection, &vector(5, 9), 0.1, 9);

@@ -1,13 +1,13 @@
-//! Splits queries and texts into words as the index does: runs of letters and digits, without
-//! capitals and diacritics. And the passage of a text that holds most of a query.
+//! Splits queries and texts into words as the index does: runs of letters and digits, without case and diacritics.
+//! Also finds the passage of a text with most of a query.
 
 use std::collections::HashMap;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// Words of a query that are looked up; the rest of a longer query is ignored.
+/// Maximum number of query words; the rest are ignored.
 pub(super) const MOST_WORDS: usize = 32;
-/// Bytes of the longest word that is looked up.
+/// Maximum bytes of a query word.
 const LONGEST_WORD: usize = 64;
 /// Characters of a snippet.
 const SNIPPET: usize = 240;
@@ -47,7 +47,7 @@ pub(super) fn of_query(query: &str) -> Vec<String> {
     found
 }
 
-/// How often each word of the query occurs in a text, and how many words the text has.
+/// How often each query word occurs in a text, and the number of words in the text.
 pub(super) fn counts(text: &str, query: &HashMap<&str, usize>) -> (Vec<u32>, u32) {
     let (mut counts, mut length) = (vec![0; query.len()], 0_u32);
     for (_, word) in words(text) {
@@ -59,7 +59,7 @@ pub(super) fn counts(text: &str, query: &HashMap<&str, usize>) -> (Vec<u32>, u32
     (counts, length)
 }
 
-/// The line of a text whose words weigh most, cut around the first of them and on one line.
+/// The line of a text with the highest-weighted words, cut around the first of them and collapsed to one line.
 pub(super) fn snippet(text: &str, query: &HashMap<&str, usize>, weights: &[f64]) -> String {
     let (mut best, mut most) = (("", 0), -1.0);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {

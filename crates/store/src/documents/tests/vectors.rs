@@ -122,7 +122,7 @@ fn vectors_outlive_the_index_and_turns_that_move() {
 }
 
 #[test]
-fn what_nothing_says_any_more_goes_when_the_index_is_built_anew() {
+fn unused_vectors_are_removed_on_reindex() {
     let home = Home::new();
     {
         let documents = home.open();

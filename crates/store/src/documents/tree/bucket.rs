@@ -1,5 +1,4 @@
-//! Documents in an object store. Objects are written whole and are safe once they are written, so there is nothing to
-//! sync and nothing to tidy.
+//! Documents in an object store. Objects are written atomically and durably, so nothing needs syncing or tidying.
 
 use std::sync::{Arc, mpsc};
 
@@ -13,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::{Level, Tree};
 use crate::error::StoreError;
 
-/// Objects that are removed at once.
+/// The number of objects removed concurrently.
 const AT_ONCE: usize = 16;
 
 /// A part of a bucket.
@@ -22,7 +21,7 @@ pub(super) struct Bucket {
     objects: Arc<dyn ObjectStore>,
     /// Talks to the server; there until the bucket is dropped.
     runtime: Option<Runtime>,
-    /// Empty, or with `/` at its end.
+    /// Empty, or ending with `/`.
     prefix: String,
 }
 
@@ -37,7 +36,7 @@ impl Bucket {
         if bucket.is_empty() || !prefix.is_empty() && VaultPath::new(prefix).is_none() {
             return Err(bad("expected s3://bucket or s3://bucket/prefix".to_owned()));
         }
-        // rustls wants one provider per process; if the embedding program has chosen one, it is kept.
+        // rustls allows one provider per process; one installed by the embedding program is kept.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
         let objects = built.map_err(|error| bad(format!("{error}; set the variables AWS_…")))?;
@@ -182,7 +181,7 @@ impl Tree for Bucket {
     }
 }
 
-/// Deletes an object; fine if there is none.
+/// Deletes an object; succeeds if it does not exist.
 async fn delete(objects: &dyn ObjectStore, key: &Path) -> Result<(), Error> {
     match objects.delete(key).await {
         Err(Error::NotFound { .. }) => Ok(()),

@@ -22,7 +22,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, and makes it if it is missing. The way to the root may go through links, what is below may not.
+    /// Opens a folder, creating it if it is missing. The path to the root may contain links; nothing below it may.
     pub(super) fn open(root: &Path) -> Result<Self, StoreError> {
         files::create_dir_all(root)?;
         let root = root.canonicalize().map_err(StoreError::io(root, "opening the documents"))?;
@@ -177,7 +177,7 @@ fn entries(place: &Path) -> Result<Vec<fs::DirEntry>, StoreError> {
     }
 }
 
-/// The name of what a listing shows: nothing hidden, no unfinished file, no name that is not UTF-8.
+/// The name of a listed entry; excludes hidden files, unfinished files, and names that are not UTF-8.
 fn shown(entry: &fs::DirEntry) -> Option<String> {
     entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))
 }

@@ -1,4 +1,4 @@
-//! Where the bytes of documents are kept: a folder, or a bucket. Knows paths and bytes, and nothing of what they mean.
+//! The storage of documents: a folder or a bucket. Knows paths and bytes, not their meaning.
 
 #[cfg(feature = "s3")]
 mod bucket;
@@ -26,31 +26,31 @@ pub(super) trait Tree: Send + Sync + fmt::Debug {
     /// A file; `None` if it does not exist.
     fn read(&self, path: &VaultPath) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Writes a file, replacing any other. It survives a crash of the machine once it was synced.
+    /// Writes a file, replacing any other. It survives a crash of the machine once it is synced.
     fn write(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Removes a file; fine if there is none.
+    /// Removes a file; succeeds if it does not exist.
     fn remove(&self, path: &VaultPath) -> Result<(), StoreError>;
 
-    /// Removes a folder with everything in it; fine if there is none.
+    /// Removes a folder with all its content; succeeds if it does not exist.
     fn remove_folder(&self, folder: &str) -> Result<(), StoreError>;
 
     /// The files below a folder, sorted. Hidden ones are skipped, and those that no [`VaultPath`] can name.
     fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError>;
 
-    /// The direct entries of a folder; what [`Tree::list`] skips is skipped.
+    /// The direct entries of a folder, except those that [`Tree::list`] skips.
     fn level(&self, folder: &str) -> Result<Level, StoreError>;
 
     /// Makes files survive a crash of the machine; missing ones are skipped.
     fn sync(&self, paths: &[VaultPath]) -> Result<(), StoreError>;
 
-    /// Removes what a killed writer left in a folder.
+    /// Removes leftovers of a killed writer from a folder.
     fn tidy(&self, folder: &str) -> Result<(), StoreError>;
 
-    /// The names of the folders in a folder, `None` where that takes a request.
+    /// The names of the folders in a folder; `None` if listing them takes a request.
     fn folders_now(&self, folder: &str) -> Option<Result<Vec<String>, StoreError>>;
 
-    /// Whether the folder exists; `false` where that takes a request.
+    /// Whether the folder exists; `false` if determining that takes a request.
     fn has_folder_now(&self, folder: &str) -> bool;
 }
 
