@@ -19,8 +19,8 @@ mod tests {
 
     use super::*;
     use crate::auth::AuthError;
+    use crate::error::RequestError;
     use crate::problem::Problem;
-    use crate::request::RequestError;
 
     #[test]
     fn whoever_tells_it_a_failure_of_the_store_has_one_status() {

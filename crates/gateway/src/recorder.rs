@@ -13,7 +13,7 @@ use larder_store::{NewExchange, Store, UserStore};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::BudgetReservation;
-use crate::request::transcript::TranscriptEntry;
+use crate::transcript::TranscriptEntry;
 
 /// KiB that may wait to be written. Requests wait when it is more.
 const MAX_KIB: u32 = 4 << 10;
