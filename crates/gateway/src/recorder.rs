@@ -88,7 +88,7 @@ type EndAbandoned = Box<dyn FnOnce() -> RecordJob + Send>;
 
 /// The end of a request.
 enum Ending {
-    Finished(RecordJob),
+    Finished(Box<RecordJob>),
     Abandoned(EndAbandoned),
 }
 
@@ -102,7 +102,7 @@ struct Queued<T> {
 impl Queued<Ending> {
     fn end(self) -> Queued<RecordJob> {
         let job = match self.job {
-            Ending::Finished(job) => job,
+            Ending::Finished(job) => *job,
             Ending::Abandoned(end) => end(),
         };
         Queued { job, permit: self.permit }
@@ -166,7 +166,7 @@ impl Recorder {
     /// Queues a job. `place` is the place of its request among those under way.
     pub fn record(&self, job: RecordJob, place: Option<OwnedSemaphorePermit>) {
         let weight = weight(&job.record, job.transcript.as_ref().map_or(0, TranscriptEntry::size));
-        self.queue(Ending::Finished(job), weight, place);
+        self.queue(Ending::Finished(Box::new(job)), weight, place);
     }
 
     /// Queues the end of a request that nobody finished; `weight` as by [`weight`].
