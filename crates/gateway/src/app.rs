@@ -8,20 +8,19 @@ use larder_engine::Engine;
 use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
 use larder_engine::settings::GatewaySettings;
-use larder_proxy::record::{Endpoint, RequestRecord};
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
 use larder_tools::DenyAll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Auth, Caller};
+use crate::caches::RequestCaches;
+use crate::key_files::KeyFiles;
 use crate::limits::Admission;
 use crate::model_budget::ModelBudget;
+use crate::model_route::Routes;
 use crate::problem::Problem;
-use crate::reload::KeyFiles;
-use crate::request::recorder::Recorder;
-use crate::request::route::Routes;
-use crate::request::{RequestCaches, inspect};
+use crate::recorder::Recorder;
 use crate::telemetry::Telemetry;
 use crate::turns::{RunningTurns, TurnTools};
 
@@ -242,19 +241,6 @@ impl App {
     /// Bytes that the body of a request may have.
     pub fn max_body_bytes(&self) -> usize {
         self.current().gateway.max_body_bytes
-    }
-
-    /// What the gateway would do with a request: decided, but neither sent, stored nor recorded. Blocks.
-    ///
-    /// # Errors
-    /// Why it cannot be understood, in words for the person who pasted it.
-    pub fn inspect(
-        &self,
-        store: &UserStore,
-        endpoint: Endpoint,
-        body: &str,
-    ) -> Result<RequestRecord, String> {
-        inspect::inspect(self, store, endpoint, body)
     }
 
     /// Waits until a running or just completed request is recorded; returns at once for any other.

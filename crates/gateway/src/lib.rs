@@ -3,13 +3,18 @@
 
 pub mod app;
 pub mod auth;
+mod caches;
+pub mod error;
+mod key_files;
 pub mod limits;
 pub mod live_stats;
 mod mcp_caller;
 pub mod metrics;
 pub mod model_budget;
+pub mod model_route;
 pub mod otel;
 pub mod problem;
+pub mod recorder;
 pub mod reload;
 pub mod request;
 pub mod routes;
@@ -17,4 +22,5 @@ pub mod serve;
 pub mod sessions;
 mod status;
 pub mod telemetry;
+mod transcript;
 pub mod turns;

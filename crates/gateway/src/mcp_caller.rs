@@ -16,8 +16,9 @@ use larder_proxy::wire::ApiDialect;
 
 use crate::app::App;
 use crate::auth::{AuthError, BudgetReservation, Caller};
+use crate::error::RequestError;
 use crate::limits::read_body;
-use crate::request::{self, RequestError, total};
+use crate::request::{self, total};
 
 /// How callers of the gateway are resolved.
 pub fn read(app: &Arc<App>) -> Arc<ResolveCaller> {

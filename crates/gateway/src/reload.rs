@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::key_files::FileState;
 
 /// How often files are checked for changes.
 const EVERY: Duration = Duration::from_secs(1);
@@ -17,8 +18,6 @@ const MAX_FILES: usize = 20_000;
 /// Maximum folder depth watched.
 const MAX_DEPTH: usize = 8;
 
-/// What distinguishes a changed file from an unchanged one.
-type FileState = (Option<SystemTime>, u64);
 type Marks = BTreeMap<PathBuf, FileState>;
 
 /// Files and folders, and their state when last checked.
@@ -65,32 +64,6 @@ pub async fn watch(app: Arc<App>, watched: WatchedFiles, stop: CancellationToken
 async fn look(paths: Vec<PathBuf>, app: Arc<App>) -> (Marks, bool) {
     let looking = tokio::task::spawn_blocking(move || (marks(&paths), app.has_new_keys()));
     looking.await.unwrap_or_default()
-}
-
-/// Key files, and their state before they were read. Unlike other files, they may be links: secrets are mounted as
-/// links, and a new secret arrives by replacing one.
-#[derive(Debug)]
-pub(crate) struct KeyFiles(BTreeMap<PathBuf, Option<FileState>>);
-
-impl KeyFiles {
-    /// Captures the current state of these files.
-    pub(crate) fn look(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        let marked = |path: PathBuf| {
-            let mark = std::fs::metadata(&path).ok().map(|file| (file.modified().ok(), file.len()));
-            (path, mark)
-        };
-        Self(paths.into_iter().map(marked).collect())
-    }
-
-    /// Captures the current state of the same files.
-    pub(crate) fn look_again(&self) -> Self {
-        Self::look(self.0.keys().cloned())
-    }
-
-    /// Whether any of them has changed.
-    pub(crate) fn have_changed(&self) -> bool {
-        self.look_again().0 != self.0
-    }
 }
 
 /// The marks of all files below `paths`. Links are not followed.
@@ -159,29 +132,5 @@ mod tests {
         assert_eq!(seen[3], marks(&paths));
         seen.dedup();
         assert_eq!(seen.len(), 4);
-    }
-
-    #[test]
-    fn a_key_file_that_changes_comes_or_goes_is_noticed_behind_a_link_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("key");
-        let absent = KeyFiles::look([path.clone()]);
-        assert!(!absent.have_changed());
-        std::fs::write(&path, "sk-1").unwrap();
-        assert!(absent.have_changed());
-        let written = absent.look_again();
-        assert!(!written.have_changed());
-        std::fs::write(&path, "sk-one").unwrap();
-        assert!(written.have_changed());
-        std::fs::remove_file(&path).unwrap();
-        assert!(written.have_changed());
-        #[cfg(unix)]
-        {
-            std::fs::write(dir.path().join("new"), "sk-2").unwrap();
-            std::os::unix::fs::symlink("new", &path).unwrap();
-            let linked = KeyFiles::look([path.clone()]);
-            std::fs::write(dir.path().join("new"), "sk-two").unwrap();
-            assert!(linked.have_changed());
-        }
     }
 }

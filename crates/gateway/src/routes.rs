@@ -18,10 +18,11 @@ use tokio::task::JoinError;
 
 use crate::app::App;
 use crate::auth::{AuthError, Caller};
+use crate::error::RequestError;
 use crate::limits::read_body;
 use crate::mcp_caller;
 use crate::problem::Problem;
-use crate::request::{self, RequestError};
+use crate::request;
 
 /// The sign-in page.
 pub const SIGN_IN: &str = "/sign-in";

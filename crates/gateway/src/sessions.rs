@@ -6,7 +6,7 @@ use larder_proxy::wire::Request;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 
-use crate::request::RequestError;
+use crate::error::RequestError;
 
 /// The header in which a client may name its conversation.
 const HEADER: &str = "x-larder-session";

@@ -19,8 +19,8 @@ mod tests {
 
     use super::*;
     use crate::auth::AuthError;
+    use crate::error::RequestError;
     use crate::problem::Problem;
-    use crate::request::RequestError;
 
     #[test]
     fn every_store_error_has_one_status() {

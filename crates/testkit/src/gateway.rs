@@ -13,7 +13,7 @@ use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
 use larder_gateway::app::{App, Loaded};
 use larder_gateway::auth::Caller;
-use larder_gateway::request::recorder::row;
+use larder_gateway::recorder::row;
 use larder_models::chat::ChatModel;
 use larder_proxy::record::RequestRecord;
 use larder_store::{KeyLimits, Store, StoreOptions, UserDocuments, UserStore};

@@ -9,6 +9,7 @@ use larder_engine::config::Setting;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
+use larder_gateway::request::inspect as inspection;
 use larder_proxy::record::{Endpoint, RequestRecord};
 use larder_proxy::wire::ApiDialect;
 use serde::{Deserialize, Serialize};
@@ -85,7 +86,7 @@ pub async fn look(
     endpoint: Endpoint,
     body: String,
 ) -> Result<RequestRecord, Problem> {
-    let work = move || app.inspect(&caller.store, endpoint, &body);
+    let work = move || inspection::inspect(&app, &caller.store, endpoint, &body);
     let looked = tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?;
     looked.map_err(|words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words))
 }

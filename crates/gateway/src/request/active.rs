@@ -15,15 +15,15 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::error::RequestError;
 use crate::limits::BodyMemory;
+use crate::recorder::{self, Observation, Pending, RecordJob};
 use crate::request::bill;
 use crate::request::budget::{RequestBudget, total};
-use crate::request::error::RequestError;
-use crate::request::recorder::{self, Observation, Pending, RecordJob};
 use crate::request::timing::RequestTiming;
-use crate::request::transcript::TranscriptCapture;
 use crate::request::usage::UsageAccounting;
 use crate::telemetry::{self, InFlight};
+use crate::transcript::TranscriptCapture;
 
 /// A request in progress.
 pub struct ActiveRequest {

@@ -8,9 +8,9 @@ use larder_models::price::Usd;
 
 use crate::app::App;
 use crate::auth::{AuthError, BudgetReservation, Caller};
+use crate::error::RequestError;
+use crate::recorder::Settlement;
 use crate::request::bill::Pricing;
-use crate::request::error::RequestError;
-use crate::request::recorder::Settlement;
 
 /// The reservations of one request: one for its first round, and one for each further round or call.
 #[derive(Default)]

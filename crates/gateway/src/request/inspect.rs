@@ -14,11 +14,11 @@ use larder_store::{Store, UserStore};
 use larder_text::tokens::{Counter, Label};
 
 use crate::app::App;
+use crate::caches::RequestCaches;
+use crate::error::RequestError;
 use crate::limits::BodyError;
 use crate::model_budget::ModelBudget;
-use crate::request::caches::RequestCaches;
-use crate::request::error::RequestError;
-use crate::request::route::{Route, Routes};
+use crate::model_route::{Route, Routes};
 use crate::request::timing::micros;
 use crate::sessions;
 

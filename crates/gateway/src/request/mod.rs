@@ -4,19 +4,14 @@
 mod active;
 mod bill;
 mod budget;
-mod caches;
-mod error;
 pub mod inspect;
 mod passthrough;
 mod prepare;
 mod recipes;
-pub mod recorder;
 mod rehydrate;
 mod relay;
 mod reply;
-pub mod route;
 mod timing;
-mod transcript;
 mod usage;
 
 use std::sync::Arc;
@@ -39,11 +34,10 @@ use larder_proxy::wire::ApiDialect;
 
 use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
+use crate::error::RequestError;
 use crate::limits::{drain, read_body};
 use active::ActiveRequest;
 pub use budget::total;
-pub use caches::RequestCaches;
-pub use error::RequestError;
 use prepare::{Destination, UpstreamRequest};
 use relay::{InFlightRequest, ResponseRelay};
 pub use reply::error;

@@ -22,10 +22,10 @@ use serde_json::Value;
 
 use crate::app::{App, Snapshot};
 use crate::auth::Caller;
+use crate::error::RequestError;
 use crate::limits::read_body;
 use crate::request::active::ActiveRequest;
 use crate::request::bill::Pricing;
-use crate::request::error::RequestError;
 use crate::request::relay::{self, InFlightRequest};
 use crate::request::{RECIPE, dialect, outgoing, patience, read, recipes, reply};
 

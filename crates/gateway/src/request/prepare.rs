@@ -18,17 +18,17 @@ use larder_text::message::Role;
 use larder_text::tokens::{Counter, Label};
 
 use crate::app::Snapshot;
+use crate::caches::SessionMemory;
+use crate::error::RequestError;
+use crate::model_route::Route;
 use crate::request::RECIPE;
 use crate::request::active::ActiveRequest;
 use crate::request::bill::Pricing;
-use crate::request::caches::SessionMemory;
-use crate::request::error::RequestError;
 use crate::request::recipes;
 use crate::request::rehydrate::Rehydrator;
-use crate::request::route::Route;
 use crate::request::timing::micros;
-use crate::request::transcript::TranscriptCapture;
 use crate::sessions;
+use crate::transcript::TranscriptCapture;
 
 /// How many records of a conversation are searched for its last window: the newest may have been refused or only
 /// counted.

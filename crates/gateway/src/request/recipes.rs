@@ -20,8 +20,8 @@ use larder_text::message::{Content, Message, Role, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Snapshot;
+use crate::error::RequestError;
 use crate::request::active::ActiveRequest;
-use crate::request::error::RequestError;
 use crate::request::reply;
 
 /// A recipe to be run for a request.

@@ -8,7 +8,7 @@ use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use serde::Deserialize;
 
-use crate::request::error::RequestError;
+use crate::error::RequestError;
 
 /// Maximum tokens of the note on a truncated answer.
 const NOTE_TOKENS: usize = 80;

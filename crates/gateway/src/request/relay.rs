@@ -16,9 +16,9 @@ use larder_proxy::wire::{ApiDialect, ReadError, ReplyRounds, StreamedReply, Whol
 use larder_text::tokens::Counter;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::error::RequestError;
+use crate::recorder::Observation;
 use crate::request::active::ActiveRequest;
-use crate::request::error::RequestError;
-use crate::request::recorder::Observation;
 use crate::request::rehydrate::Rehydrator;
 use crate::request::reply::{copied, refuse};
 

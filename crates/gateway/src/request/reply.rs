@@ -7,8 +7,8 @@ use larder_models::upstream::Incoming;
 use larder_proxy::record::RequestRecord;
 use larder_proxy::wire::ApiDialect;
 
+use crate::error::RequestError;
 use crate::request::active::ActiveRequest;
-use crate::request::error::RequestError;
 
 /// The id under which the request is recorded.
 pub const REQUEST: HeaderName = HeaderName::from_static("x-larder-request");

@@ -18,3 +18,6 @@ impl ApiDialect {
     /// Every dialect, in the order in which they are listed.
     pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Messages];
 }
+
+// A variant that is missing in `ALL` does not compile, as long as `Messages` stays the last one.
+const _: () = assert!(ApiDialect::ALL.len() == ApiDialect::Messages as usize + 1);

@@ -18,7 +18,7 @@ pub(super) trait WireFormat: Sync {
     /// Its name in records, metrics and pages.
     fn name(&self) -> &'static str;
 
-    /// The path to which its requests are posted.
+    /// The path to which its requests are posted. It is fixed: the body has to name the model and to say whether to stream.
     fn path(&self) -> &'static str;
 
     /// The provider whose servers support it.

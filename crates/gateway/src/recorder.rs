@@ -13,7 +13,7 @@ use larder_store::{NewExchange, Store, UserStore};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::BudgetReservation;
-use crate::request::transcript::TranscriptEntry;
+use crate::transcript::TranscriptEntry;
 
 /// KiB that may wait to be written. Requests wait when it is more.
 const MAX_KIB: u32 = 4 << 10;
@@ -88,7 +88,7 @@ type EndAbandoned = Box<dyn FnOnce() -> RecordJob + Send>;
 
 /// The end of a request.
 enum Ending {
-    Finished(RecordJob),
+    Finished(Box<RecordJob>),
     Abandoned(EndAbandoned),
 }
 
@@ -102,7 +102,7 @@ struct Queued<T> {
 impl Queued<Ending> {
     fn end(self) -> Queued<RecordJob> {
         let job = match self.job {
-            Ending::Finished(job) => job,
+            Ending::Finished(job) => *job,
             Ending::Abandoned(end) => end(),
         };
         Queued { job, permit: self.permit }
@@ -166,7 +166,7 @@ impl Recorder {
     /// Queues a job. `place` is its request's slot.
     pub fn record(&self, job: RecordJob, place: Option<OwnedSemaphorePermit>) {
         let weight = weight(&job.record, job.transcript.as_ref().map_or(0, TranscriptEntry::size));
-        self.queue(Ending::Finished(job), weight, place);
+        self.queue(Ending::Finished(Box::new(job)), weight, place);
     }
 
     /// Queues the end of a request that nobody finished; `weight` as by [`weight`].

@@ -16,7 +16,7 @@ use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
 use larder_proxy::wire::ApiDialect;
 use larder_text::tokens::Counter;
 
-use crate::request::error::RequestError;
+use crate::error::RequestError;
 
 /// A placeholder address for servers that nothing is sent to.
 const NOWHERE: &str = "http://localhost";
