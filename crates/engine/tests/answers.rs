@@ -7,49 +7,17 @@ use larder_engine::executor::{NoopObserver, RunError, RunOutcome};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
-use larder_models::chat::{ChatModel, ChatReply, EmbeddingModel, ModelError, StopReason};
-use larder_models::connect::{EmbeddedModels, Models};
-use larder_models::table::{ModelSpec, ModelTable};
+use larder_models::chat::{ChatModel, ChatReply, StopReason};
 use larder_store::{Store, StoreOptions};
+use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::{Act, ScriptedModel, text};
 use larder_text::tokens::Counter;
-
-const TABLE: &str = "
-[models.layers]
-REFLEX = \"m\"
-NERVES = \"m\"
-MIND = \"m\"
-VOICE = \"m\"
-EYES = \"m\"
-
-[models.m]
-provider = \"embedded\"
-id = \"m\"
-tokenizer = \"cl100k_base\"
-window = 8000
-max_output = 1000
-retries = 0
-";
-
-/// Opens one and the same model for every layer.
-struct Only(Arc<ScriptedModel>);
-
-impl EmbeddedModels for Only {
-    fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
-        Ok(Arc::clone(&self.0) as Arc<dyn ChatModel>)
-    }
-
-    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
-        Err(ModelError::NotConfigured { provider: spec.id.clone(), detail: "no vectors".into() })
-    }
-}
 
 async fn summarize(replies: Vec<ChatReply>) -> (Result<RunOutcome, RunError>, Arc<ScriptedModel>) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), StoreOptions::default()).unwrap().user("tester").unwrap();
     let model = Arc::new(ScriptedModel::new(replies.into_iter().map(|reply| Act::Say(Ok(reply)))));
-    let models = Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None);
-    let models = models.with_embedded(Arc::new(Only(Arc::clone(&model))));
+    let models = every_layer(Arc::clone(&model) as Arc<dyn ChatModel>, dir.path(), 8_000, 60_000);
     let project = Project::builtin(&Counter::cl100k());
     let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
     let notes = InputDocument::whole("document", "notes.md", "The barge came at nine. It left at noon.\n");

@@ -7,52 +7,20 @@ use larder_engine::executor::{NoopObserver, RunError, RunOutcome};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
-use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
-use larder_models::connect::{EmbeddedModels, Models};
-use larder_models::table::{ModelSpec, ModelTable};
 use larder_store::{Store, StoreOptions};
+use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::ScriptedModel;
 use larder_text::tokens::Counter;
 
-const TABLE: &str = "
-[models.layers]
-REFLEX = \"m\"
-NERVES = \"m\"
-MIND = \"m\"
-VOICE = \"m\"
-EYES = \"m\"
-
-[models.m]
-provider = \"embedded\"
-id = \"m\"
-tokenizer = \"cl100k_base\"
-window = 8000
-max_output = 1000
-retries = 0
-";
 const CONTEXT: &str = "## 0. User Query\n\n**Original:** Which lamp?\n";
 const UNSURE: &str = r#"{"decision": "PROCEED", "confidence": 0.4, "is_action": false, "is_follow_up": false,
     "reasoning": "A guess.", "question": null}"#;
-
-/// Opens one and the same model for every layer.
-struct Only(Arc<dyn ChatModel>);
-
-impl EmbeddedModels for Only {
-    fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
-        Ok(Arc::clone(&self.0))
-    }
-
-    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
-        Err(ModelError::NotConfigured { provider: spec.id.clone(), detail: "no vectors".into() })
-    }
-}
 
 async fn run(project: Project, replies: &[&str]) -> Result<RunOutcome, RunError> {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), StoreOptions::default()).unwrap().user("tester").unwrap();
     let model = Arc::new(ScriptedModel::saying(replies.iter().copied()));
-    let models = Models::new(ModelTable::parse(TABLE).unwrap(), dir.path(), &|_| None);
-    let models = models.with_embedded(Arc::new(Only(model)));
+    let models = every_layer(model, dir.path(), 8_000, 60_000);
     let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
     let context = InputDocument::whole("context.md", "users/u/turns/turn_000001/context.md", CONTEXT);
     let input = RunInput { documents: vec![context], ..RunInput::default() };

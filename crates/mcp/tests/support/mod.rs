@@ -9,43 +9,14 @@ use larder_engine::project::Project;
 use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
 use larder_engine::{Engine, RunPolicy};
 use larder_mcp::{McpCaller, Roots, serve};
-use larder_models::chat::{ChatModel, EmbeddingModel, ModelError};
-use larder_models::connect::{EmbeddedModels, Models};
-use larder_models::table::{ModelSpec, ModelTable};
+use larder_models::chat::ChatModel;
 use larder_store::{Store, StoreOptions};
+use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::{Act, ScriptedModel};
 use larder_text::tokens::Counter;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
-
-const TABLE: &str = "
-[models.layers]
-NERVES = \"m\"
-VOICE = \"m\"
-
-[models.m]
-provider = \"embedded\"
-id = \"m\"
-tokenizer = \"cl100k_base\"
-window = 8000
-max_output = 1000
-timeout_ms = 60000
-retries = 0
-prices = { input = 1, output = 2 }
-";
-
-struct Only(Arc<ScriptedModel>);
-
-impl EmbeddedModels for Only {
-    fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
-        Ok(Arc::clone(&self.0) as Arc<dyn ChatModel>)
-    }
-
-    fn embedding(&self, spec: &ModelSpec) -> Result<Arc<dyn EmbeddingModel>, ModelError> {
-        Err(ModelError::NotConfigured { provider: spec.id.clone(), detail: "no vectors".into() })
-    }
-}
 
 /// A folder with `files/`, which tools may read, and a store beside it.
 pub struct Shop {
@@ -74,20 +45,10 @@ impl Shop {
         std::fs::write(path, text).unwrap();
     }
 
+    /// A caller of `ask` whose candidates are found by rules.
     pub fn caller(&self, user: &str) -> McpCaller {
-        self.guest_over(TABLE, user)
-    }
-
-    /// A caller for whom the model plans, too.
-    pub fn planning(&self, user: &str) -> McpCaller {
-        let table = TABLE.replace("VOICE", "MIND = \"m\"\nVOICE");
-        let caller = self.guest_over(&table, user);
-        McpCaller { asking: AskSettings { planner: Planner::Model, ..caller.asking }, ..caller }
-    }
-
-    fn guest_over(&self, table: &str, user: &str) -> McpCaller {
-        let models = Models::new(ModelTable::parse(table).unwrap(), self.dir.path(), &|_| None);
-        let models = models.with_embedded(Arc::new(Only(Arc::clone(&self.model))));
+        let model = Arc::clone(&self.model) as Arc<dyn ChatModel>;
+        let models = every_layer(model, self.dir.path(), 8_000, 60_000);
         let project = Project::builtin(&Counter::cl100k());
         let store = self.store.user(user).unwrap();
         let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
@@ -101,6 +62,12 @@ impl Shop {
             roots: Arc::new(Roots::open(&[self.path("files")]).unwrap()),
             budget: None,
         }
+    }
+
+    /// A caller for whom the model plans, too.
+    pub fn planning(&self, user: &str) -> McpCaller {
+        let caller = self.caller(user);
+        McpCaller { asking: AskSettings { planner: Planner::Model, ..caller.asking }, ..caller }
     }
 
     pub async fn client(&self, user: &str) -> Client {
