@@ -1,5 +1,8 @@
 //! Ranking: which passages of a text or of many answer a query best, by the words they share (BM25).
 //!
+//! For passages at hand that are searched once or a few times. The index of a conversation's records, which keeps
+//! sections, names and dates, is that of `larder-retrieval`; both score by [`larder_text::bm25`].
+//!
 //! Knows words and passages by number; does not know where passages come from or how many are shown.
 
 use hashbrown::{HashMap, HashSet};
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_stand_in_order_and_scores_are_plain_bm25() {
+    fn equals_keep_their_order_and_scores_are_plain_bm25() {
         let index = index(&["apple pear", "plum fig", "apple pear"]);
         let hits = index.search("apple", 0);
         assert_eq!(passages(&hits), [0, 2]);
