@@ -8,9 +8,12 @@
     reason = "a test may stop and say why"
 )]
 
-use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, GapUnit, condense, detect};
+mod guarantees;
+
+use guarantees::{Case, check_gaps, held, key, pins_of};
+use larder_condense::{CondenseError, Condensed, ContentType, GapUnit, detect};
 use larder_text::hash::ContentHash;
-use larder_text::pointer::{Fragment, Pointer, PointerKey};
+use larder_text::pointer::Pointer;
 use larder_text::tokens::{ClaudeGeneration, Counter};
 use proptest::prelude::*;
 
@@ -29,102 +32,21 @@ const TYPES: [ContentType; 9] = [
 const COUNTERS: [fn() -> Counter; 3] =
     [Counter::o200k, Counter::bytes, || Counter::claude(ClaudeGeneration::From4_7)];
 
-fn key() -> PointerKey {
-    PointerKey::new([7; 32])
-}
-
-struct Case<'a> {
-    text: &'a str,
-    content_type: ContentType,
-    target: usize,
-    query: Option<&'a str>,
-    pins: &'a [String],
-}
-
-impl Case<'_> {
-    fn run(&self, counter: &Counter) -> Result<Condensed, CondenseError> {
-        let &Case { text, content_type, target, query, pins } = self;
-        condense(&CondenseRequest { text, content_type, target, query, pins, counter, key: &key() })
-    }
-}
-
-/// The bytes a gap's pointer gives back, read the way a store reads them.
-fn rehydrated<'t>(text: &'t str, pointer: &Pointer) -> &'t str {
-    match pointer.fragment {
-        None => text,
-        Some(Fragment::Bytes { start, end }) => &text[start..end],
-        Some(Fragment::Lines { first, last }) => {
-            let lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let start: usize = lines[..first - 1].iter().map(|line| line.len()).sum();
-            let len: usize = lines[first - 1..last].iter().map(|line| line.len()).sum();
-            &text[start..start + len]
-        }
-    }
-}
-
 /// Everything that holds of a condensation, checked from outside.
 fn check(case: &Case<'_>, counter: &Counter) {
     let text = case.text;
-    let condensed = match case.run(counter) {
-        Ok(condensed) => condensed,
-        Err(CondenseError::PinsExceedTarget { needed, target }) => {
-            assert_eq!(target, case.target);
-            assert!(needed > target, "refused although {needed} fit into {target}");
-            let enough = Case { target: needed, ..*case };
-            assert!(enough.run(counter).is_ok(), "{needed} tokens were asked for and are not enough");
-            return;
-        }
-        Err(other) => return assert_eq!(other.to_string(), "", "refused for another reason"),
-    };
-    assert_eq!(condensed.tokens, counter.count(&condensed.text));
-    assert!(condensed.tokens <= case.target);
+    let Some(condensed) = held(case, counter) else { return };
     assert_eq!(condensed.original_tokens, counter.count(text));
-    assert!(condensed.tokens <= condensed.original_tokens);
-    assert_eq!(condensed.probes.lost, 0);
     assert_eq!(condensed.pointer, Pointer::whole(key().mint(ContentHash::new(text.as_bytes()))));
-    for pin in case.pins {
-        assert!(condensed.text.contains(pin.as_str()), "pin {pin:?} is gone");
-    }
-    for (_, pointer) in key().find_in(text) {
-        assert!(condensed.text.contains(&pointer.to_string()), "{pointer} is gone");
-    }
     if !retold(case) {
         check_gaps(text, &condensed);
     }
-    assert_eq!(case.run(counter).as_ref(), Ok(&condensed), "not deterministic");
-    let again = Case { text: &condensed.text, ..*case }.run(counter).map(|again| again.text);
-    assert_eq!(again.as_ref(), Ok(&condensed.text), "not idempotent");
 }
 
 /// Whether the text has a structure whose condenser says things in other words; such condensers have tests of their own.
 fn retold(case: &Case<'_>) -> bool {
     matches!(case.content_type, ContentType::ToolResult | ContentType::Generic)
         && !matches!(detect(None, "", false, case.text), ContentType::Prose | ContentType::Generic)
-}
-
-fn check_gaps(text: &str, condensed: &Condensed) {
-    if condensed.gaps.is_empty() {
-        assert_eq!(condensed.text, text);
-        return;
-    }
-    let (mut at, mut written) = (0, 0);
-    for gap in &condensed.gaps {
-        assert!(gap.bytes.start >= at && gap.bytes.start < gap.bytes.end, "gaps overlap or are empty");
-        let shown = &text[at..gap.bytes.start];
-        let found = condensed.text[written..].find(shown);
-        assert!(found.is_some(), "{shown:?} is neither shown nor in a gap");
-        written += found.unwrap_or_default() + shown.len();
-        assert_eq!(rehydrated(text, &gap.pointer), &text[gap.bytes.clone()]);
-        assert_eq!(gap.pointer.id, condensed.pointer.id);
-        match gap.unit {
-            GapUnit::Line => assert_eq!(gap.count, gap.range.1 - gap.range.0 + 1),
-            GapUnit::Byte => {
-                assert_eq!((gap.count, gap.range), (gap.bytes.len(), (gap.bytes.start, gap.bytes.end)))
-            }
-        }
-        at = gap.bytes.end;
-    }
-    assert!(condensed.text[written..].contains(&text[at..]));
 }
 
 /// Texts put together from what condensers look at.
@@ -170,15 +92,6 @@ fn texts() -> impl Strategy<Value = String> {
     let scraps = prop::collection::vec((scraps, 1..4_usize), 0..120)
         .prop_map(|scraps| scraps.into_iter().map(|(scrap, times)| scrap.repeat(times)).collect());
     prop_oneof![4 => scraps, 1 => "\\PC{0,600}", 1 => any::<Vec<char>>().prop_map(String::from_iter)]
-}
-
-/// A few stretches of `text`, as pins.
-fn pins_of(text: &str, places: &[(prop::sample::Index, usize)]) -> Vec<String> {
-    let pin = |(place, len): &(prop::sample::Index, usize)| {
-        let start = text.floor_char_boundary(place.index(text.len() + 1));
-        text[start..text.floor_char_boundary((start + len).min(text.len()))].to_owned()
-    };
-    places.iter().map(pin).collect()
 }
 
 proptest! {

@@ -10,7 +10,7 @@
 
 mod guarantees;
 
-use guarantees::{Case, checked, mutated, mutations, pins_of};
+use guarantees::{Case, check_explained, check_twice, checked, mutated, mutations, pins_of};
 use larder_condense::ContentType::{Chat, ToolResult};
 use larder_condense::{Condensed, UnitOutcome, explain};
 use larder_text::tokens::Counter;
@@ -284,25 +284,11 @@ proptest! {
         let text = mutated(text, &mutations);
         let pins = pins_of(&text, &places);
         let case = Case { text: &text, content_type: Chat, target, query: query.as_deref(), pins: &pins };
-        let counter = counter();
-        let condensed = checked(&case, &counter);
-        let explained = case.with(&counter, |request| explain(request, 50));
-        match condensed {
-            Some(condensed) => {
-                let explained = explained.map_err(|error| TestCaseError::fail(error.to_string()))?;
-                prop_assert_eq!(&explained.condensed, &condensed);
-                prop_assert_eq!(explained.units.iter().map(|unit| unit.bytes.len()).sum::<usize>(), text.len());
-            }
-            None => prop_assert!(explained.is_err()),
-        }
+        check_explained(&case, &counter());
     }
 
     #[test]
     fn a_condensed_conversation_survives_a_second_condenser(text in texts(), first in 80..500_usize, second in 60..400_usize) {
-        let counter = Counter::o200k();
-        let case = Case { text: &text, content_type: Chat, target: first, query: None, pins: &[] };
-        if let Some(once) = checked(&case, &counter) {
-            checked(&Case { text: &once.text, target: second.min(first), ..case }, &counter);
-        }
+        check_twice(&Case::new(Chat, &text, first), second);
     }
 }

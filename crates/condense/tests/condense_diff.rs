@@ -11,26 +11,21 @@
 mod guarantees;
 
 use guarantees::{Case, held, key, pins_of};
-use larder_condense::{CondenseRequest, Condensed, ContentType, condense, essential};
-use larder_text::pointer::{Pointer, PointerKey};
+use larder_condense::{Condensed, ContentType, essential};
+use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
-fn request<'a>(
-    text: &'a str,
-    target: usize,
-    counter: &'a Counter,
-    key: &'a PointerKey,
-) -> CondenseRequest<'a> {
-    CondenseRequest { text, content_type: ContentType::Diff, target, query: None, pins: &[], counter, key }
+fn case(text: &str, target: usize) -> Case<'_> {
+    Case::new(ContentType::Diff, text, target)
 }
 
 fn condensed(text: &str, target: usize) -> Condensed {
-    condense(&request(text, target, &Counter::o200k(), &key())).unwrap()
+    case(text, target).run(&Counter::o200k()).unwrap()
 }
 
 fn check(text: &str, target: usize, query: Option<&str>, pins: &[String]) {
-    held(&Case { text, content_type: ContentType::Diff, target, query, pins }, &Counter::o200k());
+    held(&Case { query, pins, ..case(text, target) }, &Counter::o200k());
 }
 
 const SCRAPS: [&str; 36] = [
@@ -112,9 +107,8 @@ proptest! {
     #[test]
     fn what_is_essential_names_every_file(names in prop::collection::btree_set("[a-c]/[a-z]{1,6}", 1..40)) {
         let text: String = names.iter().map(|name| file(name, &["+x".to_owned(), "-y".to_owned()])).collect();
-        let (counter, key) = (Counter::o200k(), key());
-        let target = essential(&request(&text, 0, &counter, &key)).unwrap();
-        let condensed = condense(&request(&text, target, &counter, &key)).unwrap();
+        let target = case(&text, 0).with(&Counter::o200k(), essential).unwrap();
+        let condensed = condensed(&text, target);
         for name in &names {
             prop_assert!(condensed.text.contains(&name[2..]), "{} in {}", name, condensed.text);
         }
@@ -160,10 +154,8 @@ fn hunks_that_answer_the_query_are_shown_first() {
         (0..20).map(|i| format!("+the {word} {n} is number {i}")).collect::<Vec<_>>()
     };
     let text: String = (0..60).map(|n| file(&format!("src/f{n}.rs"), &lines(n))).collect();
-    let (counter, key) = (Counter::o200k(), key());
-    let request =
-        CondenseRequest { query: Some("where is the zeppelin?"), ..request(&text, 1_500, &counter, &key) };
-    let condensed = condense(&request).unwrap();
+    let asked = Case { query: Some("where is the zeppelin?"), ..case(&text, 1_500) };
+    let condensed = asked.run(&Counter::o200k()).unwrap();
     assert!(condensed.text.contains("+the zeppelin 37 is number 0\n"), "{}", condensed.text);
 }
 

@@ -10,8 +10,8 @@
 
 mod guarantees;
 
-use guarantees::{key, rehydrated};
-use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, condense};
+use guarantees::{Case, key, rehydrated};
+use larder_condense::{CondenseError, Condensed, ContentType};
 use larder_text::pointer::Fragment;
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
@@ -23,8 +23,7 @@ fn run(
     query: Option<&str>,
     pins: &[String],
 ) -> Result<Condensed, CondenseError> {
-    let counter = Counter::o200k();
-    condense(&CondenseRequest { text, content_type, target, query, pins, counter: &counter, key: &key() })
+    Case { text, content_type, target, query, pins }.run(&Counter::o200k())
 }
 
 fn json(text: &str, target: usize) -> Condensed {

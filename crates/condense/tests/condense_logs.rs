@@ -11,26 +11,21 @@
 mod guarantees;
 
 use guarantees::{Case, held, key, pins_of};
-use larder_condense::{CondenseRequest, Condensed, ContentType, condense, essential};
-use larder_text::pointer::{Pointer, PointerKey};
+use larder_condense::{Condensed, ContentType, essential};
+use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
-fn request<'a>(
-    text: &'a str,
-    target: usize,
-    counter: &'a Counter,
-    key: &'a PointerKey,
-) -> CondenseRequest<'a> {
-    CondenseRequest { text, content_type: ContentType::Log, target, query: None, pins: &[], counter, key }
+fn case(text: &str, target: usize) -> Case<'_> {
+    Case::new(ContentType::Log, text, target)
 }
 
 fn condensed(text: &str, target: usize) -> Condensed {
-    condense(&request(text, target, &Counter::o200k(), &key())).unwrap()
+    case(text, target).run(&Counter::o200k()).unwrap()
 }
 
 fn check(text: &str, target: usize, query: Option<&str>, pins: &[String]) {
-    held(&Case { text, content_type: ContentType::Log, target, query, pins }, &Counter::o200k());
+    held(&Case { query, pins, ..case(text, target) }, &Counter::o200k());
 }
 
 const SCRAPS: [&str; 33] = [
@@ -96,10 +91,10 @@ proptest! {
 
     #[test]
     fn what_is_essential_is_enough(text in logs()) {
-        let (counter, key) = (Counter::o200k(), key());
-        // Lines of JSON are no log.
-        let Some(target) = essential(&request(&text, 0, &counter, &key)) else { return Ok(()) };
-        let condensed = condense(&request(&text, target, &counter, &key));
+        let counter = Counter::o200k();
+        // Lines of JSON are not a log.
+        let Some(target) = case(&text, 0).with(&counter, essential) else { return Ok(()) };
+        let condensed = case(&text, target).run(&counter);
         prop_assert!(condensed.is_ok_and(|condensed| condensed.gaps.iter().all(|gap| gap.count > 0)));
     }
 }
@@ -140,9 +135,9 @@ fn a_stack_trace_stays_with_its_head_and_keeps_its_cause() {
 
 #[test]
 fn the_lines_that_answer_the_query_are_shown() {
-    let (text, counter, key) = (server(1_000), Counter::o200k(), key());
-    let request = CondenseRequest { query: Some("request 437"), ..request(&text, 250, &counter, &key) };
-    let condensed = condense(&request).unwrap();
+    let text = server(1_000);
+    let asked = Case { query: Some("request 437"), ..case(&text, 250) };
+    let condensed = asked.run(&Counter::o200k()).unwrap();
     assert!(condensed.text.contains("INFO request 437 served"), "{}", condensed.text);
 }
 
@@ -192,11 +187,7 @@ fn an_error_goes_before_everything_else() {
         let condensed = condensed(&text, target);
         assert!(condensed.text.contains("FATAL out of memory"), "at {target}: {}", condensed.text);
     }
-    let (counter, key) = (Counter::o200k(), key());
-    let asked = CondenseRequest {
-        query: Some("what happened to request 200?"),
-        ..request(&text, 160, &counter, &key)
-    };
-    let condensed = condense(&asked).unwrap();
+    let asked = Case { query: Some("what happened to request 200?"), ..case(&text, 160) };
+    let condensed = asked.run(&Counter::o200k()).unwrap();
     assert!(condensed.text.contains("FATAL out of memory"), "{}", condensed.text);
 }

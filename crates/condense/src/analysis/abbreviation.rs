@@ -2,6 +2,8 @@
 //!
 //! Knows the words on both sides of a full stop; does not know where sentences begin.
 
+use crate::analysis::months;
+
 /// Abbreviations whose full stop rarely ends a sentence.
 const KNOWN: [&str; 63] = [
     "Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Sr", "Jr", "vs", "etc", "e.g", "i.e", "cf", "Fig", "No", "Vol",
@@ -16,32 +18,6 @@ const SPACED: [&str; 6] = ["z", "u", "v", "n", "d", "o"];
 const BEFORE_ORDINALS: [&str; 26] = [
     "der", "den", "dem", "des", "das", "die", "im", "vom", "zum", "zur", "beim", "ein", "eine", "einen",
     "einem", "einer", "eines", "jeder", "jeden", "jedem", "jedes", "seit", "bis", "ab", "ihr", "sein",
-];
-/// Months in English and German; their first three letters also count.
-const MONTHS: [&str; 23] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "sept",
-    "october",
-    "november",
-    "december",
-    "januar",
-    "jänner",
-    "februar",
-    "märz",
-    "mai",
-    "juni",
-    "juli",
-    "oktober",
-    "dezember",
-    "feber",
 ];
 /// Maximum digits of an ordinal; four digits are a year, which can end a sentence.
 const ORDINAL_DIGITS: usize = 3;
@@ -63,12 +39,14 @@ fn is_list_number(before: &str) -> bool {
     before.trim_end().is_empty()
 }
 
-/// Whether a number with a full stop is an ordinal: a day before a month, or a number after a German article.
+/// Whether a number with a full stop is an ordinal: a day before a month (three letters of it are enough), or a number
+/// after a German article.
 fn is_ordinal(before: &str, after: &str) -> bool {
     let next: String = after.trim_start().chars().take_while(|c| c.is_alphanumeric()).collect();
     let next = next.to_lowercase();
     let short = next.chars().count() == 3;
-    let is_month = MONTHS.iter().any(|month| *month == next || short && month.starts_with(&next));
+    let mut months = months::ENGLISH.iter().chain(&months::GERMAN);
+    let is_month = next == "sept" || months.any(|month| *month == next || short && month.starts_with(&next));
     // 14. 3. 2025
     let is_date = next.bytes().all(|byte| byte.is_ascii_digit())
         && (1..=2).contains(&next.len())

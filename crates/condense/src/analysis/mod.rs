@@ -4,6 +4,7 @@
 
 pub(crate) mod abbreviation;
 pub mod chunk;
+pub(crate) mod months;
 pub(crate) mod pattern;
 pub(crate) mod query_prefilter;
 pub mod rank;

@@ -1,5 +1,8 @@
 //! Ranking: which passages of one or many texts answer a query best, by shared words (BM25).
 //!
+//! For passages at hand that are searched once or a few times. The index of a conversation's records, which keeps
+//! sections, names and dates, is that of `larder-retrieval`; both score by [`larder_text::bm25`].
+//!
 //! Knows words and passages by number; does not know where passages come from or how many are shown.
 
 use hashbrown::{HashMap, HashSet};

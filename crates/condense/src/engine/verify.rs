@@ -62,3 +62,32 @@ fn tiles(draft: &CondensedDraft, len: usize) -> bool {
     let mut at = 0;
     all.into_iter().all(|range| range.start == std::mem::replace(&mut at, range.end)) && at == len
 }
+
+/// Checks that what a condenser drafts for a text larger than its target passes; the plain condenser, which takes over
+/// otherwise, would hide a mistake.
+#[cfg(test)]
+pub(crate) fn check_draft(
+    condenser: &dyn Condenser,
+    content_type: crate::content_type::ContentType,
+    text: &str,
+    target: usize,
+) {
+    let counter = larder_text::tokens::Counter::o200k();
+    let key = larder_text::pointer::PointerKey::new([7; 32]);
+    let request = crate::request::CondenseRequest {
+        text,
+        content_type,
+        target,
+        query: None,
+        pins: &[],
+        counter: &counter,
+        key: &key,
+    };
+    let job = Job::new(&request, crate::KnownText::from_request(&request));
+    if counter.count(text) > target
+        && let Ok(draft) = condenser.condense(&job)
+    {
+        let checked = verified(&job, condenser, draft);
+        assert!(checked.is_ok(), "{checked:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What every condensation guarantees, checked from outside, for the tests of single condensers.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, GapUnit, condense};
+use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, GapUnit, condense, explain};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Fragment, Pointer, PointerKey};
 use larder_text::tokens::Counter;
@@ -21,7 +21,12 @@ pub struct Case<'a> {
     pub pins: &'a [String],
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    /// A case without a query and pins.
+    pub fn new(content_type: ContentType, text: &'a str, target: usize) -> Self {
+        Self { text, content_type, target, query: None, pins: &[] }
+    }
+
     pub fn with<T>(&self, counter: &Counter, run: impl FnOnce(&CondenseRequest<'_>) -> T) -> T {
         let &Case { text, content_type, target, query, pins } = self;
         run(&CondenseRequest { text, content_type, target, query, pins, counter, key: &key() })
@@ -88,8 +93,31 @@ pub fn held(case: &Case<'_>, counter: &Counter) -> Option<Condensed> {
     Some(condensed)
 }
 
+/// As [`checked`], and that what explains the condensation agrees with it.
+pub fn check_explained(case: &Case<'_>, counter: &Counter) {
+    let condensed = checked(case, counter);
+    let explained = case.with(counter, |request| explain(request, 50));
+    match condensed {
+        Some(condensed) => {
+            let explained = explained.unwrap();
+            assert_eq!(explained.condensed, condensed);
+            let bytes = explained.units.iter().map(|unit| unit.bytes.len()).sum::<usize>();
+            assert_eq!(bytes, case.text.len());
+        }
+        None => assert!(explained.is_err()),
+    }
+}
+
+/// Condenses, and condenses the result to another target.
+pub fn check_twice(case: &Case<'_>, second: usize) {
+    let counter = Counter::o200k();
+    if let Some(once) = checked(case, &counter) {
+        checked(&Case { text: &once.text, target: second.min(case.target), ..*case }, &counter);
+    }
+}
+
 /// Shown and gaps tile the text; each gap comes back through its pointer.
-fn check_gaps(text: &str, condensed: &Condensed) {
+pub fn check_gaps(text: &str, condensed: &Condensed) {
     if condensed.gaps.is_empty() {
         assert_eq!(condensed.text, text);
         return;
@@ -105,7 +133,9 @@ fn check_gaps(text: &str, condensed: &Condensed) {
         assert_eq!(gap.pointer.id, id);
         match gap.unit {
             GapUnit::Line => assert_eq!(gap.count, gap.range.1 - gap.range.0 + 1),
-            GapUnit::Byte => assert_eq!(gap.count, gap.bytes.len()),
+            GapUnit::Byte => {
+                assert_eq!((gap.count, gap.range), (gap.bytes.len(), (gap.bytes.start, gap.bytes.end)))
+            }
         }
         at = gap.bytes.end;
     }

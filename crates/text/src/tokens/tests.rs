@@ -95,18 +95,25 @@ proptest! {
     }
 }
 
-/// More words than a table holds, short and long, with control characters where a table keeps lengths.
-#[test]
-fn words_that_share_a_bucket_keep_their_counts() {
+/// The same pseudo-random numbers in every run.
+pub(super) fn random_numbers() -> impl FnMut() -> u64 {
     let mut state = 88_172_645_463_325_252_u64;
-    let mut random = move || {
+    move || {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state as usize
-    };
+        state
+    }
+}
+
+/// More words than a table holds, short and long, with control characters where a table keeps lengths.
+#[test]
+fn words_that_share_a_bucket_keep_their_counts() {
+    let mut random = random_numbers();
     let mut word = |length: usize| -> String {
-        (0..length).map(|_| ['a', 'e', 'n', 't', 'R', '\n', '\x0e', '.', 'é'][random() % 9]).collect()
+        (0..length)
+            .map(|_| ['a', 'e', 'n', 't', 'R', '\n', '\x0e', '.', 'é'][(random() % 9) as usize])
+            .collect()
     };
     let words: Vec<String> = (0..60_000).map(|n| word(1 + n % 33)).collect();
     let engine = OpenAiEngine::new(OpenAi::O200k);
@@ -149,13 +156,7 @@ fn counts_equal_those_of_the_reference_implementation() {
 fn hostile_megabytes_are_decided_under_a_limit() {
     const MEGABYTE: usize = 1 << 20;
     const LIMIT: usize = 8_192;
-    let mut state = 88_172_645_463_325_252_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = random_numbers();
     let mut texts: Vec<String> = [
         "a",
         " ",

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::{SpanKind, trimmed};
+use crate::analysis::months;
 
 /// Classifies a token with a digit, which its neighbours may turn into a date, a price or a quantity.
 pub(super) fn classify_number(
@@ -99,20 +100,6 @@ const UNITS: [&str; 66] = [
     "GB", "TB", "kB", "KiB", "MiB", "GiB", "bytes", "tokens", "Hz", "kHz", "MHz", "GHz", "V", "W", "kW",
     "kWh", "Wh", "mAh", "px", "pt", "fps", "rpm", "percent",
 ];
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 fn is_unit(word: &str) -> bool {
     UNITS.contains(&word)
@@ -121,7 +108,7 @@ fn is_unit(word: &str) -> bool {
 fn is_month(word: &str) -> bool {
     let word = word.trim_end_matches(['.', ',']).to_ascii_lowercase();
     word.len() >= 3
-        && MONTHS.iter().any(|month| *month == word || (word.len() <= 4 && month.starts_with(&word)))
+        && months::ENGLISH.iter().any(|month| *month == word || (word.len() <= 4 && month.starts_with(&word)))
 }
 
 /// `2024-05-01`, `01.05.2024`, `5/1/2024`, without a time of day.

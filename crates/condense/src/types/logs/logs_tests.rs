@@ -4,26 +4,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::content_type::ContentType;
-use crate::engine::verify::verified;
-use crate::request::CondenseRequest;
-use larder_text::pointer::PointerKey;
-use larder_text::tokens::Counter;
+use crate::engine::verify::check_draft;
 
 proptest! {
-    /// The plain condenser would hide a mistake: no draft of this one may need it.
     #[test]
     fn every_draft_is_proved(
         lines in prop::collection::vec("( |\t)?(1:02 )?(INFO )?[a-e]{1,2} [a-e]{0,2}[0-9]{0,3}\r?|Caused by: x|[\0-\u{ff}]{0,20}", 0..80),
         target in 20..400_usize,
     ) {
-        let (text, counter, key) = (lines.join("\n"), Counter::o200k(), PointerKey::new([7; 32]));
-        let request = CondenseRequest { text: &text, content_type: ContentType::Log, target, query: None, pins: &[], counter: &counter, key: &key };
-        let tokens = counter.count(&text);
-        let job = Job::new(&request, crate::KnownText::from_request(&request));
-        if tokens > target && let Ok(draft) = CONDENSER.condense(&job) {
-            let checked = verified(&job, CONDENSER, draft);
-            prop_assert!(checked.is_ok(), "{:?}", checked);
-        }
+        check_draft(CONDENSER, ContentType::Log, &lines.join("\n"), target);
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use larder_text::bm25::{bm25, rarity};
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::choose::{Lookup, QueryWord, ROWS, choose};
@@ -16,9 +17,6 @@ use crate::error::StoreError;
 
 /// The number of documents whose texts are read and ranked.
 const WEIGHED: usize = 96;
-/// The usual parameters of BM25.
-const K1: f64 = 1.2;
-const B: f64 = 0.75;
 
 /// A document that is weighed.
 struct Candidate {
@@ -73,8 +71,7 @@ pub(super) fn look_up(
             let span = (newest - oldest + 1).max(1) as f64;
             let all = newest.max(1) as f64;
             let share = (rows.len() as f64 / if rows.len() < ROWS { all } else { span }).min(1.0);
-            let holding = share * all;
-            let weight = ((all - holding + 0.5) / (holding + 0.5)).ln_1p();
+            let weight = rarity(all as usize, (share * all).round() as usize);
             words.push(QueryWord { text: text.clone(), rows, weight, share });
         }
     }
@@ -118,12 +115,9 @@ fn weigh(candidates: &mut [Candidate], weights: &[f64]) {
     let total: f64 = candidates.iter().map(|candidate| f64::from(candidate.length)).sum();
     let mean = (total / candidates.len().max(1) as f64).max(1.0);
     for candidate in candidates.iter_mut() {
-        let length = 1.0 - B + B * f64::from(candidate.length) / mean;
-        let parts = candidate.counts.iter().zip(weights).map(|(count, weight)| {
-            let count = f64::from(*count);
-            weight * count * (K1 + 1.0) / (count + K1 * length)
-        });
-        candidate.hit.score = parts.sum();
+        let length = f64::from(candidate.length) / mean;
+        let parts = candidate.counts.iter().zip(weights);
+        candidate.hit.score = parts.map(|(&count, &weight)| bm25(weight, f64::from(count), length)).sum();
     }
     candidates.sort_by(|a, b| b.hit.score.total_cmp(&a.hit.score).then(b.id.cmp(&a.id)));
 }
