@@ -7,10 +7,9 @@ use larder_core::policy::PolicySettings;
 use larder_gateway::model_budget::ModelBudget;
 use larder_gateway::request::inspect::{self, InspectRequest};
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
-use larder_proxy::wire::ApiDialect;
 use serde::Serialize;
 
-use crate::args::{Format, PolicyArgs, WireArg};
+use crate::args::{Format, PolicyArgs};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::{files, output};
@@ -118,13 +117,9 @@ fn explained(context: &Context, model: &ModelBudget) -> Budget {
 
 fn decide(context: &Context, args: &PolicyArgs, request: &Path) -> Result<ExitCode, CliError> {
     let body = files::read_text(request)?;
-    let wire = match args.wire {
-        WireArg::OpenaiChat => Endpoint::Generate(ApiDialect::Chat),
-        WireArg::OpenaiResponses => Endpoint::Generate(ApiDialect::Responses),
-        WireArg::Anthropic => Endpoint::Generate(ApiDialect::Messages),
-    };
     let store = context.whole_store()?;
-    let asked = InspectRequest { endpoint: wire, model: args.model.as_deref(), body: &body };
+    let endpoint = Endpoint::Generate(args.wire.into());
+    let asked = InspectRequest { endpoint, model: args.model.as_deref(), body: &body };
     let exchange = inspect::inspect_by(&context.config, &context.engine()?, &store, asked)
         .map_err(|words| CliError::Fixable(format!("{}: {words}", request.display())))?;
     match context.global.format {
