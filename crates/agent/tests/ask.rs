@@ -14,6 +14,7 @@ use larder_engine::{Engine, RunPolicy};
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
 use larder_store::{Selection, Store, StoreOptions};
+use larder_testkit::scripted::ScriptedModel;
 use larder_text::tokens::Counter;
 use tempfile::TempDir;
 
@@ -76,6 +77,41 @@ fn reading_stops_when_the_caller_leaves() {
     let asking = Config::builtin().asking();
     let question = Question { text: "two?", paths: &paths, recipe: "ask/answer", asking };
     assert!(matches!(Asker::new(&engine, &Gone).quote(&question, 9), Err(AskError::Cancelled)));
+}
+
+/// Keeps what is reported.
+#[derive(Default)]
+struct Reports(std::sync::Mutex<Vec<String>>);
+
+impl ProgressObserver for Reports {
+    fn stage(&self, text: &str) {
+        self.0.lock().unwrap().push(text.to_owned());
+    }
+    fn progress(&self, done: u64, total: u64) {
+        self.stage(&format!("{done} of {total}"));
+    }
+    fn packed(&self, _: &RunReceipt) {
+        self.stage("packed");
+    }
+}
+
+#[tokio::test]
+async fn a_written_answer_reports_what_was_read_and_whom_it_waits_for() {
+    let (mut engine, dir) = shop();
+    let model = ScriptedModel::saying([r#"{"answer": "After one comes two.", "citations": ["p1"]}"#]);
+    engine.models = Arc::new(Models::single(Arc::new(model), "cl100k_base", 8_000, 1_000).unwrap());
+    let limits = AskLimits::default();
+    let asking = AskSettings { answer: AnswerMode::Generate, planner: Planner::Rules, limits };
+    let paths = [dir.path().join("files")];
+    let question = Question { text: "What comes after one?", paths: &paths, recipe: "ask/answer", asking };
+    let reports = Reports::default();
+    Asker::new(&engine, &reports).ask(&question).await.unwrap();
+    let reports = reports.0.into_inner().unwrap();
+    assert_eq!(
+        reports,
+        ["looking for files", "reading 3 files", "61 of 61", "packed", "asking own"],
+        "the model is asked last"
+    );
 }
 
 const TABLE: &str = "

@@ -9,6 +9,9 @@ use larder_engine::executor::{ProgressObserver, RunReceipt};
 
 use crate::output;
 
+/// How a stage without a known end is shown: models may take a minute without any other sign.
+const STAGE: &str = "{spinner} {msg} {elapsed}";
+
 /// A spinner with the stage of a run.
 pub struct Spinner {
     bar: ProgressBar,
@@ -29,7 +32,10 @@ impl Spinner {
 
 impl ProgressObserver for Spinner {
     fn stage(&self, text: &str) {
-        self.bar.set_style(ProgressStyle::default_spinner());
+        if let Ok(style) = ProgressStyle::with_template(STAGE) {
+            self.bar.set_style(style);
+        }
+        self.bar.reset_elapsed();
         self.bar.set_message(text.to_owned());
         if self.bar.is_hidden() {
             tracing::info!("{text}");
@@ -78,14 +84,67 @@ pub fn transfer(label: &str) -> impl FnMut(u64, u64) + Send + use<> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::{ProgressDrawTarget, TermLike};
+
     use super::*;
 
+    /// A terminal that keeps what is written to it.
+    #[derive(Debug, Clone, Default)]
+    struct Screen(Arc<Mutex<String>>);
+
+    impl Screen {
+        fn taken(&self) -> String {
+            std::mem::take(&mut self.0.lock().unwrap())
+        }
+    }
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            80
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
-    fn a_spinner_shows_the_stage_and_the_bytes_read() {
-        let spinner = Spinner::new(false);
+    fn a_terminal_shows_how_long_a_model_has_taken_and_the_bytes_read() {
+        let (screen, bar) = (Screen::default(), spinner());
+        bar.disable_steady_tick();
+        bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(screen.clone())));
+        let spinner = Spinner { bar, explain: false };
         spinner.stage("asking main");
-        assert_eq!(spinner.bar.message(), "asking main");
-        spinner.progress(3, 10);
-        assert_eq!((spinner.bar.position(), spinner.bar.length()), (3, Some(10)));
+        spinner.bar.force_draw();
+        let shown = screen.taken();
+        assert!(shown.contains("asking main 0s"), "{shown}");
+        spinner.progress(3_000, 10_000);
+        spinner.bar.force_draw();
+        let shown = screen.taken();
+        assert!(shown.contains("asking main") && shown.contains("2.93 KiB/9.77 KiB"), "{shown}");
     }
 }

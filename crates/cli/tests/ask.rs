@@ -189,6 +189,17 @@ fn an_answer_that_shares_no_word_with_its_citation_is_marked() {
 }
 
 #[test]
+fn a_claim_is_not_cut_at_an_ordinal() {
+    let sentence = "Der Termin wurde auf den 14. März verlegt.";
+    let shop = Shop::with_models([reply(&json!({"answer": sentence, "citations": ["p1"]}))]);
+    shop.write("a.txt", format!("{sentence}\n"));
+    let answered = shop.json(&["ask", "a.txt", "Wann ist der Termin?"]);
+    let claims: Vec<&Value> =
+        answered["claims"].as_array().unwrap().iter().map(|claim| &claim["text"]).collect();
+    assert_eq!(claims, [sentence]);
+}
+
+#[test]
 fn files_that_are_not_read_are_listed_with_the_reason() {
     let shop = Shop::with_models([]);
     shop.write("docs/a.txt", "Lamp 343 costs 2401 euros.\n");

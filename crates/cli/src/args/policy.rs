@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use larder_proxy::wire::ApiDialect;
 
 pub const EXAMPLES: &str = "Examples:\n  larder policy\n  larder policy --model claude --format json\n  \
                             larder policy request.json\n  larder policy - --wire anthropic < request.json";
@@ -28,4 +29,14 @@ pub enum DialectArg {
     OpenaiResponses,
     /// Anthropic messages
     Anthropic,
+}
+
+impl From<WireArg> for ApiDialect {
+    fn from(wire: WireArg) -> Self {
+        match wire {
+            WireArg::OpenaiChat => Self::Chat,
+            WireArg::OpenaiResponses => Self::Responses,
+            WireArg::Anthropic => Self::Messages,
+        }
+    }
 }

@@ -7,10 +7,9 @@ use larder_core::policy::PolicySettings;
 use larder_gateway::model_budget::ModelBudget;
 use larder_gateway::request::inspect::{self, InspectRequest};
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
-use larder_proxy::wire::ApiDialect;
 use serde::Serialize;
 
-use crate::args::{DialectArg, Format, PolicyArgs};
+use crate::args::{Format, PolicyArgs};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::{files, output};
@@ -118,14 +117,9 @@ fn explained(context: &CommandContext, model: &ModelBudget) -> Budget {
 
 fn decide(context: &CommandContext, args: &PolicyArgs, request: &Path) -> Result<ExitCode, CliError> {
     let body = files::read_text(request)?;
-    let dialect = match args.wire {
-        DialectArg::OpenaiChat => ApiDialect::Chat,
-        DialectArg::OpenaiResponses => ApiDialect::Responses,
-        DialectArg::Anthropic => ApiDialect::Messages,
-    };
     let store = context.whole_store()?;
-    let asked =
-        InspectRequest { endpoint: Endpoint::Generate(dialect), model: args.model.as_deref(), body: &body };
+    let endpoint = Endpoint::Generate(args.wire.into());
+    let asked = InspectRequest { endpoint, model: args.model.as_deref(), body: &body };
     let exchange = inspect::inspect_by(&context.config, &context.engine()?, &store, asked)
         .map_err(|words| CliError::Fixable(format!("{}: {words}", request.display())))?;
     match context.global.format {
