@@ -31,12 +31,12 @@ pub enum DialectArg {
     Anthropic,
 }
 
-impl From<WireArg> for ApiDialect {
-    fn from(wire: WireArg) -> Self {
+impl From<DialectArg> for ApiDialect {
+    fn from(wire: DialectArg) -> Self {
         match wire {
-            WireArg::OpenaiChat => Self::Chat,
-            WireArg::OpenaiResponses => Self::Responses,
-            WireArg::Anthropic => Self::Messages,
+            DialectArg::OpenaiChat => Self::Chat,
+            DialectArg::OpenaiResponses => Self::Responses,
+            DialectArg::Anthropic => Self::Messages,
         }
     }
 }
