@@ -30,7 +30,8 @@ pub fn corpora(path: &str) -> Option<PathBuf> {
     let found = std::env::var_os("LARDER_CORPORA").map(|root| PathBuf::from(root).join(path));
     let found = found.filter(|found| found.exists());
     if found.is_none() {
-        writeln!(std::io::stderr(), "skipped: LARDER_CORPORA names no folder with {path}").unwrap();
+        let mut stderr = std::io::stderr();
+        let _ = writeln!(stderr, "skipped: LARDER_CORPORA names no folder with {path}");
     }
     found
 }
