@@ -2,6 +2,7 @@
 //! records in one transaction; the queue is bounded by bytes and emptied before the process ends. Knows no wire format.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -100,12 +101,20 @@ struct Queued<T> {
 }
 
 impl Queued<Ending> {
-    fn end(self) -> Queued<RecordJob> {
+    /// What the request leaves behind. A panic while it is completed costs this request its record, and no other: the
+    /// thread that writes is the only one.
+    fn end(self) -> Option<Queued<RecordJob>> {
         let job = match self.job {
             Ending::Finished(job) => *job,
-            Ending::Abandoned(end) => end(),
+            Ending::Abandoned(end) => match catch_unwind(AssertUnwindSafe(end)) {
+                Ok(job) => job,
+                Err(_) => {
+                    tracing::error!("an abandoned request could not be completed; its record is lost");
+                    return None;
+                }
+            },
         };
-        Queued { job, permit: self.permit }
+        Some(Queued { job, permit: self.permit })
     }
 }
 
@@ -176,11 +185,16 @@ impl Recorder {
 
     fn queue(&self, job: Ending, weight: u32, place: Option<OwnedSemaphorePermit>) {
         let room = Arc::clone(&self.room).try_acquire_many_owned(weight).ok();
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let queued = Queued { job, permit: room.or(place) };
-        let sent = queue.as_ref().is_some_and(|queue| queue.send(queued).is_ok());
-        if !sent {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let refused = match queue {
+            Some(queue) => queue.send(queued).err().map(|error| error.0),
+            None => Some(queued),
+        };
+        if let Some(queued) = refused {
             tracing::error!("a record arrived after the last one was written and is lost");
+            // Metrics and logs count the request all the same.
+            let _ = queued.end();
         }
     }
 
@@ -210,10 +224,10 @@ fn kib(entries: usize, bytes: usize) -> u32 {
 
 fn write_all(store: &Store, jobs: &mpsc::Receiver<Queued<Ending>>) {
     while let Ok(first) = jobs.recv() {
-        let mut batch = vec![first.end()];
+        let mut batch: Vec<_> = first.end().into_iter().collect();
         // While it sleeps, this thread is not woken for every record that arrives.
         std::thread::sleep(LINGER);
-        batch.extend(jobs.try_iter().take(BATCH - 1).map(Queued::end));
+        batch.extend(jobs.try_iter().take(BATCH - 1).filter_map(Queued::end));
         write(store, batch);
     }
 }
@@ -234,7 +248,7 @@ fn append_transcripts(store: &Store, batch: &mut [Queued<RecordJob>]) {
 impl Observation {
     fn keep(&self, store: &UserStore) {
         if let Err(error) = store.calibrations().observe(&self.model, self.estimated, self.reported) {
-            tracing::error!(%error, "the record of a request could not be stored");
+            tracing::error!(%error, "the token calibration of a request could not be stored");
         }
     }
 }
@@ -310,7 +324,70 @@ pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
 
 #[cfg(test)]
 mod tests {
+    use larder_proxy::record::Endpoint;
+    use larder_store::{ExchangeFilter, StoreOptions};
+
     use super::*;
+
+    fn job(store: &Store, id: &str) -> RecordJob {
+        RecordJob {
+            store: store.user("alice").unwrap(),
+            record: Box::new(RequestRecord::blank(id, store.now(), "alice", Endpoint::Passed)),
+            settlement: None,
+            transcript: None,
+            observation: None,
+            pending: None,
+        }
+    }
+
+    #[test]
+    fn an_abandoned_request_is_recorded_and_one_that_panics_costs_no_other_its_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
+        let recorder = Recorder::start(store.clone()).unwrap();
+        let (before, after) = (job(&store, "before"), job(&store, "after"));
+        recorder.record_abandoned(RECORD_KIB, None, Box::new(move || before));
+        recorder.record_abandoned(RECORD_KIB, None, Box::new(|| panic!("a fault in completing a record")));
+        recorder.record(after, None);
+        recorder.finish();
+        let found = store.user("alice").unwrap().exchanges().list(&ExchangeFilter::default()).unwrap();
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn without_room_in_the_queue_an_abandoned_request_keeps_its_place_until_it_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
+        let recorder = Recorder::start(store.clone()).unwrap();
+        let _full = Arc::clone(&recorder.room).try_acquire_many_owned(MAX_KIB).unwrap();
+        let places = Arc::new(Semaphore::new(1));
+        let place = Arc::clone(&places).try_acquire_owned().unwrap();
+        let (job, (write, written)) = (job(&store, "late"), mpsc::channel());
+        let end = move || {
+            written.recv().unwrap();
+            job
+        };
+        recorder.record_abandoned(RECORD_KIB, Some(place), Box::new(end));
+        assert_eq!(places.available_permits(), 0);
+        write.send(()).unwrap();
+        recorder.finish();
+        assert_eq!(places.available_permits(), 1);
+    }
+
+    #[test]
+    fn a_request_that_is_abandoned_after_the_last_record_is_still_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
+        let recorder = Recorder::start(store.clone()).unwrap();
+        recorder.finish();
+        let (job, (ended, was_ended)) = (job(&store, "late"), mpsc::channel());
+        let end = move || {
+            ended.send(()).unwrap();
+            job
+        };
+        recorder.record_abandoned(RECORD_KIB, None, Box::new(end));
+        assert!(was_ended.try_recv().is_ok());
+    }
 
     #[test]
     fn weight_grows_with_entries_and_bytes_up_to_all_room() {

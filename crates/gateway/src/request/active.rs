@@ -63,7 +63,8 @@ struct Guards {
     pending: Option<Pending>,
     /// One of the slots for concurrent requests; `None` for a request refused for lack of one.
     place: Option<OwnedSemaphorePermit>,
-    _in_flight: InFlight,
+    /// Counts it among the requests in progress.
+    in_flight: Option<InFlight>,
 }
 
 impl ActiveRequest {
@@ -85,7 +86,7 @@ impl ActiveRequest {
         let guards = Guards {
             pending: Some(app.recorder.expect(user, id.as_str())),
             place: app.admission.take(),
-            _in_flight: app.telemetry.begin(user),
+            in_flight: Some(app.telemetry.begin(user)),
         };
         let has_place = guards.place.is_some();
         let open = OpenRequest {
@@ -266,13 +267,15 @@ impl OpenRequest {
         error
     }
 
-    /// Ends the request: completes its record, counts it, and queues what must be written.
+    /// Hands the request to the recorder, which completes and counts it.
     fn abandon(mut self) {
         if std::thread::panicking() && self.record.summary.outcome == Outcome::ClientGone {
             self.fail(RequestError::bug("a request was broken off by a panic"));
         }
         self.timing.write_to(&mut self.record.summary.times);
         self.body_memory.shrink(0);
+        // The recorder may have to wait for the store; the client has left now.
+        self.guards.in_flight = None;
         let (app, place) = (Arc::clone(&self.app), self.guards.place.take());
         let captured = self.transcript.as_ref().map_or(0, TranscriptCapture::size);
         let weight = recorder::weight(&self.record, captured);
