@@ -104,6 +104,7 @@ pub struct RequestSummary {
 /// What became of round trips in the history that the client does not know of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = RoundTrips)]
 pub enum RoundTripFate {
     /// They were restored: the model sees its calls and our answers.
     Restored,

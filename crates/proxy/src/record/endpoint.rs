@@ -79,7 +79,12 @@ impl PartialSchema for Endpoint {
     }
 }
 
-impl ToSchema for Endpoint {}
+impl ToSchema for Endpoint {
+    /// The name in the API's description, where clients that are generated from it have it.
+    fn name() -> Cow<'static, str> {
+        "Wire".into()
+    }
+}
 
 #[cfg(test)]
 mod tests {
