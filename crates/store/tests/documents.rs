@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use larder_store::{
-    DocumentKind, DocumentPlace, Documents, Store, StoreError, StoreOptions, TurnDraft, UserDocuments,
+    DocumentKind, DocumentPlace, Documents, Store, StoreError, StoreOptions, Timestamp, TurnDraft,
+    UserDocuments,
 };
 use larder_text::hash::ContentHash;
 use larder_vault::{DocumentTime, Mode, Score, TurnMetadata, TurnStatus, VaultPath, write_json};
@@ -196,6 +197,8 @@ fn old_turns_go_to_the_archive_and_users_can_be_forgotten() {
         commit(&other, "other");
         let now = first.created_at.plus_seconds(91 * 86_400);
         assert_eq!(documents.archive("u", DocumentTime::from_millis(0).unwrap()).unwrap().turns, [0; 0]);
+        let past_calendar = DocumentTime::from(Timestamp::from_millis(u64::MAX));
+        assert!(documents.archive("u", past_calendar).is_err(), "by a wrong clock, every turn is old");
         assert_eq!(documents.archive("u", now).unwrap().turns, [1, 2]);
         let row = user.catalog().turn(2).unwrap().unwrap();
         assert!(row.archived && row.context.as_str().starts_with("archive/"));

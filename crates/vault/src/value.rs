@@ -273,6 +273,11 @@ impl DocumentTime {
     const FIRST: i64 = -62_135_596_800_000;
     const LAST: i64 = 253_402_300_799_999;
 
+    /// Whether it is the last moment of the year 9999, to which later ones are cut: the sign of a clock that is wrong.
+    pub const fn is_last(self) -> bool {
+        self.0 == Self::LAST
+    }
+
     /// The time `millis` milliseconds after 1970-01-01T00:00:00Z; `None` before year 1 or after year 9999.
     pub fn from_millis(millis: i64) -> Option<Self> {
         (Self::FIRST..=Self::LAST).contains(&millis).then_some(Self(millis))

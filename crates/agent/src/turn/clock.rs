@@ -22,9 +22,12 @@ impl TurnClock {
         clock
     }
 
-    /// The present moment, or the last one if the clock went back.
+    /// The present moment, or the last one if the clock went back or past the year 9999.
     pub(super) fn now(&mut self) -> DocumentTime {
-        self.last = self.last.max(self.store.now().into());
+        let now = DocumentTime::from(self.store.now());
+        if !now.is_last() {
+            self.last = self.last.max(now);
+        }
         self.last
     }
 

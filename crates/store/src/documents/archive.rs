@@ -13,7 +13,7 @@ use rusqlite::params;
 use super::commit::METADATA;
 use super::index::{self, Indexed, Wanted, documents_of_turn, links_in, put, remove, rows_of};
 use super::types::{ArchiveReport, ResearchRow, TurnRow};
-use super::{Documents, UserDocuments, journal};
+use super::{Documents, UserDocuments, journal, refuse_last};
 use crate::error::StoreError;
 
 /// Age after which a turn is archived: 90 days. Questions about past conversations mostly concern younger ones.
@@ -29,6 +29,7 @@ impl Documents {
     /// # Errors
     /// If reading or writing fails; completed moves remain, and [`Documents::recover`] completes the interrupted one.
     pub fn archive(&self, user: &str, now: DocumentTime) -> Result<ArchiveReport, StoreError> {
+        refuse_last(now)?;
         let documents = self.user(user)?;
         // The journal would restore what is removed from its old location.
         let entries = self.store().index().read(|tx| journal::committed(tx, Some(user)))?;

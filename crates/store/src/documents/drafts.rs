@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::index::highest_turn;
 use super::types::{DraftSummary, TurnDraft};
-use super::{UserDocuments, journal};
+use super::{UserDocuments, journal, refuse_last};
 use crate::error::StoreError;
 
 /// The part of a draft's row that is stored as JSON.
@@ -40,6 +40,7 @@ impl Drafts<'_> {
     ) -> Result<TurnDraft, StoreError> {
         let taken = self.highest_number()?;
         let created_at = self.docs.now();
+        refuse_last(created_at)?;
         let mut draft = TurnDraft {
             number: 0,
             place: self.docs.place.turn(0),

@@ -267,5 +267,14 @@ impl UserDocuments {
     }
 }
 
+/// Refuses the moment to which times after the year 9999 are cut: by such a clock every turn would be old.
+fn refuse_last(now: DocumentTime) -> Result<(), StoreError> {
+    if now.is_last() {
+        let reason = "the clock is past the year 9999; correct it".to_owned();
+        return Err(StoreError::BadTurn { number: 0, reason });
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests;
