@@ -1,7 +1,7 @@
 //! Works out when the crate is built what follows from the vocabularies compiled in, so that no process spends its
 //! first count on it: where a token is found, which characters no token joins, and how far one token reaches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::{env, error, fs};
 
@@ -82,8 +82,17 @@ fn classes() -> Result<Vec<u8>, Box<dyn error::Error>> {
 fn merges_of(vocabularies: &[Vec<Vec<u8>>; 2]) -> Result<Vec<u8>, Box<dyn error::Error>> {
     let mut ranks: BTreeMap<&[u8], [u32; 2]> = BTreeMap::new();
     for (column, tokens) in vocabularies.iter().enumerate() {
-        for (token, rank) in tokens.iter().zip(0..).filter(|(token, _)| token.len() > 1) {
-            ranks.entry(token).or_default()[column] = rank;
+        let mut lowest = HashSet::new();
+        for (token, rank) in tokens.iter().zip(0..) {
+            // Counting relies on this: a token ranks above two tokens that make it up, and 0 means that there is none.
+            let is_joined = |at: &usize| lowest.contains(&token[..*at]) && lowest.contains(&token[*at..]);
+            if token.len() > 1 {
+                if !(1..1 << 20).contains(&rank) || !(1..token.len()).any(|at| is_joined(&at)) {
+                    return Err("a token does not rank above two tokens that make it up".into());
+                }
+                ranks.entry(token).or_default()[column] = rank;
+            }
+            lowest.insert(token.as_slice());
         }
     }
     let (mut pairs, mut pair_ranks) = (vec![0_u16; merges::BYTE_PAIRS], vec![merges::pack([0; 2])]);
