@@ -166,7 +166,7 @@ fn nesting_ends_at_the_limit_without_a_deep_stack() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(Document::parse(&nested(MAX_DEPTH)).is_ok());
     let error = Document::parse(&nested(1_000_000)).unwrap_err();
-    assert!(error.what.contains("512 deep"));
+    assert!(error.what.contains("512 levels deep"));
 }
 
 #[test]
