@@ -91,7 +91,7 @@ pub enum AuthError {
     /// Too many keys that have not been seen before, or too many wrong secrets for this one.
     #[error(
         "too many keys are being checked just now, or too many wrong secrets came for this one; \
-         come again in a moment, within a minute at the latest"
+         retry in a moment, within a minute at the latest"
     )]
     Busy,
     /// The store failed.

@@ -19,7 +19,7 @@ const STORED: usize = 1 << 15;
 /// Conversations whose last window is cached.
 const SESSIONS: usize = 1 << 10;
 
-/// TokenCounts of one counter.
+/// The token counts of one counter, by the hash of the text.
 type TokenCounts = Arc<BoundedCache<ContentHash, usize>>;
 
 /// What is cached about a conversation.

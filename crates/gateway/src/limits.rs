@@ -144,7 +144,7 @@ impl Admission {
     }
 }
 
-/// BodyMemory for the bytes of one body, held until it is dropped.
+/// Memory for the bytes of one body, held until it is dropped.
 #[derive(Debug)]
 pub struct BodyMemory {
     admission: Admission,

@@ -21,7 +21,7 @@ const OF_TOPIC: u64 = 10;
 const TOPICS: usize = 3;
 /// … and documents that contain words of the query.
 const HITS: u64 = 30;
-/// OfferedResearch as cached, and otherwise.
+/// Research that is offered as cached, and otherwise.
 const CACHED: usize = 3;
 const OTHERS: usize = 5;
 /// Share of a topic's words that the query, or a preference with it, must contain for its research to answer at once.

@@ -49,7 +49,7 @@ pub(super) fn problems(stated: &[Stated]) -> Vec<(String, String, String)> {
     for name in names {
         let has = |key: &str| stated.iter().any(|(full, ..)| *full == format!("{PREFIX}{name}.{key}"));
         if has("command") == has("url") {
-            let message = format!("MCP server {name} needs either command or url");
+            let message = format!("MCP server {name} needs either command or url, and not both");
             let help = "set command and args for a program, or url for a server".to_owned();
             problems.push((format!("{PREFIX}{name}"), message, help));
         }
@@ -153,10 +153,10 @@ mod tests {
     fn mistakes_are_reported_with_their_places() {
         for (text, message, line) in [
             ("[tools.mcp.a]\ncomand = \"x\"\n", "unknown setting tools.mcp.a.comand", 2),
-            ("[tools.mcp.a]\ntimeout_s = 5\n", "MCP server a needs either command or url", 1),
+            ("[tools.mcp.a]\ntimeout_s = 5\n", "MCP server a needs either command or url, and not both", 1),
             (
                 "[tools.mcp.a]\ncommand = \"x\"\nurl = \"http://x\"\n",
-                "MCP server a needs either command or url",
+                "MCP server a needs either command or url, and not both",
                 1,
             ),
             ("[tools.mcp.a]\nurl = \"ftp://x\"\n", "tools.mcp.a.url cannot be ftp://x", 2),

@@ -125,7 +125,7 @@ fn ready(
     Ok(EmbeddingRequest { target: route.target, body })
 }
 
-/// EmbeddingRequest come in one piece, with what they took.
+/// Forwards a request for embeddings, whose reply comes in one piece with its usage.
 async fn vectors(mut active: ActiveRequest, mut incoming: Incoming) -> Response {
     let started = Instant::now();
     let body = match incoming.body(MAX_REPLY_BYTES).await {

@@ -8,7 +8,7 @@ use larder_engine::settings::ToolSettings;
 use larder_tools::ToolBox;
 use tokio::sync::Mutex;
 
-/// TurnTools as the settings have them.
+/// The tools of turns, as configured.
 pub struct TurnTools {
     settings: ToolSettings,
     connected: Mutex<Option<Arc<ToolBox>>>,

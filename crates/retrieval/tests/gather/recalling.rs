@@ -42,7 +42,7 @@ async fn nothing_is_found_from_later_turns_or_of_other_users() {
     let vault = Vault::of(40).await;
     let bob = vault.all.user("bob").unwrap();
     super::vault::add_turn(&bob).await;
-    // SearchRequest about what turn 40 researched, and about what turn 35 did: no later turn has that topic, whose research
+    // Queries about what turn 40 researched, and about what turn 35 did: no later turn has that topic, whose research
     // would take its place (R1-12.5).
     let (asked, before) = (format!("{} {}", query(35), query(40)), 36);
     let found = vault.retrieval(Grant::Gatherer).find(&asked, before, None, None).await.unwrap();

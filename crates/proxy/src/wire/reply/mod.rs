@@ -229,7 +229,7 @@ impl ReplyRounds {
         self.done.last().map(|round| round.known(self.dialect)).unwrap_or_default()
     }
 
-    /// ReplyRounds so far.
+    /// The number of rounds so far.
     pub const fn count(&self) -> usize {
         self.done.len()
     }

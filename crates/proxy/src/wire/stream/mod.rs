@@ -57,7 +57,7 @@ struct RoundContext<'a> {
     hide: bool,
     /// Whether output is kept.
     keep: bool,
-    /// ReplyRounds before this one.
+    /// The rounds before this one.
     earlier: &'a ReplyRounds,
     round: &'a mut ReplyRound,
 }
