@@ -83,7 +83,7 @@ pub(crate) fn check_draft(
         counter: &counter,
         key: &key,
     };
-    let job = Job::new(&request, crate::KnownText::from_request(&request));
+    let job = Job::new(&request, crate::request::KnownText::from_request(&request));
     if counter.count(text) > target
         && let Ok(draft) = condenser.condense(&job)
     {
