@@ -150,7 +150,7 @@ fn a_turn_goes_on_when_its_provider_is_back() {
     let asked = &shop.roles()[before..];
     assert_eq!(asked, [Role::Synthesizer, Role::Validator, Role::Summarizer], "nothing is asked twice");
     assert_eq!(shop.json(&["turn", "list"])["unfinished"], json!([]));
-    assert!(shop.fails(1, &["turn", "resume", "1"]).err.contains("finished turns cannot be resumed"));
+    assert!(shop.fails(1, &["turn", "resume", "1"]).err.contains("there is no unfinished turn 1"));
 }
 
 #[test]

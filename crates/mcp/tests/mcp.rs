@@ -438,7 +438,7 @@ async fn users_are_walls() {
         ("count", json!({"source": pointer})),
     ] {
         let said = bob.fails(tool, arguments).await;
-        assert!(said.contains("not one of this store's for this user"), "{tool}: {said}");
+        assert!(said.contains("not created in this store for this user"), "{tool}: {said}");
     }
     bob.refused("resources/read", json!({"uri": format!("larder://pointer/{pointer}")})).await;
 }

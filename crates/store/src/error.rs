@@ -124,7 +124,7 @@ pub enum StoreError {
     },
     /// The pointer was not minted by this store for this user.
     #[error(
-        "pointer {pointer}: not one of this store's for this user; copy it exactly from where Larder wrote it"
+        "pointer {pointer}: not created in this store for this user; copy it exactly from where Larder wrote it"
     )]
     NotOurs {
         /// The pointer.

@@ -13,7 +13,7 @@ pub enum TurnError {
     #[error("the query is empty; ask something")]
     EmptyQuery,
     /// There is no unfinished turn with this number.
-    #[error("there is no unfinished turn {0}; finished turns cannot be resumed")]
+    #[error("there is no unfinished turn {0}; `larder turn list` shows those that can be resumed or dropped")]
     NoDraft(u32),
     /// Another process is running it.
     #[error("turn {0} is running in another process; wait for it, or stop it")]

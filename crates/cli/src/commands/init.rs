@@ -36,9 +36,6 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
         std::fs::write(&path, text).map_err(failed)?;
     }
     output::line(&format!("created a project in {}", dir.display()))?;
-    output::say(
-        "try this in the folder: larder check && larder run notes/summary --doc notes=notes.md --query 'What matters \
-         here?'",
-    );
+    output::say("try this in the folder: larder check && larder ask . 'When does version 2.4 ship?'");
     Ok(())
 }

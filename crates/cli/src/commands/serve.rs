@@ -90,11 +90,9 @@ fn greet(app: &App, address: SocketAddr) -> Result<(), CliError> {
     let models = if models.is_empty() { "none in larder.toml".to_owned() } else { models.join(", ") };
     output::line(&format!("models: {models}; recipes: {recipes}, as recipe/<category>/<name>"))?;
     for upstream in &current.gateway.upstreams() {
-        output::line(&format!(
-            "other models in {}'s formats: {}",
-            upstream.provider.as_str(),
-            upstream.base_url
-        ))?;
+        let format = upstream.provider.info().server.and_then(|server| server.gateway_format);
+        let format = format.map_or("other formats", |(name, _)| name);
+        output::line(&format!("other models in {format}: {}", upstream.base_url))?;
     }
     if current.gateway.upstreams().is_empty() {
         output::line(

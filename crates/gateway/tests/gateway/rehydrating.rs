@@ -130,7 +130,7 @@ async fn a_pointer_that_is_not_ours_is_text_and_nothing_more() {
     let gateway = Gateway::with(asking(json!({"id": "lp1-0000000000000-000000"})).await, "").await;
     let reply: Value = gateway.chat(&after_tool(&long_log())).await.json().await.unwrap();
     let words = reply["choices"][0]["message"]["content"].as_str().unwrap();
-    assert!(words.contains("not one of this store's"), "{words}");
+    assert!(words.contains("not created in this store"), "{words}");
     let (records, _) = gateway.stop().await;
     assert!(!records[0].rehydrations[0].found);
 }
