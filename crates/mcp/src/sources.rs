@@ -37,7 +37,7 @@ impl McpCaller {
         match (text, source) {
             (Some(text), None) => Ok(SourceText { name: "text".to_owned(), text: text.into() }),
             (None, Some(source)) => self.read(source),
-            _ => Err(CallError("give `text` or `source`, exactly one of them".to_owned())),
+            _ => Err(CallError("give exactly one: either `text` or `source`".to_owned())),
         }
     }
 

@@ -66,7 +66,7 @@ impl McpTool for SearchFor {
                 let question = Question { text: query, paths: &paths, recipe: "", asking: caller.asking };
                 Asker::new(&caller.engine, progress).quote(&question, most + 1)?
             }
-            _ => return Err(CallError("give `pattern` or `query`, exactly one of them".to_owned())),
+            _ => return Err(CallError("give exactly one: either `pattern` or `query`".to_owned())),
         };
         let more = quotes.len() > most;
         quotes.truncate(most);
