@@ -223,11 +223,16 @@ fn kib(entries: usize, bytes: usize) -> u32 {
 }
 
 fn write_all(store: &Store, jobs: &mpsc::Receiver<Queued<Ending>>) {
+    let mut more_waits = false;
     while let Ok(first) = jobs.recv() {
         let mut batch: Vec<_> = first.end().into_iter().collect();
-        // While it sleeps, this thread is not woken for every record that arrives.
-        std::thread::sleep(LINGER);
+        // While it sleeps, this thread is not woken for every record that arrives. Once records arrive faster than one
+        // batch per pause, requests would soon wait for room in the queue.
+        if !more_waits {
+            std::thread::sleep(LINGER);
+        }
         batch.extend(jobs.try_iter().take(BATCH - 1).filter_map(Queued::end));
+        more_waits = batch.len() == BATCH;
         write(store, batch);
     }
 }
