@@ -14,6 +14,7 @@ mod engine;
 mod explanation;
 mod request;
 pub mod rewrite;
+mod terse;
 mod truncate;
 mod types;
 
@@ -25,6 +26,7 @@ pub use self::content_type::ContentType;
 pub use self::engine::seen_text::SeenText;
 pub use self::explanation::{Explanation, Reason, UnitOutcome, UnitReason, UnitScore};
 pub use self::request::{CondenseRequest, KnownText, ReaderView};
+pub use self::terse::terse_json;
 pub use self::truncate::truncate;
 pub use self::types::GRAMMARS;
 pub use self::types::detect::detect;
