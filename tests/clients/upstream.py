@@ -10,6 +10,9 @@ What it answers depends on the last text of the user:
     "read it back ID"    a call of larder_rehydrate with that id, if it is offered; then what came of it as text
     "read it back"       the same with the first pointer that stands in a tool result
     "error NNN"          an error with that status in the format's own shape
+    "Look it up: {…}"    what an agent does that the user asks about a log: it calls the named tool with the given
+                         arguments, {"name": …, "arguments": …}, and tells the line of the log about crate 187; where
+                         the result of the tool lacks that line, it reads it back
     anything else        "Hello from upstream."; as JSON {"name": "Ada", "age": 36} where a schema is asked for
 """
 import http.server
@@ -20,6 +23,8 @@ import threading
 
 HELLO = "Hello from upstream."
 POINTER = re.compile(r"lp1-[0-9a-z]{13}-[0-9a-z]{6}")
+SCRIPT = "Look it up: "
+LOOKED_FOR = re.compile(r"crate 187 stands.*")
 RECORD_LOCK = threading.Lock()
 
 
@@ -27,6 +32,11 @@ def texts(content):
     if isinstance(content, str):
         return content
     return "\n".join(part.get("text", "") for part in content or [] if isinstance(part, dict) and "text" in part)
+
+
+def nth(wire, body):
+    """Which reply of the conversation this is: one more than there are results of tools."""
+    return 1 + sum(role == "tool" for role, _ in wire.history(body))
 
 
 class Chat:
@@ -56,22 +66,22 @@ class Chat:
         finish = "tool_calls" if calls else "stop"
         choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
         return {
-            "id": "chatcmpl-1", "object": "chat.completion", "created": 1700000000, "model": body["model"],
-            "choices": [choice], "usage": Chat.usage(), "x_unknown": {"kept": [1.50, "é"]},
+            "id": f"chatcmpl-{nth(Chat, body)}", "object": "chat.completion", "created": 1700000000,
+            "model": body["model"], "choices": [choice], "usage": Chat.usage(body), "x_unknown": {"kept": [1.50, "é"]},
         }
 
     @staticmethod
-    def usage():
-        details = {"cached_tokens": 3}
-        return {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "prompt_tokens_details": details}
+    def usage(body):
+        given, details = 10 * nth(Chat, body), {"cached_tokens": 3}
+        return {"prompt_tokens": given, "completion_tokens": 5, "total_tokens": given + 5, "prompt_tokens_details": details}
 
     @staticmethod
     def events(body, text, calls):
         def chunk(delta, finish=None, **more):
             choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
             return None, {
-                "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": body["model"],
-                "choices": [choice], **more,
+                "id": f"chatcmpl-{nth(Chat, body)}", "object": "chat.completion.chunk", "created": 1700000000,
+                "model": body["model"], "choices": [choice], **more,
             }
 
         yield chunk({"role": "assistant", "content": ""})
@@ -85,7 +95,7 @@ class Chat:
         yield chunk({}, "tool_calls" if calls else "stop")
         if (body.get("stream_options") or {}).get("include_usage"):
             last = chunk({})[1]
-            yield None, {**last, "choices": [], "usage": Chat.usage()}
+            yield None, {**last, "choices": [], "usage": Chat.usage(body)}
         yield None, "[DONE]"
 
     @staticmethod
@@ -105,7 +115,7 @@ class Responses:
         if isinstance(items, str):
             items = [{"role": "user", "content": items}]
         for item in items:
-            if item.get("type") == "function_call_output":
+            if item.get("type") in ("function_call_output", "custom_tool_call_output"):
                 yield "tool", texts(item["output"])
             elif "role" in item:
                 yield item["role"], texts(item.get("content"))
@@ -119,11 +129,11 @@ class Responses:
         return ((body.get("text") or {}).get("format") or {}).get("type") == "json_schema"
 
     @staticmethod
-    def output(text, calls):
+    def output(text, calls, n):
         items = []
         if text is not None:
             part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-            items.append({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [part]})
+            items.append({"type": "message", "id": f"msg_{n}", "status": "completed", "role": "assistant", "content": [part]})
         for id, name, arguments in calls:
             items.append({
                 "type": "function_call", "id": f"fc_{id}", "call_id": id, "name": name,
@@ -133,13 +143,14 @@ class Responses:
 
     @staticmethod
     def whole(body, text, calls, status="completed", output=None):
+        n = nth(Responses, body)
         usage = {
-            "input_tokens": 10, "input_tokens_details": {"cached_tokens": 3}, "output_tokens": 5,
-            "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15,
+            "input_tokens": 10 * n, "input_tokens_details": {"cached_tokens": 3}, "output_tokens": 5,
+            "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 10 * n + 5,
         }
         return {
-            "id": "resp_1", "object": "response", "created_at": 1700000000, "status": status, "model": body["model"],
-            "output": Responses.output(text, calls) if output is None else output, "error": None,
+            "id": f"resp_{n}", "object": "response", "created_at": 1700000000, "status": status, "model": body["model"],
+            "output": Responses.output(text, calls, n) if output is None else output, "error": None,
             "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
             "temperature": 1.0, "tool_choice": "auto", "tools": body.get("tools", []), "top_p": 1.0,
             "usage": usage if status == "completed" else None, "x_unknown": {"kept": [1.50, "é"]},
@@ -153,7 +164,7 @@ class Responses:
             return kind, {"type": kind, "sequence_number": next(number), **more}
 
         yield event("response.created", response=Responses.whole(body, None, [], "in_progress", []))
-        output = Responses.output(text, calls)
+        output = Responses.output(text, calls, nth(Responses, body))
         for index, item in enumerate(output):
             where = {"output_index": index, "item_id": item["id"]}
             if item["type"] == "message":
@@ -207,9 +218,10 @@ class Messages:
 
     @staticmethod
     def whole(body, text, calls):
-        usage = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 0}
+        n = nth(Messages, body)
+        usage = {"input_tokens": 10 * n, "output_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 0}
         return {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"],
+            "id": f"msg_{n}", "type": "message", "role": "assistant", "model": body["model"],
             "content": Messages.content(text, calls), "stop_reason": "tool_use" if calls else "end_turn",
             "stop_sequence": None, "usage": usage, "x_unknown": {"kept": [1.50, "é"]},
         }
@@ -251,6 +263,9 @@ def decide(wire, body):
     history = list(wire.history(body))
     tools = wire.tools(body)
     asked = next((text for role, text in reversed(history) if role == "user"), "")
+    script = next((text.split(SCRIPT, 1)[1] for role, text in history if role == "user" and SCRIPT in text), None)
+    if script:
+        return look_up(json.JSONDecoder().raw_decode(script)[0], tools, [text for role, text in history if role == "tool"])
     if history and history[-1][0] == "tool":
         return "The tool said: " + history[-1][1], [], None
     if failing := re.search(r"error (\d{3})", asked):
@@ -265,6 +280,19 @@ def decide(wire, body):
     if "use the tool" in asked and own:
         return None, [("call_0", own[0], {"city": "Paris"})], None
     return ('{"name": "Ada", "age": 36}' if wire.schema(body) else HELLO), [], None
+
+
+def look_up(call, tools, results):
+    """The next step of an agent whose tool prints a log: see "Look it up" above."""
+    if not results:
+        # What agents ask beside the conversation, such as its title, comes without the tool.
+        return (None, [("call_0", call["name"], call["arguments"])], None) if call["name"] in tools else (HELLO, [], None)
+    if found := LOOKED_FOR.search(results[-1]):
+        return f"The log says: {found[0]}", [], None
+    pointer = POINTER.search(results[-1])
+    if pointer and "larder_rehydrate" in tools:
+        return None, [("call_back", "larder_rehydrate", {"id": pointer[0], "pattern": "crate 187 "})], None
+    return "The log does not say.", [], None
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

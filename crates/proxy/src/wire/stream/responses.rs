@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use larder_text::json::{self, Edit, Kind, Value};
+use larder_text::json::{self, Edit, Kind, Value, encoded};
 
 use super::super::dialect::ApiDialect;
 use super::super::reply::{LimitNote, ReplyUnit, length, text};
@@ -22,8 +22,8 @@ pub(super) struct ResponsesState {
     sequence: Option<u64>,
     /// That number before the end of the round was held back.
     before_end: Option<Option<u64>>,
-    /// The id of the response whose end is held back.
-    id: String,
+    /// The id that the client knows the reply by: the first response's, as clients reject an end with another.
+    id: Option<String>,
 }
 
 impl ResponsesState {
@@ -44,7 +44,8 @@ impl ResponsesState {
 
     /// An item created by Larder, after all others and before the end.
     pub fn say(&self, note: &LimitNote) -> String {
-        let (index, id, text) = (self.shown, LimitNote::id(&self.id), note.literal());
+        let reply = self.id.as_deref().unwrap_or_default();
+        let (index, id, text) = (self.shown, LimitNote::id(reply), note.literal());
         let empty = r#""type":"output_text","text":"","annotations":[]"#;
         let begun = format!(
             r#""item":{{"id":{id},"type":"message","status":"in_progress","role":"assistant","content":[]}}"#
@@ -56,7 +57,7 @@ impl ResponsesState {
             ("output_text.delta", format!(r#"{within},"delta":{text}"#)),
             ("output_text.done", format!(r#"{within},"text":{text}"#)),
             ("content_part.done", format!(r#"{within},"part":{}"#, note.part())),
-            ("output_item.done", format!(r#""item":{}"#, note.item(&self.id))),
+            ("output_item.done", format!(r#""item":{}"#, note.item(reply))),
         ];
         // The sequence number of the end is reused; servers without sequence numbers get none.
         let first = self.before_end.flatten().map(|before| before.saturating_add(1));
@@ -74,6 +75,9 @@ impl ResponsesState {
     pub fn event(&mut self, event: Value<'_, '_>, cx: &mut RoundContext<'_>) -> EventAction {
         let kind = event.given("type").and_then(Value::text).unwrap_or_default();
         let item = event.given("item");
+        if let (None, Some(response)) = (&self.id, event.given("response")) {
+            self.id = Some(text(response, "id").into_owned());
+        }
         let index = event.given("output_index").and_then(Value::as_u64);
         // Sound arrives as base64, whose length says nothing about its tokens.
         if kind.ends_with(".delta") && kind != "response.audio.delta" {
@@ -132,7 +136,10 @@ impl ResponsesState {
             return EventAction::Pass(edits);
         }
         self.before_end.get_or_insert(before);
-        self.id = response.map(|response| text(response, "id").into_owned()).unwrap_or_default();
+        let other = |id: &Value<'_, '_>| self.id.as_ref().is_some_and(|known| !id.is(known));
+        if let (Some(id), Some(known)) = (part("id").filter(other), &self.id) {
+            edits.push(Edit::replace(id.span(), encoded(known)));
+        }
         // Some servers list no items at the end although there were some.
         let listed = |list: &Value<'_, '_>| list.items().next().is_some() || cx.round.units.is_empty();
         match part("output").filter(listed) {
