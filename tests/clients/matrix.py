@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Agents of other people, unmodified: each looks up a line in a long log that its own tool prints, once at the scripted
+upstream itself and once through the gateway, which condenses the log, so that the model has to read the line back.
+What the agent shows its user must be the same.
+
+    matrix.py UPSTREAM GATEWAY RECORD NODE      # NODE: a Node.js that the agents run on
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+UPSTREAM, GATEWAY, RECORD, NODE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4]
+HERE = pathlib.Path(__file__).parent
+ANSWER = "The log says: crate 187 stands in row 0, weighs 542 kg and was last seen on day 1"
+LIBRARIES = {
+    "AI SDK": [NODE, "ai_sdk.mjs"],
+    "agents SDK": [sys.executable, "agents_sdk.py"],
+    "pydantic-ai": [sys.executable, "pydantic_ai_agents.py"],
+}
+
+
+def differences(direct, larder, path=""):
+    """Where two reports differ, as paths with both values."""
+    if isinstance(direct, dict) and isinstance(larder, dict):
+        for key in {**direct, **larder}:
+            yield from differences(direct.get(key), larder.get(key), f"{path}.{key}")
+    elif isinstance(direct, list) and isinstance(larder, list) and len(direct) == len(larder):
+        for at, pair in enumerate(zip(direct, larder)):
+            yield from differences(*pair, f"{path}[{at}]")
+    elif direct != larder:
+        yield path[1:], direct, larder
+
+
+def is_id_of_the_continuation(direct, larder):
+    """A whole reply has the id of the last one that it is made of, which a later request may refer to."""
+    ids = [re.fullmatch(r"(chatcmpl-|resp_|msg_)(\d)", str(id)) for id in (direct, larder)]
+    return all(ids) and ids[0][1] == ids[1][1] and [ids[0][2], ids[1][2]] == ["2", "3"]
+
+
+def is_usage_of_both(path, direct, larder):
+    """The answer cost two replies, of which the upstream charges ten tokens more for the second prompt."""
+    return "usage" in path and isinstance(direct, int) and larder - 2 * direct in (0, 10)
+
+
+def requests():
+    """The bodies that the upstream has got."""
+    lines = RECORD.read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["body"] for line in lines]
+
+
+def run(command, base):
+    """What an agent reports, per way of asking it, and the number of requests that the upstream got."""
+    before = len(requests())
+    done = subprocess.run([*command, base], cwd=HERE, capture_output=True, text=True, timeout=120, env=os.environ)
+    if done.returncode:
+        raise RuntimeError(f"{command[-1]} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout), requests()[before:]
+
+
+def compare(name, command):
+    direct, asked = run(command, UPSTREAM)
+    larder, through = run(command, GATEWAY)
+    wrong, charged = [], set()
+    for path, before, after in differences(direct, larder):
+        if is_usage_of_both(path, before, after):
+            charged.add(path.split(".")[0])
+        elif not is_id_of_the_continuation(before, after):
+            wrong.append(f"{path}: {json.dumps(after)[:300]} instead of {json.dumps(before)[:300]}")
+    wrong += [f"{way}: what was read back is not in its usage" for way in direct if way not in charged]
+    wrong += [f"{way}: it says {report['text']!r}" for way, report in larder.items() if report["text"] != ANSWER]
+    back = [body for body in through if "call_back" in json.dumps(body)]
+    if len(back) != len(direct) or len(through) - len(back) != len(asked):
+        wrong.append(f"{len(through)} requests, {len(back)} after reading back, instead of {len(asked)} and {len(direct)}")
+    return [f"{name}, {line}" for line in wrong], list(direct)
+
+
+if __name__ == "__main__":
+    failed = 0
+    for name, command in LIBRARIES.items():
+        began = time.monotonic()
+        try:
+            wrong, ways = compare(name, command)
+        except Exception as error:  # noqa: BLE001: every agent reports
+            wrong, ways = [f"{name}: {type(error).__name__}: {error}"], []
+        failed += len(wrong)
+        print(f"{'FAILED' if wrong else 'ok':7} {name}: {', '.join(ways)} ({time.monotonic() - began:.1f} s)")
+        for line in wrong:
+            print("          " + line)
+    sys.exit(1 if failed else 0)
