@@ -16,10 +16,13 @@ import time
 UPSTREAM, GATEWAY, RECORD, NODE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4]
 HERE = pathlib.Path(__file__).parent
 ANSWER = "The log says: crate 187 stands in row 0, weighs 542 kg and was last seen on day 1"
-LIBRARIES = {
+MODULES = os.environ["NODE_MODULES_HOME"] + "/node_modules"
+AGENTS = {
     "AI SDK": [NODE, "ai_sdk.mjs"],
     "agents SDK": [sys.executable, "agents_sdk.py"],
     "pydantic-ai": [sys.executable, "pydantic_ai_agents.py"],
+    "Claude Code": [sys.executable, "coding_agents.py", "claude", MODULES],
+    "Codex": [sys.executable, "coding_agents.py", "codex", MODULES],
 }
 
 
@@ -42,8 +45,10 @@ def is_id_of_the_continuation(direct, larder):
 
 
 def is_usage_of_both(path, direct, larder):
-    """The answer cost two replies, of which the upstream charges ten tokens more for the second prompt."""
-    return "usage" in path and isinstance(direct, int) and larder - 2 * direct in (0, 10)
+    """The answer cost two replies in place of one, and everything three in place of two. The upstream charges ten tokens
+    more for each further prompt."""
+    is_usage = "usage" in path.lower() and isinstance(direct, int)
+    return is_usage and (larder - 2 * direct in (0, 10) or 2 * larder == 3 * direct)
 
 
 def requests():
@@ -80,7 +85,7 @@ def compare(name, command):
 
 if __name__ == "__main__":
     failed = 0
-    for name, command in LIBRARIES.items():
+    for name, command in AGENTS.items():
         began = time.monotonic()
         try:
             wrong, ways = compare(name, command)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Holds the gateway to the clients that people use, unmodified: openai and anthropic from PyPI and npm, requests that
-# such clients were recorded sending, and agents built on the AI SDK, OpenAI's agents SDK and pydantic-ai, which must
-# show their user the same as without the gateway. Versions are pinned in requirements.txt and package-lock.json.
-# Needs Python 3 with pip, npm, and a release build of `larder`. Everything stays on the loopback address.
+# such clients were recorded sending, and Claude Code, Codex and agents built on the AI SDK, OpenAI's agents SDK and
+# pydantic-ai, which must show their user the same as without the gateway. Versions are pinned in requirements.txt and
+# package-lock.json. Needs Linux on x86-64, Python 3 with pip, npm, and a release build of `larder`. Everything stays on
+# the loopback address.
 #
 # usage: tests/clients/run.sh [LARDER]      # the program [default: ${CARGO_TARGET_DIR:-target}/release/larder]
 #
@@ -13,6 +14,11 @@ cd "$(dirname "$0")"
 target=$(cd ../.. && realpath -m "${CARGO_TARGET_DIR:-target}")
 larder=$(realpath "${1:-$target/release/larder}")
 home=${XDG_CACHE_HOME:-$HOME/.cache}/larder/clients
+
+if [[ $(uname -sm) != "Linux x86_64" ]]; then
+    echo "skipped: the packages of Claude Code, Codex and Node.js are those for Linux on x86-64"
+    exit 0
+fi
 
 # Installed again when what is pinned changes.
 python=$home/python-$(sha256sum requirements.txt | cut -c1-12)

@@ -247,7 +247,7 @@ class Messages:
                     yield event("content_block_delta", index=index, delta=delta)
             yield event("content_block_stop", index=index)
         delta = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
-        yield event("message_delta", delta=delta, usage={"output_tokens": 5})
+        yield event("message_delta", delta=delta, usage=whole["usage"])
         yield event("message_stop")
 
     @staticmethod

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Claude Code and Codex, as their packages ship them: they look up a line in a log by running a command. Prints what
+their user sees, but for what is new in each run: times, ids of sessions, folders.
+
+    coding_agents.py claude|codex NODE_MODULES BASE
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from crates import LOG, runs
+
+CLAUDE = "@anthropic-ai/claude-code-linux-x64/claude"
+CODEX = "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
+CODEX_CONFIG = """
+model = "gpt-5.2"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "{base}/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+"""
+# What is new in each run, or depends on how long it took or on the machine.
+NEW = {"uuid", "session_id", "thread_id", "timestamp", "messaging_socket_path", "memory_paths", "total_cost_usd", "costUSD"}
+TIME = re.compile(r".*(_ms|Ms|_at|_time|duration)$")
+
+
+def without_new(value):
+    if isinstance(value, dict):
+        return {k: without_new(v) for k, v in value.items() if k not in NEW and not TIME.fullmatch(k)}
+    return [without_new(one) for one in value] if isinstance(value, list) else value
+
+
+def run(command, home, **variables):
+    (home / "work").mkdir()
+    (home / "work" / "crates.log").write_text(LOG + "\n", encoding="utf-8")
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "dumb", "TMPDIR": str(home), **variables}
+    done = subprocess.run(
+        command, cwd=home / "work", env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100
+    )
+    lines = [json.loads(line) for line in done.stdout.replace(str(home), "HOME").splitlines() if line.startswith("{")]
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-2000:]} {done.stdout[-2000:]}")
+    return [without_new(line) for line in lines]
+
+
+def claude(program, base, home):
+    asked = {"name": "Bash", "arguments": {"command": "cat crates.log", "description": "Reads the log"}}
+    lines = run(
+        [
+            program, "-p", f"Look it up: {json.dumps(asked)}", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash",
+            "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--strict-mcp-config",
+        ],
+        home,
+        ANTHROPIC_BASE_URL=base,
+        ANTHROPIC_AUTH_TOKEN="sk-client",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+        DISABLE_TELEMETRY="1",
+        DISABLE_AUTOUPDATER="1",
+    )
+    events = [line["event"] for line in lines if line["type"] == "stream_event"]
+    result = next(line for line in lines if line["type"] == "result")
+    return {
+        "text": result["result"],
+        "events": runs([event["type"] for event in events]),
+        "ends": [event for event in events if event["type"] == "message_delta"],
+        "lines": [line for line in lines if line["type"] != "stream_event"],
+    }
+
+
+def codex(program, base, home):
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(CODEX_CONFIG.format(base=base), encoding="utf-8")
+    # Of a model that it does not know it shows 10,000 bytes of output.
+    asked = {"name": "exec_command", "arguments": {"cmd": "sed -n 100,200p crates.log"}}
+    lines = run(
+        [
+            program, "exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+            f"Look it up: {json.dumps(asked)}",
+        ],
+        home,
+        OPENAI_API_KEY="sk-client",
+    )
+    said = [line["item"]["text"] for line in lines if line.get("item", {}).get("type") == "agent_message"]
+    return {"text": said[-1] if said else None, "lines": lines}
+
+
+if __name__ == "__main__":
+    name, modules, base = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as home:
+        ask, program = {"claude": (claude, CLAUDE), "codex": (codex, CODEX)}[name]
+        report = ask(str(pathlib.Path(modules) / program), base, pathlib.Path(home))
+    print(json.dumps({"streamed": report}))
