@@ -1,6 +1,7 @@
 //! The command line: commands, options and their help. Knows nothing of what they run.
 
 mod policy;
+mod revisions;
 mod serving;
 mod texts;
 mod turns;
@@ -11,6 +12,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use larder_store::LOCAL_USER;
 
 pub use self::policy::PolicyArgs;
+pub use self::revisions::RevisionsCommand;
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
 pub use self::texts::{AskArgs, CondenseArgs, PlannerArg, SelectArgs, TokenTarget};
 pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags, mistyped};
@@ -255,6 +257,16 @@ pub enum Command {
     /// what POST /api/v1/policy/inspect returns. Stores and records nothing.
     #[command(after_help = policy::EXAMPLES)]
     Policy(PolicyArgs),
+    /// List, show, compare and revert what is learned at run time: numbered revisions of the settings
+    ///
+    /// A server uses the newest revision for new conversations, without a restart; a conversation under way keeps the one
+    /// that it began with until its prompt is next compacted. What larder.toml, the environment or a flag sets is never
+    /// overridden by a learned value. Revisions are never changed or removed: reverting adds one.
+    #[command(after_help = revisions::EXAMPLES)]
+    Revisions {
+        #[command(subcommand)]
+        command: Option<RevisionsCommand>,
+    },
     /// Verify that every pointer, blob and run in the store is intact
     ///
     /// Exits with 3 if anything is damaged or missing.

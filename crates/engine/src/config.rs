@@ -4,6 +4,7 @@
 //! Unknown keys are errors with a suggestion; all problems of a file are reported together. Which settings exist is
 //! declared in [`crate::settings`]; the `[models]` table belongs to `larder-models`.
 
+mod learned;
 mod mcp;
 mod places;
 mod policy;
@@ -19,6 +20,7 @@ use larder_core::recipe::{Layer, Recipe};
 use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use serde::Serialize;
 
+pub use self::learned::{LearnedValue, Standing, window_key};
 use self::places::KeyPlaces;
 use crate::settings::spec::{SettingSection, SettingSpec};
 use crate::settings::{
@@ -52,6 +54,11 @@ pub enum SettingOrigin {
     },
     /// The command line.
     Flag,
+    /// Learned at run time, in this revision or an earlier one.
+    Revision {
+        /// The revision in use.
+        number: u64,
+    },
 }
 
 impl fmt::Display for SettingOrigin {
@@ -61,6 +68,7 @@ impl fmt::Display for SettingOrigin {
             Self::File { path, line } => write!(f, "{path}:{line}"),
             Self::Environment { name } => write!(f, "${name}"),
             Self::Flag => f.write_str("command line"),
+            Self::Revision { number } => write!(f, "revision {number}"),
         }
     }
 }
@@ -159,6 +167,8 @@ pub struct Config {
     home: Setting,
     settings: Vec<Setting>,
     models: ModelTable,
+    /// Learned windows, by the id of the model.
+    windows: BTreeMap<String, usize>,
     /// The path of the file, and the place of each key in it.
     path: String,
     places: KeyPlaces,
@@ -225,7 +235,8 @@ impl Config {
             aliases: &[],
             help: HOME_HELP,
         };
-        let config = Self { home, settings: resolved, models, path: path.to_owned(), places };
+        let windows = BTreeMap::new();
+        let config = Self { home, settings: resolved, models, windows, path: path.to_owned(), places };
         config.check_embedding()?;
         config.check_policy()?;
         Ok(config)

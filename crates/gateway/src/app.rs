@@ -9,6 +9,7 @@ use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
 use larder_engine::settings::GatewaySettings;
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
+use larder_text::cache::BoundedCache;
 use larder_tools::DenyAll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +22,12 @@ use crate::model_budget::ModelBudget;
 use crate::model_route::Routes;
 use crate::problem::Problem;
 use crate::recorder::Recorder;
+use crate::revisions::RevisedSettings;
 use crate::telemetry::Telemetry;
 use crate::turns::{RunningTurns, TurnTools};
+
+/// Revisions of learned values that are kept in memory: conversations under way may still use older ones.
+const REVISIONS: usize = 64;
 
 /// Settings, and the engine built from them.
 pub struct Loaded {
@@ -53,6 +58,7 @@ pub struct Snapshot {
     engine: Engine,
     /// What turns may call.
     tools: TurnTools,
+    revised: BoundedCache<u64, Arc<RevisedSettings>>,
 }
 
 impl Snapshot {
@@ -61,12 +67,26 @@ impl Snapshot {
         let gateway = config.gateway();
         let routes = Routes::new(&config, &gateway, &engine)?;
         let tools = TurnTools::new(&config)?;
-        Ok(Self { config, gateway, routes, engine, tools })
+        let revised = BoundedCache::new(REVISIONS);
+        Ok(Self { config, gateway, routes, engine, tools, revised })
     }
 
     /// The engine over one user's store.
     pub fn engine(&self, store: &UserStore) -> Engine {
         self.engine.for_user(store.clone())
+    }
+
+    /// The settings as a revision of learned values makes them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn revised(&self, store: &Store, number: u64) -> Result<Arc<RevisedSettings>, StoreError> {
+        if let Some(revised) = self.revised.get(&number) {
+            return Ok(revised);
+        }
+        let revised = Arc::new(RevisedSettings::read(&self.config, store, number)?);
+        self.revised.insert(number, Arc::clone(&revised));
+        Ok(revised)
     }
 
     /// The same, with every run reported to the metrics.

@@ -10,6 +10,8 @@ use larder_text::cache::BoundedCache;
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 
+use crate::revisions;
+
 /// Counters whose counts are cached.
 const COUNTERS: usize = 16;
 /// Counts cached for each.
@@ -39,6 +41,7 @@ pub struct RequestCaches {
     stored: BoundedCache<(String, ContentHash), ()>,
     sessions: BoundedCache<(String, String), SessionMemory>,
     factors: BoundedCache<(String, String, String), u64>,
+    revisions: BoundedCache<(String, String), u64>,
 }
 
 impl Default for RequestCaches {
@@ -49,6 +52,7 @@ impl Default for RequestCaches {
             stored: BoundedCache::new(STORED),
             sessions: BoundedCache::new(SESSIONS),
             factors: BoundedCache::new(SESSIONS),
+            revisions: BoundedCache::new(SESSIONS),
         }
     }
 }
@@ -95,5 +99,28 @@ impl RequestCaches {
         let factor = store.calibrations().for_session(session, model)?.factor_ppm;
         self.factors.insert(key, factor);
         Ok(factor)
+    }
+
+    /// The revision of learned values that a conversation uses, fixed by its first request in any process.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn revision(&self, store: &UserStore, session: &str) -> Result<u64, StoreError> {
+        let newest = store.store().revisions().newest()?;
+        if newest == 0 {
+            return Ok(0);
+        }
+        let key = (store.user().to_owned(), session.to_owned());
+        // Another process may have moved it on, but not beyond the newest one.
+        if self.revisions.get(&key) == Some(newest) {
+            return Ok(newest);
+        }
+        let kept = store.session_revisions();
+        let number = match kept.get(session)? {
+            Some(number) => number,
+            None => kept.begin(session, revisions::first(store, session, newest)?)?,
+        };
+        self.revisions.insert(key, number);
+        Ok(number)
     }
 }

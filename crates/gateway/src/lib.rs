@@ -17,6 +17,7 @@ pub mod problem;
 pub mod recorder;
 pub mod reload;
 pub mod request;
+mod revisions;
 pub mod routes;
 pub mod serve;
 pub mod sessions;

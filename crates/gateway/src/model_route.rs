@@ -17,6 +17,7 @@ use larder_proxy::wire::ApiDialect;
 use larder_text::tokens::Counter;
 
 use crate::error::RequestError;
+use crate::revisions::RevisedSettings;
 
 /// A placeholder address for servers that nothing is sent to.
 const NOWHERE: &str = "http://localhost";
@@ -36,6 +37,13 @@ pub struct Route {
     pub prices: Option<Prices>,
     /// Whether the request must name the model otherwise than it does: by [`AnsweredBy::id`].
     pub rename: bool,
+}
+
+impl Route {
+    /// Fits prompts as a revision of learned values has it.
+    pub fn revise(&mut self, revised: &RevisedSettings) {
+        self.policy = self.policy.with_settings(&revised.policy);
+    }
 }
 
 /// All routes of one state of the settings.

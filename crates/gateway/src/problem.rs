@@ -72,6 +72,7 @@ impl From<StoreError> for Problem {
             StoreError::NotOurs { .. }
             | StoreError::UnknownPointer { .. }
             | StoreError::UnknownRun { .. }
+            | StoreError::UnknownRevision { .. }
             | StoreError::UnknownIntervention { .. } => Self::not_found(error.to_string()),
             // Its owner and location are no one else's business.
             StoreError::Foreign { .. } | StoreError::Symlink { .. } => {

@@ -77,6 +77,10 @@ pub struct RequestSummary {
     pub status: u16,
     /// The class of the error, such as `timeout`; never its payload.
     pub error: Option<String>,
+    /// The revision of learned values that it was decided with, 0 if nothing was learned; `None` if there is nothing to
+    /// decide, and in records from before revisions.
+    #[serde(default)]
+    pub revision: Option<u64>,
     /// The policy's decision; `None` if there is nothing to decide, as for embeddings.
     pub decision: Option<BudgetDecision>,
     /// What happened to round trips with the model that its client does not know; `None` if there were none.
@@ -369,6 +373,7 @@ impl RequestRecord {
             outcome: Outcome::ClientGone,
             status: 200,
             error: None,
+            revision: None,
             decision: None,
             round_trips: None,
             tokens: Tokens::default(),

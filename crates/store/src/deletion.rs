@@ -16,7 +16,7 @@ use crate::user;
 /// The prefix of folders that are being removed.
 const DELETED_PREFIX: &str = ".deleted-";
 /// Every table with rows of users.
-const TABLES: [&str; 23] = [
+const TABLES: [&str; 24] = [
     "contents",
     "pointers",
     "runs",
@@ -32,6 +32,7 @@ const TABLES: [&str; 23] = [
     "calibrations",
     "usage_sums",
     "session_calibrations",
+    "session_revisions",
     "round_trips",
     "turn_numbers",
     "turn_drafts",

@@ -160,6 +160,14 @@ pub enum StoreError {
         /// The id.
         id: String,
     },
+    /// No revision has this number.
+    #[error("revision {number}: no such revision; `larder revisions` lists the existing ones, 0 to {newest}")]
+    UnknownRevision {
+        /// The number.
+        number: u64,
+        /// The newest one.
+        newest: u64,
+    },
     /// Everything of the user is being deleted.
     #[error("user {user:?}: everything of this user is being deleted; try again afterwards")]
     BeingDeleted {

@@ -1,5 +1,5 @@
 //! Everything that persists in a home folder: originals behind pointers, receipts, run records, interventions, API
-//! keys and their budgets, exchanges, transcripts, calibrations and caches; and the documents of turns and memory,
+//! keys and their budgets, exchanges, transcripts, calibrations, revisions of settings and caches; and the documents of turns and memory,
 //! which may be stored elsewhere. Knows nothing of models, recipes or prompts; time and randomness are injected.
 //!
 //! # On disk
@@ -47,6 +47,7 @@ mod index;
 mod interventions;
 mod keys;
 mod pointers;
+mod revisions;
 mod round_trips;
 mod runs;
 mod select;
@@ -73,6 +74,7 @@ pub use keys::{
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
 pub use pointers::{NewPointer, Pointers, StoredPointer};
+pub use revisions::{LearnedSettings, Revision, Revisions, SessionRevisions};
 pub use round_trips::RoundTrips;
 pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens, Runs};
 pub use select::{SelectError, Selection};

@@ -24,6 +24,7 @@ use crate::index::IndexDb;
 use crate::interventions::Interventions;
 use crate::keys::Keys;
 use crate::pointers::Pointers;
+use crate::revisions::{Revisions, SessionRevisions};
 use crate::round_trips::RoundTrips;
 use crate::runs::{RunId, Runs};
 use crate::transcripts::Transcripts;
@@ -146,6 +147,11 @@ impl Store {
         Keys { store: self }
     }
 
+    /// Revisions of what is learned at run time.
+    pub const fn revisions(&self) -> Revisions<'_> {
+        Revisions { store: self }
+    }
+
     /// The store as `user` sees it: 1 to 256 bytes without control characters.
     pub fn user(&self, user: &str) -> Result<UserStore, StoreError> {
         user::check(user)?;
@@ -231,6 +237,11 @@ impl UserStore {
     /// How far token estimates are off.
     pub const fn calibrations(&self) -> Calibrations<'_> {
         Calibrations { store: self }
+    }
+
+    /// The revisions that conversations use.
+    pub const fn session_revisions(&self) -> SessionRevisions<'_> {
+        SessionRevisions { store: self }
     }
 
     /// The cache of condensed forms.

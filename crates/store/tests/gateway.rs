@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::{Home, exchange, facts, message};
 use larder_store::{
     ExchangeFilter, ForkPoint, KeyId, KeyLimits, LineKind, NewExchange, NewKey, NewRun, RESERVATION_LIFETIME,
@@ -36,6 +38,8 @@ fn contract(open: Factory) {
     compactions_are_lines_of_their_own(open);
     a_transcript_names_nothing_that_is_not_there(open);
     factors_are_learned_and_kept_by_sessions(open);
+    revisions_are_added_and_never_changed(open);
+    a_conversation_keeps_its_revision_until_it_is_moved_on(open);
     round_trips_come_back_by_session(open);
     users_are_walls(open);
     a_deleted_user_leaves_nothing(open);
@@ -550,6 +554,71 @@ fn factors_are_learned_and_kept_by_sessions(open: Factory) {
     );
 }
 
+/// Changes of a revision: `key=value`, or a key alone that is learned no more.
+fn changes(list: &[&str]) -> BTreeMap<String, Option<String>> {
+    let pair = |text: &&str| match text.split_once('=') {
+        Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
+        None => ((*text).to_owned(), None),
+    };
+    list.iter().map(pair).collect()
+}
+
+fn revisions_are_added_and_never_changed(open: Factory) {
+    let home = Home::new();
+    let learned = |number| {
+        let settings = open(&home).store().revisions().settings(number).unwrap();
+        settings.into_iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+    };
+    let write = |cause, list: &[&str]| open(&home).store().revisions().write(cause, &changes(list)).unwrap();
+    assert_eq!(open(&home).store().revisions().newest().unwrap(), 0);
+    assert!(learned(0).is_empty() && open(&home).store().revisions().list().unwrap().is_empty());
+    assert_eq!(write("first", &["a=1", "b=2", "never learned"]), 1);
+    assert_eq!(write("second", &["a", "c=3", "b=2"]), 2);
+    assert_eq!(write("nothing new", &["c=3", "a"]), 2, "no revision without a change");
+    assert_eq!(
+        (learned(0), learned(1), learned(2)),
+        (vec![], vec!["a=1".to_owned(), "b=2".into()], vec!["b=2".to_owned(), "c=3".into()])
+    );
+    assert_eq!(open(&home).store().revisions().revert(1).unwrap(), 3);
+    assert_eq!(learned(3), learned(1));
+    assert_eq!(open(&home).store().revisions().revert(1).unwrap(), 3, "it is that already");
+    assert_eq!(open(&home).store().revisions().revert(0).unwrap(), 4);
+    assert!(learned(4).is_empty());
+    let all = open(&home).store().revisions().list().unwrap();
+    let told: Vec<_> = all.iter().map(|one| (one.number, one.cause.as_str(), one.changes.clone())).collect();
+    assert_eq!(
+        told,
+        [
+            (1, "first", changes(&["a=1", "b=2"])),
+            (2, "second", changes(&["a", "c=3"])),
+            (3, "back to revision 1", changes(&["a=1", "c"])),
+            (4, "back to revision 0", changes(&["a", "b"])),
+        ]
+    );
+    assert_eq!(all[0].created, home.store.now());
+    for number in [5, u64::MAX] {
+        let unknown = open(&home).store().revisions().settings(number).unwrap_err();
+        assert!(
+            unknown.to_string().contains("`larder revisions` lists the existing ones, 0 to 4"),
+            "{unknown}"
+        );
+        assert!(open(&home).store().revisions().revert(number).is_err());
+    }
+}
+
+fn a_conversation_keeps_its_revision_until_it_is_moved_on(open: Factory) {
+    let home = Home::new();
+    assert_eq!(open(&home).session_revisions().get("s").unwrap(), None);
+    assert_eq!(open(&home).session_revisions().begin("s", 2).unwrap(), 2);
+    assert_eq!(open(&home).session_revisions().begin("s", 3).unwrap(), 2, "it has one");
+    assert_eq!(open(&home).session_revisions().begin("t", 0).unwrap(), 0);
+    assert_eq!(open(&home).session_revisions().advance("s", 5).unwrap(), 5);
+    assert_eq!(open(&home).session_revisions().advance("s", 4).unwrap(), 5, "never back");
+    assert_eq!(open(&home).session_revisions().advance("new", 1).unwrap(), 1);
+    let kept = ["s", "t", "new"].map(|session| open(&home).session_revisions().get(session).unwrap());
+    assert_eq!(kept, [Some(5), Some(0), Some(1)]);
+}
+
 fn users_are_walls(open: Factory) {
     let home = Home::new();
     let (ada, eve) = (open(&home), home.user("eve"));
@@ -576,6 +645,8 @@ fn users_are_walls(open: Factory) {
         1,
         "a session of her own"
     );
+    ada.session_revisions().begin("s", 1).unwrap();
+    assert_eq!(eve.session_revisions().get("s").unwrap(), None);
     assert_eq!(eve.calibrations().observe("m", 10, 20).unwrap(), None, "she learns for herself");
 }
 
@@ -593,6 +664,7 @@ fn a_deleted_user_leaves_nothing(open: Factory) {
         .unwrap();
     (0..8).for_each(|_| drop(user.calibrations().observe("MARK-7", 10, 20).unwrap()));
     user.calibrations().for_session("MARK-7", "MARK-7").unwrap();
+    user.session_revisions().begin("MARK-7", 1).unwrap();
     home.store.delete_user(user.user()).unwrap();
     assert!(
         user.store().keys().get(&key).unwrap().is_none()

@@ -57,6 +57,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         outcome: Outcome::Ok,
         status: 200,
         error: None,
+        revision: Some(0),
         decision: Some(BudgetDecision {
             status: BudgetStatus::NeedsSummary,
             reason: "a tool result is over its cap".to_owned(),

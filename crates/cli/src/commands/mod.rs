@@ -17,6 +17,7 @@ mod models;
 mod policy;
 mod rehydrate;
 mod reindex;
+mod revisions;
 mod run;
 mod runs;
 mod serve;
@@ -71,6 +72,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Models { command } => models::run(&CommandContext::new(global)?, command).await?,
         Command::Serve(args) => serve::run(global, &args).await?,
         Command::Config => config::run(&CommandContext::new(global)?)?,
+        Command::Revisions { command } => revisions::run(&CommandContext::new(global)?, command)?,
         Command::Policy(args) => return policy::run(&CommandContext::new(global)?, &args),
         Command::Top { gateway, once } => top::run(&global, &gateway, once).await?,
         Command::Verify => return verify::run(&CommandContext::new(global)?),

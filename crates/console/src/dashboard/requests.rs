@@ -171,6 +171,10 @@ fn facts(head: &RequestSummary) -> Vec<(&'static str, Markup)> {
             },
         ));
     }
+    if let Some(revision) = head.revision {
+        let words = if revision == 0 { "0: the settings alone".to_owned() } else { revision.to_string() };
+        facts.push(("Revision of the settings", html! { (words) }));
+    }
     if let Some(model) = &head.answered_by {
         facts.push((
             "Answered by",

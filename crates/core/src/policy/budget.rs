@@ -119,6 +119,12 @@ impl ContextBudgetPolicy {
         }
     }
 
+    /// The policy for the same model with other settings.
+    #[must_use]
+    pub fn with_settings(&self, settings: &PolicySettings) -> Self {
+        Self::from_settings(settings, &self.model)
+    }
+
     /// The settings of the policy.
     pub fn settings(&self) -> &PolicySettings {
         &self.settings

@@ -19,6 +19,16 @@ pub(crate) use self::vault::VaultSettings;
 
 use self::spec::{SettingSection, SettingSpec};
 
+/// Settings whose values may be learned at run time, in a revision: those that trade what is in view for cost.
+pub(crate) const LEARNED: [&str; 6] = [
+    "policy.entry_cap",
+    "policy.expected_turns",
+    "policy.low_watermark",
+    "policy.opt_out_tools",
+    "policy.protect_last",
+    "policy.trace_threshold_tokens",
+];
+
 /// All settings, in the order in which they are listed.
 pub(crate) fn all() -> impl Iterator<Item = &'static SettingSpec> + Clone {
     [

@@ -9,7 +9,7 @@ use larder_engine::config::Config;
 use larder_engine::settings::GatewaySettings;
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
 use larder_proxy::window::{LastRenditions, WindowBuilder};
-use larder_proxy::wire::{self, Request};
+use larder_proxy::wire;
 use larder_store::{Store, UserStore};
 use larder_text::tokens::{Counter, Label};
 
@@ -20,6 +20,7 @@ use crate::limits::BodyError;
 use crate::model_budget::ModelBudget;
 use crate::model_route::{Route, Routes};
 use crate::request::timing::micros;
+use crate::revisions::{self, RevisedSettings};
 use crate::sessions;
 
 /// Decides the body of a request. Blocks.
@@ -34,7 +35,7 @@ pub fn inspect(
 ) -> Result<RequestRecord, String> {
     let current = app.current();
     let (routes, gateway, engine) = (&current.routes, &current.gateway, current.shared());
-    let rules = Rules { routes, gateway, engine, caches: &app.caches };
+    let rules = Rules { config: &current.config, routes, gateway, engine, caches: &app.caches };
     rules.decide(&app.store, store, InspectRequest { endpoint, model: None, body })
 }
 
@@ -55,7 +56,8 @@ pub fn inspect_by(
         return Err(BodyError::TooLarge { limit }.to_string());
     }
     let routes = Routes::to_decide(config, &gateway, engine)?;
-    let rules = Rules { routes: &routes, gateway: &gateway, engine, caches: &RequestCaches::default() };
+    let caches = RequestCaches::default();
+    let rules = Rules { config, routes: &routes, gateway: &gateway, engine, caches: &caches };
     rules.decide(store, &engine.store, asked)
 }
 
@@ -82,6 +84,7 @@ pub struct InspectRequest<'a> {
 
 /// What a decision depends on.
 struct Rules<'a> {
+    config: &'a Config,
     routes: &'a Routes,
     gateway: &'a GatewaySettings,
     engine: &'a Engine,
@@ -103,13 +106,19 @@ impl Rules<'_> {
             wire::read_up_to(dialect, body, self.gateway.max_messages).map_err(|error| error.to_string())?;
         let named = || request.model.as_ref().map(wire::Text::text).unwrap_or_default().into_owned();
         let model = model.map_or_else(named, str::to_owned);
-        let route = self.routes.find(endpoint, &model, self.engine).map_err(|error| error.message)?;
+        let mut route = self.routes.find(endpoint, &model, self.engine).map_err(|error| error.message)?;
+        let session = sessions::identify(&request, &HeaderMap::new()).map_err(|error| error.message)?;
+        let revised = revisions::peek(store, &session)
+            .and_then(|number| RevisedSettings::read(self.config, all, number))
+            .map_err(|error| error.to_string())?;
+        route.revise(&revised);
         let id = all.new_run_id().map_err(|error| error.to_string())?;
         let mut record = RequestRecord::blank(id.as_str(), all.now(), store.user(), endpoint);
         record.summary.model = larder_proxy::record::cut_name(&model);
         record.summary.stream = request.stream;
         record.summary.answered_by = Some(route.model.clone());
-        let counter = counter(store, &route, &request)?;
+        record.summary.revision = Some(revised.number);
+        let counter = counter(store, &route, &session)?;
         let counts = self.caches.counts(&counter);
         let builder = WindowBuilder {
             memo: &self.caches.memo,
@@ -142,11 +151,10 @@ impl Rules<'_> {
 }
 
 /// The model's counter, corrected as it would be if the request were received; nothing is kept for its conversation.
-fn counter(store: &UserStore, route: &Route, request: &Request<'_>) -> Result<Counter, String> {
+fn counter(store: &UserStore, route: &Route, session: &str) -> Result<Counter, String> {
     if route.counter.label() != Label::Estimated {
         return Ok(route.counter.clone());
     }
-    let session = sessions::identify(request, &HeaderMap::new()).map_err(|error| error.message)?;
-    let known = store.calibrations().peek(&session, &route.model.id).map_err(|error| error.to_string())?;
+    let known = store.calibrations().peek(session, &route.model.id).map_err(|error| error.to_string())?;
     Ok(route.counter.corrected(known.factor_ppm))
 }

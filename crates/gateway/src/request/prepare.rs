@@ -27,6 +27,7 @@ use crate::request::bill::Pricing;
 use crate::request::recipes;
 use crate::request::rehydrate::Rehydrator;
 use crate::request::timing::micros;
+use crate::revisions::{self, RevisedSettings};
 use crate::sessions;
 use crate::transcript::TranscriptCapture;
 
@@ -84,10 +85,28 @@ pub fn prepare(
         return recipes::job(recipe, &request, session, id).map(|run| Destination::Recipe(Box::new(run)));
     }
     let endpoint = active.record.summary.endpoint;
-    let route = current.routes.find(endpoint, &model, current.shared())?;
+    let mut route = current.routes.find(endpoint, &model, current.shared())?;
     active.record.summary.answered_by = Some(route.model.clone());
+    let revised = revised(active, current, &session).map_err(unknown)?;
+    active.record.summary.revision = Some(revised.number);
+    route.revise(&revised);
     let decider = RequestDecider { active, current, route: &route, session: &session, body: &body };
     decider.decide(&request).map(|request| Destination::Upstream(Box::new(request)))
+}
+
+/// The settings that the conversation uses: a revision of learned values, which a request that is only counted does not
+/// fix.
+fn revised(
+    active: &ActiveRequest,
+    current: &Snapshot,
+    session: &str,
+) -> Result<Arc<RevisedSettings>, StoreError> {
+    let (app, store) = (active.app(), &active.caller.store);
+    let number = match active.record.summary.endpoint {
+        Endpoint::CountTokens => revisions::peek(store, session)?,
+        _ => app.caches.revision(store, session)?,
+    };
+    current.revised(&app.store, number)
 }
 
 /// The inputs of the decision about one request.

@@ -1,0 +1,193 @@
+//! Values learned at run time over the settings: a revision of them fills in what nothing else sets. Knows which settings
+//! may be learned; knows neither how nor where revisions are stored.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Config, SettingOrigin, setting};
+use crate::settings::{self, LEARNED};
+
+/// The beginning and the end of the key of a learned window, around the id of the model: `models.ID.window`.
+const WINDOW: (&str, &str) = ("models.", ".window");
+
+/// The key under which the window of a model is learned.
+pub fn window_key(id: &str) -> String {
+    format!("{}{id}{}", WINDOW.0, WINDOW.1)
+}
+
+/// The id of the model whose window a key is.
+fn window_of(key: &str) -> Option<&str> {
+    key.strip_prefix(WINDOW.0)?.strip_suffix(WINDOW.1)
+}
+
+/// What became of a learned value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "standing", rename_all = "snake_case")]
+pub enum Standing {
+    /// It is used.
+    Used,
+    /// It is not used, because the user sets the value: what is learned never overrides that.
+    Overridden {
+        /// Where it is set.
+        by: String,
+    },
+    /// It cannot be used.
+    Unusable {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A learned value over the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LearnedValue {
+    /// Its key.
+    pub key: String,
+    /// Its value, as text.
+    pub value: String,
+    /// Whether it is used.
+    #[serde(flatten)]
+    pub standing: Standing,
+}
+
+impl Config {
+    /// These settings with what a revision has learned in place of defaults, and what became of each learned value.
+    pub fn revised(&self, number: u64, learned: &BTreeMap<String, String>) -> (Self, Vec<LearnedValue>) {
+        let mut revised = self.clone();
+        let mut values = Vec::new();
+        for (key, value) in learned {
+            let standing = revised.learn(number, key, value);
+            values.push(LearnedValue { key: key.clone(), value: value.clone(), standing });
+        }
+        (revised, values)
+    }
+
+    fn learn(&mut self, number: u64, key: &str, value: &str) -> Standing {
+        if let Some(id) = window_of(key) {
+            return self.learn_window(id, value);
+        }
+        let spec = settings::find(key).filter(|spec| LEARNED.contains(&spec.key) && spec.key == key);
+        let Some((spec, at)) =
+            spec.and_then(|spec| Some((spec, self.settings.iter().position(|setting| setting.key == key)?)))
+        else {
+            return Standing::Unusable { reason: "not a setting that is learned".to_owned() };
+        };
+        let before = self.settings[at].clone();
+        if before.origin != SettingOrigin::Default {
+            return Standing::Overridden { by: before.origin.to_string() };
+        }
+        if !(spec.accepts)(value) {
+            return Standing::Unusable { reason: format!("not a value such as {}", spec.example()) };
+        }
+        self.settings[at] = setting(spec, value, SettingOrigin::Revision { number });
+        let field =
+            |problem: &larder_core::policy::InvalidSetting| format!("policy.{}", problem.field) == key;
+        if let Some(problem) = self.context_policy().problems().into_iter().find(field) {
+            self.settings[at] = before;
+            return Standing::Unusable { reason: problem.help };
+        }
+        Standing::Used
+    }
+
+    fn learn_window(&mut self, id: &str, value: &str) -> Standing {
+        let known = self.models.models().any(|(name, spec)| name == id || spec.id == id);
+        if known {
+            return Standing::Overridden { by: "the model table".to_owned() };
+        }
+        match value.parse() {
+            Ok(tokens) if tokens > 0 => {
+                self.windows.insert(id.to_owned(), tokens);
+                Standing::Used
+            }
+            _ => Standing::Unusable { reason: "not a number of tokens".to_owned() },
+        }
+    }
+
+    /// The learned window of a model that the table does not have, in tokens.
+    pub fn learned_window(&self, id: &str) -> Option<usize> {
+        self.windows.get(id).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config::resolve(text, "larder.toml", None, Path::new("."), &|_| None).unwrap()
+    }
+
+    fn learned(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn standings(config: &Config, pairs: &[(&str, &str)]) -> Vec<Standing> {
+        let (_, values) = config.revised(3, &learned(pairs));
+        values.into_iter().map(|value| value.standing).collect()
+    }
+
+    #[test]
+    fn a_learned_value_takes_the_place_of_a_default_only() {
+        let stated = "[policy]\nprotect_last = 2\n[models.mine]\nprovider = \"openai\"\nid = \"mine-1\"\n\
+                      base_url = \"http://x\"\nwindow = 1000\nmax_output = 100\n";
+        let pairs = [
+            ("models.far-away.window", "32768"),
+            ("models.mine-1.window", "32768"),
+            ("policy.entry_cap", "700"),
+            ("policy.protect_last", "9"),
+        ];
+        let (revised, values) = config(stated).revised(3, &learned(&pairs));
+        let policy = revised.context_policy();
+        assert_eq!((policy.entry_cap, policy.protect_last), (700, 2));
+        assert_eq!(
+            (revised.learned_window("far-away"), revised.learned_window("mine-1")),
+            (Some(32_768), None)
+        );
+        let standings: Vec<_> = values.into_iter().map(|value| value.standing).collect();
+        assert_eq!(
+            standings,
+            [
+                Standing::Used,
+                Standing::Overridden { by: "the model table".to_owned() },
+                Standing::Used,
+                Standing::Overridden { by: "larder.toml:2".to_owned() },
+            ]
+        );
+        let shown = revised.settings().into_iter().find(|one| one.key == "policy.entry_cap").unwrap();
+        assert_eq!((shown.value.as_str(), shown.origin.to_string().as_str()), ("700", "revision 3"));
+    }
+
+    #[test]
+    fn what_cannot_be_used_changes_nothing() {
+        let pairs = [
+            ("gateway.listen", "0.0.0.0:80"),
+            ("models.far-away.window", "wide"),
+            ("policy.entry_cap", "10"),
+            ("policy.low_watermark", "low"),
+            ("policy.no_such", "1"),
+        ];
+        assert!(standings(&config(""), &pairs).iter().all(|one| matches!(one, Standing::Unusable { .. })));
+        let (revised, _) = config("").revised(1, &learned(&pairs));
+        assert_eq!(revised.settings(), config("").settings());
+        assert_eq!(revised.learned_window("far-away"), None);
+    }
+
+    #[test]
+    fn every_setting_that_may_be_learned_exists() {
+        for key in LEARNED {
+            assert!(settings::find(key).is_some_and(|spec| spec.key == key), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_found_by_any_id() {
+        for id in ["m", "a/b:c.window", "models.x"] {
+            assert_eq!(window_of(&window_key(id)), Some(id));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Numbered revisions of what is learned at run time, of all users, and the revision that each conversation uses.
+//! Revisions are never changed or removed: going back is one more of them. Knows keys and texts of settings, not their
+//! meaning.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{OptionalExtension, Row, Transaction};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::pointers::to_sql;
+use crate::store::{Store, UserStore};
+use crate::user;
+
+/// Learned values as texts, by the key of the setting.
+pub type LearnedSettings = BTreeMap<String, String>;
+
+/// One revision: what it changed, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Revision {
+    /// From 1. Revision 0 is not stored: nothing is learned in it.
+    pub number: u64,
+    /// When it was written.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
+    pub created: Timestamp,
+    /// Why, in a sentence.
+    pub cause: String,
+    /// What differs from the revision before: the new value by key, `null` where nothing is learned any more.
+    pub changes: BTreeMap<String, Option<String>>,
+}
+
+/// The revisions of a store; from [`Store::revisions`].
+#[derive(Debug, Clone, Copy)]
+pub struct Revisions<'s> {
+    pub(crate) store: &'s Store,
+}
+
+impl Revisions<'_> {
+    /// The number of the newest revision; 0 if there is none.
+    pub fn newest(&self) -> Result<u64, StoreError> {
+        self.store.index().read(newest)
+    }
+
+    /// Every revision, oldest first.
+    pub fn list(&self) -> Result<Vec<Revision>, StoreError> {
+        self.store.index().read(|tx| up_to(tx, u64::MAX))
+    }
+
+    /// What is learned in a revision: the changes up to it together.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRevision`] if it does not exist. Revision 0 always does.
+    pub fn settings(&self, number: u64) -> Result<LearnedSettings, StoreError> {
+        self.store.index().read(|tx| settings(tx, number))
+    }
+
+    /// Writes a revision in which these keys have these values, or none; other keys stay as they are. Returns the newest
+    /// revision's number: that of the one before if nothing would change.
+    pub fn write(&self, cause: &str, changes: &BTreeMap<String, Option<String>>) -> Result<u64, StoreError> {
+        self.store.index().write(|tx| {
+            let parent = newest(tx)?;
+            write(tx, self.store.now(), parent, cause, changes.clone())
+        })
+    }
+
+    /// Writes a revision in which exactly what a previous one had learned is learned again, and returns the newest
+    /// revision's number.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRevision`] if there is no such revision.
+    pub fn revert(&self, number: u64) -> Result<u64, StoreError> {
+        self.store.index().write(|tx| {
+            let parent = newest(tx)?;
+            let gone = settings(tx, parent)?.into_keys().map(|key| (key, None));
+            let kept = settings(tx, number)?.into_iter().map(|(key, value)| (key, Some(value)));
+            let changes = gone.chain(kept).collect();
+            write(tx, self.store.now(), parent, &format!("back to revision {number}"), changes)
+        })
+    }
+}
+
+/// The revisions that one user's conversations use; from [`UserStore::session_revisions`].
+#[derive(Debug, Clone, Copy)]
+pub struct SessionRevisions<'s> {
+    pub(crate) store: &'s UserStore,
+}
+
+impl SessionRevisions<'_> {
+    /// The revision that a conversation uses; `None` if it has not been given one.
+    pub fn get(&self, session: &str) -> Result<Option<u64>, StoreError> {
+        user::check_name("session id", session)?;
+        self.store.index().read(|tx| self.kept(tx, session))
+    }
+
+    /// Gives a conversation a revision, unless it has one, and returns the one it has: the same in every process.
+    pub fn begin(&self, session: &str, revision: u64) -> Result<u64, StoreError> {
+        self.set(session, revision, "DO NOTHING")
+    }
+
+    /// Moves a conversation on to a later revision and returns the one it has: another process may have moved it further.
+    pub fn advance(&self, session: &str, revision: u64) -> Result<u64, StoreError> {
+        self.set(session, revision, "DO UPDATE SET revision = max(revision, excluded.revision)")
+    }
+
+    fn set(&self, session: &str, revision: u64, conflict: &str) -> Result<u64, StoreError> {
+        user::check_name("session id", session)?;
+        self.store.write_unsynced(|tx| {
+            tx.prepare_cached(&format!(
+                "INSERT INTO session_revisions (user, session, revision) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (user, session) {conflict}"
+            ))?
+            .execute((self.store.user(), session, to_sql(revision)))?;
+            let kept = self.kept(tx, session)?;
+            kept.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
+        })
+    }
+
+    fn kept(&self, tx: &Transaction<'_>, session: &str) -> Result<Option<u64>, StoreError> {
+        let mut query =
+            tx.prepare_cached("SELECT revision FROM session_revisions WHERE user = ?1 AND session = ?2")?;
+        Ok(query.query_row((self.store.user(), session), |row| number(row, 0)).optional()?)
+    }
+}
+
+fn newest(tx: &Transaction<'_>) -> Result<u64, StoreError> {
+    let mut query = tx.prepare_cached("SELECT coalesce(max(number), 0) FROM revisions")?;
+    Ok(query.query_row([], |row| number(row, 0))?)
+}
+
+/// The revisions up to this one, oldest first.
+fn up_to(tx: &Transaction<'_>, last: u64) -> Result<Vec<Revision>, StoreError> {
+    let mut query = tx.prepare_cached(
+        "SELECT number, created, cause, changes FROM revisions WHERE number <= ?1 ORDER BY number",
+    )?;
+    let rows = query.query_map([to_sql(last)], |row| {
+        let created = Timestamp::from_millis(number(row, 1)?);
+        Ok((number(row, 0)?, created, row.get(2)?, row.get::<_, String>(3)?))
+    })?;
+    rows.map(|row| {
+        let (number, created, cause, changes) = row?;
+        let changes = serde_json::from_str(&changes)
+            .map_err(|source| StoreError::Record { what: format!("revision {number}"), source })?;
+        Ok(Revision { number, created, cause, changes })
+    })
+    .collect()
+}
+
+fn settings(tx: &Transaction<'_>, number: u64) -> Result<LearnedSettings, StoreError> {
+    let newest = newest(tx)?;
+    if number > newest {
+        return Err(StoreError::UnknownRevision { number, newest });
+    }
+    let mut learned = LearnedSettings::new();
+    for (key, value) in up_to(tx, number)?.into_iter().flat_map(|revision| revision.changes) {
+        match value {
+            Some(value) => drop(learned.insert(key, value)),
+            None => drop(learned.remove(&key)),
+        }
+    }
+    Ok(learned)
+}
+
+fn write(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    parent: u64,
+    cause: &str,
+    mut changes: BTreeMap<String, Option<String>>,
+) -> Result<u64, StoreError> {
+    let before = settings(tx, parent)?;
+    changes.retain(|key, value| before.get(key) != value.as_ref());
+    if changes.is_empty() {
+        return Ok(parent);
+    }
+    let number = parent.saturating_add(1);
+    let changes = serde_json::to_string(&changes)
+        .map_err(|source| StoreError::Record { what: format!("revision {number}"), source })?;
+    tx.execute(
+        "INSERT INTO revisions (number, created, cause, changes) VALUES (?1, ?2, ?3, ?4)",
+        (to_sql(number), to_sql(now.as_millis()), cause, changes),
+    )?;
+    Ok(number)
+}
+
+fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(at)?.unsigned_abs())
+}
