@@ -6,14 +6,33 @@ mod support;
 use std::collections::BTreeMap;
 
 use larder_store::{Store, StoreOptions};
-use serde_json::json;
-use support::Shop;
+use larder_testkit::stub::{Answer, Seen};
+use serde_json::{Value, json};
+use support::served::Served;
+use support::{Shop, reply_text};
 
 fn learn(shop: &Shop, cause: &str, values: &[(&str, Option<&str>)]) {
     let store = Store::open(&shop.path().join("home"), StoreOptions::default()).unwrap();
     let changes: BTreeMap<_, _> =
         values.iter().map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned))).collect();
     store.revisions().write(cause, &changes).unwrap();
+}
+
+#[test]
+fn a_setting_that_is_gone_is_named_with_what_to_do() {
+    let shop = Shop::with_provider([]);
+    shop.configure("", "[gateway]\ndefault_window = 9000\n");
+    let error = shop.fails(1, &["config"]).err;
+    for words in ["gateway.default_window is gone", "larder.toml:", "help: remove it", "[models.NAME]"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    shop.configure("", "");
+    let ran = shop.command(&["config"]).env("LARDER_DEFAULT_WINDOW", "9000").output().unwrap();
+    let error = String::from_utf8(ran.stderr).unwrap();
+    assert!(
+        ran.status.code() == Some(1) && error.contains("LARDER_DEFAULT_WINDOW: no window is assumed"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -53,4 +72,77 @@ fn revisions_are_listed_shown_compared_and_reverted() {
     assert_eq!(shop.json(&["revisions", "revert", "0"])["learned"], json!([]));
     let error = shop.fails(1, &["revisions", "show", "5"]).err;
     assert!(error.contains("revision 5: no such revision") && error.contains("0 to 4"), "{error}");
+}
+
+/// Refuses what is long, as llama.cpp does.
+fn takes_little(seen: &Seen) -> Answer {
+    let message =
+        "request (99000 tokens) exceeds the available context size (32768 tokens), try increasing it";
+    match seen.body.len() > 100_000 {
+        true => Answer::json(400, &json!({"error": {"code": 400, "message": message}})),
+        false => reply_text("321"),
+    }
+}
+
+/// A conversation of this name with eight results of a tool, which are too long together, and perhaps what was said since.
+fn long(name: &str, goes_on: bool) -> Value {
+    let mut messages = vec![json!({"role": "user", "content": name})];
+    for at in 0..8 {
+        let log: String = (1..=400)
+            .map(|line| {
+                format!(
+                    "2026-11-22 10:{:02}:{:02} INFO{at} request {line} took {} ms\n",
+                    line / 60,
+                    line % 60,
+                    line * 7 % 97
+                )
+            })
+            .collect();
+        let call = json!({"id": format!("c{at}"), "type": "function", "function": {"name": "logs", "arguments": "{}"}});
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+        messages.push(json!({"role": "tool", "tool_call_id": format!("c{at}"), "content": log}));
+    }
+    if goes_on {
+        messages.push(json!({"role": "assistant", "content": "321"}));
+        messages.push(json!({"role": "user", "content": "Sure?"}));
+    }
+    json!({"model": "far-away-7b", "messages": messages})
+}
+
+#[test]
+fn a_learned_window_is_shown_compared_and_reverted_and_two_servers_agree() {
+    let shop = Shop::responding(takes_little);
+    shop.write("larder.toml", format!("[gateway]\nopenai = \"{}/v1\"\n", shop.address()));
+    let servers = [Served::start(&shop, &[]), Served::start(&shop, &[])];
+    let status = |server: usize, body: &Value| servers[server].post("/v1/chat/completions", body).0;
+    let last = || shop.seen().last().unwrap().body.clone();
+    let agree = |body: &Value| {
+        let sent = [0, 1].map(|server| (status(server, body), last()));
+        assert!(sent[0] == sent[1] && sent[0].0 == 200, "{} {}", sent[0].0, sent[1].0);
+        sent[0].1.clone()
+    };
+    assert_eq!(status(0, &long("first", false)), 400);
+    let listed = shop.ok(&["revisions"]).out;
+    assert!(
+        listed.contains("the provider refused a prompt to far-away-7b as longer than 32768 tokens"),
+        "{listed}"
+    );
+    let window = json!({"key": "models.far-away-7b.window", "value": "32768", "standing": "used"});
+    assert_eq!(shop.json(&["revisions", "show", "1"])["learned"], json!([window]));
+    let compared = shop.ok(&["revisions", "diff", "0", "1"]).out;
+    assert_eq!(compared, "models.far-away-7b.window: not learned -> 32768\n");
+
+    let begun = agree(&long("second", false));
+    assert!(begun.len() < 100_000);
+    shop.ok(&["revisions", "revert", "0"]);
+    let gone_on: Value = serde_json::from_slice(&agree(&long("second", true))).unwrap();
+    let begun: Value = serde_json::from_slice(&begun).unwrap();
+    let messages = |body: &Value| body["messages"].as_array().unwrap().clone();
+    assert!(messages(&gone_on).starts_with(&messages(&begun)), "under way, it keeps its revision");
+    assert_eq!(status(1, &long("third", false)), 400, "a new one has no window");
+    assert_eq!(shop.json(&["revisions"])[2]["changes"], json!({"models.far-away-7b.window": "32768"}));
+    for server in servers {
+        server.signal("TERM");
+        assert_eq!(server.end().0, Some(0));
+    }
 }

@@ -3,59 +3,11 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command};
+use std::io::{BufRead, BufReader};
 
 use serde_json::{Value, json};
+use support::served::Served;
 use support::{Shop, reply_text};
-
-/// A gateway under way.
-struct Served {
-    process: Child,
-    address: String,
-    greeting: String,
-}
-
-impl Served {
-    fn start(shop: &Shop, args: &[&str]) -> Self {
-        let mut process = shop.start(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
-        let mut out = BufReader::new(process.stdout.take().unwrap());
-        let mut greeting = String::new();
-        // The last line says whether there are keys.
-        while !greeting.contains("keys") && out.read_line(&mut greeting).unwrap() > 0 {}
-        let address =
-            greeting.lines().next().unwrap().strip_prefix("larder serves http://").unwrap().to_owned();
-        Self { process, address, greeting }
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Status and body of the reply to a request.
-    fn post(&self, path: &str, body: &Value) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let body = body.to_string();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
-        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-    }
-
-    /// Waits for the end; gives the exit code and what was said on stderr.
-    fn end(mut self) -> (Option<i32>, String) {
-        let mut said = String::new();
-        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.process.wait().unwrap().code(), said)
-    }
-}
 
 fn hi() -> Value {
     json!({"model": "stub", "messages": [{"role": "user", "content": "hi"}]})

@@ -24,7 +24,8 @@ pub use self::learned::{LearnedValue, Standing, window_key};
 use self::places::KeyPlaces;
 use crate::settings::spec::{SettingSection, SettingSpec};
 use crate::settings::{
-    self, AskSettings, CompressionSettings, GatewaySettings, RunPolicy, ToolSettings, TurnLimits,
+    self, AskSettings, CompressionSettings, GatewaySettings, REMOVED, Removed, RunPolicy, ToolSettings,
+    TurnLimits,
 };
 
 /// The name of the file in a project folder.
@@ -143,6 +144,16 @@ pub enum ConfigError {
         /// The value.
         value: String,
     },
+    /// An environment variable names a setting that is gone.
+    #[error("${name}: {why}; {fix}")]
+    Removed {
+        /// The variable.
+        name: &'static str,
+        /// Why it is gone.
+        why: &'static str,
+        /// What to do instead.
+        fix: &'static str,
+    },
     /// An environment variable gives its setting an illegal value.
     #[error("${name} is {value:?}, which {key} cannot be; unset it or use a value such as {like}")]
     Environment {
@@ -217,6 +228,10 @@ impl Config {
         let (Ok(models), true) = (models, problems.is_empty()) else {
             return Err(ConfigError::Problems(problems));
         };
+        if let Some(Removed { env: name, why, fix, .. }) = REMOVED.iter().find(|gone| env(gone.env).is_some())
+        {
+            return Err(ConfigError::Removed { name, why, fix });
+        }
         let mut resolved = Vec::new();
         for spec in settings::all() {
             resolved.push(resolve_one(spec, &file, path, env)?);
@@ -434,6 +449,10 @@ fn read_tables(
     }
     found.extend(servers);
     for (full, text) in stated {
+        if let Some(gone) = REMOVED.iter().find(|gone| gone.key == full) {
+            report(&full, format!("{full} is gone: {}", gone.why), gone.fix.to_owned());
+            continue;
+        }
         match settings::find(&full) {
             None => report(&full, format!("unknown setting {full}"), settings::suggest(&full)),
             Some(spec) if !(spec.accepts)(&text) => report(

@@ -118,8 +118,8 @@ impl Engine {
         self.tokenizers.of(spec.tokenizer.as_deref(), &spec.id)
     }
 
-    /// The counter for a model that is not in the table, by its provider's id: its window is a guess, so if its
-    /// vocabulary is unknown too, an estimate is more useful than a bound.
+    /// The counter for a model that is not in the table, by its provider's id: if its vocabulary is
+    /// unknown too, an estimate is more useful than a bound.
     pub fn counter_of_id(&self, id: &str) -> Counter {
         let counter = self.tokenizers.registry.for_model(id);
         if counter.label() == Label::Bounded { self.tokenizers.registry.unknown() } else { counter }

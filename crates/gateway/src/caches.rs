@@ -118,6 +118,8 @@ impl RequestCaches {
         let kept = store.session_revisions();
         let number = match kept.get(session)? {
             Some(number) => number,
+            // Known here, but without a revision: it began before there was any. Its record may not be written yet.
+            None if self.session(store.user(), session).is_some() => kept.begin(session, 0)?,
             None => kept.begin(session, revisions::first(store, session, newest)?)?,
         };
         self.revisions.insert(key, number);

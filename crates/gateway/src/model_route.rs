@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings};
+use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings, UNKNOWN_WINDOW};
 use larder_engine::Engine;
 use larder_engine::config::Config;
 use larder_engine::settings::GatewaySettings;
@@ -37,12 +37,14 @@ pub struct Route {
     pub prices: Option<Prices>,
     /// Whether the request must name the model otherwise than it does: by [`AnsweredBy::id`].
     pub rename: bool,
+    /// Whether its window is unknown but for what was learned.
+    pub learns: bool,
 }
 
 impl Route {
     /// Fits prompts as a revision of learned values has it.
     pub fn revise(&mut self, revised: &RevisedSettings) {
-        self.policy = self.policy.with_settings(&revised.policy);
+        self.policy = self.policy.revised(&revised.policy, revised.window(&self.model.id));
     }
 }
 
@@ -55,7 +57,6 @@ pub struct Routes {
     ids: BTreeMap<String, Vec<String>>,
     /// Servers for all models outside the table.
     others: Vec<(Provider, Arc<UpstreamTarget>)>,
-    window: usize,
     max_output: usize,
 }
 
@@ -110,8 +111,7 @@ impl Routes {
             let target = target.map_err(|error| error.to_string())?;
             others.push((upstream.provider, Arc::new(target)));
         }
-        let (window, max_output) = (gateway.default_window, gateway.default_max_output);
-        Ok(Self { settings, models, ids, others, window, max_output })
+        Ok(Self { settings, models, ids, others, max_output: gateway.default_max_output })
     }
 
     /// The route of a request for `model`.
@@ -197,12 +197,13 @@ impl Routes {
             policy: self.policy(spec),
             prices: spec.prices,
             rename: asked != spec.id,
+            learns: false,
         }
     }
 
     fn unknown(&self, model: &str, target: Arc<UpstreamTarget>, engine: &Engine) -> Route {
         let profile =
-            ModelProfile { window: self.window, max_output: Some(self.max_output), cache_price: None };
+            ModelProfile { window: UNKNOWN_WINDOW, max_output: Some(self.max_output), cache_price: None };
         Route {
             model: AnsweredBy {
                 name: cut_name(model),
@@ -215,6 +216,7 @@ impl Routes {
             policy: ContextBudgetPolicy::from_settings(&self.settings, &profile),
             prices: None,
             rename: false,
+            learns: true,
         }
     }
 }

@@ -1,9 +1,18 @@
 //! Which revision of learned values a request uses: the newest one for a new conversation, the one it began with for
 //! any other. Knows neither what is learned nor why.
 
+use std::collections::BTreeMap;
+
 use larder_core::policy::PolicySettings;
-use larder_engine::config::Config;
+use larder_engine::config::{Config, Standing, window_key};
 use larder_store::{ExchangeFilter, Store, StoreError, UserStore};
+
+/// The smallest window that is believed, in tokens.
+const MIN_WINDOW: u64 = 256;
+/// How many times as long as counted a refused request may have been: counts are estimates.
+const MAX_ERROR: u64 = 4;
+/// The most values that are learned: clients choose the names of models.
+const MAX_LEARNED: usize = 1_000;
 
 /// The settings as a revision makes them.
 #[derive(Debug)]
@@ -12,6 +21,7 @@ pub struct RevisedSettings {
     pub number: u64,
     /// How conversations are fitted.
     pub policy: PolicySettings,
+    config: Config,
 }
 
 impl RevisedSettings {
@@ -22,11 +32,16 @@ impl RevisedSettings {
     pub fn read(config: &Config, store: &Store, number: u64) -> Result<Self, StoreError> {
         let (revised, values) = config.revised(number, &store.revisions().settings(number)?);
         for value in values {
-            if let larder_engine::config::Standing::Unusable { reason } = value.standing {
+            if let Standing::Unusable { reason } = value.standing {
                 tracing::warn!(revision = number, key = value.key, reason, "a learned value cannot be used");
             }
         }
-        Ok(Self { number, policy: revised.context_policy() })
+        Ok(Self { number, policy: revised.context_policy(), config: revised })
+    }
+
+    /// The learned window of a model that is not in the table, in tokens.
+    pub fn window(&self, id: &str) -> Option<usize> {
+        self.config.learned_window(id)
     }
 }
 
@@ -54,4 +69,30 @@ pub fn first(store: &UserStore, session: &str, newest: u64) -> Result<u64, Store
     let filter =
         ExchangeFilter { session: Some(session.to_owned()), limit: Some(1), ..ExchangeFilter::default() };
     Ok(if store.exchanges().list(&filter)?.is_empty() { newest } else { 0 })
+}
+
+/// Writes the limit that a provider named when it refused a prompt of this conversation as too long, as the window of a model
+/// that nobody knows. The conversation moves on to the newest revision: in the form that it began with, its prompt cannot be
+/// sent. `tokens` is the size of the refused request, reply included; a limit that it cannot have exceeded is not believed.
+///
+/// # Errors
+/// When the store fails.
+pub fn learn_window(
+    store: &UserStore,
+    session: &str,
+    model: &str,
+    limit: u64,
+    tokens: u64,
+) -> Result<(), StoreError> {
+    let (revisions, key) = (store.store().revisions(), window_key(model));
+    let learned = revisions.settings(revisions.newest()?)?;
+    let is_full = learned.len() >= MAX_LEARNED && !learned.contains_key(&key);
+    if limit < MIN_WINDOW || limit > tokens.saturating_mul(MAX_ERROR) || is_full {
+        tracing::warn!(model, limit, tokens, "the limit named in a refusal was not learned");
+        return Ok(());
+    }
+    let cause = format!("the provider refused a prompt to {model} as longer than {limit} tokens");
+    let newest = revisions.write(&cause, &BTreeMap::from([(key, Some(limit.to_string()))]))?;
+    store.session_revisions().advance(session, newest)?;
+    Ok(())
 }

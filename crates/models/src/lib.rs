@@ -8,6 +8,7 @@ mod bedrock;
 mod breaker;
 pub mod chat;
 pub mod connect;
+mod context_limit;
 mod decode;
 mod failure;
 mod http;
@@ -23,4 +24,5 @@ pub mod upstream;
 pub mod web;
 pub mod weights;
 
+pub use context_limit::context_limit;
 pub use larder_text::price;

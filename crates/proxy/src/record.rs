@@ -81,6 +81,9 @@ pub struct RequestSummary {
     /// decide, and in records from before revisions.
     #[serde(default)]
     pub revision: Option<u64>,
+    /// Whether nobody knows the window of the model: the prompt was counted, not limited, and only floods were shortened.
+    #[serde(default)]
+    pub unknown_window: bool,
     /// The policy's decision; `None` if there is nothing to decide, as for embeddings.
     pub decision: Option<BudgetDecision>,
     /// What happened to round trips with the model that its client does not know; `None` if there were none.
@@ -374,6 +377,7 @@ impl RequestRecord {
             status: 200,
             error: None,
             revision: None,
+            unknown_window: false,
             decision: None,
             round_trips: None,
             tokens: Tokens::default(),

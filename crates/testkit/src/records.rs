@@ -58,6 +58,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         status: 200,
         error: None,
         revision: Some(0),
+        unknown_window: false,
         decision: Some(BudgetDecision {
             status: BudgetStatus::NeedsSummary,
             reason: "a tool result is over its cap".to_owned(),

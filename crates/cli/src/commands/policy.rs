@@ -147,14 +147,14 @@ fn describe(exchange: &RequestRecord) -> String {
         lines.push(format!("{}: {}{dry}", decision.status.as_str(), decision.reason));
         let name = head.answered_by.as_ref().map_or(head.model.as_str(), |model| model.name.as_str());
         let tokens = &head.tokens;
+        let budget = if head.unknown_window {
+            "unknown, so nothing is shortened but floods".to_owned()
+        } else {
+            tokens.budget.to_string()
+        };
         lines.push(format!(
-            "model {name}: {} tokens, {} before; budget {}, reply {}, emergency floor {}, deficit {}",
-            tokens.after,
-            tokens.before,
-            tokens.budget,
-            tokens.output,
-            decision.emergency_floor,
-            decision.deficit
+            "model {name}: {} tokens, {} before; budget {budget}, reply {}, emergency floor {}, deficit {}",
+            tokens.after, tokens.before, tokens.output, decision.emergency_floor, decision.deficit
         ));
         lines.push(format!("largest: {}", largest(exchange).join(", ")));
     }

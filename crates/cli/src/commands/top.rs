@@ -8,7 +8,7 @@ use console::{Key, Style, Term, measure_text_width, truncate_str};
 use larder_gateway::live_stats::LiveUpdate;
 use larder_models::plain_client::PlainClient;
 use larder_models::secret::Secret;
-use larder_proxy::record::RequestSummary;
+use larder_proxy::record::{RequestSummary, Tokens};
 use tokio::sync::oneshot;
 
 use crate::args::{Format, Global};
@@ -149,12 +149,18 @@ fn padded(text: &str, width: usize) -> String {
 fn gauge(news: &LiveUpdate, width: usize) -> String {
     let tokens = news.totals.last.as_deref().map(|head| head.tokens).unwrap_or_default();
     let share = if tokens.budget == 0 { 0.0 } else { tokens.after as f64 / tokens.budget as f64 };
-    let words = format!("{} of {} tokens, reserve {}", tokens.after, tokens.budget, tokens.reserve);
+    let words = used(&tokens);
     let before = width.saturating_sub(words.len()) / 2;
     let bar = padded(&format!("{}{words}", " ".repeat(before)), width);
     // The words are ASCII, so bytes are columns.
     let (full, empty) = bar.split_at((share.clamp(0.0, 1.0) * width as f64).round() as usize);
     format!("{}{}", Style::new().on_blue().apply_to(full), Style::new().blue().apply_to(empty))
+}
+
+/// How much of its budget a prompt uses; a model whose window is unknown has none.
+fn used(tokens: &Tokens) -> String {
+    let budget = if tokens.budget == 0 { "unknown".to_owned() } else { tokens.budget.to_string() };
+    format!("{} of {budget} tokens, reserve {}", tokens.after, tokens.reserve)
 }
 
 /// A line of titles and at most `count` requests, the last one first.
@@ -229,10 +235,7 @@ fn table(news: &LiveUpdate) -> String {
     let mut lines = summary(news).to_vec();
     if let Some(head) = &news.totals.last {
         let tokens = head.tokens;
-        lines.push(format!(
-            "last window {} of {} tokens   reserve {}   pointers {}",
-            tokens.after, tokens.budget, tokens.reserve, head.shape.pointers
-        ));
+        lines.push(format!("last window {}   pointers {}", used(&tokens), head.shape.pointers));
     }
     let line = |cells: [String; 6]| {
         let [time, model, decision, tokens, took, outcome] = cells;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part of this module")]
 
 pub mod scholar;
+pub mod served;
 
 use std::io::Write;
 use std::path::Path;

@@ -96,8 +96,12 @@ fn totals(totals: &Totals) -> Markup {
     let last = totals.last.as_deref();
     let tokens = last.map(|last| last.tokens).unwrap_or_default();
     let shape = last.map(|last| last.shape).unwrap_or_default();
-    let of_budget =
-        format!("{} of {} in the last window", percent(tokens.after, tokens.budget), short(tokens.budget));
+    let of_budget = match last.is_some_and(|last| last.unknown_window) {
+        true => "in the last window, whose limit is unknown".to_owned(),
+        false => {
+            format!("{} of {} in the last window", percent(tokens.after, tokens.budget), short(tokens.budget))
+        }
+    };
     let pointers = format!("in the last window; {} parts condensed there", number(shape.parts.condensed));
     let saved = format!("{} of what came", percent(totals.tokens_saved, totals.tokens_before));
     let summaries = format!(

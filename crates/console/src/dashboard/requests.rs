@@ -171,6 +171,10 @@ fn facts(head: &RequestSummary) -> Vec<(&'static str, Markup)> {
             },
         ));
     }
+    if head.unknown_window {
+        let words = "unknown: the prompt was counted, and nothing shortened but floods";
+        facts.push(("Window of the model", html! { (words) }));
+    }
     if let Some(revision) = head.revision {
         let words = if revision == 0 { "0: the settings alone".to_owned() } else { revision.to_string() };
         facts.push(("Revision of the settings", html! { (words) }));

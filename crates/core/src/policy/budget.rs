@@ -15,10 +15,14 @@ const THRESHOLD: usize = 80;
 /// How many parts a refusal names.
 const NAMED: usize = 3;
 
+/// The window of a model that nobody knows.
+pub const UNKNOWN_WINDOW: usize = usize::MAX;
+
 /// The properties of a model that the policy needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelProfile {
-    /// Tokens of prompt and reply together.
+    /// Tokens of prompt and reply together; [`UNKNOWN_WINDOW`] if nobody knows: then nothing is refused for its length, and
+    /// nothing shortened but floods.
     pub window: usize,
     /// Tokens of the longest possible reply, if known.
     pub max_output: Option<usize>,
@@ -113,16 +117,20 @@ impl ContextBudgetPolicy {
         let most = model.max_output.unwrap_or(usize::MAX);
         Self {
             reserve: settings.response_reserve.min(most),
-            floor: settings.emergency_floor.unwrap_or(model.window / FLOOR_SHARE),
+            floor: settings.emergency_floor.unwrap_or(match model.window {
+                UNKNOWN_WINDOW => 0,
+                window => window / FLOOR_SHARE,
+            }),
             settings: settings.clone(),
             model: *model,
         }
     }
 
-    /// The policy for the same model with other settings.
+    /// The policy for the same model with other settings, and with this window if its own is unknown.
     #[must_use]
-    pub fn with_settings(&self, settings: &PolicySettings) -> Self {
-        Self::from_settings(settings, &self.model)
+    pub fn revised(&self, settings: &PolicySettings, window: Option<usize>) -> Self {
+        let window = window.filter(|_| self.model.window == UNKNOWN_WINDOW).unwrap_or(self.model.window);
+        Self::from_settings(settings, &ModelProfile { window, ..self.model })
     }
 
     /// The settings of the policy.
@@ -136,16 +144,27 @@ impl ContextBudgetPolicy {
         max_output.unwrap_or(self.reserve)
     }
 
-    /// Maximum prompt tokens of such a request (C18): the window minus reply and emergency floor.
+    /// Whether prompts have no limit: nobody knows the window, and no setting stands in for it.
+    pub fn is_unlimited(&self) -> bool {
+        self.model.window == UNKNOWN_WINDOW && self.settings.prompt_budget_override.is_none()
+    }
+
+    /// Maximum prompt tokens of such a request (C18): the window minus reply and emergency floor; `usize::MAX` if
+    /// [unlimited](Self::is_unlimited).
     pub fn prompt_budget(&self, max_output: Option<usize>) -> usize {
-        let left =
-            self.model.window.saturating_sub(self.response_reserve(max_output)).saturating_sub(self.floor);
+        let left = match self.model.window {
+            UNKNOWN_WINDOW => usize::MAX,
+            window => window.saturating_sub(self.response_reserve(max_output)).saturating_sub(self.floor),
+        };
         self.settings.prompt_budget_override.map_or(left, |most| most.min(left))
     }
 
     /// Prompt tokens above which older tool results are compacted if that saves money. Independent of the request's
     /// reply limit: the same history must always be decided the same way.
     pub fn trace_threshold(&self) -> usize {
+        if self.is_unlimited() {
+            return usize::MAX;
+        }
         let usual = self.prompt_budget(None).saturating_mul(THRESHOLD) / 100;
         self.settings.trace_threshold_tokens.unwrap_or(usual)
     }
@@ -217,8 +236,10 @@ impl ContextBudgetPolicy {
 
     pub(super) fn limits(&self, conversation: &Conversation<'_>, counter: &Counter) -> HistoryLimits {
         let fixed = self.fixed(conversation);
+        let entry_cap =
+            if self.is_unlimited() { self.settings.unknown_model_cap } else { self.settings.entry_cap };
         HistoryLimits {
-            entry_cap: counter.charge_of(self.settings.entry_cap),
+            entry_cap: counter.charge_of(entry_cap),
             soft: self.trace_threshold().saturating_sub(fixed),
             hard: self.prompt_budget(conversation.max_output).saturating_sub(fixed),
             low: self.settings.low_watermark,

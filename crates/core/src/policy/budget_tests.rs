@@ -1,6 +1,6 @@
 //! The arithmetic of the policy over models of three sizes.
 
-use super::{ContextBudgetPolicy, ModelProfile, PolicySettings};
+use super::{ContextBudgetPolicy, ModelProfile, PolicySettings, UNKNOWN_WINDOW};
 
 /// A model, and what the policy makes of it with nothing set.
 struct Case {
@@ -91,4 +91,19 @@ fn windows_beyond_all_measure_do_not_wrap_around() {
     let policy = policy(&vast, &PolicySettings::default());
     assert!(policy.trace_threshold() <= policy.prompt_budget(None));
     assert!(policy.trace_threshold() > 0);
+}
+
+#[test]
+fn a_window_that_nobody_knows_is_no_limit_until_something_stands_in_for_it() {
+    let unknown = policy(&Case { window: UNKNOWN_WINDOW, ..CASES[0] }, &PolicySettings::default());
+    assert!(unknown.is_unlimited());
+    assert_eq!((unknown.prompt_budget(None), unknown.prompt_budget(Some(9))), (usize::MAX, usize::MAX));
+    assert_eq!((unknown.trace_threshold(), unknown.emergency_floor()), (usize::MAX, 0));
+    let learned = unknown.revised(&PolicySettings::default(), Some(CASES[0].window));
+    assert_eq!((learned.is_unlimited(), learned.prompt_budget(None)), (false, CASES[0].budget));
+    let stays = learned.revised(&PolicySettings::default(), Some(7));
+    assert_eq!(stays.window(), CASES[0].window, "a known window is not learned");
+    let most = PolicySettings { prompt_budget_override: Some(5_000), ..PolicySettings::default() };
+    let lowered = unknown.revised(&most, None);
+    assert_eq!((lowered.is_unlimited(), lowered.prompt_budget(None)), (false, 5_000));
 }

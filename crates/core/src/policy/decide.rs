@@ -16,6 +16,11 @@ impl ContextBudgetPolicy {
     /// The same settings, model and history produce the same bytes. A growing history keeps the decisions about its
     /// beginning, except where [`DecidedWindow::epoch`] reports that the prefix moved.
     pub fn decide(&self, conversation: &Conversation<'_>, context: DecisionContext<'_>) -> DecidedWindow {
+        let capped = self.is_unlimited().then(|| self.only_floods(conversation, context));
+        let conversation = match &capped {
+            Some(items) => &Conversation { items, ..*conversation },
+            None => conversation,
+        };
         let items = conversation.items;
         let before = sum(items.iter().map(ConversationItem::total_tokens));
         if !self.may_change(conversation) {
@@ -51,6 +56,20 @@ impl ContextBudgetPolicy {
             tokens_after: after,
             notes: originals,
         }
+    }
+
+    /// The items, of which only results above the cap for unknown models may be shortened.
+    fn only_floods<'a>(
+        &self,
+        conversation: &Conversation<'a>,
+        context: DecisionContext<'_>,
+    ) -> Vec<ConversationItem<'a>> {
+        let cap = context.counter.charge_of(self.settings.unknown_model_cap);
+        let capped = |item: &ConversationItem<'a>| ConversationItem {
+            summarizable: item.summarizable && item.tokens > cap,
+            ..*item
+        };
+        conversation.items.iter().map(capped).collect()
     }
 
     /// The window of a conversation in which nothing may be replaced.

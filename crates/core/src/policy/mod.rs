@@ -12,7 +12,9 @@ mod settings;
 mod usage;
 mod window;
 
-pub use budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, LargestPart, ModelProfile};
+pub use budget::{
+    BudgetDecision, BudgetStatus, ContextBudgetPolicy, LargestPart, ModelProfile, UNKNOWN_WINDOW,
+};
 pub use conversation::{Conversation, FixedTokens};
 pub use settings::{InvalidSetting, OPT_OUT_TOOLS, PolicySettings, ToolOffer};
 pub use usage::{RequestUsage, SessionUsage};

@@ -10,6 +10,8 @@ const RESPONSE_RESERVE: usize = 2_000;
 /// write-time offload keeps. In recorded agent runs, smaller caps hide values that later calls need, and larger ones
 /// cost more than they preserve (`larder-evals traces`).
 const ENTRY_CAP: usize = 144;
+/// Tokens above which a tool result is a flood whatever the window: a tenth of the common one of 200,000.
+const UNKNOWN_MODEL_CAP: usize = 20_000;
 /// The smallest entry cap: anything less leaves no room next to header and gap markers.
 const MIN_ENTRY_CAP: usize = 96;
 /// The share of the threshold to which an epoch reduces a conversation (C52: 50 % to 80 %).
@@ -66,6 +68,8 @@ pub struct PolicySettings {
     pub low_watermark: f64,
     /// Maximum tokens of a tool result when it enters; errors may have four times as many.
     pub entry_cap: usize,
+    /// As `entry_cap`, for models whose window nobody knows; nothing else of theirs is shortened.
+    pub unknown_model_cap: usize,
     /// The number of newest messages exempt from compaction.
     pub protect_last: usize,
     /// Tools whose results are never condensed; a trailing `*` matches any ending.
@@ -89,6 +93,7 @@ impl Default for PolicySettings {
             trace_threshold_tokens: None,
             low_watermark: LOW_WATERMARK,
             entry_cap: ENTRY_CAP,
+            unknown_model_cap: UNKNOWN_MODEL_CAP,
             protect_last: 4,
             opt_out_tools: OPT_OUT_TOOLS.map(str::to_owned).into(),
             offer_tool: ToolOffer::default(),
@@ -113,11 +118,13 @@ impl PolicySettings {
         if !share(self.cache_price, 0.0) {
             wrong("cache_price", self.cache_price.to_string(), "use a value from 0 to 1".to_owned());
         }
-        if self.entry_cap < MIN_ENTRY_CAP {
-            let help = format!(
-                "use at least {MIN_ENTRY_CAP}: less leaves no room next to a pointer and gap markers"
-            );
-            wrong("entry_cap", self.entry_cap.to_string(), help);
+        for (field, cap) in [("entry_cap", self.entry_cap), ("unknown_model_cap", self.unknown_model_cap)] {
+            if cap < MIN_ENTRY_CAP {
+                let help = format!(
+                    "use at least {MIN_ENTRY_CAP}: less leaves no room next to a pointer and gap markers"
+                );
+                wrong(field, cap.to_string(), help);
+            }
         }
         if self.prompt_budget_override == Some(0) {
             let help = "omit it to use what the window leaves".to_owned();
@@ -147,6 +154,7 @@ mod tests {
             low_watermark: 0.01,
             cache_price: f64::NAN,
             entry_cap: MIN_ENTRY_CAP - 1,
+            unknown_model_cap: 0,
             prompt_budget_override: Some(0),
             ..PolicySettings::default()
         };
@@ -157,6 +165,7 @@ mod tests {
                 "low_watermark cannot be 0.01; use a value from 0.05 to 1",
                 "cache_price cannot be NaN; use a value from 0 to 1",
                 "entry_cap cannot be 95; use at least 96: less leaves no room next to a pointer and gap markers",
+                "unknown_model_cap cannot be 0; use at least 96: less leaves no room next to a pointer and gap markers",
                 "prompt_budget_override cannot be 0; omit it to use what the window leaves",
             ]
         );

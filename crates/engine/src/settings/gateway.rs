@@ -52,10 +52,6 @@ settings! {
         #[like("https://bedrock-runtime.us-east-1.amazonaws.com")]
         #[accept(url_or_unset)]
         pub bedrock: Option<String> = "gateway.bedrock", None;
-        /// Context window, in tokens, assumed for models that are not in the model table.
-        #[env("LARDER_DEFAULT_WINDOW")]
-        #[accept(positive)]
-        pub default_window: usize = "gateway.default_window", 128_000;
         /// Maximum tokens of a reply, assumed for models that are not in the model table.
         #[env("LARDER_DEFAULT_MAX_OUTPUT")]
         #[accept(positive)]

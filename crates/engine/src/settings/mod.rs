@@ -29,6 +29,22 @@ pub(crate) const LEARNED: [&str; 6] = [
     "policy.trace_threshold_tokens",
 ];
 
+/// A setting that is gone: its key, its environment variable, why, and what to do instead.
+pub(crate) struct Removed {
+    pub key: &'static str,
+    pub env: &'static str,
+    pub why: &'static str,
+    pub fix: &'static str,
+}
+
+/// Settings that are gone.
+pub(crate) const REMOVED: [Removed; 1] = [Removed {
+    key: "gateway.default_window",
+    env: "LARDER_DEFAULT_WINDOW",
+    why: "no window is assumed for a model that nobody knows: it is learned from the provider's refusal",
+    fix: "remove it; give the window of a model under [models.NAME], or limit prompts with policy.prompt_budget_override",
+}];
+
 /// All settings, in the order in which they are listed.
 pub(crate) fn all() -> impl Iterator<Item = &'static SettingSpec> + Clone {
     [

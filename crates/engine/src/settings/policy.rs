@@ -144,6 +144,11 @@ settings! {
         #[env("LARDER_ENTRY_CAP")]
         #[accept(positive)]
         pub entry_cap: usize = "policy.entry_cap", PolicySettings::default().entry_cap;
+        /// Tokens above which a new tool result is condensed for a model whose window nobody knows; at least 96. Nothing else
+        /// is shortened for such a model, and nothing refused.
+        #[env("LARDER_UNKNOWN_MODEL_CAP")]
+        #[accept(positive)]
+        pub unknown_model_cap: usize = "policy.unknown_model_cap", PolicySettings::default().unknown_model_cap;
         /// Number of newest messages that a compaction leaves unchanged.
         #[env("LARDER_PROTECT_LAST")]
         pub protect_last: usize = "policy.protect_last", PolicySettings::default().protect_last;
@@ -181,6 +186,7 @@ impl GatewayPolicy {
             trace_threshold_tokens: self.trace_threshold_tokens,
             low_watermark: self.low_watermark,
             entry_cap: self.entry_cap,
+            unknown_model_cap: self.unknown_model_cap,
             protect_last: self.protect_last,
             opt_out_tools: self.opt_out_tools.into_iter().collect(),
             offer_tool: self.offer_tool,

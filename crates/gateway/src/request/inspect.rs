@@ -118,6 +118,7 @@ impl Rules<'_> {
         record.summary.stream = request.stream;
         record.summary.answered_by = Some(route.model.clone());
         record.summary.revision = Some(revised.number);
+        record.summary.unknown_window = route.policy.is_unlimited();
         let counter = counter(store, &route, &session)?;
         let counts = self.caches.counts(&counter);
         let builder = WindowBuilder {

@@ -162,7 +162,7 @@ async fn upstream(
     parts: &Parts,
     gateway: &GatewaySettings,
 ) -> Response {
-    let UpstreamRequest { target, body, rehydrator, estimate_factor } = request;
+    let UpstreamRequest { target, body, rehydrator, estimate_factor, learns } = request;
     let ours = reply::ours(&active.record);
     let choices = active.usage.choices;
     let mut sending =
@@ -175,7 +175,7 @@ async fn upstream(
     active.body_memory.shrink(sending.outgoing.body.len());
     match sent {
         Ok(incoming) => {
-            ResponseRelay { active, dialect, choices, sending, rehydrator, estimate_factor, ours }
+            ResponseRelay { active, dialect, choices, sending, rehydrator, estimate_factor, learns, ours }
                 .respond(incoming)
                 .await
         }

@@ -53,6 +53,8 @@ pub struct UpstreamRequest {
     pub rehydrator: Option<Rehydrator>,
     /// The factor by which the model's estimates were corrected, where the reply can show how far they are off.
     pub estimate_factor: Option<u64>,
+    /// Whether the provider's refusal of its length shows the window of its model.
+    pub learns: bool,
 }
 
 /// Reads a request and decides it. When this returns, everything that the request omits is stored.
@@ -88,8 +90,9 @@ pub fn prepare(
     let mut route = current.routes.find(endpoint, &model, current.shared())?;
     active.record.summary.answered_by = Some(route.model.clone());
     let revised = revised(active, current, &session).map_err(unknown)?;
-    active.record.summary.revision = Some(revised.number);
     route.revise(&revised);
+    active.record.summary.revision = Some(revised.number);
+    active.record.summary.unknown_window = route.policy.is_unlimited();
     let decider = RequestDecider { active, current, route: &route, session: &session, body: &body };
     decider.decide(&request).map(|request| Destination::Upstream(Box::new(request)))
 }
@@ -141,7 +144,10 @@ impl RequestDecider<'_> {
         let head = &self.active.record.summary;
         let (before, after) = (head.tokens.before, head.tokens.after);
         let is_count = head.endpoint == Endpoint::CountTokens;
-        let room = usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX);
+        let room = match self.route.policy.is_unlimited() {
+            true => usize::MAX,
+            false => usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX),
+        };
         self.active.budget.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
         if is_count {
             // Nothing is generated, so this is not a prompt: none of it is reported, saved or remembered.
@@ -179,6 +185,7 @@ impl RequestDecider<'_> {
             body: prepared.body,
             rehydrator,
             estimate_factor,
+            learns: self.route.learns,
         })
     }
 

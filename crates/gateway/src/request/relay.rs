@@ -21,6 +21,7 @@ use crate::recorder::Observation;
 use crate::request::active::ActiveRequest;
 use crate::request::rehydrate::Rehydrator;
 use crate::request::reply::{copied, refuse};
+use crate::revisions;
 
 /// Bytes of a reply that is not streamed.
 const MAX_REPLY_BYTES: usize = 64 << 20;
@@ -40,6 +41,8 @@ pub struct ResponseRelay {
     /// The correction factor of the model's estimates, in parts per million; `None` if its tokens are counted
     /// exactly, or the request says nothing about estimates.
     pub estimate_factor: Option<u64>,
+    /// Whether a refusal of the prompt's length shows the window of the model.
+    pub learns: bool,
     /// Larder's headers for the client.
     pub ours: HeaderMap,
 }
@@ -112,7 +115,38 @@ impl ResponseRelay {
         match kind.filter(|_| plain && incoming.status.is_success()) {
             Some(kind) if kind.starts_with("text/event-stream") => self.stream(incoming),
             Some(kind) if kind.starts_with("application/json") => self.whole(incoming).await,
+            _ if plain && self.learns && !incoming.status.is_success() => self.refusal(incoming).await,
             _ => pass(self.active, incoming, &self.ours),
+        }
+    }
+
+    /// Forwards an error whose text may say what the model takes; what it says is learned before the client can go on.
+    async fn refusal(mut self, mut incoming: Incoming) -> Response<Body> {
+        let started = Instant::now();
+        let body = match incoming.body(MAX_REPLY_BYTES).await {
+            Ok(body) => body,
+            Err(error) => return refuse(self.active, self.dialect, error.into()),
+        };
+        self.active.timing.add_wait(started.elapsed());
+        self.active.respond(incoming.status);
+        if let Some(limit) = std::str::from_utf8(&body).ok().and_then(larder_models::context_limit) {
+            self.learn_window(limit).await;
+        }
+        self.active.complete(incoming.status);
+        self.active.finish();
+        send(copied(&incoming, &self.ours, true), Body::from(body))
+    }
+
+    async fn learn_window(&self, limit: u64) {
+        let head = &self.active.record.summary;
+        let (Some(model), Some(session)) = (&head.answered_by, head.session.clone()) else { return };
+        let (model, tokens) = (model.id.clone(), head.tokens.after.saturating_add(head.tokens.output));
+        let store = self.active.caller.store.clone();
+        let learning = move || revisions::learn_window(&store, &session, &model, limit, tokens);
+        match tokio::task::spawn_blocking(learning).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the window of a model could not be stored"),
+            Err(error) => tracing::error!(%error, "the window of a model was not learned"),
         }
     }
 

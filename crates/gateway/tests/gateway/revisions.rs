@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use larder_testkit::stub::StubServer;
+use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, after_tool, long_log, said};
+use crate::support::{Gateway, after_tool, long_log, message, said};
 
 /// Learns one value; returns the number of the revision.
 fn learn(gateway: &Gateway, key: &str, value: &str) -> u64 {
@@ -14,13 +14,15 @@ fn learn(gateway: &Gateway, key: &str, value: &str) -> u64 {
     gateway.app.store.revisions().write("a test", &changes).unwrap()
 }
 
-/// Sends a history as one conversation, and gives what the provider got.
-async fn sent(gateway: &Gateway, session: &str, body: &Value) -> Vec<u8> {
+/// Sends a history as one conversation, and gives what the provider of `one` got.
+async fn sent(one: &Gateway, gateway: &Gateway, session: &str, body: &Value) -> Vec<u8> {
     let request = gateway.post("/v1/chat/completions", body.to_string());
     let reply = request.header("x-larder-session", session).send().await.unwrap();
     assert_eq!(reply.status(), 200);
+    let id = reply.headers()["x-larder-request"].to_str().unwrap().to_owned();
     reply.bytes().await.unwrap();
-    gateway.seen().last().unwrap().body.clone()
+    gateway.app.recorded("local", &id).await;
+    one.seen().last().unwrap().body.clone()
 }
 
 /// A history that has gone on since.
@@ -33,19 +35,21 @@ fn later() -> Value {
 
 #[tokio::test]
 async fn a_conversation_under_way_keeps_its_revision_in_every_process() {
-    let one = Gateway::new(vec![said("321"); 9]).await;
-    let other = Gateway::on(Arc::clone(&one.dir), StubServer::start(vec![said("321"); 9]).await).await;
+    let one = Gateway::new(vec![said("321"); 20]).await;
+    // Another process on the same home, with the same settings and so the same provider.
+    let other = Gateway::on(Arc::clone(&one.dir), StubServer::start([]).await).await;
     let first = after_tool(&long_log());
-    let old = sent(&one, "old", &first).await;
+    let old = sent(&one, &one, "old", &first).await;
     assert_eq!(learn(&one, "policy.entry_cap", "300"), 1);
-    assert_eq!(sent(&other, "old", &first).await, old, "begun before, in another process");
-    let new = sent(&one, "new", &first).await;
+    assert_eq!(sent(&one, &other, "old", &first).await, old, "begun before, in another process");
+    let new = sent(&one, &one, "new", &first).await;
     assert_ne!(new, old);
-    assert_eq!(sent(&other, "new", &first).await, new);
+    assert_eq!(sent(&one, &other, "new", &first).await, new);
     assert_eq!(learn(&other, "policy.entry_cap", "600"), 2);
     for session in ["old", "new"] {
         let begun = if session == "old" { &old } else { &new };
-        let (mine, theirs) = (sent(&one, session, &later()).await, sent(&other, session, &later()).await);
+        let (mine, theirs) =
+            (sent(&one, &one, session, &later()).await, sent(&one, &other, session, &later()).await);
         assert_eq!(mine, theirs);
         let tool = |body: &[u8]| {
             let body: Value = serde_json::from_slice(body).unwrap();
@@ -53,13 +57,13 @@ async fn a_conversation_under_way_keeps_its_revision_in_every_process() {
         };
         assert_eq!(tool(&mine), tool(begun), "{session}: its prefix stays");
     }
-    assert_ne!(sent(&other, "newest", &first).await, new);
+    assert_ne!(sent(&one, &other, "newest", &first).await, new);
     let revisions = |records: Vec<larder_proxy::record::RequestRecord>| {
         let named = records.into_iter().map(|record| record.summary);
         named.map(|head| (head.session.unwrap(), head.revision.unwrap())).collect::<Vec<_>>()
     };
-    other.stop().await;
-    let mut found = revisions(one.stop().await.0);
+    one.stop().await;
+    let mut found = revisions(other.stop().await.0);
     found.sort();
     found.dedup();
     assert_eq!(found, [("new".to_owned(), 1), ("newest".to_owned(), 2), ("old".to_owned(), 0)]);
@@ -69,7 +73,145 @@ async fn a_conversation_under_way_keeps_its_revision_in_every_process() {
 async fn what_the_settings_say_is_not_overridden() {
     let gateway =
         Gateway::with(StubServer::start(vec![said("321"); 2]).await, "[policy]\nentry_cap = 500\n").await;
-    let before = sent(&gateway, "before", &after_tool(&long_log())).await;
+    let before = sent(&gateway, &gateway, "before", &after_tool(&long_log())).await;
     learn(&gateway, "policy.entry_cap", "300");
-    assert_eq!(sent(&gateway, "after", &after_tool(&long_log())).await, before);
+    assert_eq!(sent(&gateway, &gateway, "after", &after_tool(&long_log())).await, before);
+}
+
+/// The bytes of a body from which on the provider refuses it.
+const REFUSED: usize = 100_000;
+
+/// How three servers word that a prompt is too long.
+fn refusal(model: &str) -> Value {
+    let message = match model {
+        "far-away-7b" => {
+            "This model's maximum context length is 32768 tokens. However, you requested 99000 tokens."
+        }
+        "org/unheard-of:free" => {
+            "request (99000 tokens) exceeds the available context size (32768 tokens), try increasing it"
+        }
+        _ => "prompt is too long: 99000 tokens > 32768 maximum",
+    };
+    json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
+}
+
+/// A gateway whose provider takes any model, and refuses what is too long for all of them.
+async fn unknown_models() -> Gateway {
+    let provider = StubServer::responding(|seen| {
+        let body = seen.json();
+        match seen.body.len() > REFUSED {
+            true => Answer::json(400, &refusal(body["model"].as_str().unwrap())),
+            false if seen.line.ends_with("/messages") => {
+                Answer::json(200, &message(json!([{"type": "text", "text": "321"}]), "end_turn"))
+            }
+            false => said("321"),
+        }
+    })
+    .await;
+    let address = provider.address();
+    let settings = format!("[gateway]\nopenai = \"{address}/v1\"\nanthropic = \"{address}\"\n");
+    Gateway::with(provider, &settings).await
+}
+
+/// A history with this many results of a tool, in the format that the model is asked in.
+fn results(model: &str, count: usize) -> Value {
+    let log = long_log();
+    let mut messages = vec![json!({"role": "user", "content": "Which request failed?"})];
+    for at in 0..count {
+        // No result repeats another.
+        let log = log.replace(" INFO ", &format!(" INFO{at} "));
+        match model {
+            "clod-9" => messages.extend([
+                json!({"role": "assistant", "content": [
+                    {"type": "tool_use", "id": format!("toolu_{at}"), "name": "read_log", "input": {"at": at}}]}),
+                json!({"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": format!("toolu_{at}"), "content": log}]}),
+            ]),
+            _ => messages.extend([
+                json!({"role": "assistant", "content": null, "tool_calls": [{"id": format!("call_{at}"),
+                    "type": "function", "function": {"name": "read_log", "arguments": format!("{{\"at\": {at}}}")}}]}),
+                json!({"role": "tool", "tool_call_id": format!("call_{at}"), "content": log}),
+            ]),
+        }
+    }
+    json!({"model": model, "max_tokens": 500, "messages": messages})
+}
+
+/// Sends a conversation of this name, and gives the status of the reply.
+async fn ask(gateway: &Gateway, session: &str, body: &Value) -> u16 {
+    let path = if body["model"] == "clod-9" { "/v1/messages" } else { "/v1/chat/completions" };
+    let request = gateway.post(path, body.to_string()).header("x-larder-session", session);
+    let reply = request.header("anthropic-version", "2023-06-01").send().await.unwrap();
+    let status = reply.status().as_u16();
+    reply.bytes().await.unwrap();
+    status
+}
+
+#[tokio::test]
+async fn the_window_of_a_model_that_nobody_knows_is_learned_from_its_refusal() {
+    for model in ["far-away-7b", "org/unheard-of:free", "clod-9"] {
+        let gateway = unknown_models().await;
+        assert_eq!(ask(&gateway, "short", &results(model, 2)).await, 200);
+        assert!(gateway.last_sent() == results(model, 2), "nothing is shortened on a guess");
+        assert_eq!(ask(&gateway, "long", &results(model, 8)).await, 400, "as the provider has it");
+        assert!(gateway.last_sent() == results(model, 8));
+        let learned = gateway.app.store.revisions().list().unwrap();
+        assert_eq!(learned.len(), 1, "{learned:?}");
+        assert_eq!(
+            learned[0].cause,
+            format!("the provider refused a prompt to {model} as longer than 32768 tokens")
+        );
+        let key = larder_engine::config::window_key(model);
+        assert_eq!(learned[0].changes, BTreeMap::from([(key, Some("32768".to_owned()))]));
+        for session in ["long", "new"] {
+            assert_eq!(ask(&gateway, session, &results(model, 8)).await, 200, "{session}");
+        }
+        assert_eq!(ask(&gateway, "short", &results(model, 2)).await, 200);
+        assert!(gateway.last_sent() == results(model, 2), "under way");
+        assert_eq!(gateway.app.store.revisions().newest().unwrap(), 1);
+        let records = gateway.stop().await.0;
+        let told: Vec<_> = records
+            .iter()
+            .map(|record| &record.summary)
+            .map(|head| {
+                (head.session.as_deref().unwrap(), head.revision, head.unknown_window, head.tokens.budget > 0)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("short", Some(0), true, false),
+                ("long", Some(0), true, false),
+                ("long", Some(1), false, true),
+                ("new", Some(1), false, true),
+                ("short", Some(0), true, false),
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_floods_are_shortened_for_a_model_that_nobody_knows() {
+    let gateway = unknown_models().await;
+    let mut body = results("far-away-7b", 2);
+    let flood: String = (0..4).map(|at| long_log().replace(" took ", &format!(" took{at} "))).collect();
+    body["messages"][2]["content"] = json!(flood);
+    assert_eq!(ask(&gateway, "flood", &body).await, 200);
+    let sent = gateway.last_sent();
+    let shortened = sent["messages"][2]["content"].as_str().unwrap();
+    assert!(shortened.contains("lp1-") && shortened.len() > flood.len() / 4, "{}", shortened.len());
+    assert_eq!(sent["messages"][4], body["messages"][4], "an ordinary result stays");
+}
+
+#[tokio::test]
+async fn an_implausible_limit_is_not_learned() {
+    let limit = json!({"error": {"message": "This model's maximum context length is 1000000 tokens."}});
+    let small = json!({"error": {"message": "This model's maximum context length is 16 tokens."}});
+    let provider = StubServer::start([Answer::json(400, &limit), Answer::json(400, &small)]).await;
+    let settings = format!("[gateway]\nopenai = \"{}/v1\"\n", provider.address());
+    let gateway = Gateway::with(provider, &settings).await;
+    for _ in 0..2 {
+        assert_eq!(ask(&gateway, "s", &results("far-away-7b", 1)).await, 400);
+    }
+    assert_eq!(gateway.app.store.revisions().newest().unwrap(), 0);
 }

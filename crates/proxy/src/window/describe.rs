@@ -95,7 +95,7 @@ fn tokens(window: &DecidedWindow, conversation: &Conversation<'_>, tools: u64) -
         messages: sum(false).saturating_add(number(conversation.fixed.framing)),
         before: number(window.tokens_before),
         after: number(after),
-        budget: number(decision.prompt_budget),
+        budget: if decision.prompt_budget == usize::MAX { 0 } else { number(decision.prompt_budget) },
         reserve: number(decision.response_reserve),
         output: number(conversation.max_output.unwrap_or(decision.response_reserve)),
     }
