@@ -220,7 +220,8 @@ impl WindowBuilder<'_> {
                     attachment_tokens::tokens(opaque.kind, opaque.raw, framing)
                 }
                 OpaqueKind::File => attachment_tokens::file(self.pages(opaque.raw), opaque.raw, framing),
-                OpaqueKind::Reasoning | OpaqueKind::Other => self.counter.count(opaque.raw),
+                OpaqueKind::Sealed => opaque.counted.len() / BYTES_PER_SEALED_TOKEN,
+                OpaqueKind::Reasoning | OpaqueKind::Other => self.counter.count(opaque.counted),
             })
             .sum();
         let id = item.result.as_ref().map_or(0, |result| self.counter.count(&result.id));
@@ -269,6 +270,10 @@ impl WindowBuilder<'_> {
         (self.counts)(key, &count)
     }
 }
+
+/// Bytes of a sealed thought for which one token is charged. The seal is the base64 of the encrypted text, so they stand
+/// for three bytes of it, and a token of reasoning has more than that on average.
+const BYTES_PER_SEALED_TOKEN: usize = 4;
 
 /// Results from this size on are only estimated if they are replaced in any case: reports then state their
 /// approximate size.

@@ -30,7 +30,7 @@ pub fn tokens(kind: OpaqueKind, raw: &str, framing: Framing) -> usize {
         OpaqueKind::Audio => (raw.len() / BYTES_PER_AUDIO_TOKEN).max(framing.pictures.max_tokens()),
         OpaqueKind::Image => image_size::tokens(raw, framing.pictures),
         OpaqueKind::File => file(pages(raw), raw, framing),
-        OpaqueKind::Reasoning | OpaqueKind::Other => framing.pictures.max_tokens(),
+        OpaqueKind::Reasoning | OpaqueKind::Sealed | OpaqueKind::Other => framing.pictures.max_tokens(),
     }
 }
 

@@ -17,7 +17,7 @@ use super::recipe_reply::RecipeReply;
 use super::reply::{
     ReplyClose, ReplyRound, Tally, inner, is_thought, length, parts_length, push_text, stop_edit,
 };
-use super::request::{Item, Request, ResultItem, role};
+use super::request::{Item, Opaque, OpaqueKind, Request, ResultItem, role};
 
 /// The dialect of `POST /v1/chat/completions`.
 pub(super) struct ChatFormat;
@@ -391,10 +391,12 @@ fn read_message<'b>(
         });
     }
     for (key, value) in message.members().filter(|(_, value)| value.kind() != Kind::Null) {
-        let thoughts =
-            ["reasoning_content", "reasoning", "reasoning_details", "thinking", "refusal", "audio"];
+        let thoughts = ["reasoning_content", "reasoning", "reasoning_details", "thinking", "refusal"];
         if thoughts.iter().any(|name| key.is(name)) {
             item.push_opaque(value);
+        } else if key.is("audio") {
+            // What the model said before, by its id.
+            item.opaque.push(Opaque { kind: OpaqueKind::Audio, raw: value.raw(), counted: value.raw() });
         }
     }
     Ok(item)

@@ -238,6 +238,11 @@ fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadEr
     request.take_fixed("output_config", config);
     request.take_fixed("output_format", format);
     request.read_tools(tools)?;
+    if let Some(thread) = root.given("thread") {
+        // The provider would hold the thread as it is before the model is answered.
+        request.unofferable = Some("the provider holds the conversation (thread)");
+        request.history_elsewhere = !thread.given("type").is_some_and(|kind| kind.is("create"));
+    }
     if system.is_some() {
         let mut item = Item::new(Role::System, None);
         item.read_content(system, "system")?;

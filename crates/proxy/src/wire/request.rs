@@ -19,6 +19,8 @@ use super::read::{ReadError, fields};
 /// The start of the line in which Claude Code says who pays for a request. It is in the instructions and differs in
 /// every request.
 const BILLING: &str = "x-anthropic-billing-header:";
+/// The members that mark where a prefix that the provider may cache ends.
+const BREAKPOINTS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 /// Larder's extension to messages, results and tool definitions: `false` keeps a result whole (R3-4.28).
 pub(super) const OWN_FIELD: &str = "summarizable";
 
@@ -116,6 +118,8 @@ pub struct Opaque<'b> {
     pub kind: OpaqueKind,
     /// Its JSON.
     pub raw: &'b str,
+    /// As much of that as the model is shown: thoughts without their signature.
+    pub counted: &'b str,
 }
 
 /// The kind of an opaque part, for counting.
@@ -127,8 +131,10 @@ pub enum OpaqueKind {
     File,
     /// Sound.
     Audio,
-    /// Reasoning, readable or encrypted: at most as many tokens as its text.
+    /// Reasoning, readable or redacted: at most as many tokens as its text.
     Reasoning,
+    /// Reasoning that only the provider can read: its length says how long it is.
+    Sealed,
     /// Anything else: at most as many tokens as its text.
     Other,
 }
@@ -225,7 +231,7 @@ impl<'b> Request<'b> {
         objects.extend(nested);
         let mut kept = String::with_capacity(whole.raw().len());
         let mut from = whole.span().start;
-        let marks = objects.iter().flat_map(|&at| json::without(self.doc.value(at), &["cache_control"]));
+        let marks = objects.iter().flat_map(|&at| json::without(self.doc.value(at), &BREAKPOINTS));
         let mut marks: Vec<_> = marks.map(|edit| edit.range).collect();
         marks.sort_by_key(|range| range.start);
         for mark in marks {
@@ -397,19 +403,22 @@ impl<'b> Item<'b> {
             self.push_opaque(part);
             return Ok(());
         }
-        let [kind, text, cache] = fields(part, path, ["type", "text", "cache_control"])?;
-        self.cache_control |= cache.is_some();
+        let [kind, text, cache, prompt_cache] =
+            fields(part, path, ["type", "text", BREAKPOINTS[0], BREAKPOINTS[1]])?;
+        let marked = cache.or(prompt_cache).is_some();
+        self.cache_control |= marked;
         let is_text =
             kind.is_some_and(|kind| ["text", "input_text", "output_text"].iter().any(|k| kind.is(k)));
         match text.and_then(Text::new).filter(|_| is_text) {
-            Some(text) => self.texts.push(Text { part: Some((part.id(), cache.is_some())), ..text }),
+            Some(text) => self.texts.push(Text { part: Some((part.id(), marked)), ..text }),
             None => self.push_opaque(part),
         }
         Ok(())
     }
 
     pub(super) fn push_opaque(&mut self, value: Value<'_, 'b>) {
-        self.opaque.push(Opaque { kind: OpaqueKind::read(value), raw: value.raw() });
+        let (kind, counted) = OpaqueKind::read(value);
+        self.opaque.push(Opaque { kind, raw: value.raw(), counted: counted.raw() });
     }
 }
 
@@ -426,21 +435,31 @@ impl<'b> Text<'b> {
 }
 
 impl OpaqueKind {
-    fn read(value: Value<'_, '_>) -> Self {
+    /// The kind of a value, and what of it counts.
+    fn read<'d, 't>(value: Value<'d, 't>) -> (Self, Value<'d, 't>) {
+        let within = |path: &[&str]| path.iter().try_fold(value, |value, name| value.given(name));
+        let is = |path: &[&str], kind: &str| within(path).is_some_and(|value| value.is(kind));
         let name = value.given("type").and_then(Value::text);
-        match name.as_deref().unwrap_or_default() {
-            "image" | "image_url" | "input_image" | "computer_screenshot" => Self::Image,
+        let kind = match name.as_deref().unwrap_or_default() {
+            "image" | "image_url" | "input_image" | "computer_screenshot" | "image_generation_call" => {
+                Self::Image
+            }
             "audio" | "input_audio" => Self::Audio,
-            // A document may be plain text.
-            "document"
-                if value.given("source").and_then(|s| s.given("type")).is_some_and(|t| t.is("text")) =>
-            {
+            // A document may be text, whole or in blocks.
+            "document" if is(&["source", "type"], "text") || is(&["source", "type"], "content") => {
                 Self::Other
             }
             "document" | "file" | "input_file" | "video_url" | "container_upload" => Self::File,
-            "thinking" | "redacted_thinking" | "reasoning" => Self::Reasoning,
+            "web_fetch_tool_result" if is(&["content", "content", "source", "type"], "base64") => Self::File,
+            "thinking" | "redacted_thinking" | "reasoning" => {
+                if let Some(seal) = value.given("encrypted_content") {
+                    return (Self::Sealed, seal);
+                }
+                return (Self::Reasoning, value.given("thinking").unwrap_or(value));
+            }
             _ => Self::Other,
-        }
+        };
+        (kind, value)
     }
 }
 

@@ -71,6 +71,10 @@ fn messages_of_anthropic_give_each_result_an_item_of_its_own() {
     assert!(request.items[0].cache_control && request.items[4].cache_control);
     let kinds = |at: usize| request.items[at].opaque.iter().map(|opaque| opaque.kind).collect::<Vec<_>>();
     assert_eq!(kinds(2), [OpaqueKind::Reasoning, OpaqueKind::Other]);
+    assert!(
+        !request.items[2].opaque[0].counted.contains("signature"),
+        "a signature is no text of the prompt"
+    );
     assert_eq!(kinds(4), [OpaqueKind::Image]);
     assert_eq!(kinds(6), [OpaqueKind::Other], "a document of plain text counts as text");
     assert_eq!(request.items[2].calls[0].arguments, r#"{"x": 1}"#);
@@ -81,10 +85,66 @@ fn messages_of_anthropic_give_each_result_an_item_of_its_own() {
 }
 
 #[test]
+fn results_without_the_id_of_a_call_are_results() {
+    let body = r#"{"model":"m","input":[{"type":"function_call_output","name":"f","output":"one"},
+        {"type":"local_shell_call_output","id":"c","output":"two"}]}"#;
+    let request = read(ApiDialect::Responses, body).unwrap();
+    let results = request.items.iter().map(|item| item.result.as_ref().unwrap());
+    let named: Vec<_> = results.map(|result| (&*result.id, result.name.as_deref())).collect();
+    assert_eq!(named, [("", Some("f")), ("c", None)]);
+}
+
+#[test]
+fn a_thread_of_the_providers_is_left_alone() {
+    let body = |kind: &str| {
+        format!(
+            r#"{{"model":"m","messages":[{{"role":"user","content":"go"}}],"thread":{{"type":"{kind}"}}}}"#
+        )
+    };
+    let (new, old) = (body("create"), body("continue"));
+    let (new, old) = (read(ApiDialect::Messages, &new).unwrap(), read(ApiDialect::Messages, &old).unwrap());
+    assert!(!new.history_elsewhere && old.history_elsewhere);
+    assert!(new.unofferable().is_some() && old.unofferable().is_some());
+}
+
+#[test]
+fn a_moved_breakpoint_is_no_other_message() {
+    let body = |mark: &str| {
+        format!(
+            r#"{{"model":"m","messages":[{{"role":"user","content":[{{"type":"text","text":"go"{mark}}}]}}]}}"#
+        )
+    };
+    let (marked, bare) = (body(r#","prompt_cache_breakpoint":{"mode":"explicit"}"#), body(""));
+    let (marked, bare) = (read(ApiDialect::Chat, &marked).unwrap(), read(ApiDialect::Chat, &bare).unwrap());
+    assert_eq!(marked.identity(0), bare.identity(0));
+    assert!(marked.items[0].cache_control && !bare.items[0].cache_control);
+}
+
+#[test]
+fn attachments_within_other_parts_are_known() {
+    let kind = |part: &str| {
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":[{part}]}}]}}"#);
+        read(ApiDialect::Messages, &body).unwrap().items[0].opaque[0].kind
+    };
+    let document = |source: &str| format!(r#"{{"type":"document","source":{source}}}"#);
+    let fetched = |source: &str| {
+        let content = format!(r#"{{"type":"web_fetch_result","content":{}}}"#, document(source));
+        format!(r#"{{"type":"web_fetch_tool_result","tool_use_id":"t","content":{content}}}"#)
+    };
+    let (text, pdf) = (r#"{"type":"text","data":"x"}"#, r#"{"type":"base64","data":"JVBERi"}"#);
+    assert_eq!(kind(&fetched(text)), OpaqueKind::Other);
+    assert_eq!(kind(&fetched(pdf)), OpaqueKind::File);
+    let blocks = r#"{"type":"content","content":[{"type":"text","text":"x"}]}"#;
+    assert_eq!(kind(&document(blocks)), OpaqueKind::Other, "its blocks count as text");
+    let body = r#"{"model":"m","input":[{"type":"image_generation_call","id":"i","result":"iVBORw0"}]}"#;
+    assert_eq!(read(ApiDialect::Responses, body).unwrap().items[0].opaque[0].kind, OpaqueKind::Image);
+}
+
+#[test]
 fn responses_are_read_item_by_item() {
     let body = r#"{"model":"m","instructions":"rules","max_output_tokens":3,"input":[
         {"role":"user","content":"go"},
-        {"type":"reasoning","id":"rs","summary":[],"encrypted_content":"x"},
+        {"type":"reasoning","id":"rs","summary":[],"encrypted_content":"seal"},
         {"type":"function_call","id":"fc","call_id":"c1","name":"f","arguments":"{}"},
         {"type":"custom_tool_call","call_id":"c2","name":"patch","input":"*** Begin"},
         {"type":"web_search_call","id":"ws","status":"completed"},
@@ -106,7 +166,8 @@ fn responses_are_read_item_by_item() {
         (Role::Assistant, "said"),
     ];
     assert_eq!(roles(&request), expected.map(|(role, text)| (role, text.to_owned())));
-    assert_eq!(request.items[2].opaque[0].kind, OpaqueKind::Reasoning);
+    let thought = &request.items[2].opaque[0];
+    assert_eq!((thought.kind, thought.counted), (OpaqueKind::Sealed, r#""seal""#));
     assert_eq!(request.items[4].calls[0].name, "patch");
     assert!(request.items[5].calls.is_empty(), "the provider answers its own calls");
     assert_eq!(request.items[7].result.as_ref().unwrap().name.as_deref(), Some("patch"));

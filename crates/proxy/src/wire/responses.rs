@@ -311,12 +311,14 @@ fn read_item<'b>(
             item.read_content(content, &format!("input[{at}].content"))?;
             item
         }
-        _ if kind.ends_with("_call_output") && call_id.is_some() => {
+        _ if kind.ends_with("_call_output") => {
             let mut item = Item::new(Role::Tool, Some(at));
             item.read_content(output, &format!("input[{at}].output"))?;
-            let id = call_id.and_then(Value::text).unwrap_or_default();
+            // Local shells name the call by `id`.
+            let id = call_id.or_else(|| element.given("id")).and_then(Value::text).unwrap_or_default();
+            let name = element.given("name").and_then(Value::text);
             let summarizable = request.take_own(element);
-            item.result = Some(ResultItem { id, name: None, error: false, summarizable });
+            item.result = Some(ResultItem { id, name, error: false, summarizable });
             item
         }
         // Calls that the provider answers itself have no `call_id`.
