@@ -15,6 +15,7 @@ What it answers depends on the last text of the user:
                          the result of the tool lacks that line, it reads it back
     anything else        "Hello from upstream."; as JSON {"name": "Ada", "age": 36} where a schema is asked for
 """
+import hashlib
 import http.server
 import json
 import re
@@ -297,6 +298,8 @@ def look_up(call, tools, results):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # The head and the body of a reply are two writes.
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass
@@ -306,7 +309,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = json.loads(raw) if raw else None
         except ValueError:
             body = raw.decode("utf-8", "replace")
-        entry = {"method": self.command, "path": self.path, "headers": self.headers.items(), "body": body}
+        entry = {
+            "method": self.command, "path": self.path, "headers": self.headers.items(), "body": body,
+            "sha256": hashlib.sha256(raw).hexdigest(),
+        }
         with RECORD_LOCK, open(self.server.record, "a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
         return body
@@ -349,6 +355,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         body = self.record(raw)
         path = self.path.split("?")[0]
+        if self.headers.get("x-answer-plainly"):
+            return self.json({})
         if path == "/v1/embeddings":
             many = body["input"] if isinstance(body["input"], list) else [body["input"]]
             as_text = "AACAPwAAAEA="  # 1.0 and 2.0, little-endian, base64
