@@ -6,12 +6,14 @@
 
 pub mod bm25;
 pub mod cache;
+pub mod family;
 pub mod gguf;
 pub mod hash;
 pub mod json;
 mod layer;
 pub mod message;
 mod mode;
+pub mod model_id;
 pub mod parallel;
 pub mod pointer;
 pub mod price;

@@ -122,6 +122,31 @@ impl TokenEngine for OpenAiEngine {
     }
 }
 
+/// o200k_base, except that every digit is a token: the vocabularies of Qwen, Mistral and others have none for longer
+/// numbers, and little else makes their counts differ from o200k_base as much.
+pub(super) struct SingleDigits(OpenAiEngine);
+
+impl SingleDigits {
+    pub(super) fn new() -> Self {
+        Self(OpenAiEngine::new(OpenAi::O200k))
+    }
+}
+
+impl TokenEngine for SingleDigits {
+    fn count(&self, text: &str) -> usize {
+        let numbers = text.as_bytes().split(|byte| !byte.is_ascii_digit());
+        self.0.count(text) + numbers.map(|digits| digits.len() - digits.len().div_ceil(3)).sum::<usize>()
+    }
+
+    fn shape(&self) -> CountShape {
+        self.0.shape()
+    }
+
+    fn surely_exceeds(&self, text: &str, limit: usize) -> bool {
+        self.0.surely_exceeds(text, limit)
+    }
+}
+
 /// The tables of a vocabulary.
 #[derive(Clone, Copy)]
 pub(super) struct Vocabulary<'a> {

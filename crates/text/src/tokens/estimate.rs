@@ -1,6 +1,8 @@
 //! Estimates for models whose tokenizer is not public: factors relative to o200k_base, and the margin charged. The
 //! provider's own counts, where known, are applied by the caller.
 
+use crate::family::FamilyEstimate;
+
 /// Factors are in hundredths, so that a charge is the same on every machine.
 const WHOLE: usize = 100;
 /// A factor of 1, in parts per million.
@@ -34,33 +36,19 @@ const fn reserved(factor_ppm: u64) -> u64 {
 }
 
 impl ClaudeGeneration {
-    /// Measured against counts reported by the provider: means by kind of text, and the upper end.
-    pub(super) fn margin(self) -> Margin {
-        match self {
-            Self::To4_6 => Margin { prose: 108, json: 115, code: 130, upper: 145 },
-            Self::From4_7 => Margin { prose: 149, json: 139, code: 171, upper: 240 },
-        }
-    }
-
+    /// The name of its tokenizer.
     pub(super) fn tokenizer(self) -> &'static str {
         match self {
             Self::To4_6 => "claude-4.6",
             Self::From4_7 => "claude",
         }
     }
+}
 
-    /// The generation of a model id such as `claude-opus-4-6` or `anthropic.claude-3-5-sonnet-20241022-v2:0`.
-    pub fn from_model_id(id: &str) -> Self {
-        let after_name = id.rsplit("claude").next().unwrap_or(id);
-        let mut numbers = after_name
-            .split(|c: char| !c.is_ascii_digit())
-            .skip_while(|digits| digits.is_empty())
-            .take_while(|digits| (1..=2).contains(&digits.len()))
-            .map(|digits| digits.parse::<u32>().unwrap_or(u32::MAX));
-        match (numbers.next(), numbers.next().unwrap_or(0)) {
-            (Some(major), minor) if (major, minor) < (4, 7) => Self::To4_6,
-            _ => Self::From4_7,
-        }
+impl From<FamilyEstimate> for Margin {
+    fn from(estimate: FamilyEstimate) -> Self {
+        let FamilyEstimate { prose, json, code, upper, single_digits: _ } = estimate;
+        Self { prose, json, code, upper }
     }
 }
 
@@ -129,27 +117,16 @@ impl Margin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family::Family;
 
-    #[test]
-    fn the_version_in_a_model_id_decides_and_doubt_charges_more() {
-        for (id, generation) in [
-            ("claude-3-opus-20240229", ClaudeGeneration::To4_6),
-            ("anthropic.claude-3-5-sonnet-20241022-v2:0", ClaudeGeneration::To4_6),
-            ("claude-opus-4-20250514", ClaudeGeneration::To4_6),
-            ("claude-opus-4-6", ClaudeGeneration::To4_6),
-            ("claude-2.1", ClaudeGeneration::To4_6),
-            ("claude-opus-4-7", ClaudeGeneration::From4_7),
-            ("claude-sonnet-5", ClaudeGeneration::From4_7),
-            ("claude-opus-latest", ClaudeGeneration::From4_7),
-            ("claude", ClaudeGeneration::From4_7),
-        ] {
-            assert_eq!(ClaudeGeneration::from_model_id(id), generation, "{id}");
-        }
+    fn margin(tokenizer: &str) -> Margin {
+        let family = Family::all().iter().find(|family| family.tokenizer == tokenizer).unwrap();
+        family.estimate.unwrap().into()
     }
 
     #[test]
     fn the_charge_never_exceeds_the_limit_it_was_derived_from() {
-        let margin = ClaudeGeneration::From4_7.margin();
+        let margin = margin("claude");
         for limit in 0..10_000 {
             assert!(margin.charge(margin.uncharged(limit)) <= limit);
             assert!(margin.charge(margin.uncharged(limit) + 1) > limit);
@@ -158,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_correction_lowers_the_charge_with_a_reserve_and_never_raises_it() {
-        let margin = ClaudeGeneration::From4_7.margin();
+        let margin = margin("claude");
         assert_eq!(margin.corrected(ONE_PPM), margin);
         assert_eq!(margin.corrected(500_000).charge(100), 126, "half of 240, and a twentieth");
         assert_eq!(margin.corrected(2_000_000), margin);
@@ -171,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_middle_follows_the_kind_of_text() {
-        let margin = ClaudeGeneration::To4_6.margin();
+        let margin = margin("claude-4.6");
         assert_eq!(margin.middle(100, "It was a quiet morning, and nobody spoke."), 108);
         assert_eq!(margin.middle(100, "  {\"a\": 1}"), 115);
         assert_eq!(margin.middle(100, "fn main() { let x = f(1); }"), 130);

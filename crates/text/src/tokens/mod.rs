@@ -36,8 +36,9 @@ pub use pictures::Pictures;
 pub use registry::{DEFAULT_TOKENIZER, Registry};
 
 use crate::cache::BoundedCache;
+use crate::family::Family;
 use crate::parallel::Workers;
-use engine::{OpenAi, OpenAiEngine, TokenEngine};
+use engine::{OpenAi, OpenAiEngine, SingleDigits, TokenEngine};
 use estimate::Margin;
 use trim::Side;
 
@@ -190,7 +191,9 @@ impl Counter {
     /// An estimate for Claude, whose tokenizer is not public: o200k_base times the measured factors of the
     /// generation. [`count`](Self::count) charges the upper end, [`estimate`](Self::estimate) returns the middle.
     pub fn claude(generation: ClaudeGeneration) -> Self {
-        Self::o200k().as_claude(generation)
+        let o200k = Self::o200k();
+        let is_wanted = |family: &&Family| family.tokenizer == generation.tokenizer();
+        Family::all().iter().find(is_wanted).map_or_else(Self::bytes, |family| o200k.as_family(family))
     }
 
     /// An estimate for unknown models: o200k_base times the most that other vocabularies add. Also for models whose
@@ -199,14 +202,25 @@ impl Counter {
         Self::o200k().as_unknown()
     }
 
-    /// [`claude`](Self::claude) with this counter's vocabulary.
-    fn as_claude(&self, generation: ClaudeGeneration) -> Self {
-        self.as_estimate(generation.tokenizer(), Framing::ANTHROPIC, generation.margin())
-    }
-
     /// [`unknown`](Self::unknown) with this counter's vocabulary.
     fn as_unknown(&self) -> Self {
         self.as_estimate("estimate", Framing::OPENAI, Margin::UNKNOWN)
+    }
+
+    /// The estimate for a family with this counter's vocabulary; the counter itself if the family has none.
+    fn as_family(&self, family: &Family) -> Self {
+        let Some(estimate) = family.estimate else { return self.clone() };
+        let framing = match family.tokenizer.starts_with("claude") {
+            true => Framing::ANTHROPIC,
+            false => Framing::CHATML,
+        };
+        self.as_estimate(family.tokenizer, framing, estimate.into())
+    }
+
+    /// o200k_base with every digit a token; only estimates rest on it.
+    fn single_digits(workers: Arc<Workers>) -> Self {
+        let engine = SingleDigits::new();
+        Self::with_workers("single digits", Label::Estimated, Framing::CHATML, engine, workers)
     }
 
     fn as_estimate(&self, name: &str, framing: Framing, margin: Margin) -> Self {

@@ -5,17 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::engine::OpenAi;
-use super::{ClaudeGeneration, Counter, Pictures, TokenError};
+use super::{Counter, Pictures, TokenError};
+use crate::family::Family;
+use crate::model_id::ModelId;
 use crate::parallel::Workers;
 
 /// The tokenizer used when a recipe or call names none and its model is not recognised.
 pub const DEFAULT_TOKENIZER: &str = "cl100k_base";
 
-/// Prefixes of model ids that use o200k_base, after removing provider and fine-tuning prefixes.
-const O200K_MODELS: [&str; 9] =
-    ["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-oss", "chatgpt-4o", "o1", "o3", "o4"];
-/// Prefixes of model ids that use cl100k_base, checked after those of o200k_base.
-const CL100K_MODELS: [&str; 4] = ["gpt-4", "gpt-3.5", "gpt-35", "text-embedding-"];
 /// The maximum edit distance at which a name is suggested.
 const NEAR: usize = 4;
 
@@ -33,20 +30,21 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The built-in tokenizers: cl100k_base, o200k_base, the estimates for Claude and for unknown models, and the
-    /// byte bound. A vocabulary is unpacked on its first count.
+    /// The built-in tokenizers: cl100k_base, o200k_base, the estimates for families of models and for unknown models,
+    /// and the byte bound. A vocabulary is unpacked on its first count.
     pub fn builtin() -> Self {
         let workers = Arc::<Workers>::default();
         let o200k = Counter::openai(OpenAi::O200k, Arc::clone(&workers));
-        let counters = [
-            Counter::openai(OpenAi::Cl100k, workers),
-            o200k.as_claude(ClaudeGeneration::To4_6),
-            o200k.as_claude(ClaudeGeneration::From4_7),
-            o200k.as_unknown(),
-            o200k,
-            Counter::bytes(),
-        ];
-        let tokenizers = counters.into_iter().map(|counter| (counter.name().to_owned(), counter)).collect();
+        let digits = Counter::single_digits(Arc::clone(&workers));
+        let family = |family: &Family| {
+            let single_digits = family.estimate?.single_digits;
+            Some(if single_digits { &digits } else { &o200k }.as_family(family))
+        };
+        let families = Family::all().iter().filter_map(family);
+        let others =
+            [Counter::openai(OpenAi::Cl100k, workers), o200k.as_unknown(), o200k.clone(), Counter::bytes()];
+        let counters = families.chain(others);
+        let tokenizers = counters.map(|counter| (counter.name().to_owned(), counter)).collect();
         Self { tokenizers, models: BTreeMap::new() }
     }
 
@@ -56,36 +54,34 @@ impl Registry {
         self.models.insert(model.to_owned(), counter);
     }
 
-    /// The counter for a model id, with or without a provider's prefix: as registered, exact for OpenAI's models, an
-    /// estimate for Claude, the proven bound for any other.
+    /// The counter for a model id, however it is spelled: as registered, exact for OpenAI's models, an estimate with a
+    /// stated margin for other known families, the proven bound for any other.
     pub fn for_model(&self, model: &str) -> Counter {
         if let Some(counter) = self.models.get(model) {
             return counter.clone();
         }
-        let id = model.to_ascii_lowercase();
-        let counter = if id.contains("claude") {
-            Counter::claude(ClaudeGeneration::from_model_id(&id))
-        } else if is_of(&O200K_MODELS, bare(&id)) {
-            Counter::o200k()
-        } else if is_of(&CL100K_MODELS, bare(&id)) {
-            Counter::cl100k()
-        } else {
-            Counter::bytes()
-        };
-        self.for_pictures(&self.tokenizer(counter), &id)
+        let family = Family::of(&ModelId::parse(model));
+        let counter = family.and_then(|family| self.tokenizers.get(family.tokenizer));
+        counter.map_or_else(|| self.own(Counter::bytes()), |counter| self.for_pictures(counter, model))
     }
 
     /// [`Counter::unknown`] with the registry's own vocabulary, so that it reuses cached counts.
     pub fn unknown(&self) -> Counter {
-        self.tokenizer(Counter::unknown())
+        self.own(Counter::unknown())
+    }
+
+    /// The registry's own counter with the same name, which shares its cache with all counters handed out.
+    fn own(&self, counter: Counter) -> Counter {
+        self.tokenizers.get(counter.name()).cloned().unwrap_or(counter)
     }
 
     /// The counter for a model whose tokenizer is configured by name: pictures are charged as that model charges
     /// them.
     pub fn for_pictures(&self, counter: &Counter, model: &str) -> Counter {
         let id = model.to_ascii_lowercase();
+        let is_openai = Family::of(&ModelId::parse(model)).is_some_and(|family| family.estimate.is_none());
         // Open models that share a family's name have their own charges.
-        match is_of(&O200K_MODELS, bare(&id)) && counter.framing().pictures == Pictures::OPENAI {
+        match is_openai && counter.framing().pictures == Pictures::OPENAI {
             true => counter.with_pictures(Pictures::of_openai(bare(&id))),
             false => counter.clone(),
         }
@@ -108,11 +104,6 @@ impl Registry {
         self.tokenizers.keys().map(String::as_str)
     }
 
-    /// The registry's own counter with the same name, which shares its cache with all counters handed out.
-    fn tokenizer(&self, counter: Counter) -> Counter {
-        self.tokenizers.get(counter.name()).cloned().unwrap_or(counter)
-    }
-
     fn nearest(&self, name: &str) -> Option<String> {
         let distance = |known: &str| edits(&name.to_ascii_lowercase(), known);
         let (distance, nearest) = self.names().map(|known| (distance(known), known)).min()?;
@@ -124,17 +115,6 @@ impl Registry {
 fn bare(id: &str) -> &str {
     let bare = id.rsplit('/').next().unwrap_or(id);
     bare.strip_prefix("ft:").unwrap_or(bare)
-}
-
-fn is_of(families: &[&str], id: &str) -> bool {
-    families.iter().any(|family| is_family(id, family))
-}
-
-/// Whether a model id belongs to a family: it is the family's name, optionally followed by something that does not
-/// continue a number.
-fn is_family(id: &str, family: &str) -> bool {
-    id.strip_prefix(family)
-        .is_some_and(|rest| family.ends_with('-') || !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The edit distance of two names. Only the start of a hostile name is compared.
@@ -174,8 +154,9 @@ mod tests {
             ("text-embedding-3-small", "cl100k_base"),
             ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-4.6"),
             ("claude-opus-4-7", "claude"),
+            ("llama-3.3-70b", "llama"),
+            ("gemini-2.5-pro", "open"),
             ("o365-helper", "bytes"),
-            ("llama-3.3-70b", "bytes"),
             ("", "bytes"),
         ] {
             assert_eq!(registry.for_model(model).name(), tokenizer, "{model}");
