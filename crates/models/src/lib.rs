@@ -6,6 +6,7 @@
 mod anthropic;
 mod bedrock;
 mod breaker;
+pub mod catalogue;
 pub mod chat;
 pub mod connect;
 mod context_limit;

@@ -1,0 +1,201 @@
+//! The built-in catalogue as a whole, and how ids find their entries.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn found(id: &str) -> Entry {
+    Catalogue::built_in().find(id).unwrap_or_else(|| panic!("{id} is in the catalogue"))
+}
+
+fn limits_of(id: &str) -> (LimitRule, u64, u64, Option<u64>) {
+    let entry = found(id);
+    let limits = entry.limits.unwrap_or_else(|| panic!("{id} has limits"));
+    (limits.rule, limits.window, limits.input, entry.row.max_output)
+}
+
+#[test]
+fn the_built_in_file_is_whole_and_small() {
+    assert!(BUILT_IN.len() <= 300_000, "{} bytes", BUILT_IN.len());
+    let text = unpacked().unwrap();
+    let source = Source { format: 0, source: String::new(), date: String::new(), license: String::new() };
+    let catalogue = Catalogue::read(&text, source).unwrap();
+    let mut kinds = BTreeMap::<Kind, usize>::new();
+    for at in 0..catalogue.table().lines.len() {
+        *kinds.entry(catalogue.table().row(at).unwrap().kind).or_default() += 1;
+    }
+    let embedding = kinds.remove(&Kind::Embedding).unwrap_or_default();
+    assert!(embedding >= 100 && kinds.values().sum::<usize>() >= 2_500, "{embedding} {kinds:?}");
+    let source = catalogue.source().unwrap();
+    assert!(source.source.starts_with("litellm 1.") && source.license == "MIT", "{source:?}");
+}
+
+#[test]
+fn every_id_finds_its_own_facts() {
+    let catalogue = Catalogue::built_in();
+    for at in 0..catalogue.table().lines.len() {
+        let id = catalogue.table().id(at);
+        let entry = catalogue.find(id).unwrap();
+        let row = catalogue.table().row(at).unwrap();
+        assert_eq!(entry.matched, Match { id: id.to_owned(), steps: Vec::new() });
+        assert_eq!((&entry.row.prices, row.max_input), (&row.prices, entry.row.max_input), "{id}");
+        assert!(row.max_output.is_none() || row.max_output == entry.row.max_output, "{id}");
+        if let (Some(limits), Some(input)) = (entry.limits, row.max_input) {
+            assert!(limits.input <= limits.window && limits.input <= input, "{id}: {limits:?}");
+            assert!(limits.window >= input, "{id}: {limits:?} is less than its row's {input}");
+        }
+    }
+}
+
+#[test]
+fn makers_limits_are_what_they_publish() {
+    use LimitRule::{Separate, Shared};
+    for (id, rule, window, input, output) in [
+        ("claude-sonnet-4-5", Shared, 200_000, 200_000, 64_000),
+        ("claude-opus-4-7", Shared, 1_000_000, 1_000_000, 128_000),
+        ("gpt-5", Separate, 400_000, 272_000, 128_000),
+        ("gpt-5.2", Separate, 400_000, 272_000, 128_000),
+        ("gpt-6-sol", Separate, 1_050_000, 922_000, 128_000),
+        // The table has the whole window of these as the limit of the prompt.
+        ("gpt-5.5", Separate, 1_050_000, 922_000, 128_000),
+        ("us.openai.gpt-5.5", Separate, 1_050_000, 922_000, 128_000),
+        ("gpt-5.1-codex", Separate, 400_000, 272_000, 128_000),
+        ("gpt-4o", Shared, 128_000, 128_000, 16_384),
+        ("o3", Shared, 200_000, 200_000, 100_000),
+        ("gpt-4.1", Shared, 1_047_576, 1_047_576, 32_768),
+        // A reseller with limits of its own keeps them.
+        ("github_copilot/gpt-5-mini", Shared, 128_000, 128_000, 64_000),
+        ("github_copilot/gpt-5.5", Separate, 400_000, 272_000, 128_000),
+    ] {
+        assert_eq!(limits_of(id), (rule, window, input, Some(output)), "{id}");
+    }
+    assert!(found("gpt-5.5").limits.unwrap().uncertain && !found("gpt-5.2").limits.unwrap().uncertain);
+    assert!(found("gpt-5-pro").limits.unwrap().uncertain, "its row contradicts what the maker publishes");
+}
+
+#[test]
+fn spellings_of_others_find_the_makers_entry() {
+    for (id, entry) in [
+        ("openrouter/anthropic/claude-sonnet-4.5", "claude-sonnet-4-5"),
+        ("anthropic/claude-4.5-sonnet:beta", "claude-sonnet-4-5"),
+        ("Claude-Sonnet-4-5-20250929", "claude-sonnet-4-5"),
+        ("anthropic/claude-opus-4.6", "claude-opus-4-6"),
+        ("claude-opus-4-8@20270101", "claude-opus-4-8"),
+        ("ca.anthropic.claude-opus-5-20260101-v1:0", "anthropic.claude-opus-5"),
+        ("bedrock/eu-west-3/us.anthropic.claude-sonnet-4-6", "anthropic.claude-sonnet-4-6"),
+        ("azure/gpt-5.2-2027-01-01", "azure/gpt-5.2"),
+        ("openai/gpt-5.2", "gpt-5.2"),
+        ("ft:gpt-4o-2024-08-06:acme::abc", "gpt-4o"),
+        ("gpt-4o-2099-01-01", "gpt-4o"),
+        ("google/gemini-2.5-pro", "gemini-2.5-pro"),
+    ] {
+        let found = found(id);
+        assert_eq!(found.matched.id, entry, "{id}");
+        assert!(!found.matched.steps.is_empty(), "{id}");
+    }
+}
+
+#[test]
+fn an_unknown_model_has_no_entry_however_much_it_resembles_one() {
+    let catalogue = Catalogue::built_in();
+    for id in ["", "gpt", "gpt-4.7", "claude", "claude-sonnet-9-9", "my-gpt-4o", "gpt-4o-but-mine", "llama"] {
+        assert_eq!(catalogue.find(id), None, "{id}");
+    }
+    assert_eq!(catalogue.nearest("claude-sonet-4-5"), Some("claude-sonnet-4-5"));
+    assert_eq!(catalogue.nearest("gtp-5.2"), Some("gpt-5.2"));
+    assert_eq!(catalogue.nearest("something-else-entirely"), None);
+}
+
+#[test]
+fn what_the_table_does_not_say_stays_unknown() {
+    let free = found("anthropic/claude-sonnet-4.5:free");
+    assert!(free.row.prices.is_empty() && free.limits.is_some(), "{free:?}");
+    let sonnet = found("claude-sonnet-4-5").row.prices("standard", 1_000).unwrap();
+    let picos = (sonnet.input, sonnet.output, sonnet.cache_read, sonnet.cache_write, sonnet.cache_write_1h);
+    let dollars = |millionths: u64| Some(millionths);
+    assert_eq!(
+        picos,
+        (dollars(3_000_000), dollars(15_000_000), dollars(300_000), dollars(3_750_000), dollars(6_000_000))
+    );
+    let gpt = found("gpt-5.2").row;
+    assert_eq!(gpt.prices("standard", 1_000).unwrap().cache_write, None, "missing, not the input price");
+    assert_eq!(gpt.prices("batch", 1_000).unwrap().input, Some(875_000));
+    assert_eq!(gpt.prices("priority", 1_000).unwrap().output, Some(28_000_000));
+    assert_eq!(gpt.prices("no-such-service", 1_000), None);
+    let gemini = found("gemini-2.5-pro").row;
+    assert_eq!(gemini.prices("standard", 200_000).unwrap().input, Some(1_250_000));
+    assert_eq!(gemini.prices("standard", 200_001).unwrap().input, Some(2_500_000));
+    let qwen = found("dashscope/qwen3-coder-plus").row;
+    assert!(qwen.prices.len() >= 3, "every tier is kept: {:?}", qwen.prices);
+}
+
+#[test]
+fn a_broken_table_is_refused_as_a_whole() {
+    let text = unpacked().unwrap();
+    let source =
+        || Source { format: 1, source: "test".into(), date: "2026-01-01".into(), license: "MIT".into() };
+    let read = |text: &str| Catalogue::read(text, source()).map(|_| ()).unwrap_err().to_string();
+    assert!(read("").contains("neither"), "{}", read(""));
+    assert!(read("{}").contains("0 models"));
+    assert!(read("{\"a\": 1}").contains("not an object"));
+    assert!(
+        read("{\"a\": {\"litellm_provider\": \"b\", \"mode\": \"chat\", \"max_input_tokens\": \"many\"}}")
+            .contains("max_input_tokens")
+    );
+    assert!(read(&text[..text.len() / 2]).contains("model"), "{}", read(&text[..text.len() / 2]));
+    assert!(read(&text.replacen("\"format\":1", "\"format\":2", 1)).contains("format is 2"));
+    assert!(read(&text.replacen("\"max_input\":", "\"max_imput\":", 1)).contains("max_imput"));
+    assert!(Catalogue::read(&text, source()).is_ok());
+}
+
+/// The numbers that name a generation, read without the code that makes keys: dates and revisions left out.
+fn generation(id: &str) -> Vec<String> {
+    let name = id.to_lowercase();
+    let name = name.rsplit('/').next().unwrap();
+    let name = name.split([':', '@']).next().unwrap();
+    let dateless = match name.len() {
+        n if n > 9 && name.as_bytes()[n - 9] == b'-' && name[n - 8..].bytes().all(|b| b.is_ascii_digit()) => {
+            &name[..n - 9]
+        }
+        n if n > 11
+            && name.as_bytes()[n - 3] == b'-'
+            && name.as_bytes()[n - 6] == b'-'
+            && name[n - 10..].starts_with("20") =>
+        {
+            &name[..n - 11]
+        }
+        _ => name,
+    };
+    let numbers = dateless.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    let mut numbers: Vec<String> = numbers.map(str::to_owned).collect();
+    numbers.sort();
+    numbers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_alias_finds_the_same_generation(at in any::<prop::sample::Index>(), how in 0..8_usize) {
+        let catalogue = Catalogue::built_in();
+        let id = catalogue.table().id(at.index(catalogue.table().lines.len())).to_owned();
+        let alias = match how {
+            0 => id.to_uppercase(),
+            1 => format!("openrouter/{id}"),
+            2 => format!("{id}:free"),
+            3 => format!("{id}-20990101"),
+            4 => format!("{id}-2099-01-01"),
+            5 => format!("{id}@20990101"),
+            6 => id.replace('.', "-"),
+            _ => format!("us.anthropic.{id}-v1:0"),
+        };
+        let plain = !id.contains(['.', '/']) && ModelId::parse(&id).steps.is_empty();
+        prop_assert!(!plain || how > 5 || catalogue.find(&alias).is_some(), "{} is not found", alias);
+        if let Some(entry) = catalogue.find(&alias) {
+            prop_assert_eq!(&ModelId::parse(&alias).key, &ModelId::parse(&entry.matched.id).key);
+            if how < 6 && !id.contains([':', '@']) && generation(&id) == generation(&id.replace('p', "-")) {
+                prop_assert_eq!(generation(&entry.matched.id), generation(&id), "{} found {}", alias, entry.matched.id);
+            }
+        }
+    }
+}
