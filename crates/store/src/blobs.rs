@@ -105,6 +105,30 @@ impl Blobs {
         self.path(folder, hash).is_file()
     }
 
+    /// Removes a blob; there need not be one. Sync its folder before relying on this after a power failure.
+    pub(crate) fn remove(&self, folder: &str, hash: ContentHash) -> Result<(), StoreError> {
+        let path = self.path(folder, hash);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::io(&path, "erasing a blob")(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of all blobs on disk.
+    pub(crate) fn bytes_on_disk(&self) -> Result<u64, StoreError> {
+        let mut bytes: u64 = 0;
+        for user in files::entries(&self.root)? {
+            for shard in files::entries(&user.path)? {
+                for file in files::entries(&shard.path)? {
+                    bytes = bytes.saturating_add(file.path.metadata().map_or(0, |file| file.len()));
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Passes the content to `sink` piece by piece and returns its length. The hash is known only at the end, so discard
     /// what `sink` received unless this returns `Ok`.
     pub(crate) fn read(

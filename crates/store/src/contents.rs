@@ -15,6 +15,8 @@ use crate::store::UserStore;
 
 /// The longest content that becomes a row, in bytes before compression.
 pub(crate) const MAX_ROW_BYTES: usize = 32 << 10;
+/// Attempts to name contents that a collection keeps erasing.
+pub(crate) const MAX_TRIES: usize = 3;
 
 /// Contents on their way into the store: the large ones are on disk and synced, the small ones wait for their
 /// transaction.
@@ -90,6 +92,47 @@ impl StoredContents<'_> {
             .map_err(StoreError::io(self.store.index().path(), "compressing a content"))?;
         let rows = missing.into_iter().map(|(hash, _)| hash).zip(frames).collect();
         Ok(Placed { hashes, rows })
+    }
+
+    /// As [`UserStore::write`], of rows that name contents, which are placed first. They are placed again if a collection
+    /// erased one before the rows named it.
+    pub(crate) fn write_placed<T>(
+        &self,
+        contents: &[&[u8]],
+        mut work: impl FnMut(&Transaction<'_>, &Placed) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut tries = 1;
+        loop {
+            let placed = self.place(contents)?;
+            let written = self.store.write(|tx| {
+                self.insert(tx, &placed)?;
+                work(tx, &placed)
+            });
+            match written {
+                Err(StoreError::MissingBlob { .. }) if tries < MAX_TRIES => tries += 1,
+                done => return done,
+            }
+        }
+    }
+
+    /// Erases a content, bytes and not only its entry, and returns the bytes freed on disk. The caller makes sure that
+    /// nothing names it, in the same transaction, which must be one that writes: only then can no one name it meanwhile.
+    pub(crate) fn erase(&self, tx: &Transaction<'_>, hash: ContentHash) -> Result<u64, StoreError> {
+        let bytes = self.bytes_on_disk(tx, hash)?;
+        tx.prepare_cached("DELETE FROM contents WHERE user = ?1 AND hash = ?2")?
+            .execute((self.store.user(), hash.as_bytes()))?;
+        self.store.blobs().remove(self.store.folder(), hash)?;
+        Ok(bytes)
+    }
+
+    /// Bytes that a content takes; 0 if there is none.
+    pub(crate) fn bytes_on_disk(&self, tx: &Transaction<'_>, hash: ContentHash) -> Result<u64, StoreError> {
+        let mut query =
+            tx.prepare_cached("SELECT length(frame) FROM contents WHERE user = ?1 AND hash = ?2")?;
+        let row: Option<i64> =
+            query.query_row((self.store.user(), hash.as_bytes()), |row| row.get(0)).optional()?;
+        let file = self.store.blobs().path(self.store.folder(), hash).metadata().map_or(0, |file| file.len());
+        Ok(row.unwrap_or(0).unsigned_abs().saturating_add(file))
     }
 
     /// Those of the contents that are intact rows.

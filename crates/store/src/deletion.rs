@@ -16,7 +16,7 @@ use crate::user;
 /// The prefix of folders that are being removed.
 const DELETED_PREFIX: &str = ".deleted-";
 /// Every table with rows of users.
-const TABLES: [&str; 24] = [
+const TABLES: [&str; 28] = [
     "contents",
     "pointers",
     "runs",
@@ -41,6 +41,10 @@ const TABLES: [&str; 24] = [
     "turn_moves",
     "document_uses",
     "document_sources",
+    "tombstones",
+    "document_pointers",
+    "sessions",
+    "erasures",
 ];
 
 impl Store {

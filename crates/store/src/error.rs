@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use larder_text::pointer::Pointer;
 use rusqlite::ErrorCode;
 
+use crate::clock::Timestamp;
 use crate::select::SelectError;
 
 /// Every error of the store. Each message names the file or id and says how to fix it.
@@ -147,6 +148,18 @@ pub enum StoreError {
         held: String,
         /// The hash of the content refused.
         refused: String,
+    },
+    /// The original was erased, since nothing used it for as long as the settings keep originals.
+    #[error(
+        "{pointer}: expired on {}: it was not used for as long as `retention` in larder.toml keeps originals; get the \
+         content from its source again",
+        expired.date()
+    )]
+    Expired {
+        /// The pointer.
+        pointer: Box<Pointer>,
+        /// When it was erased.
+        expired: Timestamp,
     },
     /// No run has this id.
     #[error("run {id}: no such run; `larder runs` lists the existing ones")]

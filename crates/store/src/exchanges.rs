@@ -51,6 +51,8 @@ pub struct NewExchange<'a> {
     pub without_picos: Option<u64>,
     /// How many parts of its prompt changed form.
     pub compactions: u64,
+    /// The originals that its window named, by the names of their pointers: they count as used.
+    pub used: &'a [&'a str],
     /// Everything else, as JSON.
     pub json: &'a str,
 }
@@ -151,6 +153,12 @@ impl Store {
                 match user.require_staying(tx) {
                     Err(StoreError::BeingDeleted { .. }) => continue,
                     staying => staying?,
+                }
+                for name in new.used {
+                    user.pointers().touch(tx, name, new.time)?;
+                }
+                if let Some(session) = new.session {
+                    user.touch_session(tx, session, new.time)?;
                 }
                 added += insert.execute((
                     user.user(),
@@ -264,12 +272,7 @@ impl Exchanges<'_> {
             let rows = query.query_map(given, |row| {
                 let day = row.get::<_, i64>(0)?.unsigned_abs().saturating_mul(MILLIS_PER_DAY);
                 Ok(CostRow {
-                    day: Timestamp::from_millis(day)
-                        .to_string()
-                        .split('T')
-                        .next()
-                        .unwrap_or_default()
-                        .to_owned(),
+                    day: Timestamp::from_millis(day).date(),
                     model: row.get(1)?,
                     recipe: row.get(2)?,
                     requests: row.get::<_, i64>(3)?.unsigned_abs(),

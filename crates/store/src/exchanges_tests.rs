@@ -27,6 +27,7 @@ fn new<'a>(id: &'a str, millis: u64, session: Option<&'a str>, model: &'a str) -
         cost_picos: Some(1),
         without_picos: Some(3),
         compactions: 1,
+        used: &[],
         json: id,
     }
 }

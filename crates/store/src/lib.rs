@@ -47,6 +47,7 @@ mod index;
 mod interventions;
 mod keys;
 mod pointers;
+mod retention;
 mod revisions;
 mod round_trips;
 mod runs;
@@ -74,6 +75,7 @@ pub use keys::{
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
 pub use pointers::{NewPointer, Pointers, StoredPointer};
+pub use retention::{Collected, CollectionReport, Retention, RetentionClass, STORED_FOR, USE_STEP};
 pub use revisions::{LearnedSettings, Revision, Revisions, SessionRevisions};
 pub use round_trips::RoundTrips;
 pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens, Runs};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
+use crate::retention::USE_STEP_MILLIS;
 use crate::select::{Cutter, Selection};
 use crate::store::UserStore;
 
@@ -51,6 +52,12 @@ fn instructions(id: &PointerId) -> String {
     )
 }
 
+/// What is left of an original that expired.
+struct Tombstone {
+    content: ContentHash,
+    expired: Timestamp,
+}
+
 /// The pointers of one user and the contents behind them; from [`UserStore::pointers`].
 #[derive(Debug, Clone, Copy)]
 pub struct Pointers<'s> {
@@ -78,48 +85,55 @@ impl Pointers<'_> {
     /// Fails with [`StoreError::NameTaken`] if another content already has the pointer's name.
     pub fn insert_all(&self, items: &[NewPointer<'_>]) -> Result<Vec<StoredPointer>, StoreError> {
         let contents: Vec<_> = items.iter().map(|item| item.content).collect();
-        let placed = self.store.contents().place(&contents)?;
         let created = self.store.now();
-        let rows = items.iter().zip(placed.hashes.iter().copied()).map(|(item, content)| {
-            let id = self.store.key().mint(content);
-            StoredPointer {
-                rehydrate_instructions: instructions(&id),
-                pointer_id: Pointer::whole(id),
-                kind: item.kind.to_owned(),
-                display_text: item.display_text.to_owned(),
-                content,
-                bytes: item.content.len() as u64,
-                created,
-            }
-        });
-        let rows: Vec<_> = rows.collect();
-        self.store.write(|tx| {
-            self.store.contents().insert(tx, &placed)?;
-            rows.iter().map(|row| self.insert_row(tx, row)).collect()
+        self.store.contents().write_placed(&contents, |tx, placed| {
+            let rows = items.iter().zip(placed.hashes.iter().copied()).map(|(item, content)| {
+                let id = self.store.key().mint(content);
+                let new = StoredPointer {
+                    rehydrate_instructions: instructions(&id),
+                    pointer_id: Pointer::whole(id),
+                    kind: item.kind.to_owned(),
+                    display_text: item.display_text.to_owned(),
+                    content,
+                    bytes: item.content.len() as u64,
+                    created,
+                };
+                self.insert_row(tx, &new)
+            });
+            rows.collect()
         })
     }
 
-    /// Inserts the row, or returns the existing one.
+    /// Inserts the row, or returns the existing one, which counts as used.
     pub(crate) fn insert_row(
         &self,
         tx: &Transaction<'_>,
         new: &StoredPointer,
     ) -> Result<StoredPointer, StoreError> {
         let id = &new.pointer_id.id;
+        let taken = |held: ContentHash| StoreError::NameTaken {
+            name: id.name().to_owned(),
+            held: held.to_hex(),
+            refused: new.content.to_hex(),
+        };
         if let Some(held) = self.row(tx, id)? {
             if held.content != new.content {
-                return Err(StoreError::NameTaken {
-                    name: id.name().to_owned(),
-                    held: held.content.to_hex(),
-                    refused: new.content.to_hex(),
-                });
+                return Err(taken(held.content));
             }
+            self.touch(tx, id.name(), new.created)?;
             return Ok(held);
+        }
+        if let Some(tombstone) = self.tombstone(tx, id)? {
+            if tombstone.content != new.content {
+                return Err(taken(tombstone.content));
+            }
+            tx.prepare_cached("DELETE FROM tombstones WHERE user = ?1 AND name = ?2")?
+                .execute((self.store.user(), id.name()))?;
         }
         self.store.contents().require(tx, new.content)?;
         tx.prepare_cached(
-            "INSERT INTO pointers (user, name, content, bytes, kind, display_text, rehydrate_instructions, created)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO pointers (user, name, content, bytes, kind, display_text, rehydrate_instructions, created, used)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
         )?
         .execute((
             self.store.user(),
@@ -132,6 +146,26 @@ impl Pointers<'_> {
             to_sql(new.created.as_millis()),
         ))?;
         Ok(new.clone())
+    }
+
+    /// Notes that an original was used, unless that was noted within the hour; one that does not exist is skipped.
+    pub(crate) fn touch(&self, tx: &Transaction<'_>, name: &str, now: Timestamp) -> Result<(), StoreError> {
+        let now = now.as_millis();
+        tx.prepare_cached("UPDATE pointers SET used = ?3 WHERE user = ?1 AND name = ?2 AND used <= ?4")?
+            .execute((self.store.user(), name, to_sql(now), to_sql(now.saturating_sub(USE_STEP_MILLIS))))?;
+        Ok(())
+    }
+
+    fn tombstone(&self, tx: &Transaction<'_>, id: &PointerId) -> Result<Option<Tombstone>, StoreError> {
+        let mut query =
+            tx.prepare_cached("SELECT content, expired FROM tombstones WHERE user = ?1 AND name = ?2")?;
+        let read = |row: &Row<'_>| {
+            Ok(Tombstone {
+                content: ContentHash::from_bytes(row.get(0)?),
+                expired: Timestamp::from_millis(row.get::<_, i64>(1)?.unsigned_abs()),
+            })
+        };
+        Ok(query.query_row((self.store.user(), id.name()), read).optional()?)
     }
 
     fn row(&self, tx: &Transaction<'_>, id: &PointerId) -> Result<Option<StoredPointer>, StoreError> {
@@ -166,8 +200,14 @@ impl Pointers<'_> {
         if !self.store.key().owns(&pointer.id) {
             return Err(StoreError::NotOurs { pointer: Box::new(pointer.clone()) });
         }
-        self.row(tx, &pointer.id)?
-            .ok_or_else(|| StoreError::UnknownPointer { pointer: Box::new(pointer.clone()) })
+        if let Some(held) = self.row(tx, &pointer.id)? {
+            return Ok(held);
+        }
+        let pointer = Box::new(pointer.clone());
+        Err(match self.tombstone(tx, &pointer.id)? {
+            Some(Tombstone { expired, .. }) => StoreError::Expired { pointer, expired },
+            None => StoreError::UnknownPointer { pointer },
+        })
     }
 
     /// The original bytes behind a pointer, with its fragment applied and the hash verified (R3-2.3: one hop).

@@ -20,6 +20,7 @@ impl RoundTrips<'_> {
     pub fn insert(&self, session: &str, trips: &[(Vec<String>, String)]) -> Result<(), StoreError> {
         user::check_name("session id", session)?;
         self.store.write(|tx| {
+            self.store.touch_session(tx, session, self.store.now())?;
             let mut insert = tx.prepare_cached(
                 "INSERT INTO round_trips (user, session, key, document) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (user, session, key) DO UPDATE SET document = excluded.document",

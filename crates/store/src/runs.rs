@@ -256,7 +256,6 @@ impl Runs<'_> {
     /// resolve.
     pub fn record(&self, run: NewRun<'_>) -> Result<RunRecord, StoreError> {
         let contents: Vec<_> = std::iter::once(run.receipt).chain(run.output).collect();
-        let placed = self.store.contents().place(&contents)?;
         let record = RunRecord {
             run_id: run.run_id,
             timestamp: self.store.now(),
@@ -266,10 +265,8 @@ impl Runs<'_> {
         };
         let json = serde_json::to_string(&record)
             .map_err(|source| StoreError::Record { what: format!("run {}", record.run_id), source })?;
-        self.store.write(|tx| {
-            self.store.contents().insert(tx, &placed)?;
-            self.insert(tx, &record, &json, run.pointers)
-        })?;
+        let insert = |tx: &Transaction<'_>, _: &_| self.insert(tx, &record, &json, run.pointers);
+        self.store.contents().write_placed(&contents, insert)?;
         tracing::debug!(run_id = %record.run_id, bytes = json.len(), "recorded a run");
         Ok(record)
     }
@@ -306,6 +303,7 @@ impl Runs<'_> {
         )?;
         for pointer in pointers {
             self.store.pointers().require(tx, pointer)?;
+            self.store.pointers().touch(tx, pointer.id.name(), record.timestamp)?;
             link.execute((self.store.user(), id, pointer.to_string()))?;
         }
         Ok(())

@@ -23,7 +23,8 @@ use crate::home::Layout;
 use crate::index::IndexDb;
 use crate::interventions::Interventions;
 use crate::keys::Keys;
-use crate::pointers::Pointers;
+use crate::pointers::{Pointers, to_sql};
+use crate::retention::USE_STEP_MILLIS;
 use crate::revisions::{Revisions, SessionRevisions};
 use crate::round_trips::RoundTrips;
 use crate::runs::{RunId, Runs};
@@ -279,6 +280,22 @@ impl UserStore {
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.index().write_unsynced(|tx| self.require_staying(tx).and_then(|()| work(tx)))
+    }
+
+    /// Notes that a conversation was used, unless that was noted within the hour.
+    pub(crate) fn touch_session(
+        &self,
+        tx: &Transaction<'_>,
+        session: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let now = now.as_millis();
+        tx.prepare_cached(
+            "INSERT INTO sessions (user, session, used) VALUES (?1, ?2, ?3)
+             ON CONFLICT (user, session) DO UPDATE SET used = excluded.used WHERE used <= ?4",
+        )?
+        .execute((&self.user, session, to_sql(now), to_sql(now.saturating_sub(USE_STEP_MILLIS))))?;
+        Ok(())
     }
 
     /// Rejects rows for a user who is being deleted (see `deletion`).

@@ -11,8 +11,9 @@ use rusqlite::Transaction;
 use crate::error::StoreError;
 use crate::files::{self, FolderEntry, TEMP_PREFIX};
 use crate::frame::FrameReader;
+use crate::retention;
 use crate::runs::RunRecord;
-use crate::store::Store;
+use crate::store::{Store, UserStore};
 use crate::transcripts::{self, PayloadRef};
 use crate::user;
 
@@ -25,6 +26,8 @@ pub struct VerifyReport {
     pub runs: u64,
     /// Lines of transcripts checked.
     pub transcript_lines: u64,
+    /// Originals that expired: their pointers say so.
+    pub tombstones: u64,
     /// Blobs, rows and files, that were read and checked against their hashes.
     pub blobs: u64,
     /// The bytes of their contents, uncompressed.
@@ -61,8 +64,16 @@ pub struct VerifyProblem {
 /// A row's reference to a blob.
 struct BlobClaim {
     what: String,
+    user: String,
     blob: BlobAt,
     bytes: Option<u64>,
+}
+
+impl BlobClaim {
+    /// Whether some row still names the blob.
+    fn stands(&self, tx: &Transaction<'_>) -> Result<bool, StoreError> {
+        retention::is_named(tx, &self.user, self.blob.1)
+    }
 }
 
 /// The folder and the address of a blob.
@@ -83,6 +94,8 @@ impl Store {
             claims.extend(check_runs(tx, &mut report)?);
             check_run_pointers(self, tx, &mut report)?;
             claims.extend(check_transcripts(self, tx, &mut report)?);
+            let count = tx.query_row("SELECT count(*) FROM tombstones", [], |row| row.get::<_, i64>(0))?;
+            report.tombstones = count.unsigned_abs();
             Ok((claims, check_contents(self, tx, &mut report)?))
         })?;
         for entry in files::entries(self.home())? {
@@ -90,8 +103,11 @@ impl Store {
         }
         check_files(self, &mut report, &mut found)?;
         for claim in &claims {
-            if let Err(error) = check_claim(self, claim, &mut found) {
-                report.problem(claim.what.clone(), error);
+            match check_claim(self, claim, &mut found) {
+                // A collection may have erased it since the rows were read.
+                Err(StoreError::MissingBlob { .. }) if !self.index().read(|tx| claim.stands(tx))? => {}
+                Err(error) => report.problem(claim.what.clone(), error),
+                Ok(()) => {}
             }
         }
         let named: BTreeSet<_> = claims.iter().map(|claim| &claim.blob).collect();
@@ -119,13 +135,13 @@ fn check_pointers(
             report.problem(&what, StoreError::IndexCorrupt { path: store.index().path().to_owned(), detail });
         }
         let bytes = Some(row.get::<_, i64>(3)?.unsigned_abs());
-        claims.push(BlobClaim { what, blob: (user::folder(&user), hash), bytes });
+        claims.push(BlobClaim { what, blob: (user::folder(&user), hash), user, bytes });
         report.pointers += 1;
     }
     Ok(claims)
 }
 
-/// Every pointer in a prompt of a run must resolve.
+/// Every pointer in a prompt of a run must resolve, or say when it expired.
 fn check_run_pointers(
     store: &Store,
     tx: &Transaction<'_>,
@@ -135,8 +151,8 @@ fn check_run_pointers(
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let (user, run, text): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let checked = parse_pointer(&text)
-            .and_then(|pointer| store.user(&user)?.pointers().require(tx, &pointer).map(|_| ()));
+        let checked =
+            parse_pointer(&text).and_then(|pointer| require_known(&store.user(&user)?, tx, &pointer));
         if let Err(error) = checked {
             report.problem(format!("run {run} of user {user:?}"), error);
         }
@@ -144,7 +160,15 @@ fn check_run_pointers(
     Ok(())
 }
 
-/// Every pointer in a transcript must resolve, and every payload be there.
+/// Fails for a pointer whose original is neither there nor expired.
+fn require_known(user: &UserStore, tx: &Transaction<'_>, pointer: &Pointer) -> Result<(), StoreError> {
+    match user.pointers().require(tx, pointer) {
+        Ok(_) | Err(StoreError::Expired { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Every pointer in a transcript must resolve or say when it expired, and every payload be there.
 fn check_transcripts(
     store: &Store,
     tx: &Transaction<'_>,
@@ -155,11 +179,10 @@ fn check_transcripts(
         report.transcript_lines += 1;
         let checked = line.and_then(|line| {
             let user_store = store.user(&user)?;
-            line.pointers
-                .iter()
-                .try_for_each(|pointer| user_store.pointers().require(tx, pointer).map(drop))?;
+            line.pointers.iter().try_for_each(|pointer| require_known(&user_store, tx, pointer))?;
             let blob = |payload: PayloadRef| BlobClaim {
                 what: what.clone(),
+                user: user.clone(),
                 blob: (user::folder(&user), payload.hash),
                 bytes: Some(payload.bytes),
             };
@@ -264,7 +287,12 @@ fn check_runs(tx: &Transaction<'_>, report: &mut VerifyReport) -> Result<Vec<Blo
             Err(source) => report.problem(&what, StoreError::Record { what: "record".to_owned(), source }),
         }
         let blobs = hashes.into_iter().flatten().map(|hash| (user::folder(&user), hash));
-        claims.extend(blobs.map(|blob| BlobClaim { what: what.clone(), blob, bytes: None }));
+        claims.extend(blobs.map(|blob| BlobClaim {
+            what: what.clone(),
+            user: user.clone(),
+            blob,
+            bytes: None,
+        }));
         report.runs += 1;
     }
     Ok(claims)

@@ -16,7 +16,8 @@ use crate::hash::ContentHash;
 
 /// Crockford's base32: no letter that reads like a digit, so ids survive being retyped.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-const PREFIX: &str = "lp1-";
+/// How every pointer starts.
+pub const PREFIX: &str = "lp1-";
 /// 13 digits hold 65 bits of the content hash.
 const NAME_DIGITS: usize = 13;
 /// 6 digits hold 30 bits of the keyed checksum.

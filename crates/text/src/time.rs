@@ -20,6 +20,11 @@ impl Timestamp {
     pub const fn as_millis(self) -> u64 {
         self.0
     }
+
+    /// Its day in UTC, `2026-11-21`.
+    pub fn date(self) -> String {
+        self.to_string().split('T').next().unwrap_or_default().to_owned()
+    }
 }
 
 /// Times beyond the calendar, some 260,000 years from now, are written as its last one.

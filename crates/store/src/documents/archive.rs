@@ -15,6 +15,7 @@ use super::index::{self, Indexed, Wanted, documents_of_turn, links_in, put, remo
 use super::types::{ArchiveReport, ResearchRow, TurnRow};
 use super::{Documents, UserDocuments, journal, refuse_last};
 use crate::error::StoreError;
+use crate::retention::holds;
 
 /// Age after which a turn is archived: 90 days. Questions about past conversations mostly concern younger ones.
 const OLD_AFTER_MILLIS: i64 = 90 * 86_400 * 1_000;
@@ -121,6 +122,9 @@ impl Archiver<'_> {
         self.index_folders(from.folder(), to.folder())?;
         self.empty_folder(from.folder(), to.folder())?;
         self.docs.uses().rename_folder(from.folder(), to.folder())?;
+        self.docs
+            .store
+            .write_unsynced(|tx| holds::rename_folder(tx, self.docs.user(), from.folder(), to.folder()))?;
         Ok(relinked)
     }
 

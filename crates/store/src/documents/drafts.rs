@@ -247,7 +247,7 @@ impl Drafts<'_> {
     /// The main database cannot be written.
     pub fn discard(&self, number: u32) -> Result<(), StoreError> {
         self.docs.store.write(|tx| match journal::is_committed(tx, self.docs.user(), number)? {
-            Some(false) => journal::remove(tx, self.docs.user(), number),
+            Some(false) => journal::discard(tx, self.docs.user(), number),
             _ => Ok(()),
         })
     }

@@ -2,12 +2,13 @@
 
 use larder_text::hash::ContentHash;
 use larder_vault::VaultPath;
-use rusqlite::params;
+use rusqlite::{Transaction, params};
 use std::sync::PoisonError;
 
 use super::index::{Indexed, is_indexed, put, remove, rows_of};
 use super::{UserDocuments, notes};
 use crate::error::StoreError;
+use crate::retention::holds;
 
 /// Knowledge about sites, which all users can read (R1-7.2).
 const SHARED: &str = "site_knowledge";
@@ -78,6 +79,7 @@ impl DocumentFiles<'_> {
         if indexed {
             self.note_write(path)?;
         }
+        self.hold(path, bytes)?;
         self.docs.tree().write(path, bytes)?;
         self.docs.tree().sync(std::slice::from_ref(path))?;
         if indexed {
@@ -88,6 +90,14 @@ impl DocumentFiles<'_> {
             self.docs.notes().write_memory_index()?;
         }
         Ok(())
+    }
+
+    /// Keeps the originals that a document refers to from expiring.
+    pub(super) fn hold(&self, path: &VaultPath, bytes: &[u8]) -> Result<(), StoreError> {
+        let names = holds::pointers_in(bytes);
+        let set = |tx: &Transaction<'_>| holds::set_names(tx, self.docs.user(), path.as_str(), &names);
+        // Most documents refer to none, and need not wait for a sync.
+        if names.is_empty() { self.docs.store.write_unsynced(set) } else { self.docs.store.write(set) }
     }
 
     /// Records that the index may be older than a document, in case of a crash in between.

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use larder_text::hash::ContentHash;
+use larder_vault::layout::UserPlace;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::error::StoreError;
 use crate::frame::{self, FrameReader};
+use crate::retention::holds;
 
 /// Files from this many bytes on are compressed.
 const LARGE: usize = 2 << 10;
@@ -36,8 +38,10 @@ pub(super) fn insert_files(
     let stored: BTreeMap<String, [u8; 32]> = rows.collect::<Result<_, _>>()?;
     let mut remove =
         tx.prepare_cached("DELETE FROM turn_files WHERE user = ?1 AND number = ?2 AND path = ?3")?;
+    let folder = folder(user, number);
     for path in stored.keys().filter(|path| !files.contains_key(*path)) {
         remove.execute(params![user, number, path])?;
+        holds::release(tx, user, &format!("{folder}/{path}"))?;
     }
     let mut put = tx.prepare_cached(
         "INSERT OR REPLACE INTO turn_files (user, number, path, hash, bytes, zstd, frame)
@@ -48,6 +52,7 @@ pub(super) fn insert_files(
         if stored.get(path) == Some(hash.as_bytes()) {
             continue;
         }
+        holds::set(tx, user, &format!("{folder}/{path}"), bytes)?;
         let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         if bytes.len() < LARGE {
             put.execute(params![user, number, path, hash.as_bytes(), length, false, bytes])?;
@@ -58,6 +63,17 @@ pub(super) fn insert_files(
         }
     }
     Ok(())
+}
+
+/// Where the documents of a turn will be.
+fn folder(user: &str, number: u32) -> String {
+    UserPlace::new(user).turn(number).folder().to_owned()
+}
+
+/// Removes a draft that becomes no turn.
+pub(super) fn discard(tx: &Transaction<'_>, user: &str, number: u32) -> Result<(), StoreError> {
+    holds::release_folder(tx, user, &folder(user, number))?;
+    remove(tx, user, number)
 }
 
 /// The stored files of a turn.

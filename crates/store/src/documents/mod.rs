@@ -166,7 +166,7 @@ impl Documents {
         self.inner.tree.as_ref()
     }
 
-    fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.inner.store
     }
 }

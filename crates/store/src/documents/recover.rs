@@ -27,10 +27,22 @@ impl Documents {
         }
         finish_moves(self)?;
         read_noted_writes(self)?;
-        build_missing(self)?;
+        self.build_missing()?;
         let done = entries.len() as u64;
         self.retire(entries)?;
         Ok(done)
+    }
+
+    /// Builds the indexes that do not cover every document.
+    pub(crate) fn build_missing(&self) -> Result<(), StoreError> {
+        let names = self.user_names()?;
+        for name in &names {
+            if !self.handles(name)?.index.is_built()? {
+                self.build(name, &|_| {})?;
+            }
+        }
+        self.set_known(names);
+        Ok(())
     }
 }
 
@@ -47,6 +59,7 @@ fn read_noted_writes(all: &Documents) -> Result<(), StoreError> {
         if let Some(path) = VaultPath::new(&path) {
             documents.tree().tidy(path.folder())?;
             let bytes = documents.tree().read(&path)?;
+            documents.files().hold(&path, bytes.as_deref().unwrap_or_default())?;
             documents.files().index_bytes(&path, bytes.as_deref().unwrap_or_default())?;
             documents.files().forget_write(&path)?;
         }
@@ -55,18 +68,6 @@ fn read_noted_writes(all: &Documents) -> Result<(), StoreError> {
     for user in users {
         all.user(&user)?.notes().write_memory_index()?;
     }
-    Ok(())
-}
-
-/// Builds the indexes that do not cover every document.
-fn build_missing(all: &Documents) -> Result<(), StoreError> {
-    let names = all.user_names()?;
-    for name in &names {
-        if !all.handles(name)?.index.is_built()? {
-            all.build(name, &|_| {})?;
-        }
-    }
-    all.set_known(names);
     Ok(())
 }
 

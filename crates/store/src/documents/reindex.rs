@@ -1,17 +1,18 @@
 //! Building indexes from the documents.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use larder_vault::layout::UserPlace;
 use larder_vault::{VaultPath, turn_number};
 
 use super::archive::finish_moves;
-use super::index::{IndexFile, Indexed, Rows, is_indexed, name_of, put, rows_of, sweep, turn_user};
+use super::index::{IndexFile, Indexed, PathKind, Rows, is_indexed, name_of, put, rows_of, sweep, turn_user};
 use super::tree::Tree;
 use super::types::ReindexReport;
 use super::{Documents, UserDocuments, journal};
 use crate::error::StoreError;
+use crate::retention::holds;
 
 /// Files that cannot be read and are named.
 const MOST_NAMED: usize = 100;
@@ -91,6 +92,7 @@ impl Documents {
             tree: self.tree(),
             index: &handles.index,
             waiting: Vec::new(),
+            pointers: BTreeMap::new(),
             report: ReindexReport::default(),
         };
         let root = format!("users/{name}");
@@ -104,8 +106,11 @@ impl Documents {
             builder.turns(&format!("archive/{month}/{name}"), progress)?;
         }
         builder.flush()?;
-        let report = builder.report;
+        let Builder { report, pointers, .. } = builder;
         handles.index.write(sweep)?;
+        if let Some(documents) = self.owner(name)? {
+            documents.hold_all(&pointers)?;
+        }
         handles.index.set_built()?;
         Ok(report)
     }
@@ -154,6 +159,11 @@ fn clear_all_but(all: &Documents, names: &BTreeSet<String>) -> Result<(), StoreE
     Ok(())
 }
 
+/// Whether a document that is not searched may refer to originals.
+fn is_record(path: &VaultPath) -> bool {
+    [".md", ".json", ".jsonl", ".txt"].iter().any(|end| path.name().ends_with(end))
+}
+
 /// The folders of a user's turns in the archive; `None` if listing them takes a request.
 fn archived_now(all: &Documents, name: &str) -> Option<Result<Vec<String>, StoreError>> {
     let months = match all.tree().folders_now("archive")? {
@@ -165,11 +175,37 @@ fn archived_now(all: &Documents, name: &str) -> Option<Result<Vec<String>, Store
     Some(turns.collect::<Result<Vec<_>, _>>().map(|turns| turns.concat()))
 }
 
+impl UserDocuments {
+    /// Keeps the originals that documents refer to from expiring, by the documents' paths; those of documents that are no
+    /// longer there may expire.
+    fn hold_all(&self, pointers: &BTreeMap<VaultPath, BTreeSet<String>>) -> Result<(), StoreError> {
+        let held = self.store.index().read(|tx| holds::documents(tx, self.user()))?;
+        let mut gone = Vec::new();
+        for path in held.iter().filter_map(|path| VaultPath::new(path)) {
+            // Documents of drafts are not there yet.
+            let is_draft = PathKind::parse(&path)
+                .and_then(|spot| spot.turn)
+                .is_some_and(|turn| self.drafts().get(turn).is_ok_and(|draft| draft.is_some()));
+            if !pointers.contains_key(&path) && !is_draft && self.tree().read(&path)?.is_none() {
+                gone.push(path);
+            }
+        }
+        self.store.write(|tx| {
+            gone.iter().try_for_each(|path| holds::release(tx, self.user(), path.as_str()))?;
+            pointers
+                .iter()
+                .try_for_each(|(path, names)| holds::set_names(tx, self.user(), path.as_str(), names))
+        })
+    }
+}
+
 /// An index on its way.
 struct Builder<'d> {
     tree: &'d dyn Tree,
     index: &'d IndexFile,
     waiting: Vec<Rows>,
+    /// What each document refers to, where it refers to anything.
+    pointers: BTreeMap<VaultPath, BTreeSet<String>>,
     report: ReindexReport,
 }
 
@@ -199,8 +235,15 @@ impl Builder<'_> {
     }
 
     fn take(&mut self, files: Vec<VaultPath>) -> Result<(), StoreError> {
-        for file in files.iter().filter(|file| is_indexed(file)) {
+        for file in files.iter().filter(|file| is_indexed(file) || is_record(file)) {
             let Some(bytes) = self.tree.read(file)? else { continue };
+            let names = holds::pointers_in(&bytes);
+            if !names.is_empty() {
+                self.pointers.insert(file.clone(), names);
+            }
+            if !is_indexed(file) {
+                continue;
+            }
             match rows_of(file, &bytes) {
                 Indexed::Nothing => {}
                 Indexed::Unreadable => {

@@ -10,7 +10,7 @@ use super::{
     ForkPoint, Forks, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace, Transcripts,
     path,
 };
-use crate::contents::{InsertBatch, MAX_ROW_BYTES};
+use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES};
 use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
@@ -143,10 +143,11 @@ impl Transcripts<'_> {
             return Ok(TranscriptPlace { branch: 0, messages: 0, added: 0 });
         }
         let history = HashedHistory::of(messages, reply);
+        let mut tries = 1;
         loop {
             let plan = self.store.index().read(|tx| self.plan(tx, session, &history))?;
             let placed = self.store.contents().place(&plan.payloads(&history))?;
-            let done = self.store.write_unsynced(|tx| {
+            let written = self.store.write_unsynced(|tx| {
                 // Another process may have appended meanwhile.
                 if self.plan(tx, session, &history)? != plan {
                     return Ok(None);
@@ -154,9 +155,15 @@ impl Transcripts<'_> {
                 self.store.contents().insert(tx, &placed)?;
                 let added = self.insert_plan(tx, session, &history, &plan)?;
                 Ok(Some(TranscriptPlace { branch: plan.branch, messages: count(messages.len()), added }))
-            })?;
-            if let Some(place) = done {
-                return Ok(place);
+            });
+            match written {
+                // A collection erased a content before the lines named it.
+                Err(StoreError::MissingBlob { .. }) if tries < MAX_TRIES => tries += 1,
+                written => {
+                    if let Some(place) = written? {
+                        return Ok(place);
+                    }
+                }
             }
         }
     }
@@ -273,6 +280,7 @@ impl Transcripts<'_> {
     ) -> Result<u32, StoreError> {
         let HashedHistory { messages, reply, chains, views } = history;
         let time = self.store.now();
+        self.store.touch_session(tx, session, time)?;
         let mut query = tx.prepare_cached(
             "SELECT coalesce(max(line), 0) FROM transcript_lines WHERE user = ?1 AND session = ?2",
         )?;

@@ -118,6 +118,7 @@ pub fn exchange(id: &str) -> NewExchange<'_> {
         cost_picos: Some(7),
         without_picos: Some(20),
         compactions: 2,
+        used: &[],
         json: "{}",
     }
 }

@@ -15,8 +15,9 @@ use crate::files;
 /// Increase it with every change of the tables or their content; an index of another version is rebuilt.
 const VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("schema.sql");
-/// The key in `meta` that marks an index that covers every document.
-const BUILT: &str = "built";
+/// The key in `meta` that marks an index that covers every document, whose pointers are held. Before pointers were held
+/// it was `built`.
+const BUILT: &str = "built_with_pointers";
 /// Memory for pages, in KiB: a common word's list of 100,000 documents and the tables on the way to them.
 const CACHE_KIB: i64 = 16 << 10;
 /// Pages that the log of writes grows to before it is folded in: few commits wait for that.

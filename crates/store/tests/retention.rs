@@ -1,0 +1,286 @@
+//! What expires when, what stays, and that neither a crash nor a collection under way loses anything else.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use common::{Home, exchange, message, run};
+use larder_store::{
+    Collected, DocumentPlace, Documents, NewExchange, Retention, RetentionClass, Store, StoreError,
+    StoredPointer, Timestamp, TranscriptMessage,
+};
+use larder_text::hash::ContentHash;
+
+const START: u64 = 1_795_219_200_000;
+const DAY: u64 = 86_400_000;
+/// The defaults of the settings.
+const RETENTION: Retention = Retention {
+    originals: Some(Duration::from_millis(30 * DAY)),
+    transcripts: Some(Duration::from_millis(30 * DAY)),
+    records: Some(Duration::from_millis(90 * DAY)),
+    max_bytes: Some(20_000_000_000),
+};
+const FOR_EVER: Retention = Retention { originals: None, transcripts: None, records: None, max_bytes: None };
+
+fn documents(home: &Home) -> Documents {
+    let place = DocumentPlace::Folder(home.dir.path().join("documents"));
+    let documents = Documents::open(&home.store, &place).unwrap();
+    documents.recover().unwrap();
+    documents
+}
+
+fn collect(home: &Home, retention: &Retention) -> BTreeMap<RetentionClass, Collected> {
+    let documents = documents(home);
+    let preview = documents.preview_collection(retention).unwrap();
+    let report = documents.collect(retention, &|_| true).unwrap();
+    assert_eq!((&preview.by_age, &preview.by_size), (&report.by_age, &report.by_size), "as previewed");
+    assert!(home.store.verify().unwrap().is_clean());
+    let mut all = report.by_age;
+    for (class, size) in report.by_size {
+        let sum = all.entry(class).or_default();
+        (sum.items, sum.bytes) = (sum.items + size.items, sum.bytes + size.bytes);
+    }
+    all
+}
+
+/// Text that does not compress, of `bytes` bytes.
+fn noise(seed: u64, bytes: usize) -> String {
+    let digests = (0_u64..).map(|at| blake3_hex(seed, at));
+    let mut text: String = digests.take(bytes / 64 + 1).collect();
+    text.truncate(bytes);
+    text
+}
+
+fn blake3_hex(seed: u64, at: u64) -> String {
+    ContentHash::new(format!("{seed}/{at}").as_bytes()).to_hex()
+}
+
+fn insert(home: &Home, content: &str) -> StoredPointer {
+    home.user("ada").pointers().insert(content.as_bytes(), "tool_result", "a log").unwrap()
+}
+
+fn uses(home: &Home, id: &str, session: Option<&str>, used: &[&str]) {
+    let time = home.store.now();
+    let new = NewExchange { time, session, used, ..exchange(id) };
+    home.store.record_exchanges(&[(&home.user("ada"), new)]).unwrap();
+}
+
+fn files(home: &Home) -> usize {
+    let mut folders = vec![home.path().join("blobs")];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { count += 1 }
+        }
+    }
+    count
+}
+
+#[test]
+fn an_original_expires_after_its_last_use_and_its_pointer_says_when() {
+    let home = Home::new();
+    let large = [insert(&home, &noise(1, 80_000)), insert(&home, &noise(2, 80_000))];
+    let small = [insert(&home, &noise(3, 800)), insert(&home, &noise(4, 800))];
+    home.clock.set(START + 29 * DAY);
+    let used = [large[0].pointer_id.id.name(), small[0].pointer_id.id.name()];
+    uses(&home, "r1", None, &used);
+    assert!(collect(&home, &RETENTION).is_empty(), "none is 30 days old");
+    home.clock.set(START + 31 * DAY);
+    let gone = collect(&home, &RETENTION);
+    let Collected { items, bytes } = gone[&RetentionClass::Originals];
+    assert!(items == 2 && bytes > 30_000, "{gone:?}");
+    let user = home.user("ada");
+    for at in 0..2 {
+        let expired = [&large[1], &small[1]][at];
+        let error = user.pointers().resolve(&expired.pointer_id).unwrap_err();
+        assert!(matches!(error, StoreError::Expired { .. }));
+        assert!(error.to_string().contains("expired on 2026-12-22"), "{error}");
+        assert!(matches!(user.contents().get(expired.content), Err(StoreError::MissingBlob { .. })));
+        user.pointers().resolve(&[&large[0], &small[0]][at].pointer_id).unwrap();
+    }
+    assert_eq!(files(&home), 1);
+    assert_eq!(home.store.verify().unwrap().tombstones, 2);
+    let again = insert(&home, &noise(2, 80_000));
+    assert_eq!(again.pointer_id, large[1].pointer_id);
+    user.pointers().resolve(&again.pointer_id).unwrap();
+    assert_eq!(home.store.verify().unwrap().tombstones, 1);
+    assert!(home.store.user("eve").unwrap().pointers().resolve(&large[1].pointer_id).is_err());
+}
+
+#[test]
+fn what_a_document_refers_to_stays_as_long_as_the_document_does() {
+    let home = Home::new();
+    let written = insert(&home, &noise(1, 40_000));
+    let restored = insert(&home, &noise(2, 40_000));
+    let drafted = insert(&home, &noise(3, 400));
+    insert(&home, &noise(4, 400));
+    let all = documents(&home);
+    let ada = all.user("ada").unwrap();
+    let memo = |pointer: &StoredPointer| format!("The log is at {}#L1-2.\n", pointer.pointer_id);
+    let preferences = ada.place().preferences();
+    ada.files().write(&preferences, memo(&written).as_bytes(), None).unwrap();
+    let draft = ada
+        .drafts()
+        .begin_with(larder_vault::Mode::Chat, None, "why?", |draft| {
+            draft.files.insert("context.md".to_owned(), memo(&drafted).into_bytes());
+        })
+        .unwrap();
+    // Another program restores a document from a backup.
+    let folder = home.dir.path().join("documents").join(ada.place().preferences().folder());
+    std::fs::write(folder.join("facts.md"), memo(&restored)).unwrap();
+    all.reindex(&|_| {}).unwrap();
+    home.clock.set(START + 400 * DAY);
+    assert_eq!(collect(&home, &RETENTION)[&RetentionClass::Originals].items, 1);
+    let tiny = Retention { max_bytes: Some(1), ..RETENTION };
+    assert!(documents(&home).collect(&tiny, &|_| true).unwrap().over_limit, "the rest may not go");
+    for held in [&written, &restored, &drafted] {
+        home.user("ada").pointers().resolve(&held.pointer_id).unwrap();
+    }
+    ada.drafts().discard(draft.number).unwrap();
+    let seen = ContentHash::new(memo(&written).as_bytes());
+    ada.files().write(&preferences, b"Nothing.\n", Some(seen)).unwrap();
+    assert_eq!(collect(&home, &RETENTION)[&RetentionClass::Originals].items, 2);
+    home.user("ada").pointers().resolve(&restored.pointer_id).unwrap();
+    std::fs::remove_file(folder.join("facts.md")).unwrap();
+    all.reindex(&|_| {}).unwrap();
+    assert_eq!(collect(&home, &RETENTION)[&RetentionClass::Originals].items, 1);
+}
+
+#[test]
+fn a_conversation_expires_whole_and_shared_contents_stay_while_they_are_named() {
+    let home = Home::new();
+    let user = home.user("ada");
+    let (shared, own) = (noise(1, 50_000), noise(2, 50_000));
+    let history = [message(shared.as_bytes()), message(own.as_bytes())];
+    user.transcripts().append("old", &history, Some(b"a reply")).unwrap();
+    user.transcripts().append("used", &history[..1], None).unwrap();
+    user.round_trips().insert("old", &[(vec!["key".to_owned()], "{}".to_owned())]).unwrap();
+    home.clock.set(START + 20 * DAY);
+    uses(&home, "r1", Some("used"), &[]);
+    home.clock.set(START + 31 * DAY);
+    let gone = collect(&home, &RETENTION);
+    assert_eq!(gone[&RetentionClass::Transcripts].items, 1);
+    assert!(user.transcripts().lines("old").unwrap().is_empty());
+    assert!(user.round_trips().list("old").unwrap().is_empty());
+    assert_eq!(user.transcripts().lines("used").unwrap().len(), 1);
+    assert_eq!(user.contents().get(ContentHash::new(shared.as_bytes())).unwrap(), shared.as_bytes());
+    assert!(user.contents().get(ContentHash::new(own.as_bytes())).is_err());
+    assert_eq!(files(&home), 1);
+}
+
+#[test]
+fn a_transcript_outlives_the_originals_it_points_to() {
+    let home = Home::new();
+    let stored = insert(&home, &noise(1, 50_000));
+    let pointers = [stored.pointer_id.clone()];
+    let raw = b"a message";
+    let sent = TranscriptMessage {
+        identity: ContentHash::new(raw),
+        role: "user",
+        raw,
+        sent: Some(b"condensed"),
+        pointers: &pointers,
+    };
+    home.user("ada").transcripts().append("s", &[sent], None).unwrap();
+    home.clock.set(START + 31 * DAY);
+    let gone = collect(&home, &Retention { transcripts: None, ..RETENTION });
+    assert_eq!(gone.keys().collect::<Vec<_>>(), [&RetentionClass::Originals]);
+    assert_eq!(home.user("ada").transcripts().lines("s").unwrap().len(), 1);
+}
+
+#[test]
+fn records_expire_with_their_receipts_and_hold_no_original_back() {
+    let home = Home::new();
+    let stored = insert(&home, &noise(1, 50_000));
+    let user = home.user("ada");
+    let receipt = noise(2, 50_000);
+    let recorded = user
+        .runs()
+        .record(run(&home.store, "r", receipt.as_bytes(), std::slice::from_ref(&stored.pointer_id)))
+        .unwrap();
+    uses(&home, "r1", None, &[]);
+    home.clock.set(START + 40 * DAY);
+    let gone = collect(&home, &RETENTION);
+    assert_eq!(gone.keys().collect::<Vec<_>>(), [&RetentionClass::Originals]);
+    assert_eq!(user.runs().pointers(&recorded.run_id).unwrap().len(), 1, "the record still names it");
+    home.clock.set(START + 91 * DAY);
+    assert_eq!(collect(&home, &RETENTION)[&RetentionClass::Records].items, 2);
+    assert!(matches!(user.runs().get(&recorded.run_id), Err(StoreError::UnknownRun { .. })));
+    assert!(user.exchanges().get("r1").unwrap().is_none());
+    assert_eq!(files(&home), 0);
+}
+
+#[test]
+fn at_the_size_limit_the_least_recently_used_goes_but_nothing_of_a_day() {
+    let home = Home::new();
+    let stored: Vec<_> = (0..8)
+        .map(|day| {
+            home.clock.set(START + day * DAY);
+            insert(&home, &noise(day, 100_000))
+        })
+        .collect();
+    uses(&home, "r1", None, &[stored[0].pointer_id.id.name()]);
+    home.clock.set(START + 8 * DAY);
+    let before = documents(&home).preview_collection(&FOR_EVER).unwrap().bytes;
+    let some = Retention { max_bytes: Some(before - 150_000), ..FOR_EVER };
+    let gone = collect(&home, &some);
+    let items = gone[&RetentionClass::Originals].items;
+    assert!((2..6).contains(&items), "{gone:?}");
+    let user = home.user("ada");
+    let kept: Vec<_> = (0..8).filter(|at| user.pointers().resolve(&stored[*at].pointer_id).is_ok()).collect();
+    assert!(kept.contains(&0) && !kept.contains(&1) && kept.contains(&7), "{kept:?}");
+    let report = documents(&home).collect(&Retention { max_bytes: Some(1), ..FOR_EVER }, &|_| true).unwrap();
+    assert!(report.over_limit);
+    home.clock.set(START + 8 * DAY);
+    user.pointers().resolve(&stored[0].pointer_id).unwrap();
+    user.pointers().resolve(&stored[7].pointer_id).unwrap();
+}
+
+#[test]
+fn a_collection_that_stops_anywhere_is_clean_and_the_next_one_goes_on() {
+    let home = Home::new();
+    let user = home.user("ada");
+    for at in 0..150 {
+        insert(&home, &noise(at, if at % 3 == 0 { 40_000 } else { 100 }));
+    }
+    user.transcripts().append("s", &[message(noise(0, 40_000).as_bytes())], None).unwrap();
+    home.clock.set(START + 31 * DAY);
+    let mut steps = 0;
+    for allowed in 0.. {
+        let left = std::cell::Cell::new(allowed);
+        let go_on = |_: Duration| {
+            left.set(left.get() - 1);
+            left.get() >= 0
+        };
+        documents(&home).collect(&RETENTION, &go_on).unwrap();
+        let report = home.store.verify().unwrap();
+        assert!(report.is_clean(), "{:?}", report.problems);
+        if left.get() >= 0 {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 1);
+    assert_eq!(files(&home), 0);
+    assert_eq!(home.store.verify().unwrap().tombstones, 150);
+}
+
+#[test]
+fn a_content_that_gets_a_new_name_before_its_bytes_are_erased_stays() {
+    let home = Home::new();
+    let content = noise(1, 50_000);
+    let stored = insert(&home, &content);
+    home.clock.set(START + 31 * DAY);
+    let store: &Store = &home.store;
+    let go_on = |_: Duration| {
+        store.user("ada").unwrap().pointers().insert(content.as_bytes(), "text", "").unwrap();
+        true
+    };
+    documents(&home).collect(&RETENTION, &go_on).unwrap();
+    assert_eq!(home.user("ada").pointers().resolve(&stored.pointer_id).unwrap(), content.as_bytes());
+    assert!(store.verify().unwrap().is_clean());
+    assert_eq!(store.now(), Timestamp::from_millis(START + 31 * DAY));
+}
