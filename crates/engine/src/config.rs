@@ -18,14 +18,15 @@ use std::time::Duration;
 
 use larder_core::recipe::{Layer, Recipe};
 use larder_models::table::{DEFAULT_TABLE, ModelTable};
+use larder_store::Retention;
 use serde::Serialize;
 
 pub use self::learned::{LearnedValue, Standing, window_key};
 use self::places::KeyPlaces;
 use crate::settings::spec::{SettingSection, SettingSpec};
 use crate::settings::{
-    self, AskSettings, CompressionSettings, GatewaySettings, REMOVED, Removed, RunPolicy, ToolSettings,
-    TurnLimits,
+    self, AskSettings, CompressionSettings, GatewaySettings, REMOVED, Removed, RetentionSettings, RunPolicy,
+    ToolSettings, TurnLimits,
 };
 
 /// The name of the file in a project folder.
@@ -314,6 +315,18 @@ impl Config {
     /// The limits of a turn.
     pub fn turn_limits(&self) -> TurnLimits {
         self.section()
+    }
+
+    /// How long and how much the store keeps.
+    pub fn retention(&self) -> Retention {
+        let settings: RetentionSettings = self.section();
+        let days = |days: u32| Duration::from_secs(u64::from(days) * 86_400);
+        Retention {
+            originals: settings.originals.0.map(days),
+            transcripts: settings.transcripts.0.map(days),
+            records: settings.records.0.map(days),
+            max_bytes: settings.max_gb.0.map(|gigabytes| u64::from(gigabytes) * 1_000_000_000),
+        }
     }
 
     fn section<S: SettingSection>(&self) -> S {

@@ -2,10 +2,11 @@
 //! Bounded; losing any of it costs time and never changes a decision.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use larder_core::policy::Memo;
 use larder_proxy::window::LastRenditions;
-use larder_store::{StoreError, UserStore};
+use larder_store::{STORED_FOR, StoreError, Timestamp, USE_STEP, UserStore};
 use larder_text::cache::BoundedCache;
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
@@ -38,7 +39,10 @@ pub struct RequestCaches {
     /// Renditions made earlier.
     pub memo: Memo,
     counts: BoundedCache<String, TokenCounts>,
-    stored: BoundedCache<(String, ContentHash), ()>,
+    /// With the time when they were stored, or seen stored.
+    stored: BoundedCache<(String, ContentHash), Timestamp>,
+    /// When originals were last noted as used, by user and the name of the pointer.
+    used: BoundedCache<(String, String), Timestamp>,
     sessions: BoundedCache<(String, String), SessionMemory>,
     factors: BoundedCache<(String, String, String), u64>,
     revisions: BoundedCache<(String, String), u64>,
@@ -50,6 +54,7 @@ impl Default for RequestCaches {
             memo: Memo::default(),
             counts: BoundedCache::new(COUNTERS),
             stored: BoundedCache::new(STORED),
+            used: BoundedCache::new(STORED),
             sessions: BoundedCache::new(SESSIONS),
             factors: BoundedCache::new(SESSIONS),
             revisions: BoundedCache::new(SESSIONS),
@@ -67,14 +72,24 @@ impl RequestCaches {
         })
     }
 
-    /// Whether a user's content is known to be stored.
-    pub fn is_stored(&self, user: &str, content: ContentHash) -> bool {
-        self.stored.get(&(user.to_owned(), content)).is_some()
+    /// Whether a user's content is known to be stored: what was stored too long ago may have expired.
+    pub fn is_stored(&self, user: &str, content: ContentHash, now: Timestamp) -> bool {
+        self.stored.get(&(user.to_owned(), content)).is_some_and(|stored| passed(stored, now) < STORED_FOR)
     }
 
     /// Notes that it is.
-    pub fn stored(&self, user: &str, content: ContentHash) {
-        self.stored.insert((user.to_owned(), content), ());
+    pub fn stored(&self, user: &str, content: ContentHash, now: Timestamp) {
+        self.stored.insert((user.to_owned(), content), now);
+    }
+
+    /// Whether it is time to note that an original is used; if so, the answer is no from then on.
+    pub fn use_is_due(&self, user: &str, name: &str, now: Timestamp) -> bool {
+        let key = (user.to_owned(), name.to_owned());
+        let due = self.used.get(&key).is_none_or(|noted| passed(noted, now) >= USE_STEP);
+        if due {
+            self.used.insert(key, now);
+        }
+        due
     }
 
     /// What is cached about a conversation; `None` if nothing is.
@@ -125,4 +140,8 @@ impl RequestCaches {
         self.revisions.insert(key, number);
         Ok(number)
     }
+}
+
+fn passed(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::from_millis(to.as_millis().saturating_sub(from.as_millis()))
 }

@@ -4,6 +4,7 @@
 pub mod app;
 pub mod auth;
 mod caches;
+mod collection;
 pub mod error;
 mod key_files;
 pub mod limits;

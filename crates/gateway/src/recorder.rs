@@ -11,6 +11,7 @@ use std::time::Duration;
 use larder_models::price::Usd;
 use larder_proxy::record::{RequestRecord, Tokens};
 use larder_store::{NewExchange, Store, UserStore};
+use larder_text::pointer::PointerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::BudgetReservation;
@@ -42,6 +43,8 @@ pub struct RecordJob {
     pub settlement: Option<Settlement>,
     /// Its entry in the conversation's transcript.
     pub transcript: Option<TranscriptEntry>,
+    /// The originals that it used.
+    pub originals: Vec<PointerId>,
     /// What it shows of how far estimates of the model's tokens are off.
     pub observation: Option<Observation>,
     /// Ends the wait of those who look for the record.
@@ -283,10 +286,14 @@ fn write(store: &Store, mut batch: Vec<Queued<RecordJob>>) {
     }
     let texts: Vec<String> =
         batch.iter().map(|queued| serde_json::to_string(&queued.job.record).unwrap_or_default()).collect();
+    let names: Vec<Vec<&str>> =
+        batch.iter().map(|Queued { job, .. }| job.originals.iter().map(PointerId::name).collect()).collect();
     let rows: Vec<(&UserStore, NewExchange<'_>)> = batch
         .iter()
-        .zip(&texts)
-        .map(|(Queued { job, .. }, text)| (&job.store, row(&job.record, text)))
+        .zip(texts.iter().zip(&names))
+        .map(|(Queued { job, .. }, (text, used))| {
+            (&job.store, NewExchange { used, ..row(&job.record, text) })
+        })
         .collect();
     for attempt in 1..=TRIES {
         match store.record_exchanges(&rows) {
@@ -323,6 +330,7 @@ pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
         cost_picos: summary.bill.map(|bill| bill.cost.picos()),
         without_picos: summary.bill.map(|bill| bill.without.picos()),
         compactions: summary.shape.compactions,
+        used: &[],
         json,
     }
 }
@@ -340,6 +348,7 @@ mod tests {
             record: Box::new(RequestRecord::blank(id, store.now(), "alice", Endpoint::Passed)),
             settlement: None,
             transcript: None,
+            originals: Vec::new(),
             observation: None,
             pending: None,
         }

@@ -61,6 +61,7 @@ pub async fn run(
     let watching = tokio::spawn(reload::watch(Arc::clone(&app), watched, app.stop.clone()));
     let holding = Arc::clone(&app);
     let renewing = tokio::spawn(renew(move || holding.auth.renew()));
+    let collecting = tokio::spawn(crate::collection::run(Arc::clone(&app)));
     let router = crate::routes::router(&app, extra);
     let serving = tokio::spawn(serve(listener, router, pace, app.stop.clone()));
     asked.await;
@@ -69,6 +70,7 @@ pub async fn run(
     let left = serving.await.unwrap_or_default();
     renewing.abort();
     let _ = watching.await;
+    let _ = collecting.await;
     let finished = tokio::task::spawn_blocking(move || {
         app.recorder.finish();
         app.telemetry.flush();

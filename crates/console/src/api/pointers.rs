@@ -85,6 +85,7 @@ pub fn read(store: &UserStore, pointer: &Pointer, part: Option<&Selection>) -> R
     responses(
         (status = 200, description = "What it refers to", body = StoredPointer),
         (status = 404, description = "Not one of this user's", body = Problem, content_type = "application/problem+json"),
+        (status = 410, description = "Expired, with the date", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn one(
@@ -105,6 +106,7 @@ pub async fn one(
             (Vec<u8> = "application/octet-stream"),
         )),
         (status = 404, description = "Not one of this user's", body = Problem, content_type = "application/problem+json"),
+        (status = 410, description = "Expired, with the date", body = Problem, content_type = "application/problem+json"),
         (status = 416, description = "Outside the content", body = Problem, content_type = "application/problem+json"),
     )
 )]

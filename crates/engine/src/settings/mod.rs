@@ -4,6 +4,7 @@
 mod ask;
 mod gateway;
 mod policy;
+mod retention;
 pub(crate) mod spec;
 mod tools;
 mod vault;
@@ -12,6 +13,7 @@ pub use self::ask::{AnswerMode, AskLimits, AskSettings, Planner};
 pub use self::gateway::GatewaySettings;
 pub(crate) use self::policy::GatewayPolicy;
 pub use self::policy::{CompressionSettings, RunPolicy};
+pub(crate) use self::retention::RetentionSettings;
 pub(crate) use self::tools::MCP_TIMEOUT;
 pub use self::tools::{McpSettings, McpTransport, ToolSettings};
 pub use self::vault::TurnLimits;
@@ -54,6 +56,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static SettingSpec> + Clone {
         AskSettings::SETTINGS,
         AskLimits::SETTINGS,
         GatewaySettings::SETTINGS,
+        RetentionSettings::SETTINGS,
         ToolSettings::SETTINGS,
         VaultSettings::SETTINGS,
         TurnLimits::SETTINGS,

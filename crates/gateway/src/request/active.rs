@@ -11,6 +11,7 @@ use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTripFate, cut_name};
+use larder_text::pointer::{Pointer, PointerId};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
@@ -45,6 +46,8 @@ pub struct OpenRequest {
     pub timing: RequestTiming,
     /// Its messages and its reply, if transcripts are enabled.
     pub transcript: Option<TranscriptCapture>,
+    /// Pointers in its text, whose originals count as used.
+    pub named: Vec<PointerId>,
     /// Memory for the body, which is kept as long as the request may have to be sent again.
     pub body_memory: BodyMemory,
     /// What it shows of how far estimates of the model's tokens are off.
@@ -96,6 +99,7 @@ impl ActiveRequest {
             usage: UsageAccounting::default(),
             timing: RequestTiming::start(),
             transcript: None,
+            named: Vec::new(),
             body_memory: app.admission.body_memory(),
             observation: None,
             app: Arc::clone(app),
@@ -287,6 +291,7 @@ impl OpenRequest {
         self.complete_record();
         self.app.telemetry.record(&self.record);
         let used = self.used();
+        let originals = self.originals_used();
         // What was never sent is not part of the conversation.
         let transcript = self.transcript.filter(|_| self.usage.has_sent());
         RecordJob {
@@ -294,9 +299,21 @@ impl OpenRequest {
             record: self.record,
             settlement: self.budget.settlement(used),
             transcript: transcript.map(TranscriptCapture::into_entry),
+            originals,
             observation: self.observation,
             pending: self.guards.pending,
         }
+    }
+
+    /// The originals that the window named, or that were read back: those whose use is due to be noted.
+    fn originals_used(&self) -> Vec<PointerId> {
+        let in_window = self.record.window.iter().filter_map(|part| Some(part.pointer.as_ref()?.id.clone()));
+        let read_back = self.record.rehydrations.iter();
+        let read_back = read_back.filter_map(|read| Some(read.pointer.parse::<Pointer>().ok()?.id));
+        let mut used: Vec<_> = self.named.iter().cloned().chain(in_window).chain(read_back).collect();
+        let (user, now) = (self.caller.store.user(), self.record.summary.time);
+        used.retain(|id| self.app.caches.use_is_due(user, id.name(), now));
+        used
     }
 
     fn complete_record(&mut self) {

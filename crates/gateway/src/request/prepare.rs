@@ -82,6 +82,8 @@ pub fn prepare(
     active.usage.choices = request.choices;
     let session = sessions::identify(&request, headers)?;
     active.record.summary.session = Some(session.clone());
+    let named = active.caller.store.key().find_in(text);
+    active.named = named.into_iter().map(|(_, pointer)| pointer.id).collect();
     if let Some(recipe) = model.strip_prefix(RECIPE) {
         let id = &active.record.summary.id;
         return recipes::job(recipe, &request, session, id).map(|run| Destination::Recipe(Box::new(run)));
@@ -216,6 +218,7 @@ impl RequestDecider<'_> {
         let app = Arc::clone(self.active.app());
         let user = self.active.caller.store.user().to_owned();
         let counts = app.caches.counts(counter);
+        let now = app.store.now();
         let builder = WindowBuilder {
             memo: &app.caches.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
@@ -227,7 +230,7 @@ impl RequestDecider<'_> {
             body,
             counts_only: !decides,
             transcribes: decides && self.current.gateway.transcripts,
-            is_stored: &|hash: ContentHash| app.caches.is_stored(&user, hash),
+            is_stored: &|hash: ContentHash| app.caches.is_stored(&user, hash, now),
         };
         let rename = self.route.rename.then_some(self.route.model.id.as_str());
         let started = Instant::now();
@@ -309,7 +312,8 @@ impl RequestDecider<'_> {
             })
             .collect();
         store.pointers().insert_all(&new).map_err(|error| RequestError::not_kept(&error))?;
-        missing.iter().for_each(|missing| caches.stored(store.user(), missing.hash));
+        let now = store.store().now();
+        missing.iter().for_each(|missing| caches.stored(store.user(), missing.hash, now));
         Ok(())
     }
 }

@@ -181,9 +181,10 @@ fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Mis
         Some(selection) => store.pointers().rehydrate(&pointer, &selection),
     };
     let content = found.map_err(|error| match error {
-        StoreError::NotOurs { .. } | StoreError::UnknownPointer { .. } | StoreError::Select(_) => {
-            told(id, error.to_string())
-        }
+        StoreError::NotOurs { .. }
+        | StoreError::UnknownPointer { .. }
+        | StoreError::Expired { .. }
+        | StoreError::Select(_) => told(id, error.to_string()),
         other => Miss::Failed(other),
     })?;
     let range = match (&wanted.lines, &wanted.bytes, &wanted.pattern, &wanted.path) {

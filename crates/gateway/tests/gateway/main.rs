@@ -13,6 +13,7 @@ mod policy;
 mod recipes;
 mod rehydrating;
 mod reload;
+mod retention;
 mod revisions;
 mod storage;
 mod streams;

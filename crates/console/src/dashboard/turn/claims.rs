@@ -80,7 +80,10 @@ fn source(documents: &UserDocuments, pointer: Pointer) -> Result<Option<SourceRa
     let original = match documents.store().pointers().resolve(&Pointer::whole(pointer.id.clone())) {
         Ok(original) => original,
         Err(
-            StoreError::NotOurs { .. } | StoreError::UnknownPointer { .. } | StoreError::MissingBlob { .. },
+            StoreError::NotOurs { .. }
+            | StoreError::UnknownPointer { .. }
+            | StoreError::Expired { .. }
+            | StoreError::MissingBlob { .. },
         ) => {
             return Ok(None);
         }

@@ -1,0 +1,45 @@
+//! The settings of retention: how long and how much the store keeps. Knows no class of data and no store.
+
+use super::spec::{SettingValue, settings};
+
+/// What stands for no limit.
+const UNLIMITED: &str = "unlimited";
+
+/// A limit above zero; `None` is `unlimited`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) Option<u32>);
+
+impl SettingValue for Limit {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            UNLIMITED => Some(Self(None)),
+            number => u32::parse(number).filter(|number| *number > 0).map(|number| Self(Some(number))),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0.map_or_else(|| UNLIMITED.to_owned(), |number| number.to_string())
+    }
+}
+
+settings! {
+    /// How long and how much the store keeps. Documents, turns and memory never expire.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct RetentionSettings {
+        /// Days that the original behind a pointer is kept after the last request whose window named it. One that a
+        /// document refers to is kept as long as the document. `unlimited`: for ever.
+        #[env("LARDER_RETENTION_ORIGINALS_DAYS")]
+        pub originals: Limit = "retention.originals_days", Limit(Some(30));
+        /// Days that the transcript of a conversation is kept after its last request. `unlimited`: for ever.
+        #[env("LARDER_RETENTION_TRANSCRIPTS_DAYS")]
+        pub transcripts: Limit = "retention.transcripts_days", Limit(Some(30));
+        /// Days that records of requests and runs are kept, with receipts, answers, resolved interventions and the daily
+        /// spending of keys. `unlimited`: for ever.
+        #[env("LARDER_RETENTION_RECORDS_DAYS")]
+        pub records: Limit = "retention.records_days", Limit(Some(90));
+        /// Gigabytes that originals, transcripts and records may take on disk. Beyond it the least recently used is
+        /// removed, but nothing that was used within 24 hours. `unlimited`: no limit.
+        #[env("LARDER_RETENTION_MAX_GB")]
+        pub max_gb: Limit = "retention.max_gb", Limit(Some(20));
+    }
+}

@@ -1,0 +1,68 @@
+//! Expired originals as clients meet them, and that a conversation in use loses none.
+
+use larder_store::{ExchangeFilter, Retention};
+use larder_testkit::stub::StubServer;
+use larder_text::pointer::Pointer;
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, SetClock, after_tool, long_log, pointers, said};
+
+/// Waits until so many requests are recorded.
+async fn recorded(gateway: &Gateway, requests: usize) {
+    while gateway.store().exchanges().list(&ExchangeFilter::default()).unwrap().len() < requests {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn problem(gateway: &Gateway, path: &str) -> (u16, Value) {
+    let response = gateway.get(path).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_conversation_in_use_keeps_its_originals_and_one_at_rest_says_when_they_expired() {
+    let clock = SetClock::at("2026-01-01T12:00:00Z");
+    let provider = StubServer::responding(|_| said("ok")).await;
+    let gateway = Gateway::with_store(provider, "", clock.store()).await;
+    let body = after_tool(&long_log());
+    let times = ["2026-01-01T12:00:00Z", "2026-01-20T12:00:00Z", "2026-02-10T12:00:00Z"];
+    for (requests, time) in (1..).zip(times) {
+        clock.set(time);
+        assert_eq!(gateway.chat(&body).await.status(), 200);
+        recorded(&gateway, requests).await;
+        gateway.app.collect().unwrap();
+        let pointer = pointers(&gateway, &gateway.last_sent().to_string()).remove(0);
+        let original = gateway.store().pointers().resolve(&Pointer::whole(pointer.id)).unwrap();
+        assert_eq!(original, long_log().as_bytes(), "{time}");
+    }
+    let id = pointers(&gateway, &gateway.last_sent().to_string()).remove(0).id;
+    clock.set("2026-03-13T12:00:00Z");
+    gateway.app.collect().unwrap();
+    for path in [format!("/api/v1/pointers/{id}"), format!("/api/v1/pointers/{id}/content?lines=1:2")] {
+        let (status, problem) = problem(&gateway, &path).await;
+        assert_eq!(status, 410, "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("expired on 2026-03-13"), "{detail}");
+    }
+    // The client still has the original, and the conversation goes on.
+    assert_eq!(gateway.chat(&body).await.status(), 200);
+    assert_eq!(gateway.store().pointers().resolve(&Pointer::whole(id)).unwrap(), long_log().as_bytes());
+    assert!(gateway.app.store.verify().unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn an_original_that_a_client_quotes_is_in_use() {
+    let clock = SetClock::at("2026-01-01T12:00:00Z");
+    let provider = StubServer::responding(|_| said("ok")).await;
+    let gateway = Gateway::with_store(provider, "", clock.store()).await;
+    let stored = gateway.store().pointers().insert(b"the original", "text", "").unwrap();
+    clock.set("2026-01-25T12:00:00Z");
+    let body = json!({"model": "mini", "max_tokens": 10,
+        "messages": [{"role": "user", "content": format!("What does {} say?", stored.pointer_id)}]});
+    assert_eq!(gateway.chat(&body).await.status(), 200);
+    recorded(&gateway, 1).await;
+    clock.set("2026-02-20T12:00:00Z");
+    let kept = Retention { max_bytes: None, ..gateway.app.current().config.retention() };
+    assert!(gateway.app.documents.collect(&kept, &|_| true).unwrap().by_age.is_empty());
+    gateway.store().pointers().resolve(&stored.pointer_id).unwrap();
+}
