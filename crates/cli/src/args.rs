@@ -156,6 +156,16 @@ pub enum Command {
     /// is still valid stays where it is.
     #[command(after_help = "Examples:\n  larder archive\n  larder archive --user ada --format json")]
     Archive,
+    /// Remove data that has expired by the settings under [retention]
+    ///
+    /// `larder serve` does this every hour. Prints items and bytes on disk by class; with --format json, `by_age` and
+    /// `by_size`. A server may run at the same time.
+    #[command(after_help = "Examples:\n  larder gc --dry-run\n  larder gc --format json")]
+    Gc {
+        /// Only print what would be removed
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Delete everything of a user: documents, turns, memory, runs, pointers, keys
     #[command(after_help = "Example:\n  larder forget ada --yes")]
     Forget {

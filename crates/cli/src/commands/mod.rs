@@ -9,6 +9,7 @@ mod config;
 mod count;
 mod explain;
 mod forget;
+mod gc;
 mod init;
 mod interventions;
 mod keys;
@@ -57,6 +58,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Reindex => reindex::run(&CommandContext::new(global)?).await?,
         Command::Archive => archive::run(&CommandContext::new(global)?).await?,
         Command::Forget { who, yes } => forget::run(&CommandContext::new(global)?, &who, yes).await?,
+        Command::Gc { dry_run } => gc::run(&CommandContext::new(global)?, dry_run)?,
         Command::Mcp(args) => mcp::run(&CommandContext::new(global)?, args).await?,
         Command::Rehydrate { id, select } => rehydrate::run(&CommandContext::new(global)?, &id, select)?,
         Command::Runs { command, recipe, limit } => {

@@ -16,6 +16,7 @@ pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
     if context.global.format == Format::Json {
         output::json(&json!({
             "pointers": report.pointers,
+            "tombstones": report.tombstones,
             "runs": report.runs,
             "blobs": report.blobs,
             "content_bytes": report.content_bytes,
@@ -23,8 +24,12 @@ pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
         }))?;
     } else {
         let (pointers, runs, blobs) = (report.pointers, report.runs, report.blobs);
+        let expired = match report.tombstones {
+            0 => String::new(),
+            expired => format!(", {expired} expired originals"),
+        };
         output::line(&format!(
-            "{pointers} pointers, {runs} runs, {blobs} blobs: {} problems",
+            "{pointers} pointers, {runs} runs, {blobs} blobs{expired}: {} problems",
             problems.len()
         ))?;
         for problem in &problems {

@@ -1,0 +1,59 @@
+//! `larder gc`: removes what has expired, or says what would go.
+
+use std::collections::BTreeMap;
+
+use larder_agent::turn::TurnHost;
+use larder_store::{Collected, RetentionClass};
+use serde_json::json;
+
+use crate::args::Format;
+use crate::context::CommandContext;
+use crate::error::CliError;
+use crate::output;
+
+pub fn run(context: &CommandContext, dry_run: bool) -> Result<(), CliError> {
+    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
+    let retention = context.config.retention();
+    let report = if dry_run {
+        documents.preview_collection(&retention)?
+    } else {
+        // A server may be running on the same home: it gets half of the store's time.
+        documents.collect(&retention, &|took| {
+            std::thread::sleep(took);
+            true
+        })?
+    };
+    if context.global.format == Format::Json {
+        return output::json(&json!({"dry_run": dry_run, "report": report}));
+    }
+    let verb = if dry_run { "would remove" } else { "removed" };
+    let gone = [("by age", &report.by_age), ("by size", &report.by_size)];
+    for (reason, classes) in gone {
+        for line in lines(classes) {
+            output::line(&format!("{verb} {reason}: {line}"))?;
+        }
+    }
+    if gone.iter().all(|(_, classes)| classes.is_empty()) {
+        output::line("nothing has expired")?;
+    }
+    output::line(&format!("{} bytes remain", report.bytes))?;
+    if report.over_limit {
+        output::say(
+            "this is more than retention.max_gb, but the rest was used within 24 hours or is referred to by documents; \
+             raise retention.max_gb",
+        );
+    }
+    Ok(())
+}
+
+fn lines(classes: &BTreeMap<RetentionClass, Collected>) -> Vec<String> {
+    let name = |class: &RetentionClass| match class {
+        RetentionClass::Originals => "originals",
+        RetentionClass::Transcripts => "transcripts",
+        RetentionClass::Records => "records",
+    };
+    classes
+        .iter()
+        .map(|(class, collected)| format!("{} {}, {} bytes", collected.items, name(class), collected.bytes))
+        .collect()
+}
