@@ -116,12 +116,12 @@ impl RequestCaches {
         Ok(factor)
     }
 
-    /// The revision of learned values that a conversation uses, fixed by its first request in any process.
+    /// The revision of learned values that a conversation uses, fixed by its first request in any process. `newest` is the
+    /// newest one.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn revision(&self, store: &UserStore, session: &str) -> Result<u64, StoreError> {
-        let newest = store.store().revisions().newest()?;
+    pub fn revision(&self, store: &UserStore, session: &str, newest: u64) -> Result<u64, StoreError> {
         if newest == 0 {
             return Ok(0);
         }

@@ -42,9 +42,11 @@ pub struct Route {
 }
 
 impl Route {
-    /// Fits prompts as a revision of learned values has it.
-    pub fn revise(&mut self, revised: &RevisedSettings) {
-        self.policy = self.policy.revised(&revised.policy, revised.window(&self.model.id));
+    /// The route, with prompts fitted as a revision of learned values has it.
+    #[must_use]
+    pub fn revised(&self, revised: &RevisedSettings) -> Self {
+        let policy = self.policy.revised(&revised.policy, revised.window(&self.model.id));
+        Self { policy, ..self.clone() }
     }
 }
 

@@ -10,6 +10,7 @@ mod live;
 mod pointers;
 mod policy;
 mod recipes;
+mod revisions;
 mod runs;
 mod transcripts;
 mod turns;
@@ -64,6 +65,7 @@ fn endpoints() -> OpenApiRouter<Arc<App>> {
         .merge(runs::endpoints())
         .merge(pointers::endpoints())
         .merge(policy::endpoints())
+        .merge(revisions::endpoints())
         .merge(interventions::endpoints())
         .merge(exchanges::endpoints())
         .merge(transcripts::endpoints())

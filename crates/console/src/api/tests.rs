@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::StatusCode;
 use futures::StreamExt;
 use larder_store::{NewIntervention, NewRun, RunFacts, RunStatus, RunTokens, UserStore};
-use larder_testkit::gateway::{TestApp as Fake, ask, get, post, read};
+use larder_testkit::gateway::{TestApp as Fake, ask, ask_with_key, get, post, read};
 use larder_testkit::records::{self as fake, exchange, flooded};
 use larder_text::hash::ContentHash;
 use serde_json::{Value, json};
@@ -270,6 +270,33 @@ async fn requests_are_paged_and_sessions_mapped() {
     assert_eq!((&session["requests"], &session["saved"]), (&json!(5), &json!("0.0075")));
     let (_, costs) = json_of(&fake, &router, "a", "/api/v1/costs?days=100000").await;
     assert_eq!((&costs["costs"][0]["model"], &costs["costs"][0]["cost"]), (&json!("main"), &json!("0.01")));
+}
+
+#[tokio::test]
+async fn revisions_are_shown_and_reverted_by_operators() {
+    let (fake, router) = started();
+    let learned = [("models.far-away.window".to_owned(), Some("32768".to_owned()))].into();
+    fake.store.revisions().write("a refusal", &learned).unwrap();
+    let (_, listed) = json_of(&fake, &router, "a", "/api/v1/revisions").await;
+    assert_eq!(
+        (&listed["revisions"][0]["number"], &listed["revisions"][0]["cause"]),
+        (&json!(1), &json!("a refusal"))
+    );
+    let (_, first) = json_of(&fake, &router, "a", "/api/v1/revisions/1").await;
+    let value = json!({"key": "models.far-away.window", "value": "32768", "standing": "used"});
+    assert_eq!(
+        (&first["learned"], &first["revision"]["changes"]["models.far-away.window"]),
+        (&json!([value]), &json!("32768"))
+    );
+    let revert = || post("/api/v1/revisions/0/revert", "application/json", "");
+    let (status, _, body) = read(ask(&fake, &router, "a", revert()).await).await;
+    let newest: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, &newest["number"], &newest["learned"]), (StatusCode::OK, &json!(2), &json!([])));
+    assert_eq!(json_of(&fake, &router, "a", "/api/v1/revisions/3").await.0, StatusCode::NOT_FOUND);
+    for request in [get("/api/v1/revisions"), get("/api/v1/revisions/1"), revert()] {
+        let refused = ask_with_key(&fake, &router, "a", request).await;
+        assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    }
 }
 
 #[tokio::test]

@@ -12,15 +12,16 @@ use larder_gateway::auth::Caller;
 use larder_gateway::model_budget::ModelBudget;
 use larder_proxy::record::{Endpoint, RequestRecord};
 use larder_proxy::wire::ApiDialect;
+use larder_store::Revision;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::figures::{name, number};
+use super::figures::{moment, name, number};
 use super::layout::{NavItem, PageError, page};
 use super::map::PartLink;
 use super::requests;
 use super::ui::{self, Column, Row, heading, panel, payload};
-use crate::api::{OPERATORS_ONLY, Problem, look};
+use crate::api::{OPERATORS_ONLY, Problem, blocking, look};
 
 /// Formats of pasted requests, with their names.
 const PASTED: [(Endpoint, &str); 3] = [
@@ -38,8 +39,23 @@ pub struct InspectForm {
 }
 
 /// `/policy`
-pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
-    page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, None, None))
+pub async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Html<String>, PageError> {
+    let learned = learned(&app, &caller).await?;
+    Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, &learned, None)))
+}
+
+/// What was learned at run time, newest first; it belongs to all users.
+async fn learned(app: &Arc<App>, caller: &Caller) -> Result<Vec<Revision>, Problem> {
+    if !caller.operator {
+        return Ok(Vec::new());
+    }
+    let store = app.store.clone();
+    let mut revisions = blocking(move || store.revisions().list()).await?;
+    revisions.reverse();
+    Ok(revisions)
 }
 
 /// `POST /policy`: the decision about the pasted request.
@@ -50,14 +66,15 @@ pub async fn inspect(
 ) -> Result<Html<String>, PageError> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(app.clone(), caller.clone(), pasted.endpoint, pasted.body.clone()).await;
-    Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, Some(&pasted), Some(&looked))))
+    let learned = learned(&app, &caller).await?;
+    Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, &learned, Some((&pasted, &looked)))))
 }
 
 fn whole(
     app: &Arc<App>,
     caller: &Caller,
-    pasted: Option<&InspectForm>,
-    looked: Option<&Result<RequestRecord, Problem>>,
+    learned: &[Revision],
+    inspected: Option<(&InspectForm, &Result<RequestRecord, Problem>)>,
 ) -> Markup {
     html! {
         (heading("Policy", "What a prompt may take under each model, and the settings behind it.", None))
@@ -68,10 +85,11 @@ fn whole(
                 (payload("What is wrong", &problems))
             }
         }
-        @if let Some(looked) = looked { (result(looked)) }
-        (inspector(pasted))
+        @if let Some((_, looked)) = inspected { (result(looked)) }
+        (inspector(inspected.map(|(pasted, _)| pasted)))
         @if caller.operator {
             (budgets(&app.budgets()))
+            (revisions(learned))
             (settings(&app.settings()))
         } @else {
             (panel("settings", "Settings", html! { p.muted { (OPERATORS_ONLY) } }))
@@ -170,6 +188,46 @@ fn budgets(models: &[ModelBudget]) -> Markup {
         html! {
             @if models.is_empty() { p.muted { "The model table has no chat model." } }
             @else { (ui::table("Budgets", columns, models.iter().map(row))) }
+        },
+    )
+}
+
+fn revisions(learned: &[Revision]) -> Markup {
+    let columns = [
+        Column::number("Revision").heading(),
+        Column::text("Written"),
+        Column::text("Why"),
+        Column::text("What it changed"),
+    ];
+    let row = |revision: &Revision| {
+        let cells = [
+            html! { (number(revision.number)) },
+            moment(revision.created),
+            html! { (name(&revision.cause)) },
+            html! {
+                @for (key, value) in &revision.changes {
+                    div {
+                        span.mono { (name(key)) } " "
+                        @match value {
+                            Some(value) => span.mono { (name(value)) },
+                            None => span.muted { "no longer learned" },
+                        }
+                    }
+                }
+            },
+        ];
+        Row::with_id(cells, format!("revision-{}", revision.number))
+    };
+    panel(
+        "revisions",
+        "Learned at run time",
+        html! {
+            p.muted {
+                "Each revision fills in what the settings leave open. New conversations use the newest; "
+                code { "larder revisions revert N" } " goes back."
+            }
+            @if learned.is_empty() { p.muted { "Nothing has been learned: the settings apply alone, as revision 0." } }
+            @else { (ui::table("Revisions", columns, learned.iter().map(row))) }
         },
     )
 }

@@ -118,6 +118,8 @@ async fn hostile_pages() -> Vec<(String, String)> {
     let mut intervention = NewIntervention::missing_recipe(HOSTILE);
     intervention.kind = HOSTILE.to_owned();
     fake.user("a").interventions().raise(&intervention).unwrap();
+    let learned = [(format!("models.x{HOSTILE}.window"), Some("32768".to_owned()))].into();
+    fake.store.revisions().write(&format!("x{HOSTILE}"), &learned).unwrap();
     let said = TranscriptMessage {
         identity: ContentHash::new(b"1"),
         role: HOSTILE,

@@ -106,12 +106,12 @@ impl Rules<'_> {
             wire::read_up_to(dialect, body, self.gateway.max_messages).map_err(|error| error.to_string())?;
         let named = || request.model.as_ref().map(wire::Text::text).unwrap_or_default().into_owned();
         let model = model.map_or_else(named, str::to_owned);
-        let mut route = self.routes.find(endpoint, &model, self.engine).map_err(|error| error.message)?;
+        let route = self.routes.find(endpoint, &model, self.engine).map_err(|error| error.message)?;
         let session = sessions::identify(&request, &HeaderMap::new()).map_err(|error| error.message)?;
         let revised = revisions::peek(store, &session)
             .and_then(|number| RevisedSettings::read(self.config, all, number))
             .map_err(|error| error.to_string())?;
-        route.revise(&revised);
+        let route = route.revised(&revised);
         let id = all.new_run_id().map_err(|error| error.to_string())?;
         let mut record = RequestRecord::blank(id.as_str(), all.now(), store.user(), endpoint);
         record.summary.model = larder_proxy::record::cut_name(&model);

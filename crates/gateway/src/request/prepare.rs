@@ -89,13 +89,22 @@ pub fn prepare(
         return recipes::job(recipe, &request, session, id).map(|run| Destination::Recipe(Box::new(run)));
     }
     let endpoint = active.record.summary.endpoint;
-    let mut route = current.routes.find(endpoint, &model, current.shared())?;
-    active.record.summary.answered_by = Some(route.model.clone());
-    let revised = revised(active, current, &session).map_err(unknown)?;
-    route.revise(&revised);
-    active.record.summary.revision = Some(revised.number);
-    active.record.summary.unknown_window = route.policy.is_unlimited();
-    let decider = RequestDecider { active, current, route: &route, session: &session, body: &body };
+    let found = current.routes.find(endpoint, &model, current.shared())?;
+    active.record.summary.answered_by = Some(found.model.clone());
+    let newest = active.app().store.revisions().newest().map_err(unknown)?;
+    let revised = revised(active, current, &session, newest).map_err(unknown)?;
+    let route = found.revised(&revised);
+    let decider = RequestDecider {
+        active,
+        current,
+        found: &found,
+        route,
+        revision: revised.number,
+        newest,
+        session: &session,
+        body: &body,
+        moved_prefix: false,
+    };
     decider.decide(&request).map(|request| Destination::Upstream(Box::new(request)))
 }
 
@@ -105,11 +114,12 @@ fn revised(
     active: &ActiveRequest,
     current: &Snapshot,
     session: &str,
+    newest: u64,
 ) -> Result<Arc<RevisedSettings>, StoreError> {
     let (app, store) = (active.app(), &active.caller.store);
     let number = match active.record.summary.endpoint {
         Endpoint::CountTokens => revisions::peek(store, session)?,
-        _ => app.caches.revision(store, session)?,
+        _ => app.caches.revision(store, session, newest)?,
     };
     current.revised(&app.store, number)
 }
@@ -118,9 +128,16 @@ fn revised(
 struct RequestDecider<'a> {
     active: &'a mut ActiveRequest,
     current: &'a Snapshot,
-    route: &'a Route,
+    /// The route as the settings alone have it.
+    found: &'a Route,
+    /// The route as the revision that the conversation uses has it.
+    route: Route,
+    revision: u64,
+    newest: u64,
     session: &'a str,
     body: &'a Bytes,
+    /// Whether the prompt as decided does not extend that of the request before.
+    moved_prefix: bool,
 }
 
 impl RequestDecider<'_> {
@@ -131,18 +148,13 @@ impl RequestDecider<'_> {
         let known = self.known(request, &user);
         let (counter, estimate_factor) = self.counter(request)?;
         let restored = self.restored(request)?;
-        let prepared = match &restored {
-            Some(body) => {
-                let bug = |error: &dyn std::error::Error| RequestError::bug(&error.to_string());
-                let text = std::str::from_utf8(body).map_err(|error| bug(&error))?;
-                let whole = wire::read(request.dialect, text).map_err(|error| bug(&error))?;
-                let restored = self.window(&whole, body, &counter, &known);
-                self.record_round_trips(restored.as_ref().err());
-                // What the client knows anyway fits where the restored form does not.
-                restored.or_else(|_| self.window(request, self.body, &counter, &known))
-            }
-            None => self.window(request, self.body, &counter, &known),
-        }?;
+        let mut prepared = self.fitted(request, restored.as_ref(), &counter, &known);
+        if self.changes_revision(prepared.is_ok())? {
+            prepared = self.fitted(request, restored.as_ref(), &counter, &known);
+        }
+        self.active.record.summary.revision = Some(self.revision);
+        self.active.record.summary.unknown_window = self.route.policy.is_unlimited();
+        let prepared = prepared?;
         let head = &self.active.record.summary;
         let (before, after) = (head.tokens.before, head.tokens.after);
         let is_count = head.endpoint == Endpoint::CountTokens;
@@ -191,6 +203,39 @@ impl RequestDecider<'_> {
         })
     }
 
+    /// The window, with the round trips that the client does not know where it fits with them.
+    fn fitted(
+        &mut self,
+        request: &Request<'_>,
+        restored: Option<&Bytes>,
+        counter: &Counter,
+        known: &SessionMemory,
+    ) -> Result<PreparedRequest, RequestError> {
+        let Some(body) = restored else { return self.window(request, self.body, counter, known) };
+        let bug = |error: &dyn std::error::Error| RequestError::bug(&error.to_string());
+        let text = std::str::from_utf8(body).map_err(|error| bug(&error))?;
+        let whole = wire::read(request.dialect, text).map_err(|error| bug(&error))?;
+        let restored = self.window(&whole, body, counter, known);
+        self.record_round_trips(restored.as_ref().err());
+        // What the client knows anyway fits where the restored form does not.
+        restored.or_else(|_| self.window(request, self.body, counter, known))
+    }
+
+    /// Moves the conversation on to the newest revision of learned values, if that costs no cached prefix: where an epoch
+    /// was declared in any case, or the prompt could not be sent as the revision that it uses has it. Returns whether the
+    /// request has to be decided again.
+    fn changes_revision(&mut self, fits: bool) -> Result<bool, RequestError> {
+        let is_count = self.active.record.summary.endpoint == Endpoint::CountTokens;
+        if self.revision == self.newest || is_count || (fits && !self.moved_prefix) {
+            return Ok(false);
+        }
+        let (app, store) = (self.active.app(), &self.active.caller.store);
+        let number = store.session_revisions().advance(self.session, self.newest).map_err(unknown)?;
+        let next = self.current.revised(&app.store, number).map_err(unknown)?;
+        (self.route, self.revision) = (self.found.revised(&next), number);
+        Ok(true)
+    }
+
     /// What is known about the conversation, from memory or, after a restart or on another replica, from its records.
     /// It only serves reports, so it is not read for a request that starts a conversation or is only counted, and no
     /// request is refused for lack of it.
@@ -236,6 +281,7 @@ impl RequestDecider<'_> {
         let started = Instant::now();
         let decided = builder.decide(request, rename);
         self.active.record.summary.times.policy_us = micros(started.elapsed());
+        self.moved_prefix = decided.report.moved_prefix();
         decided.report.write_to(&mut self.active.record);
         Ok(decided.outcome?)
     }

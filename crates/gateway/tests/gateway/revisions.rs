@@ -215,3 +215,47 @@ async fn an_implausible_limit_is_not_learned() {
     }
     assert_eq!(gateway.app.store.revisions().newest().unwrap(), 0);
 }
+
+/// One more call of a tool and its result, which nothing before it contains.
+fn step(body: &mut Value, at: usize) {
+    let log: String = (1..=60)
+        .map(|line| format!("step {at} line {line}: {} ms, {}\n", line * at, line * 7_919 + at))
+        .collect();
+    let call = json!({"id": format!("call_{at}"), "type": "function",
+        "function": {"name": "read_log", "arguments": format!("{{\"at\": {at}}}")}});
+    let more = [
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": format!("call_{at}"), "content": log}),
+    ];
+    body["messages"].as_array_mut().unwrap().extend(more);
+}
+
+#[tokio::test]
+async fn a_conversation_changes_its_revision_in_a_declared_epoch_only() {
+    // Results stay whole until their sum is too large.
+    let settings = "[policy]\nentry_cap = 100000\ntrace_threshold_tokens = 9000\nexpected_turns = 1000\n";
+    let one = Gateway::with(StubServer::start(vec![said("321"); 60]).await, settings).await;
+    let other = Gateway::on(Arc::clone(&one.dir), StubServer::start([]).await).await;
+    let mut body = json!({"model": "mini", "messages": [{"role": "user", "content": "Which step is slow?"}]});
+    let (mut before, mut revision, mut epochs) = (Vec::new(), 0, 0);
+    for at in 1..=16 {
+        step(&mut body, at);
+        if at == 3 {
+            learn(&one, "policy.low_watermark", "0.2");
+        }
+        let (first, second) = if at % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        let now = sent(&one, first, "s", &body).await;
+        assert_eq!(sent(&one, second, "s", &body).await, now, "step {at}");
+        let now: Value = serde_json::from_slice(&now).unwrap();
+        let now = now["messages"].as_array().unwrap().clone();
+        let used = one.store().session_revisions().get("s").unwrap().unwrap_or(0);
+        if now.starts_with(&before) {
+            assert_eq!(used, revision, "step {at} extends the prompt");
+        } else {
+            epochs += 1;
+            assert_eq!(used, 1, "step {at} declares an epoch");
+        }
+        (before, revision) = (now, used);
+    }
+    assert!(epochs > 0 && revision == 1, "{epochs}");
+}

@@ -24,9 +24,15 @@ pub struct WindowReport {
     decision: BudgetDecision,
     window: Vec<WindowPart>,
     compactions: Vec<Compaction>,
+    moved_prefix: bool,
 }
 
 impl WindowReport {
+    /// Whether an epoch was declared since the last request of the conversation: the prompt does not extend that one's.
+    pub fn moved_prefix(&self) -> bool {
+        self.moved_prefix
+    }
+
     /// Puts the report into the record of its request.
     pub fn write_to(self, record: &mut RequestRecord) {
         record.summary.tokens = self.tokens;
@@ -78,6 +84,7 @@ pub fn describe(
         decision: window.decision.clone(),
         window: parts(request, window, conversation, tools),
         compactions: compactions(request, window, conversation, last),
+        moved_prefix: window.epoch.moved_prefix,
     }
 }
 

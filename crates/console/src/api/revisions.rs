@@ -1,0 +1,101 @@
+//! Revisions of what is learned at run time over REST: list, show, revert. They belong to all users.
+
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use larder_engine::config::LearnedValue;
+use larder_gateway::app::App;
+use larder_store::{Revision, StoreError};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problem;
+use super::extract::{Operator, Path, blocking};
+
+/// The endpoints of revisions.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one)).routes(routes!(revert))
+}
+
+/// The revisions of what is learned.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Revisions)]
+pub struct RevisionList {
+    /// Oldest first. In revision 0, which is not listed, nothing is learned.
+    pub revisions: Vec<Revision>,
+}
+
+/// A revision and everything learned in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RevisionDetail {
+    /// Its number.
+    pub number: u64,
+    /// When and why it was written, and what it changed; `null` for revision 0.
+    pub revision: Option<Revision>,
+    /// Everything learned in it.
+    pub learned: Vec<LearnedValue>,
+}
+
+/// A revision and what the current settings make of it. Blocks.
+///
+/// # Errors
+/// If it does not exist.
+pub fn detail(app: &App, number: u64) -> Result<RevisionDetail, StoreError> {
+    let revisions = app.store.revisions();
+    let settings = revisions.settings(number)?;
+    let revision = revisions.list()?.into_iter().find(|revision| revision.number == number);
+    let (_, learned) = app.current().config.revised(number, &settings);
+    Ok(RevisionDetail { number, revision, learned })
+}
+
+/// List the revisions of what is learned at run time
+#[utoipa::path(
+    get, path = "/api/v1/revisions", tag = "revisions",
+    responses(
+        (status = 200, description = "All of them", body = RevisionList),
+        (status = 403, description = "Not an operator key", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn list(_: Operator, State(app): State<Arc<App>>) -> Result<Answer<RevisionList>, Problem> {
+    let revisions = blocking(move || app.store.revisions().list()).await?;
+    Ok(Answer(RevisionList { revisions }))
+}
+
+/// Show a revision and everything learned in it
+#[utoipa::path(
+    get, path = "/api/v1/revisions/{number}", tag = "revisions",
+    params(("number" = u64, Path, description = "Its number; 0 for the settings alone")),
+    responses(
+        (status = 200, description = "The revision", body = RevisionDetail),
+        (status = 403, description = "Not an operator key", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such revision", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn one(
+    _: Operator,
+    State(app): State<Arc<App>>,
+    Path(number): Path<u64>,
+) -> Result<Answer<RevisionDetail>, Problem> {
+    Ok(Answer(blocking(move || detail(&app, number)).await?))
+}
+
+/// Learn again exactly what a revision had, in a new one
+#[utoipa::path(
+    post, path = "/api/v1/revisions/{number}/revert", tag = "revisions",
+    params(("number" = u64, Path, description = "Its number; 0 forgets everything learned")),
+    responses(
+        (status = 200, description = "The newest revision", body = RevisionDetail),
+        (status = 403, description = "Not an operator key", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such revision", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn revert(
+    _: Operator,
+    State(app): State<Arc<App>>,
+    Path(number): Path<u64>,
+) -> Result<Answer<RevisionDetail>, Problem> {
+    Ok(Answer(blocking(move || detail(&app, app.store.revisions().revert(number)?)).await?))
+}
