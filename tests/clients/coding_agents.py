@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Claude Code and Codex, as their packages ship them: they look up a line in a log by running a command. Prints what
-their user sees, but for what is new in each run: times, ids of sessions, folders.
+their user sees, but for what is new in each run: times, ids of sessions, folders. With a fault, they are asked while
+the upstream fails.
 
-    coding_agents.py claude|codex NODE_MODULES BASE
+    coding_agents.py claude|codex NODE_MODULES BASE [faults]
 """
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from crates import LOG, runs
+from crates import LOG, UUID, fault, runs
 
 CLAUDE = "@anthropic-ai/claude-code-linux-x64/claude"
 CODEX = "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
@@ -47,16 +48,13 @@ def run(command, home, **variables):
         command, cwd=home / "work", env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100
     )
     lines = [json.loads(line) for line in done.stdout.replace(str(home), "HOME").splitlines() if line.startswith("{")]
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-2000:]} {done.stdout[-2000:]}")
-    return [without_new(line) for line in lines]
+    return [*map(without_new, lines), {"type": "exit", "code": done.returncode}]
 
 
-def claude(program, base, home):
-    asked = {"name": "Bash", "arguments": {"command": "cat crates.log", "description": "Reads the log"}}
+def claude(program, base, home, asked):
     lines = run(
         [
-            program, "-p", f"Look it up: {json.dumps(asked)}", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash",
+            program, "-p", asked, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash",
             "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--strict-mcp-config",
         ],
         home,
@@ -67,24 +65,22 @@ def claude(program, base, home):
         DISABLE_AUTOUPDATER="1",
     )
     events = [line["event"] for line in lines if line["type"] == "stream_event"]
-    result = next(line for line in lines if line["type"] == "result")
+    result = next((line for line in lines if line["type"] == "result"), {})
     return {
-        "text": result["result"],
+        "text": result.get("result"),
         "events": runs([event["type"] for event in events]),
         "ends": [event for event in events if event["type"] == "message_delta"],
         "lines": [line for line in lines if line["type"] != "stream_event"],
     }
 
 
-def codex(program, base, home):
+def codex(program, base, home, asked):
     (home / ".codex").mkdir()
     (home / ".codex" / "config.toml").write_text(CODEX_CONFIG.format(base=base), encoding="utf-8")
-    # Of a model that it does not know it shows 10,000 bytes of output.
-    asked = {"name": "exec_command", "arguments": {"cmd": "sed -n 100,200p crates.log"}}
     lines = run(
         [
             program, "exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
-            f"Look it up: {json.dumps(asked)}",
+            asked,
         ],
         home,
         OPENAI_API_KEY="sk-client",
@@ -93,9 +89,21 @@ def codex(program, base, home):
     return {"text": said[-1] if said else None, "lines": lines}
 
 
+AGENTS = {
+    "claude": (claude, CLAUDE, {"name": "Bash", "arguments": {"command": "cat crates.log", "description": "Reads"}}),
+    # Of a model that it does not know it shows 10,000 bytes of output.
+    "codex": (codex, CODEX, {"name": "exec_command", "arguments": {"cmd": "sed -n 100,200p crates.log"}}),
+}
+FAULTS = {"retried": (429, 1), "overloaded": (529, 1), "refused": (400, 9), "cut": ("cut", 1)}
+
 if __name__ == "__main__":
-    name, modules, base = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as home:
-        ask, program = {"claude": (claude, CLAUDE), "codex": (codex, CODEX)}[name]
-        report = ask(str(pathlib.Path(modules) / program), base, pathlib.Path(home))
-    print(json.dumps({"streamed": report}))
+    name, modules, base, *faults = sys.argv[1:]
+    ask, program, call = AGENTS[name]
+    questions = {kind: fault(*what) for kind, what in FAULTS.items()}
+    questions = questions if faults else {"streamed": f"Look it up: {json.dumps(call)}"}
+    reports = {}
+    for kind, question in questions.items():
+        with tempfile.TemporaryDirectory() as home:
+            report = ask(str(pathlib.Path(modules) / program), base, pathlib.Path(home), question)
+            reports[kind] = json.loads(re.sub(UUID, "ID", json.dumps(report))) if faults else report
+    print(json.dumps(reports))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Agents of other people, unmodified: each looks up a line in a long log that its own tool prints, once at the scripted
 upstream itself and once through the gateway, which condenses the log, so that the model has to read the line back.
-What the agent shows its user must be the same.
+What the agent shows its user must be the same. Then each is asked while the upstream fails: errors, retries and what a user who leaves has seen must
+be the same, and the upstream must get as many requests.
 
     matrix.py UPSTREAM GATEWAY RECORD NODE      # NODE: a Node.js that the agents run on
 """
@@ -23,6 +24,12 @@ AGENTS = {
     "pydantic-ai": [sys.executable, "pydantic_ai_agents.py"],
     "Claude Code": [sys.executable, "coding_agents.py", "claude", MODULES],
     "Codex": [sys.executable, "coding_agents.py", "codex", MODULES],
+}
+FAILING = {
+    "SDKs": [sys.executable, "sdk_faults.py"],
+    "AI SDK": AGENTS["AI SDK"],
+    "Claude Code": AGENTS["Claude Code"],
+    "Codex": AGENTS["Codex"],
 }
 
 
@@ -51,16 +58,25 @@ def is_usage_of_both(path, direct, larder):
     return is_usage and (larder - 2 * direct in (0, 10) or 2 * larder == 3 * direct)
 
 
+def is_end_of_a_cut_stream(path, larder):
+    """Where a stream breaks off, the gateway ends it with an error of its format. What is shown of that differs from what
+    is shown of a broken connection, but it must be an error, or the agent's next attempt must bring the same answer."""
+    way = path.split(".cut")[0] if ".cut" in path else None
+    if path.startswith("cut."):
+        return not path.endswith(".text") and larder["cut"]["text"] == "Hello from upstream."
+    return way is not None and "rror" in json.dumps(larder[way]["cut"])
+
+
 def requests():
     """The bodies that the upstream has got."""
     lines = RECORD.read_text(encoding="utf-8").splitlines()
     return [json.loads(line)["body"] for line in lines]
 
 
-def run(command, base):
+def run(command, base, *more):
     """What an agent reports, per way of asking it, and the number of requests that the upstream got."""
     before = len(requests())
-    done = subprocess.run([*command, base], cwd=HERE, capture_output=True, text=True, timeout=120, env=os.environ)
+    done = subprocess.run([*command, base, *more], cwd=HERE, capture_output=True, text=True, timeout=120, env=os.environ)
     if done.returncode:
         raise RuntimeError(f"{command[-1]} ended with {done.returncode}: {done.stderr[-2000:]}")
     return json.loads(done.stdout), requests()[before:]
@@ -83,12 +99,28 @@ def compare(name, command):
     return [f"{name}, {line}" for line in wrong], list(direct)
 
 
+def compare_faults(name, command):
+    direct, asked = run(command, UPSTREAM, "faults")
+    larder, through = run(command, GATEWAY, "faults")
+    wrong = [
+        f"{path}: {json.dumps(after)[:300]} instead of {json.dumps(before)[:300]}"
+        for path, before, after in differences(direct, larder)
+        if not is_end_of_a_cut_stream(path, larder)
+    ]
+    left = [[body["left"] for body in bodies if "left" in body] for bodies in (asked, through)]
+    if len(asked) != len(through) or left[0] != left[1] or not all(left[0]):
+        wrong.append(f"{len(through)} requests instead of {len(asked)}, left by the client: {left[1]} instead of {left[0]}")
+    return [f"{name}, {line}" for line in wrong], list(direct)
+
+
 if __name__ == "__main__":
     failed = 0
-    for name, command in AGENTS.items():
+    checks = [(name, compare, command) for name, command in AGENTS.items()]
+    checks += [(f"{name} with faults", compare_faults, command) for name, command in FAILING.items()]
+    for name, check, command in checks:
         began = time.monotonic()
         try:
-            wrong, ways = compare(name, command)
+            wrong, ways = check(name, command)
         except Exception as error:  # noqa: BLE001: every agent reports
             wrong, ways = [f"{name}: {type(error).__name__}: {error}"], []
         failed += len(wrong)

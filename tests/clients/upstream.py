@@ -13,8 +13,12 @@ What it answers depends on the last text of the user:
     "Look it up: {…}"    what an agent does that the user asks about a log: it calls the named tool with the given
                          arguments, {"name": …, "arguments": …}, and tells the line of the log about crate 187; where
                          the result of the tool lacks that line, it reads it back
+    "fault F N times: K" fault F for the first N requests that name the key K: a status, with which the format's error
+                         is given and a retry is asked for at once; "cut", a stream that breaks off; "wait", a stream
+                         that goes on only when the client has left, which is recorded
     anything else        "Hello from upstream."; as JSON {"name": "Ada", "age": 36} where a schema is asked for
 """
+import collections
 import hashlib
 import http.server
 import json
@@ -26,6 +30,9 @@ HELLO = "Hello from upstream."
 POINTER = re.compile(r"lp1-[0-9a-z]{13}-[0-9a-z]{6}")
 SCRIPT = "Look it up: "
 LOOKED_FOR = re.compile(r"crate 187 stands.*")
+FAULT = re.compile(rb"fault (\w+) (\d+) times: ([\w-]+)")
+# The events of a stream that arrive before its fault.
+EVENTS_BEFORE = 5
 RECORD_LOCK = threading.Lock()
 
 
@@ -330,14 +337,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def stream(self, events):
+    def fault(self, raw):
+        """The fault that is to come of a request, if any."""
+        found = FAULT.search(raw)
+        if not found:
+            return None
+        with RECORD_LOCK:
+            self.server.faults[found[3]] += 1
+            return found[1].decode() if self.server.faults[found[3]] <= int(found[2]) else None
+
+    def end_early(self, fault):
+        self.close_connection = True
+        if fault == "wait":
+            self.connection.settimeout(20)
+            left = self.connection.recv(1) == b""
+            with RECORD_LOCK, open(self.server.record, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"body": {"left": left}}) + "\n")
+
+    def stream(self, events, fault=None):
         self.send_response(200)
         self.send_header("content-type", "text/event-stream; charset=utf-8")
         self.send_header("transfer-encoding", "chunked")
         self.send_header("request-id", "req_upstream")
         self.send_header("x-request-id", "req_upstream")
         self.end_headers()
-        for name, data in events:
+        for at, (name, data) in enumerate(events):
+            if fault and at == EVENTS_BEFORE:
+                return self.end_early(fault)
             text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
             event = (f"event: {name}\n" if name else "") + f"data: {text}\n\n"
             raw = event.encode()
@@ -371,17 +397,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         wire = {"/v1/chat/completions": Chat, "/v1/responses": Responses, "/v1/messages": Messages}.get(path)
         if wire is None:
             return self.json({"error": {"message": "no such path", "type": "invalid_request_error"}}, 404)
+        fault = self.fault(raw)
+        if fault and fault.isdigit():
+            return self.json(wire.error(int(fault), f"scripted error {fault}"), int(fault), retry_after_ms="10")
         text, calls, status = decide(wire, body)
         if status:
             more = {"retry_after": "7"} if status == 429 else {}
             return self.json(wire.error(status, f"scripted error {status}"), status, **more)
         if body.get("stream"):
-            return self.stream(wire.events(body, text, calls))
+            return self.stream(wire.events(body, text, calls), fault)
         return self.json(wire.whole(body, text, calls))
 
 
 if __name__ == "__main__":
     server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
     server.record = sys.argv[2]
+    server.faults = collections.Counter()
     server.daemon_threads = True
     server.serve_forever()
