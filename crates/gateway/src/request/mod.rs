@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_ENCODING, HeaderName, HeaderValue};
+use axum::http::header::{ALLOW, CONTENT_ENCODING, HeaderName, HeaderValue, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -63,6 +63,7 @@ pub fn router() -> Router<Arc<App>> {
     });
     let router = router
         .route("/v1/messages/count_tokens", generates(Endpoint::CountTokens, ApiDialect::Messages))
+        .route(ApiDialect::Responses.path(), get(no_web_socket))
         .route("/v1/embeddings", post(passthrough::embeddings))
         .route("/v1/models", get(passthrough::models))
         .route("/v1/models/{*id}", get(passthrough::model))
@@ -75,6 +76,19 @@ pub fn router() -> Router<Arc<App>> {
 /// The dialect of a client.
 pub fn dialect(path: &str, headers: &HeaderMap) -> ApiDialect {
     ApiDialect::from_request(path, |name| headers.contains_key(name))
+}
+
+/// Responses may be asked for over a WebSocket, which is not served. On this status clients that try one first turn to
+/// HTTP at once; on others they try it several times more.
+async fn no_web_socket(headers: HeaderMap) -> Response {
+    let is_one = headers.get(UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let status = if is_one { StatusCode::UPGRADE_REQUIRED } else { StatusCode::METHOD_NOT_ALLOWED };
+    let words = "responses are served over HTTP and not over a WebSocket: send them with POST";
+    let error = RequestError::new(status, "invalid_request", Outcome::Invalid, words);
+    let mut response = reply::error(ApiDialect::Responses, &error);
+    let (name, value) = if is_one { (UPGRADE, "HTTP/1.1") } else { (ALLOW, "POST") };
+    response.headers_mut().insert(name, HeaderValue::from_static(value));
+    response
 }
 
 /// One request to a model or a recipe.

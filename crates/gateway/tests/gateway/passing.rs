@@ -228,6 +228,20 @@ async fn vectors_are_counted_and_come_back_as_they_are() {
 }
 
 #[tokio::test]
+async fn a_client_that_asks_over_a_web_socket_is_sent_to_http_at_once() {
+    let gateway = Gateway::new([]).await;
+    let request = gateway.get("/v1/responses").header("connection", "upgrade").header("upgrade", "websocket");
+    let response = request.send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["upgrade"]),
+        (426, &"HTTP/1.1".parse().unwrap())
+    );
+    assert!(response.text().await.unwrap().contains("POST"));
+    assert_eq!(gateway.get("/v1/responses").send().await.unwrap().status(), 405);
+    assert!(gateway.seen().is_empty());
+}
+
+#[tokio::test]
 async fn routes_that_are_not_known_pass_and_counting_tokens_counts_what_would_be_sent() {
     let answers = [
         Answer::json(200, &json!({"id": "resp_1"})).header("x-request-id", "r"),
