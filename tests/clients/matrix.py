@@ -79,7 +79,17 @@ def run(command, base, *more):
     done = subprocess.run([*command, base, *more], cwd=HERE, capture_output=True, text=True, timeout=120, env=os.environ)
     if done.returncode:
         raise RuntimeError(f"{command[-1]} ended with {done.returncode}: {done.stderr[-2000:]}")
+    wait_until_noticed(before)
     return json.loads(done.stdout), requests()[before:]
+
+
+def wait_until_noticed(before):
+    """Returns when the upstream has noticed every user who left."""
+    for _ in range(200):
+        bodies = requests()[before:]
+        if sum("left" in body for body in bodies) == sum("fault wait" in json.dumps(body) for body in bodies):
+            return
+        time.sleep(0.05)
 
 
 def compare(name, command):
