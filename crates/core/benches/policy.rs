@@ -14,7 +14,7 @@
 use divan::Bencher;
 use larder_core::policy::{
     ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext, FixedTokens,
-    ItemCall, Memo, ModelProfile, PolicySettings,
+    ItemCall, Memo, ModelProfile, PointerReader, PolicySettings,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -92,12 +92,20 @@ impl Known {
                 result_of: (role == Role::Tool).then(|| self.ids[at - 1].as_str()),
                 is_error: false,
                 summarizable: true,
+                spared: false,
                 rehydrated: false,
             }
         };
         let items: Vec<ConversationItem<'_>> = (0..until).map(item).collect();
         let fixed = FixedTokens { system: 0, tools: 500, framing: 3, rehydrate_tool: 70 };
-        let conversation = Conversation { fixed, items: &items, max_output: None, can_offer: true };
+        let conversation = Conversation {
+            fixed,
+            items: &items,
+            max_output: None,
+            reader: PointerReader::Larder,
+            needs_tool: false,
+            refers_above: true,
+        };
         policy.decide(&conversation, DecisionContext { counter: &self.counter, key: &self.key, memo })
     }
 }

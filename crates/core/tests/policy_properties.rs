@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 
 use larder_core::policy::{
     BudgetStatus, ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext,
-    FixedTokens, ItemCall, Memo, MessageForm, ModelProfile, PolicySettings, Verdict,
+    FixedTokens, ItemCall, Memo, MessageForm, ModelProfile, PointerReader, PolicySettings, Verdict,
+    reads_back,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -128,15 +129,35 @@ impl Numbers {
     }
 }
 
+/// What a request allows.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    reader: PointerReader,
+    needs_tool: bool,
+    refers_above: bool,
+}
+
+const USUAL: How = How { reader: PointerReader::Larder, needs_tool: false, refers_above: true };
+
+fn any_request() -> impl Strategy<Value = How> {
+    let reader =
+        prop_oneof![Just(PointerReader::Larder), Just(PointerReader::Client), Just(PointerReader::Nobody)];
+    (reader, any::<bool>()).prop_map(|(reader, refers_above)| How { reader, needs_tool: false, refers_above })
+}
+
 /// Decides the first messages of a history.
 fn decide(said: &[Said], policy: &ContextBudgetPolicy, memo: &Memo) -> DecidedWindow {
-    with_items(said, |conversation| {
+    decide_as(USUAL, said, policy, memo)
+}
+
+fn decide_as(how: How, said: &[Said], policy: &ContextBudgetPolicy, memo: &Memo) -> DecidedWindow {
+    with_items(how, said, |conversation| {
         let (counter, key) = (counter(), key());
         policy.decide(conversation, DecisionContext { counter: &counter, key: &key, memo })
     })
 }
 
-fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
+fn with_items<T>(how: How, said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
     let counter = counter();
     let calls: Vec<Vec<ItemCall<'_>>> = said
         .iter()
@@ -162,11 +183,19 @@ fn with_items<T>(said: &[Said], run: impl FnOnce(&Conversation<'_>) -> T) -> T {
             result_of: said.result_of.as_deref(),
             is_error: said.is_error,
             summarizable: true,
+            spared: how.reader == PointerReader::Nobody,
             rehydrated: said.rehydrated,
         })
         .collect();
     let fixed = FixedTokens { system: 0, tools: 50, framing: 3, rehydrate_tool: 70 };
-    run(&Conversation { fixed, items: &items, max_output: Some(100), can_offer: true })
+    run(&Conversation {
+        fixed,
+        items: &items,
+        max_output: Some(100),
+        reader: how.reader,
+        needs_tool: how.needs_tool,
+        refers_above: how.refers_above,
+    })
 }
 
 fn policy(window: usize, threshold: Option<usize>, turns: Option<usize>) -> ContextBudgetPolicy {
@@ -225,7 +254,7 @@ fn check_window(said: &[Said], window: &DecidedWindow, budget: usize) -> Result<
     let offered = if window.offer_tool { 70 } else { 0 };
     prop_assert_eq!(recount + 50 + 3 + offered, window.tokens_after);
     prop_assert!(window.tokens_after <= budget);
-    let stored: BTreeMap<String, String> = with_items(said, |conversation| {
+    let stored: BTreeMap<String, String> = with_items(USUAL, said, |conversation| {
         let kept = window.originals(conversation.items);
         kept.map(|kept| (key.mint(ContentHash::new(kept.text.as_bytes())).to_string(), kept.text.to_owned()))
             .collect()
@@ -277,16 +306,43 @@ proptest! {
 
     /// Everything that holds of a single window.
     #[test]
-    fn windows_fit_and_lose_nothing(seed in any::<u64>(), steps in 1usize..14, room in 400usize..6000, soft in any::<bool>()) {
+    fn windows_fit_and_lose_nothing(how in any_request(), seed in any::<u64>(), steps in 1usize..14, room in 400usize..6000, soft in any::<bool>()) {
         let said = Numbers(seed).history(steps);
         let policy = policy(room, soft.then_some(room / 2), soft.then_some(50));
-        let window = decide(&said, &policy, &Memo::default());
+        let window = decide_as(how, &said, &policy, &Memo::default());
         check_window(&said, &window, policy.prompt_budget(Some(100)))?;
+    }
+
+    /// A request is never longer than it came, Larder's tool included.
+    #[test]
+    fn no_request_grows(how in any_request(), seed in any::<u64>(), steps in 1usize..14, room in 300usize..6000, soft in any::<bool>(), turns in 1usize..90) {
+        let said = Numbers(seed).history(steps);
+        let policy = policy(room, soft.then_some(room / 3), Some(turns));
+        let window = decide_as(how, &said, &policy, &Memo::default());
+        if window.verdict != Verdict::Refuse {
+            prop_assert!(window.tokens_after <= window.tokens_before, "{} > {}", window.tokens_after, window.tokens_before);
+        }
+    }
+
+    /// What nobody could open is hidden only if the prompt would not fit; what is not above is not referred to.
+    #[test]
+    fn nothing_is_hidden_from_those_who_cannot_look(how in any_request(), seed in any::<u64>(), steps in 1usize..14, room in 400usize..6000) {
+        let said = Numbers(seed).history(steps);
+        let policy = policy(room, Some(room / 3), Some(50));
+        let window = decide_as(how, &said, &policy, &Memo::default());
+        prop_assert!(!window.offer_tool || how.reader == PointerReader::Larder);
+        let fits = window.tokens_before <= policy.prompt_budget(Some(100));
+        for decided in &window.items {
+            let hides = decided.form != MessageForm::Whole && decided.form.substitution().is_none_or(|made| !made.complete);
+            prop_assert!(!hides || !fits || how.reader != PointerReader::Nobody, "{:?}", decided);
+            let above = decided.form.substitution().is_some_and(|made| made.text.contains(" as above"));
+            prop_assert!(!above || how.refers_above, "{:?}", decided);
+        }
     }
 
     /// What was decided for a history stays decided while it grows, except where an epoch is declared.
     #[test]
-    fn a_growing_history_keeps_its_prefix(seed in any::<u64>(), steps in 2usize..12, room in 900usize..6000, threshold in 400usize..4000) {
+    fn a_growing_history_keeps_its_prefix(how in any_request(), seed in any::<u64>(), steps in 2usize..12, room in 900usize..6000, threshold in 400usize..4000) {
         let said = Numbers(seed).history(steps);
         let policy = policy(room, Some(threshold), Some(40));
         let memo = Memo::default();
@@ -297,7 +353,7 @@ proptest! {
             !waits(&said[until - 1]) && said.get(until).is_none_or(waits)
         });
         for until in ends {
-            let window = decide(&said[..until], &policy, &memo);
+            let window = decide_as(how, &said[..until], &policy, &memo);
             prop_assert_eq!(window.epoch.moved_prefix, before.as_ref().is_some_and(|(length, _)| window.epoch.at_message > *length), "{:?}", window.epoch);
             if let Some((length, last)) = before.filter(|(_, last)| last.verdict != Verdict::Refuse) {
                 let kept = if window.epoch.at_message > length { window.epoch.from_message.min(length) } else { length };
@@ -325,7 +381,7 @@ proptest! {
         };
         let model = ModelProfile { window: room, max_output: None, cache_price: None };
         let policy = ContextBudgetPolicy::from_settings(&settings, &model);
-        with_items(&said, |all| {
+        with_items(USUAL, &said, |all| {
             let (counter, key, memo) = (counter(), key(), Memo::default());
             let means = DecisionContext { counter: &counter, key: &key, memo: &memo };
             let window = policy.decide(all, means);
@@ -365,7 +421,7 @@ proptest! {
 }
 
 #[test]
-fn our_tool_is_offered_wherever_it_was_called_before() {
+fn our_tool_is_offered_wherever_the_history_needs_it() {
     let plain = |role, text: &str| Said {
         role,
         text: text.to_owned(),
@@ -374,15 +430,23 @@ fn our_tool_is_offered_wherever_it_was_called_before() {
         is_error: false,
         rehydrated: false,
     };
-    let call =
-        Said { calls: vec![("a".to_owned(), larder_core::policy::REHYDRATE)], ..plain(Role::Assistant, "") };
-    let result = Said { result_of: Some("a".to_owned()), rehydrated: true, ..plain(Role::Tool, "short") };
-    let said = [plain(Role::User, "go"), call, result];
+    let said = [plain(Role::User, "go")];
     let policy = policy(4_000, None, None);
-    for (until, offered) in [(1, false), (2, true), (3, true)] {
-        let window = decide(&said[..until], &policy, &Memo::default());
-        assert_eq!(window.offer_tool, offered, "{until}");
+    for (needs_tool, reader, offered) in [
+        (false, PointerReader::Larder, false),
+        (true, PointerReader::Larder, true),
+        (true, PointerReader::Nobody, false),
+    ] {
+        let window = decide_as(How { needs_tool, reader, ..USUAL }, &said, &policy, &Memo::default());
+        assert_eq!(window.offer_tool, offered);
         let verdict = if offered { Verdict::Edited } else { Verdict::AsItCame };
-        assert_eq!(window.verdict, verdict, "{until}");
+        assert_eq!(window.verdict, verdict);
     }
+}
+
+#[test]
+fn tools_that_read_originals_are_known_by_their_names() {
+    let names = ["larder_rehydrate", "mcp__larder__rehydrate", "larder-rehydrate", "rehydrate"];
+    assert!(names.into_iter().all(reads_back));
+    assert!(!["read_file", "dehydrate", "autorehydrate", "rehydrate_all", ""].into_iter().any(reads_back));
 }

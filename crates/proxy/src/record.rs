@@ -89,6 +89,9 @@ pub struct RequestSummary {
     /// What happened to round trips with the model that its client does not know; `None` if there were none.
     #[serde(default)]
     pub round_trips: Option<RoundTripFate>,
+    /// What was not shortened although it might have been, and why; empty if nothing was decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_alone: Vec<LeftAlone>,
     /// Tokens as we counted them.
     pub tokens: Tokens,
     /// Tokens as reported by the provider, over all calls of this request. For a reply that did not reach its end,
@@ -117,6 +120,15 @@ pub enum RoundTripFate {
     Restored,
     /// The prompt would not fit with them, so it was sent as its client knows it.
     LeftOut,
+}
+
+/// Something that was sent as it came, for a reason of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LeftAlone {
+    /// What, in a few words, such as `2 tool results`.
+    pub what: String,
+    /// Why, in a sentence.
+    pub why: String,
 }
 
 /// How a request ended.
@@ -380,6 +392,7 @@ impl RequestRecord {
             unknown_window: false,
             decision: None,
             round_trips: None,
+            left_alone: Vec::new(),
             tokens: Tokens::default(),
             usage: None,
             usage_estimated: false,

@@ -4,13 +4,14 @@
 mod attachment_tokens;
 mod describe;
 mod image_size;
+mod left_alone;
 mod preview;
 mod transcript;
 
 use bytes::Bytes;
 use larder_core::policy::{
     ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext, FixedTokens, Memo,
-    MessageForm, Verdict,
+    MessageForm, PointerReader, Verdict,
 };
 use larder_text::hash::ContentHash;
 use larder_text::json;
@@ -45,8 +46,8 @@ pub type Counts<'a> = &'a dyn Fn(ContentHash, &dyn Fn() -> usize) -> usize;
 pub struct PreparedRequest {
     /// Its body.
     pub body: Bytes,
-    /// Whether Larder's tool was offered.
-    pub offered: bool,
+    /// The name under which Larder's tool was offered, if it was.
+    pub offered: Option<&'static str>,
     /// What it leaves out and is not stored yet.
     pub missing: Vec<UnstoredOriginal>,
     /// The transcript, if enabled.
@@ -89,6 +90,8 @@ pub struct WindowBuilder<'a> {
     pub last: &'a LastRenditions,
     /// Whether the model's requests for originals are answered.
     pub rehydrates: bool,
+    /// Whether the history that the provider holds contains pointers.
+    pub holds_pointers: bool,
     /// The body as received.
     pub body: &'a Bytes,
     /// Whether the request is only to be counted.
@@ -103,18 +106,42 @@ impl WindowBuilder<'_> {
     /// Decides a request. `model` is the name to write into the body, if it differs from the one there.
     pub fn decide(&self, request: &Request<'_>, model: Option<&str>) -> DecidedRequest {
         let opaque: Vec<Vec<&str>> = request.items.iter().map(opaque).collect();
-        let can_offer = self.rehydrates && request.unofferable().is_none();
-        let items = self.items(request, &opaque, can_offer);
+        let reader = self.reader(request);
+        let items = self.items(request, &opaque, reader);
         let conversation = Conversation {
             fixed: self.fixed(request),
             items: &items,
             max_output: request.max_output.and_then(|max| usize::try_from(max).ok()),
-            can_offer,
+            reader,
+            needs_tool: self.holds_pointers || self.calls_ours(request),
+            refers_above: request.edited_elsewhere.is_none(),
         };
         let context = DecisionContext { counter: self.counter, key: self.key, memo: self.memo };
         let window = self.policy.decide(&conversation, context);
-        let report = describe(request, &window, &conversation, self.last);
+        let left_alone = left_alone::list(self, request, reader, &items);
+        let report = describe(request, &window, &conversation, self.last, left_alone);
         DecidedRequest { report, outcome: self.prepare(request, &window, &items, model) }
+    }
+
+    /// Who opens the pointers of a request.
+    fn reader(&self, request: &Request<'_>) -> PointerReader {
+        match (self.unoffered(request), request.reader_of_client()) {
+            (None, _) => PointerReader::Larder,
+            (Some(_), Some(_)) => PointerReader::Client,
+            (Some(_), None) => PointerReader::Nobody,
+        }
+    }
+
+    /// Why Larder's tool is not offered, if so.
+    fn unoffered(&self, request: &Request<'_>) -> Option<&'static str> {
+        let off = (!self.rehydrates).then_some("rehydrate_rounds under [gateway] is 0");
+        off.or_else(|| request.unofferable())
+    }
+
+    /// Whether the model has called Larder's tool: providers reject calls of a tool that the request does not define.
+    fn calls_ours(&self, request: &Request<'_>) -> bool {
+        let ours = |call: &wire::ItemCall<'_>| call.name == request.tool_name();
+        request.items.iter().flat_map(|item| &item.calls).any(ours)
     }
 
     fn prepare(
@@ -144,7 +171,12 @@ impl WindowBuilder<'_> {
             false => json::apply(request.body, edits)?.into(),
         };
         let missing = if edited { self.missing(window, items) } else { Vec::new() };
-        Ok(PreparedRequest { body, offered: offers(window), missing, transcript })
+        Ok(PreparedRequest {
+            body,
+            offered: offers(window).then(|| request.tool_name()),
+            missing,
+            transcript,
+        })
     }
 
     /// What the window omits and is not known to be stored.
@@ -166,7 +198,7 @@ impl WindowBuilder<'_> {
         &self,
         request: &'r Request<'_>,
         opaque: &'r [Vec<&'r str>],
-        can_offer: bool,
+        reader: PointerReader,
     ) -> Vec<ConversationItem<'r>> {
         let items = request.items.iter().zip(opaque);
         items
@@ -174,11 +206,13 @@ impl WindowBuilder<'_> {
                 let (text, hash) = (item.text(), item.hash());
                 let result = item.result.as_ref();
                 let name = result.and_then(|result| result.name.as_deref());
-                let rehydrated = name == Some(wire::REHYDRATE);
+                let rehydrated = name.is_some_and(|name| request.reads_back(name));
                 let is_error = result.is_some_and(|result| result.error);
-                let summarizable =
-                    !request.history_elsewhere && result.is_some_and(|result| result.summarizable);
-                let replaced = can_offer && summarizable && !rehydrated && !is_error;
+                let summarizable = result.is_some_and(|result| result.summarizable);
+                // A tool whose call the provider holds may have opted out.
+                let is_unknown = request.history_elsewhere && name.is_none();
+                let spared = reader == PointerReader::Nobody || is_unknown;
+                let replaced = summarizable && !rehydrated && !is_error && !spared;
                 let sampled =
                     text.len() >= SAMPLED && replaced && self.policy.replaces(name.unwrap_or_default());
                 ConversationItem {
@@ -193,6 +227,7 @@ impl WindowBuilder<'_> {
                     result_of: result.map(|result| result.id.as_ref()),
                     is_error,
                     summarizable,
+                    spared,
                     rehydrated,
                 }
             })
@@ -232,7 +267,8 @@ impl WindowBuilder<'_> {
         let framing = self.counter.framing();
         let tools: usize = request.tools.iter().map(|tool| framing.per_tool + self.count_raw(tool.raw)).sum();
         let rest: usize = request.fixed.iter().map(|fixed| self.count_raw(fixed.raw)).sum();
-        let ours = framing.per_tool + self.count_raw(wire::rehydrate_tool_json(request.dialect));
+        let ours = framing.per_tool
+            + self.count_raw(&wire::rehydrate_tool_json(request.dialect, request.tool_name()));
         // What comes with tools at all comes with the client's, or else with ours.
         let (with_theirs, with_ours) =
             if request.tools.is_empty() { (0, framing.tools) } else { (framing.tools, 0) };

@@ -71,6 +71,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
             dry_run: false,
         }),
         round_trips: None,
+        left_alone: Vec::new(),
         tokens: Tokens {
             system: 100,
             tools: 60,

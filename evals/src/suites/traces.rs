@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use larder_core::policy::{
     ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext, FixedTokens,
-    ItemCall, Memo, MessageForm, ModelProfile, PolicySettings, ToolOffer, Verdict, rehydrate_tool,
+    ItemCall, Memo, MessageForm, ModelProfile, PointerReader, PolicySettings, ToolOffer, Verdict,
+    rehydrate_tool,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -298,7 +299,14 @@ impl Bench<'_> {
             run.known[..until].iter().zip(&calls).map(|(known, calls)| item(known, calls)).collect();
         // The runs do not say what tools they had; that they had some is enough here.
         let fixed = FixedTokens { rehydrate_tool: self.tool, tools: 1, ..FixedTokens::default() };
-        let conversation = Conversation { fixed, items: &items, max_output: None, can_offer: true };
+        let conversation = Conversation {
+            fixed,
+            items: &items,
+            max_output: None,
+            reader: PointerReader::Larder,
+            needs_tool: false,
+            refers_above: true,
+        };
         let means = DecisionContext { counter: self.counter, key: &self.key, memo: &self.memo };
         let window = policy.decide(&conversation, means);
         let messages = (window.verdict != Verdict::Refuse).then(|| edited(&run.messages[..until], &window));
@@ -385,6 +393,7 @@ fn item<'a>(known: &'a Known, calls: &'a [ItemCall<'a>]) -> ConversationItem<'a>
         result_of: known.result_of.as_deref(),
         is_error: false,
         summarizable: true,
+        spared: false,
         rehydrated: false,
     }
 }

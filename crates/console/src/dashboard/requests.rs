@@ -189,6 +189,12 @@ fn facts(head: &RequestSummary) -> Vec<(&'static str, Markup)> {
         ));
     }
     facts.extend(head.route.as_ref().map(|route| ("Forwarded unchanged", name(route))));
+    if !head.left_alone.is_empty() {
+        let list = html! {
+            ul.plain { @for left in &head.left_alone { li { (name(&left.what)) span.muted { ": " (left.why) } } } }
+        };
+        facts.push(("Left alone", list));
+    }
     facts.extend(head.round_trips.map(|trips| {
         let words = match trips {
             RoundTripFate::Restored => "put back",

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use larder_core::pack::Rendition;
 use larder_gateway::auth::create_key;
 use larder_models::table::Provider;
-use larder_proxy::record::{AnsweredBy, RequestRecord};
+use larder_proxy::record::{AnsweredBy, LeftAlone, RequestRecord};
 use larder_store::{
     KeyLimits, NewIntervention, NewRun, RunFacts, RunRecord, RunStatus, RunTokens, TranscriptMessage,
 };
@@ -48,6 +48,7 @@ fn hostile(fake: &Fake) -> RequestRecord {
     exchange.summary.key = Some(text());
     exchange.summary.answered_by =
         Some(AnsweredBy { name: text(), id: text(), server: Some(text()), provider: Provider::OpenAi });
+    exchange.summary.left_alone = vec![LeftAlone { what: text(), why: text() }];
     exchange.summary.decision.as_mut().unwrap().reason = text();
     for part in &mut exchange.window {
         part.slot = text();

@@ -106,6 +106,10 @@ pub struct CachePrice {
 pub struct HistoryLimits {
     /// Maximum tokens of a result's text when it enters.
     pub entry_cap: usize,
+    /// Tokens that the first replacement has to save in addition: those of the tool that it makes necessary.
+    pub first_saving: usize,
+    /// Whether a result may be shortened by referring to text above it.
+    pub refers_above: bool,
     /// Above this, older results are compacted if that saves money.
     pub soft: usize,
     /// The maximum that can be sent.

@@ -4,6 +4,7 @@
 //! Knows texts, counts and the memo; does not know when an epoch begins or how large it may be.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,6 +53,10 @@ pub(super) struct HistoryBuilder<'a> {
     above: SeenText,
     /// The number of messages that `above` covers.
     seen: usize,
+    /// Whether an earlier replacement has paid for Larder's tool.
+    paid: bool,
+    /// Messages that entered whole because their replacement would not have paid for the tool.
+    unpaid: BTreeSet<usize>,
 }
 
 impl<'a> HistoryBuilder<'a> {
@@ -62,7 +67,8 @@ impl<'a> HistoryBuilder<'a> {
     ) -> Self {
         let (forms, above) = (Vec::with_capacity(entries.len()), SeenText::default());
         let start = start(limits, context);
-        Self { entries, limits, context, forms, start, chain: start, above, seen: 0 }
+        let (paid, unpaid) = (limits.first_saving == 0, BTreeSet::new());
+        Self { entries, limits, context, forms, start, chain: start, above, seen: 0, paid, unpaid }
     }
 
     /// Adds the next message in the chosen form and returns its tokens.
@@ -74,21 +80,37 @@ impl<'a> HistoryBuilder<'a> {
             Choice::Absent => (MessageForm::Dropped, None),
             Choice::Whole if plain => (MessageForm::Whole, Some(entry.tokens)),
             _ => match self.substitution(index, choice) {
-                Some(made) => {
+                Some(made) if !self.stays_unpaid(index, choice, made.tokens) => {
                     let tokens = made.tokens;
                     (MessageForm::Replaced(made), Some(tokens))
                 }
-                None => (MessageForm::Whole, Some(entry.tokens)),
+                _ => (MessageForm::Whole, Some(entry.tokens)),
             },
         };
+        self.paid |= form != MessageForm::Whole;
         self.forms.push(form);
         tokens.map_or(0, |tokens| tokens.saturating_add(entry.item.opaque_tokens))
+    }
+
+    /// Whether a result stays as it came: no pointer is before it, and it alone would not pay for the tool that a
+    /// pointer needs. That remains so for the rest of the conversation, unless an epoch replaces it.
+    fn stays_unpaid(&mut self, index: usize, choice: Choice, tokens: usize) -> bool {
+        if choice != Choice::Whole {
+            return false;
+        }
+        let saved = self.entries[index].tokens.saturating_sub(tokens);
+        if !self.paid && saved <= self.limits.first_saving {
+            self.unpaid.insert(index);
+        }
+        self.unpaid.contains(&index)
     }
 
     /// The text that replaces a result, if any: from the memo, or rendered with regard to the messages before it.
     fn substitution(&mut self, index: usize, choice: Choice) -> Option<Arc<Substitution>> {
         let entry = &self.entries[index];
         self.chain = follow(self.chain, self.entries, entry, choice);
+        let paid = [u8::from(self.paid), u8::from(self.unpaid.contains(&index))];
+        self.chain = ContentHash::new(&[self.chain.as_bytes().as_slice(), &paid].concat());
         if choice == Choice::Pointer {
             return Some(self.renderer(entry).pointer());
         }
@@ -103,7 +125,7 @@ impl<'a> HistoryBuilder<'a> {
                 Choice::Condensed(target) => {
                     renderer.condensed(target.saturating_sub(entry.item.opaque_tokens))
                 }
-                _ => renderer.entering(self.limits.entry_cap, &self.above),
+                _ => renderer.entering(self.limits, &self.above),
             }
         })
     }
@@ -117,9 +139,11 @@ impl<'a> HistoryBuilder<'a> {
 fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     let owner = context.key.mint(ContentHash::new(b""));
     let text = format!(
-        "{VERSION} {CONDENSER_VERSION} {} {} {}",
+        "{VERSION} {CONDENSER_VERSION} {} {} {} {} {}",
         context.counter.name(),
         limits.entry_cap,
+        limits.first_saving,
+        limits.refers_above,
         owner.as_str()
     );
     ContentHash::new(text.as_bytes())
@@ -149,6 +173,7 @@ fn follow(
     bytes.push(kind);
     bytes.extend_from_slice(&target.to_le_bytes());
     bytes.push(u8::from(entry.is_error()));
+    bytes.push(u8::from(entry.item.spared));
     if let Some(answered) = entry.answers {
         bytes.extend_from_slice(&answered.call.name.len().to_le_bytes());
         bytes.extend_from_slice(answered.call.name.as_bytes());
@@ -176,12 +201,15 @@ impl Messages for HistoryBuilder<'_> {
     }
 
     fn ladders(&self, count: usize) -> Cow<'_, [Ladder]> {
-        let ladder = |entry| self.renderer(entry).ladder(self.limits.entry_cap);
-        Cow::Owned(self.entries[..count].iter().map(ladder).collect())
+        let cap =
+            |index: &usize| if self.unpaid.contains(index) { usize::MAX } else { self.limits.entry_cap };
+        let ladder = |index: usize| self.renderer(&self.entries[index]).ladder(cap(&index));
+        Cow::Owned((0..count).map(ladder).collect())
     }
 
     fn redecide(&mut self, choices: &[Choice]) -> Vec<usize> {
-        *self = Self::new(self.entries, self.limits, self.context);
+        let unpaid = std::mem::take(&mut self.unpaid);
+        *self = Self { paid: true, unpaid, ..Self::new(self.entries, self.limits, self.context) };
         choices.iter().map(|&choice| self.push(choice)).collect()
     }
 
@@ -192,7 +220,9 @@ impl Messages for HistoryBuilder<'_> {
             so_far.filter(|entry| entry.item.role == Role::Assistant).count()
         };
         let turns = turns.unwrap_or_else(answers);
-        saving.saved as f64 * cached * turns as f64 > saving.moved as f64 * (1.0 - cached)
+        // The first pointer also costs the tool.
+        let saved = saving.saved.saturating_sub(if self.paid { 0 } else { self.limits.first_saving });
+        saved as f64 * cached * turns as f64 > saving.moved as f64 * (1.0 - cached)
     }
 }
 
@@ -208,6 +238,9 @@ struct MessageRenderer<'a> {
 impl MessageRenderer<'_> {
     /// The maximum tokens of the text when it enters.
     fn cap(&self, entry_cap: usize) -> usize {
+        if self.entry.item.spared {
+            return usize::MAX;
+        }
         let is_error = self.entry.is_error();
         // A text with our pointers was condensed before, or refers to something that was.
         let roomy = is_error || !self.context.key.find_in(self.entry.item.text).is_empty();
@@ -217,7 +250,7 @@ impl MessageRenderer<'_> {
     fn ladder(&self, entry_cap: usize) -> Ladder {
         let entry = self.entry;
         let is_result = entry.is_compressible() && entry.tokens > SMALL_RESULT;
-        let over = is_result && !stays_whole(entry.tokens, entry_cap);
+        let over = is_result && !entry.item.spared && !stays_whole(entry.tokens, entry_cap);
         let cap = if over { self.cap(entry_cap) } else { entry_cap };
         let tokens = if over && !stays_whole(entry.tokens, cap) { cap } else { entry.tokens };
         let size = tokens.saturating_add(entry.item.opaque_tokens);
@@ -239,13 +272,14 @@ impl MessageRenderer<'_> {
     }
 
     /// The replacement of a result as it enters; `None` keeps it whole.
-    fn entering(&self, entry_cap: usize, above: &SeenText) -> Option<Arc<Substitution>> {
-        let (text, tokens, cap) = (self.entry.item.text, self.entry.tokens, self.cap(entry_cap));
+    fn entering(&self, limits: &HistoryLimits, above: &SeenText) -> Option<Arc<Substitution>> {
+        let (text, tokens, cap) = (self.entry.item.text, self.entry.tokens, self.cap(limits.entry_cap));
         let whole = stays_whole(tokens, cap);
         if whole && self.entry.is_error() {
             return None;
         }
-        let news = self.news(above, tokens.saturating_sub(MIN_SAVED).min(cap));
+        let news = limits.refers_above.then(|| self.news(above, tokens.saturating_sub(MIN_SAVED).min(cap)));
+        let news = news.flatten();
         match news {
             Some(news) if news.complete => Some(Arc::new(news)),
             _ if whole => None,

@@ -46,6 +46,8 @@ pub struct ConversationItem<'a> {
     pub is_error: bool,
     /// Whether the item may be condensed.
     pub summarizable: bool,
+    /// Whether something of it may be hidden only if the prompt would not fit otherwise.
+    pub spared: bool,
     /// Whether the item was read through a pointer; such items are never condensed again.
     pub rehydrated: bool,
 }
@@ -173,6 +175,7 @@ mod tests {
             result_of,
             is_error: false,
             summarizable: true,
+            spared: false,
             rehydrated: false,
         }
     }

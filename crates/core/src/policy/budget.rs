@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::conversation::Conversation;
-use super::settings::PolicySettings;
+use super::conversation::{Conversation, PointerReader};
+use super::settings::{PolicySettings, ToolOffer};
 use super::usage::SessionUsage;
 use crate::pack::{CachePrice, ConversationItem, DecisionContext, HistoryLimits};
 use larder_text::tokens::Counter;
@@ -217,9 +217,20 @@ impl ContextBudgetPolicy {
         usage.record(turn_id, prompt_tokens, response_tokens_reserved, over);
     }
 
-    /// Whether anything may be replaced at all.
-    pub(super) fn may_change(&self, conversation: &Conversation<'_>) -> bool {
-        self.settings.enabled && conversation.can_offer
+    /// Whether Larder's tool is offered as soon as the request has a pointer.
+    pub(super) fn may_offer(&self, conversation: &Conversation<'_>) -> bool {
+        self.settings.enabled && conversation.reader == PointerReader::Larder
+    }
+
+    /// Whether Larder's tool is offered from the first request on.
+    pub(super) fn offers_always(&self, conversation: &Conversation<'_>) -> bool {
+        let with_tools = self.settings.offer_tool == ToolOffer::WithTools && conversation.fixed.tools > 0;
+        self.may_offer(conversation) && with_tools
+    }
+
+    /// Whether results of this tool are never condensed.
+    pub fn opts_out(&self, tool: &str) -> bool {
+        self.settings.opts_out(tool)
     }
 
     /// Whether the settings allow replacing results of this tool that are too large.
@@ -230,7 +241,7 @@ impl ContextBudgetPolicy {
     /// Tokens that are sent in any case. Larder's own tool is included if it may have to be offered.
     pub(super) fn fixed(&self, conversation: &Conversation<'_>) -> usize {
         let fixed = conversation.fixed;
-        let tool = if self.may_change(conversation) { fixed.rehydrate_tool } else { 0 };
+        let tool = if self.may_offer(conversation) { fixed.rehydrate_tool } else { 0 };
         sum([fixed.system, fixed.tools, fixed.framing, tool].into_iter())
     }
 
@@ -238,9 +249,17 @@ impl ContextBudgetPolicy {
         let fixed = self.fixed(conversation);
         let entry_cap =
             if self.is_unlimited() { self.settings.unknown_model_cap } else { self.settings.entry_cap };
+        let paid = self.offers_always(conversation) || !self.may_offer(conversation);
+        // Where the model cannot open a pointer, compacting early would save money at its expense.
+        let soft = match conversation.reader {
+            PointerReader::Nobody => usize::MAX,
+            PointerReader::Larder | PointerReader::Client => self.trace_threshold(),
+        };
         HistoryLimits {
             entry_cap: counter.charge_of(entry_cap),
-            soft: self.trace_threshold().saturating_sub(fixed),
+            first_saving: if paid { 0 } else { conversation.fixed.rehydrate_tool },
+            refers_above: conversation.refers_above,
+            soft: soft.saturating_sub(fixed),
             hard: self.prompt_budget(conversation.max_output).saturating_sub(fixed),
             low: self.settings.low_watermark,
             protect_last: self.settings.protect_last,

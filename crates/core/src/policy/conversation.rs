@@ -15,6 +15,18 @@ pub struct FixedTokens {
     pub rehydrate_tool: usize,
 }
 
+/// Who opens the pointers of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PointerReader {
+    /// The model, with Larder's tool, which is offered as soon as there is a pointer.
+    Larder,
+    /// The model, with a tool that the client offers and answers.
+    Client,
+    /// Not the model: only whoever asks Larder afterwards. Something is hidden only where the request would not fit
+    /// otherwise.
+    Nobody,
+}
+
 /// A request about to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversation<'a> {
@@ -24,6 +36,11 @@ pub struct Conversation<'a> {
     pub items: &'a [ConversationItem<'a>],
     /// The request's limit on reply tokens, if it sets one.
     pub max_output: Option<usize>,
-    /// Whether Larder's tool can be offered. If not, the model could not open pointers, so nothing is replaced.
-    pub can_offer: bool,
+    /// Who opens its pointers.
+    pub reader: PointerReader,
+    /// Whether its history needs Larder's tool already: it has been called, or stands by a pointer that the provider holds.
+    pub needs_tool: bool,
+    /// Whether a result may be shortened by referring to text above it. Not where the provider holds or edits part of
+    /// the history: that text may be gone when the model reads the reference.
+    pub refers_above: bool,
 }

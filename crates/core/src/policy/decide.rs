@@ -1,9 +1,7 @@
 //! Deciding a whole conversation: the packer decides its history, and the result is judged against the budget.
 
-use super::REHYDRATE;
 use super::budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, sum};
 use super::conversation::Conversation;
-use super::settings::ToolOffer;
 use super::window::{DecidedWindow, Verdict};
 use crate::pack::{
     ConversationItem, DecidedItem, DecisionContext, Epoch, History, MessageForm, PartReason, decide_history,
@@ -23,7 +21,7 @@ impl ContextBudgetPolicy {
         };
         let items = conversation.items;
         let before = sum(items.iter().map(ConversationItem::total_tokens));
-        if !self.may_change(conversation) {
+        if !self.settings.enabled {
             return self.unchanged(conversation, before);
         }
         let is_exempt = |tool: &str| self.settings.opts_out(tool);
@@ -31,18 +29,19 @@ impl ContextBudgetPolicy {
         let history = decide_history(items, &limits, &is_exempt, context);
         let fixed = self.fixed(conversation);
         let changed = history.items.iter().any(|item| item.form != MessageForm::Whole);
-        let from_the_first = self.settings.offer_tool == ToolOffer::WithTools && conversation.fixed.tools > 0;
-        let offer_tool = changed || from_the_first || items.iter().any(is_ours);
-        let unoffered = if offer_tool { 0 } else { conversation.fixed.rehydrate_tool };
+        let needs_tool = changed || conversation.needs_tool || self.offers_always(conversation);
+        let offer_tool = needs_tool && self.may_offer(conversation);
+        let tool = if self.may_offer(conversation) { conversation.fixed.rehydrate_tool } else { 0 };
+        let unoffered = if offer_tool { 0 } else { tool };
         let after =
             fixed.saturating_add(sum(history.items.iter().map(|item| item.tokens))).saturating_sub(unoffered);
-        let came = fixed.saturating_add(before).saturating_sub(conversation.fixed.rehydrate_tool);
+        let came = fixed.saturating_add(before).saturating_sub(tool);
         let decision = self.judged(conversation, changed, came, after);
         let verdict = match decision.status {
             // A dry run only reports.
             _ if self.settings.dry_run => Verdict::AsItCame,
             BudgetStatus::Reject => Verdict::Refuse,
-            _ if offer_tool => Verdict::Edited,
+            _ if offer_tool || changed => Verdict::Edited,
             _ => Verdict::AsItCame,
         };
         let History { items, epoch, originals } = history;
@@ -72,19 +71,15 @@ impl ContextBudgetPolicy {
         conversation.items.iter().map(capped).collect()
     }
 
-    /// The window of a conversation in which nothing may be replaced.
+    /// The window of a conversation while the policy is off.
     fn unchanged(&self, conversation: &Conversation<'_>, items: usize) -> DecidedWindow {
         let tokens = self.fixed(conversation).saturating_add(items);
         let mut decision = self.decision(conversation, BudgetStatus::Ok, "it fits".to_owned(), tokens);
         let mut verdict = Verdict::AsItCame;
         if decision.deficit > 0 {
-            let why = if self.settings.enabled {
-                "the model could not open pointers in it"
-            } else {
-                "the policy is off"
-            };
             decision.status = BudgetStatus::Reject;
-            decision.reason = format!("the prompt exceeds its budget, and {why}, so nothing is condensed");
+            decision.reason =
+                "the prompt exceeds its budget, and the policy is off, so nothing is condensed".to_owned();
             decision.largest = self.largest(conversation);
             if !self.settings.dry_run {
                 verdict = Verdict::Refuse;
@@ -134,10 +129,4 @@ impl ContextBudgetPolicy {
         let deficit = came.saturating_sub(budget);
         BudgetDecision { deficit, ..self.decision(conversation, status, reason, after) }
     }
-}
-
-/// Whether an item calls Larder's tool or is its result. Providers reject calls to a tool that the request does not
-/// define.
-fn is_ours(item: &ConversationItem<'_>) -> bool {
-    item.rehydrated || item.calls.iter().any(|call| call.name == REHYDRATE)
 }

@@ -15,7 +15,7 @@ mod window;
 pub use budget::{
     BudgetDecision, BudgetStatus, ContextBudgetPolicy, LargestPart, ModelProfile, UNKNOWN_WINDOW,
 };
-pub use conversation::{Conversation, FixedTokens};
+pub use conversation::{Conversation, FixedTokens, PointerReader};
 pub use settings::{InvalidSetting, OPT_OUT_TOOLS, PolicySettings, ToolOffer};
 pub use usage::{RequestUsage, SessionUsage};
 pub use window::{DecidedWindow, Verdict, WindowOriginal};
@@ -27,6 +27,17 @@ use larder_text::message::ToolDef;
 
 /// The name of the tool through which a model reads originals.
 pub const REHYDRATE: &str = "larder_rehydrate";
+
+/// What the names of tools that read originals end in: Larder's own, and that of its MCP server behind the prefix of a
+/// client.
+const READS_BACK: &str = "rehydrate";
+
+/// Whether a tool of this name reads originals: Larder's own, or that of its MCP server, which clients give a prefix, as
+/// in `mcp__larder__rehydrate`.
+pub fn reads_back(tool: &str) -> bool {
+    let prefix = tool.strip_suffix(READS_BACK);
+    prefix.is_some_and(|prefix| !prefix.ends_with(char::is_alphanumeric))
+}
 
 /// The definition of the tool that returns originals. It is also where the model learns about pointers and gap
 /// markers: explaining them in the system prompt would change text that the client wrote. The definition is part of

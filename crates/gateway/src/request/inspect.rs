@@ -129,6 +129,7 @@ impl Rules<'_> {
             key: store.key(),
             last: &LastRenditions::default(),
             rehydrates: self.gateway.rehydrate_rounds > 0,
+            holds_pointers: false,
             body: &Bytes::new(),
             counts_only: false,
             transcribes: false,

@@ -25,7 +25,7 @@ use crate::request::RECIPE;
 use crate::request::active::ActiveRequest;
 use crate::request::bill::Pricing;
 use crate::request::recipes;
-use crate::request::rehydrate::Rehydrator;
+use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
 use crate::revisions::{self, RevisedSettings};
 use crate::sessions;
@@ -104,6 +104,7 @@ pub fn prepare(
         session: &session,
         body: &body,
         moved_prefix: false,
+        holds_pointers: false,
     };
     decider.decide(&request).map(|request| Destination::Upstream(Box::new(request)))
 }
@@ -138,6 +139,8 @@ struct RequestDecider<'a> {
     body: &'a Bytes,
     /// Whether the prompt as decided does not extend that of the request before.
     moved_prefix: bool,
+    /// Whether the history that the provider holds contains pointers.
+    holds_pointers: bool,
 }
 
 impl RequestDecider<'_> {
@@ -147,7 +150,9 @@ impl RequestDecider<'_> {
         let user = self.active.caller.store.user().to_owned();
         let known = self.known(request, &user);
         let (counter, estimate_factor) = self.counter(request)?;
-        let restored = self.restored(request)?;
+        let held = self.held(request)?;
+        self.holds_pointers = !held.is_empty();
+        let restored = self.restored(request, held)?;
         let mut prepared = self.fitted(request, restored.as_ref(), &counter, &known);
         if self.changes_revision(prepared.is_ok())? {
             prepared = self.fitted(request, restored.as_ref(), &counter, &known);
@@ -169,6 +174,7 @@ impl RequestDecider<'_> {
             (exchange.summary.decision, exchange.summary.tokens) = (None, Tokens::default());
             exchange.window.clear();
             exchange.compactions.clear();
+            exchange.summary.left_alone.clear();
         } else {
             let took_effect = !self.route.policy.settings().dry_run;
             self.active.set_policy(&self.route.policy);
@@ -185,10 +191,12 @@ impl RequestDecider<'_> {
         }
         self.active.record.seal();
         let gateway = &self.current.gateway;
-        let rehydrator = prepared.offered.then(|| Rehydrator {
+        let rehydrator = prepared.offered.map(|tool| Rehydrator {
+            tool,
             store: self.active.caller.store.clone(),
             session: self.session.to_owned(),
             place: request.place(),
+            held_in: request.conversation.clone(),
             rounds: gateway.rehydrate_rounds,
             max_tokens: counter.charge_of(gateway.rehydrate_tokens),
             counter,
@@ -272,6 +280,7 @@ impl RequestDecider<'_> {
             key: self.active.caller.store.key(),
             last: &known.renditions,
             rehydrates: self.current.gateway.rehydrate_rounds > 0,
+            holds_pointers: self.holds_pointers,
             body,
             counts_only: !decides,
             transcribes: decides && self.current.gateway.transcripts,
@@ -303,26 +312,42 @@ impl RequestDecider<'_> {
 
     /// The request with the round trips that its client does not know, if there were any. They are read from the
     /// store each time: other agents and processes may serve the same conversation.
-    fn restored(&self, request: &Request<'_>) -> Result<Option<Bytes>, RequestError> {
-        if !self.offers(request) || !goes_on(request) {
+    fn restored(
+        &self,
+        request: &Request<'_>,
+        held: Vec<(String, String)>,
+    ) -> Result<Option<Bytes>, RequestError> {
+        if !self.offers(request) || !goes_on(request) && held.is_empty() {
             return Ok(None);
         }
-        let kept: HashMap<String, String> =
+        let mut kept: HashMap<String, String> =
             self.active.caller.store.round_trips().list(self.session).map_err(unknown)?.into_iter().collect();
+        kept.extend(held);
         if kept.is_empty() {
             return Ok(None);
         }
-        let edits = request.restore(|key| {
+        let mut edits = request.restore(|key| {
             let read = serde_json::from_str(kept.get(key)?);
             read.inspect_err(|error| tracing::warn!(%error, "a round trip cannot be read and is omitted"))
                 .ok()
         });
+        edits.extend(kept.get(STORED_UNDER).and_then(|id| request.continue_from(id)));
         if edits.is_empty() {
             return Ok(None);
         }
         let restored =
             json::apply(request.body, edits).map_err(|error| RequestError::bug(&error.to_string()))?;
         Ok(Some(restored.into()))
+    }
+
+    /// What was stored with the history that the provider holds for this request; empty if it has no pointers.
+    fn held(&self, request: &Request<'_>) -> Result<Vec<(String, String)>, RequestError> {
+        match request.continues.as_ref().or(request.conversation.as_ref()) {
+            Some(id) if self.offers(request) => {
+                self.active.caller.store.round_trips().list(&held_session(id)).map_err(unknown)
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Records what happened to round trips that the client does not know: a model that does not see them may repeat

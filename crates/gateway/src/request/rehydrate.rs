@@ -1,9 +1,12 @@
 //! Answers Larder's own tool: returns the part of an original that a model requests, within limits on rounds and
 //! tokens, and never over the prompt's budget. Knows no wire format.
 
+use std::collections::BTreeSet;
+
 use larder_proxy::record::{Rehydration, RequestRecord, cut_name};
 use larder_proxy::wire::{HiddenSteps, RehydrateCall, ReplyPlace};
 use larder_store::{Selection, StoreError, UserStore};
+use larder_text::hash::ContentHash;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use serde::Deserialize;
@@ -15,12 +18,25 @@ const NOTE_TOKENS: usize = 80;
 /// Tokens around a call and its answer, in addition to their texts.
 const FRAMING: usize = 64;
 
+/// The key of the id under which the provider holds a history with pointers, whether or not round trips are hidden in
+/// it.
+pub const STORED_UNDER: &str = "stored_under";
+
+/// Under which name round trips are stored with a history that the provider holds under `id`.
+pub fn held_session(id: &str) -> String {
+    format!("held-{}", ContentHash::new(id.as_bytes()).to_hex())
+}
+
 /// Answers the calls of Larder's tool in the reply to one request.
 pub struct Rehydrator {
+    /// The name under which it is offered.
+    pub tool: &'static str,
     /// The store of the originals' owner.
     pub store: UserStore,
     /// The conversation.
     pub session: String,
+    /// The conversation that the provider adds the reply to, if it holds one.
+    pub held_in: Option<String>,
     /// The place of the reply in it, as the client knows it.
     pub place: ReplyPlace,
     /// Counts tokens as the model does.
@@ -108,18 +124,26 @@ impl Rehydrator {
         calls.iter().map(|call| self.counter.count(&call.arguments)).sum()
     }
 
-    /// Keeps the round trips that the client does not see. When it returns they survive a crash.
-    pub async fn remember(&self, hidden: Vec<HiddenSteps>) {
-        if hidden.is_empty() {
+    /// Keeps the round trips that the client does not see, also with the reply that the provider stores under
+    /// `stored_under`, of which a request that continues from it names either id. When it returns they survive a crash.
+    pub async fn remember(&self, hidden: Vec<HiddenSteps>, stored_under: Option<(&str, &str)>) {
+        if hidden.is_empty() && stored_under.is_none() {
             return;
         }
         let (store, session) = (self.store.clone(), self.session.clone());
+        let last = stored_under.map(|(last, _)| last.to_owned()).unwrap_or_default();
+        let ids = stored_under.into_iter().flat_map(|(last, first)| [last, first]);
+        let held: BTreeSet<String> = ids.chain(self.held_in.as_deref()).map(held_session).collect();
         let kept = tokio::task::spawn_blocking(move || {
             let rows: Vec<(Vec<String>, String)> = hidden
                 .into_iter()
                 .map(|hidden| (hidden.keys.clone(), serde_json::to_string(&hidden).unwrap_or_default()))
                 .collect();
-            store.round_trips().insert(&session, &rows)
+            if !rows.is_empty() {
+                store.round_trips().insert(&session, &rows)?;
+            }
+            let rows: Vec<_> = rows.into_iter().chain([(vec![STORED_UNDER.to_owned()], last)]).collect();
+            held.iter().try_for_each(|held| store.round_trips().insert(held, &rows))
         });
         // Everything works without them: the model calls again.
         if let Err(error) = kept.await.unwrap_or(Ok(())) {

@@ -150,8 +150,13 @@ impl ResponseRelay {
         }
     }
 
+    /// The name of Larder's tool, if it was offered.
+    fn tool(&self) -> Option<&'static str> {
+        self.rehydrator.as_ref().map(|rehydrator| rehydrator.tool)
+    }
+
     async fn whole(mut self, mut incoming: Incoming) -> Response<Body> {
-        let mut reply = WholeReply::new(self.dialect, self.rehydrator.is_some());
+        let mut reply = WholeReply::new(self.dialect, self.tool());
         loop {
             let started = Instant::now();
             let body = match incoming.body(MAX_REPLY_BYTES).await {
@@ -186,7 +191,7 @@ impl ResponseRelay {
     fn stream(mut self, incoming: Incoming) -> Response<Body> {
         self.active.respond(incoming.status);
         let head = copied(&incoming, &self.ours, false);
-        let reply = StreamedReply::new(self.dialect, self.rehydrator.is_some()).with_choices(self.choices);
+        let reply = StreamedReply::new(self.dialect, self.tool()).with_choices(self.choices);
         let relay = StreamRelay { call: self, incoming, reply, ended: false };
         send(head, Body::from_stream(stream::unfold(relay, StreamRelay::step)))
     }
@@ -243,7 +248,8 @@ impl ResponseRelay {
     async fn close(&mut self, rounds: &mut ReplyRounds, incoming: &Incoming) {
         self.active.observation = self.observation(rounds);
         if let Some(rehydrator) = &self.rehydrator {
-            rehydrator.remember(rounds.hidden(&rehydrator.place)).await;
+            let hidden = rounds.hidden(&rehydrator.place);
+            rehydrator.remember(hidden, rounds.stored_under()).await;
         }
         self.active.complete(incoming.status);
         if rounds.failed() {

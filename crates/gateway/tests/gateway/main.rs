@@ -6,6 +6,7 @@ mod budgets;
 mod choices;
 mod clock;
 mod faults;
+mod gaps;
 mod keys;
 mod limits;
 mod passing;

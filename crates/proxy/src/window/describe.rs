@@ -7,7 +7,7 @@ use larder_core::policy::{
 };
 use larder_text::message::Role;
 
-use crate::record::{Compaction, RequestRecord, Tokens, WindowPart, cut_name};
+use crate::record::{Compaction, LeftAlone, RequestRecord, Tokens, WindowPart, cut_name};
 use crate::wire::Request;
 
 /// Parts that are listed one by one; in longer windows, whole neighbours are listed as one.
@@ -25,6 +25,7 @@ pub struct WindowReport {
     window: Vec<WindowPart>,
     compactions: Vec<Compaction>,
     moved_prefix: bool,
+    left_alone: Vec<LeftAlone>,
 }
 
 impl WindowReport {
@@ -39,6 +40,7 @@ impl WindowReport {
         record.summary.decision = Some(self.decision);
         record.window = self.window;
         record.compactions = self.compactions;
+        record.summary.left_alone = self.left_alone;
     }
 }
 
@@ -76,6 +78,7 @@ pub fn describe(
     window: &DecidedWindow,
     conversation: &Conversation<'_>,
     last: &LastRenditions,
+    left_alone: Vec<LeftAlone>,
 ) -> WindowReport {
     let offered = if offers(window) { conversation.fixed.rehydrate_tool } else { 0 };
     let tools = number(conversation.fixed.tools + offered);
@@ -85,6 +88,7 @@ pub fn describe(
         window: parts(request, window, conversation, tools),
         compactions: compactions(request, window, conversation, last),
         moved_prefix: window.epoch.moved_prefix,
+        left_alone,
     }
 }
 

@@ -49,6 +49,7 @@ pub fn preview(
         key,
         last: &LastRenditions::default(),
         rehydrates: true,
+        holds_pointers: false,
         body: &Bytes::copy_from_slice(body.as_bytes()),
         counts_only: false,
         transcribes: true,
@@ -64,7 +65,7 @@ pub fn preview(
     Ok(Preview {
         // The body was read as text, and only text was inserted.
         body: String::from_utf8_lossy(&prepared.body).into_owned(),
-        offered: prepared.offered,
+        offered: prepared.offered.is_some(),
         originals: prepared.missing.into_iter().map(|missing| missing.text).collect(),
         record,
     })

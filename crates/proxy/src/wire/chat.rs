@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use larder_core::policy::{ItemCall, REHYDRATE};
+use larder_core::policy::ItemCall;
 use larder_text::json::{self, Edit, Kind, Name, Value, encoded};
 use larder_text::message::Role;
 use larder_text::provider::Provider;
@@ -90,8 +90,8 @@ impl WireFormat for ChatFormat {
         )
     }
 
-    fn tool_reference(&self) -> String {
-        format!(r#"{{"type":"function","function":{{"name":"{REHYDRATE}"}}}}"#)
+    fn tool_reference(&self, name: &str) -> String {
+        format!(r#"{{"type":"function","function":{{"name":"{name}"}}}}"#)
     }
 
     fn tool_result(&self, id: &str, text: &str) -> String {

@@ -33,13 +33,20 @@ impl<'b> Request<'b> {
         Some(Edit::replace(at, encoded(name)))
     }
 
+    /// Names the response that the provider holds under `id` where the client names the first round of the same reply.
+    pub fn continue_from(&self, id: &str) -> Option<Edit> {
+        let named = self.doc.root().given("previous_response_id")?;
+        (!id.is_empty() && !named.is(id)).then(|| Edit::replace(named.span(), encoded(id)))
+    }
+
     /// Offers Larder's tool after the client's own, and adds it to a list of allowed tools. `tool_choice` is
     /// unchanged: a client that forbids tools or forces one gets what it asks for.
     pub fn offer(&self) -> Vec<Edit> {
         if self.unofferable.is_some() {
             return Vec::new();
         }
-        let tool = rehydrate_tool_json(self.dialect);
+        let name = self.tool_name;
+        let tool = &rehydrate_tool_json(self.dialect, name);
         let root = self.doc.root();
         let tools = self.tools_at.map(|at| self.doc.value(at)).or_else(|| root.get("tools"));
         let offer = match tools {
@@ -50,7 +57,7 @@ impl<'b> Request<'b> {
         };
         let allowed = self.allowed_at.map(|at| self.doc.value(at));
         let allowed =
-            allowed.map(|allowed| json::append_to(allowed, &self.dialect.format().tool_reference()));
+            allowed.map(|allowed| json::append_to(allowed, &self.dialect.format().tool_reference(name)));
         std::iter::once(offer).chain(allowed).collect()
     }
 

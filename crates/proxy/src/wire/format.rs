@@ -68,7 +68,7 @@ pub(super) trait WireFormat: Sync {
     fn tool(&self, name: &str, description: &str, parameters: &str) -> String;
 
     /// How a list of allowed tools names Larder's tool.
-    fn tool_reference(&self) -> String;
+    fn tool_reference(&self, name: &str) -> String;
 
     /// A result of Larder's tool; the arguments are JSON.
     fn tool_result(&self, id: &str, text: &str) -> String;

@@ -59,7 +59,7 @@ fn pairing(body: &str, dialect: ApiDialect) -> Vec<(String, bool)> {
 }
 
 fn reply(dialect: ApiDialect, rounds: &[Vec<Part>]) -> (Vec<HiddenSteps>, String) {
-    let mut reply = WholeReply::new(dialect, true);
+    let mut reply = WholeReply::new(dialect, Some(REHYDRATE));
     let mut sent = request(dialect);
     for (at, parts) in rounds.iter().enumerate() {
         reply.take(&whole(dialect, at, parts)).unwrap();

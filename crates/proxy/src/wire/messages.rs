@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use larder_core::policy::{ItemCall, REHYDRATE};
+use larder_core::policy::ItemCall;
 use larder_text::json::{self, Edit, Kind, Name, Value, encoded};
 use larder_text::message::Role;
 use larder_text::provider::Provider;
@@ -109,8 +109,8 @@ impl WireFormat for MessagesFormat {
         format!(r#"{{"name":{name},"description":{description},"input_schema":{parameters}}}"#)
     }
 
-    fn tool_reference(&self) -> String {
-        format!(r#"{{"type":"function","name":"{REHYDRATE}"}}"#)
+    fn tool_reference(&self, name: &str) -> String {
+        format!(r#"{{"type":"function","name":"{name}"}}"#)
     }
 
     fn tool_result(&self, id: &str, text: &str) -> String {
@@ -237,11 +237,13 @@ fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadEr
     request.max_output = max.and_then(Value::as_u64);
     request.take_fixed("output_config", config);
     request.take_fixed("output_format", format);
+    request.edited_elsewhere = root.given("context_management").map(|_| "context_management");
     request.read_tools(tools)?;
     if let Some(thread) = root.given("thread") {
         // The provider would hold the thread as it is before the model is answered.
         request.unofferable = Some("the provider holds the conversation (thread)");
         request.history_elsewhere = !thread.given("type").is_some_and(|kind| kind.is("create"));
+        request.edited_elsewhere = Some("thread");
     }
     if system.is_some() {
         let mut item = Item::new(Role::System, None);
@@ -277,6 +279,9 @@ fn read_message<'b>(at: usize, message: Value<'_, 'b>, request: &mut Request<'b>
             continue;
         }
         others.push(block.id());
+        if block.given("type").is_some_and(|kind| kind.is("compaction")) {
+            request.edited_elsewhere = Some("compaction");
+        }
         if block.given("type").is_some_and(|kind| kind.is("tool_use")) {
             let [id, name, input, cache] = fields(block, &path, ["id", "name", "input", "cache_control"])?;
             rest.cache_control |= cache.is_some();

@@ -8,13 +8,14 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use larder_core::policy::{ItemCall, REHYDRATE};
+use larder_core::policy::{ItemCall, REHYDRATE, reads_back};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Id, Value};
 use larder_text::message::Role;
 
 use super::dialect::ApiDialect;
 use super::read::{ReadError, fields};
+use super::tool::NAMES;
 
 /// The start of the line in which Claude Code says who pays for a request. It is in the instructions and differs in
 /// every request.
@@ -23,6 +24,8 @@ const BILLING: &str = "x-anthropic-billing-header:";
 const BREAKPOINTS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 /// Larder's extension to messages, results and tool definitions: `false` keeps a result whole (R3-4.28).
 pub(super) const OWN_FIELD: &str = "summarizable";
+/// What a definition of a tool that opens pointers mentions: their beginning.
+const POINTERS: &str = "lp1-";
 
 /// A request body.
 #[derive(Debug)]
@@ -50,6 +53,13 @@ pub struct Request<'b> {
     /// A part of the history is held by the provider (`previous_response_id`, `conversation`, `prompt`, item references),
     /// so the window is not all here.
     pub history_elsewhere: bool,
+    /// The response that the provider holds and this request continues from (responses).
+    pub continues: Option<String>,
+    /// The conversation that the provider holds and this request belongs to (responses).
+    pub conversation: Option<String>,
+    /// The field by which the provider holds part of the history, or may remove some of it (`context_management`,
+    /// `truncation`, compaction items): what stands above a message here may not when the model reads it.
+    pub edited_elsewhere: Option<&'static str>,
     pub(super) doc: Document<'b>,
     /// `messages` or `input`.
     pub(super) list: Option<Id>,
@@ -61,6 +71,8 @@ pub struct Request<'b> {
     /// Objects with Larder's own fields.
     pub(super) own: Vec<Id>,
     pub(super) unofferable: Option<&'static str>,
+    /// The name under which Larder's tool is offered.
+    pub(super) tool_name: &'static str,
     max_messages: usize,
 }
 
@@ -185,6 +197,9 @@ pub fn read_up_to(dialect: ApiDialect, body: &str, max_messages: usize) -> Resul
         tools: Vec::new(),
         fixed: Vec::new(),
         history_elsewhere: false,
+        continues: None,
+        conversation: None,
+        edited_elsewhere: None,
         doc: Document::default(),
         list: None,
         elements: Vec::new(),
@@ -192,6 +207,7 @@ pub fn read_up_to(dialect: ApiDialect, body: &str, max_messages: usize) -> Resul
         allowed_at: None,
         own: Vec::new(),
         unofferable: None,
+        tool_name: REHYDRATE,
         max_messages,
     };
     dialect.format().read(doc.root(), &mut request)?;
@@ -242,6 +258,23 @@ impl<'b> Request<'b> {
         ContentHash::new(kept.as_bytes())
     }
 
+    /// The tool of the client's that opens pointers, such as Larder's over MCP: it reads back by its name, and says in
+    /// its definition what it takes.
+    pub fn reader_of_client(&self) -> Option<&str> {
+        let opens = |tool: &&OfferedTool<'_>| reads_back(&tool.name) && tool.raw.contains(POINTERS);
+        self.tools.iter().find(opens).map(|tool| &*tool.name)
+    }
+
+    /// Whether a tool of this name reads originals, so that its results are what was left out before.
+    pub fn reads_back(&self, tool: &str) -> bool {
+        tool == self.tool_name || reads_back(tool)
+    }
+
+    /// The name under which Larder's tool is offered.
+    pub const fn tool_name(&self) -> &'static str {
+        self.tool_name
+    }
+
     /// Whether its tokens can be counted: pictures, files and sound are charged at their worst case, and history
     /// stored by the provider is not available here.
     pub fn is_countable(&self) -> bool {
@@ -281,10 +314,12 @@ impl<'b> Request<'b> {
             if inner.id() != tool.id() {
                 summarizable &= self.take_own(inner);
             }
-            if name == REHYDRATE {
-                self.unofferable = Some("the client offers a tool of the same name");
-            }
             self.tools.push(OfferedTool { name, raw: tool.raw(), summarizable });
+        }
+        let is_free = |name: &&str| !self.tools.iter().any(|tool| tool.name == **name);
+        match NAMES.into_iter().find(is_free) {
+            Some(name) => self.tool_name = name,
+            None => self.unofferable = Some("the client has tools of every name that Larder's can take"),
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use larder_core::policy::{ItemCall, REHYDRATE};
+use larder_core::policy::ItemCall;
 use larder_text::json::{Edit, Kind, Name, Value, encoded};
 use larder_text::message::Role;
 use larder_text::provider::Provider;
@@ -96,8 +96,8 @@ impl WireFormat for ResponsesFormat {
         )
     }
 
-    fn tool_reference(&self) -> String {
-        format!(r#"{{"type":"function","name":"{REHYDRATE}"}}"#)
+    fn tool_reference(&self, name: &str) -> String {
+        format!(r#"{{"type":"function","name":"{name}"}}"#)
     }
 
     fn tool_result(&self, id: &str, text: &str) -> String {
@@ -137,6 +137,7 @@ impl WireFormat for ResponsesFormat {
         round.read_stop(root, "status");
         round.complete &= round.stop.as_deref().is_none_or(|status| status == "completed");
         round.unstored = root.given("store").is_some_and(|store| store.raw() == "false");
+        round.id = text(root, "id").into_owned();
         root.given("output")
     }
 
@@ -269,7 +270,17 @@ fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadEr
     let allowed = allowed.and_then(|choice| choice.given("tools"));
     request.allowed_at = allowed.filter(|tools| tools.kind() == Kind::Array).map(Value::id);
     let elsewhere = ["previous_response_id", "conversation", "prompt"];
-    request.history_elsewhere = elsewhere.iter().any(|name| root.given(name).is_some());
+    let elsewhere = elsewhere.into_iter().find(|name| root.given(name).is_some());
+    request.history_elsewhere = elsewhere.is_some();
+    let truncates = root.given("truncation").is_some_and(|truncation| truncation.is("auto"));
+    let edits =
+        [(root.given("context_management").is_some(), "context_management"), (truncates, "truncation")];
+    let edits = edits.into_iter().find_map(|(is_there, name)| is_there.then_some(name));
+    request.edited_elsewhere = elsewhere.or(edits);
+    let named = |held: Value<'_, '_>| held.text().map(Cow::into_owned);
+    request.continues = root.given("previous_response_id").and_then(named);
+    request.conversation =
+        root.given("conversation").and_then(|held| named(held.given("id").unwrap_or(held)));
     if instructions.is_some() {
         let mut item = Item::new(Role::System, None);
         item.read_content(instructions, "instructions")?;
@@ -328,7 +339,12 @@ fn read_item<'b>(
             item
         }
         _ => {
-            request.history_elsewhere |= kind == "item_reference";
+            if kind == "item_reference" {
+                request.history_elsewhere = true;
+                request.edited_elsewhere = Some("item_reference");
+            } else if kind == "compaction" {
+                request.edited_elsewhere = Some("compaction");
+            }
             let mut item = Item::new(Role::Assistant, Some(at));
             item.push_opaque(element);
             item

@@ -1,5 +1,7 @@
 //! How a body that leaves differs from the one that came in, judged by the two texts alone.
 
+use std::borrow::Cow;
+
 use larder_proxy::wire::{ApiDialect, REHYDRATE, rehydrate_tool_json};
 use larder_text::json::{self, Edit, Kind, Value};
 
@@ -18,20 +20,21 @@ pub(super) struct Diff {
     pub removed: bool,
     /// The edits by which the one body becomes the other, unless something was taken out.
     pub edits: Vec<Edit>,
-    tool: &'static str,
+    tool: Cow<'static, str>,
 }
 
 impl Diff {
-    /// Compares two bodies.
+    /// Compares two bodies; `tool` is the name of ours.
     ///
     /// # Errors
     /// What differs that must not.
     pub(super) fn of(
         dialect: ApiDialect,
+        tool: &str,
         before: Value<'_, '_>,
         after: Value<'_, '_>,
     ) -> Result<Self, String> {
-        let tool = rehydrate_tool_json(dialect);
+        let tool = rehydrate_tool_json(dialect, tool);
         let mut diff = Self { replaced: Vec::new(), offered: false, removed: false, edits: Vec::new(), tool };
         diff.values(before, after)?;
         Ok(diff)

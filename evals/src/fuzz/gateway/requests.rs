@@ -166,7 +166,8 @@ fn of_leaving(case: &RequestCase, leaving: &Preview) -> Vec<String> {
     if leaving.record.window.iter().any(|part| part.rendition == Rendition::Absent) {
         return faults;
     }
-    match Diff::of(case.dialect, before.root(), after.root()) {
+    let tool = wire::read(case.dialect, &case.body).map_or(wire::REHYDRATE, |request| request.tool_name());
+    match Diff::of(case.dialect, tool, before.root(), after.root()) {
         Err(difference) => faults.push(format!("edit: {difference}")),
         Ok(diff) => faults.extend(of_diff(case, leaving, diff)),
     }

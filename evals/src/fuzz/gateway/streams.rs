@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use larder_proxy::wire::{
-    self, ApiDialect, ApiError, ApiErrorKind, ReadError, ReplyPlace, StreamedReply, WholeReply,
+    self, ApiDialect, ApiError, ApiErrorKind, REHYDRATE, ReadError, ReplyPlace, StreamedReply, WholeReply,
 };
 use larder_text::json::Document;
 
@@ -60,7 +60,7 @@ fn drive(
     rounds: &[&[u8]],
     mut size: impl FnMut() -> usize,
 ) -> Result<Driven, String> {
-    let mut stream = StreamedReply::new(dialect, hide);
+    let mut stream = StreamedReply::new(dialect, hide.then_some(REHYDRATE));
     let (mut out, mut sent) = (Vec::new(), vec![request(dialect)]);
     for reply in rounds {
         let mut rest = *reply;
@@ -142,7 +142,7 @@ fn of_requests(dialect: ApiDialect, sent: &[String]) -> Vec<String> {
 
 fn of_whole(dialect: ApiDialect, hide: bool, rounds: &[&[u8]]) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut reply = WholeReply::new(dialect, hide);
+    let mut reply = WholeReply::new(dialect, hide.then_some(REHYDRATE));
     let mut sent = vec![request(dialect)];
     let (mut taken, mut last) = (0, String::new());
     for bytes in rounds {

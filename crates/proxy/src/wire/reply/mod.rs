@@ -8,7 +8,6 @@ mod whole;
 
 use std::borrow::Cow;
 
-use larder_core::policy::REHYDRATE;
 use larder_text::json::{self, Document, Edit, Kind, Value, encoded};
 use larder_text::usage::Usage;
 
@@ -39,6 +38,8 @@ pub struct RehydrateCall {
 #[derive(Debug)]
 pub struct ReplyRounds {
     pub(super) dialect: ApiDialect,
+    /// The name of Larder's tool, if it was offered: its calls are hidden.
+    pub(super) tool: Option<&'static str>,
     pub(super) done: Vec<ReplyRound>,
     /// Why the model is not asked to continue although it waits for a result, as text for the reader of the reply.
     limit: Option<&'static str>,
@@ -65,6 +66,8 @@ pub(super) struct ReplyRound {
     pub said: usize,
     /// The provider does not store it (`store: false`).
     pub unstored: bool,
+    /// The id under which the provider stores it (responses).
+    pub id: String,
     /// It was too long to be kept.
     pub lost: bool,
     /// It contains a call of Larder's tool.
@@ -84,11 +87,11 @@ pub(super) struct ReplyUnit {
 }
 
 impl ReplyUnit {
-    /// Reads a block, an item or an entry of `tool_calls`. Calls of Larder's tool only count if it was offered.
-    pub(super) fn read(dialect: ApiDialect, value: Value<'_, '_>, hide: bool) -> Self {
+    /// Reads a block, an item or an entry of `tool_calls`. `tool`: the name of Larder's, if it was offered.
+    pub(super) fn read(dialect: ApiDialect, value: Value<'_, '_>, tool: Option<&str>) -> Self {
         let inner = value.given("function").unwrap_or(value);
         let (asks, id, arguments) = dialect.format().call(value);
-        let ours = (hide && asks && text(inner, "name") == REHYDRATE).then(|| {
+        let ours = (asks && tool.is_some_and(|tool| text(inner, "name") == tool)).then(|| {
             let arguments = inner.given(arguments);
             let arguments = arguments.map(|a| a.text().unwrap_or(a.raw().into()).into_owned());
             RehydrateCall { id: text(value, id).into_owned(), arguments: arguments.unwrap_or_default() }
@@ -141,8 +144,8 @@ impl ReplyRound {
 }
 
 impl ReplyRounds {
-    pub(super) const fn new(dialect: ApiDialect) -> Self {
-        Self { dialect, done: Vec::new(), limit: None }
+    pub(super) const fn new(dialect: ApiDialect, tool: Option<&'static str>) -> Self {
+        Self { dialect, tool, done: Vec::new(), limit: None }
     }
 
     /// The calls of Larder's tool in the last round. Empty if that reply was cut short.
@@ -229,6 +232,14 @@ impl ReplyRounds {
         self.done.last().map(|round| round.known(self.dialect)).unwrap_or_default()
     }
 
+    /// The id under which the provider stores the reply with all before it, and that of its first round, which a
+    /// streamed reply keeps: what clients name to continue from there.
+    pub fn stored_under(&self) -> Option<(&str, &str)> {
+        let stored = |round: &&ReplyRound| !round.unstored && !round.id.is_empty();
+        let last = self.done.last().filter(stored)?;
+        Some((&last.id, &self.done.first()?.id))
+    }
+
     /// The number of rounds so far.
     pub const fn count(&self) -> usize {
         self.done.len()
@@ -305,7 +316,7 @@ impl ReplyRounds {
     pub(super) fn list_edits(&self, list: Value<'_, '_>, usage: Option<Value<'_, '_>>) -> Vec<Edit> {
         let items: Vec<_> = list.items().collect();
         let ours = |at: usize| {
-            items.get(at).is_some_and(|item| ReplyUnit::read(self.dialect, *item, true).ours.is_some())
+            items.get(at).is_some_and(|item| ReplyUnit::read(self.dialect, *item, self.tool).ours.is_some())
         };
         let mut edits = json::splice(list, &self.shown(), ours);
         edits.extend(usage.into_iter().flat_map(|usage| self.spent().edits(usage)));

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::super::read;
 use super::super::testing::{FORMATS, Part, any_rounds, seen_whole, text_of, whole};
+use super::super::{REHYDRATE, read};
 use super::*;
 
 /// A first request of each format.
@@ -27,7 +27,7 @@ pub(in super::super) fn visible(dialect: ApiDialect, rounds: &[Vec<Part>]) -> Ve
 
 /// Answers a reply to its end; gives the requests sent.
 fn drive(dialect: ApiDialect, rounds: &[Vec<Part>]) -> (WholeReply, Vec<String>) {
-    let mut reply = WholeReply::new(dialect, true);
+    let mut reply = WholeReply::new(dialect, Some(REHYDRATE));
     let mut sent = vec![request(dialect)];
     for (at, parts) in rounds.iter().enumerate() {
         reply.take(&whole(dialect, at, parts)).unwrap();
@@ -91,7 +91,7 @@ fn a_reply_without_our_calls_is_the_providers_own_bytes() {
     for dialect in FORMATS {
         let parts = [Part::Text("hi".into()), Part::call("c", "read", json!({}))];
         let body = whole(dialect, 0, &parts).replace(':', " : ");
-        let mut reply = WholeReply::new(dialect, true);
+        let mut reply = WholeReply::new(dialect, Some(REHYDRATE));
         reply.take(&body).unwrap();
         assert!(
             reply.rounds().calls().is_empty() && reply.rounds().hidden(&ReplyPlace::default()).is_empty()
@@ -100,7 +100,7 @@ fn a_reply_without_our_calls_is_the_providers_own_bytes() {
         assert_eq!(reply.close().unwrap(), body);
         // Where we offered nothing, a tool of our name is the client's own affair.
         let body = whole(dialect, 0, &[Part::ours("x")]);
-        let mut reply = WholeReply::new(dialect, false);
+        let mut reply = WholeReply::new(dialect, None);
         reply.take(&body).unwrap();
         assert!(reply.rounds().calls().is_empty());
         assert_eq!(reply.close().unwrap(), body);
@@ -110,7 +110,7 @@ fn a_reply_without_our_calls_is_the_providers_own_bytes() {
 #[test]
 fn a_reply_that_ends_although_the_model_waits_says_that_it_ended() {
     for dialect in FORMATS {
-        let mut reply = WholeReply::new(dialect, true);
+        let mut reply = WholeReply::new(dialect, Some(REHYDRATE));
         reply.take(&whole(dialect, 0, &[Part::Text("so".into()), Part::ours("a")])).unwrap();
         let seen = seen_whole(dialect, &reply.close().unwrap());
         assert_eq!(seen.parts, [Part::Text("so".into())]);
@@ -123,7 +123,7 @@ fn a_reply_that_would_say_nothing_says_why() {
     for dialect in FORMATS {
         for said in [vec![], vec![Part::Think("hm".into())], vec![Part::Text(" ".into())]] {
             let thoughts = said.len();
-            let mut reply = WholeReply::new(dialect, true);
+            let mut reply = WholeReply::new(dialect, Some(REHYDRATE));
             reply.take(&whole(dialect, 0, &[said, vec![Part::ours("a"), Part::ours("b")]].concat())).unwrap();
             reply.rounds().give_up("enough");
             let seen = seen_whole(dialect, &reply.close().unwrap());
@@ -137,7 +137,7 @@ fn a_reply_that_would_say_nothing_says_why() {
     let call = r#"{"id":"a","type":"function","function":{"name":"larder_rehydrate","arguments":"{}"}}"#;
     let body =
         format!(r#"{{"choices":[{{"message":{{"tool_calls":[{call}]}},"finish_reason":"tool_calls"}}]}}"#);
-    let mut reply = WholeReply::new(ApiDialect::Chat, true);
+    let mut reply = WholeReply::new(ApiDialect::Chat, Some(REHYDRATE));
     reply.take(&body).unwrap();
     let body: Json = serde_json::from_str(&reply.close().unwrap()).unwrap();
     let message = &body["choices"][0]["message"];
@@ -155,7 +155,7 @@ fn a_reply_cut_short_in_our_call_asks_nothing_of_us() {
         let body = whole(dialect, 0, &[Part::ours("a")]);
         let (from, to) = cut[dialect as usize];
         assert!(body.contains(from), "{body}");
-        let mut reply = WholeReply::new(dialect, true);
+        let mut reply = WholeReply::new(dialect, Some(REHYDRATE));
         reply.take(&body.replace(from, to)).unwrap();
         assert!(reply.rounds().calls().is_empty());
         assert_eq!(reply.next(&request(dialect)).unwrap(), None);
@@ -170,7 +170,7 @@ fn a_text_for_input_becomes_a_list_and_sealed_thoughts_alone_are_sent_back_unsto
         {"type": "reasoning", "id": "r1", "summary": []},
         {"type": "reasoning", "id": "r2", "summary": [], "encrypted_content": "x"},
         {"type": "function_call", "id": "f", "call_id": "c", "name": REHYDRATE, "arguments": "{}"}]});
-    let mut reply = WholeReply::new(ApiDialect::Responses, true);
+    let mut reply = WholeReply::new(ApiDialect::Responses, Some(REHYDRATE));
     reply.take(&body.to_string()).unwrap();
     reply.rounds().answer(vec!["text".into()]);
     let next =
@@ -190,7 +190,7 @@ fn thoughts_that_a_provider_wants_back_are_sent_back() {
     body["choices"][0]["message"]["reasoning_content"] = json!("hm");
     body["choices"][0]["message"]["tool_calls"][0]["extra_content"] =
         json!({"google": {"thought_signature": "s"}});
-    let mut reply = WholeReply::new(ApiDialect::Chat, true);
+    let mut reply = WholeReply::new(ApiDialect::Chat, Some(REHYDRATE));
     reply.take(&body.to_string()).unwrap();
     reply.rounds().answer(vec!["text".into()]);
     let next: Json = serde_json::from_str(&reply.next(&request(ApiDialect::Chat)).unwrap().unwrap()).unwrap();
@@ -233,7 +233,7 @@ fn only_text_counts_as_said() {
     for (dialect, body) in
         [(ApiDialect::Chat, chat), (ApiDialect::Responses, responses), (ApiDialect::Messages, messages)]
     {
-        let mut reply = WholeReply::new(dialect, false);
+        let mut reply = WholeReply::new(dialect, None);
         reply.take(&body.to_string()).unwrap();
         assert_eq!(
             reply.rounds().last().said,

@@ -10,14 +10,13 @@ use super::{LimitNote, ReplyRound, ReplyRounds, ReplyUnit};
 #[derive(Debug)]
 pub struct WholeReply {
     rounds: ReplyRounds,
-    hide: bool,
     body: String,
 }
 
 impl WholeReply {
-    /// Expects the first reply. `hide`: Larder's tool was offered, so its calls are hidden.
-    pub const fn new(dialect: ApiDialect, hide: bool) -> Self {
-        Self { rounds: ReplyRounds::new(dialect), hide, body: String::new() }
+    /// Expects the first reply. `tool`: the name of Larder's, if it was offered, so that its calls are hidden.
+    pub const fn new(dialect: ApiDialect, tool: Option<&'static str>) -> Self {
+        Self { rounds: ReplyRounds::new(dialect, tool), body: String::new() }
     }
 
     /// Takes a reply.
@@ -70,8 +69,8 @@ impl WholeReply {
         }
         round.said = format.said_bytes(root);
         let list = format.read_reply(root, &mut round);
-        for unit in list.into_iter().filter(|_| self.hide).flat_map(Value::items) {
-            let unit = ReplyUnit::read(dialect, unit, true);
+        for unit in list.into_iter().filter(|_| self.rounds.tool.is_some()).flat_map(Value::items) {
+            let unit = ReplyUnit::read(dialect, unit, self.rounds.tool);
             round.see(&unit);
             round.units.push(unit);
         }

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use larder_core::policy::REHYDRATE;
 use larder_text::json::{self, Document, Edit, Kind, Value};
 use serde_json::{Map, Value as Json};
 
@@ -72,7 +71,7 @@ impl ChatState {
 
     /// Determines from a chunk who its calls are for. A call's name is complete once its arguments, another call or
     /// the end of the reply follow.
-    pub fn classify(&mut self, chunk: Value<'_, '_>, round: &mut ReplyRound) {
+    pub fn classify(&mut self, chunk: Value<'_, '_>, tool: &str, round: &mut ReplyRound) {
         let undecided: Vec<usize> =
             (0..self.calls.len()).filter(|&at| self.calls[at].ours.is_none()).collect();
         let mut touched = Vec::new();
@@ -85,8 +84,8 @@ impl ChatState {
             call.name.push_str(&text("name").unwrap_or_default());
             if call.ours.is_none() {
                 let begun = text("arguments").is_some_and(|arguments| !arguments.is_empty());
-                let may_become_ours = REHYDRATE.starts_with(&call.name) && !begun;
-                call.ours = match call.name == REHYDRATE {
+                let may_become_ours = tool.starts_with(&call.name) && !begun;
+                call.ours = match call.name == tool {
                     false if may_become_ours => None,
                     ours => Some(ours),
                 };
@@ -294,7 +293,8 @@ impl ChatState {
         for call in std::mem::take(&mut self.calls) {
             let raw = Json::Object(call.whole).to_string();
             if let Ok(doc) = Document::parse(&raw) {
-                round.units.push(ReplyUnit::read(ApiDialect::Chat, doc.root(), call.ours == Some(true)));
+                let ours = Some(call.name.as_str()).filter(|_| call.ours == Some(true));
+                round.units.push(ReplyUnit::read(ApiDialect::Chat, doc.root(), ours));
             }
         }
         for (name, value) in std::mem::take(&mut self.thoughts) {

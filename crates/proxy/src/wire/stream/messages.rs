@@ -87,7 +87,7 @@ impl MessagesState {
         let Some((index, block)) = index(event).zip(event.given("content_block")) else {
             return EventAction::Pass(Vec::new());
         };
-        let unit = ReplyUnit::read(ApiDialect::Messages, block, cx.hide);
+        let unit = ReplyUnit::read(ApiDialect::Messages, block, cx.tool);
         cx.round.see(&unit);
         let ours = unit.ours.is_some();
         // As long as nothing is hidden, the provider's own indexes are kept.
@@ -150,7 +150,7 @@ impl MessagesState {
         }
         let raw = Json::Object(block).to_string();
         let Ok(doc) = Document::parse(&raw) else { return };
-        let mut unit = ReplyUnit::read(ApiDialect::Messages, doc.root(), cx.hide);
+        let mut unit = ReplyUnit::read(ApiDialect::Messages, doc.root(), cx.tool);
         if let Some(ours) = unit.ours.as_mut().filter(|_| !input.is_empty()) {
             ours.arguments = input;
         }

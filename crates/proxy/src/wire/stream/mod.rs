@@ -24,7 +24,6 @@ pub struct StreamedReply {
     round: ReplyRound,
     /// Bytes of the reply that are kept.
     kept: usize,
-    hide: bool,
     state: DialectState,
     /// Events that may belong to a call of Larder's tool.
     waiting: Vec<Vec<u8>>,
@@ -53,8 +52,8 @@ enum EventAction {
 
 /// What an event may look at and add to.
 struct RoundContext<'a> {
-    /// Our tool was offered: its calls are hidden.
-    hide: bool,
+    /// The name of our tool, if it was offered: its calls are hidden.
+    tool: Option<&'static str>,
     /// Whether output is kept.
     keep: bool,
     /// The rounds before this one.
@@ -74,8 +73,8 @@ impl RoundContext<'_> {
 }
 
 impl StreamedReply {
-    /// Expects the first reply. `hide`: Larder's tool was offered, so its calls are hidden.
-    pub fn new(dialect: ApiDialect, hide: bool) -> Self {
+    /// Expects the first reply. `tool`: the name of Larder's, if it was offered, so that its calls are hidden.
+    pub fn new(dialect: ApiDialect, tool: Option<&'static str>) -> Self {
         let state = match dialect {
             ApiDialect::Chat => DialectState::Chat(chat::ChatState::default()),
             ApiDialect::Responses => DialectState::Responses(responses::ResponsesState::default()),
@@ -83,10 +82,9 @@ impl StreamedReply {
         };
         Self {
             splitter: EventSplitter::new(),
-            rounds: ReplyRounds::new(dialect),
+            rounds: ReplyRounds::new(dialect, tool),
             round: ReplyRound::default(),
             kept: 0,
-            hide,
             state,
             waiting: Vec::new(),
             waiting_bytes: 0,
@@ -136,7 +134,7 @@ impl StreamedReply {
 
     /// Whether the client has the complete reply: its provider reported its end, and nothing of it is hidden.
     pub const fn is_told(&self) -> bool {
-        self.round.ended && !self.round.failed && !self.round.has_ours
+        self.round.ended && !self.round.failed && !self.round.has_ours && self.held.is_empty()
     }
 
     /// The output so far, as of the last [`end`](Self::end).
@@ -213,8 +211,8 @@ impl StreamedReply {
         if let DialectState::Chat(state) = &mut self.state {
             let data = sse::data(&event);
             let doc = data.as_ref().and_then(|(data, _)| Document::parse(data).ok());
-            if let Some(chunk) = doc.as_ref().filter(|_| self.hide) {
-                state.classify(chunk.root(), &mut self.round);
+            if let Some((chunk, tool)) = doc.as_ref().zip(self.rounds.tool) {
+                state.classify(chunk.root(), tool, &mut self.round);
             }
             if state.is_undecided() {
                 self.waiting_bytes += event.len();
@@ -266,9 +264,9 @@ impl StreamedReply {
     }
 
     fn judge(&mut self, data: &str) -> EventAction {
-        let keep = self.hide && !self.round.lost;
-        let mut context =
-            RoundContext { hide: self.hide, keep, earlier: &self.rounds, round: &mut self.round };
+        let tool = self.rounds.tool;
+        let keep = tool.is_some() && !self.round.lost;
+        let mut context = RoundContext { tool, keep, earlier: &self.rounds, round: &mut self.round };
         if data.trim() == "[DONE]" {
             context.round.ended = true;
             return match &self.state {

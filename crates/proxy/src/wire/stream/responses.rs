@@ -92,7 +92,7 @@ impl ResponsesState {
                 return self.end(event, &kind, cx);
             }
             ("response.output_item.added", Some(item), Some(index)) => {
-                let unit = ReplyUnit::read(ApiDialect::Responses, item, cx.hide);
+                let unit = ReplyUnit::read(ApiDialect::Responses, item, cx.tool);
                 cx.round.see(&unit);
                 let ours = unit.ours.is_some();
                 // As long as nothing is hidden, the provider's own indexes are kept.
@@ -103,7 +103,7 @@ impl ResponsesState {
                 }
             }
             ("response.output_item.done", Some(item), _) if cx.keep => {
-                cx.round.units.push(ReplyUnit::read(ApiDialect::Responses, item, true));
+                cx.round.units.push(ReplyUnit::read(ApiDialect::Responses, item, cx.tool));
             }
             _ => {}
         }
@@ -130,10 +130,13 @@ impl ResponsesState {
         (cx.round.ended, cx.round.failed) = (true, kind == "response.failed");
         cx.round.stop = part("status").and_then(Value::text).map(|status| status.into_owned());
         cx.round.unstored = part("store").is_some_and(|store| store.raw() == "false");
+        cx.round.id = response.map(|response| text(response, "id").into_owned()).unwrap_or_default();
         let before = self.sequence;
         let mut edits: Vec<Edit> = self.number(event, cx).into_iter().collect();
         if !cx.is_spliced() {
-            return EventAction::Pass(edits);
+            // The next request may name this response as soon as the client has its end: what it holds is stored first.
+            let is_stored = cx.tool.is_some() && !cx.round.unstored;
+            return if is_stored { EventAction::End(edits) } else { EventAction::Pass(edits) };
         }
         self.before_end.get_or_insert(before);
         let other = |id: &Value<'_, '_>| self.id.as_ref().is_some_and(|known| !id.is(known));

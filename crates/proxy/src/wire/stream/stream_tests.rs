@@ -10,7 +10,7 @@ use super::*;
 
 /// Pushes each stream in pieces of `sizes`, answers, and goes on; gives what the client gets and the requests sent.
 fn drive(dialect: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<String>, StreamedReply) {
-    let mut stream = StreamedReply::new(dialect, true);
+    let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
     let mut sent = vec![request(dialect)];
     let mut out = Vec::new();
     let mut sizes = sizes.iter().copied().chain([usize::MAX]).cycle();
@@ -46,7 +46,7 @@ proptest! {
             let seen = seen_streamed(dialect, &out);
             prop_assert_eq!(&seen.parts, &visible(dialect, &rounds));
 
-            let mut reply = WholeReply::new(dialect, true);
+            let mut reply = WholeReply::new(dialect, Some(REHYDRATE));
             for (at, parts) in rounds.iter().enumerate() {
                 reply.take(&whole(dialect, at, parts)).unwrap();
                 let answers = reply.rounds().calls().iter().map(|call| format!("answer to {}", call.id)).collect();
@@ -116,7 +116,7 @@ proptest! {
     ) {
         for dialect in FORMATS {
             for bytes in [bytes.clone(), pieces.concat().into_bytes()] {
-                let mut stream = StreamedReply::new(dialect, true);
+                let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
                 let mut out = Vec::new();
                 let mut rest = bytes.as_slice();
                 let mut sizes = sizes.iter().cycle();
@@ -138,7 +138,7 @@ fn text_reaches_the_client_before_the_reply_ends_and_nothing_of_ours_does() {
     for dialect in FORMATS {
         let parts = [Part::Text("before".into()), Part::call("c", "read", json!({})), Part::ours("o")];
         let text = streamed(dialect, 0, &parts);
-        let mut stream = StreamedReply::new(dialect, true);
+        let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
         let mut out = Vec::new();
         let mut shown_at = None;
         for (at, event) in text.split_inclusive("\n\n").enumerate() {
@@ -196,7 +196,7 @@ fn a_name_in_pieces_is_held_back_until_it_is_known() {
         String::from_utf8(drive(ApiDialect::Chat, std::slice::from_ref(&prefix), &[7]).0).unwrap(),
         prefix
     );
-    let mut stream = StreamedReply::new(ApiDialect::Chat, true);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, Some(REHYDRATE));
     let mut out = Vec::new();
     stream.push(named(&["larder_", "rehydrate"]).as_bytes(), &mut out);
     stream.end(&mut out);
@@ -248,7 +248,7 @@ fn a_stream_that_breaks_off_asks_nothing_of_us() {
 #[test]
 fn a_reply_that_must_end_while_the_model_waits_ends_well() {
     for dialect in FORMATS {
-        let mut stream = StreamedReply::new(dialect, true);
+        let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
         let mut out = Vec::new();
         stream.push(streamed(dialect, 0, &[Part::Text("so".into()), Part::ours("o")]).as_bytes(), &mut out);
         stream.end(&mut out);
@@ -263,7 +263,7 @@ fn a_reply_that_must_end_while_the_model_waits_ends_well() {
 fn a_reply_that_would_say_nothing_says_why_before_its_end() {
     let rounds = [[Part::Think("hm".into()), Part::ours("a")], [Part::Think("so".into()), Part::ours("b")]];
     for dialect in FORMATS {
-        let mut stream = StreamedReply::new(dialect, true);
+        let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
         let mut out = Vec::new();
         for (round, parts) in rounds.iter().enumerate() {
             stream.push(streamed(dialect, round, parts).as_bytes(), &mut out);
@@ -290,7 +290,7 @@ fn what_is_known_of_a_round_grows_with_it() {
         let events: Vec<&str> = text.split_inclusive("\n\n").collect();
         let (begun, end) = events.split_at(events.len() - [3, 1, 2][dialect as usize]);
         for hide in [true, false] {
-            let mut stream = StreamedReply::new(dialect, hide);
+            let mut stream = StreamedReply::new(dialect, hide.then_some(REHYDRATE));
             let mut out = Vec::new();
             assert_eq!(stream.known(), PartialUsage::default());
             stream.push(begun.concat().as_bytes(), &mut out);
@@ -311,7 +311,7 @@ fn a_reply_of_several_choices_ends_with_the_last_of_them() {
         let choice = json!({"index": index, "delta": {"content": text}, "finish_reason": finish});
         format!("data: {}\n\n", json!({"choices": [choice]}))
     };
-    let mut stream = StreamedReply::new(ApiDialect::Chat, false);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, None);
     let (mut out, mut all) = (Vec::new(), String::new());
     let events = [
         (event(0, "one", Json::Null), 3, false),
@@ -335,7 +335,7 @@ fn choices_that_come_one_after_the_other_are_all_awaited() {
         format!("data: {}\n\n", json!({"choices": [choice]}))
     };
     let mut out = Vec::new();
-    let mut stream = StreamedReply::new(ApiDialect::Chat, false).with_choices(2);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, None).with_choices(2);
     for (index, finish, told) in
         [(0, Json::Null, false), (0, json!("stop"), false), (1, Json::Null, false), (1, json!("stop"), true)]
     {
@@ -343,7 +343,7 @@ fn choices_that_come_one_after_the_other_are_all_awaited() {
         assert_eq!(stream.is_told(), told, "{index}");
     }
     // A provider that sends fewer says at least that it is done.
-    let mut stream = StreamedReply::new(ApiDialect::Chat, false).with_choices(2);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, None).with_choices(2);
     stream.push(event(0, json!("stop")).as_bytes(), &mut out);
     assert!(!stream.is_told());
     stream.push(b"data: [DONE]\n\n", &mut out);
@@ -358,7 +358,7 @@ fn an_error_of_the_providers_own_is_noticed() {
         r#"{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}"#,
     ];
     for dialect in FORMATS {
-        let mut stream = StreamedReply::new(dialect, true);
+        let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
         let mut out = Vec::new();
         let event = format!("data: {}\n\n", errors[dialect as usize]);
         stream.push(event.as_bytes(), &mut out);
@@ -371,7 +371,7 @@ fn an_error_of_the_providers_own_is_noticed() {
 #[test]
 fn a_failure_in_a_later_round_is_an_event_of_the_format() {
     for dialect in FORMATS {
-        let mut stream = StreamedReply::new(dialect, true);
+        let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
         let mut out = Vec::new();
         stream.push(streamed(dialect, 0, &[Part::ours("o")]).as_bytes(), &mut out);
         stream.end(&mut out);
@@ -389,7 +389,7 @@ fn a_failure_in_a_later_round_is_an_event_of_the_format() {
 
 #[test]
 fn an_endless_event_is_passed_on_in_pieces_and_not_kept() {
-    let mut stream = StreamedReply::new(ApiDialect::Chat, true);
+    let mut stream = StreamedReply::new(ApiDialect::Chat, Some(REHYDRATE));
     let mut out = Vec::new();
     let piece = vec![b'x'; 1 << 20];
     for _ in 0..40 {
@@ -406,7 +406,7 @@ fn an_endless_event_is_passed_on_in_pieces_and_not_kept() {
 #[test]
 fn a_reply_too_long_to_be_kept_is_passed_on_and_ends_at_our_call() {
     let long = Part::Text("x".repeat(1 << 20));
-    let mut stream = StreamedReply::new(ApiDialect::Messages, true);
+    let mut stream = StreamedReply::new(ApiDialect::Messages, Some(REHYDRATE));
     let mut out = Vec::new();
     let parts: Vec<_> = std::iter::repeat_n(long, 17).chain([Part::ours("o")]).collect();
     stream.push(streamed(ApiDialect::Messages, 0, &parts).as_bytes(), &mut out);
