@@ -123,9 +123,7 @@ impl Routes {
     pub fn find(&self, endpoint: Endpoint, model: &str, engine: &Engine) -> Result<Route, RequestError> {
         let wanted = provider(endpoint);
         let speaks = |name: &&str| self.models.get(*name).is_some_and(|known| known.spec.provider == wanted);
-        let by_name = Some(model).filter(|name| self.models.contains_key(*name));
-        let by_id = self.ids.get(model).into_iter().flatten().map(String::as_str);
-        let named: Vec<&str> = by_name.into_iter().chain(by_id).collect();
+        let named: Vec<&str> = self.named(model).collect();
         if let Some(name) = named.iter().copied().find(|name| speaks(name))
             && let Some(known) = self.models.get(name)
         {
@@ -141,13 +139,35 @@ impl Routes {
         })
     }
 
-    /// The server for requests that name no model: the default one, or the only one there is.
-    pub fn any(&self, provider: Provider) -> Option<Arc<UpstreamTarget>> {
-        let mut of_table = self.models.values().filter(|known| known.spec.provider == provider);
-        self.other(provider).or_else(|| {
-            let only = of_table.next().filter(|_| of_table.next().is_none())?;
-            only.target.clone().ok()
-        })
+    /// The server for models outside the table, which also gets the requests that name no model.
+    pub fn other(&self, wanted: Provider) -> Option<Arc<UpstreamTarget>> {
+        self.others.iter().find(|(provider, _)| *provider == wanted).map(|(_, target)| Arc::clone(target))
+    }
+
+    /// The server of the model that a forwarded request names, if the table has it, with the name that the server knows
+    /// it by.
+    ///
+    /// # Errors
+    /// If the server cannot be used.
+    pub fn serving(
+        &self,
+        provider: Provider,
+        model: &str,
+    ) -> Result<Option<(Arc<UpstreamTarget>, &str)>, RequestError> {
+        let speaks =
+            |name: &&str| self.models.get(*name).is_some_and(|known| known.spec.provider == provider);
+        let Some(known) = self.named(model).find(speaks).and_then(|name| self.models.get(name)) else {
+            return Ok(None);
+        };
+        let target = known.target.clone().map_err(|words| RequestError::misconfigured(&words))?;
+        Ok(Some((target, &known.spec.id)))
+    }
+
+    /// The models of the table that may be called this: by name, then by the provider's id.
+    fn named<'a>(&'a self, model: &str) -> impl Iterator<Item = &'a str> {
+        let by_name = self.models.get_key_value(model).map(|(name, _)| name.as_str());
+        let by_id = self.ids.get(model).into_iter().flatten().map(String::as_str);
+        by_name.into_iter().chain(by_id)
     }
 
     /// Why servers in the table that were usable `before` no longer are.
@@ -173,10 +193,6 @@ impl Routes {
             cache_price: price,
         };
         ContextBudgetPolicy::from_settings(&self.settings, &profile)
-    }
-
-    fn other(&self, wanted: Provider) -> Option<Arc<UpstreamTarget>> {
-        self.others.iter().find(|(provider, _)| *provider == wanted).map(|(_, target)| Arc::clone(target))
     }
 
     fn known(

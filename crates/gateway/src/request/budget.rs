@@ -38,6 +38,11 @@ impl RequestBudget {
         Ok(())
     }
 
+    /// Takes over a reservation.
+    pub fn hold(&mut self, reservation: BudgetReservation) {
+        self.reservations.push(reservation);
+    }
+
     /// Reserves the maximum usage of one round. Blocks if the key has limits.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //! the dialects, and the policy decides the window.
 
 mod active;
+mod batch_results;
 mod bill;
 mod budget;
 pub mod inspect;
@@ -11,6 +12,7 @@ mod recipes;
 mod rehydrate;
 mod relay;
 mod reply;
+mod route_rule;
 mod timing;
 mod usage;
 

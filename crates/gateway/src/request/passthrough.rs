@@ -12,6 +12,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use larder_models::chat::Usage;
+use larder_models::price::Usd;
 use larder_models::table::Provider;
 use larder_models::upstream::{Incoming, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
@@ -27,14 +28,13 @@ use crate::limits::read_body;
 use crate::request::active::ActiveRequest;
 use crate::request::bill::Pricing;
 use crate::request::relay::{self, InFlightRequest};
-use crate::request::{RECIPE, dialect, outgoing, patience, read, recipes, reply};
+use crate::request::route_rule::{RouteCharge, RouteRule, RouteState};
+use crate::request::{RECIPE, batch_results, dialect, outgoing, patience, read, recipes, reply};
 
 /// Bytes of a list of models, and of vectors.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 /// Maximum bytes of a body that are searched for the name of its model.
 const MAX_NAMING: usize = 64 << 10;
-/// The route that lists models, which is the same for all users.
-const MODELS: &str = "/v1/models";
 
 type AppState = State<Arc<App>>;
 
@@ -146,18 +146,31 @@ async fn vectors(mut active: ActiveRequest, mut incoming: Incoming) -> Response 
     reply::copied(&incoming, &ours, true).body(Body::from(body)).unwrap_or_default()
 }
 
-/// `GET /v1/models`: recipes and the table's models, followed by those of the default server.
-pub async fn models(State(app): AppState, request: Request) -> Response {
+/// `GET /v1/models`: recipes and the table's models, followed by those of the server for other models; nothing that the
+/// caller could not ask for.
+pub async fn models(
+    State(app): AppState,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
     let (parts, _) = request.into_parts();
     let (current, dialect) = (app.current(), dialect(parts.uri.path(), &parts.headers));
     let mut listed = list(&current, dialect);
     if let Some(theirs) = theirs(&current, &parts, dialect.provider()).await {
         listed.extend(theirs);
     }
+    // A budget in money admits only models with a price; what recipes call is checked when they are asked.
+    let is_priced = |id: &str| {
+        let route = current.routes.find(Endpoint::Generate(dialect), id, current.shared());
+        id.starts_with(RECIPE) || route.is_ok_and(|route| route.prices.is_some())
+    };
+    if caller.limits.picos_per_day.is_some() {
+        listed.retain(|entry| entry.get("id").and_then(Value::as_str).is_some_and(is_priced));
+    }
     axum::Json(dialect.model_list(listed)).into_response()
 }
 
-/// `GET /v1/models/{id}`: one of ours, or the answer of the default server.
+/// `GET /v1/models/{id}`: one of ours, or the answer of the server for other models.
 pub async fn model(
     State(app): AppState,
     Extension(caller): Extension<Caller>,
@@ -168,7 +181,7 @@ pub async fn model(
     let is_it = |entry: &Value| entry.get("id").and_then(Value::as_str) == Some(&id);
     match list(&current, dialect).into_iter().find(is_it) {
         Some(entry) => axum::Json(entry).into_response(),
-        None if current.routes.any(dialect.provider()).is_some() => {
+        None if current.routes.other(dialect.provider()).is_some() => {
             pass(State(app), Extension(caller), request).await
         }
         None => reply::error(dialect, &RequestError::unknown_model(&id, dialect.provider())),
@@ -185,9 +198,9 @@ fn list(current: &Snapshot, dialect: ApiDialect) -> Vec<Value> {
     names.map(|name| dialect.listed_model(&name)).collect()
 }
 
-/// The models of the default server; `None` if there is none, or it does not list them.
+/// The models of the server for other models; `None` if there is none, or it does not list them.
 async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option<Vec<Value>> {
-    let target = current.routes.any(provider)?;
+    let target = current.routes.other(provider)?;
     let outgoing = outgoing(&target, parts, Bytes::new());
     let mut incoming = target.send(&outgoing, patience(&current.gateway)).await.ok()?;
     let body = incoming.body(MAX_REPLY_BYTES).await.ok().filter(|_| incoming.status.is_success())?;
@@ -198,18 +211,25 @@ async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option
     }
 }
 
-/// Everything else is forwarded to the default server unchanged. A key with a budget may only read this way, since
-/// what the upstream would bill cannot be counted. Reading is free and not recorded.
+/// Everything else is forwarded, by the one rule of [`RouteRule`]. Reading is free and not recorded, but for the results
+/// of batches.
 pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let (current, path) = (app.current(), parts.uri.path());
     let dialect = dialect(path, &parts.headers);
-    let target = match target(&caller, &current, provider(path, dialect), &parts) {
+    let provider = provider(path, dialect);
+    let rule = match admitted(&caller, &parts) {
+        Ok(rule) => rule,
+        Err(error) => return reply::error(dialect, &error),
+    };
+    let kept_at = match held_by(&caller, &current, provider, (rule, &parts.method)) {
         Ok(target) => target,
         Err(error) => return reply::error(dialect, &error),
     };
-    if reads(&parts.method) {
-        let response = read_through(&app, &current, &target, &parts, body).await;
+    if let Some(target) =
+        kept_at.as_ref().filter(|_| reads(&parts.method) && rule.charge != RouteCharge::Results)
+    {
+        let response = read_through(&app, &current, target, &parts, body).await;
         return response.unwrap_or_else(|error| reply::error(dialect, &error));
     }
     app.recorder.has_room().await;
@@ -219,8 +239,6 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
     };
     let route = format!("{} {}", parts.method, parts.uri.path());
     active.record.summary.route = Some(cut_name(&route));
-    // Costs are grouped by this name, and clients may ask for any path.
-    active.set_model(target.name());
     let started = Instant::now();
     let gateway = &current.gateway;
     let body = read_body(body, gateway.max_body_bytes, gateway.body_timeout, &mut active.body_memory).await;
@@ -229,11 +247,20 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
         Ok(body) => body,
         Err(error) => return reply::refuse(active, dialect, error.into()),
     };
-    if let Some(model) = model_of(&body) {
-        active.set_model(&model);
+    let (target, body) = match destination(&mut active, &current, &parts, (provider, rule), kept_at, body) {
+        Ok(ready) => ready,
+        Err(error) => return reply::refuse(active, dialect, error),
+    };
+    if matches!(rule.charge, RouteCharge::Later | RouteCharge::Results)
+        && let Err(error) = has_budget(&app, &caller, &mut active).await
+    {
+        return reply::refuse(active, dialect, error);
     }
-    let sending =
-        InFlightRequest { outgoing: outgoing(&target, &parts, body), patience: patience(gateway), target };
+    let mut outgoing = outgoing(&target, &parts, body);
+    if rule.charge == RouteCharge::Results {
+        batch_results::ask_whole(&mut outgoing.headers);
+    }
+    let sending = InFlightRequest { outgoing, patience: patience(gateway), target };
     let sent = sending.send(&mut active).await;
     // It is not sent again.
     drop(sending);
@@ -241,6 +268,9 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
     match sent {
         Ok(incoming) => {
             let ours = reply::ours(&active.record);
+            if rule.charge == RouteCharge::Results && incoming.status.is_success() {
+                return batch_results::forward(active, Arc::clone(&current), dialect, incoming, &ours).await;
+            }
             relay::pass(active, incoming, &ours)
         }
         Err(error) => reply::refuse(active, dialect, error.into()),
@@ -251,55 +281,117 @@ fn reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// The model that a small body names, as those of most routes do.
+/// The model that a body names.
 fn model_of(body: &[u8]) -> Option<String> {
-    if body.len() > MAX_NAMING {
-        return None;
-    }
     let document = spans::Document::parse_request(std::str::from_utf8(body).ok()?).ok()?;
     let model = document.root().given("model")?.text()?.into_owned();
     Some(model).filter(|model| !model.is_empty())
 }
 
-/// The server for a request whose route is unknown.
-///
-/// # Errors
-/// Why there is none.
-fn target(
-    caller: &Caller,
-    current: &Snapshot,
-    provider: Provider,
-    parts: &Parts,
-) -> Result<Arc<UpstreamTarget>, RequestError> {
-    let refused = |words: &str| {
-        Err(RequestError::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words))
-    };
+/// The rule for a request, if its caller may use the route at all.
+fn admitted(caller: &Caller, parts: &Parts) -> Result<RouteRule, RequestError> {
     let path = parts.uri.path();
     if path.ends_with('/') || path.contains("//") {
         // A server may treat it as a route that is decided and counted here.
         let words = format!("no such route: {path}; write it without an empty part");
         return Err(RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
     }
-    if !reads(&parts.method) && !caller.limits.is_unlimited() {
-        return refused(
+    let rule = RouteRule::of(&parts.method, path);
+    if rule.charge == RouteCharge::Unknown && !caller.limits.is_unlimited() {
+        return Err(forbidden(
             "this key has a budget, and the usage of this route cannot be counted; use a key without limits",
-        );
+        ));
     }
-    let target = current.routes.any(provider).ok_or_else(|| {
-        let key = provider.as_str();
-        let words = format!(
-            "no such route here, and no server that it could pass to: set `{key}` under [gateway] in larder.toml"
-        );
-        RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
-    })?;
-    if caller.key.is_some() && target.has_key() && !path.starts_with(MODELS) {
-        // What users store at the provider under a shared key is not separated there.
-        return refused(
-            "this route passes to the provider as it is, where all users of this Larder share one key; send a key of \
-             the provider's own, with Larder's in x-api-key or authorization",
-        );
+    Ok(rule)
+}
+
+/// The server that keeps what a route is about, which is the one for other models: what it keeps has no model. `None` for
+/// routes that keep nothing and may name one.
+///
+/// # Errors
+/// If there is none, or its key is shared by users who may not see what each other keeps there.
+fn held_by(
+    caller: &Caller,
+    current: &Snapshot,
+    provider: Provider,
+    (rule, method): (RouteRule, &Method),
+) -> Result<Option<Arc<UpstreamTarget>>, RequestError> {
+    if rule.state == RouteState::Answers && !reads(method) {
+        return Ok(None);
     }
-    Ok(target)
+    let target = current.routes.other(provider).ok_or_else(|| no_server(provider))?;
+    let is_shared = caller.key.is_some() && target.has_key();
+    if is_shared && rule.state == RouteState::Keeps && !caller.operator {
+        return Err(forbidden(
+            "what this route keeps at the provider is not separated by user there, since all users of this Larder share \
+             one key: use an operator's key, or where Larder has no key of the provider's, send your own, with \
+             Larder's in x-api-key or authorization",
+        ));
+    }
+    Ok(Some(target))
+}
+
+fn forbidden(words: &str) -> RequestError {
+    RequestError::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words)
+}
+
+fn no_server(provider: Provider) -> RequestError {
+    let key = provider.as_str();
+    let words = format!(
+        "no such route here, and no server that it could pass to: set `{key}` under [gateway] in larder.toml, or name a \
+         model of the table if the route takes one"
+    );
+    RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
+}
+
+/// The server of a forwarded request, and its body for it.
+fn destination(
+    active: &mut ActiveRequest,
+    current: &Snapshot,
+    parts: &Parts,
+    (provider, rule): (Provider, RouteRule),
+    kept_at: Option<Arc<UpstreamTarget>>,
+    body: Bytes,
+) -> Result<(Arc<UpstreamTarget>, Bytes), RequestError> {
+    let named =
+        (body.len() <= MAX_NAMING || rule.state == RouteState::Answers).then(|| model_of(&body)).flatten();
+    let in_path = || {
+        let rest = parts.uri.path().strip_prefix(provider.info().server?.gateway_prefix?)?;
+        Some(rest.split('/').next()?.replace("%3A", ":").replace("%3a", ":"))
+    };
+    let model = named.clone().or_else(in_path);
+    let serving = match (&kept_at, &model) {
+        (None, Some(model)) => current.routes.serving(provider, model)?,
+        _ => None,
+    };
+    let (target, id) = match serving {
+        Some((target, id)) => (target, named.filter(|named| named != id).map(|_| id)),
+        None => {
+            (kept_at.or_else(|| current.routes.other(provider)).ok_or_else(|| no_server(provider))?, None)
+        }
+    };
+    // Costs are grouped by this name, and clients may ask for any path.
+    active.set_model(model.as_deref().unwrap_or(target.name()));
+    let Some(id) = id else { return Ok((target, body)) };
+    let bug = |error: &dyn std::error::Error| RequestError::bug(&error.to_string());
+    let text = std::str::from_utf8(&body).map_err(|error| bug(&error))?;
+    let document = spans::Document::parse_request(text).map_err(|error| bug(&error))?;
+    let edit =
+        document.root().given("model").map(|model| spans::Edit::replace(model.span(), spans::encoded(id)));
+    let body = spans::apply(text, edit.into_iter().collect()).map_err(|error| bug(&error))?;
+    Ok((target, body.into()))
+}
+
+/// Fails where the key's budget is used up: what a batch takes is known only later.
+async fn has_budget(app: &Arc<App>, caller: &Caller, active: &mut ActiveRequest) -> Result<(), RequestError> {
+    if caller.limits.is_unlimited() {
+        return Ok(());
+    }
+    let (of, by) = (Arc::clone(app), caller.clone());
+    let reserved = tokio::task::spawn_blocking(move || of.auth.reserve(&by, 1, Usd::from_picos(1)));
+    let reserved = reserved.await.map_err(|error| RequestError::bug(&error.to_string()))?;
+    active.budget.hold(reserved.map_err(|error| RequestError::from_auth(&error, app.store.now()))?);
+    Ok(())
 }
 
 /// The answer to a request that only reads.

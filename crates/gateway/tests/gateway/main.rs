@@ -16,6 +16,7 @@ mod rehydrating;
 mod reload;
 mod retention;
 mod revisions;
+mod routes;
 mod storage;
 mod streams;
 mod support;

@@ -1,0 +1,154 @@
+//! Results of a batch on their way to the client: what they report is priced, recorded and charged, line by line. Knows
+//! the lines of OpenAI's and Anthropic's results; knows no route.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderValue, IF_RANGE, RANGE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::stream;
+use larder_engine::executor;
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
+use larder_models::upstream::Incoming;
+use larder_proxy::record::{Endpoint, Outcome};
+use larder_proxy::wire::{ApiDialect, WholeReply};
+use larder_text::json as spans;
+
+use crate::app::Snapshot;
+use crate::auth::AuthError;
+use crate::error::RequestError;
+use crate::request::active::ActiveRequest;
+use crate::request::reply;
+
+/// Bytes of the longest line that is read; a longer one is not a reply of any provider.
+const MAX_LINE: usize = 64 << 20;
+
+/// Asks for all of the results as text, so that nothing of them is read uncounted.
+pub fn ask_whole(headers: &mut HeaderMap) {
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.remove(RANGE);
+    headers.remove(IF_RANGE);
+}
+
+/// Forwards the results with what they report charged to `active`.
+pub async fn forward(
+    active: ActiveRequest,
+    current: Arc<Snapshot>,
+    dialect: ApiDialect,
+    incoming: Incoming,
+    ours: &HeaderMap,
+) -> Response {
+    if incoming.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        let words = "the provider sent the results compressed although it was asked not to, so they cannot be counted";
+        let error =
+            RequestError::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamFailed, words);
+        return reply::refuse(active, dialect, error);
+    }
+    let head = reply::copied(&incoming, ours, true);
+    let mut meter = Meter { active, current, dialect, line: Vec::new(), usage: Usage::default(), cost: None };
+    let mut incoming = incoming;
+    // The first piece tells what most batches are: one model. If it has no price, the client is told in time.
+    let first = match meter.next(&mut incoming).await {
+        Ok(first) => first,
+        Err(error) => return reply::refuse(meter.active, dialect, error),
+    };
+    meter.active.respond(incoming.status);
+    let state = first.map(|first| (Some(first), meter, incoming));
+    let pieces = stream::unfold(state, |state| async move {
+        let (ready, mut meter, mut incoming) = state?;
+        if let Some(ready) = ready {
+            return Some((Ok(ready), Some((None, meter, incoming))));
+        }
+        match meter.next(&mut incoming).await {
+            Ok(Some(piece)) => Some((Ok(piece), Some((None, meter, incoming)))),
+            Ok(None) => {
+                meter.active.complete(incoming.status);
+                meter.active.finish();
+                None
+            }
+            Err(error) => {
+                let error = meter.active.fail(error);
+                meter.active.finish();
+                Some((Err(error), None))
+            }
+        }
+    });
+    head.body(Body::from_stream(pieces)).unwrap_or_default()
+}
+
+/// Adds up what the lines of the results report.
+struct Meter {
+    active: ActiveRequest,
+    current: Arc<Snapshot>,
+    dialect: ApiDialect,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    usage: Usage,
+    cost: Option<Usd>,
+}
+
+impl Meter {
+    /// The next piece, with all lines that end in it counted.
+    async fn next(&mut self, incoming: &mut Incoming) -> Result<Option<Bytes>, RequestError> {
+        let piece = incoming.chunk().await?;
+        let Some(bytes) = &piece else {
+            self.take_line()?;
+            return Ok(None);
+        };
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                self.take_line()?;
+            } else if !self.line.starts_with(b"{") {
+                // Not a line of results: only its end matters.
+                self.line.truncate(1);
+            } else if self.line.len() > MAX_LINE {
+                return Err(RequestError::invalid("a line of the results is too long to be counted"));
+            }
+        }
+        Ok(piece)
+    }
+
+    /// Counts a whole line.
+    fn take_line(&mut self) -> Result<(), RequestError> {
+        let line = std::mem::take(&mut self.line);
+        let Some((model, usage)) = std::str::from_utf8(&line).ok().and_then(|line| self.read(line)) else {
+            return Ok(());
+        };
+        let route = self.current.routes.find(Endpoint::Generate(self.dialect), &model, self.current.shared());
+        let prices = route.ok().and_then(|route| route.prices);
+        if prices.is_none() && self.active.caller.limits.picos_per_day.is_some() {
+            let now = self.active.app().store.now();
+            return Err(RequestError::from_auth(&AuthError::Unpriced { model }, now));
+        }
+        self.usage += usage;
+        if let Some(prices) = prices {
+            self.cost = Some(self.cost.unwrap_or_default() + prices.cost(&usage).total);
+        }
+        // However the reply ends, what was handed out is charged.
+        let used = executor::Spending { usage: self.usage, cost: self.cost };
+        self.active.record_run(used, (0, Usd::default()));
+        self.active.set_model(&model);
+        Ok(())
+    }
+
+    /// The model and the usage of one reply of a batch.
+    fn read(&self, line: &str) -> Option<(String, Usage)> {
+        let document = spans::Document::parse(line).ok()?;
+        let root = document.root();
+        let openai = root.given("response").and_then(|response| response.given("body"));
+        let reply = openai.or_else(|| root.given("result")?.given("message"))?;
+        let model = reply.given("model")?.text()?.into_owned();
+        let dialect = match reply.given("usage") {
+            _ if openai.is_none() => ApiDialect::Messages,
+            Some(usage) if usage.given("input_tokens").is_some() => ApiDialect::Responses,
+            _ => ApiDialect::Chat,
+        };
+        let mut whole = WholeReply::new(dialect, None);
+        whole.take(reply.raw()).ok()?;
+        Some((model, whole.rounds().last().usage?))
+    }
+}
