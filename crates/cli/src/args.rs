@@ -166,6 +166,19 @@ pub enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Write everything of a user to a folder: documents, originals, transcripts, records
+    ///
+    /// Writes tables/*.jsonl, contents/, documents/, drafts/ and manifest.json, which lists them. Secrets of keys are left
+    /// out.
+    #[command(after_help = "Example:\n  larder export ada --to ada-2026-11-24")]
+    Export {
+        /// User whose data to write
+        #[arg(value_name = "USER")]
+        who: String,
+        /// Folder to write to, empty or not there yet
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
     /// Delete everything of a user: documents, turns, memory, runs, pointers, keys
     #[command(after_help = "Example:\n  larder forget ada --yes")]
     Forget {

@@ -66,3 +66,25 @@ fn gc_says_what_would_go_and_removes_it_and_the_pointer_says_when() {
     let said = shop.run_with(&["mcp"], format!("{hello}\n{ready}\n{call}\n").as_bytes());
     assert!(said.out.contains(&format!("expired on {date}")), "{said:?}");
 }
+
+#[test]
+fn a_user_is_exported_and_forgotten_and_an_unknown_one_is_an_error() {
+    let shop = Shop::new();
+    let pointer = insert(&shop, Arc::new(SystemClock), "an original").to_string();
+    let export = shop.json(&["export", "local", "--to", "out"]);
+    assert_eq!(export["contents"], 1);
+    let folder = shop.path().join("out");
+    let pointers = std::fs::read_to_string(folder.join("tables/pointers.jsonl")).unwrap();
+    let row: Value = serde_json::from_str(&pointers).unwrap();
+    let content = folder.join("contents").join(row["content"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(content).unwrap(), "an original");
+    let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"user\": \"local\""), "{manifest}");
+    assert!(shop.fails(1, &["export", "local", "--to", "out"]).err.contains("not empty"));
+    for args in [&["export", "eve", "--to", "none"][..], &["forget", "eve", "--yes"]] {
+        assert!(shop.fails(1, args).err.contains("nothing is stored of this user"));
+    }
+    shop.ok(&["forget", "local", "--yes"]);
+    shop.fails(1, &["rehydrate", &pointer]);
+    shop.fails(1, &["forget", "local", "--yes"]);
+}

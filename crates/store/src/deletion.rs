@@ -8,6 +8,7 @@ use std::io;
 
 use rusqlite::Transaction;
 
+use crate::data_rules::user_tables;
 use crate::error::StoreError;
 use crate::files;
 use crate::store::Store;
@@ -15,37 +16,6 @@ use crate::user;
 
 /// The prefix of folders that are being removed.
 const DELETED_PREFIX: &str = ".deleted-";
-/// Every table with rows of users.
-const TABLES: [&str; 28] = [
-    "contents",
-    "pointers",
-    "runs",
-    "run_pointers",
-    "interventions",
-    "compactions",
-    "keys",
-    "key_days",
-    "reservations",
-    "sign_ins",
-    "exchanges",
-    "transcript_lines",
-    "calibrations",
-    "usage_sums",
-    "session_calibrations",
-    "session_revisions",
-    "round_trips",
-    "turn_numbers",
-    "turn_drafts",
-    "turn_files",
-    "document_writes",
-    "turn_moves",
-    "document_uses",
-    "document_sources",
-    "tombstones",
-    "document_pointers",
-    "sessions",
-    "erasures",
-];
 
 impl Store {
     /// Removes everything of a user: keys, rows, originals, receipts, transcripts, caches. The files are
@@ -53,7 +23,7 @@ impl Store {
     pub fn delete_user(&self, user: &str) -> Result<(), StoreError> {
         user::check(user)?;
         self.index().write(|tx| {
-            for table in TABLES {
+            for (table, _) in user_tables() {
                 tx.execute(&format!("DELETE FROM {table} WHERE user = ?1"), [user])?;
             }
             tx.execute(

@@ -99,6 +99,18 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// Nothing is stored of the user.
+    #[error("user {user:?}: nothing is stored of this user; check the id")]
+    UnknownUser {
+        /// The id.
+        user: String,
+    },
+    /// A folder that should be empty is not.
+    #[error("{}: not empty; name a folder that is empty or does not exist", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A name cannot be used.
     #[error("{what} {name:?}: {reason}; expected 1 to 256 bytes without control characters")]
     InvalidName {

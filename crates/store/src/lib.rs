@@ -36,6 +36,7 @@ mod calibrations;
 mod clock;
 mod compactions;
 mod contents;
+mod data_rules;
 mod deletion;
 mod documents;
 mod error;
@@ -61,10 +62,11 @@ pub use calibrations::{Calibration, Calibrations};
 pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
 pub use contents::StoredContents;
+pub use data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,
-    Documents, DraftSummary, Drafts, EmbeddingText, Leases, ReindexReport, ResearchRow, SourceRow,
-    TextVector, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
+    Documents, DraftSummary, Drafts, EmbeddingText, ExportReport, Leases, ReindexReport, ResearchRow,
+    SourceRow, TextVector, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
 };
 pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, SessionSummary};

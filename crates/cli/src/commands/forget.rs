@@ -1,6 +1,7 @@
 //! `larder forget`: deletes everything of a user.
 
 use larder_agent::turn::TurnHost;
+use larder_store::StoreError;
 use serde_json::json;
 
 use crate::args::Format;
@@ -10,6 +11,10 @@ use crate::keyboard::Keyboard;
 use crate::output;
 
 pub async fn run(context: &CommandContext, who: &str, yes: bool) -> Result<(), CliError> {
+    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
+    if !documents.knows(who)? {
+        return Err(StoreError::UnknownUser { user: who.to_owned() }.into());
+    }
     let agreed = yes || (output::is_interactive() && confirm(who).await?);
     if !agreed {
         let words = format!(
@@ -17,15 +22,9 @@ pub async fn run(context: &CommandContext, who: &str, yes: bool) -> Result<(), C
         );
         return Err(CliError::Fixable(words));
     }
-    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
-    let known: Vec<String> = documents.users()?.iter().map(|user| user.user().to_owned()).collect();
     documents.forget(who)?;
     if context.global.format == Format::Json {
         return output::json(&json!({"forgotten": who}));
-    }
-    if !known.iter().any(|known| known == who) {
-        let others = if known.is_empty() { "nobody".to_owned() } else { known.join(", ") };
-        output::say(&format!("{who} had no documents; users with documents: {others}"));
     }
     output::say(&format!("deleted everything of {who}"));
     Ok(())

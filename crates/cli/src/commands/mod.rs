@@ -8,6 +8,7 @@ mod condense;
 mod config;
 mod count;
 mod explain;
+mod export;
 mod forget;
 mod gc;
 mod init;
@@ -58,6 +59,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Reindex => reindex::run(&CommandContext::new(global)?).await?,
         Command::Archive => archive::run(&CommandContext::new(global)?).await?,
         Command::Forget { who, yes } => forget::run(&CommandContext::new(global)?, &who, yes).await?,
+        Command::Export { who, to } => export::run(&CommandContext::new(global)?, &who, &to)?,
         Command::Gc { dry_run } => gc::run(&CommandContext::new(global)?, dry_run)?,
         Command::Mcp(args) => mcp::run(&CommandContext::new(global)?, args).await?,
         Command::Rehydrate { id, select } => rehydrate::run(&CommandContext::new(global)?, &id, select)?,

@@ -16,12 +16,14 @@
 //! | [`uses`] | how far documents and sites proved reliable |
 //! | [`vectors`] | documents close in meaning to a query |
 //! | [`notes`] | notes generated from the index, wrappers |
+//! | [`export`] | everything of a user, for other programs |
 //! | [`tree`] | where bytes are kept |
 
 mod archive;
 mod catalog;
 mod commit;
 mod drafts;
+mod export;
 mod files;
 mod forget;
 mod index;
@@ -46,6 +48,7 @@ use larder_vault::{DocumentTime, VaultPath};
 
 pub use catalog::DocumentCatalog;
 pub use drafts::Drafts;
+pub use export::ExportReport;
 pub use files::DocumentFiles;
 pub use lease::{Leases, TurnLease};
 pub use types::{

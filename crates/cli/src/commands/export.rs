@@ -1,0 +1,25 @@
+//! `larder export`: writes everything of a user to a folder.
+
+use std::path::Path;
+
+use larder_agent::turn::TurnHost;
+
+use crate::args::Format;
+use crate::context::CommandContext;
+use crate::error::CliError;
+use crate::output;
+
+pub fn run(context: &CommandContext, who: &str, to: &Path) -> Result<(), CliError> {
+    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
+    let report = documents.export(who, to)?;
+    if context.global.format == Format::Json {
+        return output::json(&report);
+    }
+    output::line(&format!(
+        "{} rows, {} contents, {} documents of {who} in {}; manifest.json lists them",
+        report.rows,
+        report.contents,
+        report.documents,
+        to.display()
+    ))
+}
