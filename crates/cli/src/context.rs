@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use larder_engine::config::Config;
+use larder_engine::config::{Config, LearnedValue};
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
 use larder_models::connect::Models;
@@ -55,6 +55,16 @@ impl CommandContext {
         let options =
             StoreOptions { compaction_ttl: self.config.compaction_ttl(), ..StoreOptions::default() };
         Ok(Store::open(self.config.home(), options)?)
+    }
+
+    /// The settings with what the newest revision has learned, and its values. Creates no store.
+    pub fn learned(&self) -> Result<(Config, Vec<LearnedValue>), CliError> {
+        if !Store::exists(self.config.home()) {
+            return Ok((self.config.clone(), Vec::new()));
+        }
+        let store = self.whole_store()?;
+        let newest = store.revisions().newest()?;
+        Ok(self.config.revised(newest, &store.revisions().settings(newest)?))
     }
 
     pub fn store(&self) -> Result<UserStore, CliError> {

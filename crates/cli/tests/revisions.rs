@@ -53,6 +53,10 @@ fn revisions_are_listed_shown_compared_and_reverted() {
     assert_eq!((&all[1]["number"], &all[1]["cause"]), (&json!(2), &json!("another one")));
     assert_eq!(all[1]["changes"], json!({"policy.entry_cap": null, "policy.low_watermark": "0.6"}));
 
+    let set = shop.ok(&["config"]).out;
+    let line = |key: &str| set.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+    assert!(line("policy.low_watermark").ends_with("revision 2"), "{set}");
+    assert!(line("policy.protect_last").contains("larder.toml:"), "{set}");
     let shown = shop.ok(&["revisions", "show", "2"]).out;
     assert!(shown.contains("policy.low_watermark = 0.6  (used)"), "{shown}");
     assert!(shown.contains("policy.protect_last = 9  (not used: set by ") && shown.contains("larder.toml:"));
@@ -129,6 +133,8 @@ fn a_learned_window_is_shown_compared_and_reverted_and_two_servers_agree() {
     );
     let window = json!({"key": "models.far-away-7b.window", "value": "32768", "standing": "used"});
     assert_eq!(shop.json(&["revisions", "show", "1"])["learned"], json!([window]));
+    let noted = shop.ok(&["check"]).err;
+    assert!(noted.contains("note: models.far-away-7b.window = 32768 was learned"), "{noted}");
     let compared = shop.ok(&["revisions", "diff", "0", "1"]).out;
     assert_eq!(compared, "models.far-away-7b.window: not learned -> 32768\n");
 

@@ -243,16 +243,30 @@ impl App {
         Arc::clone(&self.current().shared().project)
     }
 
-    /// Every current setting, with its help and origin.
+    /// Every current setting, with its help and origin; what is learned is as new conversations use it.
     pub fn settings(&self) -> Vec<Setting> {
-        self.current().config.settings()
+        match self.newest() {
+            Some(newest) => newest.config().settings(),
+            None => self.current().config.settings(),
+        }
+    }
+
+    /// The settings as the newest revision of learned values makes them; `None` if it cannot be read.
+    fn newest(&self) -> Option<Arc<RevisedSettings>> {
+        let newest = self.store.revisions().newest();
+        newest
+            .and_then(|number| self.current().revised(&self.store, number))
+            .inspect_err(|error| tracing::warn!(%error, "the newest revision of the settings cannot be read"))
+            .ok()
     }
 
     /// The current token budget of each model, by name.
     pub fn budgets(&self) -> Vec<ModelBudget> {
-        let current = self.current();
+        let (current, newest) = (self.current(), self.newest());
         let budget = |(name, spec): (&str, &larder_models::table::ModelSpec)| {
-            ModelBudget::new(name, spec, &current.routes.policy(spec))
+            let policy = current.routes.policy(spec);
+            let revised = newest.as_ref().map(|newest| policy.revised(&newest.policy, None));
+            ModelBudget::new(name, spec, &revised.unwrap_or(policy))
         };
         let chats = |(_, spec): &(&str, &larder_models::table::ModelSpec)| spec.max_output > 0;
         current.routes.models().filter(chats).map(budget).collect()

@@ -39,6 +39,11 @@ impl RevisedSettings {
         Ok(Self { number, policy: revised.context_policy(), config: revised })
     }
 
+    /// All settings as the revision makes them.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// The learned window of a model that is not in the table, in tokens.
     pub fn window(&self, id: &str) -> Option<usize> {
         self.config.learned_window(id)

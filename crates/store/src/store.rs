@@ -80,6 +80,11 @@ struct StoreInner {
 }
 
 impl Store {
+    /// Whether there is a store in `home`.
+    pub fn exists(home: &Path) -> bool {
+        Layout { home: home.to_path_buf() }.index().exists()
+    }
+
     /// Opens the store in `home`, creates it if there is none, and upgrades its format to the newest version.
     pub fn open(home: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let layout = Layout { home: home.to_path_buf() };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use larder_engine::config::{Config, ConfigError, FILE, SettingProblem};
+use larder_engine::config::{Config, ConfigError, FILE, LearnedValue, SettingProblem, Standing};
 use larder_engine::project::Project;
 use larder_models::connect::Models;
 use larder_text::tokens::Counter;
@@ -44,10 +44,29 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
             output::line(&problem.to_string())?;
         }
     }
+    if let Ok(context) = CommandContext::new(global.clone()) {
+        note_on_learning(&context.learned()?.1);
+    }
     if write_registry && project.write_registry()? {
         output::say("registry.yaml is up to date now");
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Names the models that nobody knows, whose windows were learned, and the learned values that cannot be used.
+fn note_on_learning(learned: &[LearnedValue]) {
+    for LearnedValue { key, value, standing } in learned {
+        match standing {
+            Standing::Used if key.starts_with("models.") => output::say(&format!(
+                "note: {key} = {value} was learned from a provider's refusal, since nobody knows this model; add it under \
+                 [models] in larder.toml to set its window and prices"
+            )),
+            Standing::Unusable { reason } => output::say(&format!(
+                "note: the learned value {key} = {value} is not used: {reason}; see `larder revisions`"
+            )),
+            _ => {}
+        }
+    }
 }
 
 /// The report when there are no problems.

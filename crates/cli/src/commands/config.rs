@@ -9,7 +9,7 @@ use crate::output;
 const WIDTH: usize = 100;
 
 pub fn run(context: &CommandContext) -> Result<(), CliError> {
-    let settings = context.config.settings();
+    let settings = context.learned()?.0.settings();
     if context.global.format == Format::Json {
         return output::json(&settings);
     }

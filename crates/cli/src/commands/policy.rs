@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use larder_core::policy::PolicySettings;
+use larder_engine::config::Config;
 use larder_gateway::model_budget::ModelBudget;
 use larder_gateway::request::inspect::{self, InspectRequest};
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
@@ -44,10 +45,11 @@ pub fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, CliE
 }
 
 fn budgets(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, CliError> {
-    let all = inspect::budgets(&context.config, &context.engine()?).map_err(CliError::Fixable)?;
+    let (config, _) = context.learned()?;
+    let all = inspect::budgets(&config, &context.engine()?).map_err(CliError::Fixable)?;
     let wanted = |model: &ModelBudget| only.is_none_or(|only| only == model.name || only == model.id);
     let shown: Vec<Budget> =
-        all.iter().filter(|model| wanted(model)).map(|model| explained(context, model)).collect();
+        all.iter().filter(|model| wanted(model)).map(|model| explained(&config, model)).collect();
     if let Some(only) = only.filter(|_| shown.is_empty()) {
         let names: Vec<&str> = all.iter().map(|model| model.name.as_str()).collect();
         return Err(CliError::Fixable(format!(
@@ -77,9 +79,9 @@ fn budgets(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, Cli
 }
 
 /// Each figure with its setting, or the rule that applies without one.
-fn explained(context: &CommandContext, model: &ModelBudget) -> Budget {
-    let settings: PolicySettings = context.config.context_policy();
-    let all = context.config.settings();
+fn explained(config: &Config, model: &ModelBudget) -> Budget {
+    let settings: PolicySettings = config.context_policy();
+    let all = config.settings();
     let from = |key: &str| {
         let origin = all.iter().find(|setting| setting.key == key).map(|setting| setting.origin.to_string());
         format!("{key} ({})", origin.unwrap_or_default())
