@@ -271,13 +271,18 @@ fn check_window(said: &[Said], window: &DecidedWindow, budget: usize) -> Result<
         }
         if let MessageForm::Replaced(made) = &decided.form {
             prop_assert!(made.tokens < counter.count(&said.text));
-            prop_assert_eq!(&resolve(&stored, &made.pointer), &said.text);
+            match &made.pointer {
+                Some(pointer) => prop_assert_eq!(&resolve(&stored, pointer), &said.text),
+                None => {
+                    let text = larder_condense::terse_json(&said.text).unwrap_or_else(|| said.text.clone());
+                    prop_assert!(is_all_of(&text, &made.text, &seen), "{}", made.text);
+                }
+            }
             for gap in &made.gaps {
                 let hidden = &said.text[gap.bytes.clone()];
                 prop_assert_eq!(&resolve(&stored, &gap.pointer), hidden);
-                let above = made.complete
-                    || made.text.contains(&format!("L{}-{} as above", gap.range.0, gap.range.1));
-                for part in hidden.split_inclusive(['\n', ',']).filter(|_| above) {
+                let above = made.text.contains(&format!("L{}-{} as above", gap.range.0, gap.range.1));
+                for part in hidden.split_inclusive('\n').filter(|_| above) {
                     prop_assert!(
                         seen.iter().any(|seen| seen.contains(part)),
                         "{part:?} does not stand above"
@@ -285,10 +290,7 @@ fn check_window(said: &[Said], window: &DecidedWindow, budget: usize) -> Result<
                 }
             }
         }
-        match &decided.form {
-            MessageForm::Replaced(made) if made.complete => seen.push(&said.text),
-            _ => seen.extend(text),
-        }
+        seen.extend(text);
     }
     for (at, message) in said.iter().enumerate() {
         let gone =
@@ -299,6 +301,38 @@ fn check_window(said: &[Said], window: &DecidedWindow, budget: usize) -> Result<
         }
     }
     Ok(())
+}
+
+/// Whether `sent` shows all lines of `text`: itself, or by references to lines of the texts above.
+fn is_all_of(text: &str, sent: &str, above: &[&str]) -> bool {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut left = lines.as_slice();
+    for line in sent.lines() {
+        let count = match line.strip_prefix("[… above: L").and_then(|rest| rest.split_once(" of ")) {
+            None => usize::from(left.first() == Some(&line)),
+            Some((range, _)) => {
+                let (first, last) = range.split_once('-').expect("a range of lines");
+                let (first, last): (usize, usize) =
+                    (first.parse().expect("a number"), last.parse().expect("a number"));
+                let referred = |above: &&str| {
+                    let there = above.lines().skip(first - 1).take(last + 1 - first);
+                    there.count() == last + 1 - first
+                        && above
+                            .lines()
+                            .skip(first - 1)
+                            .zip(left)
+                            .take(last + 1 - first)
+                            .all(|(a, b)| a == *b)
+                };
+                if above.iter().any(referred) { last + 1 - first } else { 0 }
+            }
+        };
+        if count == 0 || count > left.len() {
+            return false;
+        }
+        left = &left[count..];
+    }
+    left.is_empty()
 }
 
 proptest! {
@@ -333,9 +367,9 @@ proptest! {
         prop_assert!(!window.offer_tool || how.reader == PointerReader::Larder);
         let fits = window.tokens_before <= policy.prompt_budget(Some(100));
         for decided in &window.items {
-            let hides = decided.form != MessageForm::Whole && decided.form.substitution().is_none_or(|made| !made.complete);
+            let hides = decided.form.hides();
             prop_assert!(!hides || !fits || how.reader != PointerReader::Nobody, "{:?}", decided);
-            let above = decided.form.substitution().is_some_and(|made| made.text.contains(" as above"));
+            let above = decided.form.substitution().is_some_and(|made| [" as above", "[… above: "].iter().any(|mark| made.text.contains(mark)));
             prop_assert!(!above || how.refers_above, "{:?}", decided);
         }
     }

@@ -284,7 +284,7 @@ mod tests {
             }
         }
         let lines = screen("http://x", &news, None, 80, 24).join("\n");
-        for text in ["Totals", "requests 0", "The last window", "0 of 0 tokens", "outcome", "q quits"] {
+        for text in ["Totals", "requests 0", "The last window", "0 of unknown tokens", "outcome", "q quits"] {
             assert!(lines.contains(text), "{text}: {lines}");
         }
     }

@@ -1,6 +1,6 @@
-//! Finds the parts of a text that its reader has seen before, so that they need not be repeated.
+//! Finds the lines of a text that its reader has seen before, so that they need not be repeated.
 //!
-//! Knows segments between line breaks and commas, by their hashes; does not know prompts, messages or targets.
+//! Knows lines, by their hashes; does not know prompts, messages or targets.
 
 use std::ops::Range;
 
@@ -13,32 +13,45 @@ const SHORTEST_REPEAT: usize = 96;
 /// The texts that a reader has seen, in order.
 #[derive(Debug, Default)]
 pub struct SeenText {
-    /// The hashes of each text's segments.
+    /// The hashes of each text's lines.
     texts: Vec<Vec<u128>>,
-    /// The last occurrence of each segment: text and position in it.
+    /// The last occurrence of each line: text and position in it.
     places: HashMap<u128, (usize, usize)>,
+}
+
+/// Whole lines of a text that its reader has seen in an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeat {
+    /// The lines, as a byte range of the text.
+    pub bytes: Range<usize>,
+    /// The number of the earlier text, counted from 0.
+    pub of: usize,
+    /// The first and the last of the same lines in the earlier text, counted from 1.
+    pub lines: (usize, usize),
 }
 
 impl SeenText {
     /// Adds the next text that the reader sees.
     pub fn add(&mut self, text: &str) {
-        let stretches: Vec<u128> = stretches(text).map(|stretch| hash(text, &stretch)).collect();
+        let lines: Vec<u128> = lines(text).map(|line| hash(text, &line)).collect();
         let of = self.texts.len();
-        self.places.extend(stretches.iter().enumerate().map(|(at, &hash)| (hash, (of, at))));
-        self.texts.push(stretches);
+        self.places.extend(lines.iter().enumerate().map(|(at, &hash)| (hash, (of, at))));
+        self.texts.push(lines);
     }
 
-    /// The disjoint parts of `text` that appear in an earlier text, in order; whole lines if the text has lines.
-    pub fn repeats(&self, text: &str) -> Vec<Range<usize>> {
-        if self.places.is_empty() {
+    /// The disjoint runs of lines in `text` that appear in an earlier text, in order. Texts before number `from` are
+    /// not considered.
+    pub fn repeats(&self, text: &str, from: usize) -> Vec<Repeat> {
+        if from >= self.texts.len() {
             return Vec::new();
         }
-        let stretches: Vec<Range<usize>> = stretches(text).collect();
-        let hashes: Vec<u128> = stretches.iter().map(|stretch| hash(text, stretch)).collect();
-        let mut repeats: Vec<Range<usize>> = Vec::new();
+        let lines: Vec<Range<usize>> = lines(text).collect();
+        let hashes: Vec<u128> = lines.iter().map(|line| hash(text, line)).collect();
+        let mut repeats: Vec<Repeat> = Vec::new();
+        // Lines before `free` belong to an earlier run.
         let (mut at, mut free) = (0, 0);
         while let Some(hash) = hashes.get(at) {
-            let Some(&(of, place)) = self.places.get(hash) else {
+            let Some(&(of, place)) = self.places.get(hash).filter(|&&(of, _)| of >= from) else {
                 at += 1;
                 continue;
             };
@@ -47,15 +60,10 @@ impl SeenText {
             let after = hashes[at..].iter().zip(&other[place..]).take_while(alike).count();
             let before =
                 hashes[free..at].iter().rev().zip(other[..place].iter().rev()).take_while(alike).count();
-            let range = stretches[at - before].start..stretches[at + after - 1].end;
-            let lines = whole_lines(text, &range);
-            let range = if lines.len() >= SHORTEST_REPEAT { lines } else { range };
-            if range.len() >= SHORTEST_REPEAT {
+            let bytes = lines[at - before].start..lines[at + after - 1].end;
+            if bytes.len() >= SHORTEST_REPEAT {
+                repeats.push(Repeat { bytes, of, lines: (place - before + 1, place + after) });
                 free = at + after;
-                match repeats.last_mut() {
-                    Some(last) if last.end == range.start => last.end = range.end,
-                    _ => repeats.push(range),
-                }
             }
             at += after;
         }
@@ -63,30 +71,20 @@ impl SeenText {
     }
 }
 
-/// Segments that end after a line break or a comma; they tile the text.
-fn stretches(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+/// The lines, each with its line break; they tile the text.
+fn lines(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = 0;
-    let ends = memchr::memchr2_iter(b'\n', b',', text.as_bytes()).map(|at| at + 1);
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
     ends.chain(std::iter::once(text.len())).filter_map(move |end| {
         let range = std::mem::replace(&mut start, end)..end;
         (!range.is_empty()).then_some(range)
     })
 }
 
-fn hash(text: &str, stretch: &Range<usize>) -> u128 {
-    xxh3_128(&text.as_bytes()[stretch.clone()])
-}
-
-/// The whole lines in `range`; an unterminated last line counts as one.
-fn whole_lines(text: &str, range: &Range<usize>) -> Range<usize> {
-    let starts_line = range.start == 0 || text.as_bytes()[range.start - 1] == b'\n';
-    let inside = &text[range.clone()];
-    let start = if starts_line { Some(0) } else { inside.find('\n').map(|at| at + 1) };
-    let end = if range.end == text.len() { Some(inside.len()) } else { inside.rfind('\n').map(|at| at + 1) };
-    match (start, end) {
-        (Some(start), Some(end)) if start < end => range.start + start..range.start + end,
-        _ => range.start..range.start,
-    }
+/// The hash of a line without its break, which the last line of a text may lack.
+fn hash(text: &str, line: &Range<usize>) -> u128 {
+    let line = &text.as_bytes()[line.clone()];
+    xxh3_128(line.strip_suffix(b"\n").unwrap_or(line))
 }
 
 #[cfg(test)]
@@ -103,26 +101,36 @@ mod tests {
         seen.add(&format!("[file a]\n{}", lines(0..30)));
         seen.add(&format!("[file b]\n{}", lines(50..60)));
         let text = format!("[edited]\n{}new\n{}end", lines(5..20), lines(50..60));
-        let repeats: Vec<&str> = seen.repeats(&text).into_iter().map(|range| &text[range]).collect();
-        assert_eq!(repeats, [lines(5..20), lines(50..60)]);
-        assert!(seen.repeats(&lines(100..110)).is_empty());
-        assert!(SeenText::default().repeats(&text).is_empty());
+        let repeats = seen.repeats(&text, 0);
+        let found: Vec<&str> = repeats.iter().map(|repeat| &text[repeat.bytes.clone()]).collect();
+        assert_eq!(found, [lines(5..20), lines(50..60)]);
+        let places: Vec<_> = repeats.iter().map(|repeat| (repeat.of, repeat.lines)).collect();
+        assert_eq!(places, [(0, (7, 21)), (1, (2, 11))], "the first line of each text is its heading");
+        assert!(seen.repeats(&lines(100..110), 0).is_empty());
+        assert!(SeenText::default().repeats(&text, 0).is_empty());
     }
 
     #[test]
-    fn values_on_one_line_are_found_between_commas() {
-        let passengers = r#""passengers": [{"first": "Noa", "last": "Lee", "dob": "1967-12-12"}, {"first": "Ada", "last": "Moe"}], "#;
+    fn texts_too_far_back_are_not_considered() {
         let mut seen = SeenText::default();
-        seen.add(&format!(r#"{{"id": "A", {passengers}"status": "open"}}"#));
-        let text = format!(r#"{{"id": "A", "total": 4, {passengers}"status": "cancelled"}}"#);
-        let repeats: Vec<&str> = seen.repeats(&text).into_iter().map(|range| text[range].trim()).collect();
-        assert_eq!(repeats, [passengers.trim()]);
+        seen.add(&lines(0..30));
+        seen.add(&lines(50..60));
+        assert!(seen.repeats(&lines(0..30), 1).is_empty());
+        assert_eq!(seen.repeats(&lines(50..60), 1).len(), 1);
+        assert!(seen.repeats(&lines(50..60), 2).is_empty());
+    }
+
+    #[test]
+    fn a_last_line_without_a_break_is_the_same_line() {
+        let mut seen = SeenText::default();
+        seen.add(lines(0..9).trim_end());
+        assert_eq!(seen.repeats(&lines(0..9), 0)[0].lines, (1, 9));
     }
 
     #[test]
     fn short_repeats_are_shown_again() {
         let mut seen = SeenText::default();
         seen.add("total 4\nok\n");
-        assert!(seen.repeats("total 4\nok\n").is_empty());
+        assert!(seen.repeats("total 4\nok\n", 0).is_empty());
     }
 }

@@ -30,12 +30,21 @@ pub struct Substitution {
     pub text: String,
     /// Tokens of `text`.
     pub tokens: usize,
-    /// The pointer to the original.
-    pub pointer: Pointer,
+    /// The pointer to the original; `None` if the text is complete.
+    pub pointer: Option<Pointer>,
     /// What a condensed text omits.
     pub gaps: Vec<Gap>,
-    /// Nothing is lost to the model: everything omitted appears in earlier messages, or the text is merely shorter.
-    pub complete: bool,
+    /// Why nothing is hidden from the model; `None` if something is.
+    pub complete: Option<Complete>,
+}
+
+/// Why a text that replaces another hides nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Complete {
+    /// What it leaves out stands above, in the messages that it names.
+    StandsAbove,
+    /// It is the same JSON in fewer tokens.
+    Terse,
 }
 
 impl Substitution {
@@ -64,6 +73,20 @@ impl MessageForm {
             Self::Whole => Rendition::Whole,
             Self::Replaced(with) => with.rendition,
             Self::Dropped | Self::DroppedFor(_) => Rendition::Absent,
+        }
+    }
+
+    /// The pointer to what is not shown, if any.
+    pub fn pointer(&self) -> Option<&Pointer> {
+        self.substitution()?.pointer.as_ref()
+    }
+
+    /// Whether something of the message is hidden from the model.
+    pub fn hides(&self) -> bool {
+        match self {
+            Self::Whole => false,
+            Self::Replaced(with) => with.complete.is_none(),
+            Self::Dropped | Self::DroppedFor(_) => true,
         }
     }
 
@@ -104,12 +127,14 @@ pub struct CachePrice {
 /// Token limits of a history.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryLimits {
-    /// Maximum tokens of a result's text when it enters.
+    /// Maximum tokens of an ordinary result's text when it enters; source code and errors may have more.
     pub entry_cap: usize,
     /// Tokens that the first replacement has to save in addition: those of the tool that it makes necessary.
     pub first_saving: usize,
     /// Whether a result may be shortened by referring to text above it.
     pub refers_above: bool,
+    /// Maximum tokens of any result's text when it enters.
+    pub flood: usize,
     /// Above this, older results are compacted if that saves money.
     pub soft: usize,
     /// The maximum that can be sent.
@@ -215,10 +240,13 @@ fn reason(entry: &LinkedItem<'_>, form: &MessageForm, epoch: usize) -> PartReaso
             _ => PartReason::Fits,
         },
         MessageForm::Dropped | MessageForm::DroppedFor(_) => PartReason::GroupDropped,
-        MessageForm::Replaced(_) if epoch > 0 => PartReason::CallOverBudget,
-        MessageForm::Replaced(with) if with.complete && !with.gaps.is_empty() => PartReason::StandsAbove,
-        MessageForm::Replaced(with) if with.rendition == Rendition::Pointer => PartReason::PinsTooLarge,
-        MessageForm::Replaced(_) => PartReason::OverEntryCap,
+        MessageForm::Replaced(with) => match with.complete {
+            Some(Complete::StandsAbove) => PartReason::StandsAbove,
+            Some(Complete::Terse) => PartReason::Terse,
+            None if epoch > 0 => PartReason::CallOverBudget,
+            None if with.rendition == Rendition::Pointer => PartReason::PinsTooLarge,
+            None => PartReason::OverEntryCap,
+        },
     }
 }
 
@@ -245,9 +273,9 @@ fn mark_dropped(
             rendition: Rendition::Absent,
             tokens: context.counter.count(&text),
             text,
-            pointer,
+            pointer: Some(pointer),
             gaps: Vec::new(),
-            complete: false,
+            complete: None,
         }));
         originals.push(PackOriginal {
             text: OriginalText::Joined(dropped),

@@ -8,22 +8,23 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::above::Above;
 use super::choose::{Choice, Ladder};
-use super::history::{CachePrice, DecisionContext, HistoryLimits, MessageForm, Substitution};
+use super::entry_cap::entry_cap;
+use super::history::{CachePrice, Complete, DecisionContext, HistoryLimits, MessageForm, Substitution};
 use super::items::LinkedItem;
 use super::receipt::Rendition;
 use super::render::pointer_text;
 use super::watermark::{Messages, Saving};
 use larder_condense::{
-    CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, Gap, KnownText, ReaderView,
-    SeenText,
+    CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, KnownText, ReaderView,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
 /// Incremented whenever the same history would be decided differently; part of every memo key.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Results of at most this many tokens always stay whole, without being analysed.
 const SMALL_RESULT: usize = 48;
 /// A result stays whole up to this multiple of its cap: closer to the cap, header and gap markers cost more than
@@ -31,12 +32,11 @@ const SMALL_RESULT: usize = 48;
 const WHOLE_UP_TO: (usize, usize) = (5, 4);
 /// The fewest tokens that replacing a result must save.
 const MIN_SAVED: usize = 24;
-/// Errors and texts that contain pointers should stay whole if possible, so their cap is this many times larger.
-const ROOMY_FACTOR: usize = 4;
-/// A text is reduced to what is new in it once at least one part in this many appears in earlier messages.
-const REPEATED_SHARE: usize = 4;
 /// The most bytes that each source contributes to the query.
 const QUERY_BYTES: usize = 2_000;
+/// How far back a result may refer to what stands above instead of repeating it, in tokens. Over longer distances
+/// models find lines less reliably.
+const REACH: usize = 50_000;
 /// The most bytes of a tool's name that a pointer shows.
 const NAME_BYTES: usize = 64;
 
@@ -49,8 +49,10 @@ pub(super) struct HistoryBuilder<'a> {
     start: ContentHash,
     /// The hash of everything that the next message's form depends on except the message itself.
     chain: ContentHash,
+    /// Tokens of the messages before each message, and of all so far.
+    before: Vec<usize>,
     /// Texts of earlier messages, collected only when a result has to be rendered anew.
-    above: SeenText,
+    above: Above<'a>,
     /// The number of messages that `above` covers.
     seen: usize,
     /// Whether an earlier replacement has paid for Larder's tool.
@@ -65,10 +67,11 @@ impl<'a> HistoryBuilder<'a> {
         limits: &'a HistoryLimits,
         context: DecisionContext<'a>,
     ) -> Self {
-        let (forms, above) = (Vec::with_capacity(entries.len()), SeenText::default());
+        let (forms, above) = (Vec::with_capacity(entries.len()), Above::default());
         let start = start(limits, context);
         let (paid, unpaid) = (limits.first_saving == 0, BTreeSet::new());
-        Self { entries, limits, context, forms, start, chain: start, above, seen: 0, paid, unpaid }
+        let before = vec![0];
+        Self { entries, limits, context, forms, start, chain: start, before, above, seen: 0, paid, unpaid }
     }
 
     /// Adds the next message in the chosen form and returns its tokens.
@@ -80,25 +83,27 @@ impl<'a> HistoryBuilder<'a> {
             Choice::Absent => (MessageForm::Dropped, None),
             Choice::Whole if plain => (MessageForm::Whole, Some(entry.tokens)),
             _ => match self.substitution(index, choice) {
-                Some(made) if !self.stays_unpaid(index, choice, made.tokens) => {
+                Some(made) if !self.stays_unpaid(index, choice, &made) => {
                     let tokens = made.tokens;
                     (MessageForm::Replaced(made), Some(tokens))
                 }
                 _ => (MessageForm::Whole, Some(entry.tokens)),
             },
         };
-        self.paid |= form != MessageForm::Whole;
+        self.paid |= form.hides();
         self.forms.push(form);
-        tokens.map_or(0, |tokens| tokens.saturating_add(entry.item.opaque_tokens))
+        let tokens = tokens.map_or(0, |tokens| tokens.saturating_add(entry.item.opaque_tokens));
+        self.before.push(self.before[index].saturating_add(tokens));
+        tokens
     }
 
     /// Whether a result stays as it came: no pointer is before it, and it alone would not pay for the tool that a
     /// pointer needs. That remains so for the rest of the conversation, unless an epoch replaces it.
-    fn stays_unpaid(&mut self, index: usize, choice: Choice, tokens: usize) -> bool {
-        if choice != Choice::Whole {
+    fn stays_unpaid(&mut self, index: usize, choice: Choice, made: &Substitution) -> bool {
+        if choice != Choice::Whole || made.complete.is_some() {
             return false;
         }
-        let saved = self.entries[index].tokens.saturating_sub(tokens);
+        let saved = self.entries[index].tokens.saturating_sub(made.tokens);
         if !self.paid && saved <= self.limits.first_saving {
             self.unpaid.insert(index);
         }
@@ -108,7 +113,8 @@ impl<'a> HistoryBuilder<'a> {
     /// The text that replaces a result, if any: from the memo, or rendered with regard to the messages before it.
     fn substitution(&mut self, index: usize, choice: Choice) -> Option<Arc<Substitution>> {
         let entry = &self.entries[index];
-        self.chain = follow(self.chain, self.entries, entry, choice);
+        let from = self.before.partition_point(|before| before.saturating_add(REACH) < self.before[index]);
+        self.chain = follow(self.chain, self.entries, entry, choice, from);
         let paid = [u8::from(self.paid), u8::from(self.unpaid.contains(&index))];
         self.chain = ContentHash::new(&[self.chain.as_bytes().as_slice(), &paid].concat());
         if choice == Choice::Pointer {
@@ -116,22 +122,25 @@ impl<'a> HistoryBuilder<'a> {
         }
         self.context.memo.get_or(self.chain, || {
             for at in self.seen..index {
-                add_shown(&mut self.above, &self.entries[at], &self.forms[at]);
+                let entry = &self.entries[at];
+                if let Some(text) = shown(entry, &self.forms[at]) {
+                    self.above.add(at, entry, text);
+                }
             }
             self.seen = index;
-            let renderer =
-                MessageRenderer { entries: self.entries, entry, context: self.context, start: self.start };
+            let renderer = self.renderer(entry);
             match choice {
                 Choice::Condensed(target) => {
-                    renderer.condensed(target.saturating_sub(entry.item.opaque_tokens))
+                    renderer.condensed(target.saturating_sub(entry.item.opaque_tokens), &[])
                 }
-                _ => renderer.entering(self.limits, &self.above),
+                _ => renderer.entering(&self.above, from),
             }
         })
     }
 
     fn renderer(&self, entry: &'a LinkedItem<'a>) -> MessageRenderer<'a> {
-        MessageRenderer { entries: self.entries, entry, context: self.context, start: self.start }
+        let Self { entries, limits, context, start, .. } = *self;
+        MessageRenderer { entries, entry, limits, context, start }
     }
 }
 
@@ -139,9 +148,10 @@ impl<'a> HistoryBuilder<'a> {
 fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     let owner = context.key.mint(ContentHash::new(b""));
     let text = format!(
-        "{VERSION} {CONDENSER_VERSION} {} {} {} {} {}",
+        "{VERSION} {CONDENSER_VERSION} {} {} {} {} {} {}",
         context.counter.name(),
         limits.entry_cap,
+        limits.flood,
         limits.first_saving,
         limits.refers_above,
         owner.as_str()
@@ -149,12 +159,13 @@ fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     ContentHash::new(text.as_bytes())
 }
 
-/// Extends the chain by a result, the call it answers, and the chosen rendition.
+/// Extends the chain by a result, the call it answers, the chosen rendition, and the first message to refer to.
 fn follow(
     chain: ContentHash,
     entries: &[LinkedItem<'_>],
     entry: &LinkedItem<'_>,
     choice: Choice,
+    from: usize,
 ) -> ContentHash {
     let mut bytes = Vec::with_capacity(256);
     bytes.extend_from_slice(chain.as_bytes());
@@ -171,6 +182,7 @@ fn follow(
         Choice::Absent => (b'a', 0),
     };
     bytes.push(kind);
+    bytes.extend_from_slice(&from.to_le_bytes());
     bytes.extend_from_slice(&target.to_le_bytes());
     bytes.push(u8::from(entry.is_error()));
     bytes.push(u8::from(entry.item.spared));
@@ -182,16 +194,13 @@ fn follow(
     ContentHash::new(&bytes)
 }
 
-/// Adds the visible text of a sent result to `above`.
-fn add_shown(above: &mut SeenText, entry: &LinkedItem<'_>, form: &MessageForm) {
-    if !entry.is_compressible() || entry.tokens <= SMALL_RESULT {
-        return;
-    }
+/// The text of a result that later ones may refer to, as it is sent.
+fn shown<'a>(entry: &'a LinkedItem<'_>, form: &'a MessageForm) -> Option<&'a str> {
     match form {
-        MessageForm::Whole => above.add(entry.item.text),
-        MessageForm::Replaced(made) if made.complete => above.add(entry.item.text),
-        MessageForm::Replaced(made) if made.rendition == Rendition::Condensed => above.add(&made.text),
-        _ => {}
+        _ if !entry.is_compressible() || entry.tokens <= SMALL_RESULT => None,
+        MessageForm::Whole => Some(entry.item.text),
+        MessageForm::Replaced(made) if made.rendition == Rendition::Condensed => Some(&made.text),
+        _ => None,
     }
 }
 
@@ -201,9 +210,7 @@ impl Messages for HistoryBuilder<'_> {
     }
 
     fn ladders(&self, count: usize) -> Cow<'_, [Ladder]> {
-        let cap =
-            |index: &usize| if self.unpaid.contains(index) { usize::MAX } else { self.limits.entry_cap };
-        let ladder = |index: usize| self.renderer(&self.entries[index]).ladder(cap(&index));
+        let ladder = |index: usize| self.renderer(&self.entries[index]).ladder(self.unpaid.contains(&index));
         Cow::Owned((0..count).map(ladder).collect())
     }
 
@@ -231,28 +238,17 @@ impl Messages for HistoryBuilder<'_> {
 struct MessageRenderer<'a> {
     entries: &'a [LinkedItem<'a>],
     entry: &'a LinkedItem<'a>,
+    limits: &'a HistoryLimits,
     context: DecisionContext<'a>,
     start: ContentHash,
 }
 
 impl MessageRenderer<'_> {
-    /// The maximum tokens of the text when it enters.
-    fn cap(&self, entry_cap: usize) -> usize {
-        if self.entry.item.spared {
-            return usize::MAX;
-        }
-        let is_error = self.entry.is_error();
-        // A text with our pointers was condensed before, or refers to something that was.
-        let roomy = is_error || !self.context.key.find_in(self.entry.item.text).is_empty();
-        if roomy { entry_cap.saturating_mul(ROOMY_FACTOR) } else { entry_cap }
-    }
-
-    fn ladder(&self, entry_cap: usize) -> Ladder {
+    fn ladder(&self, unpaid: bool) -> Ladder {
         let entry = self.entry;
         let is_result = entry.is_compressible() && entry.tokens > SMALL_RESULT;
-        let over = is_result && !entry.item.spared && !stays_whole(entry.tokens, entry_cap);
-        let cap = if over { self.cap(entry_cap) } else { entry_cap };
-        let tokens = if over && !stays_whole(entry.tokens, cap) { cap } else { entry.tokens };
+        let cap = if is_result && !unpaid { self.cap(entry.tokens) } else { usize::MAX };
+        let tokens = if stays_whole(entry.tokens, cap) { entry.tokens } else { cap };
         let size = tokens.saturating_add(entry.item.opaque_tokens);
         let pointer = if is_result {
             self.pointer().tokens.saturating_add(entry.item.opaque_tokens)
@@ -271,43 +267,67 @@ impl MessageRenderer<'_> {
         }
     }
 
-    /// The replacement of a result as it enters; `None` keeps it whole.
-    fn entering(&self, limits: &HistoryLimits, above: &SeenText) -> Option<Arc<Substitution>> {
-        let (text, tokens, cap) = (self.entry.item.text, self.entry.tokens, self.cap(limits.entry_cap));
-        let whole = stays_whole(tokens, cap);
-        if whole && self.entry.is_error() {
-            return None;
-        }
-        let news = limits.refers_above.then(|| self.news(above, tokens.saturating_sub(MIN_SAVED).min(cap)));
-        let news = news.flatten();
-        match news {
-            Some(news) if news.complete => Some(Arc::new(news)),
-            _ if whole => None,
-            Some(news) if larder_condense::structure_of(text).is_none() => Some(Arc::new(news)),
-            _ => self.condensed(cap),
+    /// The maximum tokens of the text when it enters, given those of its complete form.
+    fn cap(&self, tokens: usize) -> usize {
+        let HistoryLimits { entry_cap: cap, flood, .. } = *self.limits;
+        match stays_whole(tokens, cap) {
+            _ if self.entry.item.spared => usize::MAX,
+            true => cap,
+            false => entry_cap(self.entry, cap, self.context.key).min(flood),
         }
     }
 
-    /// What is new in the text, if enough of it appears in earlier messages.
-    fn news(&self, above: &SeenText, target: usize) -> Option<Substitution> {
-        let repeats = above.repeats(self.entry.item.text);
-        let bytes: usize = repeats.iter().map(ExactSizeIterator::len).sum();
-        if bytes * REPEATED_SHARE < self.entry.item.text.len() {
-            return None;
+    /// The replacement of a result as it enters; `None` keeps it whole. References lead to message number `from` or
+    /// after it.
+    fn entering(&self, above: &Above<'_>, from: usize) -> Option<Arc<Substitution>> {
+        let text = self.entry.item.text;
+        let restated = self.restated(above, from);
+        let tokens = restated.as_ref().map_or(self.entry.tokens, |restated| restated.tokens);
+        let cap = self.cap(tokens);
+        if stays_whole(tokens, cap) {
+            return restated.map(Arc::new);
         }
-        let condensed = self.condense(target, &repeats).ok()?;
-        let is_above = |gap: &Gap| {
-            repeats.iter().any(|above| above.start <= gap.bytes.start && gap.bytes.end <= above.end)
+        let repeats: Vec<Range<usize>> = match restated {
+            Some(_) if self.limits.refers_above && larder_condense::structure_of(text).is_none() => {
+                above.repeats(text, from).into_iter().map(|repeat| repeat.bytes).collect()
+            }
+            _ => Vec::new(),
         };
-        let complete = condensed.gaps.iter().all(is_above);
-        Some(Substitution { complete, ..condensed_form(condensed) })
+        self.condensed(cap, &repeats)
+    }
+
+    /// The text in fewer tokens with nothing hidden: JSON written tersely, and without what stands above.
+    fn restated(&self, above: &Above<'_>, from: usize) -> Option<Substitution> {
+        let terse = larder_condense::terse_json(self.entry.item.text);
+        let shown = terse.as_deref().unwrap_or(self.entry.item.text);
+        let referring = if self.limits.refers_above { above.referring(shown, from) } else { None };
+        let complete = if referring.is_some() { Complete::StandsAbove } else { Complete::Terse };
+        let text = referring.or(terse)?;
+        let tokens = self.context.counter.count(&text);
+        let saves = tokens.saturating_add(MIN_SAVED) <= self.entry.tokens;
+        saves.then(|| Substitution {
+            rendition: Rendition::Condensed,
+            text,
+            tokens,
+            pointer: None,
+            gaps: Vec::new(),
+            complete: Some(complete),
+        })
     }
 
     /// The text in at most `target` tokens: `None` if it fits whole, a pointer if it cannot be condensed that far.
-    fn condensed(&self, target: usize) -> Option<Arc<Substitution>> {
-        match self.condense(target, &[]) {
+    /// Ranges `above` are not shown again.
+    fn condensed(&self, target: usize, above: &[Range<usize>]) -> Option<Arc<Substitution>> {
+        match self.condense(target, above) {
             Ok(condensed) if condensed.text == self.entry.item.text => None,
-            Ok(condensed) => Some(Arc::new(condensed_form(condensed))),
+            Ok(Condensed { text, tokens, pointer, gaps, .. }) => Some(Arc::new(Substitution {
+                rendition: Rendition::Condensed,
+                text,
+                tokens,
+                pointer: Some(pointer),
+                gaps,
+                complete: None,
+            })),
             Err(_) => Some(self.pointer()),
         }
     }
@@ -354,7 +374,8 @@ impl MessageRenderer<'_> {
             let pointer = Pointer::whole(self.context.key.mint(self.entry.item.hash));
             let text = pointer_text(&format!("result of {name}"), self.entry.item.text, &pointer);
             let (tokens, gaps) = (self.context.counter.count(&text), Vec::new());
-            Substitution { rendition: Rendition::Pointer, text, tokens, pointer, gaps, complete: false }
+            let pointer = Some(pointer);
+            Substitution { rendition: Rendition::Pointer, text, tokens, pointer, gaps, complete: None }
         };
         let found = self.context.memo.get_or(ContentHash::new(&key), || Some(Arc::new(make())));
         found.unwrap_or_else(|| Arc::new(make()))
@@ -363,10 +384,4 @@ impl MessageRenderer<'_> {
 
 fn stays_whole(tokens: usize, cap: usize) -> bool {
     tokens <= cap.saturating_mul(WHOLE_UP_TO.0) / WHOLE_UP_TO.1
-}
-
-fn condensed_form(condensed: Condensed) -> Substitution {
-    let Condensed { text, tokens, pointer, gaps, .. } = condensed;
-    let complete = gaps.is_empty();
-    Substitution { rendition: Rendition::Condensed, text, tokens, pointer, gaps, complete }
 }

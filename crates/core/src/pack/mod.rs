@@ -4,11 +4,13 @@
 //! again until it returns a [`Pack`] or a refusal. Knows content, tokens and pointers; knows no recipe file, store or
 //! provider.
 
+mod above;
 mod allot;
 mod assemble;
 mod choose;
 mod choose_messages;
 mod compose;
+mod entry_cap;
 mod history;
 mod history_builder;
 mod items;
@@ -26,7 +28,7 @@ mod top_up;
 mod watermark;
 
 pub use history::{
-    CachePrice, DecidedItem, DecisionContext, History, HistoryLimits, MessageForm, Substitution,
+    CachePrice, Complete, DecidedItem, DecisionContext, History, HistoryLimits, MessageForm, Substitution,
     decide_history,
 };
 pub use items::{ConversationItem, ItemCall};

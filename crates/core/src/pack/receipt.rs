@@ -123,8 +123,10 @@ pub enum PartReason {
     PinsTooLarge,
     /// The call or result it belongs to could not stay.
     GroupDropped,
-    /// Everything not shown of it appears in earlier messages.
+    /// Everything not shown of it stands in earlier messages.
     StandsAbove,
+    /// The same JSON in fewer tokens.
+    Terse,
 }
 
 impl PartReason {
@@ -141,6 +143,7 @@ impl PartReason {
             Self::PinsTooLarge => "pins too large",
             Self::GroupDropped => "group dropped",
             Self::StandsAbove => "stands above",
+            Self::Terse => "written tersely",
         }
     }
 }

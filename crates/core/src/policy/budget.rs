@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::conversation::{Conversation, PointerReader};
-use super::settings::{PolicySettings, ToolOffer};
+use super::settings::{MIN_ENTRY_CAP, PolicySettings, ToolOffer};
 use super::usage::SessionUsage;
 use crate::pack::{CachePrice, ConversationItem, DecisionContext, HistoryLimits};
 use larder_text::tokens::Counter;
@@ -12,6 +12,11 @@ use larder_text::tokens::Counter;
 const FLOOR_SHARE: usize = 20;
 /// The trace threshold where none is set, in per cent of the prompt budget (C38).
 const THRESHOLD: usize = 80;
+/// Tokens of an ordinary tool result when it enters, where no cap is set. In recorded agent runs, smaller caps hide what
+/// the next steps need, and reading it back costs more than hiding it saves (`larder-evals needed`).
+const ENTRY_CAP: usize = 500;
+/// The same for small windows, as one part in so many of the window.
+const ENTRY_CAP_SHARE: usize = 128;
 /// How many parts a refusal names.
 const NAMED: usize = 3;
 
@@ -247,8 +252,7 @@ impl ContextBudgetPolicy {
 
     pub(super) fn limits(&self, conversation: &Conversation<'_>, counter: &Counter) -> HistoryLimits {
         let fixed = self.fixed(conversation);
-        let entry_cap =
-            if self.is_unlimited() { self.settings.unknown_model_cap } else { self.settings.entry_cap };
+        let entry_cap = if self.is_unlimited() { self.settings.unknown_model_cap } else { self.entry_cap() };
         let paid = self.offers_always(conversation) || !self.may_offer(conversation);
         // Where the model cannot open a pointer, compacting early would save money at its expense.
         let soft = match conversation.reader {
@@ -257,6 +261,7 @@ impl ContextBudgetPolicy {
         };
         HistoryLimits {
             entry_cap: counter.charge_of(entry_cap),
+            flood: if self.is_unlimited() { counter.charge_of(entry_cap) } else { usize::MAX },
             first_saving: if paid { 0 } else { conversation.fixed.rehydrate_tool },
             refers_above: conversation.refers_above,
             soft: soft.saturating_sub(fixed),
@@ -268,6 +273,12 @@ impl ContextBudgetPolicy {
                 turns: self.settings.expected_turns,
             },
         }
+    }
+
+    /// Maximum tokens of an ordinary result when it enters.
+    fn entry_cap(&self) -> usize {
+        let usual = || (self.model.window / ENTRY_CAP_SHARE).clamp(MIN_ENTRY_CAP, ENTRY_CAP);
+        self.settings.entry_cap.unwrap_or_else(usual)
     }
 
     pub(super) fn decision(

@@ -29,7 +29,8 @@ impl ContextBudgetPolicy {
         let history = decide_history(items, &limits, &is_exempt, context);
         let fixed = self.fixed(conversation);
         let changed = history.items.iter().any(|item| item.form != MessageForm::Whole);
-        let needs_tool = changed || conversation.needs_tool || self.offers_always(conversation);
+        let hides = history.items.iter().any(|item| item.form.hides());
+        let needs_tool = hides || conversation.needs_tool || self.offers_always(conversation);
         let offer_tool = needs_tool && self.may_offer(conversation);
         let tool = if self.may_offer(conversation) { conversation.fixed.rehydrate_tool } else { 0 };
         let unoffered = if offer_tool { 0 } else { tool };

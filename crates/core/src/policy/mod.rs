@@ -21,7 +21,7 @@ pub use usage::{RequestUsage, SessionUsage};
 pub use window::{DecidedWindow, Verdict, WindowOriginal};
 
 pub use crate::pack::{
-    ConversationItem, DecidedItem, DecisionContext, ItemCall, Memo, MessageForm, Substitution,
+    Complete, ConversationItem, DecidedItem, DecisionContext, ItemCall, Memo, MessageForm, Substitution,
 };
 use larder_text::message::ToolDef;
 

@@ -6,14 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens reserved for the reply when a request sets no limit (C15).
 const RESPONSE_RESERVE: usize = 2_000;
-/// Tokens of a tool result when it enters: about the first 600 characters and a pointer, which is what the usual
-/// write-time offload keeps. In recorded agent runs, smaller caps hide values that later calls need, and larger ones
-/// cost more than they preserve (`larder-evals traces`).
-const ENTRY_CAP: usize = 144;
 /// Tokens above which a tool result is a flood whatever the window: a tenth of the common one of 200,000.
 const UNKNOWN_MODEL_CAP: usize = 20_000;
 /// The smallest entry cap: anything less leaves no room next to header and gap markers.
-const MIN_ENTRY_CAP: usize = 96;
+pub(super) const MIN_ENTRY_CAP: usize = 96;
 /// The share of the threshold to which an epoch reduces a conversation (C52: 50 % to 80 %).
 const LOW_WATERMARK: f64 = 0.5;
 /// The smallest low watermark: anything less would leave hardly any content.
@@ -66,9 +62,10 @@ pub struct PolicySettings {
     /// The share of the threshold to which compaction reduces a conversation, so that the next compaction is far off
     /// (C52).
     pub low_watermark: f64,
-    /// Maximum tokens of a tool result when it enters; errors may have four times as many.
-    pub entry_cap: usize,
-    /// As `entry_cap`, for models whose window nobody knows; nothing else of theirs is shortened.
+    /// Maximum tokens of an ordinary tool result when it enters; source code and errors may have four times as many.
+    /// `None`: 500, or a 128th of a smaller window.
+    pub entry_cap: Option<usize>,
+    /// Maximum tokens of any tool result for models whose window nobody knows; nothing else of theirs is shortened.
     pub unknown_model_cap: usize,
     /// The number of newest messages exempt from compaction.
     pub protect_last: usize,
@@ -92,7 +89,7 @@ impl Default for PolicySettings {
             emergency_floor: None,
             trace_threshold_tokens: None,
             low_watermark: LOW_WATERMARK,
-            entry_cap: ENTRY_CAP,
+            entry_cap: None,
             unknown_model_cap: UNKNOWN_MODEL_CAP,
             protect_last: 4,
             opt_out_tools: OPT_OUT_TOOLS.map(str::to_owned).into(),
@@ -118,8 +115,9 @@ impl PolicySettings {
         if !share(self.cache_price, 0.0) {
             wrong("cache_price", self.cache_price.to_string(), "use a value from 0 to 1".to_owned());
         }
-        for (field, cap) in [("entry_cap", self.entry_cap), ("unknown_model_cap", self.unknown_model_cap)] {
-            if cap < MIN_ENTRY_CAP {
+        let caps = [("entry_cap", self.entry_cap), ("unknown_model_cap", Some(self.unknown_model_cap))];
+        for (field, cap) in caps {
+            if let Some(cap) = cap.filter(|cap| *cap < MIN_ENTRY_CAP) {
                 let help = format!(
                     "use at least {MIN_ENTRY_CAP}: less leaves no room next to a pointer and gap markers"
                 );
@@ -153,7 +151,7 @@ mod tests {
         let wrong = PolicySettings {
             low_watermark: 0.01,
             cache_price: f64::NAN,
-            entry_cap: MIN_ENTRY_CAP - 1,
+            entry_cap: Some(MIN_ENTRY_CAP - 1),
             unknown_model_cap: 0,
             prompt_budget_override: Some(0),
             ..PolicySettings::default()

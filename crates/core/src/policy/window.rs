@@ -65,7 +65,7 @@ impl DecidedWindow {
         items: &'a [ConversationItem<'a>],
     ) -> impl Iterator<Item = WindowOriginal<'a>> {
         let replaced = items.iter().zip(&self.items).enumerate().filter_map(|(at, (item, decided))| {
-            let replaced = matches!(decided.form, MessageForm::Replaced(_));
+            let replaced = matches!(decided.form, MessageForm::Replaced(_)) && decided.form.hides();
             let kept = || WindowOriginal {
                 hash: Some(item.hash),
                 text: item.text,
@@ -85,7 +85,7 @@ impl DecidedWindow {
 
     /// The number of pointers in the window.
     pub fn pointers(&self) -> usize {
-        self.items.iter().filter(|decided| decided.form.substitution().is_some()).count()
+        self.items.iter().filter(|decided| decided.form.pointer().is_some()).count()
     }
 
     /// The receipt of the window, in the packer's format.
@@ -154,7 +154,7 @@ fn part(at: usize, item: &ConversationItem<'_>, decided: &DecidedItem) -> PartRe
         tokens: decided.tokens,
         original_tokens: Some(decided.tokens_before),
         reason: decided.reason,
-        pointer: with.map(|with| with.pointer.clone()),
+        pointer: decided.form.pointer().cloned(),
         gaps: with.map(|with| with.gaps.clone()).unwrap_or_default(),
         author: None,
         next: (rendition != Rendition::Whole).then_some(whole),

@@ -143,7 +143,7 @@ mod tests {
         ];
         let (revised, values) = config(stated).revised(3, &learned(&pairs));
         let policy = revised.context_policy();
-        assert_eq!((policy.entry_cap, policy.protect_last), (700, 2));
+        assert_eq!((policy.entry_cap, policy.protect_last), (Some(700), 2));
         assert_eq!(
             (revised.learned_window("far-away"), revised.learned_window("mine-1")),
             (Some(32_768), None)

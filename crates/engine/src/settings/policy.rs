@@ -140,10 +140,12 @@ settings! {
         #[env("LARDER_LOW_WATERMARK")]
         #[accept(share)]
         pub low_watermark: f64 = "policy.low_watermark", PolicySettings::default().low_watermark;
-        /// Tokens above which a new tool result is condensed, with a pointer to the original; at least 96.
+        /// Tokens above which a new tool result is condensed, with a pointer to the original; source code and errors may
+        /// have four times as many. At least 96. Unset: 500, or a 128th of a smaller window.
         #[env("LARDER_ENTRY_CAP")]
-        #[accept(positive)]
-        pub entry_cap: usize = "policy.entry_cap", PolicySettings::default().entry_cap;
+        #[like("1000")]
+        #[accept(positive_or_unset)]
+        pub entry_cap: Option<usize> = "policy.entry_cap", None;
         /// Tokens above which a new tool result is condensed for a model whose window nobody knows; at least 96. Nothing else
         /// is shortened for such a model, and nothing refused.
         #[env("LARDER_UNKNOWN_MODEL_CAP")]

@@ -147,7 +147,7 @@ fn part(request: &Request<'_>, at: usize, item: &ConversationItem<'_>, decided: 
         tokens: number(decided.tokens),
         original_tokens: number(decided.tokens_before),
         reason: decided.reason.as_str().to_owned(),
-        pointer: decided.form.substitution().map(|with| with.pointer.clone()),
+        pointer: decided.form.pointer().cloned(),
         message: message(request, at),
         epoch: number(decided.epoch),
         items: 1,
@@ -199,7 +199,7 @@ fn compactions(
             before,
             after: number(decided.tokens),
             reason: decided.reason.as_str().to_owned(),
-            pointer: decided.form.substitution().map(|with| with.pointer.clone()),
+            pointer: decided.form.pointer().cloned(),
             content_type: content_type(item),
         })
     });

@@ -115,11 +115,11 @@ fn note_changes(request: &Request<'_>, window: &DecidedWindow, edits: &[Edit], m
             MessageForm::Dropped => drop(message.sent.get_or_insert_default()),
             MessageForm::DroppedFor(with) => {
                 message.sent = Some(with.text.clone());
-                message.pointers.push(with.pointer.clone());
+                message.pointers.extend(with.pointer.clone());
             }
             MessageForm::Replaced(with) => {
                 message.sent = Some(within(request.body, &message.raw, &edits));
-                message.pointers.push(with.pointer.clone());
+                message.pointers.extend(with.pointer.clone());
             }
         }
     }

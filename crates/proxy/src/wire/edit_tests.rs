@@ -15,7 +15,14 @@ use super::*;
 fn substitution(text: &str) -> Arc<Substitution> {
     let pointer = Pointer::whole(PointerKey::new([1; 32]).mint(ContentHash::new(b"original")));
     let (text, gaps) = (text.to_owned(), Vec::new());
-    Arc::new(Substitution { rendition: Rendition::Pointer, text, tokens: 1, pointer, gaps, complete: false })
+    Arc::new(Substitution {
+        rendition: Rendition::Pointer,
+        text,
+        tokens: 1,
+        pointer: Some(pointer),
+        gaps,
+        complete: None,
+    })
 }
 
 fn replaced(text: &str) -> MessageForm {

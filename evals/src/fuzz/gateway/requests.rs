@@ -69,9 +69,9 @@ fn settings(chosen: u8) -> PolicySettings {
     let usual =
         PolicySettings { emergency_floor: Some(20), response_reserve: 100, ..PolicySettings::default() };
     match chosen {
-        1 => PolicySettings { entry_cap: 96, protect_last: 0, ..usual },
+        1 => PolicySettings { entry_cap: Some(96), protect_last: 0, ..usual },
         2 => PolicySettings { trace_threshold_tokens: Some(1_000), protect_last: 0, ..usual },
-        3 => PolicySettings { entry_cap: 96, protect_last: 1, expected_turns: Some(50), ..usual },
+        3 => PolicySettings { entry_cap: Some(96), protect_last: 1, expected_turns: Some(50), ..usual },
         4 => PolicySettings { dry_run: true, ..usual },
         5 => PolicySettings { enabled: false, ..usual },
         6 => PolicySettings {
@@ -80,7 +80,7 @@ fn settings(chosen: u8) -> PolicySettings {
             cache_price: 1.0,
             ..usual
         },
-        7 => PolicySettings { entry_cap: 100_000, ..usual },
+        7 => PolicySettings { entry_cap: Some(100_000), ..usual },
         _ => PolicySettings::default(),
     }
 }
@@ -156,7 +156,8 @@ fn of_leaving(case: &RequestCase, leaving: &Preview) -> Vec<String> {
     faults.extend(of_pointers(case, leaving));
     faults.extend(of_counts(case, leaving));
     let alone = leaving.originals.is_empty() && !leaving.offered;
-    if alone && leaving.body != case.body && !OWN.iter().any(|own| case.body.contains(own)) {
+    let restated = leaving.record.window.iter().any(|part| part.rendition != Rendition::Whole);
+    if alone && !restated && leaving.body != case.body && !OWN.iter().any(|own| case.body.contains(own)) {
         faults.push("alone: nothing was decided, and the body changed".to_owned());
     }
     if case.dry_run && !alone {
@@ -183,6 +184,9 @@ fn of_diff(case: &RequestCase, leaving: &Preview, diff: Diff) -> Vec<String> {
         faults.push("bytes: something other than the replaced texts changed".to_owned());
     }
     let Ok(request) = wire::read(case.dialect, &case.body) else { return faults };
+    let sent = wire::read(case.dialect, &leaving.body);
+    let sent = sent.iter().flat_map(|sent| &sent.items).flat_map(|item| [item.text(), "\n"]);
+    let prompt: String = sent.collect();
     for (old, new) in &diff.replaced {
         if !may_change(&request, old) {
             faults.push(format!("replaced: {:?} is not a result that may be condensed", cut(old)));
@@ -193,7 +197,8 @@ fn of_diff(case: &RequestCase, leaving: &Preview, diff: Diff) -> Vec<String> {
                 .iter()
                 .any(|original| leads_to(pointer, original) && original.contains(old.as_str()))
         };
-        if !measure::key().find_in(new).iter().any(|(_, pointer)| leads_back(pointer)) {
+        let leads_back = measure::key().find_in(new).iter().any(|(_, pointer)| leads_back(pointer));
+        if !leads_back && !measure::shows_all(old, new, &prompt) {
             faults.push(format!("replaced: nothing in {:?} leads back to {:?}", cut(new), cut(old)));
         }
     }
