@@ -350,7 +350,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         if fault == "wait":
             self.connection.settimeout(20)
-            left = self.connection.recv(1) == b""
+            try:
+                left = self.connection.recv(1) == b""
+            except ConnectionError:
+                left = True
             with RECORD_LOCK, open(self.server.record, "a", encoding="utf-8") as file:
                 file.write(json.dumps({"body": {"left": left}}) + "\n")
 
@@ -367,7 +370,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
             event = (f"event: {name}\n" if name else "") + f"data: {text}\n\n"
             raw = event.encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(raw), raw))
+            try:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(raw), raw))
+            except ConnectionError:
+                return self.end_early(fault)
         self.wfile.write(b"0\r\n\r\n")
 
     def do_GET(self):
