@@ -158,6 +158,8 @@ def check_claude_long():
     whole = ask.create(messages=more, **common)
     assert whole.stop_reason == "end_turn" and all(block.type == "text" for block in whole.content)
     assert NEEDLE in whole.content[-1].text
+    sizes = [one["input_tokens"] for one in whole.model_dump()["usage"]["iterations"]]
+    assert sizes == [20, 30] and whole.usage.input_tokens == 50, "the last of the rounds tells how full the window is"
     with ask.stream(messages=more, **common) as stream:
         final = stream.get_final_message()
     assert NEEDLE in final.content[-1].text and all(block.type == "text" for block in final.content)

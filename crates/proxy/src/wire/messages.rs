@@ -15,7 +15,7 @@ use super::hidden::{HiddenStep, HiddenSteps, call_key, thought_key};
 use super::place::{is_text, said_in_content};
 use super::read::{ReadError, fields};
 use super::recipe_reply::{RecipeReply, named};
-use super::reply::{ReplyClose, ReplyRound, Tally, length, stop_edit, text};
+use super::reply::{ReplyClose, ReplyRound, ReplyRounds, Tally, length, stop_edit, text};
 use super::request::{Item, Request, ResultItem, role};
 
 /// The dialect of `POST /v1/messages`.
@@ -150,6 +150,11 @@ impl WireFormat for MessagesFormat {
     fn close_reply(&self, root: Value<'_, '_>, close: &ReplyClose<'_>) -> Vec<Edit> {
         let Some(list) = root.given("content") else { return Vec::new() };
         let mut edits = close.rounds.list_edits(list, root.given("usage"));
+        if let Some(usage) = root.given("usage").filter(|_| !close.rounds.done.is_empty()) {
+            let mut absent = Vec::new();
+            edits.extend(iterations(usage, close.rounds, &close.last.tally, &mut absent));
+            edits.extend(absent.first().map(|list| json::add_members(usage, list)));
+        }
         edits.extend(close.note.as_ref().map(|note| note.behind(list, &note.block())));
         edits.extend(stop_edit(root.get("stop_reason"), close.gave_up, "end_turn"));
         edits
@@ -189,6 +194,26 @@ impl WireFormat for MessagesFormat {
                 "usage": {"output_tokens": reply.usage.output}}),
             json!({"type": "message_stop"}),
         ])
+    }
+}
+
+/// Lists the usage of each round beside their sum, as the provider does for the rounds of its own tools: from the last one
+/// clients know how full the window is. The whole member goes to `absent` if the report has none.
+pub(super) fn iterations(
+    usage: Value<'_, '_>,
+    earlier: &ReplyRounds,
+    last: &Tally,
+    absent: &mut Vec<String>,
+) -> Vec<Edit> {
+    let before: Vec<String> = earlier.done.iter().map(|round| round.tally.iteration()).collect();
+    let (before, all) = (before.join(","), format!("[{},{}]", before.join(","), last.iteration()));
+    match usage.get("iterations") {
+        Some(list) if list.kind() == Kind::Array => json::splice(list, &before, |_| false),
+        Some(other) => vec![Edit::replace(other.span(), all)],
+        None => {
+            absent.push(format!(r#""iterations":{all}"#));
+            Vec::new()
+        }
     }
 }
 

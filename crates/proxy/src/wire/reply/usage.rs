@@ -72,6 +72,14 @@ impl Tally {
         numbers(report).into_iter().filter_map(sum).collect()
     }
 
+    /// One round in Anthropic's list of them.
+    pub fn iteration(&self) -> String {
+        let names =
+            ["input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+        let numbers = names.map(|name| format!(r#","{name}":{}"#, self.get(name).unwrap_or_default()));
+        format!(r#"{{"type":"message"{}}}"#, numbers.concat())
+    }
+
     /// The first of these numbers that was reported; 0 if none was.
     pub fn first(&self, paths: &[&str]) -> u64 {
         paths.iter().find_map(|path| self.get(path)).unwrap_or_default()

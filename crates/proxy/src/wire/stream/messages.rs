@@ -6,6 +6,7 @@ use larder_text::json::{self, Document, Edit, Value};
 use serde_json::{Map, Value as Json};
 
 use super::super::dialect::ApiDialect;
+use super::super::messages::iterations;
 use super::super::reply::{LimitNote, ReplyUnit, length};
 use super::{EventAction, RoundContext};
 
@@ -195,6 +196,7 @@ impl MessagesState {
                     sums.push(format!(r#""{name}":{sum}"#));
                 }
             }
+            edits.extend(iterations(usage, cx.earlier, &cx.round.tally, &mut sums));
             if !sums.is_empty() {
                 edits.push(json::add_members(usage, &sums.join(",")));
             }
