@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use larder_core::policy::{ItemCall, REHYDRATE, reads_back};
+use larder_core::policy::{ItemCall, REHYDRATE};
 use larder_text::hash::ContentHash;
 use larder_text::json::{self, Document, Id, Value};
 use larder_text::message::Role;
@@ -24,8 +24,6 @@ const BILLING: &str = "x-anthropic-billing-header:";
 const BREAKPOINTS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 /// Larder's extension to messages, results and tool definitions: `false` keeps a result whole (R3-4.28).
 pub(super) const OWN_FIELD: &str = "summarizable";
-/// What a definition of a tool that opens pointers mentions: their beginning.
-const POINTERS: &str = "lp1-";
 
 /// A request body.
 #[derive(Debug)]
@@ -256,23 +254,6 @@ impl<'b> Request<'b> {
         }
         kept.push_str(&self.body[from..whole.span().end]);
         ContentHash::new(kept.as_bytes())
-    }
-
-    /// The tool of the client's that opens pointers, such as Larder's over MCP: it reads back by its name, and says in
-    /// its definition what it takes.
-    pub fn reader_of_client(&self) -> Option<&str> {
-        let opens = |tool: &&OfferedTool<'_>| reads_back(&tool.name) && tool.raw.contains(POINTERS);
-        self.tools.iter().find(opens).map(|tool| &*tool.name)
-    }
-
-    /// Whether a tool of this name reads originals, so that its results are what was left out before.
-    pub fn reads_back(&self, tool: &str) -> bool {
-        tool == self.tool_name || reads_back(tool)
-    }
-
-    /// The name under which Larder's tool is offered.
-    pub const fn tool_name(&self) -> &'static str {
-        self.tool_name
     }
 
     /// Whether its tokens can be counted: pictures, files and sound are charged at their worst case, and history
