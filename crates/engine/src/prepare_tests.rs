@@ -6,8 +6,13 @@ use larder_text::hash::ContentHash;
 use super::*;
 use crate::project::Project;
 
-const LIMITS: ModelLimits =
-    ModelLimits { window: 8_000, max_output: 1_000, enforces_schema: false, schema_in_prompt: true };
+const LIMITS: ModelLimits = ModelLimits {
+    window: 8_000,
+    input_limit: None,
+    max_output: 1_000,
+    enforces_schema: false,
+    schema_in_prompt: true,
+};
 
 fn prepared(recipe: &str, input: &RunInput, limits: ModelLimits) -> Result<PreparedPrompt, PrepareError> {
     let counter = Counter::cl100k();
@@ -95,4 +100,13 @@ fn tags_are_named_after_inputs() {
     ] {
         assert_eq!(tag_of(input), tag);
     }
+}
+
+#[test]
+fn a_prompt_with_a_limit_of_its_own_is_packed_for_it() {
+    let input = question(vec![passage("It left at noon.")]);
+    let window = |limits| prepared("ask/answer", &input, limits).unwrap().request.budget.window;
+    let split = ModelLimits { window: 400_000, input_limit: Some(2_000), ..LIMITS };
+    let left = 2_000 + 250 + prepared("ask/answer", &input, split).unwrap().request.budget.response_reserve;
+    assert_eq!((window(split), window(LIMITS)), (left, 8_000));
 }

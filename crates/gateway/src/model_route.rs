@@ -8,6 +8,7 @@ use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings, UNK
 use larder_engine::Engine;
 use larder_engine::config::Config;
 use larder_engine::settings::GatewaySettings;
+use larder_models::catalogue::Entry;
 use larder_models::chat::ModelError;
 use larder_models::price::Prices;
 use larder_models::table::{ModelSpec, Provider};
@@ -131,7 +132,7 @@ impl Routes {
             return Ok(self.known(name, &known.spec, target, model, engine));
         }
         if let Some(target) = self.other(wanted) {
-            return Ok(self.unknown(model, target, engine));
+            return Ok(self.other_model(model, target, engine));
         }
         Err(match named.first().and_then(|name| Some((name, self.models.get(*name)?))) {
             Some((name, known)) => RequestError::wrong_wire(name, known.spec.provider),
@@ -189,6 +190,7 @@ impl Routes {
         let price = spec.prices.and_then(|prices| prices.cached_share());
         let profile = ModelProfile {
             window: spec.window,
+            input_limit: spec.input_limit,
             max_output: usize::try_from(spec.max_output).ok(),
             cache_price: price,
         };
@@ -219,9 +221,19 @@ impl Routes {
         }
     }
 
-    fn unknown(&self, model: &str, target: Arc<UpstreamTarget>, engine: &Engine) -> Route {
-        let profile =
-            ModelProfile { window: UNKNOWN_WINDOW, max_output: Some(self.max_output), cache_price: None };
+    /// A model outside the table, with what the catalogue knows about it.
+    fn other_model(&self, model: &str, target: Arc<UpstreamTarget>, engine: &Engine) -> Route {
+        let tokens = |tokens: u64| usize::try_from(tokens).ok();
+        let entry = engine.models.table().catalogue().find(model);
+        let limits = entry.as_ref().and_then(|entry| entry.limits);
+        let prices = entry.as_ref().and_then(Entry::prices);
+        let max_output = entry.as_ref().and_then(|entry| entry.row.max_output).and_then(tokens);
+        let profile = ModelProfile {
+            window: limits.and_then(|limits| tokens(limits.window)).unwrap_or(UNKNOWN_WINDOW),
+            input_limit: limits.and_then(|limits| limits.input_limit()).and_then(tokens),
+            max_output: max_output.or(Some(self.max_output)),
+            cache_price: prices.and_then(|prices| prices.cached_share()),
+        };
         Route {
             model: AnsweredBy {
                 name: cut_name(model),
@@ -232,9 +244,9 @@ impl Routes {
             target,
             counter: engine.counter_of_id(model),
             policy: ContextBudgetPolicy::from_settings(&self.settings, &profile),
-            prices: None,
+            prices,
             rename: false,
-            learns: true,
+            learns: limits.is_none(),
         }
     }
 }

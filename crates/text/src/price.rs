@@ -94,6 +94,11 @@ impl Price {
         parse_decimal(dollars, PRICE_DECIMALS).map(|picos| Self(Usd(picos)))
     }
 
+    /// A price in picodollars per token.
+    pub const fn from_picos(picos: u64) -> Self {
+        Self(Usd(picos))
+    }
+
     fn of(self, tokens: u64) -> Usd {
         Usd(self.0.0.saturating_mul(tokens))
     }

@@ -62,7 +62,7 @@ pub fn measure() -> Result<Report, Failure> {
     let ours = |window: usize, entry_cap: Option<usize>, offer_tool: ToolOffer| {
         let defaults = PolicySettings::default();
         let settings = PolicySettings { entry_cap, offer_tool, ..defaults };
-        let profile = ModelProfile { window, max_output: None, cache_price: None };
+        let profile = ModelProfile { window, input_limit: None, max_output: None, cache_price: None };
         Way::Larder(Box::new(ContextBudgetPolicy::from_settings(&settings, &profile)))
     };
     let mut ways = vec![

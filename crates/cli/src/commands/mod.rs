@@ -2,6 +2,7 @@
 
 mod archive;
 mod ask;
+mod catalogue;
 mod chat;
 mod check;
 mod condense;

@@ -1,23 +1,21 @@
-//! `larder models`: prints the model table and fetches weights of embedded models.
+//! `larder models`: prints the model table and fetches weights of embedded models; `catalogue` has its other subcommands.
 
 use larder_models::table::ModelSpec;
 use larder_models::weights::WeightSource;
 use serde_json::json;
 
+use super::catalogue;
 use crate::args::{Format, ModelsCommand};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
 pub async fn run(context: &CommandContext, command: Option<ModelsCommand>) -> Result<(), CliError> {
-    if let Some(ModelsCommand::Pull { name, from }) = command {
-        let source = match from.as_deref() {
-            None => WeightSource::Any,
-            Some("package") => WeightSource::Package,
-            Some(address) if address.starts_with("http") => WeightSource::Hub(address.to_owned()),
-            Some(path) => WeightSource::Path(path.into()),
-        };
-        return context.pull(&name, &source).await;
+    match command {
+        Some(ModelsCommand::Show { id }) => return catalogue::show(context, &id),
+        Some(ModelsCommand::Search { words }) => return catalogue::search(context, &words),
+        Some(ModelsCommand::Pull { name, from }) => return pull(context, &name, from.as_deref()).await,
+        None => {}
     }
     let table = context.config.models();
     if context.global.format == Format::Json {
@@ -43,4 +41,14 @@ pub async fn run(context: &CommandContext, command: Option<ModelsCommand>) -> Re
         row("-", name, spec, "")?;
     }
     Ok(())
+}
+
+async fn pull(context: &CommandContext, name: &str, from: Option<&str>) -> Result<(), CliError> {
+    let source = match from {
+        None => WeightSource::Any,
+        Some("package") => WeightSource::Package,
+        Some(address) if address.starts_with("http") => WeightSource::Hub(address.to_owned()),
+        Some(path) => WeightSource::Path(path.into()),
+    };
+    context.pull(name, &source).await
 }

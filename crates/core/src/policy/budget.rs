@@ -29,6 +29,8 @@ pub struct ModelProfile {
     /// Tokens of prompt and reply together; [`UNKNOWN_WINDOW`] if nobody knows: then nothing is refused for its length, and
     /// nothing shortened but floods.
     pub window: usize,
+    /// Tokens of the prompt, where the provider limits them apart from the reply; `None` if both share the window.
+    pub input_limit: Option<usize>,
     /// Tokens of the longest possible reply, if known.
     pub max_output: Option<usize>,
     /// Price of a cached input token relative to an uncached one, if known.
@@ -124,7 +126,7 @@ impl ContextBudgetPolicy {
             reserve: settings.response_reserve.min(most),
             floor: settings.emergency_floor.unwrap_or(match model.window {
                 UNKNOWN_WINDOW => 0,
-                window => window / FLOOR_SHARE,
+                window => model.input_limit.unwrap_or(window) / FLOOR_SHARE,
             }),
             settings: settings.clone(),
             model: *model,
@@ -154,12 +156,15 @@ impl ContextBudgetPolicy {
         self.model.window == UNKNOWN_WINDOW && self.settings.prompt_budget_override.is_none()
     }
 
-    /// Maximum prompt tokens of such a request (C18): the window minus reply and emergency floor; `usize::MAX` if
-    /// [unlimited](Self::is_unlimited).
+    /// Maximum prompt tokens of such a request (C18): the window minus reply and emergency floor, or where prompts
+    /// have a limit of their own that minus the floor, whatever the reply asks for; `usize::MAX` if [unlimited](Self::is_unlimited).
     pub fn prompt_budget(&self, max_output: Option<usize>) -> usize {
-        let left = match self.model.window {
-            UNKNOWN_WINDOW => usize::MAX,
-            window => window.saturating_sub(self.response_reserve(max_output)).saturating_sub(self.floor),
+        let left = match (self.model.window, self.model.input_limit) {
+            (UNKNOWN_WINDOW, _) => usize::MAX,
+            (_, Some(limit)) => limit.saturating_sub(self.floor),
+            (window, None) => {
+                window.saturating_sub(self.response_reserve(max_output)).saturating_sub(self.floor)
+            }
         };
         self.settings.prompt_budget_override.map_or(left, |most| most.min(left))
     }

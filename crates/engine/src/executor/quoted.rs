@@ -66,6 +66,7 @@ impl RecipeRun<'_> {
         let budget = &self.recipe.budget;
         let limits = ModelLimits {
             window: budget.total,
+            input_limit: None,
             max_output: budget.output,
             enforces_schema: true,
             schema_in_prompt: false,

@@ -268,7 +268,11 @@ async fn keys_with_a_dollar_budget_cannot_use_unpriced_models() {
     write_settings(dir.path(), &provider, "");
     let settings = dir.path().join("larder.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
-    std::fs::write(&settings, text.replace("VOICE = \"mini\"", "VOICE = \"claude\"")).unwrap();
+    std::fs::write(
+        &settings,
+        text.replace("VOICE = \"mini\"", "VOICE = \"claude\"").replace("claude-sonnet-4-5", "house"),
+    )
+    .unwrap();
     let recipe = format!("name: brief\n{HEAD}model_layer: VOICE\noutput_format: text\n");
     write(dir.path().join("recipes/talk/brief.yaml"), &recipe);
     let gateway = Gateway::on(dir, provider).await;

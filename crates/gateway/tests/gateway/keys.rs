@@ -212,11 +212,16 @@ async fn what_belongs_to_all_users_needs_an_operators_key() {
 
 #[tokio::test]
 async fn a_budget_in_money_needs_prices() {
-    let gateway = Gateway::new([said("hi")]).await;
+    let provider = StubServer::start([said("hi")]).await;
+    let house = format!(
+        "[models.house]\nprovider = \"anthropic\"\nbase_url = \"{}\"\nid = \"house\"\nwindow = 16000\nmax_output = 1000\n",
+        provider.address()
+    );
+    let gateway = Gateway::with(provider, &house).await;
     let limits = KeyLimits { tokens_per_day: None, picos_per_day: Some(1_000_000_000_000) };
     let key = key(&gateway, "ada", limits);
     let mut claude = body();
-    claude["model"] = json!("claude");
+    claude["model"] = json!("house");
     let unpriced = gateway.post("/v1/messages", claude.to_string()).bearer_auth(&key).send().await.unwrap();
     assert_eq!(unpriced.status(), 403);
     assert!(unpriced.text().await.unwrap().contains("`prices`"));

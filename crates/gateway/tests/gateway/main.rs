@@ -3,6 +3,7 @@
 
 mod bills;
 mod budgets;
+mod catalogue;
 mod choices;
 mod clock;
 mod faults;

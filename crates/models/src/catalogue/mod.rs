@@ -21,7 +21,8 @@ use larder_text::model_id::ModelId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use row::{Kind, PriceTier, Row};
+use crate::price::Prices;
+pub use row::{Kind, PriceTier, Row, STANDARD};
 
 /// The table that is built in; `catalogue/generate.py` writes it.
 static BUILT_IN: &[u8] = include_bytes!("../../catalogue/models.zip");
@@ -142,6 +143,27 @@ pub struct Entry {
     pub limits_from: Option<String>,
     /// What holds for its family.
     pub family: Option<&'static Family>,
+}
+
+impl Limits {
+    /// The limit of the prompt, where it has one of its own.
+    pub fn input_limit(&self) -> Option<u64> {
+        (self.rule == LimitRule::Separate).then_some(self.input)
+    }
+}
+
+impl Entry {
+    /// What tokens cost in short prompts, without a choice of service; `None` if unknown.
+    pub fn prices(&self) -> Option<Prices> {
+        self.row.prices(STANDARD, 0)?.prices(self.row.kind)
+    }
+}
+
+/// Catalogues of the same source are the same.
+impl PartialEq for Catalogue {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.table, &other.table) || self.source() == other.source()
+    }
 }
 
 impl Default for Catalogue {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use larder_text::price::Usd;
+use larder_text::price::{Price, Prices};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -101,7 +101,8 @@ const CAPABILITIES: [(&str, Capability); 5] = [
     ("supports_prompt_caching", Capability::Cache),
     ("supports_reasoning", Capability::Thinking),
 ];
-const STANDARD: &str = "standard";
+/// The service of requests that ask for none.
+pub const STANDARD: &str = "standard";
 
 impl Row {
     /// Reads an entry of litellm's table; `None` for models of other kinds.
@@ -245,8 +246,16 @@ fn picos(dollars: f64) -> Option<u64> {
 }
 
 impl PriceTier {
-    /// A price as an amount per million tokens.
-    pub fn per_million(picos: u64) -> Usd {
-        Usd::from_picos(picos.saturating_mul(1_000_000))
+    /// The prices that a bill needs; `None` if that of the prompt or, but for vectors, of the reply is unknown. Tokens
+    /// whose use of the cache has no price of its own are billed like any other token of the prompt.
+    pub fn prices(&self, kind: Kind) -> Option<Prices> {
+        let free = (kind == Kind::Embedding).then_some(0);
+        let input = self.input?;
+        Some(Prices {
+            input: Price::from_picos(input),
+            cached_input: Price::from_picos(self.cache_read.unwrap_or(input)),
+            cache_write: Price::from_picos(self.cache_write.unwrap_or(input)),
+            output: Price::from_picos(self.output.or(free)?),
+        })
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use larder_text::provider::{Provider, ProviderInfo, ServerInfo};
 pub use problem::{Problems, TableProblem, TableProblemCode};
 
+use crate::catalogue::Catalogue;
 use crate::price::Prices;
 
 /// The default timeout of a call in milliseconds, if neither recipe nor table sets one (R0-14.5).
@@ -90,6 +91,9 @@ pub struct ModelSpec {
     pub tokenizer: Option<String>,
     /// Tokens of prompt and reply together.
     pub window: usize,
+    /// Tokens of the prompt, where the provider limits them apart from the reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_limit: Option<usize>,
     /// Tokens a reply may have at most; 0 for embedding models.
     pub max_output: u32,
     /// Sampling temperature unless the layer sets one; `None` leaves it to the provider.
@@ -161,6 +165,9 @@ pub struct ModelTable {
     layers: BTreeMap<Layer, Binding>,
     models: BTreeMap<String, ModelSpec>,
     use_alternative: bool,
+    /// What is known about models that no setting describes.
+    #[serde(skip)]
+    catalogue: Catalogue,
 }
 
 impl ModelTable {
@@ -197,6 +204,11 @@ impl ModelTable {
     /// A model by its name in the table.
     pub fn model(&self, name: &str) -> Option<&ModelSpec> {
         self.models.get(name)
+    }
+
+    /// What is known about models, in this table or not, by the ids that providers use.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
     }
 
     /// All models, by name.

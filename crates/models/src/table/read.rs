@@ -14,18 +14,20 @@ use super::{
     Binding, Capability, DEFAULT_RETRIES, DEFAULT_TABLE, DEFAULT_TIMEOUT_MS, ModelSpec, ModelTable, Problems,
     Provider, SHIPPED, TableProblemCode,
 };
+use crate::catalogue::Catalogue;
 use crate::price::{Price, Prices};
 use walk::{Span, TableWalk};
 
 /// Keys of `[models]` that are not models.
 const TABLE_KEYS: [&str; 3] = ["table", "use_alternative", "layers"];
 const BINDING_KEYS: [&str; 5] = ["model", "code_model", "alternative", "temperature", "target_ms"];
-const MODEL_KEYS: [&str; 19] = [
+const MODEL_KEYS: [&str; 20] = [
     "provider",
     "base_url",
     "id",
     "tokenizer",
     "window",
+    "input_limit",
     "max_output",
     "temperature",
     "prices",
@@ -75,6 +77,7 @@ struct ModelDraft {
     id: Option<String>,
     tokenizer: Option<String>,
     window: Option<usize>,
+    input_limit: Option<usize>,
     max_output: Option<u32>,
     temperature: Option<f32>,
     prices: Option<Prices>,
@@ -109,6 +112,7 @@ fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>) -> Option<ModelTable> 
         layers: BTreeMap::new(),
         models: BTreeMap::new(),
         use_alternative: false,
+        catalogue: Catalogue::built_in(),
     });
     if let Some(value) = models.get("use_alternative") {
         table.use_alternative = walk.boolean("use_alternative", value).unwrap_or_default();
@@ -123,7 +127,8 @@ fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>) -> Option<ModelTable> 
             continue;
         }
         let start = table.models.remove(key).map_or_else(ModelDraft::default, ModelDraft::from);
-        let draft = model(walk, key, value, ModelDraft { span: name.span(), ..start })?;
+        let mut draft = model(walk, key, value, ModelDraft { span: name.span(), ..start })?;
+        draft.complete(&table.catalogue);
         if let Some(spec) = draft.finish(walk, key) {
             table.models.insert(key.to_owned(), spec);
         } else {
@@ -219,6 +224,7 @@ fn model(
             "id" => draft.id = walk.string("id", value),
             "tokenizer" => draft.tokenizer = walk.string("tokenizer", value),
             "window" => draft.window = walk.integer("window", value, 1..=MAX_WINDOW),
+            "input_limit" => draft.input_limit = walk.integer("input_limit", value, 1..=MAX_WINDOW),
             "max_output" => draft.max_output = walk.integer("max_output", value, 0..=MAX_WINDOW),
             "temperature" => draft.temperature = temperature(walk, value),
             "prices" => draft.prices = prices(walk, value),
@@ -359,6 +365,7 @@ impl From<ModelSpec> for ModelDraft {
             id: Some(spec.id),
             tokenizer: spec.tokenizer,
             window: Some(spec.window),
+            input_limit: spec.input_limit,
             max_output: Some(spec.max_output),
             temperature: spec.temperature,
             prices: spec.prices,
@@ -378,6 +385,28 @@ impl From<ModelSpec> for ModelDraft {
 }
 
 impl ModelDraft {
+    /// Takes what the settings leave out from the catalogue, for models that a server has.
+    fn complete(&mut self, catalogue: &Catalogue) {
+        let missing = self.window.is_none() || self.max_output.is_none() || self.prices.is_none();
+        let is_remote = self.provider.is_some_and(Provider::is_remote);
+        let id = self.id.as_deref().filter(|_| missing && is_remote);
+        let Some(entry) = id.and_then(|id| catalogue.find(id)) else { return };
+        let tokens = |tokens: u64| usize::try_from(tokens).ok();
+        if let Some(limits) = entry.limits {
+            let window = tokens(limits.window);
+            self.window = self.window.or(window);
+            if self.window == window {
+                self.input_limit = self.input_limit.or(limits.input_limit().and_then(tokens));
+            }
+        }
+        let fits =
+            |output: &u64| self.window.zip(tokens(*output)).is_some_and(|(window, output)| output < window);
+        let output = entry.row.max_output.filter(fits).and_then(|output| u32::try_from(output).ok());
+        self.max_output = self.max_output.or(output);
+        self.prices = self.prices.or_else(|| entry.prices());
+        self.dimensions = self.dimensions.or(entry.row.dimensions.and_then(tokens));
+    }
+
     fn finish(self, walk: &mut TableWalk<'_>, name: &str) -> Option<ModelSpec> {
         checks::model(walk, name, &self);
         Some(ModelSpec {
@@ -386,6 +415,7 @@ impl ModelDraft {
             id: self.id?,
             tokenizer: self.tokenizer,
             window: self.window?,
+            input_limit: self.input_limit,
             max_output: self.max_output.unwrap_or(0),
             temperature: self.temperature,
             prices: self.prices,

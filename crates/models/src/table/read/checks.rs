@@ -39,6 +39,10 @@ pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
         let help = format!("it must be at least 1 and less than the window of {window}");
         walk.problem(TableProblemCode::M006, draft.span.clone(), message, help);
     }
+    if draft.input_limit.zip(draft.window).is_some_and(|(limit, window)| limit > window) {
+        let message = format!("`input_limit` of [models.{name}] is greater than its window");
+        walk.problem(TableProblemCode::M006, draft.span.clone(), message, "the prompt is part of the window");
+    }
     contradictions(walk, name, draft);
 }
 

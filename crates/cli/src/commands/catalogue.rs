@@ -1,0 +1,167 @@
+//! `larder models show` and `larder models search`: what the catalogue knows about models.
+
+use larder_models::catalogue::{Entry, LimitRule, PriceTier, Source};
+use larder_models::table::ModelSpec;
+use larder_text::family::OTHER_TOKENIZER;
+use larder_text::price::Usd;
+use serde_json::{Map, Value, json};
+
+use crate::args::Format;
+use crate::context::CommandContext;
+use crate::error::CliError;
+use crate::output;
+
+/// Prints ids that contain all of the words, each with its limits.
+pub fn search(context: &CommandContext, words: &[String]) -> Result<(), CliError> {
+    let catalogue = context.config.models().catalogue();
+    let found: Vec<&str> = catalogue.search(words).collect();
+    if context.global.format == Format::Json {
+        return output::json(&json!({"models": found}));
+    }
+    if found.is_empty() {
+        return Err(CliError::Fixable(format!(
+            "no model of the catalogue has an id with {}{}",
+            words.join(" and "),
+            suggestion(catalogue.nearest(&words.join("-")))
+        )));
+    }
+    for id in found {
+        let limits = catalogue.find(id).and_then(|entry| Some((entry.limits?, entry.row.max_output)));
+        let limits = limits.map_or_else(String::new, |(limits, output)| {
+            format!("  window {} prompt {} reply {}", limits.window, limits.input, known(output))
+        });
+        output::line(&format!("{id}{limits}"))?;
+    }
+    Ok(())
+}
+
+/// Prints the entry of a model, and what settings have in its place.
+pub fn show(context: &CommandContext, id: &str) -> Result<(), CliError> {
+    let table = context.config.models();
+    let catalogue = table.catalogue();
+    let asked = table.model(id).map_or(id, |spec| &spec.id);
+    let Some(entry) = catalogue.find(asked) else {
+        let near = suggestion(catalogue.nearest(asked));
+        return Err(CliError::Fixable(format!("the catalogue has no model {asked:?}{near}")));
+    };
+    let settings: Vec<(&str, &ModelSpec)> =
+        table.models().filter(|(_, spec)| spec.id == asked || spec.id == entry.matched.id).collect();
+    match context.global.format {
+        Format::Json => output::json(&described(asked, &entry, catalogue.source(), &settings)),
+        Format::Plain => text(asked, &entry, catalogue.source(), &settings),
+    }
+}
+
+fn suggestion(near: Option<&str>) -> String {
+    near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"))
+}
+
+fn known(number: Option<u64>) -> String {
+    number.map_or_else(|| "unknown".to_owned(), |number| number.to_string())
+}
+
+fn tokenizer(entry: &Entry) -> &'static str {
+    entry.family.map_or(OTHER_TOKENIZER, |family| family.tokenizer)
+}
+
+/// The smallest prompt prefix that is cached: of the model, otherwise of its family.
+fn cache_minimum(entry: &Entry) -> Option<u64> {
+    let family = entry.family.and_then(|family| family.cache_minimum);
+    entry.row.cache_minimum.or(family.and_then(|tokens| u64::try_from(tokens).ok()))
+}
+
+/// The prices of a tier that are known, by name, in dollars per million tokens.
+fn prices(tier: &PriceTier) -> impl Iterator<Item = (&'static str, Usd)> {
+    let names = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
+    let prices = [tier.input, tier.output, tier.cache_read, tier.cache_write, tier.cache_write_1h];
+    let per_million = |picos: u64| Usd::from_picos(picos.saturating_mul(1_000_000));
+    names.into_iter().zip(prices).filter_map(move |(name, price)| Some((name, per_million(price?))))
+}
+
+fn described(asked: &str, entry: &Entry, source: Option<&Source>, settings: &[(&str, &ModelSpec)]) -> Value {
+    let row = &entry.row;
+    let tier = |tier: &PriceTier| {
+        let mut object = Map::from_iter([
+            ("service".to_owned(), json!(tier.service)),
+            ("above".to_owned(), json!(tier.above)),
+        ]);
+        object.extend(prices(tier).map(|(name, price)| (name.to_owned(), json!(price))));
+        Value::Object(object)
+    };
+    json!({
+        "asked": asked,
+        "id": entry.matched.id,
+        "steps": entry.matched.steps,
+        "provider": row.provider,
+        "kind": row.kind,
+        "limits": entry.limits,
+        "limits_from": entry.limits_from,
+        "max_input": row.max_input,
+        "max_output": row.max_output,
+        "prices_per_million": row.prices.iter().map(tier).collect::<Vec<_>>(),
+        "capabilities": row.capabilities,
+        "dimensions": row.dimensions,
+        "tokenizer": tokenizer(entry),
+        "cache_minimum": cache_minimum(entry),
+        "cache_lifetimes_s": entry.family.map_or(&[][..], |family| &family.cache_lifetimes),
+        "family_source": entry.family.map(|family| family.source),
+        "source": source,
+        "settings": settings.iter().map(|(name, spec)| json!({"name": name, "model": spec})).collect::<Vec<_>>(),
+    })
+}
+
+fn text(
+    asked: &str,
+    entry: &Entry,
+    source: Option<&Source>,
+    settings: &[(&str, &ModelSpec)],
+) -> Result<(), CliError> {
+    let row = &entry.row;
+    let line = |name: &str, text: &str| output::line(&format!("  {name:<10} {text}"));
+    output::line(asked)?;
+    if !entry.matched.steps.is_empty() {
+        line(
+            "found as",
+            &format!("{} (without or respelled: {})", entry.matched.id, entry.matched.steps.join(", ")),
+        )?;
+    }
+    let kind = serde_json::to_value(row.kind).unwrap_or_default();
+    line("provider", &format!("{}, {}", row.provider, kind.as_str().unwrap_or_default()))?;
+    if let Some(limits) = entry.limits {
+        let rule = match limits.rule {
+            LimitRule::Shared => "prompt and reply share it",
+            LimitRule::Separate => "the prompt has its own limit, whatever the reply asks for",
+        };
+        let doubt =
+            if limits.uncertain { "; uncertain: the source contradicts itself or the maker" } else { "" };
+        line("window", &format!("{} ({rule}{doubt})", limits.window))?;
+        line("prompt", &limits.input.to_string())?;
+        if let Some(maker) = &entry.limits_from {
+            line("", &format!("limits from {maker}"))?;
+        }
+    } else {
+        line("window", "unknown")?;
+    }
+    line("reply", &known(row.max_output))?;
+    let of_family =
+        entry.family.map_or("no family: what holds for every vocabulary measured", |family| family.source);
+    line("tokenizer", &format!("{} ({of_family})", tokenizer(entry)))?;
+    if let Some(tokens) = cache_minimum(entry) {
+        line("cache", &format!("prompts from {tokens} tokens"))?;
+    }
+    let capabilities: Vec<String> = row.capabilities.iter().map(ToString::to_string).collect();
+    line("can", &capabilities.join(", "))?;
+    if row.prices.is_empty() {
+        line("prices", "unknown")?;
+    }
+    for tier in &row.prices {
+        let above = if tier.above > 0 { format!(" above {} tokens", tier.above) } else { String::new() };
+        let prices: Vec<String> = prices(tier).map(|(name, price)| format!("{name} {price}")).collect();
+        line("$ / million", &format!("{}{above}: {}", tier.service, prices.join(", ")))?;
+    }
+    for (name, spec) in settings {
+        let ModelSpec { window, max_output, .. } = spec;
+        line("settings", &format!("[models.{name}] window {window} reply {max_output}"))?;
+    }
+    source.map_or(Ok(()), |source| line("source", &format!("{}, {}", source.source, source.date)))
+}
