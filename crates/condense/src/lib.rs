@@ -14,7 +14,6 @@ mod engine;
 mod explanation;
 mod request;
 pub mod rewrite;
-mod terse;
 mod truncate;
 mod types;
 
@@ -26,15 +25,15 @@ pub use self::content_type::ContentType;
 pub use self::engine::seen_text::{Repeat, SeenText};
 pub use self::explanation::{Explanation, Reason, UnitOutcome, UnitReason, UnitScore};
 pub use self::request::{CondenseRequest, KnownText, ReaderView};
-pub use self::terse::terse_json;
 pub use self::truncate::truncate;
 pub use self::types::GRAMMARS;
 pub use self::types::detect::detect;
 pub use self::types::html::{WebPage, web_page};
 pub use self::types::structure_of;
+pub use larder_text::json::terse as terse_json;
 
 /// Incremented whenever the same request would produce a different text; part of every cache key of a condensed text.
-pub const CONDENSER_VERSION: u32 = 3;
+pub const CONDENSER_VERSION: u32 = 4;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -217,6 +217,94 @@ fn every_row_keeps_its_name_and_rare_values_are_marked() {
     assert!(condensed.text.contains("url=https://shop.example/orders/{order_id}"), "{}", condensed.text);
 }
 
+/// Posts as an API returns them: what people read among ids, addresses, colours and counters.
+fn posts(count: usize) -> Vec<serde_json::Value> {
+    let post = |n: usize| {
+        let lang = ["en", "de", "fr"][n % 3];
+        serde_json::json!({
+            "created_at": format!("2024-05-{:02}T{:02}:15:00Z", n % 28 + 1, n % 24),
+            "id": 505_874_924_095_815_680_u64 + n as u64 * 7_919,
+            "text": format!("Post {n} tells\nof \"boats\" and {} other things, {}", n * 37, "and so on ".repeat(9)),
+            "lang": lang,
+            "favorite_count": n % 7,
+            "user": {
+                "id": 1_186_275_104 + n * 31,
+                "screen_name": format!("writer_{}", n * 13 % 101),
+                "profile_background_color": format!("{:06X}", n * 40_503 % 0xff_ffff),
+                "profile_image_url": format!("https://img.example/{}/{n}.png", n * 7_919),
+                "followers_count": n * 97 % 1_013,
+            },
+        })
+    };
+    (0..count).map(post).collect()
+}
+
+fn reads_well(text: &str, content_type: ContentType, query: Option<&str>, target: usize) {
+    let condensed = run(text, content_type, target, query, &[]).unwrap();
+    check(text, &condensed, target, &[]);
+    for n in 0..100 {
+        for wanted in [
+            (505_874_924_095_815_680_u64 + n as u64 * 7_919).to_string(),
+            format!("Post {n} tells of"),
+            format!("writer_{}", n * 13 % 101),
+            format!("2024-05-{:02}T{:02}:15", n % 28 + 1, n % 24),
+        ] {
+            assert!(condensed.text.contains(&wanted), "{wanted} in {}", condensed.text);
+        }
+    }
+    let columns = condensed.text.lines().find(|line| line.starts_with("rows ")).unwrap();
+    assert!(!columns.contains("image"), "{columns}");
+}
+
+#[test]
+fn what_people_read_comes_before_colours_and_counters() {
+    let text = serde_json::to_string(&posts(100)).unwrap();
+    reads_well(&text, ContentType::Json, None, 5_000);
+    reads_well(&text, ContentType::Json, Some("When did each author post which text?"), 5_000);
+}
+
+#[test]
+fn a_table_of_fields_is_shown_like_json() {
+    let cell = |value: &serde_json::Value| match value.as_str() {
+        Some(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+        None => value.to_string(),
+    };
+    let row = |post: &serde_json::Value| {
+        let user = post["user"].as_object().unwrap().values();
+        let own = ["created_at", "id", "text", "lang", "favorite_count"].map(|name| &post[name]);
+        own.into_iter().chain(user).map(cell).collect::<Vec<_>>().join(",") + "\n"
+    };
+    let posts = posts(100);
+    let user: Vec<String> =
+        posts[0]["user"].as_object().unwrap().keys().map(|name| format!("user.{name}")).collect();
+    let text = format!(
+        "created_at,id,text,lang,favorite_count,{}\n{}",
+        user.join(","),
+        posts.iter().map(row).collect::<String>()
+    );
+    reads_well(&text, ContentType::Table, None, 5_000);
+}
+
+#[test]
+fn the_query_chooses_columns_by_name_and_by_value() {
+    let row = |n: usize| {
+        let (ware, place) = (["lamp", "desk", "sofa"][n % 3], ["Oslo", "Rome", "Bern"][n % 3]);
+        format!(
+            "{{\"id\": \"k-{n}\", \"title\": \"{} about order {n}\", \"extra\": {{\"avatar\": \"{:x}ffff{n}\", \"v\": \"{ware}\", \"w\": \"{place}\"}}, \"body\": \"{}\"}}",
+            "words ".repeat(4),
+            n * 40_503 + 0xab_cdef,
+            "filler ".repeat(30)
+        )
+    };
+    let text = format!("[{}]", (0..80).map(row).collect::<Vec<_>>().join(", "));
+    let columns = |query| {
+        let condensed = run(&text, ContentType::Json, 1_500, Some(query), &[]).unwrap().text;
+        condensed.lines().find(|line| line.starts_with("rows ")).unwrap().to_owned()
+    };
+    assert!(columns("the avatar of each").contains("extra.avatar"), "{}", columns("the avatar of each"));
+    assert!(columns("Which are in Bern?").contains("extra.w"), "{}", columns("Which are in Bern?"));
+}
+
 #[test]
 fn the_share_of_marked_outlier_rows_is_stated() {
     let row = |n: usize| {

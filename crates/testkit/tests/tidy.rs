@@ -54,7 +54,6 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("types", &["analysis", "condensed", "content_type", "engine", "request"]),
             ("condense", &["condensed", "engine", "explanation", "request", "types"]),
             ("rewrite", &["analysis", "condensed", "content_type", "engine", "request", "types"]),
-            ("terse", &[]),
             ("truncate", &["condense", "condensed", "content_type", "engine", "request", "types"]),
         ],
     ),

@@ -60,6 +60,13 @@ impl QueryWords {
         table
     }
 
+    /// The indices of the terms in `text`.
+    pub(crate) fn within(&self, text: &str) -> Vec<usize> {
+        let mut found = Vec::new();
+        for_each_term(text, |hash| found.extend(self.term(hash)));
+        found
+    }
+
     /// The term with this hash.
     fn term(&self, hash: u64) -> Option<usize> {
         let mut at = first_place(hash);

@@ -16,8 +16,8 @@ use larder_text::json::Document;
 /// The condenser of tables.
 pub(crate) const CONDENSER: &dyn Condenser = &Table;
 
-/// Bytes of a text that are sampled to find the delimiter.
-const SAMPLE: usize = 32 << 10;
+/// Bytes of a text that are sampled to find the delimiter, and how many if that is less than a few rows.
+const SAMPLES: [usize; 2] = [32 << 10, 1 << 20];
 /// Possible delimiters.
 const DELIMITERS: [u8; 4] = [b'\t', b',', b';', b'|'];
 /// Minimum number of rows, header included.
@@ -40,8 +40,9 @@ struct Table;
 impl Condenser for Table {
     fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
         let text = job.request.text;
-        let draft = delimiter(text)
-            .and_then(|delimiter| json::rewrite(job, || Document::from_rows(text, &fields(text, delimiter))));
+        let draft = delimiter(text).and_then(|delimiter| {
+            json::rewrite(job, || Document::from_rows(text, &fields(text, delimiter, false)))
+        });
         match draft {
             Some(draft) => Ok(draft),
             None => Extractive(plain::Plain).condense(job),
@@ -51,13 +52,19 @@ impl Condenser for Table {
 
 /// The delimiter of `text`, if it is a table with column names.
 fn delimiter(text: &str) -> Option<u8> {
-    let sample = &text[..text.floor_char_boundary(SAMPLE)];
     DELIMITERS.into_iter().find(|&delimiter| {
-        let mut rows = fields(sample, delimiter);
-        if sample.len() < text.len() {
-            rows.pop(); // cut off
+        for size in SAMPLES {
+            let sample = &text[..text.floor_char_boundary(size)];
+            let is_cut = sample.len() < text.len();
+            let mut rows = fields(sample, delimiter, is_cut);
+            if is_cut {
+                rows.pop();
+            }
+            if !is_cut || rows.len() >= MIN_PAIRS {
+                return is_table(sample, &rows);
+            }
         }
-        is_table(sample, &rows)
+        false
     })
 }
 
@@ -81,13 +88,14 @@ fn is_name(field: &str) -> bool {
         && !name.contains(['=', '<', '`', '\0'])
 }
 
-/// The ranges of the fields of every row, quotes included; empty lines are skipped.
-fn fields(text: &str, delimiter: u8) -> Vec<Vec<Range<usize>>> {
+/// The ranges of the fields of every row, quotes included; empty lines are skipped. If the text is cut off, so may be
+/// the quotes of its last field.
+fn fields(text: &str, delimiter: u8, is_cut: bool) -> Vec<Vec<Range<usize>>> {
     let bytes = text.as_bytes();
     let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let (mut rows, mut row) = (Vec::new(), Vec::new());
     while at < bytes.len() {
-        let end = field_end(bytes, at, delimiter);
+        let end = field_end(bytes, at, delimiter, is_cut);
         let is_last = bytes.get(end) != Some(&delimiter);
         let trimmed = if is_last && end > at && bytes[end - 1] == b'\r' { end - 1 } else { end };
         if !(is_last && row.is_empty() && trimmed == at) {
@@ -106,7 +114,7 @@ fn fields(text: &str, delimiter: u8) -> Vec<Vec<Range<usize>>> {
 }
 
 /// The end of the field at `from`: before a delimiter or line break outside quotes, or at the end.
-fn field_end(bytes: &[u8], from: usize, delimiter: u8) -> usize {
+fn field_end(bytes: &[u8], from: usize, delimiter: u8, is_cut: bool) -> usize {
     let mut at = from;
     if bytes.get(at) == Some(&b'"') {
         at += 1;
@@ -115,6 +123,9 @@ fn field_end(bytes: &[u8], from: usize, delimiter: u8) -> usize {
             at += found + 1;
             closed = bytes.get(at) != Some(&b'"');
             at += usize::from(!closed); // two quotes represent one
+        }
+        if !closed && is_cut {
+            return bytes.len();
         }
         if !closed {
             at = from; // a quote that nothing closes is a sign like any other
@@ -141,7 +152,7 @@ mod tests {
             let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
             inner.map_or(raw.to_owned(), |inner| inner.replace("\"\"", "\""))
         };
-        fields(text, delimiter).iter().map(|row| row.iter().map(value).collect()).collect()
+        fields(text, delimiter, false).iter().map(|row| row.iter().map(value).collect()).collect()
     }
 
     #[test]
@@ -159,8 +170,15 @@ mod tests {
 
     #[test]
     fn a_quote_that_nothing_closes_swallows_no_rows() {
-        assert_eq!(fields("a,b\n\"x,1\ny,2\n", b',').len(), 3);
-        assert_eq!(fields("a,b\n\"x\"\",1\ny,2\n", b',').len(), 3);
+        assert_eq!(fields("a,b\n\"x,1\ny,2\n", b',', false).len(), 3);
+        assert_eq!(fields("a,b\n\"x\"\",1\ny,2\n", b',', false).len(), 3);
+    }
+
+    #[test]
+    fn a_long_quoted_field_does_not_hide_a_table() {
+        let row = |n: usize| format!("{n},\"{}\"\n", "a line, and\nanother ".repeat(900));
+        let text = format!("id,body\n{}", (0..14).map(row).collect::<String>());
+        assert_eq!(delimiter(&text), Some(b','));
     }
 
     #[test]

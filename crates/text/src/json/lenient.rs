@@ -99,7 +99,7 @@ impl<'t> LenientScan<'t> {
             self.pop();
         }
         self.pop();
-        Document { text: self.text, nodes: self.nodes, names: self.names, dense: self.dense }
+        Document { text: self.text, nodes: self.nodes, names: self.names, dense: self.dense, fields: false }
     }
 
     fn top(&mut self) -> Option<&mut OpenContainer> {

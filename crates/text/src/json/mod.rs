@@ -7,14 +7,17 @@
 mod edit;
 mod lenient;
 mod literal;
+pub mod meaning;
 mod nodes;
 mod strict;
 mod table;
+mod terse;
 mod value;
 
 pub use edit::{Edit, EditError, add_members, append_to, apply, remove_from, splice, without};
 pub use lenient::{is_number, looks_like};
 pub use literal::{decode, encode, encoded, unquoted};
+pub use terse::terse;
 pub use value::{Id, Name, Value};
 
 /// The maximum nesting depth of strictly parsed text. Providers allow less, and a later recursive reader may need
@@ -83,6 +86,8 @@ pub struct Document<'t> {
     /// The size of each value in bytes, without white space between values; left empty by the strict parser, which
     /// runs on every request and does not need it.
     dense: Vec<u32>,
+    /// Strings are written as fields of a table: a quote inside quotes is doubled, and nothing else is escaped.
+    fields: bool,
 }
 
 #[cfg(test)]

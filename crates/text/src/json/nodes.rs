@@ -1,9 +1,10 @@
 //! Values by index, for readers that keep or compare many of them: index 0 is the root, and the values inside a value
 //! follow it in document order. Knows nothing of parsing.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Document, Kind, unquoted};
+use super::{Document, Kind, decode, unquoted};
 
 impl<'t> Document<'t> {
     /// The text that was parsed.
@@ -50,6 +51,36 @@ impl<'t> Document<'t> {
         } else {
             span.start + 1..span.end - 1
         }
+    }
+
+    /// Whether the text is a table of fields instead of JSON.
+    pub const fn is_table(&self) -> bool {
+        self.fields
+    }
+
+    /// The beginning of a string's text, decoded from at most about `most` bytes; the text of other values as written.
+    pub fn beginning(&self, node: usize, most: usize) -> Cow<'t, str> {
+        let (raw, inner) = (self.raw(node), &self.text[self.inner(node)]);
+        if inner.len() == raw.len() || self.kind(node) != Kind::String {
+            return Cow::Borrowed(&raw[..raw.floor_char_boundary(most)]);
+        }
+        let mut part = &inner[..inner.floor_char_boundary(most)];
+        if self.fields {
+            return if part.contains("\"\"") {
+                Cow::Owned(part.replace("\"\"", "\""))
+            } else {
+                Cow::Borrowed(part)
+            };
+        }
+        if memchr::memchr(b'\\', part.as_bytes()).is_none() {
+            return Cow::Borrowed(part);
+        }
+        if part.len() < inner.len() {
+            // Two escapes may be one character, and none is longer than six bytes.
+            let from = part.floor_char_boundary(part.len().saturating_sub(11));
+            part = part[from..].find('\\').map_or(part, |at| &part[..from + at]);
+        }
+        Cow::Owned(decode(&format!("\"{part}\"")).into_owned())
     }
 
     /// The size in bytes of a leniently parsed value without white space between values; 0 after strict parsing.

@@ -35,7 +35,7 @@ impl<'t> Document<'t> {
         let names = Vec::with_capacity(text.len() / 64 + 16);
         let mut scan = StrictScan { bytes: text.as_bytes(), at: 0, nodes, names, name: 0, max_values };
         scan.run().map_err(fail)?;
-        Ok(Self { text, nodes: scan.nodes, names: scan.names, dense: Vec::new() })
+        Ok(Self { text, nodes: scan.nodes, names: scan.names, dense: Vec::new(), fields: false })
     }
 }
 

@@ -37,6 +37,6 @@ impl<'t> Document<'t> {
         }
         let next = at(nodes.len());
         nodes[..2].iter_mut().for_each(|node| node.next = next);
-        Some(Self { text, nodes, names, dense })
+        Some(Self { text, nodes, names, dense, fields: true })
     }
 }

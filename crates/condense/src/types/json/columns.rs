@@ -244,7 +244,7 @@ impl<'t> Building<'_, 't> {
         let tree = self.tree;
         self.exact &= members.exact;
         for NamedCells { name, cells, facts } in members.by_name {
-            let name = label(name);
+            let name = label(tree, name);
             let path = if prefix.is_empty() { name.into_owned() } else { format!("{prefix}.{name}") };
             if in_list && cells.len() < members.objects {
                 self.exact = false; // values would appear under the wrong items
@@ -323,9 +323,14 @@ fn naming(column: &TableColumn) -> i32 {
 
 /// A member's name as part of a column name, quoted if it could be mistaken for several parts or for surrounding
 /// text.
-fn label(name: &str) -> Cow<'_, str> {
-    let clashes = ['.', ',', '|', ';', '=', '{', '[', '…', '\n'];
-    if name.contains(clashes) { Cow::Owned(format!("\"{name}\"")) } else { Cow::Borrowed(name) }
+fn label<'t>(tree: &Document<'_>, name: &'t str) -> Cow<'t, str> {
+    // Nothing is nested in a table of fields, so `a.b` and `a[0]` are names like any other.
+    let nests = |c| matches!(c, '.' | '[') && !tree.is_table();
+    if name.contains([',', '|', ';', '=', '{', '…', '\n']) || name.contains(nests) {
+        Cow::Owned(format!("\"{name}\""))
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 /// Whether this is a regular, non-empty value of this kind; nothing is claimed about irregular rows.

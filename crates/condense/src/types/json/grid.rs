@@ -1,6 +1,6 @@
-//! A table with the data for decisions about it: costs and outliers.
+//! A table with the data for decisions about it, costs and outliers, and its cells as they are written.
 //!
-//! Knows columns and tokens; does not know how rows are written.
+//! Knows columns and tokens; does not know which of them are shown.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -9,17 +9,22 @@ use hashbrown::HashMap;
 
 use super::columns::{JsonTable, TableColumn};
 use super::facts::{FEW, Sort, rare};
+use super::wanted::Wanted;
 use super::write;
-use larder_text::json::{Document, Kind, is_number};
+use larder_text::json::{Document, Kind, encode, is_number};
 use larder_text::parallel::Workers;
 
 /// With fewer rows, nothing counts as rare.
 const MIN_ROWS: usize = 12;
 /// From this many distinct numbers on, the smallest and the largest are outliers.
 const MIN_NUMBERS: usize = 8;
+/// So many characters beyond the width are shown if a word or the text then ends.
+const SHORTEST_REST: usize = 6;
 
 #[derive(Debug)]
 pub(crate) struct Grid {
+    /// The value whose children are the rows.
+    pub(super) node: usize,
     pub(super) table: JsonTable,
     /// Row, column and weight of outliers, sorted by row.
     pub(super) outliers: Vec<(usize, usize, f32)>,
@@ -27,8 +32,10 @@ pub(crate) struct Grid {
     pub(super) counts_up: bool,
     /// Rows by how well they answer the query, computed on demand.
     pub(super) answers: OnceCell<Vec<usize>>,
+    /// Columns by how much a reader wants them, computed on demand.
+    pub(super) wanted: OnceCell<Vec<Wanted>>,
     /// By column: the limit it was counted up to, and the tokens if fewer.
-    pub(super) costs: RefCell<HashMap<usize, (usize, Option<usize>)>>,
+    pub(super) costs: RefCell<HashMap<Shown, (usize, Option<usize>)>>,
 }
 
 impl Grid {
@@ -39,19 +46,99 @@ impl Grid {
             .flat_map(|place| standing_out(tree, &table, place).into_iter().map(move |(r, w)| (r, place, w)))
             .collect();
         outliers.sort_by_key(|&(row, place, _)| (row, place));
-        Some(Self { table, outliers, counts_up, answers: OnceCell::new(), costs: RefCell::default() })
+        let (answers, wanted) = (OnceCell::new(), OnceCell::new());
+        Some(Self { node, table, outliers, counts_up, answers, wanted, costs: RefCell::default() })
     }
 
     /// Writes the cell of `row`; list items are separated by `;`.
-    pub(super) fn write_cell(&self, tree: &Document<'_>, place: usize, row: usize, out: &mut String) {
-        let column = &self.table.columns[place];
-        for (index, (_, cell)) in column.cells.of_row(row).enumerate() {
-            if index > 0 {
-                out.push(';');
+    pub(super) fn write_cell(&self, tree: &Document<'_>, shown: Shown, row: usize, out: &mut String) {
+        let column = &self.table.columns[shown.place];
+        let cells = column.cells.of_row(row).map(|(_, cell)| cell);
+        let Form::Readable(width) = shown.form else {
+            for (index, cell) in cells.enumerate() {
+                if index > 0 {
+                    out.push(';');
+                }
+                write_value(tree, column, cell, out);
             }
-            write_value(tree, column, cell, out);
+            return;
+        };
+        let mut text = String::new();
+        for (index, cell) in cells.enumerate() {
+            if index > 0 {
+                text.push(';');
+            }
+            push_readable(tree, column, cell, width, &mut text);
+            if text.len() > width.saturating_mul(4) {
+                break;
+            }
+        }
+        cut(&mut text, width);
+        let word = column.sort != Sort::Text && column.sort != Sort::Word || column.is_list;
+        let is_string = |(_, cell)| column.is_key || tree.kind(cell) == Kind::String;
+        let string = column.cells.of_row(row).next().is_some_and(is_string);
+        // A nested value written as a string needs no quotes either.
+        let nested = text.starts_with(['{', '[']) && !text.contains("[…");
+        let clashes = text.contains(['|', '\n'])
+            || !nested && text.contains(['{', '['])
+            || text.starts_with('"')
+            || text.trim() != text;
+        if string && (clashes || word && is_number(text.as_bytes())) {
+            encode(&text, out);
+        } else {
+            out.push_str(&text);
         }
     }
+}
+
+/// A column as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Shown {
+    pub(super) place: usize,
+    pub(super) form: Form,
+}
+
+/// How values are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// As written, so that no byte is lost.
+    Written,
+    /// Decoded, and shortened to about so many characters; the marker of the rows leads to what is written.
+    Readable(usize),
+}
+
+/// Appends a value for reading: strings without escapes, control characters as spaces.
+fn push_readable(tree: &Document<'_>, column: &TableColumn, cell: usize, width: usize, out: &mut String) {
+    let most = width.saturating_mul(8).saturating_add(64);
+    if column.is_key || tree.is_container(cell) {
+        let before = out.len();
+        if column.is_key {
+            out.push_str(tree.name(cell));
+        } else if !write::value(tree, cell, most.min(usize::MAX / 2), out) && out.len() == before {
+            out.push('…');
+        }
+        return;
+    }
+    for c in tree.beginning(cell, most).chars() {
+        match c {
+            c if !c.is_control() => out.push(c),
+            _ if out.ends_with(' ') => {}
+            _ => out.push(' '),
+        }
+    }
+}
+
+/// Shortens `text` to about `width` characters: up to the end of a word, if that is near.
+fn cut(text: &mut String, width: usize) {
+    let Some((from, _)) = text.char_indices().nth(width) else { return };
+    let most = text[from..].char_indices().nth(SHORTEST_REST).map_or(text.len(), |(at, _)| from + at);
+    match text[from..most].find([' ', ';']) {
+        Some(at) => text.truncate(from + at),
+        // A mark that takes the place of a few letters would save nothing.
+        None if most == text.len() => return,
+        None => text.truncate(from),
+    }
+    text.push('…');
 }
 
 /// Tables by the value whose children are their rows, each computed once.

@@ -5,11 +5,13 @@
 mod columns;
 mod facts;
 mod grid;
+mod head;
 mod out;
 mod outline;
 mod plan;
 mod rows;
 mod view;
+mod wanted;
 mod write;
 
 use self::grid::Grids;

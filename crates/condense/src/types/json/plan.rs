@@ -5,34 +5,37 @@
 use hashbrown::HashSet;
 
 use super::columns::TableColumn;
-use super::facts::Sort;
-use super::grid::{Grid, push_apart, write_value};
+use super::grid::{Form, Grid, Shown, write_value};
+use super::head::TableHead;
 use super::view::JsonView;
+use super::wanted::{self, Wanted};
 use super::write;
-use larder_text::json::Kind;
 
-/// The share of a table's budget for its head, as one part in this many.
-const HEAD: usize = 3;
-/// The share of what names leave over for markers.
-const MARKS: usize = 6;
+/// The share of what names leave over for markers, as one part in this many.
+const MARKS: usize = 24;
+/// The share kept free of columns that the query asks for, if rows answer it.
+const FOR_ANSWERS: usize = 10;
 /// The share for full rows that answer the query.
 const ANSWERS: usize = 3;
-/// The share for outliers.
+/// The share kept free of columns, for outliers.
+const KEPT_FREE: usize = 12;
+/// The share of what columns leave over for outliers.
 const OUTLIERS: usize = 4;
+/// Columns that a reader wants less are shown after the others have their full width.
+const WORTH: f32 = 1.0;
+/// The widths of shortened columns, in characters, after the first.
+const WIDTHS: [usize; 5] = [24, 60, 160, 500, usize::MAX];
 /// Rows below this share of the best answer's weight do not count as answers.
 const CLOSE: f32 = 0.5;
 /// If not all names fit, one part in this many is listed from the end.
 const TAIL: usize = 8;
-/// Longer constants, in bytes, are not repeated in the head.
-const LONGEST_CONSTANT: usize = 200;
-
 /// Tokens of the punctuation around a row's note.
 const NOTE: usize = 4;
 
 /// What to write of a table.
 pub(super) struct TablePlan {
     /// Columns shown for every listed row, in order.
-    pub(super) columns: Vec<usize>,
+    pub(super) columns: Vec<Shown>,
     /// Whether each row has a line.
     pub(super) listed: Vec<bool>,
     /// Notes added to rows: row index and text, sorted by row.
@@ -66,46 +69,44 @@ impl TablePlanner<'_> {
         &self.grid.table.columns
     }
 
-    /// Whether a column is stated once for all rows.
+    fn head(&self) -> TableHead<'_> {
+        TableHead { view: self.view, grid: self.grid }
+    }
+
     fn is_common(&self, place: usize) -> bool {
-        let column = &self.columns()[place];
-        let is_constant = column.is_constant(self.rows()) && column.bytes <= self.rows() * LONGEST_CONSTANT;
-        is_constant || column.derived.is_some()
+        self.head().is_common(place)
+    }
+
+    /// Columns by how much a reader wants them.
+    fn wanted(&self) -> &[Wanted] {
+        self.grid.wanted.get_or_init(|| wanted::ranked(self.view, self.grid))
     }
 
     fn whole(&self) -> Option<TablePlan> {
         if !self.grid.table.exact {
             return None;
         }
-        let columns: Vec<usize> = (0..self.columns().len()).filter(|&place| !self.is_common(place)).collect();
-        let head = self.head(&columns, true, &[]);
+        let places = (0..self.columns().len()).filter(|&place| !self.is_common(place));
+        let columns: Vec<Shown> = places.map(|place| Shown { place, form: Form::Written }).collect();
+        let head = self.head().of_whole(&columns);
         let mut left = self.budget.checked_sub(self.view.count_up_to(&head, self.budget)? + self.rows())?;
-        for &place in &columns {
-            left = left.checked_sub(self.view.column_cost(self.grid, place, left)?)?;
+        for &shown in &columns {
+            left = left.checked_sub(self.view.column_cost(self.grid, shown, left)?)?;
         }
         let listed = vec![true; self.rows()];
-        Some(TablePlan {
-            columns,
-            listed,
-            notes: Vec::new(),
-            group: self.rows(),
-            head,
-            named: true,
-            whole: true,
-        })
+        let (notes, group) = (Vec::new(), self.rows());
+        Some(TablePlan { columns, listed, notes, group, head, named: true, whole: true })
     }
 
     fn part(&self) -> Option<TablePlan> {
-        let id: Vec<usize> = self.grid.table.id.into_iter().collect();
-        let mut hidden: Vec<usize> = (0..self.columns().len()).filter(|place| !id.contains(place)).collect();
-        let mut head = self.head(&id, true, &hidden);
-        let most = self.budget / HEAD;
-        let mut common = true;
-        if self.view.count_up_to(&head, most).is_none() {
-            common = false;
-            hidden.truncate(most / 6);
-            head = self.head(&id, false, &hidden);
-        }
+        let id: Vec<Shown> = self
+            .grid
+            .table
+            .id
+            .iter()
+            .map(|&place| Shown { place, form: Form::Readable(usize::MAX) })
+            .collect();
+        let (head, named) = self.head().of_part(&id, self.wanted(), self.budget);
         let spent = self.view.count_up_to(&head, self.budget)? + self.view.mark;
         let left = self.budget.checked_sub(spent)?;
         let names = match id.first() {
@@ -113,11 +114,11 @@ impl TablePlanner<'_> {
             Some(&id) => self.view.column_cost(self.grid, id, left),
             None => Some(0),
         };
-        let Some(names) = names else { return self.some_names(&id, head, common, left) };
+        let Some(names) = names else { return self.some_names(id, head, named, left) };
         let mut left = left - names.min(left);
         let group = self.group(left);
         left = left.saturating_sub(self.rows().div_ceil(group) * (self.view.mark + 1));
-        Some(self.fill(id, common, group, left))
+        Some(self.fill(id, group, left))
     }
 
     /// Rows per marker, so that markers take their share.
@@ -126,37 +127,31 @@ impl TablePlanner<'_> {
         self.rows().div_ceil(marks).max(1)
     }
 
-    /// Spends what names leave over: answers, columns, outliers, more full rows.
-    fn fill(&self, id: Vec<usize>, common: bool, group: usize, mut left: usize) -> TablePlan {
+    /// Spends what names leave over: answers, a glance at what readers want, outliers, more of the same, full rows.
+    fn fill(&self, mut columns: Vec<Shown>, group: usize, mut left: usize) -> TablePlan {
         let mut notes: Vec<(usize, String)> = Vec::new();
+        let for_answers = if self.best_rows().is_empty() { 0 } else { left / FOR_ANSWERS };
+        left -= for_answers;
+        self.show(&mut columns, &mut left, wanted::ASKED);
+        left += for_answers;
         self.answers(&mut notes, &mut left, NOTE);
-        let reserve = if self.grid.outliers.is_empty() { 0 } else { left / OUTLIERS };
+        let reserve = if self.grid.outliers.is_empty() { 0 } else { left / KEPT_FREE };
         left -= reserve;
-        let mut columns = id.clone();
-        // With another column, every row has a line, so there are no ranges.
-        let mut lines = match id.first() {
-            Some(&id) if self.grid.counts_up => self.view.column_cost(self.grid, id, left),
-            _ => Some(0),
-        };
-        for place in self.ranked() {
-            let Some(more) = lines else { break };
-            let room = left.saturating_sub(more);
-            let Some(cost) = self.view.column_cost(self.grid, place, room) else { continue };
-            left -= cost + more;
-            lines = Some(0);
-            columns.push(place);
-        }
-        left += reserve;
-        columns.sort_unstable();
-        let some = self.outliers(&columns, &mut notes, &mut left, NOTE);
+        self.show(&mut columns, &mut left, WORTH);
+        let mut share = reserve + left / OUTLIERS;
+        left -= left / OUTLIERS;
+        let places: Vec<usize> = columns.iter().map(|shown| shown.place).collect();
+        let some = self.outliers(&places, &mut notes, &mut share, NOTE);
+        left += share;
+        self.widen(&mut columns, &mut left);
+        self.show(&mut columns, &mut left, f32::MIN);
+        columns.sort_unstable_by_key(|shown| shown.place);
+        let places: Vec<usize> = columns.iter().map(|shown| shown.place).collect();
         self.samples(&columns, &mut notes, &mut left);
         notes.sort_unstable();
-        let hidden: Vec<usize> = (0..self.columns().len()).filter(|place| !columns.contains(place)).collect();
-        let hidden =
-            if common { hidden } else { hidden[..hidden.len().min(self.budget / HEAD / 6)].to_vec() };
-        let mut head = self.head(&columns, common, &hidden);
+        let (mut head, named) = self.head().of_part(&columns, self.wanted(), self.budget);
         if some {
-            head.push_str(&self.some_marked(&columns, &notes));
+            head.push_str(&self.some_marked(&places, &notes));
         }
         let mut listed = vec![true; self.rows()];
         if columns.is_empty() {
@@ -164,11 +159,54 @@ impl TablePlanner<'_> {
             listed = vec![false; self.rows()];
             notes.iter().for_each(|&(row, _)| listed[row] = true);
         }
-        TablePlan { columns, listed, notes, group, head, named: common, whole: false }
+        TablePlan { columns, listed, notes, group, head, named, whole: false }
+    }
+
+    /// Adds the columns that a reader wants at least this much and that fit, each at its first width.
+    fn show(&self, columns: &mut Vec<Shown>, left: &mut usize, least: f32) {
+        for &Wanted { place, score, width } in self.wanted() {
+            if score < least {
+                break;
+            }
+            if self.is_common(place) || columns.iter().any(|shown| shown.place == place) {
+                continue;
+            }
+            // With another column, every row has a line, so there are no ranges.
+            let lines = match columns[..] {
+                [id] if self.grid.counts_up => self.view.column_cost(self.grid, id, *left),
+                _ => Some(0),
+            };
+            let Some(lines) = lines else { break };
+            let extra = lines + self.view.estimate(self.columns()[place].name.len()) + 1;
+            let Some(room) = left.checked_sub(extra) else { continue };
+            let shown = Shown { place, form: Form::Readable(width) };
+            let Some(cost) = self.view.column_cost(self.grid, shown, room) else { continue };
+            *left -= cost + extra;
+            columns.push(shown);
+        }
+    }
+
+    /// Shows more of shortened columns, step by step, the most wanted first.
+    fn widen(&self, columns: &mut [Shown], left: &mut usize) {
+        for width in WIDTHS {
+            for shown in &mut *columns {
+                let wider = Shown { form: Form::Readable(width), ..*shown };
+                let narrow = matches!(shown.form, Form::Readable(now) if now < width);
+                let Some(now) =
+                    narrow.then(|| self.view.column_cost(self.grid, *shown, usize::MAX / 2)).flatten()
+                else {
+                    continue;
+                };
+                if let Some(cost) = self.view.column_cost(self.grid, wider, *left + now) {
+                    *left = *left + now - cost.max(now);
+                    *shown = wider;
+                }
+            }
+        }
     }
 
     /// The names of the first and last rows and of those that answer the query.
-    fn some_names(&self, id: &[usize], mut head: String, named: bool, left: usize) -> Option<TablePlan> {
+    fn some_names(&self, id: Vec<Shown>, mut head: String, named: bool, left: usize) -> Option<TablePlan> {
         let rows = self.rows();
         // A row between unlisted ones needs two markers of its own.
         let alone = 2 * (self.view.mark + 8);
@@ -176,12 +214,13 @@ impl TablePlanner<'_> {
         let left = left - share;
         let mut notes: Vec<(usize, String)> = Vec::new();
         self.answers(&mut notes, &mut share, alone);
-        let some = self.outliers(id, &mut notes, &mut share, alone);
+        let places: Vec<usize> = id.iter().map(|id| id.place).collect();
+        let some = self.outliers(&places, &mut notes, &mut share, alone);
         notes.sort_unstable();
         if some {
-            head.push_str(&self.some_marked(id, &notes));
+            head.push_str(&self.some_marked(&places, &notes));
         }
-        let bytes = id.iter().map(|&id| self.columns()[id].bytes).sum::<usize>();
+        let bytes = places.iter().map(|&id| self.columns()[id].bytes).sum::<usize>();
         let each = self.view.estimate(bytes / rows.max(1) + 2) + 1;
         let fit = ((left + share).checked_sub(alone)? / each).min(rows);
         if fit == 0 {
@@ -192,51 +231,18 @@ impl TablePlanner<'_> {
         listed[..fit - tail].fill(true);
         listed[rows - tail..].fill(true);
         notes.iter().for_each(|&(row, _)| listed[row] = true);
-        Some(TablePlan { columns: id.to_vec(), listed, notes, group: rows, head, named, whole: false })
-    }
-
-    /// Columns worth showing in every row, the most informative per token first.
-    fn ranked(&self) -> Vec<usize> {
-        let value = |place: usize| {
-            let column = &self.columns()[place];
-            let asked = column.cells.first().map_or(0.0, |_| self.asked(column));
-            let base = match column.sort {
-                Sort::Nested => 1.0,
-                _ if column.is_list => 1.5,
-                _ if column.distinct <= 1 => 0.1,
-                _ if column.distinct == self.rows() => 4.0,
-                Sort::Number => 3.0,
-                _ => 2.5,
-            };
-            let rows = self.rows().max(1) as f32;
-            let depth = column.name.matches('.').count() as f32;
-            let filled = (column.cells.len() as f32 / rows).min(1.0);
-            let names = if column.names_things() { 2.0 } else { 0.0 };
-            let value = (base + names) * filled / (1.0 + depth / 2.0) + asked;
-            value / (column.bytes as f32 / rows + 4.0)
-        };
-        let mut places: Vec<(f32, usize)> = (0..self.columns().len())
-            .filter(|&place| Some(place) != self.grid.table.id && !self.is_common(place))
-            .map(|place| (value(place), place))
-            .collect();
-        places.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        places.into_iter().map(|(_, place)| place).collect()
-    }
-
-    /// Whether the query names the column.
-    fn asked(&self, column: &TableColumn) -> f32 {
-        let query = self.view.job.request.query.unwrap_or_default().to_lowercase();
-        let named = |part: &str| part.len() > 2 && query.contains(&part.to_lowercase());
-        if column.name.split(['.', '_', '[', ']']).any(named) { 8.0 } else { 0.0 }
+        Some(TablePlan { columns: id, listed, notes, group: rows, head, named, whole: false })
     }
 
     /// Rows by how well they answer, best first.
     fn best_rows(&self) -> &[usize] {
         self.grid.answers.get_or_init(|| {
+            let naming = wanted::naming(self.view, self.grid);
             let weight = |&row: &usize| {
                 let (key, span) = (self.view.tree.name_span(row), self.view.tree.span(row));
                 let from = if key.is_empty() { span.start } else { key.start };
-                self.view.hits.weight(&(from..span.end))
+                let hits = self.view.hits.within(&(from..span.end)).iter();
+                hits.filter(|(_, word, _)| naming.get(*word) != Some(&true)).map(|(.., weight)| weight).sum()
             };
             let mut rows: Vec<(usize, f32)> =
                 self.grid.table.rows.iter().map(weight).enumerate().filter(|&(_, w)| w > 0.0).collect();
@@ -257,8 +263,9 @@ impl TablePlanner<'_> {
     }
 
     /// The first rows in full, as examples.
-    fn samples(&self, columns: &[usize], notes: &mut Vec<(usize, String)>, left: &mut usize) {
-        let shown = (0..self.columns().len()).all(|place| columns.contains(&place) || self.is_common(place));
+    fn samples(&self, columns: &[Shown], notes: &mut Vec<(usize, String)>, left: &mut usize) {
+        let is_full = |place| columns.contains(&Shown { place, form: Form::Readable(usize::MAX) });
+        let shown = (0..self.columns().len()).all(|place| is_full(place) || self.is_common(place));
         if shown && self.grid.table.exact {
             return;
         }
@@ -356,70 +363,6 @@ impl TablePlanner<'_> {
         let rows: HashSet<usize> = hidden.map(|&(row, ..)| row).collect();
         let marked = notes.iter().filter(|(row, _)| rows.contains(row)).count();
         if marked < rows.len() { some_marked(marked, rows.len()) } else { String::new() }
-    }
-
-    /// The text above the rows.
-    fn head(&self, shown: &[usize], common: bool, hidden: &[usize]) -> String {
-        let columns = self.columns();
-        let names: Vec<&str> = shown.iter().map(|&place| columns[place].name.as_str()).collect();
-        let last = self.rows().saturating_sub(1);
-        let mut head = format!("rows 0-{last}: {}", names.join("|"));
-        let all: Vec<String> =
-            (0..columns.len()).filter(|&place| self.is_common(place)).map(|p| self.rule(p)).collect();
-        if common && !all.is_empty() {
-            head.push_str("\nin every row: ");
-            head.push_str(&all.join(", "));
-        }
-        let rest: Vec<String> = hidden
-            .iter()
-            .filter(|&&place| !(common && self.is_common(place)))
-            .map(|&p| self.described(p))
-            .collect();
-        if !rest.is_empty() {
-            let more = if rest.len() + shown.len() + all.len() < columns.len() { ", …" } else { "" };
-            head.push_str(&format!(
-                "\nnot listed: {}{more}; a mark is the rows above it in full",
-                rest.join(", ")
-            ));
-        }
-        head
-    }
-
-    /// The rule of a column that is constant or derived in every row.
-    fn rule(&self, place: usize) -> String {
-        let column = &self.columns()[place];
-        match &column.derived {
-            Some(derived) => {
-                let from = &self.columns()[derived.from].name;
-                format!("{}={}{{{from}}}{}", column.name, derived.before, derived.after)
-            }
-            None => {
-                let mut text = format!("{}=", column.name);
-                if let Some((_, cell)) = column.cells.first() {
-                    push_apart(write::scalar(self.view.tree, cell), &mut text);
-                }
-                text
-            }
-        }
-    }
-
-    /// The name of a column and a description of its values.
-    fn described(&self, place: usize) -> String {
-        let column = &self.columns()[place];
-        let kind = column.cells.first().map(|(_, cell)| self.view.tree.kind(cell));
-        match (column.sort, column.extremes) {
-            (Sort::Number, Some((low, high))) => {
-                format!("{} {} to {}", column.name, self.view.tree.raw(low), self.view.tree.raw(high))
-            }
-            (Sort::Word, _) => {
-                format!("{} {}", column.name, column.cells.first().map_or("", |_| "true/false/null"))
-            }
-            (Sort::Nested, _) if kind == Some(Kind::Array) => {
-                format!("{} […]", column.name).replace('…', "..")
-            }
-            (Sort::Nested, _) => format!("{} {{..}}", column.name),
-            _ => column.name.clone(),
-        }
     }
 }
 

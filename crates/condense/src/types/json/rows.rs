@@ -123,11 +123,11 @@ fn line(view: &JsonView<'_>, grid: &Grid, plan: &TablePlan, row: usize, out: &mu
     if plan.columns.is_empty() {
         out.push_str(&row.to_string());
     }
-    for (index, &place) in plan.columns.iter().enumerate() {
+    for (index, &shown) in plan.columns.iter().enumerate() {
         if index > 0 {
             out.push('|');
         }
-        grid.write_cell(view.tree, place, row, out);
+        grid.write_cell(view.tree, shown, row, out);
     }
     if let Ok(at) = plan.notes.binary_search_by_key(&row, |(row, _)| *row) {
         out.push_str(" {");

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::grid::{Grid, Grids};
+use super::grid::{Form, Grid, Grids, Shown};
 use crate::analysis::pattern::pattern;
 use crate::analysis::query_prefilter::QueryWords;
 use crate::engine::job::Job;
@@ -35,6 +35,7 @@ pub(crate) struct JsonView<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) tree: &'a Document<'a>,
     pub(super) hits: WordHits,
+    pub(super) words: QueryWords,
     grids: Grids<'a>,
     /// Tokens of a typical marker and its line break.
     pub(super) mark: usize,
@@ -53,7 +54,8 @@ impl<'a> JsonView<'a> {
         Self {
             job,
             tree,
-            hits: WordHits::of(tree, words),
+            hits: WordHits::of(tree, &words),
+            words: words.words,
             grids,
             mark: job.request.counter.count(&renderer.sample_mark()) + 1,
             per_byte: (job.original_tokens as f32 / dense).clamp(0.05, 1.0),
@@ -83,28 +85,28 @@ impl<'a> JsonView<'a> {
     }
 
     /// Tokens of all cells of a column with separators, if at most `limit`.
-    pub(super) fn column_cost(&self, grid: &Grid, place: usize, limit: usize) -> Option<usize> {
-        if let Some(&(known, tokens)) = grid.costs.borrow().get(&place)
+    pub(super) fn column_cost(&self, grid: &Grid, shown: Shown, limit: usize) -> Option<usize> {
+        if let Some(&(known, tokens)) = grid.costs.borrow().get(&shown)
             && (tokens.is_some() || known >= limit)
         {
             return tokens.filter(|&tokens| tokens <= limit);
         }
         let generous = limit + limit / 2;
-        let tokens = self.count_column(grid, place, generous);
-        grid.costs.borrow_mut().insert(place, (generous, tokens));
+        let tokens = self.count_column(grid, shown, generous);
+        grid.costs.borrow_mut().insert(shown, (generous, tokens));
         tokens.filter(|&tokens| tokens <= limit)
     }
 
-    fn count_column(&self, grid: &Grid, place: usize, limit: usize) -> Option<usize> {
-        let column = &grid.table.columns[place];
+    fn count_column(&self, grid: &Grid, shown: Shown, limit: usize) -> Option<usize> {
+        let (column, rows) = (&grid.table.columns[shown.place], grid.table.rows.len());
         let most = self.bytes_for(limit);
-        if column.bytes > most || grid.table.rows.len() / 8 > limit {
+        if shown.form == Form::Written && column.bytes > most || rows / 8 > limit {
             return None;
         }
-        let mut text = String::with_capacity(column.bytes + grid.table.rows.len());
-        for row in 0..grid.table.rows.len() {
+        let mut text = String::with_capacity(column.bytes.min(most) + rows);
+        for row in 0..rows {
             text.push('|');
-            grid.write_cell(self.tree, place, row, &mut text);
+            grid.write_cell(self.tree, shown, row, &mut text);
             if text.len() > most {
                 return None;
             }
@@ -120,6 +122,7 @@ impl<'a> JsonView<'a> {
 
 /// Occurrences of relevant words in a text, independent of its values.
 pub(super) struct TextWords {
+    words: QueryWords,
     /// Occurrences of query words: position and word.
     asked: Vec<(usize, usize)>,
     /// The number of occurrences of each.
@@ -144,62 +147,68 @@ impl TextWords {
             everywhere
         });
         let failures = FAILURES.find_iter(text).map(|word| word.start()).collect();
-        Self { asked, counts, failures }
+        Self { words, asked, counts, failures }
     }
 }
 
 /// Relevant positions with their weights.
 #[derive(Debug, Default)]
 pub(super) struct WordHits {
-    places: Vec<usize>,
+    /// Position, index of the query's word, and weight; sorted by position.
+    hits: Vec<(usize, usize, f32)>,
     /// Prefix sums of the weights, one more than positions.
     sums: Vec<f32>,
 }
 
 impl WordHits {
-    fn of(tree: &Document<'_>, words: TextWords) -> Self {
-        let mut hits = asked(tree, &words);
-        let failures = failures(tree, words.failures);
+    fn of(tree: &Document<'_>, words: &TextWords) -> Self {
+        let mut hits = asked(tree, words);
+        let failures = failures(tree, &words.failures);
         if failures.len() * RARE <= tree.len() {
-            hits.extend(failures.into_iter().map(|place| (place, FAILURE)));
+            hits.extend(failures.into_iter().map(|place| (place, usize::MAX, FAILURE)));
         }
-        hits.sort_by_key(|&(place, _)| place);
+        hits.sort_by_key(|&(place, ..)| place);
         let mut sums = vec![0.0];
         let mut sum = 0.0;
-        for &(_, weight) in &hits {
+        for &(.., weight) in &hits {
             sum += weight;
             sums.push(sum);
         }
-        Self { places: hits.into_iter().map(|(place, _)| place).collect(), sums }
+        Self { hits, sums }
     }
 
     /// The total weight in `range`.
     pub(super) fn weight(&self, range: &Range<usize>) -> f32 {
-        let at = |place: usize| self.places.partition_point(|&other| other < place);
+        let at = |place: usize| self.hits.partition_point(|&(other, ..)| other < place);
         self.sums[at(range.end)] - self.sums[at(range.start)]
+    }
+
+    /// Position, word and weight of each hit in `range`.
+    pub(super) fn within(&self, range: &Range<usize>) -> &[(usize, usize, f32)] {
+        let at = |place: usize| self.hits.partition_point(|&(other, ..)| other < place);
+        &self.hits[at(range.start)..at(range.end).max(at(range.start))]
     }
 }
 
-/// Occurrences of query words; rare ones weigh more.
-fn asked(tree: &Document<'_>, words: &TextWords) -> Vec<(usize, f32)> {
+/// Occurrences of query words; rare ones weigh more, and one that appears everywhere weighs nothing.
+fn asked(tree: &Document<'_>, words: &TextWords) -> Vec<(usize, usize, f32)> {
     let weight = |count: &usize| {
         let rarity = (tree.len() / count.max(&1)).max(1).ilog2();
-        // A word that appears everywhere is no evidence.
         if rarity < 3 { 0.0 } else { rarity as f32 }
     };
     let weights: Vec<f32> = words.counts.iter().map(weight).collect();
-    words.asked.iter().map(|&(place, word)| (place, weights[word])).filter(|&(_, w)| w > 0.0).collect()
+    words.asked.iter().map(|&(place, word)| (place, word, weights[word])).collect()
 }
 
 /// Failure words in values, and in names whose values are not empty.
-fn failures(tree: &Document<'_>, places: Vec<usize>) -> Vec<usize> {
+fn failures(tree: &Document<'_>, places: &[usize]) -> Vec<usize> {
     let tells = |&place: &usize| {
         let node = tree.at(place);
         let inside = tree.kind(node) == Kind::String && tree.span(node).contains(&place);
         let named = node + 1;
         inside || named < tree.len() && tree.name_span(named).contains(&place) && !is_nothing(tree, named)
     };
-    places.into_iter().filter(tells).collect()
+    places.iter().copied().filter(tells).collect()
 }
 
 fn is_nothing(tree: &Document<'_>, node: usize) -> bool {

@@ -4,9 +4,9 @@
 //! Knows the form and nothing of tokens or targets. A string without quotes cannot be taken for a number, for `true`,
 //! `false` or `null`, or for its neighbours. In a table, an empty cell is a member that the object lacks.
 
-use hashbrown::HashMap;
+use std::collections::HashMap;
 
-use larder_text::json::{Document, Kind, decode, encode};
+use super::{Document, Kind, decode, encode};
 
 /// Minimum number of objects, and of columns, of a table.
 const MIN_TABLE: usize = 2;
@@ -21,10 +21,10 @@ const DEEPEST: usize = 4;
 ///
 /// ```
 /// let found = r#"{"total": 2, "users": [{"id": "7", "name": "Ada"}, {"id": "8", "name": "Émile"}]}"#;
-/// let terse = larder_condense::terse_json(found).unwrap();
+/// let terse = larder_text::json::terse(found).unwrap();
 /// assert_eq!(terse, "{total:2, users:[id|name\n\"7\"|Ada\n\"8\"|Émile\n]}");
 /// ```
-pub fn terse_json(text: &str) -> Option<String> {
+pub fn terse(text: &str) -> Option<String> {
     let tree = Document::parse_request(text).ok()?;
     let mut out = String::with_capacity(text.len() / 2);
     value(&tree, 0, true, &mut out);
