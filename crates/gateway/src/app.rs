@@ -23,6 +23,7 @@ use crate::model_route::Routes;
 use crate::problem::Problem;
 use crate::recorder::Recorder;
 use crate::revisions::RevisedSettings;
+use crate::storage_health::StorageHealth;
 use crate::telemetry::Telemetry;
 use crate::turns::{RunningTurns, TurnTools};
 
@@ -114,6 +115,8 @@ pub struct App {
     pub telemetry: Telemetry,
     /// Cancelled when the gateway starts to shut down.
     pub stop: CancellationToken,
+    /// Whether the store can write.
+    pub storage: Arc<StorageHealth>,
     /// Caches shared between requests.
     pub(crate) caches: RequestCaches,
     /// Writes the records of requests.
@@ -160,13 +163,15 @@ impl App {
         let otel = gateway.otlp_endpoint.as_deref().map(crate::otel::Otel::new).transpose()?;
         let telemetry = Telemetry::new(store.now(), otel);
         let stop = CancellationToken::new();
+        let storage = Arc::new(StorageHealth::default());
         Ok(Arc::new(Self {
             documents: Documents::open(&store, &snapshot.config.document_place())?,
             running_turns: Arc::new(RunningTurns::new(stop.clone())),
             auth: Auth::new(store.clone())?,
             stop,
             caches: RequestCaches::default(),
-            recorder: Recorder::start(store.clone())?,
+            recorder: Recorder::start(store.clone(), Arc::clone(&storage))?,
+            storage,
             admission: Admission::new(gateway.max_requests, gateway.max_body_bytes),
             exposed: !gateway.listen.ip().is_loopback(),
             current: RwLock::new(Arc::new(snapshot.with_metrics(&telemetry))),

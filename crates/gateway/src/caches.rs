@@ -111,7 +111,13 @@ impl RequestCaches {
         if let Some(factor) = self.factors.get(&key) {
             return Ok(factor);
         }
-        let factor = store.calibrations().for_session(session, model)?.factor_ppm;
+        let factor = match store.calibrations().for_session(session, model) {
+            // It is fixed once the store can write again.
+            Err(error) if error.is_unwritable() => {
+                return Ok(store.calibrations().peek(session, model)?.factor_ppm);
+            }
+            fixed => fixed?.factor_ppm,
+        };
         self.factors.insert(key, factor);
         Ok(factor)
     }
@@ -131,11 +137,16 @@ impl RequestCaches {
             return Ok(newest);
         }
         let kept = store.session_revisions();
+        let begin = |number| match kept.begin(session, number) {
+            // It is fixed once the store can write again.
+            Err(error) if error.is_unwritable() => Ok(number),
+            begun => begun,
+        };
         let number = match kept.get(session)? {
             Some(number) => number,
             // Known here, but without a revision: it began before there was any. Its record may not be written yet.
-            None if self.session(store.user(), session).is_some() => kept.begin(session, 0)?,
-            None => kept.begin(session, revisions::first(store, session, newest)?)?,
+            None if self.session(store.user(), session).is_some() => begin(0)?,
+            None => begin(revisions::first(store, session, newest)?)?,
         };
         self.revisions.insert(key, number);
         Ok(number)

@@ -6,6 +6,7 @@ use std::time::Duration;
 use larder_store::{CollectionReport, StoreError};
 
 use crate::app::App;
+use crate::storage_health::StoredFor;
 
 /// Time between two collections.
 const PERIOD: Duration = Duration::from_hours(1);
@@ -30,7 +31,11 @@ pub(crate) async fn run(app: Arc<App>) {
     loop {
         let collecting = Arc::clone(&app);
         match tokio::task::spawn_blocking(move || collecting.collect()).await {
-            Ok(Ok(report)) => report_on(&report),
+            Ok(Ok(report)) => {
+                let found = if report.over_limit { Err(StoreError::OverLimit) } else { Ok(()) };
+                app.storage.note(StoredFor::Originals, &found);
+                report_on(&report);
+            }
             Ok(Err(error)) => {
                 tracing::error!(%error, "expired data could not be removed; the next attempt is in an hour");
             }

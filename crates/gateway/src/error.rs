@@ -122,9 +122,8 @@ impl RequestError {
             "budget_exceeded" => ApiErrorKind::OverBudget,
             "upstream_timeout" => ApiErrorKind::UpstreamTimeout,
             "upstream_unreachable" | "upstream_failed" | "answer_failed_checks" => ApiErrorKind::Upstream,
-            "overloaded" | "not_configured" | "storage_full" | "storage_locked" | "upstream_down" => {
-                ApiErrorKind::Unavailable
-            }
+            "overloaded" | "not_configured" | "storage_full" | "storage_over_limit" | "storage_read_only"
+            | "storage_locked" | "upstream_down" => ApiErrorKind::Unavailable,
             _ if self.status.is_client_error() => ApiErrorKind::Invalid,
             _ => ApiErrorKind::Internal,
         };
@@ -157,15 +156,20 @@ impl RequestError {
         Self::from_store(error, "nothing was sent, because text omitted from the prompt could not be stored")
     }
 
-    /// A store error; `meaning` is its consequence, and the error says where and what to do.
+    /// A store error; `meaning` is its consequence. Clients learn what is wrong; where, and what to do, is for the log.
     pub fn from_store(error: &StoreError, meaning: &str) -> Self {
-        let (class, retry_after) = match error {
-            StoreError::DiskFull { .. } => ("storage_full", None),
-            StoreError::Locked { .. } => ("storage_locked", Some(1)),
-            _ => ("storage_error", None),
+        tracing::error!(%error, "{meaning}");
+        let retry_after = matches!(error, StoreError::Locked { .. }).then_some(1);
+        let words = match error {
+            StoreError::DiskFull { .. } => "the disk of the gateway is full",
+            StoreError::OverLimit => "the store of the gateway is as large as it may be (retention.max_gb)",
+            StoreError::ReadOnly { .. } => "the store of the gateway cannot be written to",
+            StoreError::Locked { .. } => "another process keeps the store of the gateway locked",
+            _ => "the store of the gateway failed",
         };
-        let message = format!("{meaning}: {error}");
-        Self { retry_after, ..Self::new(status::of_store(error), class, Outcome::Failed, message) }
+        let message = format!("{meaning}: {words}; the log of the gateway has the details");
+        let (status, class) = (status::of_store(error), storage_class(error));
+        Self { retry_after, ..Self::new(status, class, Outcome::Failed, message) }
     }
 
     /// An internal error.
@@ -250,6 +254,17 @@ impl From<RunError> for RequestError {
     }
 }
 
+/// A stable word for a store error.
+pub(crate) const fn storage_class(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::DiskFull { .. } => "storage_full",
+        StoreError::OverLimit => "storage_over_limit",
+        StoreError::ReadOnly { .. } => "storage_read_only",
+        StoreError::Locked { .. } => "storage_locked",
+        _ => "storage_error",
+    }
+}
+
 /// Whole seconds, and one at least.
 fn seconds(pause: Duration) -> u64 {
     pause.as_secs().saturating_add(u64::from(pause.subsec_nanos() > 0)).max(1)
@@ -264,7 +279,7 @@ mod tests {
         let failed = || StoreError::UnknownKey { id: "lk-1".to_owned() };
         let kept = RequestError::not_kept(&failed());
         assert!(kept.message.starts_with("nothing was sent, because"), "{kept}");
-        assert!(kept.message.ends_with(&failed().to_string()), "{kept}");
+        assert!(kept.message.contains("the store of the gateway failed"), "{kept}");
         let later = RequestError::from(failed());
         assert!(
             !later.message.contains("nothing was sent"),

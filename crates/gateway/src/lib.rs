@@ -23,6 +23,7 @@ pub mod routes;
 pub mod serve;
 pub mod sessions;
 mod status;
+pub mod storage_health;
 pub mod telemetry;
 mod transcript;
 pub mod turns;

@@ -91,6 +91,7 @@ pub struct Metrics {
     compactions_per_session: Gauge<f64, AtomicU64>,
     requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
+    degraded: Gauge,
     overhead: Histogram,
     duration: Histogram,
     upstream: Histogram,
@@ -161,6 +162,11 @@ impl Default for Metrics {
             ),
             requests: to.add("larder_requests", "Requests that ended", Family::default()),
             in_flight: to.add("larder_requests_in_flight", "Requests being answered", Gauge::default()),
+            degraded: to.add(
+                "larder_store_degraded",
+                "1 while the store cannot write: what fits whole goes whole, the rest is refused",
+                Gauge::default(),
+            ),
             overhead: to.histogram(
                 "larder_gateway_overhead_seconds",
                 "Duration of a request without the wait for the upstream",
@@ -208,6 +214,11 @@ impl Metrics {
     }
 
     /// Counts a request until the guard is dropped.
+    /// Notes whether the store can write.
+    pub fn set_degraded(&self, degraded: bool) {
+        self.degraded.set(i64::from(degraded));
+    }
+
     pub(crate) fn begin(&self) -> InFlightGauge {
         self.in_flight.inc();
         InFlightGauge(self.in_flight.clone())

@@ -84,7 +84,10 @@ impl From<StoreError> for Problem {
             | StoreError::InterventionResolved { .. }
             | StoreError::BeingDeleted { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             StoreError::Select(select) => select.clone().into(),
-            StoreError::DiskFull { .. } | StoreError::ReadOnly { .. } | StoreError::Locked { .. } => {
+            StoreError::DiskFull { .. }
+            | StoreError::OverLimit
+            | StoreError::ReadOnly { .. }
+            | StoreError::Locked { .. } => {
                 tracing::error!(%error, "the store cannot be used");
                 Self::new(
                     status::of_store(&error),

@@ -15,6 +15,7 @@ use larder_text::pointer::PointerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::BudgetReservation;
+use crate::storage_health::{StorageHealth, StoredFor};
 use crate::transcript::TranscriptEntry;
 
 /// KiB that may wait to be written. Requests wait when it is more.
@@ -134,11 +135,11 @@ impl Recorder {
     ///
     /// # Errors
     /// If the system cannot start a thread.
-    pub fn start(store: Store) -> std::io::Result<Self> {
+    pub fn start(store: Store, health: Arc<StorageHealth>) -> std::io::Result<Self> {
         let (queue, jobs) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
-            .spawn(move || write_all(&store, &jobs))?;
+            .spawn(move || write_all(&store, &health, &jobs))?;
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             room: Arc::new(Semaphore::new(MAX_KIB as usize)),
@@ -225,7 +226,7 @@ fn kib(entries: usize, bytes: usize) -> u32 {
     kib.saturating_add(RECORD_KIB).min(MAX_KIB)
 }
 
-fn write_all(store: &Store, jobs: &mpsc::Receiver<Queued<Ending>>) {
+fn write_all(store: &Store, health: &StorageHealth, jobs: &mpsc::Receiver<Queued<Ending>>) {
     let mut more_waits = false;
     while let Ok(first) = jobs.recv() {
         let mut batch: Vec<_> = first.end().into_iter().collect();
@@ -236,7 +237,7 @@ fn write_all(store: &Store, jobs: &mpsc::Receiver<Queued<Ending>>) {
         }
         batch.extend(jobs.try_iter().take(BATCH - 1).filter_map(Queued::end));
         more_waits = batch.len() == BATCH;
-        write(store, batch);
+        write(store, health, batch);
     }
 }
 
@@ -274,7 +275,7 @@ impl Settlement {
     }
 }
 
-fn write(store: &Store, mut batch: Vec<Queued<RecordJob>>) {
+fn write(store: &Store, health: &StorageHealth, mut batch: Vec<Queued<RecordJob>>) {
     append_transcripts(store, &mut batch);
     for Queued { job, .. } in &mut batch {
         if let Some(observation) = job.observation.take() {
@@ -296,7 +297,9 @@ fn write(store: &Store, mut batch: Vec<Queued<RecordJob>>) {
         })
         .collect();
     for attempt in 1..=TRIES {
-        match store.record_exchanges(&rows) {
+        let recorded = store.record_exchanges(&rows);
+        health.note(StoredFor::Records, &recorded);
+        match recorded {
             Ok(_) => return,
             Err(error) if attempt == TRIES => {
                 tracing::error!(%error, records = rows.len(), "records of requests are lost");
@@ -358,7 +361,7 @@ mod tests {
     fn an_abandoned_request_is_recorded_and_one_that_panics_costs_no_other_its_record() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
-        let recorder = Recorder::start(store.clone()).unwrap();
+        let recorder = Recorder::start(store.clone(), Arc::default()).unwrap();
         let (before, after) = (job(&store, "before"), job(&store, "after"));
         recorder.record_abandoned(RECORD_KIB, None, Box::new(move || before));
         recorder.record_abandoned(RECORD_KIB, None, Box::new(|| panic!("a fault in completing a record")));
@@ -372,7 +375,7 @@ mod tests {
     fn without_room_in_the_queue_an_abandoned_request_keeps_its_place_until_it_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
-        let recorder = Recorder::start(store.clone()).unwrap();
+        let recorder = Recorder::start(store.clone(), Arc::default()).unwrap();
         let _full = Arc::clone(&recorder.room).try_acquire_many_owned(MAX_KIB).unwrap();
         let places = Arc::new(Semaphore::new(1));
         let place = Arc::clone(&places).try_acquire_owned().unwrap();
@@ -392,7 +395,7 @@ mod tests {
     fn a_request_that_is_abandoned_after_the_last_record_is_still_completed() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
-        let recorder = Recorder::start(store.clone()).unwrap();
+        let recorder = Recorder::start(store.clone(), Arc::default()).unwrap();
         recorder.finish();
         let (job, (ended, was_ended)) = (job(&store, "late"), mpsc::channel());
         let end = move || {

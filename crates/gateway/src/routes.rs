@@ -84,7 +84,8 @@ async fn ready(
     {
         refused = Some("a change was refused; an operator's key shows why".to_owned());
     }
-    let body = json!({"ready": status.is_success(), "refused_change": refused});
+    let degraded = app.storage.degraded();
+    let body = json!({"ready": status.is_success(), "degraded": degraded, "refused_change": refused});
     (status, Json(body)).into_response()
 }
 

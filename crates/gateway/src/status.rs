@@ -7,7 +7,7 @@ use larder_store::StoreError;
 /// The status of a request for which the store failed.
 pub const fn of_store(error: &StoreError) -> StatusCode {
     match error {
-        StoreError::DiskFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
+        StoreError::DiskFull { .. } | StoreError::OverLimit => StatusCode::INSUFFICIENT_STORAGE,
         StoreError::ReadOnly { .. } | StoreError::Locked { .. } => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -27,6 +27,7 @@ mod tests {
         let (path, action) = (std::path::PathBuf::from("home/index"), "writing");
         for (error, status) in [
             (StoreError::DiskFull { path: path.clone(), action }, 507),
+            (StoreError::OverLimit, 507),
             (StoreError::ReadOnly { path: path.clone(), action }, 503),
             (StoreError::Locked { path: path.clone() }, 503),
             (StoreError::IndexCorrupt { path, detail: String::new() }, 500),

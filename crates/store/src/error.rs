@@ -29,6 +29,12 @@ pub enum StoreError {
         /// The operation in progress.
         action: &'static str,
     },
+    /// The store is as large as the settings allow, and nothing in it may be removed.
+    #[error(
+        "the store is larger than retention.max_gb, and the rest was used within 24 hours or is referred to by documents; \
+         raise retention.max_gb, then run `larder gc`"
+    )]
+    OverLimit,
     /// Another process has held the lock for too long.
     #[error("{}: another process has kept this locked for too long; wait for it or stop it, then try again", path.display())]
     Locked {
@@ -303,6 +309,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether nothing can be written for now, by anyone.
+    pub const fn is_unwritable(&self) -> bool {
+        matches!(self, Self::DiskFull { .. } | Self::ReadOnly { .. } | Self::OverLimit)
+    }
+
     /// Maps an IO error to the variant whose message says how to fix it.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::retention::USE_STEP_MILLIS;
+use crate::retention::{USE_STEP_MILLIS, limit};
 use crate::select::{Cutter, Selection};
 use crate::store::UserStore;
 
@@ -123,6 +123,7 @@ impl Pointers<'_> {
             self.touch(tx, id.name(), new.created)?;
             return Ok(held);
         }
+        limit::require_room(tx)?;
         if let Some(tombstone) = self.tombstone(tx, id)? {
             if tombstone.content != new.content {
                 return Err(taken(tombstone.content));

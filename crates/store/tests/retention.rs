@@ -240,6 +240,19 @@ fn at_the_size_limit_the_least_recently_used_goes_but_nothing_of_a_day() {
 }
 
 #[test]
+fn above_the_size_limit_nothing_new_is_taken_until_there_is_room() {
+    let home = Home::new();
+    insert(&home, "used today");
+    let tiny = Retention { max_bytes: Some(1), ..FOR_EVER };
+    assert!(documents(&home).collect(&tiny, &|_| true).unwrap().over_limit);
+    let owned = home.store.user("ada").unwrap();
+    let refused = owned.pointers().insert(b"more", "text", "").unwrap_err();
+    assert!(matches!(refused, StoreError::OverLimit) && refused.is_unwritable(), "{refused}");
+    collect(&home, &FOR_EVER);
+    insert(&home, "more");
+}
+
+#[test]
 fn a_collection_that_stops_anywhere_is_clean_and_the_next_one_goes_on() {
     let home = Home::new();
     let user = home.user("ada");

@@ -36,6 +36,12 @@ pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Call
     let about = html! { "Since the gateway started, for " bdi { (caller.store.user()) } "." };
     let content = html! {
         (heading("What your models see", about, Some(live_controls())))
+        @if let Some(why) = app.storage.degraded() {
+            p.notice role="alert" {
+                "The store cannot write (" (why) "). Requests that fit go whole, others are refused; the gateway's log says "
+                "what to do."
+            }
+        }
         (status(&app.settings()))
         div data-live="/live" {
             @for (id, piece) in pieces(&news) { div id=(id) { (piece) } }

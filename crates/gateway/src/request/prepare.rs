@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use larder_core::policy::{ContextBudgetPolicy, PolicySettings};
 use larder_models::upstream::UpstreamTarget;
 use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTripFate, Tokens};
 use larder_proxy::window::{LastRenditions, PreparedRequest, UnstoredOriginal, WindowBuilder};
@@ -29,6 +30,7 @@ use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
 use crate::revisions::{self, RevisedSettings};
 use crate::sessions;
+use crate::storage_health::StoredFor;
 use crate::transcript::TranscriptCapture;
 
 /// How many records of a conversation are searched for its last window: the newest may have been refused or only
@@ -105,6 +107,7 @@ pub fn prepare(
         body: &body,
         moved_prefix: false,
         holds_pointers: false,
+        whole: None,
     };
     decider.decide(&request).map(|request| Destination::Upstream(Box::new(request)))
 }
@@ -141,6 +144,8 @@ struct RequestDecider<'a> {
     moved_prefix: bool,
     /// Whether the history that the provider holds contains pointers.
     holds_pointers: bool,
+    /// The policy that changes nothing, while what is omitted cannot be stored.
+    whole: Option<ContextBudgetPolicy>,
 }
 
 impl RequestDecider<'_> {
@@ -160,9 +165,10 @@ impl RequestDecider<'_> {
         self.active.record.summary.revision = Some(self.revision);
         self.active.record.summary.unknown_window = self.route.policy.is_unlimited();
         let prepared = prepared?;
+        let is_count = self.active.record.summary.endpoint == Endpoint::CountTokens;
+        let prepared = if is_count { prepared } else { self.kept(request, prepared, &counter, &known)? };
         let head = &self.active.record.summary;
         let (before, after) = (head.tokens.before, head.tokens.after);
-        let is_count = head.endpoint == Endpoint::CountTokens;
         let room = match self.route.policy.is_unlimited() {
             true => usize::MAX,
             false => usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX),
@@ -176,10 +182,10 @@ impl RequestDecider<'_> {
             exchange.compactions.clear();
             exchange.summary.left_alone.clear();
         } else {
-            let took_effect = !self.route.policy.settings().dry_run;
-            self.active.set_policy(&self.route.policy);
+            let took_effect = !self.policy().settings().dry_run;
+            let policy = self.policy().clone();
+            self.active.set_policy(&policy);
             self.active.reserve()?;
-            self.keep(&prepared.missing)?;
             // In a dry run everything is sent unchanged.
             let window = if took_effect { self.active.record.window.as_slice() } else { &[] };
             let renditions = Arc::new(LastRenditions::from_window(window));
@@ -260,6 +266,33 @@ impl RequestDecider<'_> {
         })
     }
 
+    /// The request, once what it omits is stored. While the store cannot write, what fits whole goes whole, and only what
+    /// does not is refused.
+    fn kept(
+        &mut self,
+        request: &Request<'_>,
+        prepared: PreparedRequest,
+        counter: &Counter,
+        known: &SessionMemory,
+    ) -> Result<PreparedRequest, RequestError> {
+        let Err(error) = self.keep(&prepared.missing) else { return Ok(prepared) };
+        let refused = RequestError::not_kept(&error);
+        if !error.is_unwritable() {
+            return Err(refused);
+        }
+        let settings = PolicySettings { enabled: false, ..self.route.policy.settings().clone() };
+        self.whole = Some(self.route.policy.revised(&settings, None));
+        if self.active.record.summary.round_trips.is_some() {
+            self.active.record.summary.round_trips = Some(RoundTripFate::LeftOut);
+        }
+        self.window(request, self.body, counter, known).map_err(|_| refused)
+    }
+
+    /// The policy that decides the request.
+    fn policy(&self) -> &ContextBudgetPolicy {
+        self.whole.as_ref().unwrap_or(&self.route.policy)
+    }
+
     fn window(
         &mut self,
         request: &Request<'_>,
@@ -275,7 +308,7 @@ impl RequestDecider<'_> {
         let builder = WindowBuilder {
             memo: &app.caches.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
-            policy: &self.route.policy,
+            policy: self.policy(),
             counter,
             key: self.active.caller.store.key(),
             last: &known.renditions,
@@ -369,7 +402,7 @@ impl RequestDecider<'_> {
     }
 
     /// Stores what the request omits.
-    fn keep(&self, missing: &[UnstoredOriginal]) -> Result<(), RequestError> {
+    fn keep(&self, missing: &[UnstoredOriginal]) -> Result<(), StoreError> {
         if missing.is_empty() {
             return Ok(());
         }
@@ -382,7 +415,9 @@ impl RequestDecider<'_> {
                 display_text: display,
             })
             .collect();
-        store.pointers().insert_all(&new).map_err(|error| RequestError::not_kept(&error))?;
+        let stored = store.pointers().insert_all(&new);
+        self.active.app().storage.note(StoredFor::Originals, &stored);
+        stored?;
         let now = store.store().now();
         missing.iter().for_each(|missing| caches.stored(store.user(), missing.hash, now));
         Ok(())

@@ -9,6 +9,7 @@
 mod erase;
 mod expire;
 pub(crate) mod holds;
+pub(crate) mod limit;
 
 pub(crate) use self::erase::is_named;
 
@@ -154,6 +155,7 @@ impl Store {
             collector.by_size(max)?;
             collector.report.over_limit = collector.report.bytes > max;
         }
+        limit::set(self, collector.report.over_limit)?;
         Ok(collector.report)
     }
 

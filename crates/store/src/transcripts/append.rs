@@ -13,6 +13,7 @@ use super::{
 use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES};
 use crate::error::StoreError;
 use crate::pointers::to_sql;
+use crate::retention::limit;
 use crate::store::{Store, UserStore};
 use crate::user;
 
@@ -327,6 +328,7 @@ impl Transcripts<'_> {
         chain: Option<&Digest>,
         view: Option<Digest>,
     ) -> Result<(), StoreError> {
+        limit::require_room(tx)?;
         for payload in std::iter::once(line.raw).chain(line.sent) {
             self.store.contents().require(tx, payload.hash)?;
         }

@@ -1,0 +1,32 @@
+//! The size limit between collections: while the store is over it and nothing may be removed, nothing new is taken. The
+//! last collection's finding is kept in the index, so that every process obeys it.
+
+use rusqlite::Transaction;
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+const KEY: &str = "over_limit";
+
+/// Keeps what a collection found.
+pub(super) fn set(store: &Store, over: bool) -> Result<(), StoreError> {
+    if store.index().read(is_over)? == over {
+        return Ok(());
+    }
+    store.index().write(|tx| {
+        match over {
+            true => tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, 'yes')", [KEY])?,
+            false => tx.execute("DELETE FROM meta WHERE key = ?1", [KEY])?,
+        };
+        Ok(())
+    })
+}
+
+fn is_over(tx: &Transaction<'_>) -> Result<bool, StoreError> {
+    Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([KEY])?)
+}
+
+/// Fails while the store is over its limit; call it before adding an original or a line of a transcript.
+pub(crate) fn require_room(tx: &Transaction<'_>) -> Result<(), StoreError> {
+    if is_over(tx)? { Err(StoreError::OverLimit) } else { Ok(()) }
+}
