@@ -156,7 +156,7 @@ pub enum Command {
     /// is still valid stays where it is.
     #[command(after_help = "Examples:\n  larder archive\n  larder archive --user ada --format json")]
     Archive,
-    /// Remove data that has expired by the settings under [retention]
+    /// Remove data that has expired by the settings of retention
     ///
     /// `larder serve` does this every hour. Prints items and bytes on disk by class; with --format json, `by_age` and
     /// `by_size`. A server may run at the same time.

@@ -111,7 +111,7 @@ impl Known {
 }
 
 fn policy(window: usize) -> ContextBudgetPolicy {
-    let profile = ModelProfile { window, input_limit: None, max_output: None, cache_price: None };
+    let profile = ModelProfile { window, input_limit: None, max_output: None, cache: None };
     ContextBudgetPolicy::from_settings(&PolicySettings::default(), &profile)
 }
 

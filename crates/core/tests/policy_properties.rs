@@ -207,7 +207,7 @@ fn policy(window: usize, threshold: Option<usize>, turns: Option<usize>) -> Cont
     };
     ContextBudgetPolicy::from_settings(
         &settings,
-        &ModelProfile { window, input_limit: None, max_output: None, cache_price: None },
+        &ModelProfile { window, input_limit: None, max_output: None, cache: None },
     )
 }
 
@@ -413,7 +413,7 @@ proptest! {
             emergency_floor: Some(50),
             ..PolicySettings::default()
         };
-        let model = ModelProfile { window: room, input_limit: None, max_output: None, cache_price: None };
+        let model = ModelProfile { window: room, input_limit: None, max_output: None, cache: None };
         let policy = ContextBudgetPolicy::from_settings(&settings, &model);
         with_items(USUAL, &said, |all| {
             let (counter, key, memo) = (counter(), key(), Memo::default());

@@ -187,12 +187,11 @@ impl Routes {
 
     /// The policy for a model in the table.
     pub fn policy(&self, spec: &ModelSpec) -> ContextBudgetPolicy {
-        let price = spec.prices.and_then(|prices| prices.cached_share());
         let profile = ModelProfile {
             window: spec.window,
             input_limit: spec.input_limit,
             max_output: usize::try_from(spec.max_output).ok(),
-            cache_price: price,
+            cache: spec.prices.and_then(|prices| prices.cache_shares()),
         };
         ContextBudgetPolicy::from_settings(&self.settings, &profile)
     }
@@ -232,7 +231,7 @@ impl Routes {
             window: limits.and_then(|limits| tokens(limits.window)).unwrap_or(UNKNOWN_WINDOW),
             input_limit: limits.and_then(|limits| limits.input_limit()).and_then(tokens),
             max_output: max_output.or(Some(self.max_output)),
-            cache_price: prices.and_then(|prices| prices.cached_share()),
+            cache: prices.and_then(|prices| prices.cache_shares()),
         };
         Route {
             model: AnsweredBy {

@@ -132,11 +132,21 @@ pub struct Cost {
     pub total: Usd,
 }
 
+/// Prices of the provider's prompt cache, as shares of the price of an uncached token.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CacheShares {
+    /// Of a token that is read from it.
+    pub read: f64,
+    /// Of a token that is written to it.
+    pub write: f64,
+}
+
 impl Prices {
-    /// The price of a cached prompt token as a share of an uncached one; `None` where prompts cost nothing.
-    pub fn cached_share(&self) -> Option<f64> {
-        let (cached, input) = (self.cached_input.0.0, self.input.0.0);
-        (input > 0).then(|| cached as f64 / input as f64)
+    /// What the provider's cache costs; `None` where prompts cost nothing.
+    pub fn cache_shares(&self) -> Option<CacheShares> {
+        let input = self.input.0.0;
+        let share = |price: Price| price.0.0 as f64 / input as f64;
+        (input > 0).then(|| CacheShares { read: share(self.cached_input), write: share(self.cache_write) })
     }
 
     /// The cost of `tokens` tokens at the highest of the prices.

@@ -19,6 +19,7 @@ use larder_condense::Gap;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
 use larder_text::pointer::{Pointer, PointerKey};
+use larder_text::price::CacheShares;
 use larder_text::tokens::Counter;
 
 /// The text sent in place of a message.
@@ -118,8 +119,8 @@ pub struct DecidedItem {
 /// changed message.
 #[derive(Debug, Clone, Copy)]
 pub struct CachePrice {
-    /// The price of a cached input token relative to an uncached one.
-    pub cached: f64,
+    /// The prices of cached tokens.
+    pub cache: CacheShares,
     /// Expected number of further requests; `None` assumes as many as there have been.
     pub turns: Option<usize>,
 }

@@ -37,6 +37,12 @@ const QUERY_BYTES: usize = 2_000;
 /// How far back a result may refer to what stands above instead of repeating it, in tokens. Over longer distances
 /// models find lines less reliably.
 const REACH: usize = 50_000;
+/// The share of turns in which a model reads back what an epoch replaced: in recorded agent runs, the share that needs
+/// something of the results before its ten newest (`larder-evals traces`).
+const READS: f64 = 0.06;
+/// What a reading costs besides one more request over the window, in tokens of input: the part that is read and the
+/// words of the call.
+const READING: f64 = 1_500.0;
 /// The most bytes of a tool's name that a pointer shows.
 const NAME_BYTES: usize = 64;
 
@@ -104,10 +110,28 @@ impl<'a> HistoryBuilder<'a> {
             return false;
         }
         let saved = self.entries[index].tokens.saturating_sub(made.tokens);
-        if !self.paid && saved <= self.limits.first_saving {
+        if !self.paid && !self.pays_for_tool(index, saved) {
             self.unpaid.insert(index);
         }
         self.unpaid.contains(&index)
+    }
+
+    /// Whether the first replacement saves more than the tool that it makes necessary costs. The tool's definition comes
+    /// first in a prompt, so the provider's cache of all that is before the result is lost once, too.
+    fn pays_for_tool(&self, index: usize, saved: usize) -> bool {
+        let CachePrice { cache, .. } = self.limits.price;
+        let net = saved.saturating_sub(self.limits.first_saving) as f64;
+        let moved = self.before[index] as f64;
+        net * (cache.write + cache.read * self.turns(index)) > moved * (cache.write - cache.read)
+    }
+
+    /// The expected number of further requests after the first `count` messages.
+    fn turns(&self, count: usize) -> f64 {
+        let answers = || {
+            let so_far = self.entries[..count].iter();
+            so_far.filter(|entry| entry.item.role == Role::Assistant).count()
+        };
+        self.limits.price.turns.unwrap_or_else(answers) as f64
     }
 
     /// The text that replaces a result, if any: from the memo, or rendered with regard to the messages before it.
@@ -221,15 +245,14 @@ impl Messages for HistoryBuilder<'_> {
     }
 
     fn pays(&self, saving: &Saving) -> bool {
-        let CachePrice { cached, turns } = self.limits.price;
-        let answers = || {
-            let so_far = self.entries[..saving.at_message].iter();
-            so_far.filter(|entry| entry.item.role == Role::Assistant).count()
-        };
-        let turns = turns.unwrap_or_else(answers);
-        // The first pointer also costs the tool.
-        let saved = saving.saved.saturating_sub(if self.paid { 0 } else { self.limits.first_saving });
-        saved as f64 * cached * turns as f64 > saving.moved as f64 * (1.0 - cached)
+        let CachePrice { cache, .. } = self.limits.price;
+        let turns = self.turns(saving.at_message);
+        let total = self.before.last().copied().unwrap_or(0);
+        // The first pointer also costs the tool, whose definition comes before everything else.
+        let (tool, moved) = if self.paid { (0, saving.moved) } else { (self.limits.first_saving, total) };
+        let saved = saving.saved.saturating_sub(tool) as f64;
+        let reading = cache.read * total as f64 + READING;
+        saved * cache.read * turns > moved as f64 * (cache.write - cache.read) + READS * turns * reading
     }
 }
 

@@ -6,6 +6,7 @@ use super::conversation::{Conversation, PointerReader};
 use super::settings::{MIN_ENTRY_CAP, PolicySettings, ToolOffer};
 use super::usage::SessionUsage;
 use crate::pack::{CachePrice, ConversationItem, DecisionContext, HistoryLimits};
+use larder_text::price::CacheShares;
 use larder_text::tokens::Counter;
 
 /// The emergency floor where none is set, as one part in so many of the window (C38).
@@ -33,8 +34,8 @@ pub struct ModelProfile {
     pub input_limit: Option<usize>,
     /// Tokens of the longest possible reply, if known.
     pub max_output: Option<usize>,
-    /// Price of a cached input token relative to an uncached one, if known.
-    pub cache_price: Option<f64>,
+    /// Prices of the provider's prompt cache, if known.
+    pub cache: Option<CacheShares>,
 }
 
 /// Keeps conversations with one model within their budget.
@@ -274,7 +275,10 @@ impl ContextBudgetPolicy {
             low: self.settings.low_watermark,
             protect_last: self.settings.protect_last,
             price: CachePrice {
-                cached: self.model.cache_price.unwrap_or(self.settings.cache_price),
+                cache: self
+                    .model
+                    .cache
+                    .unwrap_or(CacheShares { read: self.settings.cache_price, write: 1.0 }),
                 turns: self.settings.expected_turns,
             },
         }

@@ -47,12 +47,8 @@ const CASES: [Case; 3] = [
 ];
 
 fn policy(case: &Case, settings: &PolicySettings) -> ContextBudgetPolicy {
-    let model = ModelProfile {
-        window: case.window,
-        input_limit: None,
-        max_output: case.max_output,
-        cache_price: None,
-    };
+    let model =
+        ModelProfile { window: case.window, input_limit: None, max_output: case.max_output, cache: None };
     ContextBudgetPolicy::from_settings(settings, &model)
 }
 

@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn usage_is_summed_its_newest_turns_are_kept_and_what_went_over_the_budget_is_counted() {
-        let model = ModelProfile { window: 1_000, input_limit: None, max_output: None, cache_price: None };
+        let model = ModelProfile { window: 1_000, input_limit: None, max_output: None, cache: None };
         let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
         let mut usage = SessionUsage::default();
         let budget = policy.prompt_budget(Some(100));

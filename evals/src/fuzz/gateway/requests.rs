@@ -46,7 +46,7 @@ impl RequestCase {
         let settings = settings(head(bytes, 1) % POLICIES);
         let window = [128_000, 128_000, 3_000, 900, 128_000, 128_000, 8_000, 400]
             [usize::from(head(bytes, 1) % POLICIES)];
-        let model = ModelProfile { window, input_limit: None, max_output: None, cache_price: None };
+        let model = ModelProfile { window, input_limit: None, max_output: None, cache: None };
         Self {
             dialect: format_of(head(bytes, 0)),
             policy: ContextBudgetPolicy::from_settings(&settings, &model),
@@ -240,8 +240,7 @@ fn of_pointers(case: &RequestCase, leaving: &Preview) -> Vec<String> {
 
 /// What leaves has no more tokens than was said.
 fn of_counts(case: &RequestCase, left: &Preview) -> Option<String> {
-    let model =
-        ModelProfile { window: usize::MAX / 1_000, input_limit: None, max_output: None, cache_price: None };
+    let model = ModelProfile { window: usize::MAX / 1_000, input_limit: None, max_output: None, cache: None };
     let settings = PolicySettings { enabled: false, emergency_floor: Some(0), ..PolicySettings::default() };
     let policy = ContextBudgetPolicy::from_settings(&settings, &model);
     let said = left.record.summary.tokens.after;

@@ -35,7 +35,7 @@ struct ResultCase {
 
 pub(in super::super) fn check(bytes: &[u8]) -> Vec<String> {
     let case = ResultCase { dialect: format_of(head(bytes, 0)), how: head(bytes, 1), text: text_of(bytes) };
-    let model = ModelProfile { window: 1_000_000, input_limit: None, max_output: None, cache_price: None };
+    let model = ModelProfile { window: 1_000_000, input_limit: None, max_output: None, cache: None };
     let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
     let counter = Counter::o200k();
     let [first, later] = [0, 2].map(|turns| {
