@@ -41,3 +41,23 @@ fn show_names_the_models_of_larder_toml_with_this_id() {
     let ran = shop.ok(&["models", "show", "stub"]);
     assert!(ran.out.starts_with("gpt-4o-mini\n") && ran.out.contains("[models.stub] window"), "{}", ran.out);
 }
+
+#[test]
+fn check_names_ids_that_nobody_knows_with_the_nearest() {
+    let shop = Shop::new();
+    shop.write(
+        "larder.toml",
+        "[models.big]\nprovider = \"anthropic\"\nid = \"claude-sonet-4-5\"\nwindow = 200000\nmax_output = 1000\n\
+         [models.known]\nprovider = \"openai\"\nid = \"gpt-5.2\"\n\
+         [models.mine]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nid = \"my-own-tuned-thing\"\n\
+         window = 8000\nmax_output = 1000\n",
+    );
+    let notes = shop.run(&["check"]).err;
+    let notes: Vec<&str> = notes.lines().filter(|line| line.contains("nobody knows the id")).collect();
+    assert_eq!(
+        notes,
+        [
+            "note: nobody knows the id \"claude-sonet-4-5\" of [models.big]; did you mean \"claude-sonnet-4-5\"?"
+        ]
+    );
+}

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use larder_engine::config::{Config, ConfigError, FILE, LearnedValue, SettingProblem, Standing};
 use larder_engine::project::Project;
 use larder_models::connect::Models;
+use larder_models::table::ModelTable;
 use larder_text::tokens::Counter;
 use serde_json::json;
 
@@ -45,12 +46,28 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         }
     }
     if let Ok(context) = CommandContext::new(global.clone()) {
+        note_on_unknown(context.config.models());
         note_on_learning(&context.learned()?.1);
     }
     if write_registry && project.write_registry()? {
         output::say("registry.yaml is up to date now");
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Names the models of the table whose ids the catalogue lacks. On a server of the user's own, any id may be right, so
+/// only those are named that resemble a known one.
+fn note_on_unknown(table: &ModelTable) {
+    for (name, spec) in table.models() {
+        if spec.provider.info().server.is_none() || table.catalogue().find(&spec.id).is_some() {
+            continue;
+        }
+        let near = table.catalogue().nearest(&spec.id);
+        if near.is_some() || spec.base_url.is_none() {
+            let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+            output::say(&format!("note: nobody knows the id {:?} of [models.{name}]{near}", spec.id));
+        }
+    }
 }
 
 /// Names the models that nobody knows, whose windows were learned, and the learned values that cannot be used.
