@@ -15,6 +15,7 @@ use super::history::{CachePrice, Complete, DecisionContext, HistoryLimits, Messa
 use super::items::LinkedItem;
 use super::receipt::Rendition;
 use super::render::pointer_text;
+use super::superseded::superseded;
 use super::watermark::{Messages, Saving};
 use larder_condense::{
     CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, KnownText, ReaderView,
@@ -234,8 +235,14 @@ impl Messages for HistoryBuilder<'_> {
     }
 
     fn ladders(&self, count: usize) -> Cow<'_, [Ladder]> {
-        let ladder = |index: usize| self.renderer(&self.entries[index]).ladder(self.unpaid.contains(&index));
-        Cow::Owned((0..count).map(ladder).collect())
+        let superseded = superseded(&self.entries[..count]);
+        let ladder = |(index, superseded): (usize, bool)| {
+            let ladder = self.renderer(&self.entries[index]).ladder(self.unpaid.contains(&index));
+            // What is out of date goes first, errors go last.
+            let priority = if superseded { 0 } else { 1 + ladder.priority };
+            Ladder { priority, ..ladder }
+        };
+        Cow::Owned(superseded.into_iter().enumerate().map(ladder).collect())
     }
 
     fn redecide(&mut self, choices: &[Choice]) -> Vec<usize> {

@@ -24,6 +24,7 @@ mod receipt;
 mod render;
 mod request;
 mod slot;
+mod superseded;
 mod top_up;
 mod watermark;
 
