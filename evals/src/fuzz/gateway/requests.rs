@@ -198,7 +198,9 @@ fn of_diff(case: &RequestCase, leaving: &Preview, diff: Diff) -> Vec<String> {
                 .any(|original| leads_to(pointer, original) && original.contains(old.as_str()))
         };
         let leads_back = measure::key().find_in(new).iter().any(|(_, pointer)| leads_back(pointer));
-        if !leads_back && !measure::shows_all(old, new, &prompt) {
+        // A result of several parts is replaced as one.
+        let mut whole = request.items.iter().filter(|item| item.texts.iter().any(|part| part.text() == *old));
+        if !leads_back && !whole.any(|item| measure::shows_all(item.text(), new, &prompt)) {
             faults.push(format!("replaced: nothing in {:?} leads back to {:?}", cut(new), cut(old)));
         }
     }
