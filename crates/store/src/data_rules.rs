@@ -15,7 +15,7 @@ pub enum DataKind {
     Table(&'static str),
     /// A table of the indexes over documents, which are made from the documents alone.
     IndexTable(&'static str),
-    /// Files of the home folder, by a pattern of their path: `*` stands for any part of a name, `**` for any path.
+    /// Files of the home folder, by a pattern of their path: `*` matches any part of a name, `**` any path.
     File(&'static str),
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Above<'a> {
     shown: Vec<Shown<'a>>,
 }
 
-/// A text that stands in the prompt.
+/// A text in the prompt, with the message that contains it.
 struct Shown<'a> {
     entry: &'a LinkedItem<'a>,
     /// The number of its message.

@@ -38,8 +38,8 @@ const QUERY_BYTES: usize = 2_000;
 /// How far back a result may refer to what stands above instead of repeating it, in tokens. Over longer distances
 /// models find lines less reliably.
 const REACH: usize = 50_000;
-/// The share of turns in which a model reads back what an epoch replaced: in recorded agent runs, the share that needs
-/// something of the results before its ten newest (`larder-evals traces`).
+/// The share of turns in which a model reads back what an epoch replaced: in recorded runs of a coding agent, 6.0 % of
+/// the turns needed something of the results before the ten newest.
 const READS: f64 = 0.06;
 /// What a reading costs besides one more request over the window, in tokens of input: the part that is read and the
 /// words of the call.

@@ -123,7 +123,7 @@ pub enum PartReason {
     PinsTooLarge,
     /// The call or result it belongs to could not stay.
     GroupDropped,
-    /// Everything not shown of it stands in earlier messages.
+    /// Everything that it leaves out is shown in earlier messages.
     StandsAbove,
     /// The same JSON in fewer tokens.
     Terse,

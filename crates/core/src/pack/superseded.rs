@@ -9,7 +9,7 @@ use super::items::{ItemCall, LinkedItem};
 const EDITS: [&str; 7] = ["edit", "write", "patch", "replace", "create", "insert", "update"];
 /// What commands that change files contain.
 const EDITING: [&str; 4] = ["sed -i", "> ", "apply_patch", "tee "];
-/// The shortest path, in bytes, that is told from other words.
+/// Minimum bytes of a word that is taken for a path.
 const SHORTEST_PATH: usize = 4;
 
 /// For each message, whether it is a result that later ones supersede.

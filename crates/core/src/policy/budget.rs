@@ -152,7 +152,7 @@ impl ContextBudgetPolicy {
         max_output.unwrap_or(self.reserve)
     }
 
-    /// Whether prompts have no limit: nobody knows the window, and no setting stands in for it.
+    /// Whether prompts have no limit: the window is unknown, and no setting replaces it.
     pub fn is_unlimited(&self) -> bool {
         self.model.window == UNKNOWN_WINDOW && self.settings.prompt_budget_override.is_none()
     }

@@ -22,8 +22,8 @@ pub enum PointerReader {
     Larder,
     /// The model, with a tool that the client offers and answers.
     Client,
-    /// Not the model: only whoever asks Larder afterwards. Something is hidden only where the request would not fit
-    /// otherwise.
+    /// Nobody while the request is answered: originals can only be read from Larder afterwards. Something is hidden only
+    /// where the request would not fit otherwise.
     Nobody,
 }
 

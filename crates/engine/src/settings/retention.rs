@@ -2,7 +2,7 @@
 
 use super::spec::{SettingValue, settings};
 
-/// What stands for no limit.
+/// The value that switches a limit off.
 const UNLIMITED: &str = "unlimited";
 
 /// A limit above zero; `None` is `unlimited`.

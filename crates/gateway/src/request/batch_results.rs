@@ -50,7 +50,8 @@ pub async fn forward(
     let head = reply::copied(&incoming, ours, true);
     let mut meter = Meter { active, current, dialect, line: Vec::new(), usage: Usage::default(), cost: None };
     let mut incoming = incoming;
-    // The first piece tells what most batches are: one model. If it has no price, the client is told in time.
+    // Most batches use one model, which the first piece names. If it has no price, the request is refused before any
+    // result is sent.
     let first = match meter.next(&mut incoming).await {
         Ok(first) => first,
         Err(error) => return reply::refuse(meter.active, dialect, error),
