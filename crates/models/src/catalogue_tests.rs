@@ -1,7 +1,5 @@
 //! The built-in catalogue as a whole, and how ids find their entries.
 
-use proptest::prelude::*;
-
 use super::*;
 
 fn found(id: &str) -> Entry {
@@ -153,6 +151,14 @@ fn generation(id: &str) -> Vec<String> {
     let name = id.to_lowercase();
     let name = name.rsplit('/').next().unwrap();
     let name = name.split([':', '@']).next().unwrap();
+    // `us-gov.ai21.j2-mid-v1`: a cloud writes regions and makers in front of the model, its own revision after it.
+    let mut model = name;
+    while let Some((_, rest)) =
+        model.split_once('.').filter(|(_, rest)| rest.starts_with(char::is_alphabetic))
+    {
+        model = rest.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix("-v").unwrap_or(rest);
+    }
+    let name = model;
     let dateless = match name.len() {
         n if n > 9 && name.as_bytes()[n - 9] == b'-' && name[n - 8..].bytes().all(|b| b.is_ascii_digit()) => {
             &name[..n - 9]
@@ -172,30 +178,41 @@ fn generation(id: &str) -> Vec<String> {
     numbers
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+/// Ids under which a model is known elsewhere.
+fn aliases(id: &str) -> [String; 8] {
+    [
+        id.to_uppercase(),
+        format!("openrouter/{id}"),
+        format!("{id}:free"),
+        format!("{id}-20990101"),
+        format!("{id}-2099-01-01"),
+        format!("{id}@20990101"),
+        id.replace('.', "-"),
+        format!("us.anthropic.{id}-v1:0"),
+    ]
+}
 
-    #[test]
-    fn every_alias_finds_the_same_generation(at in any::<prop::sample::Index>(), how in 0..8_usize) {
-        let catalogue = Catalogue::built_in();
-        let id = catalogue.table().id(at.index(catalogue.table().lines.len())).to_owned();
-        let alias = match how {
-            0 => id.to_uppercase(),
-            1 => format!("openrouter/{id}"),
-            2 => format!("{id}:free"),
-            3 => format!("{id}-20990101"),
-            4 => format!("{id}-2099-01-01"),
-            5 => format!("{id}@20990101"),
-            6 => id.replace('.', "-"),
-            _ => format!("us.anthropic.{id}-v1:0"),
-        };
-        let plain = !id.contains(['.', '/']) && ModelId::parse(&id).steps.is_empty();
-        prop_assert!(!plain || how > 5 || catalogue.find(&alias).is_some(), "{} is not found", alias);
-        if let Some(entry) = catalogue.find(&alias) {
-            prop_assert_eq!(&ModelId::parse(&alias).key, &ModelId::parse(&entry.matched.id).key);
-            if how < 6 && !id.contains([':', '@']) && generation(&id) == generation(&id.replace('p', "-")) {
-                prop_assert_eq!(generation(&entry.matched.id), generation(&id), "{} found {}", alias, entry.matched.id);
+#[test]
+fn every_alias_finds_the_same_generation() {
+    let catalogue = Catalogue::built_in();
+    let mut wrong = Vec::new();
+    for id in catalogue.ids() {
+        let is_bare = !id.contains([':', '@']);
+        let plain = is_bare && !id.contains(['.', '/']) && ModelId::parse(id).steps.is_empty();
+        let comparable = is_bare && generation(id) == generation(&id.replace('p', "-"));
+        for (how, alias) in aliases(id).iter().enumerate() {
+            let Some(entry) = catalogue.find(alias) else {
+                if plain && how <= 5 {
+                    wrong.push(format!("{alias} is not found"));
+                }
+                continue;
+            };
+            let found = &entry.matched.id;
+            let same_key = ModelId::parse(alias).key == ModelId::parse(found).key;
+            if !same_key || (how < 6 && comparable && generation(found) != generation(id)) {
+                wrong.push(format!("{alias} found {found}"));
             }
         }
     }
+    assert!(wrong.is_empty(), "{} of the aliases:\n{}", wrong.len(), wrong.join("\n"));
 }
