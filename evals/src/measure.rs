@@ -2,12 +2,17 @@
 //!
 //! Knows only what a user of the core sees; the checks are written anew here, not borrowed from what they check.
 
+#[path = "../../crates/core/tests/support/references.rs"]
+mod references;
+
 use std::time::Instant;
 
 use larder_condense::{CondenseError, CondenseRequest, Condensed, ContentType, Gap, GapUnit, condense};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Fragment, Pointer, PointerKey};
 use larder_text::tokens::Counter;
+
+pub use self::references::shows_all;
 
 /// A condensation and how long it took.
 #[derive(Debug)]
@@ -114,30 +119,4 @@ fn gap_fault(original: &str, condensed: &Condensed, gap: &Gap) -> Option<String>
             .get(gap.bytes.clone())
             .is_some_and(|bytes| resolve(original, &gap.pointer) == Some(bytes));
     (!right).then(|| format!("{} does not give exactly bytes {:?} back", gap.pointer, gap.bytes))
-}
-
-/// Whether `sent` shows everything of `text`: all its lines or, if it is JSON, all its values, each where it stood or by
-/// a reference to lines of the prompt.
-pub fn shows_all(text: &str, sent: &str, prompt: &str) -> bool {
-    let terse = larder_condense::terse_json(text);
-    let mut left = terse.as_deref().unwrap_or(text).lines();
-    for line in sent.lines() {
-        let Some((range, _)) =
-            line.strip_prefix("[… above: L").and_then(|reference| reference.split_once(" of "))
-        else {
-            if left.next() != Some(line) {
-                return false;
-            }
-            continue;
-        };
-        let Some((first, last)) = range.split_once('-') else { return false };
-        let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) else { return false };
-        for _ in first..=last {
-            let Some(line) = left.next() else { return false };
-            if !prompt.contains(line) {
-                return false;
-            }
-        }
-    }
-    left.next().is_none()
 }

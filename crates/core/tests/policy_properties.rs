@@ -11,7 +11,12 @@
     reason = "a test may stop and say why"
 )]
 
+#[path = "support/references.rs"]
+mod references;
+
 use std::collections::BTreeMap;
+
+use references::shows_all;
 
 use larder_core::policy::{
     BudgetStatus, ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext,
@@ -273,10 +278,7 @@ fn check_window(said: &[Said], window: &DecidedWindow, budget: usize) -> Result<
             prop_assert!(made.tokens < counter.count(&said.text));
             match &made.pointer {
                 Some(pointer) => prop_assert_eq!(&resolve(&stored, pointer), &said.text),
-                None => {
-                    let text = larder_condense::terse_json(&said.text).unwrap_or_else(|| said.text.clone());
-                    prop_assert!(is_all_of(&text, &made.text, &seen), "{}", made.text);
-                }
+                None => prop_assert!(shows_all(&said.text, &made.text, &seen), "{}", made.text),
             }
             for gap in &made.gaps {
                 let hidden = &said.text[gap.bytes.clone()];
@@ -301,38 +303,6 @@ fn check_window(said: &[Said], window: &DecidedWindow, budget: usize) -> Result<
         }
     }
     Ok(())
-}
-
-/// Whether `sent` shows all lines of `text`: itself, or by references to lines of the texts above.
-fn is_all_of(text: &str, sent: &str, above: &[&str]) -> bool {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut left = lines.as_slice();
-    for line in sent.lines() {
-        let count = match line.strip_prefix("[… above: L").and_then(|rest| rest.split_once(" of ")) {
-            None => usize::from(left.first() == Some(&line)),
-            Some((range, _)) => {
-                let (first, last) = range.split_once('-').expect("a range of lines");
-                let (first, last): (usize, usize) =
-                    (first.parse().expect("a number"), last.parse().expect("a number"));
-                let referred = |above: &&str| {
-                    let there = above.lines().skip(first - 1).take(last + 1 - first);
-                    there.count() == last + 1 - first
-                        && above
-                            .lines()
-                            .skip(first - 1)
-                            .zip(left)
-                            .take(last + 1 - first)
-                            .all(|(a, b)| a == *b)
-                };
-                if above.iter().any(referred) { last + 1 - first } else { 0 }
-            }
-        };
-        if count == 0 || count > left.len() {
-            return false;
-        }
-        left = &left[count..];
-    }
-    left.is_empty()
 }
 
 proptest! {

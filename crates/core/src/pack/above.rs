@@ -1,6 +1,8 @@
 //! What stands above a message in its prompt, and the form of a result that refers to it instead of repeating it.
 //! Owns the wording of references.
 
+use std::collections::HashMap;
+
 use super::items::LinkedItem;
 use larder_condense::{Repeat, SeenText};
 
@@ -39,38 +41,101 @@ impl<'a> Above<'a> {
         self.seen.repeats(text, self.shown.partition_point(|shown| shown.message < from))
     }
 
-    /// `text` with references in place of those of its lines that stand above, in message number `from` or after it;
-    /// `None` if there are none.
-    pub fn referring(&self, text: &str, from: usize) -> Option<String> {
-        let mut referring = String::new();
+    /// `text` with references in place of those of its lines that stand above: in message number `from` or after it or,
+    /// if `within`, in the text itself. `None` if there are none.
+    pub fn referring(&self, text: &str, from: usize, within: bool) -> Option<String> {
+        let mut referring = Referring::new(within);
         let mut copied = 0;
         for repeat in self.repeats(text, from) {
             let Some(reference) = self.reference(text, &repeat) else { continue };
-            referring.push_str(&text[copied..repeat.bytes.start]);
-            referring.push_str(&reference);
+            referring.copy(&text[copied..repeat.bytes.start]);
+            referring.refer(&reference, &text[repeat.bytes.clone()]);
             copied = repeat.bytes.end;
-            if text[..copied].ends_with('\n') {
-                referring.push('\n');
-            }
         }
-        (copied > 0).then(|| referring + &text[copied..])
+        referring.copy(&text[copied..]);
+        referring.refers.then_some(referring.text)
     }
 
     /// The reference to the lines of a repeat; `None` if it would not be much shorter.
     fn reference(&self, text: &str, repeat: &Repeat) -> Option<String> {
-        let (first, last) = repeat.lines;
-        if last - first + 1 < FEWEST_LINES {
-            return None;
-        }
-        let lines = text[repeat.bytes.clone()].lines();
-        let mut inside = lines.map(str::trim).filter(|line| !line.is_empty());
-        let from = inside.next().unwrap_or_default();
-        let to = inside.next_back().unwrap_or(from);
         let call = call_of(self.shown.get(repeat.of)?.entry);
-        let [call, from, to] = [end(&call), beginning(from), beginning(to)];
-        let reference = format!("[… above: L{first}-{last} of \"{call}\", \"{from}\" to \"{to}\"]");
-        (reference.len() * SHORTER.1 <= repeat.bytes.len() * SHORTER.0).then_some(reference)
+        reference(repeat.lines, &format!("\"{}\"", end(&call)), &text[repeat.bytes.clone()])
     }
+}
+
+/// A text that is copied line by line, with references where it repeats itself.
+struct Referring<'t> {
+    text: String,
+    /// Whether it contains a reference.
+    refers: bool,
+    within: bool,
+    /// The lines of `text`; `None` for references.
+    lines: Vec<Option<&'t str>>,
+    /// Where each line stands first.
+    places: HashMap<&'t str, usize>,
+}
+
+impl<'t> Referring<'t> {
+    fn new(within: bool) -> Self {
+        Self { text: String::new(), refers: false, within, lines: Vec::new(), places: HashMap::new() }
+    }
+
+    /// Adds lines, with references in place of those that it has already.
+    fn copy(&mut self, part: &'t str) {
+        if !self.within {
+            return self.text.push_str(part);
+        }
+        let mut rest = part;
+        while !rest.is_empty() {
+            rest = match self.repeat(rest) {
+                Some((reference, end)) => {
+                    self.refer(&reference, &rest[..end]);
+                    &rest[end..]
+                }
+                None => {
+                    let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+                    let line = rest[..end].trim_end_matches('\n');
+                    self.places.entry(line).or_insert(self.lines.len());
+                    self.lines.push(Some(line));
+                    self.text.push_str(&rest[..end]);
+                    &rest[end..]
+                }
+            };
+        }
+    }
+
+    /// Adds a reference in place of these lines.
+    fn refer(&mut self, reference: &str, replaced: &str) {
+        self.text.push_str(reference);
+        if replaced.ends_with('\n') {
+            self.text.push('\n');
+        }
+        self.lines.push(None);
+        self.refers = true;
+    }
+
+    /// The reference to the lines at the start of `rest` that it has already, and where they end.
+    fn repeat(&self, rest: &str) -> Option<(String, usize)> {
+        let first = *self.places.get(rest.lines().next()?)?;
+        let (mut count, mut end) = (0, 0);
+        for line in rest.split_inclusive('\n') {
+            if self.lines.get(first + count) != Some(&Some(line.trim_end_matches('\n'))) {
+                break;
+            }
+            (count, end) = (count + 1, end + line.len());
+        }
+        Some((reference((first + 1, first + count), "this result", &rest[..end])?, end))
+    }
+}
+
+/// The reference to lines of a text above in place of `replaced`, the same lines; `None` if it would not be much shorter.
+fn reference((first, last): (usize, usize), of: &str, replaced: &str) -> Option<String> {
+    if last + 1 < first + FEWEST_LINES {
+        return None;
+    }
+    let line = replaced.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let reference = format!("[… above: L{first}-{last} of {of}, \"{}\"]", beginning(line));
+    (reference.len() * SHORTER.1 <= replaced.len() * SHORTER.0).then_some(reference)
 }
 
 /// The words by which a result can be found above: what its call asked for.
@@ -107,5 +172,49 @@ fn quotable(c: char) -> char {
         '"' => '\'',
         c if c.is_control() => ' ',
         c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(range: std::ops::Range<usize>) -> String {
+        range.map(|at| format!("line {at} of the report says {}\n", at * 7919)).collect()
+    }
+
+    fn within(text: &str) -> Option<String> {
+        Above::default().referring(text, 0, true)
+    }
+
+    #[test]
+    fn a_text_refers_to_lines_that_it_has_already() {
+        let text = format!("first run\n{}second run\n{}and {}", lines(0..9), lines(2..8), lines(2..8));
+        let found = within(&text).unwrap();
+        let expected = format!(
+            "first run\n{}second run\n[… above: L4-9 of this result, \"line 2 of the re…\"]\nand {}[… above: L5-9 of this \
+             result, \"line 3 of the re…\"]\n",
+            lines(0..9),
+            lines(2..3)
+        );
+        assert_eq!(found, expected, "the numbers are those of the text as sent");
+        let end = text.trim_end_matches('\n');
+        assert_eq!(within(end).unwrap(), expected.trim_end(), "the last line may lack its break");
+    }
+
+    #[test]
+    fn short_repeats_stay() {
+        assert_eq!(within(&format!("{}{}", lines(0..9), lines(3..5))), None, "two lines");
+        assert_eq!(within("a\nb\nc\nd\na\nb\nc\nd\n"), None, "shorter than a reference");
+        assert_eq!(within(""), None);
+        assert_eq!(Above::default().referring(&lines(0..9).repeat(2), 0, false), None);
+    }
+
+    #[test]
+    fn a_line_that_repeats_without_end_becomes_shorter() {
+        let text = "the same line, again and again and again\n".repeat(50);
+        let found = within(&text).unwrap();
+        assert_eq!(found.lines().next(), text.lines().next());
+        assert!(found.len() * SHORTER.1 <= text.len() * SHORTER.0, "{found}");
     }
 }

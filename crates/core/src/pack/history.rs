@@ -134,6 +134,10 @@ pub struct HistoryLimits {
     pub first_saving: usize,
     /// Whether a result may be shortened by referring to text above it.
     pub refers_above: bool,
+    /// Whether JSON is written tersely.
+    pub terse_json: bool,
+    /// Whether an epoch gives up results first that later ones supersede.
+    pub superseded_first: bool,
     /// Maximum tokens of any result's text when it enters.
     pub flood: usize,
     /// Above this, older results are compacted if that saves money.

@@ -25,12 +25,15 @@ use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
 /// Incremented whenever the same history would be decided differently; part of every memo key.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Results of at most this many tokens always stay whole, without being analysed.
 const SMALL_RESULT: usize = 48;
 /// A result stays whole up to this multiple of its cap: closer to the cap, header and gap markers cost more than
 /// condensing saves.
 const WHOLE_UP_TO: (usize, usize) = (5, 4);
+/// A result is written tersely and without its own repeats up to this multiple of the entry cap: more of it would not fit
+/// nevertheless.
+const RESTATED_UP_TO: usize = 16;
 /// The fewest tokens that replacing a result must save.
 const MIN_SAVED: usize = 24;
 /// The most bytes that each source contributes to the query.
@@ -173,12 +176,13 @@ impl<'a> HistoryBuilder<'a> {
 fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     let owner = context.key.mint(ContentHash::new(b""));
     let text = format!(
-        "{VERSION} {CONDENSER_VERSION} {} {} {} {} {} {}",
+        "{VERSION} {CONDENSER_VERSION} {} {} {} {} {} {} {}",
         context.counter.name(),
         limits.entry_cap,
         limits.flood,
         limits.first_saving,
         limits.refers_above,
+        limits.terse_json,
         owner.as_str()
     );
     ContentHash::new(text.as_bytes())
@@ -239,7 +243,7 @@ impl Messages for HistoryBuilder<'_> {
         let ladder = |(index, superseded): (usize, bool)| {
             let ladder = self.renderer(&self.entries[index]).ladder(self.unpaid.contains(&index));
             // What is out of date goes first, errors go last.
-            let priority = if superseded { 0 } else { 1 + ladder.priority };
+            let priority = if superseded && self.limits.superseded_first { 0 } else { 1 + ladder.priority };
             Ladder { priority, ..ladder }
         };
         Cow::Owned(superseded.into_iter().enumerate().map(ladder).collect())
@@ -328,9 +332,12 @@ impl MessageRenderer<'_> {
 
     /// The text in fewer tokens with nothing hidden: JSON written tersely, and without what stands above.
     fn restated(&self, above: &Above<'_>, from: usize) -> Option<Substitution> {
-        let terse = larder_condense::terse_json(self.entry.item.text);
+        let is_small = self.is_small();
+        let terse =
+            (is_small && self.limits.terse_json).then(|| larder_condense::terse_json(self.entry.item.text));
+        let terse = terse.flatten();
         let shown = terse.as_deref().unwrap_or(self.entry.item.text);
-        let referring = if self.limits.refers_above { above.referring(shown, from) } else { None };
+        let referring = if self.limits.refers_above { above.referring(shown, from, is_small) } else { None };
         let complete = if referring.is_some() { Complete::StandsAbove } else { Complete::Terse };
         let text = referring.or(terse)?;
         let tokens = self.context.counter.count(&text);
@@ -343,6 +350,11 @@ impl MessageRenderer<'_> {
             gaps: Vec::new(),
             complete: Some(complete),
         })
+    }
+
+    /// Whether the text may fit once it is restated: a much larger one is condensed nevertheless.
+    fn is_small(&self) -> bool {
+        self.entry.item.spared || self.entry.tokens <= self.limits.entry_cap.saturating_mul(RESTATED_UP_TO)
     }
 
     /// The text in at most `target` tokens: `None` if it fits whole, a pointer if it cannot be condensed that far.

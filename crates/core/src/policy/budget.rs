@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::conversation::{Conversation, PointerReader};
+use super::mechanisms::Mechanisms;
 use super::settings::{MIN_ENTRY_CAP, PolicySettings, ToolOffer};
 use super::usage::SessionUsage;
 use crate::pack::{CachePrice, ConversationItem, DecisionContext, HistoryLimits};
@@ -45,6 +46,7 @@ pub struct ContextBudgetPolicy {
     model: ModelProfile,
     reserve: usize,
     floor: usize,
+    mechanisms: Mechanisms,
 }
 
 /// The policy's verdict on a conversation.
@@ -131,14 +133,22 @@ impl ContextBudgetPolicy {
             }),
             settings: settings.clone(),
             model: *model,
+            mechanisms: Mechanisms::default(),
         }
+    }
+
+    /// The policy with only some of its mechanisms, for evaluations.
+    #[must_use]
+    pub fn with_mechanisms(self, mechanisms: Mechanisms) -> Self {
+        Self { mechanisms, ..self }
     }
 
     /// The policy for the same model with other settings, and with this window if its own is unknown.
     #[must_use]
     pub fn revised(&self, settings: &PolicySettings, window: Option<usize>) -> Self {
         let window = window.filter(|_| self.model.window == UNKNOWN_WINDOW).unwrap_or(self.model.window);
-        Self::from_settings(settings, &ModelProfile { window, ..self.model })
+        let revised = Self::from_settings(settings, &ModelProfile { window, ..self.model });
+        revised.with_mechanisms(self.mechanisms)
     }
 
     /// The settings of the policy.
@@ -178,6 +188,11 @@ impl ContextBudgetPolicy {
         }
         let usual = self.prompt_budget(None).saturating_mul(THRESHOLD) / 100;
         self.settings.trace_threshold_tokens.unwrap_or(usual)
+    }
+
+    /// What the provider's cache costs.
+    pub fn cache_shares(&self) -> CacheShares {
+        self.model.cache.unwrap_or(CacheShares { read: self.settings.cache_price, write: 1.0 })
     }
 
     /// Tokens of the model's window.
@@ -258,29 +273,28 @@ impl ContextBudgetPolicy {
 
     pub(super) fn limits(&self, conversation: &Conversation<'_>, counter: &Counter) -> HistoryLimits {
         let fixed = self.fixed(conversation);
+        let Mechanisms { references, terse_json, caps, tool_pays, epochs, superseded_first } =
+            self.mechanisms;
         let entry_cap = if self.is_unlimited() { self.settings.unknown_model_cap } else { self.entry_cap() };
-        let paid = self.offers_always(conversation) || !self.may_offer(conversation);
+        let entry_cap = if caps { counter.charge_of(entry_cap) } else { usize::MAX };
+        let paid = self.offers_always(conversation) || !self.may_offer(conversation) || !tool_pays;
         // Where the model cannot open a pointer, compacting early would save money at its expense.
         let soft = match conversation.reader {
-            PointerReader::Nobody => usize::MAX,
-            PointerReader::Larder | PointerReader::Client => self.trace_threshold(),
+            PointerReader::Larder | PointerReader::Client if epochs => self.trace_threshold(),
+            _ => usize::MAX,
         };
         HistoryLimits {
-            entry_cap: counter.charge_of(entry_cap),
-            flood: if self.is_unlimited() { counter.charge_of(entry_cap) } else { usize::MAX },
+            entry_cap,
+            flood: if self.is_unlimited() { entry_cap } else { usize::MAX },
             first_saving: if paid { 0 } else { conversation.fixed.rehydrate_tool },
-            refers_above: conversation.refers_above,
+            refers_above: conversation.refers_above && references,
+            terse_json,
+            superseded_first,
             soft: soft.saturating_sub(fixed),
             hard: self.prompt_budget(conversation.max_output).saturating_sub(fixed),
             low: self.settings.low_watermark,
             protect_last: self.settings.protect_last,
-            price: CachePrice {
-                cache: self
-                    .model
-                    .cache
-                    .unwrap_or(CacheShares { read: self.settings.cache_price, write: 1.0 }),
-                turns: self.settings.expected_turns,
-            },
+            price: CachePrice { cache: self.cache_shares(), turns: self.settings.expected_turns },
         }
     }
 

@@ -8,6 +8,7 @@ mod budget;
 mod budget_tests;
 mod conversation;
 mod decide;
+mod mechanisms;
 mod settings;
 mod usage;
 mod window;
@@ -16,6 +17,7 @@ pub use budget::{
     BudgetDecision, BudgetStatus, ContextBudgetPolicy, LargestPart, ModelProfile, UNKNOWN_WINDOW,
 };
 pub use conversation::{Conversation, FixedTokens, PointerReader};
+pub use mechanisms::Mechanisms;
 pub use settings::{InvalidSetting, OPT_OUT_TOOLS, PolicySettings, ToolOffer};
 pub use usage::{RequestUsage, SessionUsage};
 pub use window::{DecidedWindow, Verdict, WindowOriginal};

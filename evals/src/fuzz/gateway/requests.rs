@@ -185,8 +185,7 @@ fn of_diff(case: &RequestCase, leaving: &Preview, diff: Diff) -> Vec<String> {
     }
     let Ok(request) = wire::read(case.dialect, &case.body) else { return faults };
     let sent = wire::read(case.dialect, &leaving.body);
-    let sent = sent.iter().flat_map(|sent| &sent.items).flat_map(|item| [item.text(), "\n"]);
-    let prompt: String = sent.collect();
+    let prompt: Vec<&str> = sent.iter().flat_map(|sent| &sent.items).map(|item| item.text()).collect();
     for (old, new) in &diff.replaced {
         if !may_change(&request, old) {
             faults.push(format!("replaced: {:?} is not a result that may be condensed", cut(old)));

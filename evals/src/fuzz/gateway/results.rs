@@ -119,7 +119,7 @@ fn of_items(case: &ResultCase, counter: &Counter, body: &str, leaving: &Preview)
     if before.items.len() != after.items.len() {
         return vec![format!("items: {} became {}", before.items.len(), after.items.len())];
     }
-    let prompt: String = after.items.iter().flat_map(|item| [item.text(), "\n"]).collect();
+    let prompt: Vec<&str> = after.items.iter().map(|item| item.text()).collect();
     let mut faults = Vec::new();
     for (came, left) in before.items.iter().zip(&after.items) {
         let (came_as, left_as) = (came.text(), left.text());
