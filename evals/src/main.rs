@@ -5,12 +5,13 @@
 
 use std::process::{Command, ExitCode};
 
-use larder_evals::suites::{SUITES, Suite};
+use larder_evals::suites::{self, SUITES, Suite};
 use larder_evals::{Failure, corpora, fuzz, peer, pictures, report};
 
 const USAGE: &str = "\
 larder-evals SUITE… [--bless] [--format json]   measure; SUITE is logs, json, diffs, html, text, markdown, traces,
-                                                memory, linked, speed, schema or all
+                                                needs, memory, linked, speed, schema or all
+larder-evals needs --ablations                  the same without one mechanism of the policy at a time
 larder-evals fuzz TARGET… [--seconds N] [--seed N]  break what takes texts of others; TARGET is a type as in
                                                 `larder condense --type`, requests, streams, pointers, results or all
 larder-evals peer                               JSON lines in and out, for evals/peers/compare.py
@@ -29,7 +30,11 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["peer"] => peer::command().map(|()| 0),
         ["pictures"] => pictures::command().map(|()| 0),
-        suites => measure(suites),
+        ["needs", "--ablations"] => suites::ablations().map(|report| {
+            println!("{}", report.table());
+            0
+        }),
+        words => measure(words),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

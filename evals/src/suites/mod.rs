@@ -7,6 +7,7 @@ mod linked;
 mod logs;
 mod markdown;
 mod memory;
+mod needs;
 mod speed;
 mod text;
 mod traces;
@@ -20,11 +21,13 @@ use larder_text::tokens::Counter;
 use crate::report::Report;
 use crate::{Failure, measure};
 
+pub use needs::ablations;
+
 /// Measures once.
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 10] = [
+pub const SUITES: [(&str, Suite); 11] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
@@ -32,6 +35,7 @@ pub const SUITES: [(&str, Suite); 10] = [
     ("text", text::measure),
     ("markdown", markdown::measure),
     ("traces", traces::measure),
+    ("needs", needs::measure),
     ("memory", memory::measure),
     ("linked", linked::measure),
     ("speed", speed::measure),

@@ -64,5 +64,5 @@ pub use self::request::{
     Fixed, Item, OfferedTool, Opaque, OpaqueKind, Request, ResultItem, Text, read, read_up_to,
 };
 pub use self::stream::StreamedReply;
-pub use self::tool::rehydrate_tool_json;
+pub use self::tool::{rehydrate_tool_json, tool_json};
 pub use larder_core::policy::{ItemCall, REHYDRATE};

@@ -49,5 +49,10 @@ pub fn rehydrate_tool_json(dialect: ApiDialect, name: &str) -> Cow<'static, str>
 fn written(dialect: ApiDialect, name: &str) -> String {
     let tool = rehydrate_tool();
     let (name, description) = (encoded(name), encoded(&tool.description));
-    dialect.format().tool(&name, &description, &tool.parameters.to_string())
+    tool_json(dialect, &name, &description, &tool.parameters.to_string())
+}
+
+/// The definition of a tool as a dialect expects it in `tools`; all arguments are JSON.
+pub fn tool_json(dialect: ApiDialect, name: &str, description: &str, parameters: &str) -> String {
+    dialect.format().tool(name, description, parameters)
 }
