@@ -1,6 +1,6 @@
 //! Counters and histograms of the whole gateway in the OpenMetrics text format, which Prometheus reads. Names without
 //! a prefix are those of R0-27, R3-2, R3-4 and R3-6. Labels are Larder's own words, names from the model table, and a
-//! few names confirmed by a provider: their number is bounded.
+//! few names confirmed by a provider or of tools that were read back from: their number is bounded.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,12 +19,14 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use larder_core::policy::BudgetStatus;
-use larder_proxy::record::{Compaction, RequestRecord, RequestSummary};
+use larder_proxy::record::{Compaction, Rehydration, RequestRecord, RequestSummary};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Maximum models with their own label; repeatedly replaced tables cannot add labels without end.
 const MAX_MODELS: usize = 200;
+/// Maximum tools with their own label; clients choose these names.
+const MAX_TOOLS: usize = 50;
 /// Maximum models outside the table with their own label; further ones get their server's label.
 const MAX_UNLISTED: usize = 50;
 /// The label of all other models.
@@ -71,10 +73,16 @@ struct KindLabels {
     kind: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToolLabels {
+    tool: String,
+}
+
 /// The metrics of one gateway.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    tools: Mutex<BTreeSet<String>>,
     models: Mutex<BTreeSet<String>>,
     unlisted: Mutex<BTreeSet<String>>,
     budget_violation: Counter,
@@ -86,6 +94,9 @@ pub struct Metrics {
     summary_count: Counter,
     pointer_count: Counter,
     pointer_refetch_count: Counter,
+    readings: Family<ToolLabels, Counter>,
+    reading_tokens: Family<ToolLabels, Counter>,
+    reading_cost: Family<ToolLabels, Dollars>,
     compactions: Counter,
     sessions: Counter,
     compactions_per_session: Gauge<f64, AtomicU64>,
@@ -133,6 +144,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut to = Register(Registry::default());
         let metrics = Self {
+            tools: Mutex::default(),
             models: Mutex::default(),
             unlisted: Mutex::default(),
             budget_violation: to
@@ -153,6 +165,21 @@ impl Default for Metrics {
             summary_count: to.counter("summary_count", "Parts that were condensed"),
             pointer_count: to.counter("pointer_count", "Parts that were replaced by a pointer"),
             pointer_refetch_count: to.counter("pointer_refetch_count", "Originals that models read back"),
+            readings: to.add(
+                "larder_read_back",
+                "Originals that models read back, by the tool whose results they are",
+                Family::default(),
+            ),
+            reading_tokens: to.add(
+                "larder_read_back_tokens",
+                "Tokens of the further calls of models that reading back took",
+                Family::default(),
+            ),
+            reading_cost: to.add(
+                "larder_read_back_cost_usd",
+                "Cost of these calls, in US dollars",
+                Family::default(),
+            ),
             compactions: to.counter("compactions", "Parts of conversations whose form changed"),
             sessions: to.counter("sessions", "Sessions seen"),
             compactions_per_session: to.add(
@@ -239,6 +266,7 @@ impl Metrics {
         self.decide(head);
         self.sessions.inc_by(u64::from(new_session));
         self.pointer_refetch_count.inc_by(head.shape.rehydrations);
+        exchange.rehydrations.iter().for_each(|read| self.read_back(read));
         if head.took_effect() && !exchange.compactions.is_empty() {
             self.compression_latency_ms.observe(head.times.policy_us as f64 / 1e3);
             for Compaction { to, before, after, .. } in &exchange.compactions {
@@ -248,6 +276,20 @@ impl Metrics {
         }
         if head.outcome.sent() {
             self.spend(head, &model);
+        }
+    }
+
+    fn read_back(&self, read: &Rehydration) {
+        let tool = match read.tool.as_str() {
+            "" => NONE,
+            tool if is_tool_name(tool) && has_room(&self.tools, tool, MAX_TOOLS) => tool,
+            _ => OTHER,
+        };
+        let label = ToolLabels { tool: tool.to_owned() };
+        self.readings.get_or_create(&label).inc();
+        self.reading_tokens.get_or_create(&label).inc_by(read.spent_tokens);
+        if let Some(cost) = read.cost {
+            self.reading_cost.get_or_create(&label).inc_by(cost.picos() as f64 / PICOS);
         }
     }
 
@@ -320,6 +362,11 @@ impl Metrics {
         text::encode(&mut out, &self.registry)?;
         Ok(out)
     }
+}
+
+/// Whether this is what providers accept as the name of a tool.
+fn is_tool_name(name: &str) -> bool {
+    name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 /// Whether a name is among those that have a label, now that it may have been added.

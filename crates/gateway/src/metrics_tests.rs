@@ -100,6 +100,9 @@ fn a_request_moves_what_it_should() {
         ("pointer_count_total", 1.0),
         ("summary_count_total", 0.0),
         ("pointer_refetch_count_total", 1.0),
+        ("larder_read_back_total{tool=\"search\"}", 1.0),
+        ("larder_read_back_tokens_total{tool=\"search\"}", 900.0),
+        ("larder_read_back_cost_usd_total{tool=\"search\"}", 0.0004),
         ("compactions_per_session", 1.0),
         ("larder_gateway_overhead_seconds_bucket{le=\"0.0025\"}", 1.0),
         ("larder_gateway_overhead_seconds_bucket{le=\"0.001\"}", 0.0),
@@ -232,4 +235,23 @@ fn tables_that_change_for_ever_add_no_labels_for_ever() {
     let series = text.lines().filter(|line| line.starts_with("larder_requests_total{")).count();
     assert_eq!(series, MAX_MODELS + 1);
     assert_eq!(value(&text, "larder_requests_total{wire=\"chat\",model=\"other\",outcome=\"ok\"}"), 50.0);
+}
+
+#[test]
+fn tools_that_are_read_back_from_add_labels_only_as_names_of_tools_and_not_without_end() {
+    let metrics = Metrics::default();
+    for at in 0..MAX_TOOLS + 7 {
+        let mut exchange = exchange("a", 1);
+        exchange.rehydrations[0].tool = format!("tool_{at}");
+        metrics.record(&exchange, false);
+    }
+    let mut exchange = exchange("a", 1);
+    for tool in ["no such name", "", &"x".repeat(65)] {
+        exchange.rehydrations[0].tool = tool.to_owned();
+        metrics.record(&exchange, false);
+    }
+    let text = metrics.text().unwrap();
+    assert_eq!(value(&text, "larder_read_back_total{tool=\"tool_0\"}"), 1.0);
+    assert_eq!(value(&text, "larder_read_back_total{tool=\"other\"}"), 9.0);
+    assert_eq!(value(&text, "larder_read_back_total{tool=\"none\"}"), 1.0);
 }

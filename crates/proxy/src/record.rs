@@ -302,6 +302,17 @@ pub struct Rehydration {
     pub bytes: u64,
     /// Tokens that this added to the window.
     pub tokens: u64,
+    /// The tool whose result it was, cut to 200 bytes; empty if the window shows no pointer to it, and in records from
+    /// before it was recorded.
+    #[serde(default)]
+    pub tool: String,
+    /// Its share of the tokens that the further calls of the model took, prompts and replies.
+    #[serde(default)]
+    pub spent_tokens: u64,
+    /// Its share of what these calls cost; `None` without a price.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "0.0021")]
+    pub cost: Option<Usd>,
 }
 
 /// How long a request took, in microseconds.

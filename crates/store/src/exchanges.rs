@@ -131,6 +131,27 @@ pub struct CostRow {
     pub without_picos: u64,
 }
 
+/// The originals that models read back from the results of one tool, and what that took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReadBackRow {
+    /// The tool; empty if the record does not say which it was.
+    pub tool: String,
+    /// How often something was read back.
+    pub readings: u64,
+    /// How many requests did so.
+    pub requests: u64,
+    /// Tokens of what was read.
+    pub tokens: u64,
+    /// Tokens of the further calls of models that it took, prompts and replies.
+    pub spent_tokens: u64,
+    /// How many readings have no known price and are not included in the cost.
+    pub unpriced: u64,
+    /// The cost of these calls in picodollars.
+    #[serde(skip)]
+    pub cost_picos: u64,
+}
+
 impl Store {
     /// Records many requests, of any users, in one durable transaction, and returns how many were added.
     ///
@@ -251,6 +272,36 @@ impl Exchanges<'_> {
                     cost_picos: total(row, 6)?,
                     without_picos: total(row, 7)?,
                     compactions: total(row, 8)?,
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// What models read back since a given time, by tool, the most expensive first. Documents without the list
+    /// `rehydrations` count as none.
+    pub fn read_back(&self, since: Timestamp) -> Result<Vec<ReadBackRow>, StoreError> {
+        self.store.index().read(|tx| {
+            // Few requests read something back, and a search is faster than parsing the documents of all others. Texts
+            // inside a document cannot contain these characters: their quotes are escaped.
+            let mut query = tx.prepare_cached(
+                "SELECT coalesce(one.value ->> '$.tool', ''), count(*), count(DISTINCT exchanges.id),
+                        total(one.value ->> '$.tokens'), total(one.value ->> '$.spent_tokens'),
+                        count(*) - count(one.value ->> '$.cost'),
+                        total(round((one.value ->> '$.cost') * 1e12))
+                 FROM exchanges, json_each(document, '$.rehydrations') AS one
+                 WHERE user = ?1 AND time >= ?2 AND instr(document, '\"rehydrations\":[{') > 0
+                 GROUP BY 1 ORDER BY 7 DESC, 5 DESC, 2 DESC, 1",
+            )?;
+            let rows = query.query_map((self.store.user(), to_sql(since.as_millis())), |row| {
+                Ok(ReadBackRow {
+                    tool: row.get(0)?,
+                    readings: row.get::<_, i64>(1)?.unsigned_abs(),
+                    requests: row.get::<_, i64>(2)?.unsigned_abs(),
+                    tokens: total(row, 3)?,
+                    spent_tokens: total(row, 4)?,
+                    unpriced: row.get::<_, i64>(5)?.unsigned_abs(),
+                    cost_picos: total(row, 6)?,
                 })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)

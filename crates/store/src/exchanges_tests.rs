@@ -106,6 +106,50 @@ fn sessions_and_days_are_summed() {
 }
 
 #[test]
+fn what_was_read_back_is_summed_by_tool() {
+    let (_dir, user) = store();
+    let read = |tool: &str, tokens: u64, cost: Option<&str>| serde_json::json!({"tool": tool, "tokens": tokens, "spent_tokens": 10 * tokens, "cost": cost});
+    let document = |read: &[serde_json::Value]| {
+        serde_json::json!({"label": "\"rehydrations\":[{", "rehydrations": read}).to_string()
+    };
+    let documents = [
+        document(&[read("shell", 100, Some("0.002")), read("search", 40, None)]),
+        document(&[read("shell", 50, Some("0.001"))]),
+        document(&[]),
+        document(&[serde_json::json!({"tokens": 7})]),
+        "not JSON, \"rehydrations\":[".to_owned(),
+    ];
+    let ids = ["a", "b", "c", "d", "e"];
+    let requests: Vec<_> =
+        ids.iter().zip(&documents).map(|(id, json)| NewExchange { json, ..new(id, 5, None, "m") }).collect();
+    record(&user, &requests);
+    let rows = user.exchanges().read_back(Timestamp::from_millis(5)).unwrap();
+    let figures: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row.tool.as_str(),
+                row.readings,
+                row.requests,
+                row.tokens,
+                row.spent_tokens,
+                row.unpriced,
+                row.cost_picos,
+            )
+        })
+        .collect();
+    assert_eq!(
+        figures,
+        [
+            ("shell", 2, 2, 150, 1_500, 0, 3_000_000_000),
+            ("search", 1, 1, 40, 400, 1, 0),
+            ("", 1, 1, 7, 0, 1, 0),
+        ]
+    );
+    assert!(user.exchanges().read_back(Timestamp::from_millis(6)).unwrap().is_empty());
+}
+
+#[test]
 fn users_see_their_own_requests() {
     let (_dir, user) = store();
     record(&user, &[new("a", 1, Some("s"), "m")]);

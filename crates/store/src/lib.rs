@@ -69,7 +69,7 @@ pub use documents::{
     SourceRow, TextVector, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
 };
 pub use error::StoreError;
-pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, SessionSummary};
+pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};
 pub use index::FORMAT_VERSION;
 pub use interventions::{CONFIG_ERROR, Intervention, Interventions, NewIntervention};
 pub use keys::{

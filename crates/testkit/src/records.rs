@@ -119,6 +119,9 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         found: true,
         bytes: 120,
         tokens: 30,
+        tool: "search".to_owned(),
+        spent_tokens: 900,
+        cost: Some(Usd::from_picos(400_000_000)),
     }];
     RequestRecord::new(head, window, compactions, rehydrations)
 }

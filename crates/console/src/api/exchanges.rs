@@ -11,7 +11,7 @@ use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_models::price::Usd;
 use larder_proxy::record::{Compaction, RequestRecord, RequestSummary, saved};
-use larder_store::{CostRow, ExchangeFilter, SessionSummary, StoreError, Timestamp, UserStore};
+use larder_store::{CostRow, ExchangeFilter, ReadBackRow, SessionSummary, StoreError, Timestamp, UserStore};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -30,6 +30,7 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions))
         .routes(routes!(session))
         .routes(routes!(costs))
+        .routes(routes!(read_back))
 }
 
 /// The most requests that the map of a session shows.
@@ -295,11 +296,15 @@ impl Costs {
     /// # Errors
     /// If the store fails.
     pub fn read(store: &UserStore, days: u64) -> Result<Self, StoreError> {
-        let now = store.store().now().as_millis();
-        let since = now.saturating_sub(days.saturating_mul(DAY_MS));
-        let rows = store.exchanges().costs(Timestamp::from_millis(since))?;
+        let rows = store.exchanges().costs(since(store, days))?;
         Ok(Self { costs: rows.into_iter().map(Priced::from).collect() })
     }
+}
+
+/// When the last days began.
+fn since(store: &UserStore, days: u64) -> Timestamp {
+    let now = store.store().now().as_millis();
+    Timestamp::from_millis(now.saturating_sub(days.saturating_mul(DAY_MS)))
 }
 
 /// Show costs by day, model and recipe
@@ -312,4 +317,47 @@ pub async fn costs(
     Query(CostParams { days }): Query<CostParams>,
 ) -> Result<Json<Costs>, Problem> {
     Ok(Json(blocking(move || Costs::read(&caller.store, days.unwrap_or(DAYS))).await?))
+}
+
+/// What models read back.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadBack {
+    /// By tool, the most expensive first.
+    pub tools: Vec<ReadBackCost>,
+}
+
+/// What models read back from the results of one tool.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadBackCost {
+    /// How often, and how many tokens that took.
+    #[serde(flatten)]
+    pub sums: ReadBackRow,
+    /// The cost of the further calls of models in US dollars.
+    #[schema(value_type = String, example = "0.0105")]
+    pub cost: Usd,
+}
+
+impl ReadBack {
+    /// Reads what was read back in the last days. Blocks.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn read(store: &UserStore, days: u64) -> Result<Self, StoreError> {
+        let rows = store.exchanges().read_back(since(store, days))?.into_iter();
+        Ok(Self {
+            tools: rows.map(|sums| ReadBackCost { cost: Usd::from_picos(sums.cost_picos), sums }).collect(),
+        })
+    }
+}
+
+/// Show how often originals were read back, by tool, and what that cost
+#[utoipa::path(
+    get, path = "/api/v1/read-back", tag = "exchanges", params(CostParams),
+    responses((status = 200, description = "The most expensive tool first", body = ReadBack))
+)]
+pub async fn read_back(
+    Extension(caller): Extension<Caller>,
+    Query(CostParams { days }): Query<CostParams>,
+) -> Result<Json<ReadBack>, Problem> {
+    Ok(Json(blocking(move || ReadBack::read(&caller.store, days.unwrap_or(DAYS))).await?))
 }

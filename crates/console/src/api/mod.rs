@@ -25,7 +25,8 @@ use utoipa_axum::routes;
 
 pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{
-    CompactionMap, Costs, DAYS, MapEntry, Priced, RequestListParams, RequestPage, unknown, when_recorded,
+    CompactionMap, Costs, DAYS, MapEntry, Priced, ReadBack, ReadBackCost, RequestListParams, RequestPage,
+    unknown, when_recorded,
 };
 pub use extract::{OPERATORS_ONLY, Path, Query, blocking};
 pub use interventions::InterventionListParams;

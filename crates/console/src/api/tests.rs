@@ -234,6 +234,7 @@ async fn no_user_reads_anything_of_another() {
         ("/api/v1/sessions", "sessions", 1),
         // The run and the request.
         ("/api/v1/costs?days=100000", "costs", 2),
+        ("/api/v1/read-back?days=100000", "tools", 1),
         ("/api/v1/live", "recent", 1),
     ] {
         let listed = json_of(&fake, &router, "a", path).await.1[list].as_array().unwrap().len();
@@ -270,6 +271,9 @@ async fn requests_are_paged_and_sessions_mapped() {
     assert_eq!((&session["requests"], &session["saved"]), (&json!(5), &json!("0.0075")));
     let (_, costs) = json_of(&fake, &router, "a", "/api/v1/costs?days=100000").await;
     assert_eq!((&costs["costs"][0]["model"], &costs["costs"][0]["cost"]), (&json!("main"), &json!("0.01")));
+    let (_, read) = json_of(&fake, &router, "a", "/api/v1/read-back?days=100000").await;
+    let expected = json!({"tool": "search", "readings": 5, "requests": 5, "tokens": 150, "spent_tokens": 4_500, "unpriced": 0, "cost": "0.002"});
+    assert_eq!(read["tools"], json!([expected]));
 }
 
 #[tokio::test]

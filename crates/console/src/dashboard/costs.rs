@@ -17,10 +17,12 @@ use serde::Deserialize;
 use super::figures::{moment, money, money_saved, name, number, short};
 use super::layout::{NavItem, PageError, page};
 use super::ui::{self, Column, card, empty, heading, panel, untitled_panel};
-use crate::api::{self, Costs, Priced, Query, blocking};
+use crate::api::{self, Costs, Priced, Query, ReadBack, ReadBackCost, blocking};
 
 /// Periods to choose from, in days.
 const PERIODS: [u64; 4] = [7, 30, 90, 365];
+/// Where the record does not say whose result was read.
+const UNKNOWN_TOOL: &str = "(unknown)";
 /// Where no recipe ran.
 const DIRECT: &str = "(no recipe)";
 
@@ -66,7 +68,8 @@ pub async fn show(
 ) -> Result<Html<String>, PageError> {
     let days = days.unwrap_or(api::DAYS);
     let store = caller.store.clone();
-    let rows = blocking(move || Costs::read(&store, days)).await?.costs;
+    let (rows, read_back) =
+        blocking(move || Ok((Costs::read(&store, days)?.costs, ReadBack::read(&store, days)?.tools))).await?;
     let asking = caller.clone();
     let spent = blocking(move || app.auth.spent(&asking)).await?;
     let mut all = CostSum::default();
@@ -95,6 +98,7 @@ pub async fn show(
             (table("by-model", "By model", "Model", &by(&rows, |row| &row.model), false))
             (table("by-recipe", "By recipe", "Recipe", &by(&rows, |row| row.recipe.as_deref().unwrap_or(DIRECT)), false))
             (table("by-day", "By day", "Day (UTC)", &by(&rows, |row| &row.day), true))
+            (read_back_table(&read_back))
         }
     };
     Ok(page(&caller, NavItem::Costs, "Costs", &content))
@@ -158,6 +162,48 @@ fn key_budget(limits: &KeyLimits, spent: &DaySpend) -> Markup {
                 row("Tokens", used.tokens, held.tokens, limits.tokens_per_day, &number),
                 row("Money", used.picos, held.picos, limits.picos_per_day, &dollars),
             ]))
+        },
+    )
+}
+
+/// What models read back, by tool: the price of having hidden it.
+fn read_back_table(tools: &[ReadBackCost]) -> Markup {
+    let title = "Read back";
+    if tools.is_empty() {
+        let words = "No model has asked for an original that Larder had shortened or left out.";
+        return panel("read-back", title, empty("Nothing", words));
+    }
+    let most = tools.iter().map(|tool| tool.sums.spent_tokens).max().unwrap_or_default();
+    let columns = [
+        Column::text("Tool").heading(),
+        Column::number("Readings"),
+        Column::number("Requests"),
+        Column::number("Tokens read").wide(),
+        Column::number("Tokens spent on it"),
+        Column::number("Cost"),
+        Column::bar("Tokens spent as a bar"),
+    ];
+    let rows = tools.iter().map(|ReadBackCost { sums, cost }| {
+        [
+            name(if sums.tool.is_empty() { UNKNOWN_TOOL } else { &sums.tool }),
+            html! { (number(sums.readings)) },
+            html! { (number(sums.requests)) },
+            html! { (short(sums.tokens)) },
+            html! { (short(sums.spent_tokens)) },
+            html! { @if sums.unpriced == sums.readings { "no price" } @else { (money(*cost)) } },
+            ui::bar((sums.spent_tokens, "reserve"), (sums.tokens, "whole"), most),
+        ]
+    });
+    panel(
+        "read-back",
+        title,
+        html! {
+            p.muted {
+                "What models asked for again after Larder had shortened it, and what the further calls cost. If a tool \
+                 is high up here, give its results more room (policy.entry_cap) or leave them whole \
+                 (policy.opt_out_tools); `larder policy tune` works out what pays."
+            }
+            (ui::table(title, columns, rows))
         },
     )
 }

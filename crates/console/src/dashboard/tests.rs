@@ -263,6 +263,22 @@ async fn no_page_shows_anything_of_another_user() {
 }
 
 #[tokio::test]
+async fn costs_say_what_was_read_back_by_tool() {
+    let (fake, router) = started(Fake::new());
+    let mut exchange = exchange("a", 1);
+    fake.record(&exchange);
+    let body = page(&fake, &router, "a", "/costs?days=100000").await;
+    for words in ["id=\"read-back\"", "search", "$0.0004", "900"] {
+        assert!(body.contains(words), "{words}: {body}");
+    }
+    exchange.summary.user = "b".to_owned();
+    exchange.rehydrations.clear();
+    fake.record(&exchange);
+    let body = page(&fake, &router, "b", "/costs?days=100000").await;
+    assert!(body.contains("No model has asked for an original"), "{body}");
+}
+
+#[tokio::test]
 async fn the_picture_shows_every_part_and_the_table_says_the_same() {
     let (fake, router) = started(Fake::new());
     let exchange = exchange("a", 1);

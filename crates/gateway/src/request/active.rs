@@ -331,6 +331,10 @@ impl OpenRequest {
             {
                 summary.bill = Some(bill::calculate(&usage, &at_once, &summary.tokens, pricing));
             }
+            if let (Some(usage), Some(at_once)) = (summary.usage, at_once) {
+                let prices = self.budget.pricing.as_ref().map(|pricing| &pricing.prices);
+                bill::divide(&usage, &at_once, prices, &mut record.rehydrations);
+            }
         }
         // A request that broke off before sending anything changed no rendition, whatever was decided.
         if !self.usage.has_sent() && summary.outcome.sent() {

@@ -1,9 +1,9 @@
 //! The cost of a request, and what it would have cost if sent unchanged. Knows prices and counts only.
 
 use larder_models::chat::Usage;
-use larder_models::price::Prices;
+use larder_models::price::{Prices, Usd};
 
-use larder_proxy::record::{Bill, Tokens};
+use larder_proxy::record::{Bill, Rehydration, Tokens};
 
 /// The known pricing of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +39,55 @@ pub fn calculate(usage: &Usage, at_once: &Usage, tokens: &Tokens, pricing: &Pric
     Bill { cost, without: prices.cost(&without).total }
 }
 
+/// Divides what the further calls of the model took among the originals that it read back in them, by their tokens. `usage`
+/// and `at_once` as for [`calculate`]; `prices` if known.
+pub fn divide(usage: &Usage, at_once: &Usage, prices: Option<&Prices>, read: &mut [Rehydration]) {
+    let total = |usage: &Usage| usage.input.saturating_add(usage.output);
+    let tokens = total(usage).saturating_sub(total(at_once));
+    let picos = |usage: &Usage| prices.map(|prices| prices.cost(usage).total.picos());
+    let cost = picos(usage).zip(picos(at_once)).map(|(all, once)| all.saturating_sub(once));
+    let weight = |read: &Rehydration| u128::from(read.tokens.max(1));
+    let all: u128 = read.iter().map(weight).sum();
+    for one in read {
+        let share = |of: u64| u64::try_from(u128::from(of) * weight(one) / all).unwrap_or(u64::MAX);
+        (one.spent_tokens, one.cost) = (share(tokens), cost.map(share).map(Usd::from_picos));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use larder_models::price::Price;
+
+    #[test]
+    fn what_is_read_back_bears_the_further_calls_by_its_tokens() {
+        let price = |dollars| Price::per_million(dollars).unwrap();
+        let prices = Prices {
+            input: price("1"),
+            cached_input: price("0.1"),
+            cache_write: price("1"),
+            output: price("5"),
+        };
+        let read = |tokens| Rehydration {
+            pointer: String::new(),
+            found: true,
+            bytes: 0,
+            tokens,
+            tool: "shell".to_owned(),
+            spent_tokens: 0,
+            cost: None,
+        };
+        let at_once = Usage { input: 1_000, output: 50, ..Usage::default() };
+        let usage = Usage { input: 2_400, cached_input: 1_000, output: 110, ..Usage::default() };
+        let mut all = [read(300), read(100)];
+        divide(&usage, &at_once, Some(&prices), &mut all);
+        // 1,460 tokens more; 400 new ones at 1, 1,000 cached ones at 0.1, 60 of the reply at 5 dollars a million.
+        let shares = all.each_ref().map(|one| (one.spent_tokens, one.cost.unwrap().to_string()));
+        assert_eq!(shares, [(1_095, "0.0006".to_owned()), (365, "0.0002".to_owned())]);
+        divide(&usage, &at_once, None, &mut all);
+        assert_eq!((all[0].spent_tokens, all[0].cost), (1_095, None));
+        divide(&usage, &at_once, None, &mut []);
+    }
 
     #[test]
     fn savings_are_net_of_cache_effects() {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use larder_proxy::record::{Rehydration, RequestRecord, cut_name};
+use larder_proxy::record::{Rehydration, RequestRecord, WindowPart, cut_name};
 use larder_proxy::wire::{HiddenSteps, RehydrateCall, ReplyPlace};
 use larder_store::{Selection, StoreError, UserStore};
 use larder_text::hash::ContentHash;
@@ -115,7 +115,12 @@ impl Rehydrator {
         self.room = room;
         let (texts, records): (Vec<_>, Vec<_>) =
             answers.into_iter().map(|answer| (answer.text, answer.record)).unzip();
-        exchange.rehydrations.extend(records);
+        let window = &exchange.window;
+        exchange.rehydrations.extend(
+            records
+                .into_iter()
+                .map(|record| Rehydration { tool: tool_of(window, &record.pointer), ..record }),
+        );
         Ok(texts)
     }
 
@@ -175,8 +180,23 @@ fn answer(
     }
     let tokens = u64::try_from(counter.count(&text)).unwrap_or(u64::MAX);
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-    let record = Rehydration { pointer: cut_name(&pointer), found: is_found, bytes, tokens };
+    let record = Rehydration {
+        pointer: cut_name(&pointer),
+        found: is_found,
+        bytes,
+        tokens,
+        tool: String::new(),
+        spent_tokens: 0,
+        cost: None,
+    };
     Ok(ToolAnswer { text, record })
+}
+
+/// The tool whose result the pointer leads to, if the window shows it.
+fn tool_of(window: &[WindowPart], pointer: &str) -> String {
+    let Ok(read) = pointer.parse::<Pointer>() else { return String::new() };
+    let is_read = |part: &&WindowPart| part.pointer.as_ref().is_some_and(|pointer| pointer.id == read.id);
+    window.iter().find(is_read).map(|part| part.label.clone()).unwrap_or_default()
 }
 
 /// Why nothing was found.

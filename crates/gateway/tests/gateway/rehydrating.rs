@@ -54,6 +54,8 @@ async fn the_model_gets_what_it_asks_back_and_the_client_sees_one_reply() {
     let [record] = records.as_slice() else { panic!("one request") };
     assert_eq!(record.rehydrations.len(), 1);
     assert!(record.rehydrations[0].found && record.rehydrations[0].bytes == error.len() as u64);
+    assert_eq!(record.rehydrations[0].tool, "read_log");
+    assert!(record.rehydrations[0].spent_tokens >= 100, "the second prompt was sent for it");
     assert_eq!(record.summary.usage.unwrap().input, 200);
 }
 
