@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use larder_store::LOCAL_USER;
 
-pub use self::policy::PolicyArgs;
+pub use self::policy::{PolicyArgs, PolicyCommand};
 pub use self::revisions::RevisionsCommand;
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
 pub use self::texts::{AskArgs, CondenseArgs, PlannerArg, SelectArgs, TokenTarget};

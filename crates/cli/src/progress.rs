@@ -65,6 +65,22 @@ pub fn spinner() -> ProgressBar {
     bar
 }
 
+/// A bar for work in steps.
+pub fn steps(label: &str) -> impl Fn(u64, u64) + use<> {
+    let bar = if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    bar.set_message(label.to_owned());
+    move |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+        if done >= total {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// A bar for a transfer of known or unknown length.
 pub fn transfer(label: &str) -> impl FnMut(u64, u64) + Send + use<> {
     let bar = if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };

@@ -26,4 +26,5 @@ mod status;
 pub mod storage_health;
 pub mod telemetry;
 mod transcript;
+pub mod tune;
 pub mod turns;

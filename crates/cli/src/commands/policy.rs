@@ -1,4 +1,6 @@
-//! `larder policy`: shows the prompt budget of each model, or the decision about a request.
+//! `larder policy`: shows the prompt budget of each model, or the decision about a request, or tunes the settings.
+
+mod tune;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +12,7 @@ use larder_gateway::request::inspect::{self, InspectRequest};
 use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
 use serde::Serialize;
 
-use crate::args::{Format, PolicyArgs};
+use crate::args::{Format, PolicyArgs, PolicyCommand};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::{files, output};
@@ -38,9 +40,10 @@ struct Budget {
 }
 
 pub fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, CliError> {
-    match &args.request {
-        Some(request) => decide(context, args, request),
-        None => budgets(context, args.model.as_deref()),
+    match (&args.command, &args.request) {
+        (Some(PolicyCommand::Tune { apply, runs }), _) => tune::run(context, *apply, *runs),
+        (None, Some(request)) => decide(context, args, request),
+        (None, None) => budgets(context, args.model.as_deref()),
     }
 }
 

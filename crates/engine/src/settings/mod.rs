@@ -22,10 +22,11 @@ pub(crate) use self::vault::VaultSettings;
 use self::spec::{SettingSection, SettingSpec};
 
 /// Settings whose values may be learned at run time, in a revision: those that trade what is in view for cost.
-pub(crate) const LEARNED: [&str; 6] = [
+pub(crate) const LEARNED: [&str; 7] = [
     "policy.entry_cap",
     "policy.expected_turns",
     "policy.low_watermark",
+    "policy.offer_tool",
     "policy.opt_out_tools",
     "policy.protect_last",
     "policy.trace_threshold_tokens",

@@ -79,11 +79,6 @@ impl RecordedRun {
         self.dialect
     }
 
-    /// The name of the tool of each result in it.
-    pub fn tools(&self) -> impl Iterator<Item = &str> {
-        self.results.iter().map(|result| result.tool.as_str())
-    }
-
     pub(super) fn turns(&self) -> &[Turn] {
         &self.turns
     }

@@ -1,0 +1,99 @@
+//! `larder policy tune`: proposes settings from recorded transcripts, and writes them as a revision.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use larder_gateway::tune::{Trial, Tuning, tune};
+use serde::Serialize;
+
+use crate::args::Format;
+use crate::context::CommandContext;
+use crate::error::CliError;
+use crate::{output, progress};
+
+/// What was found, and the revision that was written.
+#[derive(Serialize)]
+struct Tuned {
+    #[serde(flatten)]
+    tuning: Tuning,
+    /// The revision with the proposal; `null` if none was written.
+    revision: Option<u64>,
+}
+
+pub fn run(context: &CommandContext, apply: bool, runs: usize) -> Result<ExitCode, CliError> {
+    let engine = context.engine()?;
+    let bar = progress::steps("replaying transcripts");
+    let mut report = |done: usize, all: usize| bar(done as u64, all as u64);
+    let tuning =
+        tune(&context.config, &engine, &engine.store, runs, &mut report).map_err(CliError::Fixable)?;
+    let revision = match &tuning.proposed {
+        Some(proposed) if apply => Some(write(context, &tuning, proposed)?),
+        _ => None,
+    };
+    let tuned = Tuned { tuning, revision };
+    match context.global.format {
+        Format::Json => output::json(&tuned)?,
+        Format::Plain => print(&tuned)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(context: &CommandContext, tuning: &Tuning, proposed: &Trial) -> Result<u64, CliError> {
+    let cause = format!(
+        "tuned on {} recorded runs: net cost {:.3} instead of {:.3}, {:.1} % of needs in view",
+        tuning.runs,
+        proposed.net_cost,
+        tuning.current.net_cost,
+        100.0 * proposed.needs_in_view
+    );
+    let changes: BTreeMap<String, Option<String>> =
+        proposed.settings.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
+    Ok(context.whole_store()?.revisions().write(&cause, &changes)?)
+}
+
+fn print(Tuned { tuning, revision }: &Tuned) -> Result<(), CliError> {
+    let Tuning { runs, skipped, current, proposed, note, tried } = tuning;
+    output::line(&format!("{runs} runs, {} turns, {} needs", current.turns, current.needs))?;
+    for skipped in skipped {
+        output::text(&format!("not replayed: {} ({})", skipped.runs, skipped.why))?;
+    }
+    output::line(&format!("\n{:>9}  {:>8}  {:>13}  settings", "net cost", "in view", "reading back"))?;
+    print_trial(current, "")?;
+    for trial in tried {
+        let is_proposed = proposed.as_ref().is_some_and(|proposed| proposed.settings == trial.settings);
+        print_trial(trial, if is_proposed { "proposed" } else { "" })?;
+    }
+    if let Some(note) = note {
+        output::line(&format!("\nNothing is proposed: {note}."))?;
+    }
+    match (proposed, revision) {
+        (Some(_), Some(number)) => output::line(&format!(
+            "\nWritten as revision {number}; `larder revisions revert {}` undoes it.",
+            number.saturating_sub(1)
+        )),
+        (Some(proposed), None) => {
+            output::line(&format!("\nProposed: {}. Write it with --apply.", listed(proposed)))
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+fn print_trial(trial: &Trial, note: &str) -> Result<(), CliError> {
+    let harm = if trial.harmless { "" } else { "hides too much" };
+    let notes: Vec<&str> = [note, harm].into_iter().filter(|note| !note.is_empty()).collect();
+    let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join("; ")) };
+    let settings = if trial.settings.is_empty() { "as they are".to_owned() } else { listed(trial) };
+    output::line(&format!(
+        "{:>9.3}  {:>6.2} %  {:>11.2} %  {}{notes}",
+        trial.net_cost,
+        100.0 * trial.needs_in_view,
+        100.0 * trial.turns_reading_back,
+        settings
+    ))
+}
+
+fn listed(trial: &Trial) -> String {
+    let settings: Vec<String> =
+        trial.settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    settings.join(", ")
+}

@@ -1,0 +1,113 @@
+//! `larder policy tune`: settings are proposed from what the gateway recorded, never at the price of what agents need.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::served::Served;
+use support::{Shop, reply_text};
+
+const TURNS: usize = 26;
+const MODELS: &str = "[models.small]\nwindow = 128000\nmax_output = 1000\n";
+
+/// A listing of about 700 tokens, unlike any other.
+fn listing(run: usize, turn: usize) -> String {
+    let line = |at: usize| {
+        let number = (run * 7_919 + turn * 613 + at * 31) % 99_991;
+        format!("shelf {number} holds {} boxes from the {} of may\n", number % 17, number % 29)
+    };
+    (0..50).map(line).collect()
+}
+
+/// A run of an agent that looks at listings. `uses`: it names what stands in the middle of each.
+fn run(number: usize, turns: usize, uses: bool) -> Value {
+    let mut messages =
+        vec![json!({"role": "user", "content": format!("Count the boxes of depot {number}.")})];
+    for turn in 0..turns {
+        let id = format!("call_{turn}");
+        let arguments = json!({"aisle": turn}).to_string();
+        let said = match turn.checked_sub(1).filter(|_| uses) {
+            Some(last) => format!("So much for {}.", listing(number, last).lines().nth(25).unwrap()),
+            None => "Next.".to_owned(),
+        };
+        messages.push(json!({"role": "assistant", "content": said, "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": "list", "arguments": arguments}}]}));
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": listing(number, turn)}));
+    }
+    json!({"model": "small", "messages": messages})
+}
+
+/// A folder whose gateway has recorded these runs.
+fn recorded(runs: impl IntoIterator<Item = Value>, policy: &str) -> Shop {
+    let runs: Vec<Value> = runs.into_iter().collect();
+    let shop = Shop::with_provider(runs.iter().map(|_| reply_text("done")));
+    shop.configure("", &format!("{MODELS}{policy}"));
+    let served = Served::start(&shop, &[]);
+    for run in &runs {
+        let (status, body) = served.post("/v1/chat/completions", run);
+        assert_eq!(status, 200, "{body}");
+    }
+    served.signal("TERM");
+    assert_eq!(served.end().0, Some(0));
+    shop
+}
+
+#[test]
+fn from_few_runs_nothing_is_proposed() {
+    let shop = recorded([run(0, TURNS, false)], "");
+    let tuned = shop.json(&["policy", "tune", "--apply"]);
+    assert_eq!(
+        (&tuned["runs"], &tuned["proposed"], &tuned["revision"]),
+        (&json!(1), &json!(null), &json!(null))
+    );
+    let said = shop.ok(&["policy", "tune"]).out;
+    assert!(said.contains("1 recorded runs with 26 turns are too few to judge by"), "{said}");
+    assert_eq!(shop.json(&["revisions"]), json!([]));
+}
+
+#[test]
+fn a_lower_cap_is_proposed_applied_and_reverted_where_nothing_is_needed() {
+    let shop = recorded((0..12).map(|number| run(number, TURNS, false)), "");
+    let tuned = shop.json(&["policy", "tune", "--apply"]);
+    let (current, proposed) = (&tuned["current"], &tuned["proposed"]);
+    let cost = |trial: &Value| trial["net_cost"].as_f64().unwrap();
+    assert!(cost(proposed) < cost(current) - 0.1, "{proposed} {current}");
+    assert_eq!((&proposed["needs_in_view"], &proposed["harmless"]), (&json!(1.0), &json!(true)));
+    assert_eq!(tuned["revision"], 1);
+    let shown = shop.ok(&["revisions", "show", "1"]).out;
+    assert!(
+        shown.contains("policy.entry_cap = 150  (used)") && shown.contains("tuned on 12 recorded runs"),
+        "{shown}"
+    );
+    let again = shop.ok(&["policy", "tune"]).out;
+    assert!(again.contains("Nothing is proposed: no other settings"), "{again}");
+    shop.ok(&["revisions", "revert", "0"]);
+    assert_eq!(shop.json(&["revisions", "diff", "0", "2"]), json!({}));
+}
+
+#[test]
+fn nothing_is_proposed_that_hides_what_agents_need() {
+    let shop = recorded((0..12).map(|number| run(number, TURNS, true)), "");
+    let tuned = shop.json(&["policy", "tune"]);
+    // The defaults hide the lines that the agent goes on with; only more room is harmless.
+    assert_eq!(tuned["current"]["harmless"], false);
+    assert_eq!(tuned["proposed"]["harmless"], true);
+    let cap = |trial: &Value| Some(trial["settings"]["policy.entry_cap"].as_str()?.parse::<usize>().unwrap());
+    assert!(cap(&tuned["proposed"]).unwrap() >= 800, "{}", tuned["proposed"]);
+    let tried = tuned["tried"].as_array().unwrap().iter();
+    for (cap, trial) in tried.filter_map(|trial| Some((cap(trial)?, trial))) {
+        assert_eq!(trial["harmless"], cap >= 800, "{trial}");
+    }
+}
+
+#[test]
+fn what_the_settings_state_is_left_as_it_is() {
+    let shop = recorded((0..12).map(|number| run(number, TURNS, false)), "[policy]\nentry_cap = 900\n");
+    let tuned = shop.json(&["policy", "tune"]);
+    let keys = tuned["tried"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|trial| trial["settings"].as_object().unwrap().keys());
+    assert!(keys.into_iter().all(|key| key != "policy.entry_cap"), "{tuned}");
+}

@@ -1,0 +1,140 @@
+//! Proposes settings of the policy from a user's recorded transcripts: replays them under other settings through the
+//! windows that the gateway decides, and keeps what costs less and hides nothing that the next step needs.
+//!
+//! Knows stores, routes and settings; does not know how a replay is measured.
+
+mod search;
+mod transcripts;
+
+use std::collections::BTreeMap;
+
+use larder_engine::Engine;
+use larder_engine::config::{Config, LearnedValue, Standing};
+use larder_proxy::replay::NetCost;
+use larder_store::UserStore;
+use serde::Serialize;
+
+use crate::model_route::Routes;
+use crate::revisions::RevisedSettings;
+
+use self::search::Search;
+use self::transcripts::read;
+
+/// The fewest runs and turns to propose anything from: with fewer, one turn more or less that reads back decides.
+const FEWEST_RUNS: usize = 10;
+const FEWEST_TURNS: usize = 300;
+/// The least share of the cost that other settings must save to be worth a change.
+const LEAST_SAVED: f64 = 0.005;
+
+/// What replaying transcripts under other settings showed.
+#[derive(Debug, Serialize)]
+pub struct Tuning {
+    /// Runs that were replayed.
+    pub runs: usize,
+    /// Recorded runs that were not, and why.
+    pub skipped: Vec<SkippedRuns>,
+    /// Under the settings as they are.
+    pub current: Trial,
+    /// Under the proposed settings; `None` if nothing is proposed.
+    pub proposed: Option<Trial>,
+    /// Why nothing is proposed, or what the proposal leaves alone.
+    pub note: Option<String>,
+    /// Everything that was tried, in order.
+    pub tried: Vec<Trial>,
+}
+
+/// Runs that were not replayed.
+#[derive(Debug, Serialize)]
+pub struct SkippedRuns {
+    /// How many.
+    pub runs: usize,
+    /// Why.
+    pub why: String,
+}
+
+/// Settings, and what the recorded runs cost under them.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trial {
+    /// Settings that differ from those in use, as texts by key.
+    pub settings: BTreeMap<String, String>,
+    /// The cost as a share of sending everything, with readings back and the definition of Larder's tool.
+    pub net_cost: f64,
+    /// The share of needs in view.
+    pub needs_in_view: f64,
+    /// The share of turns that read something back.
+    pub turns_reading_back: f64,
+    /// Whether this is within the limit of harm, on all runs and on each half of them.
+    pub harmless: bool,
+    /// Turns that were replayed.
+    pub turns: usize,
+    /// Texts that these turns took from earlier results.
+    pub needs: usize,
+}
+
+/// Replays the newest `most` recorded runs of a user under the settings in use and under others. `progress` is called with
+/// the replays that are done, and all. Blocks for seconds to minutes.
+///
+/// # Errors
+/// When the store fails or the settings contradict themselves; in words.
+pub fn tune(
+    config: &Config,
+    engine: &Engine,
+    user: &UserStore,
+    most: usize,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Tuning, String> {
+    let store = user.store();
+    let newest = store.revisions().newest().map_err(|error| error.to_string())?;
+    let revised = RevisedSettings::read(config, store, newest).map_err(|error| error.to_string())?;
+    let routes = Routes::to_decide(config, &config.gateway(), engine)?;
+    let recorded = read(user, &routes, engine, &revised, most).map_err(|error| error.to_string())?;
+    let runs = recorded.runs.len();
+    let learned = store.revisions().settings(newest).map_err(|error| error.to_string())?;
+    let changed = |changes: &BTreeMap<String, String>| {
+        let mut all = learned.clone();
+        all.extend(changes.clone());
+        let (revised, values) = config.revised(newest.saturating_add(1), &all);
+        let is_used =
+            |value: &LearnedValue| value.standing == Standing::Used || !changes.contains_key(&value.key);
+        values.iter().all(is_used).then(|| revised.context_policy())
+    };
+    let mut search = Search::new(recorded.runs, &changed, progress);
+    let current = search.try_out(BTreeMap::new()).ok_or("the settings in use cannot be replayed")?;
+    let turns = current.turns;
+    let mut tuning =
+        Tuning { runs, skipped: recorded.skipped, current, proposed: None, note: None, tried: Vec::new() };
+    if runs < FEWEST_RUNS || turns < FEWEST_TURNS {
+        tuning.note = Some(format!(
+            "{runs} recorded runs with {turns} turns are too few to judge by: {FEWEST_RUNS} runs with {FEWEST_TURNS} \
+             turns are needed (gateway.transcripts records them)"
+        ));
+        return Ok(tuning);
+    }
+    let (best, tried) = search.best(&tuning.current);
+    tuning.tried = tried;
+    let saved = tuning.current.net_cost - best.net_cost;
+    let repairs = best.harmless && !tuning.current.harmless;
+    if best.settings.is_empty() || !(repairs || saved >= LEAST_SAVED) {
+        tuning.note = Some(format!(
+            "no other settings that hide nothing needed save {} % or more",
+            LEAST_SAVED * 100.0
+        ));
+    } else {
+        tuning.proposed = Some(best);
+    }
+    Ok(tuning)
+}
+
+impl Trial {
+    fn new(settings: BTreeMap<String, String>, net: &NetCost, harmless: bool) -> Self {
+        Self {
+            settings,
+            net_cost: net.share_with_tool(),
+            needs_in_view: net.needs_in_view(),
+            turns_reading_back: net.reading_back(),
+            harmless,
+            turns: net.turns,
+            needs: net.needs,
+        }
+    }
+}
