@@ -292,6 +292,26 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<RevisionsCommand>,
     },
+    /// Copy the home to a folder while it is in use: index, originals, documents, key
+    ///
+    /// The copy is checked, and gets its name once it is complete. It contains the key: keep it as safe as the home.
+    #[command(after_help = "Example:\n  larder backup /backups/larder-2026-11-25")]
+    Backup {
+        /// Folder to write to, empty or not there yet
+        target: PathBuf,
+    },
+    /// Copy a backup to the home, which must be empty or missing, and verify it
+    #[command(after_help = "Example:\n  larder restore /backups/larder-2026-11-25 --home ~/.larder")]
+    Restore {
+        /// Folder that `larder backup` has written
+        backup: PathBuf,
+    },
+    /// Rebuild a lost or damaged index from the originals
+    ///
+    /// Stop all processes that use the home first. Every intact original comes back by its pointer; what only the index
+    /// had, such as transcripts and keys, is lost and listed. An intact index is left alone.
+    #[command(after_help = "Example:\n  larder repair")]
+    Repair,
     /// Verify that every pointer, blob and run in the store is intact
     ///
     /// Exits with 3 if anything is damaged or missing.

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::StoreError;
 use crate::files;
-use crate::frame;
+use crate::{frame, segments};
 
 /// Maximum number of unfinished files open at a time.
 const MAX_OPEN: usize = 128;
@@ -41,16 +41,16 @@ impl Blobs {
         self.root.join(folder).join(first).join(rest)
     }
 
-    /// Stores all contents; when it returns, they survive a crash of the machine. Intact blobs are not rewritten,
+    /// Stores the frames of contents; when it returns, they survive a crash of the machine. Intact blobs are not rewritten,
     /// damaged ones are replaced.
     pub(crate) fn put_all(
         &self,
         folder: &str,
-        contents: &BTreeMap<ContentHash, &[u8]>,
+        frames: &BTreeMap<ContentHash, Vec<u8>>,
     ) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
-            match self.write_missing(folder, contents) {
+            match self.write_missing(folder, frames) {
                 Err(StoreError::Io { source, .. })
                     if source.kind() == io::ErrorKind::NotFound && tries < MAX_TRIES =>
                 {
@@ -61,20 +61,20 @@ impl Blobs {
         }
     }
 
-    fn write_missing(&self, folder: &str, contents: &BTreeMap<ContentHash, &[u8]>) -> Result<(), StoreError> {
+    fn write_missing(&self, folder: &str, frames: &BTreeMap<ContentHash, Vec<u8>>) -> Result<(), StoreError> {
         let mut touched = BTreeSet::new();
         let mut pending = Vec::new();
-        for (&hash, content) in contents {
+        for (&hash, frame) in frames {
             let path = self.path(folder, hash);
             let parent = path.parent().unwrap_or(&self.root).to_path_buf();
             // Also for blobs that exist: their writer may not have synced the folders yet.
             self.ensure_dir(&parent)?;
             match self.read(folder, hash, |_| ()) {
                 Ok(_) => {}
-                Err(StoreError::MissingBlob { .. }) => pending.push((path, write(&parent, content)?)),
+                Err(StoreError::MissingBlob { .. }) => pending.push((path, write(&parent, frame)?)),
                 Err(StoreError::CorruptBlob { path, reason }) => {
                     tracing::warn!(path = %path.display(), reason, "replacing a damaged blob");
-                    pending.push((path, write(&parent, content)?));
+                    pending.push((path, write(&parent, frame)?));
                 }
                 Err(other) => return Err(other),
             }
@@ -116,17 +116,30 @@ impl Blobs {
         }
     }
 
-    /// Bytes of all blobs on disk.
+    /// Bytes of all blobs and segments, with what was erased of segments.
     pub(crate) fn bytes_on_disk(&self) -> Result<u64, StoreError> {
         let mut bytes: u64 = 0;
         for user in files::entries(&self.root)? {
-            for shard in files::entries(&user.path)? {
-                for file in files::entries(&shard.path)? {
+            for entry in files::entries(&user.path)? {
+                let of_shard = files::entries(&entry.path)?;
+                let segment = segments::is_segment(&entry.name).then_some(entry);
+                for file in of_shard.into_iter().chain(segment) {
                     bytes = bytes.saturating_add(file.path.metadata().map_or(0, |file| file.len()));
                 }
             }
         }
         Ok(bytes)
+    }
+
+    /// The addresses of a user's blobs.
+    pub(crate) fn list(&self, folder: &str) -> Result<Vec<ContentHash>, StoreError> {
+        let mut hashes = Vec::new();
+        for shard in files::entries(&self.root.join(folder))? {
+            let names =
+                files::entries(&shard.path)?.into_iter().map(|file| format!("{}{}", shard.name, file.name));
+            hashes.extend(names.filter_map(|name| name.parse::<ContentHash>().ok()));
+        }
+        Ok(hashes)
     }
 
     /// Passes the content to `sink` piece by piece and returns its length. The hash is known only at the end, so discard
@@ -148,10 +161,8 @@ impl Blobs {
     }
 }
 
-fn write(dir: &Path, content: &[u8]) -> Result<NamedTempFile, StoreError> {
-    frame::compress(content)
-        .and_then(|frame| files::write_temp(dir, &frame))
-        .map_err(StoreError::io(dir, "writing a blob"))
+fn write(dir: &Path, frame: &[u8]) -> Result<NamedTempFile, StoreError> {
+    files::write_temp(dir, frame).map_err(StoreError::io(dir, "writing a blob"))
 }
 
 /// Syncs the written files, then renames them into place.

@@ -11,7 +11,7 @@ fn blobs() -> (tempfile::TempDir, Blobs) {
 
 fn put(blobs: &Blobs, content: &[u8]) -> ContentHash {
     let hash = ContentHash::new(content);
-    blobs.put_all("u-a", &BTreeMap::from([(hash, content)])).unwrap();
+    blobs.put_all("u-a", &BTreeMap::from([(hash, frame::compress(content).unwrap())])).unwrap();
     hash
 }
 
@@ -43,7 +43,9 @@ fn contents_of_every_kind_come_back() {
 fn a_batch_leaves_one_file_per_content_and_no_temporaries() {
     let (dir, blobs) = blobs();
     let contents: Vec<_> = (0..150u32).map(|n| n.to_string()).collect();
-    let contents = contents.iter().map(|text| (ContentHash::new(text.as_bytes()), text.as_bytes())).collect();
+    let frame =
+        |text: &String| (ContentHash::new(text.as_bytes()), frame::compress(text.as_bytes()).unwrap());
+    let contents = contents.iter().map(frame).collect();
     blobs.put_all("u-a", &contents).unwrap();
     blobs.put_all("u-a", &contents).unwrap();
     let files = files_below(dir.path());

@@ -1,30 +1,60 @@
-//! The storage of contents: small ones as rows of the index, large ones as files. No other module depends on the
-//! distinction.
+//! The storage of contents: originals and large ones as records of segments, other small ones as rows of the index, very
+//! large ones as files. No other module depends on the distinction.
 //!
-//! Every file needs a sync of its own, which takes some milliseconds; rows share the one sync of their transaction.
-//! Receipts and the many small parts of a prompt are rows, so recording a run takes one sync.
+//! A segment takes one sync for all records of a call, and rows share the sync of their transaction. So storing originals
+//! takes two syncs, and recording a run one. Originals of any size are records, which say what their pointers say: the
+//! index can be rebuilt from them.
+
+pub(crate) mod based;
+mod moves;
+mod places;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use larder_text::hash::ContentHash;
-use rusqlite::{OptionalExtension, Transaction};
+use rusqlite::Transaction;
 
 use crate::error::StoreError;
 use crate::frame::{self, FrameReader, FrameWriter};
+use crate::segments::{Appended, PointerNote, Record};
 use crate::store::UserStore;
+
+pub(crate) use self::places::{COLUMNS, Found, RecordRow, enter_record, find, record, record_row};
 
 /// The longest content that becomes a row, in bytes before compression.
 pub(crate) const MAX_ROW_BYTES: usize = 32 << 10;
-/// Attempts to name contents that a collection keeps erasing.
+/// The longest content in a segment, before and after compression; a longer one is a file of its own.
+const MAX_RECORD_BYTES: usize = 8 << 20;
+const MAX_RECORD_FRAME: usize = 1 << 20;
+/// Attempts to name contents that a collection keeps erasing, or to read one that is moved.
 pub(crate) const MAX_TRIES: usize = 3;
 
-/// Contents on their way into the store: the large ones are on disk and synced, the small ones wait for their
-/// transaction.
+/// A content to be stored.
+#[derive(Debug, Clone)]
+pub(crate) struct NewContent<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// What its pointer says, for an original.
+    pub(crate) pointer: Option<PointerNote>,
+    /// An original that says most of it.
+    pub(crate) base: Option<ContentHash>,
+}
+
+impl<'a> NewContent<'a> {
+    /// Contents without pointers.
+    pub(crate) fn plain(contents: &[&'a [u8]]) -> Vec<Self> {
+        contents.iter().map(|bytes| Self { bytes, pointer: None, base: None }).collect()
+    }
+}
+
+/// Contents on their way into the store: records and files are on disk and synced; all wait for their transaction.
 pub(crate) struct Placed {
     /// The addresses, in the order of the contents.
     pub(crate) hashes: Vec<ContentHash>,
-    /// The frames of the small ones that are not stored yet.
+    /// The frames of rows that are not stored yet.
     rows: Vec<(ContentHash, Vec<u8>)>,
+    /// Records that no row names yet, and where they are.
+    records: Vec<Record>,
+    appended: Option<Appended>,
 }
 
 /// State shared by the writes of one transaction, so that many contents need one reader and one writer.
@@ -50,19 +80,51 @@ impl StoredContents<'_> {
         Ok(content)
     }
 
-    /// As [`crate::blobs::Blobs::read`], for both rows and files.
+    /// Passes the content to `sink` piece by piece and returns its length. Discard what `sink` received unless this
+    /// returns `Ok`.
     pub(crate) fn read(&self, hash: ContentHash, mut sink: impl FnMut(&[u8])) -> Result<u64, StoreError> {
-        let Some(frame) = self.store.index().read(|tx| self.row(tx, hash))? else {
-            return self.store.blobs().read(self.store.folder(), hash, sink);
-        };
-        let content = self.decode_row(&mut FrameReader::new()?, hash, &frame)?;
-        sink(&content);
-        Ok(content.len() as u64)
+        let mut reader = FrameReader::new()?;
+        let mut found = self.find(hash)?;
+        for _ in 1..MAX_TRIES {
+            match self.read_found(&mut reader, hash, found.as_ref(), &mut sink) {
+                Err(error @ (StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. })) => {
+                    // It may have been moved, or erased, since its place was looked up.
+                    let now = self.find(hash)?;
+                    if now == found {
+                        return Err(error);
+                    }
+                    found = now;
+                }
+                read => return read,
+            }
+        }
+        self.read_found(&mut reader, hash, found.as_ref(), &mut sink)
     }
 
-    fn row(&self, tx: &Transaction<'_>, hash: ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
-        let mut query = tx.prepare_cached("SELECT frame FROM contents WHERE user = ?1 AND hash = ?2")?;
-        Ok(query.query_row((self.store.user(), hash.as_bytes()), |row| row.get(0)).optional()?)
+    fn find(&self, hash: ContentHash) -> Result<Option<Found>, StoreError> {
+        self.store.index().read(|tx| places::find(tx, self.store.user(), hash))
+    }
+
+    /// The entry of a content that is a record.
+    pub(crate) fn record(&self, hash: ContentHash) -> Result<Option<RecordRow>, StoreError> {
+        self.store.index().read(|tx| places::record(tx, self.store.user(), hash))
+    }
+
+    /// The content of an entry of the index. `sink` gets all at once, or pieces of a file.
+    fn read_found(
+        &self,
+        reader: &mut FrameReader,
+        hash: ContentHash,
+        found: Option<&Found>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<u64, StoreError> {
+        let content = match found {
+            Some(Found::Row(frame)) => self.decode_row(reader, hash, frame)?,
+            Some(Found::Record(row)) if !row.is_external => self.decode_record(reader, hash, row)?,
+            _ => return self.store.blobs().read(self.store.folder(), hash, sink),
+        };
+        sink(&content);
+        Ok(content.len() as u64)
     }
 
     /// The content of a row.
@@ -78,87 +140,236 @@ impl StoredContents<'_> {
         })
     }
 
-    /// Writes the large contents; when this returns, they survive a crash of the machine. Intact contents are not
+    /// The content of a record in a segment.
+    fn decode_record(
+        &self,
+        reader: &mut FrameReader,
+        hash: ContentHash,
+        row: &RecordRow,
+    ) -> Result<Vec<u8>, StoreError> {
+        let record = self.store.segments().read(self.store.folder(), row.place)?;
+        let corrupt = |reason: String| StoreError::CorruptBlob {
+            path: self.store.segments().path(self.store.folder(), row.place.segment),
+            reason: format!("content {hash} at byte {}: {reason}", row.place.at),
+        };
+        let frame = record.frame.filter(|_| record.hash == hash);
+        let frame = frame.ok_or_else(|| corrupt("the record is of another content".to_owned()))?;
+        match row.base {
+            None => reader.read(&frame, MAX_RECORD_BYTES, hash).map_err(corrupt),
+            Some(base) => {
+                let base = self.plain(reader, base)?;
+                based::decompress(&frame, &base, MAX_RECORD_BYTES, hash).map_err(corrupt)
+            }
+        }
+    }
+
+    /// A content that another one is based on; it has no base itself.
+    fn plain(&self, reader: &mut FrameReader, hash: ContentHash) -> Result<Vec<u8>, StoreError> {
+        let found = self.find(hash)?;
+        let mut content = Vec::new();
+        match &found {
+            Some(Found::Record(RecordRow { base: Some(_), .. })) => {
+                let path = self.store.segments().root().join(self.store.folder());
+                return Err(StoreError::CorruptBlob { path, reason: format!("content {hash} has a base") });
+            }
+            found => {
+                self.read_found(reader, hash, found.as_ref(), &mut |piece| content.extend_from_slice(piece))?
+            }
+        };
+        Ok(content)
+    }
+
+    /// Writes records and files; when this returns, they survive a crash of the machine. Intact contents are not
     /// rewritten, damaged ones are replaced.
-    pub(crate) fn place(&self, contents: &[&[u8]]) -> Result<Placed, StoreError> {
-        let hashes: Vec<_> = contents.iter().map(|content| ContentHash::new(content)).collect();
-        let all = || hashes.iter().copied().zip(contents.iter().copied());
-        let large: BTreeMap<_, _> = all().filter(|(_, content)| content.len() > MAX_ROW_BYTES).collect();
-        self.store.blobs().put_all(self.store.folder(), &large)?;
-        let small: BTreeMap<_, _> = all().filter(|(_, content)| content.len() <= MAX_ROW_BYTES).collect();
-        let held = self.store.index().read(|tx| self.whole_rows(tx, small.keys().copied()))?;
-        let missing: Vec<_> = small.into_iter().filter(|(hash, _)| !held.contains(hash)).collect();
-        let frames = frame::compress_all(missing.iter().map(|(_, content)| *content))
+    pub(crate) fn place(&self, contents: &[NewContent<'_>]) -> Result<Placed, StoreError> {
+        let hashes: Vec<_> = contents.iter().map(|content| ContentHash::new(content.bytes)).collect();
+        let mut missing = BTreeMap::new();
+        for (hash, content) in hashes.iter().copied().zip(contents) {
+            missing.entry(hash).or_insert(content);
+        }
+        let found = self.store.index().read(|tx| {
+            let find = |hash: &ContentHash| Ok((*hash, places::find(tx, self.store.user(), *hash)?));
+            missing.keys().map(find).collect::<Result<BTreeMap<_, _>, StoreError>>()
+        })?;
+        let mut reader = None;
+        let mut held = BTreeSet::new();
+        for (hash, content) in &missing {
+            let found = found.get(hash).and_then(Option::as_ref);
+            if self.is_held(*hash, content, found, &mut reader)? {
+                held.insert(*hash);
+            }
+        }
+        missing.retain(|hash, _| !held.contains(hash));
+        self.write_missing(hashes, missing, &found)
+    }
+
+    /// Whether a content need not be written: it is intact, and an original is a record.
+    fn is_held(
+        &self,
+        hash: ContentHash,
+        content: &NewContent<'_>,
+        found: Option<&Found>,
+        reader: &mut Option<FrameReader>,
+    ) -> Result<bool, StoreError> {
+        let fits = match found {
+            Some(Found::Record(row)) => row.has_pointer || content.pointer.is_none(),
+            Some(Found::Row(_)) => content.pointer.is_none(),
+            None => content.pointer.is_none() && self.store.blobs().contains(self.store.folder(), hash),
+        };
+        if !fits {
+            return Ok(false);
+        }
+        // Most contents are new, and creating a reader costs more than looking for them.
+        let reader = match reader {
+            Some(reader) => reader,
+            none => none.insert(FrameReader::new()?),
+        };
+        match self.read_found(reader, hash, found, &mut |_| ()) {
+            Ok(_) => Ok(true),
+            Err(StoreError::MissingBlob { .. }) => Ok(false),
+            Err(error @ StoreError::CorruptBlob { .. }) => {
+                tracing::warn!(%error, "replacing a damaged content");
+                Ok(false)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    fn write_missing(
+        &self,
+        hashes: Vec<ContentHash>,
+        missing: BTreeMap<ContentHash, &NewContent<'_>>,
+        found: &BTreeMap<ContentHash, Option<Found>>,
+    ) -> Result<Placed, StoreError> {
+        let folder = self.store.folder();
+        let mut placed = Placed { hashes, rows: Vec::new(), records: Vec::new(), appended: None };
+        let frames = frame::compress_all(missing.values().map(|content| content.bytes))
             .map_err(StoreError::io(self.store.index().path(), "compressing a content"))?;
-        let rows = missing.into_iter().map(|(hash, _)| hash).zip(frames).collect();
-        Ok(Placed { hashes, rows })
+        let mut files = BTreeMap::new();
+        for ((hash, content), frame) in missing.into_iter().zip(frames) {
+            let is_file = content.bytes.len() > MAX_RECORD_BYTES || frame.len() > MAX_RECORD_FRAME;
+            let based = self.on_base(content)?;
+            let pointer = match found.get(&hash) {
+                // It is damaged, but may still say this.
+                Some(Some(Found::Record(row))) => content.pointer.clone().or_else(|| self.note_of(row)),
+                _ if based.is_none() && content.pointer.is_none() && content.bytes.len() <= MAX_ROW_BYTES => {
+                    placed.rows.push((hash, frame));
+                    continue;
+                }
+                _ => content.pointer.clone(),
+            };
+            let (base, frame) = match based.filter(|_| pointer.is_none()) {
+                Some((base, frame)) => (Some(base), Some(frame)),
+                None if is_file => {
+                    files.insert(hash, frame);
+                    (None, None)
+                }
+                None => (None, Some(frame)),
+            };
+            if frame.is_some() || pointer.is_some() {
+                let owner = self.store.user().to_owned();
+                placed.records.push(Record { owner, hash, base, pointer, frame });
+            }
+        }
+        self.store.blobs().put_all(folder, &files)?;
+        if !placed.records.is_empty() {
+            placed.appended = Some(self.store.segments().append(folder, &placed.records)?);
+        }
+        Ok(placed)
+    }
+
+    /// The frame of a content on its base, if that is there and helps.
+    fn on_base(&self, content: &NewContent<'_>) -> Result<Option<(ContentHash, Vec<u8>)>, StoreError> {
+        let Some(base) = content.base else { return Ok(None) };
+        match self.plain(&mut FrameReader::new()?, base) {
+            Ok(bytes) if based::fits(content.bytes.len(), bytes.len()) => {
+                let frame = based::compress(content.bytes, &bytes);
+                Ok(frame.filter(|frame| frame.len() < content.bytes.len() / 2).map(|frame| (base, frame)))
+            }
+            Ok(_) | Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a record says of its pointer, if that is intact.
+    fn note_of(&self, row: &RecordRow) -> Option<PointerNote> {
+        self.store.segments().read(self.store.folder(), row.place).ok()?.pointer
     }
 
     /// As [`UserStore::write`], of rows that name contents, which are placed first. They are placed again if a collection
     /// erased one before the rows named it.
     pub(crate) fn write_placed<T>(
         &self,
-        contents: &[&[u8]],
+        contents: &[NewContent<'_>],
         mut work: impl FnMut(&Transaction<'_>, &Placed) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut tries = 1;
         loop {
             let placed = self.place(contents)?;
-            let written = self.store.write(|tx| {
+            let written = self.store.write_unsynced(|tx| {
                 self.insert(tx, &placed)?;
                 work(tx, &placed)
             });
             match written {
-                Err(StoreError::MissingBlob { .. }) if tries < MAX_TRIES => tries += 1,
-                done => return done,
+                Ok(done) => {
+                    self.store.index().sync()?;
+                    return Ok(done);
+                }
+                Err(error) => {
+                    self.discard(placed);
+                    if !matches!(error, StoreError::MissingBlob { .. }) || tries == MAX_TRIES {
+                        return Err(error);
+                    }
+                    tries += 1;
+                }
             }
         }
     }
 
-    /// Erases a content, bytes and not only its entry, and returns the bytes freed on disk. The caller makes sure that
-    /// nothing names it, in the same transaction, which must be one that writes: only then can no one name it meanwhile.
+    /// Takes back what was placed for a transaction that failed.
+    pub(crate) fn discard(&self, placed: Placed) {
+        if let Some(appended) = placed.appended {
+            appended.discard(self.store.segments(), self.store.folder());
+        }
+    }
+
+    /// Erases a content, bytes and not only its entry, and returns the bytes freed on disk. Those of a record follow:
+    /// see `retention::erase`. The caller makes sure that nothing names it, in the same transaction, which must be one that
+    /// writes: only then can no one name it meanwhile.
     pub(crate) fn erase(&self, tx: &Transaction<'_>, hash: ContentHash) -> Result<u64, StoreError> {
         let bytes = self.bytes_on_disk(tx, hash)?;
-        tx.prepare_cached("DELETE FROM contents WHERE user = ?1 AND hash = ?2")?
-            .execute((self.store.user(), hash.as_bytes()))?;
+        places::delete(tx, self.store.user(), hash)?;
         self.store.blobs().remove(self.store.folder(), hash)?;
         Ok(bytes)
     }
 
     /// Bytes that a content takes; 0 if there is none.
     pub(crate) fn bytes_on_disk(&self, tx: &Transaction<'_>, hash: ContentHash) -> Result<u64, StoreError> {
-        let mut query =
-            tx.prepare_cached("SELECT length(frame) FROM contents WHERE user = ?1 AND hash = ?2")?;
-        let row: Option<i64> =
-            query.query_row((self.store.user(), hash.as_bytes()), |row| row.get(0)).optional()?;
+        let row = places::row_bytes(tx, self.store.user(), hash)?;
+        let record = places::record(tx, self.store.user(), hash)?.map_or(0, |row| row.place.length);
         let file = self.store.blobs().path(self.store.folder(), hash).metadata().map_or(0, |file| file.len());
-        Ok(row.unwrap_or(0).unsigned_abs().saturating_add(file))
+        Ok(row.saturating_add(record).saturating_add(file))
     }
 
-    /// Those of the contents that are intact rows.
-    fn whole_rows(
-        &self,
-        tx: &Transaction<'_>,
-        hashes: impl Iterator<Item = ContentHash>,
-    ) -> Result<BTreeSet<ContentHash>, StoreError> {
-        let (mut whole, mut batch) = (BTreeSet::new(), InsertBatch::default());
-        for hash in hashes {
-            // Most contents are new, and creating a reader costs more than looking for them.
-            if self.is_whole(tx, hash, &mut batch)? {
-                whole.insert(hash);
+    /// Writes rows and the places of records, in the transaction of the rows that name the contents.
+    pub(crate) fn insert(&self, tx: &Transaction<'_>, placed: &Placed) -> Result<(), StoreError> {
+        for (hash, frame) in &placed.rows {
+            // Another process may have stored it as an original meanwhile.
+            if places::record(tx, self.store.user(), *hash)?.is_none() {
+                places::insert_row(tx, self.store.user(), *hash, frame)?;
             }
         }
-        Ok(whole)
-    }
-
-    /// Writes the small contents, in the transaction of the rows that name them.
-    pub(crate) fn insert(&self, tx: &Transaction<'_>, placed: &Placed) -> Result<(), StoreError> {
-        let mut insert = tx.prepare_cached(
-            "INSERT INTO contents (user, hash, frame) VALUES (?1, ?2, ?3)
-             ON CONFLICT (user, hash) DO UPDATE SET frame = excluded.frame",
-        )?;
-        for (hash, frame) in &placed.rows {
-            insert.execute((self.store.user(), hash.as_bytes(), frame))?;
+        let Some(appended) = &placed.appended else { return Ok(()) };
+        if !appended.is_current() {
+            return Err(StoreError::MissingBlob {
+                path: self.store.segments().root().join(self.store.folder()),
+            });
+        }
+        for (record, place) in placed.records.iter().zip(&appended.places) {
+            if let Some(base) = record.base {
+                self.require(tx, base)?;
+            }
+            places::insert_record(tx, self.store.user(), record, *place)?;
         }
         Ok(())
     }
@@ -172,42 +383,30 @@ impl StoredContents<'_> {
     ) -> Result<(), StoreError> {
         for content in contents {
             let hash = ContentHash::new(content);
-            if !batch.whole.insert((self.store.folder().to_owned(), hash))
-                || self.is_whole(tx, hash, batch)?
-            {
+            if !batch.whole.insert((self.store.folder().to_owned(), hash)) {
+                continue;
+            }
+            let found = places::find(tx, self.store.user(), hash)?;
+            let content = NewContent { bytes: content, pointer: None, base: None };
+            if self.is_held(hash, &content, found.as_ref(), &mut batch.reader)? {
                 continue;
             }
             let failed = StoreError::io(self.store.index().path(), "compressing a content");
             let frame = match &mut batch.writer {
-                Some(writer) => writer.write(content),
-                none => FrameWriter::new().and_then(|writer| none.insert(writer).write(content)),
+                Some(writer) => writer.write(content.bytes),
+                none => FrameWriter::new().and_then(|writer| none.insert(writer).write(content.bytes)),
             };
-            let placed = Placed { hashes: vec![hash], rows: vec![(hash, frame.map_err(failed)?)] };
-            self.insert(tx, &placed)?;
+            places::delete(tx, self.store.user(), hash)?;
+            places::insert_row(tx, self.store.user(), hash, &frame.map_err(failed)?)?;
         }
         Ok(())
     }
 
-    /// Whether a content is an intact row.
-    fn is_whole(
-        &self,
-        tx: &Transaction<'_>,
-        hash: ContentHash,
-        batch: &mut InsertBatch,
-    ) -> Result<bool, StoreError> {
-        let Some(frame) = self.row(tx, hash)? else { return Ok(false) };
-        let reader = match &mut batch.reader {
-            Some(reader) => reader,
-            none => none.insert(FrameReader::new()?),
-        };
-        let read = self.decode_row(reader, hash, &frame);
-        Ok(read.inspect_err(|error| tracing::warn!(%error, "replacing a damaged content")).is_ok())
-    }
-
     /// Fails if a content that a row is about to name does not exist, such as when it was deleted after it was placed.
     pub(crate) fn require(&self, tx: &Transaction<'_>, hash: ContentHash) -> Result<(), StoreError> {
-        let mut query = tx.prepare_cached("SELECT 1 FROM contents WHERE user = ?1 AND hash = ?2")?;
-        if query.exists((self.store.user(), hash.as_bytes()))?
+        let record = places::record(tx, self.store.user(), hash)?;
+        if record.is_some_and(|row| !row.is_external)
+            || places::is_row(tx, self.store.user(), hash)?
             || self.store.blobs().contains(self.store.folder(), hash)
         {
             return Ok(());

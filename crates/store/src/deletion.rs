@@ -10,9 +10,9 @@ use rusqlite::Transaction;
 
 use crate::data_rules::user_tables;
 use crate::error::StoreError;
-use crate::files;
 use crate::store::Store;
 use crate::user;
+use crate::{files, repair};
 
 /// The prefix of folders that are being removed.
 const DELETED_PREFIX: &str = ".deleted-";
@@ -32,7 +32,8 @@ impl Store {
             )?;
             Ok(())
         })?;
-        finish_deletions(self)
+        finish_deletions(self)?;
+        repair::remove_damaged(self.home())
     }
 }
 

@@ -60,7 +60,7 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// The index is damaged.
-    #[error("{}: damaged ({detail}); restore it from a backup, or name another folder with --home", path.display())]
+    #[error("{}: damaged ({detail}); run `larder repair`, which rebuilds it from the contents, or restore a backup with `larder restore`", path.display())]
     IndexCorrupt {
         /// The index file.
         path: PathBuf,
@@ -114,6 +114,12 @@ pub enum StoreError {
     /// A folder that should be empty is not.
     #[error("{}: not empty; name a folder that is empty or does not exist", path.display())]
     NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A folder is no backup.
+    #[error("{}: not a backup: it has no backup.json; name a folder that `larder backup` has written", path.display())]
+    NotABackup {
         /// The folder.
         path: PathBuf,
     },

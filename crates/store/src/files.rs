@@ -70,6 +70,15 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Creates a file that only its owner may read; it must not exist.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 /// Something in a folder.
 pub(crate) struct FolderEntry {
     /// Its name; invalid UTF-8, which none of Larder's names contains, is replaced.

@@ -8,7 +8,7 @@ use larder_text::hash::ContentHash;
 use crate::error::StoreError;
 
 /// The default of zstd: about 3 times smaller text at some 300 MB/s.
-const COMPRESSION_LEVEL: i32 = 3;
+pub(crate) const COMPRESSION_LEVEL: i32 = 3;
 /// Contents of at least this size are compressed at the fastest level, since a caller waits for them.
 const LARGE: usize = 1 << 18;
 const FASTEST: i32 = 1;
@@ -26,7 +26,9 @@ pub(crate) fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::
         return Ok(Vec::new());
     }
     let mut writer = FrameWriter::new()?;
-    contents.map(|content| writer.write(content)).collect()
+    contents
+        .map(|content| if content.len() < LARGE { writer.write(content) } else { compress(content) })
+        .collect()
 }
 
 /// Creates frames. Setting one up costs more than compressing a small content: reuse it for many.
@@ -83,6 +85,6 @@ pub(crate) fn stream(
     Ok(hasher.count())
 }
 
-fn other_hash() -> String {
+pub(crate) fn other_hash() -> String {
     "its content has another hash".to_owned()
 }

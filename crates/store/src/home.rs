@@ -25,6 +25,26 @@ impl Layout {
         self.home.join("index.sqlite")
     }
 
+    /// A new index, while it is made.
+    pub(crate) fn rebuilt_index(&self) -> PathBuf {
+        self.home.join("index.sqlite.rebuilt")
+    }
+
+    /// Fails if there is no index, although there are contents: a new one would know none of them.
+    pub(crate) fn require_index(&self) -> Result<(), StoreError> {
+        let path = self.index();
+        if std::fs::metadata(&path).is_ok_and(|index| index.len() > 0) {
+            return Ok(());
+        }
+        for user in files::entries(&self.blobs())? {
+            if !user.name.starts_with('.') && !files::entries(&user.path)?.is_empty() {
+                let detail = "missing, although the folder contains a store".to_owned();
+                return Err(StoreError::IndexCorrupt { path, detail });
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn blobs(&self) -> PathBuf {
         self.home.join("blobs")
     }

@@ -1,7 +1,8 @@
 //! The SQLite file: how it is opened, brought to the newest version, read and written. Knows no table but `meta`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -9,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::files;
+use crate::group_sync::GroupSync;
 
 /// Marks an SQLite file as an index of Larder: "LRDR".
 const APPLICATION_ID: i64 = 0x4C52_4452;
@@ -27,17 +29,24 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009.sql"),
     include_str!("migrations/0010.sql"),
     include_str!("migrations/0011.sql"),
+    include_str!("migrations/0012.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.
 pub const FORMAT_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// Two connections to the index, shared by this process's threads: readers do not wait for syncs.
+/// Two connections to the index, shared by this process's threads: readers do not wait for syncs, and writers share them.
+///
+/// SQLite itself syncs only when it moves the log of writes into the file. A commit that must be durable syncs the log
+/// afterwards, without the lock on the writer, so that one sync serves all commits made before it.
 #[derive(Debug)]
 pub(crate) struct IndexDb {
     path: PathBuf,
     writer: Mutex<Connection>,
     reader: Mutex<Connection>,
+    /// The log of writes. It stays the same file as long as a connection is open.
+    log: OnceLock<File>,
+    syncs: GroupSync,
 }
 
 impl IndexDb {
@@ -51,7 +60,7 @@ impl IndexDb {
             connection.busy_timeout(patience)?;
             check_owner(&connection, &path)?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
-            set_synchronous(&connection, "FULL")?;
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
             connection.pragma_update(None, "secure_delete", "ON")?;
             tune(&connection)?;
             migrate(&mut connection, &path, MIGRATIONS)?;
@@ -62,7 +71,13 @@ impl IndexDb {
             Ok((connection, reader))
         });
         match ready {
-            Ok((writer, reader)) => Ok(Self { path, writer: Mutex::new(writer), reader: Mutex::new(reader) }),
+            Ok((writer, reader)) => Ok(Self {
+                path,
+                writer: Mutex::new(writer),
+                reader: Mutex::new(reader),
+                log: OnceLock::new(),
+                syncs: GroupSync::default(),
+            }),
             Err(error) => Err(error.at_index(&path)),
         }
     }
@@ -89,20 +104,35 @@ impl IndexDb {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.transact(&self.writer, TransactionBehavior::Immediate, work)
+        let done = self.write_unsynced(work)?;
+        self.sync()?;
+        Ok(done)
     }
 
-    /// As [`Index::write`], but a crash of the machine may undo it. For data that can be recomputed.
+    /// As [`IndexDb::write`], but a crash of the machine may undo it until [`IndexDb::sync`] is called. For data that can
+    /// be recomputed, or that is synced later.
     pub(crate) fn write_unsynced<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut connection = lock(&self.writer);
-        let done = set_synchronous(&connection, "NORMAL").and_then(|()| {
-            let done = transact(&mut connection, TransactionBehavior::Immediate, work);
-            set_synchronous(&connection, "FULL").and(done)
-        });
-        done.map_err(|error| error.at_index(&self.path))
+        self.transact(&self.writer, TransactionBehavior::Immediate, work)
+    }
+
+    /// Makes everything that was committed before survive a crash of the machine.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        let write = self.syncs.written();
+        let mut path = self.path.clone().into_os_string();
+        path.push("-wal");
+        let path = PathBuf::from(path);
+        let failed = || StoreError::io(&path, "syncing the index");
+        let log = match self.log.get() {
+            Some(log) => log,
+            None => {
+                let log = File::open(&path).map_err(failed())?;
+                self.log.get_or_init(|| log)
+            }
+        };
+        self.syncs.sync(write, log).map_err(failed())
     }
 
     /// Folds the log of writes into the file and empties it.
@@ -152,10 +182,6 @@ fn transact<T>(
     Ok(result)
 }
 
-fn set_synchronous(connection: &Connection, mode: &str) -> Result<(), StoreError> {
-    Ok(connection.pragma_update(None, "synchronous", mode)?)
-}
-
 fn pragma(connection: &Connection, name: &str) -> Result<i64, StoreError> {
     Ok(connection.pragma_query_value(None, name, |row| row.get(0))?)
 }
@@ -189,6 +215,15 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Res
     transaction.commit()?;
     tracing::info!(from = found, to = known, "upgraded the index to the newest version");
     Ok(())
+}
+
+/// An index as an older version created it.
+#[cfg(test)]
+pub(crate) fn of_version(path: &Path, version: usize) -> Connection {
+    let mut old = Connection::open(path).unwrap();
+    old.pragma_update(None, "journal_mode", "WAL").unwrap();
+    migrate(&mut old, path, &MIGRATIONS[..version]).unwrap();
+    old
 }
 
 #[cfg(test)]

@@ -8,8 +8,12 @@
 //! HOME/                      mode 0700
 //!   key                      32 random bytes, mode 0600, created once and never replaced
 //!   lock                     empty; locked while a store is set up
-//!   index.sqlite             pointers, runs, contents up to 32 KiB …; WAL mode; format version = PRAGMA user_version
-//!   blobs/USER/aa/bb…        one zstd frame per larger content; aabb… is the BLAKE3 digest of the content
+//!   index.sqlite             pointers, runs, places of contents …; WAL mode; format version = PRAGMA user_version
+//!   index.sqlite.damaged-N   an index that `larder repair` replaced; removed when a user is forgotten
+//!   blobs/USER/000001.seg    originals, and other contents over 32 KiB: records that say what the index needs to be
+//!                            rebuilt; append-only up to 16 MiB, locked by the process that appends
+//!   blobs/USER/aa/bb…        one zstd frame of a content too large for a segment, over 8 MiB or 1 MiB compressed; aabb… is
+//!                            the BLAKE3 digest of the content
 //!   blobs/USER/aa/.tmp-…     a blob being written, locked by its writer
 //!   blobs/.deleted-…         what is left of a deleted user, being removed
 //!   indexes/documents/….db   the index over the documents of a user; may be deleted at any time
@@ -18,12 +22,18 @@
 //!
 //! `USER` is `u-` and the id where it is 1 to 64 of `a-z 0-9 - _`, otherwise `h-` and the BLAKE3 digest of the id.
 //! The format version is [`FORMAT_VERSION`]; older stores are upgraded when opened, newer ones refused.
-//! `src/migrations/` contains the tables of each version.
+//! `src/migrations/` contains the tables of each version. Up to version 11, contents of up to 32 KiB were rows and all
+//! others files: both are still read, and collections move them into segments, a few at a time.
+//!
+//! Contents of up to 32 KiB that are not originals (receipts, answers, messages) are rows of the index, zstd frames too.
+//! A record that is erased is overwritten with zeros and its blocks are returned to the file system; a segment that is
+//! mostly erased is rewritten. What a crash leaves behind, a record that no row names, is kept until then.
 //!
 //! # What is promised
 //!
 //! - A row is committed with, or after, the contents it names, so no pointer dangles and a run is recorded
 //!   whole or not at all, whenever the process or the machine stops.
+//! - Without the index, every original comes back by its pointer: [`Store::repair`].
 //! - A content is checked against its hash on every read.
 //! - Everything a user owns is reached through [`UserStore`] only, keyed by the user throughout.
 //! - Any number of processes may use one home at once, and draw on one key's budget.
@@ -31,6 +41,7 @@
 //!   loses power may lose those of the last moments. Everything else is synced before it is reported as written.
 #![deny(missing_docs)]
 
+mod backup;
 mod blobs;
 mod calibrations;
 mod clock;
@@ -43,21 +54,25 @@ mod error;
 mod exchanges;
 mod files;
 mod frame;
+mod group_sync;
 mod home;
 mod index;
 mod interventions;
 mod keys;
 mod pointers;
+mod repair;
 mod retention;
 mod revisions;
 mod round_trips;
 mod runs;
+mod segments;
 mod select;
 mod store;
 mod transcripts;
 mod user;
 mod verify;
 
+pub use backup::BackupReport;
 pub use calibrations::{Calibration, Calibrations};
 pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
@@ -77,6 +92,7 @@ pub use keys::{
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
 pub use pointers::{NewPointer, Pointers, StoredPointer};
+pub use repair::RepairReport;
 pub use retention::{Collected, CollectionReport, Retention, RetentionClass, STORED_FOR, USE_STEP};
 pub use revisions::{LearnedSettings, Revision, Revisions, SessionRevisions};
 pub use round_trips::RoundTrips;

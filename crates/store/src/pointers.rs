@@ -6,8 +6,10 @@ use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::contents::NewContent;
 use crate::error::StoreError;
 use crate::retention::{USE_STEP_MILLIS, limit};
+use crate::segments::PointerNote;
 use crate::select::{Cutter, Selection};
 use crate::store::UserStore;
 
@@ -45,7 +47,7 @@ pub struct StoredPointer {
     pub created: Timestamp,
 }
 
-fn instructions(id: &PointerId) -> String {
+pub(crate) fn instructions(id: &PointerId) -> String {
     format!(
         "To read the original, call larder_rehydrate with id {id}, or run `larder rehydrate {id}`; \
          lines, bytes, pattern or path narrow it to a part."
@@ -79,13 +81,22 @@ impl Pointers<'_> {
         stored.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
     }
 
-    /// Stores many contents at the price of few syncs: first the large ones as files, then the small ones and all
-    /// pointers in one transaction.
+    /// Stores many contents at the price of two syncs: one of the records of the contents, one of their rows.
     ///
     /// Fails with [`StoreError::NameTaken`] if another content already has the pointer's name.
-    pub fn insert_all(&self, items: &[NewPointer<'_>]) -> Result<Vec<StoredPointer>, StoreError> {
-        let contents: Vec<_> = items.iter().map(|item| item.content).collect();
+    pub fn insert_all<'a>(&self, items: &[NewPointer<'a>]) -> Result<Vec<StoredPointer>, StoreError> {
         let created = self.store.now();
+        let with_note = |item: &NewPointer<'a>| NewContent {
+            bytes: item.content,
+            base: None,
+            pointer: Some(PointerNote {
+                kind: item.kind.to_owned(),
+                display_text: item.display_text.to_owned(),
+                bytes: item.content.len() as u64,
+                created: created.as_millis(),
+            }),
+        };
+        let contents: Vec<_> = items.iter().map(with_note).collect();
         self.store.contents().write_placed(&contents, |tx, placed| {
             let rows = items.iter().zip(placed.hashes.iter().copied()).map(|(item, content)| {
                 let id = self.store.key().mint(content);
@@ -143,7 +154,8 @@ impl Pointers<'_> {
             to_sql(new.bytes),
             &new.kind,
             &new.display_text,
-            &new.rehydrate_instructions,
+            // They follow from the id.
+            "",
             to_sql(new.created.as_millis()),
         ))?;
         Ok(new.clone())
@@ -169,17 +181,23 @@ impl Pointers<'_> {
         Ok(query.query_row((self.store.user(), id.name()), read).optional()?)
     }
 
-    fn row(&self, tx: &Transaction<'_>, id: &PointerId) -> Result<Option<StoredPointer>, StoreError> {
+    pub(crate) fn row(
+        &self,
+        tx: &Transaction<'_>,
+        id: &PointerId,
+    ) -> Result<Option<StoredPointer>, StoreError> {
         let mut query = tx.prepare_cached(
             "SELECT kind, display_text, rehydrate_instructions, content, bytes, created
              FROM pointers WHERE user = ?1 AND name = ?2",
         )?;
         let read = |row: &Row<'_>| {
+            // Older versions stored them.
+            let told = row.get::<_, String>(2)?;
             Ok(StoredPointer {
                 pointer_id: Pointer::whole(id.clone()),
                 kind: row.get(0)?,
                 display_text: row.get(1)?,
-                rehydrate_instructions: row.get(2)?,
+                rehydrate_instructions: if told.is_empty() { instructions(id) } else { told },
                 content: ContentHash::from_bytes(row.get(3)?),
                 bytes: row.get::<_, i64>(4)?.unsigned_abs(),
                 created: Timestamp::from_millis(row.get::<_, i64>(5)?.unsigned_abs()),

@@ -9,6 +9,7 @@ use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::Timestamp;
+use crate::contents::NewContent;
 use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::UserStore;
@@ -249,8 +250,8 @@ pub struct Runs<'s> {
 }
 
 impl Runs<'_> {
-    /// Records a run: the record with its receipt, answer and pointers, in one transaction (large ones are first
-    /// written to files).
+    /// Records a run: the record with its receipt, answer and pointers, in one transaction; large
+    /// contents are written first.
     ///
     /// After a crash there is either the complete record or none. Fails if the id exists or a pointer does not
     /// resolve.
@@ -266,7 +267,7 @@ impl Runs<'_> {
         let json = serde_json::to_string(&record)
             .map_err(|source| StoreError::Record { what: format!("run {}", record.run_id), source })?;
         let insert = |tx: &Transaction<'_>, _: &_| self.insert(tx, &record, &json, run.pointers);
-        self.store.contents().write_placed(&contents, insert)?;
+        self.store.contents().write_placed(&NewContent::plain(&contents), insert)?;
         tracing::debug!(run_id = %record.run_id, bytes = json.len(), "recorded a run");
         Ok(record)
     }

@@ -28,6 +28,7 @@ use crate::retention::USE_STEP_MILLIS;
 use crate::revisions::{Revisions, SessionRevisions};
 use crate::round_trips::RoundTrips;
 use crate::runs::{RunId, Runs};
+use crate::segments::Segments;
 use crate::transcripts::Transcripts;
 use crate::user;
 
@@ -76,6 +77,7 @@ struct StoreInner {
     options: StoreOptions,
     master: PointerKey,
     blobs: Blobs,
+    segments: Segments,
     index: IndexDb,
 }
 
@@ -89,19 +91,36 @@ impl Store {
     pub fn open(home: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let layout = Layout { home: home.to_path_buf() };
         let _lock = layout.lock(options.patience)?;
+        layout.require_index()?;
         let key = layout.master_key(options.entropy.as_ref())?;
         let index = IndexDb::open(layout.index(), options.patience)?;
+        let store = Self::over_index(layout, options, key, index)?;
+        finish_deletions(&store)?;
+        Ok(store)
+    }
+
+    /// The store of a home with another index than its own.
+    pub(crate) fn over(layout: Layout, options: StoreOptions, index: IndexDb) -> Result<Self, StoreError> {
+        let key = layout.master_key(options.entropy.as_ref())?;
+        Self::over_index(layout, options, key, index)
+    }
+
+    fn over_index(
+        layout: Layout,
+        options: StoreOptions,
+        key: [u8; 32],
+        index: IndexDb,
+    ) -> Result<Self, StoreError> {
         check_key(&index, &key, &layout)?;
         let inner = StoreInner {
             master: PointerKey::new(key),
             blobs: Blobs::new(layout.blobs()),
+            segments: Segments::new(layout.blobs()),
             index,
             layout,
             options,
         };
-        let store = Self { inner: Arc::new(inner) };
-        finish_deletions(&store)?;
-        Ok(store)
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Takes the lock under which databases in the home folder are set up; it is held until the file is dropped.
@@ -115,6 +134,10 @@ impl Store {
 
     pub(crate) fn blobs(&self) -> &Blobs {
         &self.inner.blobs
+    }
+
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.inner.segments
     }
 
     pub(crate) fn index(&self) -> &IndexDb {
@@ -265,6 +288,10 @@ impl UserStore {
 
     pub(crate) fn blobs(&self) -> &Blobs {
         self.store.blobs()
+    }
+
+    pub(crate) fn segments(&self) -> &Segments {
+        self.store.segments()
     }
 
     pub(crate) fn index(&self) -> &IndexDb {

@@ -8,11 +8,13 @@ use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerId};
 use rusqlite::Transaction;
 
+use crate::contents::{COLUMNS, RecordRow, record_row};
 use crate::error::StoreError;
 use crate::files::{self, FolderEntry, TEMP_PREFIX};
 use crate::frame::FrameReader;
 use crate::retention;
 use crate::runs::RunRecord;
+use crate::segments::is_segment;
 use crate::store::{Store, UserStore};
 use crate::transcripts::{self, PayloadRef};
 use crate::user;
@@ -36,6 +38,8 @@ pub struct VerifyReport {
     pub unreferenced: u64,
     /// Unfinished files of dead processes that were removed.
     pub removed_temporaries: u64,
+    /// Contents that something names and that are not there, with their users.
+    pub(crate) missing: Vec<(String, ContentHash)>,
     /// What is wrong, in the order found.
     pub problems: Vec<VerifyProblem>,
 }
@@ -87,7 +91,7 @@ impl Store {
     /// Other processes may continue to use the store: rows are read before blobs, and blobs are written before rows.
     /// Only a check that cannot run is an `Err`; problems of the store are in the report.
     pub fn verify(&self) -> Result<VerifyReport, StoreError> {
-        let mut report = VerifyReport::default();
+        let (mut report, mut records) = (VerifyReport::default(), Vec::new());
         let (claims, mut found) = self.index().read(|tx| {
             check_pages(tx, self.index().path(), &mut report)?;
             let mut claims = check_pointers(self, tx, &mut report)?;
@@ -96,17 +100,24 @@ impl Store {
             claims.extend(check_transcripts(self, tx, &mut report)?);
             let count = tx.query_row("SELECT count(*) FROM tombstones", [], |row| row.get::<_, i64>(0))?;
             report.tombstones = count.unsigned_abs();
+            records = RecordEntry::all(tx)?;
             Ok((claims, check_contents(self, tx, &mut report)?))
         })?;
         for entry in files::entries(self.home())? {
             sweep(&entry, &mut report)?;
         }
+        check_records(self, &records, &mut report, &mut found)?;
         check_files(self, &mut report, &mut found)?;
         for claim in &claims {
             match check_claim(self, claim, &mut found) {
                 // A collection may have erased it since the rows were read.
                 Err(StoreError::MissingBlob { .. }) if !self.index().read(|tx| claim.stands(tx))? => {}
-                Err(error) => report.problem(claim.what.clone(), error),
+                Err(error) => {
+                    if matches!(error, StoreError::MissingBlob { .. }) {
+                        report.missing.push((claim.user.clone(), claim.blob.1));
+                    }
+                    report.problem(claim.what.clone(), error);
+                }
                 Ok(()) => {}
             }
         }
@@ -217,17 +228,72 @@ fn check_contents(
     Ok(found)
 }
 
+/// An entry of a record.
+struct RecordEntry {
+    user: String,
+    hash: ContentHash,
+    row: RecordRow,
+}
+
+impl RecordEntry {
+    /// All of them, in the order of the files.
+    fn all(tx: &Transaction<'_>) -> Result<Vec<Self>, StoreError> {
+        let sql = format!("SELECT user, hash, {COLUMNS} FROM segment_contents ORDER BY user, segment, at");
+        let mut query = tx.prepare(&sql)?;
+        let rows = query.query_map([], |row| {
+            let hash = ContentHash::from_bytes(row.get(1)?);
+            Ok(Self { user: row.get(0)?, hash, row: record_row(row, 2)? })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+/// Reads every content that is in a segment, and what its record says for a new index.
+fn check_records(
+    store: &Store,
+    entries: &[RecordEntry],
+    report: &mut VerifyReport,
+    found: &mut Found,
+) -> Result<(), StoreError> {
+    for RecordEntry { user, hash, row } in entries {
+        let user = store.user(user)?;
+        let said = store.segments().read(user.folder(), row.place).and_then(|record| {
+            let fits = (record.owner == user.user(), record.hash, record.base, record.pointer.is_some());
+            (fits == (true, *hash, row.base, row.has_pointer)).then_some(()).ok_or_else(|| {
+                let reason = format!("the record at byte {} says other than the index", row.place.at);
+                let path = store.segments().path(user.folder(), row.place.segment);
+                StoreError::CorruptBlob { path, reason }
+            })
+        });
+        let read = user.contents().read(*hash, |_| ());
+        let length = said.and(read);
+        // A collection may have moved or erased it since the entries were read.
+        if length.is_err() && user.contents().record(*hash)? != Some(*row) {
+            continue;
+        }
+        found.insert((user.folder().to_owned(), *hash), length.as_ref().ok().copied());
+        if let Err(error) = length {
+            report.problem(format!("content {hash} of user {:?}", user.user()), error);
+        }
+    }
+    Ok(())
+}
+
 /// Reads every content that is a file.
 fn check_files(store: &Store, report: &mut VerifyReport, found: &mut Found) -> Result<(), StoreError> {
     for user in files::entries(store.blobs().root())? {
         for shard in files::entries(&user.path)? {
+            if is_segment(&shard.name) {
+                continue;
+            }
             for file in files::entries(&shard.path)? {
                 if sweep(&file, report)? {
                     continue;
                 }
                 let read = parse_blob_name(&shard, &file).and_then(|hash| {
                     let read = store.blobs().read(&user.name, hash, |_| ());
-                    found.insert((user.name.clone(), hash), read.as_ref().ok().copied());
+                    // It may be left of a content that has become a record.
+                    found.entry((user.name.clone(), hash)).or_insert_with(|| read.as_ref().ok().copied());
                     read
                 });
                 if let Err(error) = read {
@@ -245,7 +311,7 @@ fn check_claim(store: &Store, claim: &BlobClaim, found: &mut Found) -> Result<()
         Some(length) => *length,
         // Missing, or written since the folder was listed.
         None => {
-            let length = Some(store.blobs().read(folder, *hash, |_| ())?);
+            let length = Some(store.user(&claim.user)?.contents().read(*hash, |_| ())?);
             found.insert(claim.blob.clone(), length);
             length
         }

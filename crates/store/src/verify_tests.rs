@@ -1,6 +1,7 @@
 //! Each kind of damage is found, and nothing else is called damage.
 
 use super::*;
+use crate::contents::NewContent;
 use crate::{NewPointer, StoreOptions};
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -9,9 +10,24 @@ fn store() -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// A content that is kept as a file.
+/// A content that is kept as a record of a segment.
 fn large() -> Vec<u8> {
     b"content".repeat(10_000)
+}
+
+/// A content that is kept as a file.
+fn huge() -> Vec<u8> {
+    (0..400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+}
+
+fn facts() -> crate::RunFacts {
+    let facts = serde_json::json!({
+        "recipe": "r", "recipe_version": "1", "model_layer": "MIND", "model": "m", "session_id": null,
+        "turn_id": null, "tokens": {"prompt": 1, "input": 1, "output": 1}, "latency_ms": 1, "success": true,
+        "schema_valid": null, "confidence": null, "retries": 0, "compression_applied": false,
+        "compression_savings": 0, "cost_usd": null, "status": "completed", "error": null
+    });
+    serde_json::from_value(facts).unwrap()
 }
 
 /// The problems after `damage`, as text.
@@ -19,7 +35,7 @@ fn after(damage: impl FnOnce(&Store)) -> String {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
     user.pointers()
-        .insert_all(&[b"content".as_slice(), &large()].map(|content| NewPointer {
+        .insert_all(&[b"content".as_slice(), &large(), &huge()].map(|content| NewPointer {
             content,
             kind: "",
             display_text: "",
@@ -36,7 +52,11 @@ fn sql(store: &Store, statement: &str) {
 }
 
 fn blob(store: &Store) -> std::path::PathBuf {
-    store.blobs().path("u-a", ContentHash::new(&large()))
+    store.blobs().path("u-a", ContentHash::new(&huge()))
+}
+
+fn segment(store: &Store) -> std::path::PathBuf {
+    store.segments().path("u-a", 1)
 }
 
 #[test]
@@ -44,32 +64,71 @@ fn a_whole_store_is_clean_and_counted() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
     user.pointers().insert(b"content", "text", "").unwrap();
-    user.contents().place(&[&large()]).unwrap();
+    user.contents().place(&NewContent::plain(&[&huge()])).unwrap();
     let report = store.verify().unwrap();
     assert!(report.is_clean());
     assert_eq!((report.pointers, report.runs, report.blobs), (1, 0, 2));
-    assert_eq!((report.unreferenced, report.content_bytes), (1, 70_007));
+    assert_eq!((report.unreferenced, report.content_bytes), (1, 1_600_007));
 }
 
 #[test]
 fn a_damaged_row_is_found_and_mended_by_putting_it_again() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
-    let pointer = user.pointers().insert(b"content", "text", "").unwrap().pointer_id;
+    let run = crate::NewRun {
+        run_id: store.new_run_id().unwrap(),
+        facts: facts(),
+        receipt: b"content",
+        output: None,
+        pointers: &[],
+    };
+    let recorded = user.runs().record(run.clone()).unwrap();
     sql(&store, "UPDATE contents SET frame = x'00'");
-    assert!(matches!(user.pointers().resolve(&pointer), Err(StoreError::CorruptBlob { .. })));
+    assert!(matches!(user.contents().get(recorded.receipt), Err(StoreError::CorruptBlob { .. })));
     let problems = store.verify().unwrap().problems;
     assert!(problems[0].to_string().contains("index.sqlite: damaged blob (content"), "{problems:?}");
-    user.pointers().insert(b"content", "text", "").unwrap();
-    assert_eq!(user.pointers().resolve(&pointer).unwrap(), b"content");
+    user.runs().record(crate::NewRun { run_id: store.new_run_id().unwrap(), ..run.clone() }).unwrap();
+    assert_eq!(user.contents().get(recorded.receipt).unwrap(), b"content");
     sql(&store, "DELETE FROM contents");
     assert!(store.verify().unwrap().problems[0].to_string().contains("no such blob"));
+}
+
+#[test]
+fn a_damaged_record_is_found_and_replaced_by_putting_it_again() {
+    let (_dir, store) = store();
+    let user = store.user("a").unwrap();
+    let pointer = user.pointers().insert(&large(), "text", "shown").unwrap();
+    let mut bytes = std::fs::read(segment(&store)).unwrap();
+    let last = bytes.len() - 16;
+    bytes[last] ^= 1;
+    std::fs::write(segment(&store), bytes).unwrap();
+    assert!(matches!(user.pointers().resolve(&pointer.pointer_id), Err(StoreError::CorruptBlob { .. })));
+    assert!(store.verify().unwrap().problems[0].to_string().contains("damaged blob (content"));
+    let message = crate::TranscriptMessage {
+        identity: pointer.content,
+        role: "user",
+        raw: &large(),
+        sent: None,
+        pointers: &[],
+    };
+    user.transcripts().append("s", &[message], None).unwrap();
+    assert_eq!(user.pointers().resolve(&pointer.pointer_id).unwrap(), large());
+    assert!(store.verify().unwrap().is_clean());
+    assert!(user.contents().record(pointer.content).unwrap().unwrap().has_pointer, "it still says so");
 }
 
 #[test]
 fn missing_and_damaged_blobs_are_found() {
     assert!(after(|store| std::fs::remove_file(blob(store)).unwrap()).contains("no such blob"));
     assert!(after(|store| std::fs::write(blob(store), b"x").unwrap()).contains("damaged blob"));
+    assert!(after(|store| std::fs::remove_file(segment(store)).unwrap()).contains("no such blob"));
+    assert!(after(|store| std::fs::write(segment(store), b"x").unwrap()).contains("it ends before byte"));
+    assert!(
+        after(|store| sql(store, "UPDATE segment_contents SET at = at + 8")).contains("no intact record")
+    );
+    assert!(
+        after(|store| sql(store, "UPDATE segment_contents SET flags = 0")).contains("other than the index")
+    );
     assert!(
         after(|store| std::fs::write(blob(store).with_file_name("zz"), b"x").unwrap()).contains("its name")
     );
@@ -77,7 +136,7 @@ fn missing_and_damaged_blobs_are_found() {
 
 #[test]
 fn rows_that_do_not_fit_are_found() {
-    assert!(after(|store| sql(store, "UPDATE pointers SET bytes = 3")).contains("70000 bytes long"));
+    assert!(after(|store| sql(store, "UPDATE pointers SET bytes = 3")).contains("1600000 bytes long"));
     assert!(after(|store| sql(store, "UPDATE pointers SET name = 'x' || name")).contains("name is not that"));
     let dangling = "INSERT INTO run_pointers VALUES ('a', 'r', 'lp1-0000000000000-000000')";
     assert!(after(|store| sql(store, dangling)).contains("run r of user"));
@@ -116,7 +175,7 @@ fn lines_of_transcripts_that_do_not_fit_are_found() {
 fn unfinished_files_go_when_their_writer_is_dead_and_only_then() {
     let (_dir, store) = store();
     let user = store.user("a").unwrap();
-    user.pointers().insert(&large(), "text", "").unwrap();
+    user.pointers().insert(&huge(), "text", "").unwrap();
     let folder = blob(&store).parent().unwrap().to_path_buf();
     let alive = files::write_temp(&folder, b"half").unwrap();
     let dead = folder.join(format!("{TEMP_PREFIX}dead"));

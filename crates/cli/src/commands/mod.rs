@@ -2,6 +2,7 @@
 
 mod archive;
 mod ask;
+mod backup;
 mod catalogue;
 mod chat;
 mod check;
@@ -20,6 +21,8 @@ mod models;
 mod policy;
 mod rehydrate;
 mod reindex;
+mod repair;
+mod restore;
 mod revisions;
 mod run;
 mod runs;
@@ -80,6 +83,9 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Revisions { command } => revisions::run(&CommandContext::new(global)?, command)?,
         Command::Policy(args) => return policy::run(&CommandContext::new(global)?, &args),
         Command::Top { gateway, once } => top::run(&global, &gateway, once).await?,
+        Command::Backup { target } => return backup::run(&CommandContext::new(global)?, &target),
+        Command::Restore { backup } => return restore::run(&CommandContext::new(global)?, &backup),
+        Command::Repair => return repair::run(&CommandContext::new(global)?),
         Command::Verify => return verify::run(&CommandContext::new(global)?),
     }
     Ok(ExitCode::SUCCESS)

@@ -49,7 +49,9 @@ impl Documents {
         for (table, rule) in user_tables() {
             match rule {
                 DataExport::Rows(hidden) => export.rows(table, hidden)?,
-                DataExport::Contents => export.contents()?,
+                // Once for all places of contents.
+                DataExport::Contents if table == "contents" => export.contents()?,
+                DataExport::Contents => {}
                 DataExport::Drafts => export.drafts()?,
                 DataExport::Documents | DataExport::No(_) => {}
             }
@@ -134,15 +136,13 @@ impl Export<'_> {
     fn contents(&mut self) -> Result<(), StoreError> {
         let store = self.user.store.clone();
         let mut hashes: BTreeSet<ContentHash> = store.index().read(|tx| {
-            let mut query = tx.prepare("SELECT hash FROM contents WHERE user = ?1")?;
+            let mut query = tx.prepare(
+                "SELECT hash FROM contents WHERE user = ?1 UNION SELECT hash FROM segment_contents WHERE user = ?1",
+            )?;
             let rows = query.query_map([store.user()], |row| Ok(ContentHash::from_bytes(row.get(0)?)))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })?;
-        for shard in files::entries(&store.blobs().root().join(store.folder()))? {
-            let names =
-                files::entries(&shard.path)?.into_iter().map(|file| format!("{}{}", shard.name, file.name));
-            hashes.extend(names.filter_map(|name| name.parse::<ContentHash>().ok()));
-        }
+        hashes.extend(store.blobs().list(store.folder())?);
         for hash in hashes {
             match store.contents().get(hash) {
                 // A collection may have erased it meanwhile.

@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, Transaction, named_params};
 use super::erase::each_namer;
 use super::{Collected, RetentionClass, USE_STEP_MILLIS};
 use crate::clock::Timestamp;
+use crate::contents;
 use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::Store;
@@ -47,6 +48,11 @@ impl Kind {
         [Self::Request, Self::Intervention, Self::KeyDay, Self::Run, Self::Conversation, Self::Original];
     /// Those that make room when the store is too large; the others are small.
     pub(super) const BY_SIZE: [Self; 4] = [Self::Request, Self::Run, Self::Conversation, Self::Original];
+
+    /// The kind of what names a content, by the number that `each_namer` gives.
+    fn of_namer(number: u8) -> Option<Self> {
+        [Self::Original, Self::Conversation, Self::Run].get(usize::from(number)).copied()
+    }
 
     pub(super) const fn class(self) -> RetentionClass {
         self.rule().class
@@ -178,6 +184,22 @@ impl Item {
     }
 }
 
+/// Removes everything that names a content, as if it had expired.
+pub(crate) fn remove_named(
+    tx: &Transaction<'_>,
+    user: &str,
+    hash: ContentHash,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut items = Vec::new();
+    each_namer(tx, user, hash, |kind, id| {
+        let kind = Kind::of_namer(kind);
+        items.extend(kind.map(|kind| Item { kind, user: user.to_owned(), id }));
+        true
+    })?;
+    items.iter().try_for_each(|item| item.remove(tx, now).map(drop))
+}
+
 /// Removes the next items of a kind that were used before a moment. `from` is where to look, and is moved on.
 pub(super) fn remove_batch(
     tx: &Transaction<'_>,
@@ -266,15 +288,20 @@ impl Going {
         store: &Store,
         tx: &Transaction<'_>,
     ) -> Result<Vec<(Kind, u64)>, StoreError> {
-        self.all.extend(self.new.iter().cloned());
         let mut sizes = Vec::new();
+        // One by one: a content goes with the last item that names it.
         for item in std::mem::take(&mut self.new) {
+            self.all.insert(item.clone());
             let mut bytes = item.row_bytes(tx)?;
             for hash in item.hashes(tx)? {
-                let content = (item.user.clone(), hash);
-                if !self.counted.contains(&content) && self.frees(tx, &item.user, hash)? {
-                    bytes = bytes.saturating_add(store.user(&item.user)?.contents().bytes_on_disk(tx, hash)?);
-                    self.counted.insert(content);
+                let base = contents::record(tx, &item.user, hash)?.and_then(|row| row.base);
+                for hash in std::iter::once(hash).chain(base) {
+                    let content = (item.user.clone(), hash);
+                    if !self.counted.contains(&content) && self.frees(tx, &item.user, hash)? {
+                        bytes =
+                            bytes.saturating_add(store.user(&item.user)?.contents().bytes_on_disk(tx, hash)?);
+                        self.counted.insert(content);
+                    }
                 }
             }
             sizes.push((item.kind, bytes));
@@ -284,13 +311,18 @@ impl Going {
 
     /// Whether nothing names a content but what goes.
     fn frees(&self, tx: &Transaction<'_>, user: &str, hash: ContentHash) -> Result<bool, StoreError> {
-        let mut frees = true;
+        let (mut frees, mut based) = (true, Vec::new());
         each_namer(tx, user, hash, |kind, id| {
-            let kind = [Kind::Original, Kind::Conversation, Kind::Run].get(usize::from(kind)).copied();
-            let item = kind.map(|kind| Item { kind, user: user.to_owned(), id });
-            frees = item.is_some_and(|item| self.all.contains(&item));
+            match Kind::of_namer(kind) {
+                Some(kind) => frees = self.all.contains(&Item { kind, user: user.to_owned(), id }),
+                None => based.extend(id.parse::<ContentHash>()),
+            }
             frees
         })?;
+        for based in based {
+            // One level: what has a base is the base of nothing.
+            frees = frees && self.frees(tx, user, based)?;
+        }
         Ok(frees)
     }
 }

@@ -1,4 +1,5 @@
-//! Which data goes when: rules by age and size, and the collection that applies them next to the traffic.
+//! Which data goes when: rules by age and size, and the collection that applies them next to the traffic. It also moves
+//! contents of older formats, and what is left of segments that are mostly erased.
 //!
 //! An original goes in two steps. A first transaction, synced, removes its pointer, leaves a tombstone and notes the
 //! content for erasure; a second one erases the bytes of noted contents that nothing names any more. In this order a
@@ -6,12 +7,16 @@
 //! nothing, which looks like loss. Erasing re-checks the names while it holds the index's write lock: a content that a
 //! request has named again in the meantime stays.
 
+mod convert;
 mod erase;
 mod expire;
 pub(crate) mod holds;
 pub(crate) mod limit;
+mod rewrite;
 
+pub(crate) use self::convert::user_after;
 pub(crate) use self::erase::is_named;
+pub(crate) use self::expire::remove_named;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -149,12 +154,15 @@ impl Store {
         let mut collector = Collector { store: self, go_on, from, stopped: false, report };
         // What an earlier collection left when it was stopped.
         collector.erase()?;
+        collector.convert()?;
         collector.by_age(retention)?;
         collector.report.bytes = self.bytes_on_disk()?;
         if let Some(max) = retention.max_bytes {
             collector.by_size(max)?;
             collector.report.over_limit = collector.report.bytes > max;
         }
+        collector.erase()?;
+        collector.rewrite()?;
         limit::set(self, collector.report.over_limit)?;
         Ok(collector.report)
     }
@@ -253,6 +261,17 @@ impl Collector<'_> {
         self.stopped = !(self.go_on)(started.elapsed());
         removed.bytes = removed.bytes.saturating_add(self.erase()?);
         Ok(Some(removed))
+    }
+
+    /// Does a small part of the work, unless the collection was stopped.
+    fn paced(&mut self, work: impl FnOnce() -> Result<u64, StoreError>) -> Result<(), StoreError> {
+        if self.stopped {
+            return Ok(());
+        }
+        let started = Instant::now();
+        work()?;
+        self.stopped = !(self.go_on)(started.elapsed());
+        Ok(())
     }
 
     /// Erases all contents that are noted for it, and returns the bytes that this frees.

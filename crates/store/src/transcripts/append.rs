@@ -10,9 +10,9 @@ use super::{
     ForkPoint, Forks, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace, Transcripts,
     path,
 };
-use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES};
+use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES, NewContent, based};
 use crate::error::StoreError;
-use crate::pointers::to_sql;
+use crate::pointers::{StoredPointer, to_sql};
 use crate::retention::limit;
 use crate::store::{Store, UserStore};
 use crate::user;
@@ -67,6 +67,12 @@ impl<'a> HashedHistory<'a> {
 impl NewTranscript<'_> {
     /// Whether all that it may name are rows of the index.
     fn is_small(&self) -> bool {
+        let may_have_base = |message: &TranscriptMessage<'_>| {
+            !message.pointers.is_empty() && message.raw.len() >= based::MIN_BYTES
+        };
+        if self.messages.iter().any(may_have_base) {
+            return false;
+        }
         let contents =
             self.messages.iter().flat_map(|message| std::iter::once(message.raw).chain(message.sent));
         contents.chain(self.reply).all(|content| content.len() <= MAX_ROW_BYTES)
@@ -124,7 +130,8 @@ impl Transcripts<'_> {
         self.store.require_staying(tx)?;
         let history = HashedHistory::of(new.messages, new.reply);
         let plan = self.plan(tx, new.session, &history)?;
-        self.store.contents().insert_missing(tx, plan.payloads(&history).into_iter(), batch)?;
+        let payloads = plan.payloads(&history).into_iter().map(|(bytes, _)| bytes);
+        self.store.contents().insert_missing(tx, payloads, batch)?;
         let added = self.insert_plan(tx, new.session, &history, &plan)?;
         Ok(TranscriptPlace { branch: plan.branch, messages: count(new.messages.len()), added })
     }
@@ -147,7 +154,8 @@ impl Transcripts<'_> {
         let mut tries = 1;
         loop {
             let plan = self.store.index().read(|tx| self.plan(tx, session, &history))?;
-            let placed = self.store.contents().place(&plan.payloads(&history))?;
+            let new = self.store.index().read(|tx| self.with_bases(tx, &plan.payloads(&history)))?;
+            let placed = self.store.contents().place(&new)?;
             let written = self.store.write_unsynced(|tx| {
                 // Another process may have appended meanwhile.
                 if self.plan(tx, session, &history)? != plan {
@@ -158,15 +166,36 @@ impl Transcripts<'_> {
                 Ok(Some(TranscriptPlace { branch: plan.branch, messages: count(messages.len()), added }))
             });
             match written {
-                // A collection erased a content before the lines named it.
-                Err(StoreError::MissingBlob { .. }) if tries < MAX_TRIES => tries += 1,
-                written => {
-                    if let Some(place) = written? {
-                        return Ok(place);
+                Ok(Some(place)) => return Ok(place),
+                Ok(None) => self.store.contents().discard(placed),
+                Err(error) => {
+                    self.store.contents().discard(placed);
+                    // A collection may have erased a content before the lines named it.
+                    if !matches!(error, StoreError::MissingBlob { .. }) || tries == MAX_TRIES {
+                        return Err(error);
                     }
+                    tries += 1;
                 }
             }
         }
+    }
+
+    /// The contents, each on the longest original that it has a pointer to: a message that was condensed contains it.
+    fn with_bases<'a>(
+        &self,
+        tx: &Transaction<'_>,
+        payloads: &[(&'a [u8], &[Pointer])],
+    ) -> Result<Vec<NewContent<'a>>, StoreError> {
+        let mut contents = Vec::with_capacity(payloads.len());
+        for (bytes, pointers) in payloads {
+            let mut longest: Option<StoredPointer> = None;
+            for pointer in pointers.iter().filter(|_| bytes.len() >= based::MIN_BYTES) {
+                let found = self.store.pointers().row(tx, &pointer.id)?;
+                longest = longest.into_iter().chain(found).max_by_key(|stored| stored.bytes);
+            }
+            contents.push(NewContent { bytes, pointer: None, base: longest.map(|stored| stored.content) });
+        }
+        Ok(contents)
     }
 
     fn plan(
@@ -358,13 +387,15 @@ impl Transcripts<'_> {
 }
 
 impl AppendPlan {
-    /// The contents that its lines name.
-    fn payloads<'a>(&self, history: &HashedHistory<'a>) -> Vec<&'a [u8]> {
+    /// The contents that its lines name, with the pointers in them.
+    fn payloads<'a>(&self, history: &HashedHistory<'a>) -> Vec<(&'a [u8], &'a [Pointer])> {
         let changed = self.changed.iter().filter_map(|at| history.messages.get(*at));
         let named = changed.chain(history.messages.iter().skip(self.known));
         named
-            .flat_map(|message| std::iter::once(message.raw).chain(message.sent))
-            .chain(history.reply)
+            .flat_map(|message| {
+                std::iter::once(message.raw).chain(message.sent).map(|bytes| (bytes, message.pointers))
+            })
+            .chain(history.reply.map(|reply| (reply, &[][..])))
             .collect()
     }
 }

@@ -1,0 +1,59 @@
+//! `larder backup`: a copy of the home while it is in use.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use larder_store::{BackupReport, DocumentPlace, Store};
+use serde_json::json;
+
+use crate::args::Format;
+use crate::context::CommandContext;
+use crate::error::CliError;
+use crate::{output, progress};
+
+pub fn run(context: &CommandContext, target: &Path) -> Result<ExitCode, CliError> {
+    if !Store::exists(context.config.home()) {
+        let home = context.config.home().display();
+        return Err(CliError::Fixable(format!("there is no store in {home}; name its folder with --home")));
+    }
+    let store = context.whole_store()?;
+    let bar = progress::spinner();
+    let made = store.backup(target, &|contents| bar.set_message(format!("{contents} contents")));
+    bar.finish_and_clear();
+    let report = made?;
+    match context.config.document_place() {
+        DocumentPlace::Folder(folder) if folder == store.home().join("documents") => {}
+        DocumentPlace::Folder(folder) => {
+            output::say(&format!(
+                "the documents in {} are not part of it; copy that folder too",
+                folder.display()
+            ));
+        }
+        DocumentPlace::Url(url) => output::say(&format!("the documents at {url} are not part of it")),
+    }
+    print(context, &report, "backed up to", target)
+}
+
+/// Prints what was copied; problems are a failure of storage.
+pub fn print(
+    context: &CommandContext,
+    report: &BackupReport,
+    done: &str,
+    target: &Path,
+) -> Result<ExitCode, CliError> {
+    if context.global.format == Format::Json {
+        output::json(&json!({"target": target, "report": report}))?;
+    } else {
+        output::line(&format!(
+            "{} pointers, {} contents, {} documents {done} {}",
+            report.pointers,
+            report.contents,
+            report.documents,
+            target.display()
+        ))?;
+        for problem in &report.problems {
+            output::line(&format!("  {problem}"))?;
+        }
+    }
+    Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}

@@ -1,0 +1,336 @@
+//! `larder backup` and `larder restore`: a copy of a home that is itself a home.
+//!
+//! The index is copied first, as of one moment, then every content that it names, each checked against its hash. What a
+//! collection erased in between has lost its names in the home; it loses them in the copy too, as an expired original.
+//! Documents come last: a turn that the copied index has as committed is finished from it when the copy is opened. A
+//! copy gets its name once it is whole and synced.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use larder_text::hash::ContentHash;
+use rusqlite::{Connection, OpenFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::contents::{self, COLUMNS, RecordRow, record_row};
+use crate::error::StoreError;
+use crate::files;
+use crate::index::FORMAT_VERSION;
+use crate::retention;
+use crate::segments::Record;
+use crate::store::{Store, UserStore};
+
+/// The file that makes a folder a backup.
+const MANIFEST: &str = "backup.json";
+/// The folder of the documents, unless the settings name another place.
+const DOCUMENTS: &str = "documents";
+/// Records copied in one transaction, and the bytes after which no further one is added.
+const BATCH: usize = 256;
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// What is said in a backup of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Manifest {
+    created: Timestamp,
+    by: String,
+    format: i64,
+}
+
+/// What a backup or a restored home has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct BackupReport {
+    /// Originals behind pointers.
+    pub pointers: u64,
+    /// All contents.
+    pub contents: u64,
+    /// Documents of turns and memory.
+    pub documents: u64,
+    /// What is damaged, as `larder verify` reports it.
+    pub problems: Vec<String>,
+}
+
+impl Store {
+    /// Writes a copy of the home to the folder `target`, which must be empty or missing, while others use the store. Documents
+    /// belong to it if they are in the home. `progress` gets the number of contents copied.
+    ///
+    /// # Errors
+    /// [`StoreError::NotEmpty`]. Or reading or writing fails: then there is nothing at `target`.
+    pub fn backup(&self, target: &Path, progress: &dyn Fn(u64)) -> Result<BackupReport, StoreError> {
+        let partial = Partial::begin(target)?;
+        let copy = self.copy_index(&partial.path)?;
+        let mut copied = 0;
+        let mut last = String::new();
+        while let Some(user) = copy.index().read(|tx| retention::user_after(tx, &last))? {
+            let users = (self.user(&user)?, copy.user(&user)?);
+            copy_records(&users.0, &users.1, &mut |more| {
+                copied += more;
+                progress(copied);
+            })?;
+            for hash in self.blobs().list(users.0.folder())? {
+                copy_file(&users.0, &users.1, hash)?;
+            }
+            last = user;
+        }
+        let documents = copy_folder(&self.home().join(DOCUMENTS), &partial.path.join(DOCUMENTS))?;
+        let report = checked(&copy, Some(self), documents)?;
+        copy.index().truncate_log()?;
+        drop(copy);
+        let by = concat!("larder ", env!("CARGO_PKG_VERSION")).to_owned();
+        let manifest = Manifest { created: self.now(), by, format: FORMAT_VERSION };
+        let json = serde_json::to_string_pretty(&manifest)
+            .map_err(|source| StoreError::Record { what: MANIFEST.to_owned(), source })?;
+        write(&partial.path.join(MANIFEST), json.as_bytes())?;
+        partial.finish(target)?;
+        Ok(report)
+    }
+
+    /// Copies a backup to `home`, which must be empty or missing.
+    ///
+    /// # Errors
+    /// [`StoreError::NotABackup`], [`StoreError::NotEmpty`], [`StoreError::SchemaTooNew`]. Or reading or writing fails: then
+    /// there is nothing at `home`.
+    pub fn restore(
+        backup: &Path,
+        home: &Path,
+        options: crate::StoreOptions,
+    ) -> Result<BackupReport, StoreError> {
+        let path = backup.join(MANIFEST);
+        let manifest =
+            std::fs::read(&path).ok().and_then(|json| serde_json::from_slice::<Manifest>(&json).ok());
+        let Some(manifest) = manifest else {
+            return Err(StoreError::NotABackup { path: backup.to_path_buf() });
+        };
+        if manifest.format > FORMAT_VERSION {
+            return Err(StoreError::SchemaTooNew { path, found: manifest.format, known: FORMAT_VERSION });
+        }
+        let partial = Partial::begin(home)?;
+        copy_folder(backup, &partial.path)?;
+        let manifest = partial.path.join(MANIFEST);
+        std::fs::remove_file(&manifest).map_err(StoreError::io(&manifest, "restoring"))?;
+        let documents = count_files(&partial.path.join(DOCUMENTS))?;
+        let store = Self::open(&partial.path, options)?;
+        let report = checked(&store, None, documents)?;
+        store.index().truncate_log()?;
+        drop(store);
+        partial.finish(home)?;
+        Ok(report)
+    }
+
+    /// A store in `folder` with the index as it is now, the key, and no contents but rows.
+    fn copy_index(&self, folder: &Path) -> Result<Self, StoreError> {
+        let (index, key) = (folder.join("index.sqlite"), folder.join("key"));
+        let from = self.home().join("key");
+        let bytes = std::fs::read(&from).map_err(StoreError::io(&from, "reading the key"))?;
+        write(&key, &bytes)?;
+        // SQLite would make it readable by others.
+        files::create_private(&index).map_err(StoreError::io(&index, "creating the copy of the index"))?;
+        let path = self.index().path();
+        // A connection of its own: the copy of a large index must not hold up readers.
+        let copied =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|connection| {
+                connection.busy_timeout(self.options().patience)?;
+                connection.execute("VACUUM INTO ?1", [index.to_string_lossy()])
+            });
+        copied.map_err(|error| StoreError::from(error).at_index(path))?;
+        let layout = crate::home::Layout { home: folder.to_path_buf() };
+        let _lock = layout.lock(self.options().patience)?;
+        let index = crate::index::IndexDb::open(index, self.options().patience)?;
+        Self::over(layout, self.options().clone(), index)
+    }
+}
+
+/// A folder that is being written, next to where it will be.
+struct Partial {
+    path: PathBuf,
+    done: bool,
+}
+
+impl Partial {
+    /// Creates it for a target that must be empty or missing.
+    fn begin(target: &Path) -> Result<Self, StoreError> {
+        if target.exists() && (!target.is_dir() || !files::entries(target)?.is_empty()) {
+            return Err(StoreError::NotEmpty { path: target.to_path_buf() });
+        }
+        let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let parent =
+            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        files::create_dir_all(parent)?;
+        let folder = tempfile::Builder::new().prefix(&format!(".{name}.partial-")).tempdir_in(parent);
+        let path = folder.map_err(StoreError::io(parent, "creating a folder"))?.keep();
+        Ok(Self { path, done: false })
+    }
+
+    /// Syncs it and gives it its name.
+    fn finish(mut self, target: &Path) -> Result<(), StoreError> {
+        sync_all(&self.path)?;
+        std::fs::rename(&self.path, target).map_err(StoreError::io(target, "naming the copy"))?;
+        self.done = true;
+        files::sync_dir(
+            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        )
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.done {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Copies the records that the index of the copy has of a user.
+fn copy_records(from: &UserStore, to: &UserStore, copied: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+    let mut entries: Vec<(ContentHash, RecordRow)> = to.index().read(|tx| {
+        let sql = format!("SELECT hash, {COLUMNS} FROM segment_contents WHERE user = ?1");
+        let mut query = tx.prepare(&sql)?;
+        let rows = query
+            .query_map([to.user()], |row| Ok((ContentHash::from_bytes(row.get(0)?), record_row(row, 1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    })?;
+    // In the order of the files.
+    entries.sort_by_key(|(_, row)| row.place);
+    to.index().write_unsynced(|tx| {
+        for table in ["segment_contents", "segment_erasures", "segments"] {
+            let column = format!("DELETE FROM {table} WHERE user = ?1");
+            tx.execute(&column, [to.user()])?;
+        }
+        Ok(())
+    })?;
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    for (hash, row) in entries {
+        if let Some(record) = read_record(from, hash, row)? {
+            bytes += row.place.length;
+            batch.push(record);
+        }
+        if batch.len() == BATCH || bytes >= BATCH_BYTES {
+            copied(batch.len() as u64);
+            write_records(to, &std::mem::take(&mut batch))?;
+            bytes = 0;
+        }
+    }
+    copied(batch.len() as u64);
+    write_records(to, &batch)
+}
+
+/// The record of a content, wherever it is by now; `None` if it was erased or is damaged.
+fn read_record(from: &UserStore, hash: ContentHash, row: RecordRow) -> Result<Option<Record>, StoreError> {
+    let mut row = row;
+    loop {
+        match from.segments().read(from.folder(), row.place) {
+            Ok(record) if record.hash == hash => return Ok(Some(record)),
+            Ok(_) | Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        match from.contents().record(hash)? {
+            Some(now) if now != row => row = now,
+            _ => return Ok(None),
+        }
+    }
+}
+
+fn write_records(to: &UserStore, records: &[Record]) -> Result<(), StoreError> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    let appended = to.segments().append(to.folder(), records)?;
+    to.index().write_unsynced(|tx| {
+        for (record, place) in records.iter().zip(&appended.places) {
+            contents::enter_record(tx, to.user(), record, *place)?;
+        }
+        Ok(())
+    })
+}
+
+/// Copies a content that is a file of its own; it may have been erased.
+fn copy_file(from: &UserStore, to: &UserStore, hash: ContentHash) -> Result<(), StoreError> {
+    let path = from.blobs().path(from.folder(), hash);
+    match std::fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        frame => {
+            let frame = frame.map_err(StoreError::io(&path, "reading the blob"))?;
+            to.blobs().put_all(to.folder(), &std::iter::once((hash, frame)).collect())
+        }
+    }
+}
+
+/// Checks a copy. Of what the original has erased meanwhile, the names go as well.
+fn checked(copy: &Store, original: Option<&Store>, documents: u64) -> Result<BackupReport, StoreError> {
+    let mut report = copy.verify()?;
+    if let Some(original) = original {
+        let mut gone = false;
+        for (user, hash) in &report.missing {
+            if !original.index().read(|tx| retention::is_named(tx, user, *hash))? {
+                copy.index().write_unsynced(|tx| retention::remove_named(tx, user, *hash, copy.now()))?;
+                gone = true;
+            }
+        }
+        if gone {
+            report = copy.verify()?;
+        }
+    }
+    let problems = report.problems.iter().map(ToString::to_string).collect();
+    Ok(BackupReport { pointers: report.pointers, contents: report.blobs, documents, problems })
+}
+
+/// Copies the files below a folder and returns how many. Unfinished files and links are left out; what is removed
+/// meanwhile is skipped.
+fn copy_folder(from: &Path, to: &Path) -> Result<u64, StoreError> {
+    let mut copied = 0;
+    for entry in files::entries(from)? {
+        let (target, kind) =
+            (to.join(&entry.name), entry.path.symlink_metadata().map(|found| found.file_type()));
+        match kind {
+            Ok(kind) if kind.is_dir() => {
+                files::create_dir_all(&target)?;
+                copied += copy_folder(&entry.path, &target)?;
+            }
+            Ok(kind) if kind.is_file() && !entry.name.starts_with(files::TEMP_PREFIX) => {
+                files::create_dir_all(to)?;
+                match std::fs::copy(&entry.path, &target) {
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    done => {
+                        done.map_err(StoreError::io(&target, "copying a file"))?;
+                        copied += 1;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(copied)
+}
+
+fn count_files(folder: &Path) -> Result<u64, StoreError> {
+    let mut count = 0;
+    for entry in files::entries(folder)? {
+        count += if entry.path.is_dir() { count_files(&entry.path)? } else { 1 };
+    }
+    Ok(count)
+}
+
+/// Makes everything below a folder survive a crash of the machine.
+fn sync_all(folder: &Path) -> Result<(), StoreError> {
+    for entry in files::entries(folder)? {
+        if entry.path.is_dir() {
+            sync_all(&entry.path)?;
+        } else {
+            File::open(&entry.path)
+                .and_then(|file| file.sync_all())
+                .map_err(StoreError::io(&entry.path, "syncing the copy"))?;
+        }
+    }
+    files::sync_dir(folder)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    files::create_private(path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, bytes))
+        .map_err(StoreError::io(path, "writing the copy"))
+}
+
+#[cfg(test)]
+#[path = "backup_tests.rs"]
+mod tests;

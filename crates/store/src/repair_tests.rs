@@ -1,0 +1,182 @@
+//! Every original comes back by its pointer, however the index was lost.
+
+use super::*;
+use crate::{NewPointer, Retention, StoredPointer, TranscriptMessage};
+
+fn open(home: &Path) -> Result<Store, StoreError> {
+    Store::open(home, StoreOptions::default())
+}
+
+/// What happens to an index.
+type Damage = fn(&Path);
+
+/// Bytes that do not compress.
+fn noise(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut noise = Vec::new();
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill({
+        noise.resize(bytes, 0);
+        &mut noise
+    });
+    noise
+}
+
+/// A home with originals of all sizes, of users whose folders say who they are and of one whose folder does not.
+fn lived_in(home: &Path) -> Vec<(String, StoredPointer, Vec<u8>)> {
+    let store = open(home).unwrap();
+    let mut all = Vec::new();
+    for (at, name) in ["local", "ada", "Eve ユ"].into_iter().enumerate() {
+        let user = store.user(name).unwrap();
+        let sizes = [0, 40, 5_000, 40_000, 1_500_000];
+        let contents: Vec<_> =
+            sizes.iter().map(|bytes| noise((at * 10 + bytes % 7) as u32, *bytes)).collect();
+        let display = format!("of {name}\n");
+        let items: Vec<_> = contents
+            .iter()
+            .map(|content| NewPointer { content, kind: "tool_result", display_text: &display })
+            .collect();
+        let stored = user.pointers().insert_all(&items).unwrap();
+        all.extend(
+            stored.into_iter().zip(contents).map(|(stored, content)| (name.to_owned(), stored, content)),
+        );
+        let raw = noise(at as u32 + 100, 50_000);
+        let message = TranscriptMessage {
+            identity: ContentHash::new(&raw),
+            role: "user",
+            raw: &raw,
+            sent: None,
+            pointers: &[],
+        };
+        user.transcripts().append("s", &[message], Some(b"yes")).unwrap();
+    }
+    all
+}
+
+fn expect_all(home: &Path, all: &[(String, StoredPointer, Vec<u8>)]) {
+    let store = open(home).unwrap();
+    for (user, stored, content) in all {
+        let user = store.user(user).unwrap();
+        assert_eq!(&user.pointers().resolve(&stored.pointer_id).unwrap(), content);
+        assert_eq!(&user.pointers().get(&stored.pointer_id).unwrap(), stored);
+    }
+    let report = store.verify().unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+    assert_eq!(report.pointers, all.len() as u64);
+}
+
+fn repair(home: &Path) -> RepairReport {
+    Store::repair(home, StoreOptions::default()).unwrap()
+}
+
+#[test]
+fn every_original_comes_back_after_the_index_is_deleted_truncated_or_noise() {
+    let damages: [(&str, Damage); 5] = [
+        ("deleted", |index| std::fs::remove_file(index).unwrap()),
+        ("emptied", |index| std::fs::write(index, b"").unwrap()),
+        ("truncated", |index| {
+            let bytes = std::fs::read(index).unwrap();
+            std::fs::write(index, &bytes[..bytes.len() / 3]).unwrap();
+        }),
+        ("noise", |index| std::fs::write(index, noise(1, 100_000)).unwrap()),
+        ("noise within", |index| {
+            let mut bytes = std::fs::read(index).unwrap();
+            let from = bytes.len() / 4;
+            let filling = noise(2, bytes.len() - from);
+            bytes[from..].copy_from_slice(&filling);
+            std::fs::write(index, bytes).unwrap();
+        }),
+    ];
+    for (name, damage) in damages {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        let all = lived_in(&home);
+        assert!(repair(&home).intact);
+        expect_all(&home, &all);
+        damage(&home.join("index.sqlite"));
+        let found = open(&home).and_then(|store| {
+            let (user, stored, _) = &all[0];
+            store.user(user)?.pointers().resolve(&stored.pointer_id)
+        });
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains("run `larder repair`"), "{name}: {error}");
+        let report = repair(&home);
+        assert!(!report.intact && report.problems.is_empty(), "{name}: {report:?}");
+        assert_eq!((report.pointers, report.users), (all.len() as u64, 3), "{name}");
+        assert!(report.lost.iter().any(|lost| lost.contains("transcripts")));
+        expect_all(&home, &all);
+        let store = open(&home).unwrap();
+        assert_eq!(
+            store.index().meta("keys_created", "no").unwrap(),
+            "yes",
+            "the others need keys as before"
+        );
+        let damaged = || home.join("index.sqlite.damaged-1").exists();
+        assert_eq!(damaged(), name != "deleted", "{name}");
+        store.delete_user("ada").unwrap();
+        assert!(!damaged());
+    }
+}
+
+#[test]
+fn damaged_records_are_listed_and_everything_else_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = lived_in(dir.path());
+    let store = open(dir.path()).unwrap();
+    let ada = store.user("ada").unwrap();
+    let lost = all.iter().position(|(user, stored, _)| user == "ada" && stored.bytes == 40_000).unwrap();
+    let place = ada.contents().record(all[lost].1.content).unwrap().unwrap().place;
+    let path = store.segments().path(ada.folder(), place.segment);
+    drop((store, ada));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[(place.at + place.length - 100) as usize] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
+    let report = repair(dir.path());
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+    assert!(report.problems[0].contains("damaged blob"), "{:?}", report.problems);
+    all.remove(lost);
+    expect_all(dir.path(), &all);
+}
+
+#[test]
+fn a_home_that_is_in_use_or_has_no_key_is_not_repaired() {
+    let dir = tempfile::tempdir().unwrap();
+    lived_in(dir.path());
+    let store = open(dir.path()).unwrap();
+    store.user("ada").unwrap().pointers().insert(b"more", "text", "").unwrap();
+    std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
+    let refused = Store::repair(dir.path(), StoreOptions::default());
+    assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
+    drop(store);
+    let key = dir.path().join("key");
+    let bytes = std::fs::read(&key).unwrap();
+    std::fs::remove_file(&key).unwrap();
+    let refused = Store::repair(dir.path(), StoreOptions::default());
+    assert!(matches!(refused, Err(StoreError::KeyMissing { .. })), "{refused:?}");
+    assert!(open(dir.path()).is_err() && !key.exists(), "no other key is made");
+    std::fs::write(key, bytes).unwrap();
+    repair(dir.path());
+    open(dir.path()).unwrap();
+}
+
+#[test]
+fn an_erased_original_does_not_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = lived_in(dir.path());
+    let store = open(dir.path()).unwrap();
+    let expired = all.remove(2);
+    let user = store.user(&expired.0).unwrap();
+    store
+        .index()
+        .write(|tx| {
+            tx.execute("UPDATE pointers SET used = 1 WHERE name = ?1", [expired.1.pointer_id.id.name()])?;
+            Ok(())
+        })
+        .unwrap();
+    let keep = Some(std::time::Duration::from_hours(48));
+    let retention = Retention { originals: keep, ..Retention::default() };
+    assert_eq!(store.collect(&retention, &|_| true).unwrap().by_age.len(), 1);
+    drop((store, user));
+    std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
+    repair(dir.path());
+    expect_all(dir.path(), &all);
+}
