@@ -233,21 +233,31 @@ impl Segments {
         }
     }
 
-    /// Overwrites records with zeros, syncs, and returns their blocks to the file system. What is gone already is skipped.
+    /// Overwrites records with zeros, and returns their blocks to the file system. What is gone already is skipped.
     pub(crate) fn erase(&self, folder: &str, places: &[RecordPlace]) -> Result<(), StoreError> {
-        let segments: BTreeSet<u32> = places.iter().map(|place| place.segment).collect();
-        for number in segments {
-            let path = self.path(folder, number);
+        for place in places {
+            let path = self.path(folder, place.segment);
             let mut file = match File::options().read(true).write(true).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened.map_err(StoreError::io(&path, "erasing from a segment"))?,
             };
-            let of_it = || places.iter().filter(|place| place.segment == number);
-            of_it()
-                .try_for_each(|place| overwrite(&mut file, *place))
-                .and_then(|()| file.sync_data())
-                .map_err(StoreError::io(&path, "erasing from a segment"))?;
-            of_it().for_each(|place| punch(&file, *place));
+            overwrite(&mut file, *place).map_err(StoreError::io(&path, "erasing from a segment"))?;
+            punch(&file, *place);
+        }
+        Ok(())
+    }
+
+    /// Makes what was erased from segments stay so after a crash of the machine.
+    pub(crate) fn sync(&self, folder: &str, places: &[RecordPlace]) -> Result<(), StoreError> {
+        let numbers: BTreeSet<u32> = places.iter().map(|place| place.segment).collect();
+        for number in numbers {
+            let path = self.path(folder, number);
+            match File::open(&path).and_then(|file| file.sync_data()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::io(&path, "syncing a segment")(error));
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -276,8 +286,18 @@ impl Segments {
         self.path(folder, number).metadata().map_or(0, |file| file.len())
     }
 
-    /// Removes a segment with all that is in it. Lock it first.
+    /// Removes a segment with all that is in it. Lock it first. Its number is not used again: notes of what to erase may
+    /// still name it.
     pub(crate) fn remove(&self, folder: &str, number: u32) -> Result<(), StoreError> {
+        if self.list(folder)?.last() == Some(&number) {
+            let next = self.path(folder, number.saturating_add(1));
+            match files::create_private(&next) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(StoreError::io(&next, "creating a segment")(error));
+                }
+                _ => files::sync_dir(&self.root.join(folder))?,
+            }
+        }
         let path = self.path(folder, number);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -108,6 +108,19 @@ fn what_is_discarded_makes_room_for_the_next() {
 }
 
 #[test]
+fn the_number_of_a_removed_segment_is_not_used_again() {
+    let (dir, segments) = segments();
+    append(&segments, b"one");
+    drop(segments);
+    let segments = Segments::new(dir.path().to_path_buf());
+    let lock = segments.lock("u-a", 1).unwrap();
+    segments.remove("u-a", 1).unwrap();
+    drop(lock);
+    assert_eq!(append(&segments, b"two").segment, 2);
+    assert_eq!(segments.list("u-a").unwrap(), [2]);
+}
+
+#[test]
 fn a_moved_folder_is_noticed() {
     let (dir, segments) = segments();
     let appended = segments.append("u-a", &[record(b"one")]).unwrap();

@@ -22,10 +22,16 @@ impl StoredContents<'_> {
             Ok(if row.is_some() && !has_pointer(tx, user, hash)? { row } else { None })
         })?;
         let Some(row) = found else { return Ok(()) };
-        let record = self.store.segments().read(self.store.folder(), row.place)?;
-        self.move_all(vec![(Some(Found::Record(row)), Record { pointer: None, ..record })], |tx, hash| {
-            Ok(!has_pointer(tx, user, hash)?)
-        })
+        let record = match self.store.segments().read(self.store.folder(), row.place) {
+            // Moved meanwhile, or damaged, which `verify` reports.
+            Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => return Ok(()),
+            record => record?,
+        };
+        let moved = vec![(Some(Found::Record(row)), Record { pointer: None, ..record })];
+        match self.move_all(moved, |tx, hash| Ok(!has_pointer(tx, user, hash)?)) {
+            Err(StoreError::BeingDeleted { .. }) => Ok(()),
+            moved => moved,
+        }
     }
 
     /// Writes records in place of what the index has now, as long as that and `may_move` hold in the transaction.

@@ -15,6 +15,8 @@ use crate::user;
 
 /// Contents erased in one transaction: each may be a file to remove, and others wait for the transaction.
 const BATCH: i64 = 64;
+/// Records overwritten in one transaction.
+const RECORDS: i64 = 32;
 
 /// A content that is noted for erasure, with its user.
 type Noted = (String, ContentHash);
@@ -86,8 +88,20 @@ impl Store {
         }
         // The removal of the entries must not be undone by a power failure once the bytes have gone.
         self.index().sync()?;
+        // In a transaction that writes: the folder of a user who is deleted cannot be replaced meanwhile.
+        let noted = self.index().write_unsynced(|tx| {
+            let mut still = noted_records(tx)?;
+            still.retain(|user, places| {
+                places.retain(|place| noted.get(user).is_some_and(|noted| noted.contains(place)));
+                !places.is_empty()
+            });
+            for (user, places) in &still {
+                self.segments().erase(&user::folder(user), places)?;
+            }
+            Ok(still)
+        })?;
         for (user, places) in &noted {
-            self.segments().erase(&user::folder(user), places)?;
+            self.segments().sync(&user::folder(user), places)?;
         }
         self.index().write_unsynced(|tx| {
             let mut done = tx.prepare_cached(
@@ -134,7 +148,7 @@ fn noted(tx: &Transaction<'_>) -> Result<Vec<(String, ContentHash)>, StoreError>
 /// Records whose bytes may go, by user.
 fn noted_records(tx: &Transaction<'_>) -> Result<BTreeMap<String, Vec<RecordPlace>>, StoreError> {
     let mut query = tx.prepare_cached("SELECT user, segment, at, length FROM segment_erasures LIMIT ?1")?;
-    let mut rows = query.query([BATCH])?;
+    let mut rows = query.query([RECORDS])?;
     let mut places: BTreeMap<String, Vec<RecordPlace>> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (at, length): (i64, i64) = (row.get(2)?, row.get(3)?);

@@ -269,7 +269,11 @@ impl Collector<'_> {
             return Ok(());
         }
         let started = Instant::now();
-        work()?;
+        match work() {
+            // What is left of the user goes with the deletion.
+            Err(StoreError::BeingDeleted { .. }) => {}
+            done => drop(done?),
+        }
         self.stopped = !(self.go_on)(started.elapsed());
         Ok(())
     }
