@@ -117,7 +117,7 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
-    /// A folder is no backup.
+    /// A folder is not a backup.
     #[error("{}: not a backup: it has no backup.json; name a folder that `larder backup` has written", path.display())]
     NotABackup {
         /// The folder.

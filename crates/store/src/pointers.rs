@@ -192,12 +192,12 @@ impl Pointers<'_> {
         )?;
         let read = |row: &Row<'_>| {
             // Older versions stored them.
-            let told = row.get::<_, String>(2)?;
+            let stored = row.get::<_, String>(2)?;
             Ok(StoredPointer {
                 pointer_id: Pointer::whole(id.clone()),
                 kind: row.get(0)?,
                 display_text: row.get(1)?,
-                rehydrate_instructions: if told.is_empty() { instructions(id) } else { told },
+                rehydrate_instructions: if stored.is_empty() { instructions(id) } else { stored },
                 content: ContentHash::from_bytes(row.get(3)?),
                 bytes: row.get::<_, i64>(4)?.unsigned_abs(),
                 created: Timestamp::from_millis(row.get::<_, i64>(5)?.unsigned_abs()),
