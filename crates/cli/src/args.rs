@@ -450,7 +450,7 @@ pub enum ModelsCommand {
         #[arg(long, value_name = "SOURCE")]
         from: Option<String>,
     },
-    /// Show what the built-in catalogue knows about a model
+    /// Show what the catalogue knows about a model
     ///
     /// Its limits and whether prompt and reply share them, prices, tokenizer, how its id was found, and the models of
     /// larder.toml with this id.
@@ -469,5 +469,19 @@ pub enum ModelsCommand {
         /// Parts of the id
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
+    },
+    /// Replace the catalogue of models by another table, or go back to the built-in one
+    ///
+    /// The table is read and checked as a whole, then stored in the home folder; a running gateway uses it at once.
+    #[command(
+        after_help = "Examples:\n  pip download --no-deps litellm && unzip -p litellm-*.whl litellm/model_prices_and_context_window_backup.json > models.json\n  larder models update --from models.json\n  larder models update --built-in"
+    )]
+    Update {
+        /// litellm's table as JSON, or a catalogue that Larder wrote; `-` is standard input
+        #[arg(long, value_name = "FILE", required_unless_present = "built_in")]
+        from: Option<PathBuf>,
+        /// Remove the stored catalogue, so that the built-in one applies again
+        #[arg(long, conflicts_with = "from")]
+        built_in: bool,
     },
 }

@@ -61,3 +61,70 @@ fn check_names_ids_that_nobody_knows_with_the_nearest() {
         ]
     );
 }
+
+/// litellm's table with a hundred models of a provider nobody has heard of, and one whose window differs.
+fn table() -> String {
+    let row = |n: usize| {
+        format!(
+            "\"acme-{n}\": {{\"litellm_provider\": \"acme\", \"mode\": \"chat\", \"max_input_tokens\": {}, \
+             \"max_output_tokens\": 1000, \"input_cost_per_token\": 1e-06, \"output_cost_per_token\": 2e-06}}",
+            10_000 + n
+        )
+    };
+    let rows: Vec<String> = (0..120).map(row).collect();
+    format!("{{{}}}", rows.join(",\n"))
+}
+
+#[test]
+fn another_table_takes_the_place_of_the_built_in_one_until_it_is_removed() {
+    let shop = Shop::new();
+    shop.write("mine.json", table());
+    shop.write("larder.toml", "[models.big]\nprovider = \"openai\"\nid = \"acme-7\"\n");
+    assert!(shop.run(&["check"]).out.contains("[models.big] lacks"), "unknown to the built-in catalogue");
+    let updated = shop.ok(&["models", "update", "--from", "mine.json"]).out;
+    assert!(updated.starts_with("120 models from litellm's table mine.json, 20"), "{updated}");
+    let shown = shop.ok(&["models", "show", "acme-7"]).out;
+    assert!(shown.contains("window     10007"), "{shown}");
+    assert!(shown.contains("source     litellm's table mine.json, 20"), "{shown}");
+    assert!(shown.contains("settings   [models.big] window 10007 reply 1000"), "{shown}");
+    assert!(shop.fails(1, &["models", "show", "gpt-5.2"]).err.contains("has no model"));
+    assert!(!shop.run(&["check"]).out.contains("lacks"));
+    let settings = shop.json(&["config"]);
+    let named = settings.as_array().unwrap().iter().find(|one| one["key"] == "models.catalogue").unwrap();
+    assert!(named["value"].as_str().unwrap().starts_with("litellm's table mine.json, "), "{named}");
+    assert!(named["origin"]["file"]["path"].as_str().unwrap().ends_with("models.tsv"), "{named}");
+    // What Larder wrote is read as well, with the name that it has.
+    let kept = shop.json(&["models", "update", "--from", named["origin"]["file"]["path"].as_str().unwrap()]);
+    assert_eq!((&kept["models"], &kept["source"]["license"]), (&120.into(), &"MIT".into()));
+    assert!(kept["source"]["source"].as_str().unwrap().contains("mine.json"), "{kept}");
+    shop.write("larder.toml", "");
+    assert!(shop.ok(&["models", "update", "--built-in"]).out.contains("(built in)"));
+    assert!(shop.ok(&["models", "show", "gpt-5.2"]).out.contains("source     litellm 1."));
+}
+
+#[test]
+fn a_table_that_is_broken_or_small_changes_nothing() {
+    let shop = Shop::new();
+    shop.write("mine.json", table());
+    shop.ok(&["models", "update", "--from", "mine.json"]);
+    let whole = table();
+    for (text, words) in [
+        (&whole[..whole.len() / 2], "neither litellm's table of models nor a catalogue that Larder wrote: EOF"),
+        ("{}", "0 models, fewer than a whole table"),
+        (&whole.replace(": 10007,", ": \"many\","), "model \"acme-7\": `max_input_tokens` is not a number of tokens"),
+        (&whole.replacen("1e-06", "\"free\"", 1), "model \"acme-0\": `input_cost_per_token` is not a price"),
+    ] {
+        shop.write("other.json", text);
+        let refused = shop.fails(1, &["models", "update", "--from", "other.json"]).err;
+        assert!(refused.contains(words) && refused.contains("nothing was changed"), "{refused}");
+        assert!(shop.ok(&["models", "show", "acme-7"]).out.contains("mine.json"));
+    }
+    shop.fails(2, &["models", "update"]);
+    // A file that something else broke is named by every command, with both ways out.
+    let path = shop.json(&["models", "update", "--from", "mine.json"])["file"].as_str().unwrap().to_owned();
+    std::fs::write(shop.path().join(&path), "{}").unwrap();
+    let refused = shop.fails(1, &["models"]).err;
+    assert!(refused.contains("models.tsv") && refused.contains("update --built-in"), "{refused}");
+    shop.ok(&["models", "update", "--built-in"]);
+    shop.ok(&["models"]);
+}

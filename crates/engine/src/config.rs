@@ -4,6 +4,7 @@
 //! Unknown keys are errors with a suggestion; all problems of a file are reported together. Which settings exist is
 //! declared in [`crate::settings`]; the `[models]` table belongs to `larder-models`.
 
+mod catalogue;
 mod learned;
 mod mcp;
 mod places;
@@ -17,10 +18,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use larder_core::recipe::{Layer, Recipe};
+use larder_models::catalogue::{Catalogue, CatalogueError};
 use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use larder_store::Retention;
 use serde::Serialize;
 
+pub use self::catalogue::{catalogue_file, install_catalogue, remove_catalogue};
 pub use self::learned::{LearnedValue, Standing, window_key};
 use self::places::KeyPlaces;
 use crate::settings::spec::{SettingSection, SettingSpec};
@@ -134,6 +137,18 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
+    /// The home's catalogue of models is broken.
+    #[error(
+        "cannot use the catalogue {}: {source}; replace it with `larder models update --from FILE`, or go back to the \
+         built-in one with `larder models update --built-in`",
+        path.display()
+    )]
+    Catalogue {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: CatalogueError,
+    },
     /// The file has problems; all of them.
     #[error("{}", list(.0))]
     Problems(Vec<SettingProblem>),
@@ -190,7 +205,8 @@ impl Config {
     /// The settings without any file, flag or environment variable.
     pub fn builtin() -> Self {
         #[allow(clippy::expect_used, reason = "an empty file has no problems, and a test reads it")]
-        Self::resolve("", FILE, None, Path::new("."), &|_| None).expect("an empty file has no problems")
+        Self::of_text("", FILE, home_setting(None, Path::new("."), &|_| None), &Catalogue::built_in(), &|_| None)
+            .expect("an empty file has no problems")
     }
 
     /// Reads the settings of the project in `dir`; `home` comes from the command line.
@@ -212,8 +228,20 @@ impl Config {
         dir: &Path,
         env: Env<'_>,
     ) -> Result<Self, ConfigError> {
+        let home = home_setting(home, dir, env);
+        let catalogue = catalogue::of_home(Path::new(&home.value))?;
+        Self::of_text(text, path, home, &catalogue, env)
+    }
+
+    fn of_text(
+        text: &str,
+        path: &str,
+        home: Setting,
+        catalogue: &Catalogue,
+        env: Env<'_>,
+    ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
-        let models = ModelTable::parse(text).map_err(|found| {
+        let models = ModelTable::parse_with(text, catalogue).map_err(|found| {
             problems.extend(found.0.into_iter().map(|problem| SettingProblem {
                 code: CODE,
                 severity: "error",
@@ -238,19 +266,6 @@ impl Config {
             resolved.push(resolve_one(spec, &file, path, env)?);
         }
         resolved.extend(mcp::settings(&file, path));
-        let (value, origin) = match (home, env(HOME_ENV)) {
-            (Some(home), _) => (home.to_string_lossy().into_owned(), SettingOrigin::Flag),
-            (None, Some(home)) => (home, SettingOrigin::Environment { name: HOME_ENV.into() }),
-            (None, None) => (dir.join(".larder").to_string_lossy().into_owned(), SettingOrigin::Default),
-        };
-        let home = Setting {
-            key: "home".to_owned(),
-            value,
-            origin,
-            env: &[HOME_ENV],
-            aliases: &[],
-            help: HOME_HELP,
-        };
         let windows = BTreeMap::new();
         let config = Self { home, settings: resolved, models, windows, path: path.to_owned(), places };
         config.check_embedding()?;
@@ -353,6 +368,7 @@ impl Config {
                 help: LAYER_HELP,
             });
         }
+        all.push(self.catalogue_setting());
         all
     }
 
@@ -401,6 +417,16 @@ const UNBOUND: &str = "(unbound)";
 const LAYER_HELP: &str = "Model that is bound to this layer.";
 const HOME_ENV: &str = "LARDER_HOME";
 const HOME_HELP: &str = "Folder where originals, runs and interventions are stored.";
+
+/// The home folder: from the command line, the environment or, by default, in the project folder `dir`.
+pub fn home_setting(home: Option<&Path>, dir: &Path, env: Env<'_>) -> Setting {
+    let (value, origin) = match (home, env(HOME_ENV)) {
+        (Some(home), _) => (home.to_string_lossy().into_owned(), SettingOrigin::Flag),
+        (None, Some(home)) => (home, SettingOrigin::Environment { name: HOME_ENV.into() }),
+        (None, None) => (dir.join(".larder").to_string_lossy().into_owned(), SettingOrigin::Default),
+    };
+    Setting { key: "home".to_owned(), value, origin, env: &[HOME_ENV], aliases: &[], help: HOME_HELP }
+}
 
 fn setting(spec: &SettingSpec, value: &str, origin: SettingOrigin) -> Setting {
     let SettingSpec { key, env, aliases, help, .. } = *spec;

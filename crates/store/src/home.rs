@@ -14,6 +14,34 @@ const KEY_BYTES: usize = 32;
 /// Pause between two attempts to lock the home folder.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
+/// Writes a file of the caller's own into a home folder, creating the folder if it is missing: readers find the old or
+/// the new file, whole. The store does not use it.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_home_file(home: &Path, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    files::create_dir_all(home)?;
+    let path = home.join(name);
+    let io = || StoreError::io(&path, "writing the file");
+    let temp = files::write_temp(home, bytes).map_err(io())?;
+    temp.as_file().sync_all().map_err(io())?;
+    temp.persist(&path).map_err(|error| io()(error.error))?;
+    files::sync_dir(home)
+}
+
+/// Removes such a file; returns whether there was one.
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn remove_home_file(home: &Path, name: &str) -> Result<bool, StoreError> {
+    let path = home.join(name);
+    match std::fs::remove_file(&path) {
+        Ok(()) => files::sync_dir(home).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(StoreError::io(&path, "removing the file")(error)),
+    }
+}
+
 /// The paths in a home folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {

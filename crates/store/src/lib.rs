@@ -7,6 +7,7 @@
 //! ```text
 //! HOME/                      mode 0700
 //!   key                      32 random bytes, mode 0600, created once and never replaced
+//!   models.tsv               the catalogue of models of `larder models update`; not used by the store
 //!   lock                     empty; locked while a store is set up
 //!   index.sqlite             pointers, runs, places of contents …; WAL mode; format version = PRAGMA user_version
 //!   index.sqlite.damaged-N   an index that `larder repair` replaced; removed when a user is forgotten
@@ -85,6 +86,7 @@ pub use documents::{
 };
 pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};
+pub use home::{remove_home_file, write_home_file};
 pub use index::FORMAT_VERSION;
 pub use interventions::{CONFIG_ERROR, Intervention, Interventions, NewIntervention};
 pub use keys::{

@@ -1,15 +1,60 @@
-//! `larder models show` and `larder models search`: what the catalogue knows about models.
+//! `larder models show`, `larder models search` and `larder models update`: what the catalogue knows about models, and
+//! where it comes from.
 
-use larder_models::catalogue::{Entry, LimitRule, PriceTier, Source};
+use std::path::Path;
+
+use larder_engine::config::{catalogue_file, home_setting, install_catalogue, remove_catalogue};
+use larder_models::catalogue::{Catalogue, Entry, LimitRule, PriceTier, Source};
 use larder_models::table::ModelSpec;
+use larder_store::{Clock, SystemClock};
 use larder_text::family::OTHER_TOKENIZER;
 use larder_text::price::Usd;
 use serde_json::{Map, Value, json};
 
-use crate::args::Format;
-use crate::context::CommandContext;
+use crate::args::{Format, Global};
+use crate::context::{CommandContext, env, project_dir};
 use crate::error::CliError;
-use crate::output;
+use crate::{files, output};
+
+/// Stores the table in `from` as the catalogue, or removes the stored one. Reads no settings: they cannot be read where
+/// the stored catalogue is broken.
+pub fn update(global: &Global, from: Option<&Path>) -> Result<(), CliError> {
+    let dir = project_dir(global).unwrap_or_else(|| ".".into());
+    let home = home_setting(global.home.as_deref(), &dir, &env).value;
+    let home = Path::new(&home);
+    let catalogue = match from {
+        Some(path) => {
+            let catalogue = read(path)?;
+            install_catalogue(home, &catalogue)?;
+            catalogue
+        }
+        None => {
+            remove_catalogue(home)?;
+            Catalogue::built_in()
+        }
+    };
+    let count = catalogue.ids().count();
+    if global.format == Format::Json {
+        let file = from.map(|_| catalogue_file(home));
+        return output::json(&json!({"source": catalogue.source(), "models": count, "file": file}));
+    }
+    let kept = if from.is_some() { format!("in {}", catalogue_file(home).display()) } else { "built in".to_owned() };
+    output::line(&format!("{count} models from {catalogue} ({kept})"))
+}
+
+/// A table of models by others, named after its file.
+fn read(path: &Path) -> Result<Catalogue, CliError> {
+    let text = files::read_text(path)?;
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let source = Source {
+        format: 0,
+        source: format!("litellm's table {name}"),
+        date: SystemClock.now().date(),
+        license: "MIT".to_owned(),
+    };
+    let refused = |error| CliError::Fixable(format!("{}: {error}; nothing was changed", path.display()));
+    Catalogue::read(&text, source).map_err(refused)
+}
 
 /// Prints ids that contain all of the words, each with its limits.
 pub fn search(context: &CommandContext, words: &[String]) -> Result<(), CliError> {

@@ -103,7 +103,7 @@ fn without_problems(global: &Global, own: bool, recipes: usize) -> String {
 /// The settings that affect how recipes are read, including the environment. Problems of the file are reported with the
 /// others.
 fn budgeted(global: &Global) -> Result<Config, CliError> {
-    match Config::load(project_dir(global).as_deref(), None, &env) {
+    match Config::load(project_dir(global).as_deref(), global.home.as_deref(), &env) {
         Err(ConfigError::Problems(_)) => Ok(Config::builtin()),
         loaded => Ok(loaded?),
     }
@@ -112,7 +112,7 @@ fn budgeted(global: &Global) -> Result<Config, CliError> {
 /// Problems of the settings file, layers of the project's recipes without a model, and unusable providers.
 fn settings(global: &Global, project: &Project) -> Result<Vec<SettingProblem>, CliError> {
     let dir = project_dir(global);
-    match Config::load(dir.as_deref(), None, &|_| None) {
+    match Config::load(dir.as_deref(), global.home.as_deref(), &|_| None) {
         Ok(config) => {
             let own = project.root().map(|_| config.unbound(project.check().recipes.iter()));
             let folder = dir.unwrap_or_else(|| ".".into());

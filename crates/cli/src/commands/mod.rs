@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, ModelsCommand};
 use crate::context::CommandContext;
 use crate::error::CliError;
 
@@ -77,6 +77,10 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
             interventions::run(&CommandContext::new(global)?, command, all)?
         }
         Command::Keys { command } => keys::run(&CommandContext::new(global)?, command).await?,
+        // Works where the stored catalogue is broken and no settings can be read.
+        Command::Models { command: Some(ModelsCommand::Update { from, built_in: _ }) } => {
+            catalogue::update(&global, from.as_deref())?;
+        }
         Command::Models { command } => models::run(&CommandContext::new(global)?, command).await?,
         Command::Serve(args) => serve::run(global, &args).await?,
         Command::Config => config::run(&CommandContext::new(global)?)?,

@@ -14,6 +14,8 @@ pub async fn run(context: &CommandContext, command: Option<ModelsCommand>) -> Re
     match command {
         Some(ModelsCommand::Show { id }) => return catalogue::show(context, &id),
         Some(ModelsCommand::Search { words }) => return catalogue::search(context, &words),
+        // `commands::run` has handled it.
+        Some(ModelsCommand::Update { .. }) => return Ok(()),
         Some(ModelsCommand::Pull { name, from }) => return pull(context, &name, from.as_deref()).await,
         None => {}
     }

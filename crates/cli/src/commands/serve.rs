@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use larder_core::recipe::Diagnostic;
+use larder_engine::config::catalogue_file;
 use larder_gateway::app::{App, Load, Loaded};
 use larder_gateway::reload::WatchedFiles;
 use larder_gateway::serve;
@@ -21,7 +22,8 @@ pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let flags = flags(args);
     let context = CommandContext::with_flags(global.clone(), &flags)?;
     let store = context.whole_store()?;
-    let watched = WatchedFiles::new(WATCHED.iter().map(|name| context.folder().join(name)).collect());
+    let project = WATCHED.iter().map(|name| context.folder().join(name));
+    let watched = WatchedFiles::new(project.chain([catalogue_file(context.config.home())]).collect());
     let app = App::new(store.clone(), loader(global, flags, store))?;
     let gateway = app.current().gateway.clone();
     let address = gateway.listen;

@@ -12,6 +12,7 @@
 mod row;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -159,10 +160,17 @@ impl Entry {
     }
 }
 
-/// Catalogues of the same source are the same.
+/// Catalogues with the same text are the same.
 impl PartialEq for Catalogue {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.table, &other.table) || self.source() == other.source()
+        Arc::ptr_eq(&self.table, &other.table) || self.to_text() == other.to_text()
+    }
+}
+
+impl fmt::Display for Catalogue {
+    /// The name of its source, with the date.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source().map_or(Ok(()), |Source { source, date, .. }| write!(f, "{source}, {date}"))
     }
 }
 
@@ -184,9 +192,13 @@ impl Catalogue {
     /// # Errors
     /// What is wrong with it; a table with one broken model is refused as a whole.
     pub fn read(text: &str, source: Source) -> Result<Self, CatalogueError> {
-        let table = match serde_json::from_str::<Map<String, Value>>(text) {
-            Ok(entries) => Table::new(converted(&entries, &source)?)?,
-            Err(_) => Table::new(text.to_owned())?,
+        let first = text.lines().next().unwrap_or_default();
+        let table = if serde_json::from_str::<Source>(first).is_ok() {
+            Table::new(text.to_owned())?
+        } else {
+            let entries = serde_json::from_str::<Map<String, Value>>(text);
+            let entries = entries.map_err(|error| CatalogueError::Format(error.to_string()))?;
+            Table::new(converted(&entries, &Source { format: FORMAT, ..source })?)?
         };
         /// What every release of litellm's table since 2024 has.
         const LEAST: usize = 100;

@@ -177,13 +177,25 @@ impl ModelTable {
     /// # Errors
     /// Every problem of the table, in the order of the file.
     pub fn parse(larder_toml: &str) -> Result<Self, Problems> {
-        read::table(larder_toml)
+        Self::parse_with(larder_toml, &Catalogue::built_in())
+    }
+
+    /// As [`parse`](Self::parse), with what is known about models from this catalogue.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(larder_toml: &str, catalogue: &Catalogue) -> Result<Self, Problems> {
+        read::table(larder_toml, catalogue)
     }
 
     /// A table that ships, by its name in [`SHIPPED`].
     pub fn shipped(name: &str) -> Option<Self> {
+        Self::shipped_with(name, &Catalogue::built_in())
+    }
+
+    fn shipped_with(name: &str, catalogue: &Catalogue) -> Option<Self> {
         let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name)?;
-        Self::parse(text).ok()
+        Self::parse_with(text, catalogue).ok()
     }
 
     /// The model of `layer` for recipes of `mode`; `None` if no model is bound to the layer.

@@ -94,9 +94,9 @@ struct ModelDraft {
     extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
-pub(super) fn table(source: &str) -> Result<ModelTable, Problems> {
+pub(super) fn table(source: &str, catalogue: &Catalogue) -> Result<ModelTable, Problems> {
     let mut walk = TableWalk::new(source);
-    let table = walk.parse().and_then(|document| read(&mut walk, &document));
+    let table = walk.parse().and_then(|document| read(&mut walk, &document, catalogue));
     let problems = walk.into_problems();
     match table {
         Some(table) if problems.0.is_empty() => Ok(table),
@@ -104,15 +104,17 @@ pub(super) fn table(source: &str) -> Result<ModelTable, Problems> {
     }
 }
 
-fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>) -> Option<ModelTable> {
-    let Some(value) = document.get("models") else { return ModelTable::shipped(DEFAULT_TABLE) };
+fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>, catalogue: &Catalogue) -> Option<ModelTable> {
+    let Some(value) = document.get("models") else {
+        return ModelTable::shipped_with(DEFAULT_TABLE, catalogue);
+    };
     let models = walk.table("models", value)?;
-    let base = models.get("table").and_then(|value| shipped(walk, value));
+    let base = models.get("table").and_then(|value| shipped(walk, value, catalogue));
     let mut table = base.unwrap_or(ModelTable {
         layers: BTreeMap::new(),
         models: BTreeMap::new(),
         use_alternative: false,
-        catalogue: Catalogue::built_in(),
+        catalogue: catalogue.clone(),
     });
     if let Some(value) = models.get("use_alternative") {
         table.use_alternative = walk.boolean("use_alternative", value).unwrap_or_default();
@@ -142,9 +144,13 @@ fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>) -> Option<ModelTable> 
     Some(table)
 }
 
-fn shipped(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option<ModelTable> {
+fn shipped(
+    walk: &mut TableWalk<'_>,
+    value: &Spanned<DeValue<'_>>,
+    catalogue: &Catalogue,
+) -> Option<ModelTable> {
     let name = walk.string("table", value)?;
-    let table = ModelTable::shipped(&name);
+    let table = ModelTable::shipped_with(&name, catalogue);
     if table.is_none() {
         let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
         walk.unknown_name(TableProblemCode::M005, value.span(), "table", &name, &names);
