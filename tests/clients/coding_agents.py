@@ -9,9 +9,11 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from crates import LOG, UUID, fault, runs
 
@@ -31,6 +33,7 @@ wire_api = "responses"
 """
 # What is new in each run, or depends on how long it took or on the machine.
 NEW = {"uuid", "session_id", "thread_id", "timestamp", "messaging_socket_path", "memory_paths", "total_cost_usd", "costUSD"}
+FAULT_KEY = re.compile(UUID)
 TIME = re.compile(r".*(_ms|Ms|_at|_time|duration)$")
 
 
@@ -40,15 +43,37 @@ def without_new(value):
     return [without_new(one) for one in value] if isinstance(value, list) else value
 
 
-def run(command, home, **variables):
+def started(question):
+    """Waits until the upstream has the request, for a user who leaves then."""
+    name = FAULT_KEY.search(question)[0]
+    for _ in range(1_000):
+        if name in pathlib.Path(os.environ["UPSTREAM_RECORD"]).read_text(encoding="utf-8"):
+            return
+        time.sleep(0.05)
+    raise TimeoutError("the upstream got no request")
+
+
+def run(command, home, leaves=None, **variables):
+    """What the agent prints. `leaves`: the question at whose answer the user presses Ctrl-C."""
     (home / "work").mkdir()
     (home / "work" / "crates.log").write_text(LOG + "\n", encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "dumb", "TMPDIR": str(home), **variables}
-    done = subprocess.run(
-        command, cwd=home / "work", env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100
+    agent = subprocess.Popen(
+        command, cwd=home / "work", env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
     )
-    lines = [json.loads(line) for line in done.stdout.replace(str(home), "HOME").splitlines() if line.startswith("{")]
-    return [*map(without_new, lines), {"type": "exit", "code": done.returncode}]
+    if leaves:
+        started(leaves)
+        agent.send_signal(signal.SIGINT)
+    try:
+        printed = agent.communicate(timeout=100)[0]
+    finally:
+        agent.kill()
+    lines = [json.loads(line) for line in printed.replace(str(home), "HOME").splitlines() if line.startswith("{")]
+    if leaves:
+        # How much of the answer is printed before depends on the moment.
+        lines = [line for line in lines if line["type"] == "result"]
+    return [*map(without_new, lines), {"type": "exit", "code": agent.returncode}]
 
 
 def claude(program, base, home, asked):
@@ -58,6 +83,7 @@ def claude(program, base, home, asked):
             "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--strict-mcp-config",
         ],
         home,
+        asked if "fault wait" in asked else None,
         ANTHROPIC_BASE_URL=base,
         ANTHROPIC_AUTH_TOKEN="sk-client",
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
@@ -83,6 +109,7 @@ def codex(program, base, home, asked):
             asked,
         ],
         home,
+        asked if "fault wait" in asked else None,
         OPENAI_API_KEY="sk-client",
     )
     said = [line["item"]["text"] for line in lines if line.get("item", {}).get("type") == "agent_message"]
@@ -94,16 +121,20 @@ AGENTS = {
     # Of a model that it does not know it shows 10,000 bytes of output.
     "codex": (codex, CODEX, {"name": "exec_command", "arguments": {"cmd": "sed -n 100,200p crates.log"}}),
 }
-FAULTS = {"retried": (429, 1), "overloaded": (529, 1), "refused": (400, 9), "cut": ("cut", 1)}
+FAULTS = {"retried": (429, 1), "overloaded": (529, 1), "refused": (400, 9), "cut": ("cut", 1), "left": ("wait", 1)}
 
 if __name__ == "__main__":
     name, modules, base, *faults = sys.argv[1:]
     ask, program, call = AGENTS[name]
     questions = {kind: fault(*what) for kind, what in FAULTS.items()}
-    questions = questions if faults else {"streamed": f"Look it up: {json.dumps(call)}"}
+    if not faults:
+        questions = {"streamed": f"Look it up: {json.dumps(call)}"}
+        if name == "claude":
+            # It asks again unstreamed where streaming is not found. Codex always streams.
+            questions["unstreamed"] = f"{questions['streamed']} {fault('streaming', 99)}"
     reports = {}
     for kind, question in questions.items():
         with tempfile.TemporaryDirectory() as home:
             report = ask(str(pathlib.Path(modules) / program), base, pathlib.Path(home), question)
-            reports[kind] = json.loads(re.sub(UUID, "ID", json.dumps(report))) if faults else report
+            reports[kind] = json.loads(re.sub(UUID, "ID", json.dumps(report)))
     print(json.dumps(reports))

@@ -79,7 +79,8 @@ def requests():
 def run(command, base, *more):
     """What an agent reports, per way of asking it, and the number of requests that the upstream got."""
     before = len(requests())
-    done = subprocess.run([*command, base, *more], cwd=HERE, capture_output=True, text=True, timeout=120, env=os.environ)
+    env = {**os.environ, "UPSTREAM_RECORD": str(RECORD)}
+    done = subprocess.run([*command, base, *more], cwd=HERE, capture_output=True, text=True, timeout=120, env=env)
     if done.returncode:
         raise RuntimeError(f"{command[-1]} ended with {done.returncode}: {done.stderr[-2000:]}")
     wait_until_noticed(before)

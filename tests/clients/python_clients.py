@@ -194,16 +194,21 @@ def check_errors():
         assert error.status_code in (400, 413) and error.body["type"] == "error", str(error)[:300]
 
 
-if __name__ == "__main__":
+def checked(what, checks):
+    """Runs the functions that check something, and returns whether one failed."""
     failed = 0
-    for name, check in [(name, check) for name, check in globals().items() if name.startswith("check_")]:
+    for name, check in [(name, check) for name, check in checks.items() if name.startswith("check_")]:
         try:
             check()
-            print(f"ok      python {name[6:]}")
+            print(f"ok      {what} {name[6:]}")
         except Exception as error:  # noqa: BLE001: every check reports
             failed += 1
             place = error.__traceback__
-            while place.tb_next and place.tb_next.tb_frame.f_code.co_filename == __file__:
+            while place.tb_next and place.tb_next.tb_frame.f_code.co_filename == check.__code__.co_filename:
                 place = place.tb_next
-            print(f"FAILED  python {name[6:]} line {place.tb_lineno}: {type(error).__name__}: {str(error)[:500]}")
-    sys.exit(1 if failed else 0)
+            print(f"FAILED  {what} {name[6:]} line {place.tb_lineno}: {type(error).__name__}: {str(error)[:500]}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(checked("python", globals()))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Holds the gateway to the clients that people use, unmodified: openai and anthropic from PyPI and npm, requests that
-# such clients were recorded sending, and Claude Code, Codex and agents built on the AI SDK, OpenAI's agents SDK and
+# such clients were recorded sending, turns in which the model calls Larder's tool and the client's, and Claude Code, Codex and agents built on the AI SDK, OpenAI's agents SDK and
 # pydantic-ai, which must show their user the same as without the gateway; and to the types of openai and anthropic:
 # docs/reference/fields.md must name every field, and each kind of object pass and be counted as it says. Versions are pinned in requirements.txt and
 # package-lock.json. Needs Linux on x86-64, Python 3 with pip, npm, and a release build of `larder`. Everything stays on
@@ -55,6 +55,7 @@ wait_for "$gateway"
 
 failed=0
 "$python/bin/python" python_clients.py "http://127.0.0.1:$gateway" "$record" || failed=1
+"$python/bin/python" mixed_turns.py "http://127.0.0.1:$gateway" "$record" || failed=1
 "$node" node_clients.mjs "http://127.0.0.1:$gateway" "$record" || failed=1
 "$python/bin/python" fields.py check || failed=1
 "$python/bin/python" passes.py "http://127.0.0.1:$gateway" "$record" || failed=1

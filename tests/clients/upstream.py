@@ -7,6 +7,9 @@ models, Anthropic messages and token counts, in their wire formats, whole and st
 What it answers depends on the last text of the user:
     "use the tool"       one call of the client's first tool
     "use both tools"     two parallel calls of it
+    "all at once"        a call of it, a call of larder_rehydrate with the first pointer that stands in a tool result, and
+                         a second call of the client's tool, in one turn
+    "think first"        as well: a thought before anything else (messages)
     "read it back ID"    a call of larder_rehydrate with that id, if it is offered; then what came of it as text
     "read it back"       the same with the first pointer that stands in a tool result
     "error NNN"          an error with that status in the format's own shape
@@ -15,7 +18,8 @@ What it answers depends on the last text of the user:
                          the result of the tool lacks that line, it reads it back
     "fault F N times: K" fault F for the first N requests that name the key K: a status, with which the format's error
                          is given and a retry is asked for at once; "cut", a stream that breaks off; "wait", a stream
-                         that goes on only when the client has left, which is recorded
+                         that goes on only when the client has left, which is recorded; "streaming", 404 for what is to
+                         be streamed, and no fault for anything else
     anything else        "Hello from upstream."; as JSON {"name": "Ada", "age": 36} where a schema is asked for
 """
 import collections
@@ -220,8 +224,14 @@ class Messages:
         return ((body.get("output_config") or {}).get("format") or body.get("output_format") or {}).get("type") == "json_schema"
 
     @staticmethod
-    def content(text, calls):
-        blocks = [] if text is None else [{"type": "text", "text": text, "citations": None}]
+    def thinks(body):
+        last = [text for role, text in Messages.history(body)][-1]
+        return "think first" in last
+
+    @staticmethod
+    def content(text, calls, thinks):
+        blocks = [{"type": "thinking", "thinking": "I should look.", "signature": "c2lnbmVk"}] if thinks else []
+        blocks += [] if text is None else [{"type": "text", "text": text, "citations": None}]
         return blocks + [{"type": "tool_use", "id": id, "name": name, "input": arguments} for id, name, arguments in calls]
 
     @staticmethod
@@ -230,7 +240,7 @@ class Messages:
         usage = {"input_tokens": 10 * n, "output_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 0}
         return {
             "id": f"msg_{n}", "type": "message", "role": "assistant", "model": body["model"],
-            "content": Messages.content(text, calls), "stop_reason": "tool_use" if calls else "end_turn",
+            "content": Messages.content(text, calls, Messages.thinks(body)), "stop_reason": "tool_use" if calls else "end_turn",
             "stop_sequence": None, "usage": usage, "x_unknown": {"kept": [1.50, "é"]},
         }
 
@@ -244,9 +254,12 @@ class Messages:
         yield event("message_start", message=begun)
         yield event("ping")
         for index, block in enumerate(whole["content"]):
-            empty = {**block, "text": ""} if block["type"] == "text" else {**block, "input": {}}
-            yield event("content_block_start", index=index, content_block=empty)
-            if block["type"] == "text":
+            blank = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}.get(block["type"], {"input": {}})
+            yield event("content_block_start", index=index, content_block={**block, **blank})
+            if block["type"] == "thinking":
+                for name, value in [("thinking", block["thinking"]), ("signature", block["signature"])]:
+                    yield event("content_block_delta", index=index, delta={"type": f"{name}_delta", name: value})
+            elif block["type"] == "text":
                 for piece in re.findall(r".{1,7}", block["text"], re.S):
                     yield event("content_block_delta", index=index, delta={"type": "text_delta", "text": piece})
             else:
@@ -279,6 +292,12 @@ def decide(wire, body):
     if failing := re.search(r"error (\d{3})", asked):
         return None, [], int(failing[1])
     own = [name for name in tools if name != "larder_rehydrate"]
+    if "all at once" in asked and own:
+        calls = [(f"call_{n}", own[0], {"city": city}) for n, city in enumerate(["Paris", "Oslo"])]
+        pointer = next((found for role, text in history if role == "tool" and (found := POINTER.search(text))), None)
+        if pointer and "larder_rehydrate" in tools:
+            calls.insert(1, ("call_back", "larder_rehydrate", {"id": pointer[0], "pattern": "crate 87 "}))
+        return None, calls, None
     if "read it back" in asked and "larder_rehydrate" in tools:
         places = [asked.split("read it back")[1]] + [text for role, text in history if role == "tool"]
         found = next((found for place in places if (found := POINTER.search(place))), None)
@@ -404,6 +423,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if wire is None:
             return self.json({"error": {"message": "no such path", "type": "invalid_request_error"}}, 404)
         fault = self.fault(raw)
+        if fault == "streaming":
+            fault = "404" if body.get("stream") else None
         if fault and fault.isdigit():
             return self.json(wire.error(int(fault), f"scripted error {fault}"), int(fault), retry_after_ms="10")
         text, calls, status = decide(wire, body)
