@@ -128,7 +128,7 @@ impl SearchReport {
     fn failed(&mut self, recipe: &Recipe, reach: &ModelSet) {
         self.calls += 1;
         self.usage.input = self.usage.input.saturating_add(recipe.budget.total as u64);
-        self.pay(Some(reach.cost(&max_call_usage(recipe))).filter(|cost| *cost > Usd::default()));
+        self.pay(Some(reach.most(&max_call_usage(recipe))).filter(|cost| *cost > Usd::default()));
     }
 
     /// Input and output tokens.

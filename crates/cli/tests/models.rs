@@ -109,9 +109,15 @@ fn a_table_that_is_broken_or_small_changes_nothing() {
     shop.ok(&["models", "update", "--from", "mine.json"]);
     let whole = table();
     for (text, words) in [
-        (&whole[..whole.len() / 2], "neither litellm's table of models nor a catalogue that Larder wrote: EOF"),
+        (
+            &whole[..whole.len() / 2],
+            "neither litellm's table of models nor a catalogue that Larder wrote: EOF",
+        ),
         ("{}", "0 models, fewer than a whole table"),
-        (&whole.replace(": 10007,", ": \"many\","), "model \"acme-7\": `max_input_tokens` is not a number of tokens"),
+        (
+            &whole.replace(": 10007,", ": \"many\","),
+            "model \"acme-7\": `max_input_tokens` is not a number of tokens",
+        ),
         (&whole.replacen("1e-06", "\"free\"", 1), "model \"acme-0\": `input_cost_per_token` is not a price"),
     ] {
         shop.write("other.json", text);
@@ -127,4 +133,44 @@ fn a_table_that_is_broken_or_small_changes_nothing() {
     assert!(refused.contains("models.tsv") && refused.contains("update --built-in"), "{refused}");
     shop.ok(&["models", "update", "--built-in"]);
     shop.ok(&["models"]);
+}
+
+#[test]
+fn settings_describe_single_models_of_the_catalogue_and_models_that_it_lacks() {
+    let shop = Shop::new();
+    shop.write(
+        "larder.toml",
+        "[models.catalogue.\"acme-large\"]\nwindow = 500000\ninput_limit = 372000\nmax_output = 128000\n\
+         family = \"claude-opus-4-7\"\nprices = [{ input = 1, cached_input = 0.1, cache_write = 1.25, output = 8 }, \
+         { above = 200000, input = 2, output = 12 }, { service = \"batch\", input = 0.5, output = 4 }]\n\
+         [models.catalogue.\"claude-sonnet-4-5\"]\nwindow = 1000000\n",
+    );
+    assert!(shop.ok(&["models"]).out.contains("smollm2"), "the table that ships remains");
+    let acme = shop.json(&["models", "show", "acme-large"]);
+    assert_eq!((&acme["limits"]["window"], &acme["limits"]["input"]), (&500_000.into(), &372_000.into()));
+    assert_eq!(
+        (&acme["max_output"], &acme["tokenizer"], &acme["overridden"]),
+        (&128_000.into(), &"claude".into(), &true.into())
+    );
+    let prices = acme["prices_per_million"].as_array().unwrap();
+    assert_eq!(prices.len(), 3, "{prices:?}");
+    assert_eq!((&prices[1]["above"], &prices[1]["cache_read"]), (&200_000.into(), &"2".into()));
+    let sonnet = shop.json(&["models", "show", "anthropic/claude-4.5-sonnet"]);
+    assert_eq!((&sonnet["limits"]["window"], &sonnet["limits"]["rule"]), (&200_000.into(), &"shared".into()));
+    let sonnet = shop.json(&["models", "show", "claude-sonnet-4-5-20250929"]);
+    assert_eq!((&sonnet["limits"]["window"], &sonnet["max_output"]), (&1_000_000.into(), &64_000.into()));
+    assert!(sonnet["prices_per_million"].as_array().unwrap().len() >= 2, "the rest is the catalogue's");
+    shop.write(
+        "larder.toml",
+        "[models.catalogue.x]\nwidnow = 5\nfamily = \"no-such\"\nwindow = 5\ninput_limit = 6\nprices = []\n",
+    );
+    let refused = shop.run(&["check"]).out;
+    for words in [
+        "did you mean `window`?",
+        "no family of models has `no-such`",
+        "greater than its window",
+        "no tier for short",
+    ] {
+        assert!(refused.contains(words), "{words}\n{refused}");
+    }
 }

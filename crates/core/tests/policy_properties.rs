@@ -26,6 +26,7 @@ use larder_core::policy::{
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::{Fragment, Pointer, PointerKey};
+use larder_text::price::CacheShares;
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
@@ -453,4 +454,37 @@ fn tools_that_read_originals_are_known_by_their_names() {
     let names = ["larder_rehydrate", "mcp__larder__rehydrate", "larder-rehydrate", "rehydrate"];
     assert!(names.into_iter().all(reads_back));
     assert!(!["read_file", "dehydrate", "autorehydrate", "rehydrate_all", ""].into_iter().any(reads_back));
+}
+
+/// Replacing a result moves the cached prefix before it once; a prefix that is too short to be cached costs nothing to
+/// move.
+#[test]
+fn a_prefix_too_short_to_be_cached_may_move_for_less() {
+    let mut numbers = Numbers(3);
+    let mut words = |count: usize| (0..count).map(|_| numbers.word()).collect::<Vec<_>>().join(" ");
+    let plain = |role, text: String| Said {
+        role,
+        text,
+        calls: Vec::new(),
+        result_of: None,
+        is_error: false,
+        rehydrated: false,
+    };
+    let said = [
+        plain(Role::User, words(900)),
+        Said { calls: vec![("c1".to_owned(), "read")], ..plain(Role::Assistant, String::new()) },
+        Said { result_of: Some("c1".to_owned()), ..plain(Role::Tool, words(300)) },
+    ];
+    let decided = |minimum| {
+        let cache = Some(CacheShares { minimum, read: 0.1, write: 1.25 });
+        let model = ModelProfile { window: 200_000, input_limit: None, max_output: None, cache };
+        let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
+        let window = decide(&said, &policy, &Memo::default());
+        matches!(window.items[2].form, MessageForm::Replaced(_))
+    };
+    let prefix = counter().count(&said[0].text);
+    assert!(prefix > 2_000, "{prefix}");
+    assert!(!decided(0), "the tool would move the cached prefix for one result");
+    assert!(!decided(prefix), "the prompt is long enough to be cached");
+    assert!(decided(20_000), "nothing is cached yet");
 }

@@ -5,6 +5,8 @@
 //! declared in [`crate::settings`]; the `[models]` table belongs to `larder-models`.
 
 mod catalogue;
+mod error;
+mod home;
 mod learned;
 mod mcp;
 mod places;
@@ -14,16 +16,18 @@ mod vault;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use larder_core::recipe::{Layer, Recipe};
-use larder_models::catalogue::{Catalogue, CatalogueError};
+use larder_models::catalogue::Catalogue;
 use larder_models::table::{DEFAULT_TABLE, ModelTable};
 use larder_store::Retention;
 use serde::Serialize;
 
 pub use self::catalogue::{catalogue_file, install_catalogue, remove_catalogue};
+pub use self::error::ConfigError;
+pub use self::home::home_setting;
 pub use self::learned::{LearnedValue, Standing, window_key};
 use self::places::KeyPlaces;
 use crate::settings::spec::{SettingSection, SettingSpec};
@@ -126,68 +130,6 @@ impl fmt::Display for SettingProblem {
     }
 }
 
-/// Settings that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The home's catalogue of models is broken.
-    #[error(
-        "cannot use the catalogue {}: {source}; replace it with `larder models update --from FILE`, or go back to the \
-         built-in one with `larder models update --built-in`",
-        path.display()
-    )]
-    Catalogue {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: CatalogueError,
-    },
-    /// The file has problems; all of them.
-    #[error("{}", list(.0))]
-    Problems(Vec<SettingProblem>),
-    /// The command line gives a setting an illegal value.
-    #[error("{key} cannot be {value:?}; see `larder config`")]
-    Flag {
-        /// The setting.
-        key: &'static str,
-        /// The value.
-        value: String,
-    },
-    /// An environment variable names a setting that is gone.
-    #[error("${name}: {why}; {fix}")]
-    Removed {
-        /// The variable.
-        name: &'static str,
-        /// Why it is gone.
-        why: &'static str,
-        /// What to do instead.
-        fix: &'static str,
-    },
-    /// An environment variable gives its setting an illegal value.
-    #[error("${name} is {value:?}, which {key} cannot be; unset it or use a value such as {like}")]
-    Environment {
-        /// The variable.
-        name: String,
-        /// Its value.
-        value: String,
-        /// The setting.
-        key: &'static str,
-        /// A legal value.
-        like: String,
-    },
-}
-
-fn list(problems: &[SettingProblem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
-
 /// All settings with their values and origins.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -205,8 +147,14 @@ impl Config {
     /// The settings without any file, flag or environment variable.
     pub fn builtin() -> Self {
         #[allow(clippy::expect_used, reason = "an empty file has no problems, and a test reads it")]
-        Self::of_text("", FILE, home_setting(None, Path::new("."), &|_| None), &Catalogue::built_in(), &|_| None)
-            .expect("an empty file has no problems")
+        Self::of_text(
+            "",
+            FILE,
+            home_setting(None, Path::new("."), &|_| None),
+            &Catalogue::built_in(),
+            &|_| None,
+        )
+        .expect("an empty file has no problems")
     }
 
     /// Reads the settings of the project in `dir`; `home` comes from the command line.
@@ -415,18 +363,6 @@ impl Config {
 /// The value shown for a layer without a model.
 const UNBOUND: &str = "(unbound)";
 const LAYER_HELP: &str = "Model that is bound to this layer.";
-const HOME_ENV: &str = "LARDER_HOME";
-const HOME_HELP: &str = "Folder where originals, runs and interventions are stored.";
-
-/// The home folder: from the command line, the environment or, by default, in the project folder `dir`.
-pub fn home_setting(home: Option<&Path>, dir: &Path, env: Env<'_>) -> Setting {
-    let (value, origin) = match (home, env(HOME_ENV)) {
-        (Some(home), _) => (home.to_string_lossy().into_owned(), SettingOrigin::Flag),
-        (None, Some(home)) => (home, SettingOrigin::Environment { name: HOME_ENV.into() }),
-        (None, None) => (dir.join(".larder").to_string_lossy().into_owned(), SettingOrigin::Default),
-    };
-    Setting { key: "home".to_owned(), value, origin, env: &[HOME_ENV], aliases: &[], help: HOME_HELP }
-}
 
 fn setting(spec: &SettingSpec, value: &str, origin: SettingOrigin) -> Setting {
     let SettingSpec { key, env, aliases, help, .. } = *spec;

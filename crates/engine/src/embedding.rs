@@ -59,7 +59,7 @@ impl Embedder {
         if let Some(server) = &spec.base_url {
             identity = format!("{identity} at {server}");
         }
-        let (limit, prices) = (spec.timeout, spec.prices);
+        let (limit, prices) = (spec.timeout, spec.prices.clone());
         Ok(Self { model, name: name.to_owned(), identity, limit, prices })
     }
 

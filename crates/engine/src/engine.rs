@@ -126,6 +126,7 @@ impl Engine {
     /// vocabulary that was measured, otherwise a bound.
     fn known_counter(&self, id: &str) -> Counter {
         let registry = &self.tokenizers.registry;
+        let id = self.models.table().catalogue().counted_as(id);
         let counter = registry.for_model(id);
         let other = || registry.by_name(OTHER_TOKENIZER).ok();
         match counter.label() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use larder_condense::ContentType;
 use larder_core::recipe::{Layer, Mode, Recipe};
 use larder_models::chat::Usage;
-use larder_models::price::{Prices, Usd};
+use larder_models::price::{Billable, Prices, Rates, Usd};
 use larder_models::table::{ModelTable, Provider};
 
 use crate::candidate::next_layer;
@@ -39,9 +39,9 @@ impl ModelSet {
         self.prices().map(|prices| prices.max_cost(tokens)).max().unwrap_or_default()
     }
 
-    /// The cost of a call with this usage at the most expensive model.
-    pub fn cost(&self, usage: &Usage) -> Usd {
-        self.prices().map(|prices| prices.cost(usage).total).max().unwrap_or_default()
+    /// The most that a call which uses at most this costs, at the most expensive model.
+    pub fn most(&self, max: &Usage) -> Usd {
+        self.prices().map(|prices| prices.most(max, Billable::USUAL)).max().unwrap_or_default()
     }
 
     /// The names of the models, in order.
@@ -57,8 +57,8 @@ impl ModelSet {
     pub fn add(&mut self, table: &ModelTable, name: &str) {
         let mut next = Some(name);
         while let Some((name, spec)) = next.and_then(|name| Some((name, table.model(name)?))) {
-            let free = (spec.provider == Provider::Embedded).then(Prices::default);
-            if self.0.insert(name.to_owned(), spec.prices.or(free)).is_some() {
+            let free = (spec.provider == Provider::Embedded).then(|| Prices::flat(Rates::default()));
+            if self.0.insert(name.to_owned(), spec.prices.clone().or(free)).is_some() {
                 return;
             }
             next = spec.fallback.as_deref();
@@ -173,7 +173,7 @@ prices = { input = 4, output = 5 }
         assert_eq!(answer.unpriced(), None);
         assert_eq!(answer.max_cost(1_000_000).to_string(), "5", "as if all of them were the most expensive");
         let usage = Usage { input: 1_000_000, output: 1_000_000, ..Usage::default() };
-        assert_eq!(answer.cost(&usage).to_string(), "9");
+        assert_eq!(answer.most(&usage).to_string(), "9");
         let summary = of(&engine, "pipeline/phase7_summarizer");
         assert_eq!(names(&summary), ["big", "small", "spare"]);
         assert_eq!(summary.unpriced(), Some("spare"));

@@ -269,12 +269,12 @@ impl App {
     pub fn budgets(&self) -> Vec<ModelBudget> {
         let (current, newest) = (self.current(), self.newest());
         let budget = |(name, spec): (&str, &larder_models::table::ModelSpec)| {
-            let policy = current.routes.policy(spec);
+            let policy = current.routes.policy(name)?;
             let revised = newest.as_ref().map(|newest| policy.revised(&newest.policy, None));
-            ModelBudget::new(name, spec, &revised.unwrap_or(policy))
+            Some(ModelBudget::new(name, spec, revised.as_ref().unwrap_or(policy)))
         };
         let chats = |(_, spec): &(&str, &larder_models::table::ModelSpec)| spec.max_output > 0;
-        current.routes.models().filter(chats).map(budget).collect()
+        current.routes.models().filter(chats).filter_map(budget).collect()
     }
 
     /// Bytes that the body of a request may have.

@@ -78,8 +78,8 @@ pub enum AuthError {
     Foreign,
     /// A budget in dollars cannot be enforced for models without prices.
     #[error(
-        "the key has a budget in money, and the model `{model}` has no price here: give it `prices` in a table \
-         [models.NAME] of larder.toml, or use a key with a budget in tokens"
+        "the key has a budget in money, and the model `{model}` has no price here: give it `prices` under \
+         [models.catalogue.\"{model}\"] in larder.toml, or use a key with a budget in tokens"
     )]
     Unpriced {
         /// Its id.

@@ -8,9 +8,9 @@ use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings, UNK
 use larder_engine::Engine;
 use larder_engine::config::Config;
 use larder_engine::settings::GatewaySettings;
-use larder_models::catalogue::Entry;
+use larder_models::catalogue::{Catalogue, Entry};
 use larder_models::chat::ModelError;
-use larder_models::price::Prices;
+use larder_models::price::{CacheShares, Prices};
 use larder_models::table::{ModelSpec, Provider};
 use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
@@ -68,6 +68,8 @@ struct TableModel {
     spec: ModelSpec,
     /// Its server, or why there is none.
     target: Result<Arc<UpstreamTarget>, String>,
+    /// The policy for its prompts.
+    policy: ContextBudgetPolicy,
 }
 
 impl Routes {
@@ -105,7 +107,8 @@ impl Routes {
         for (name, spec) in engine.models.table().models() {
             let target = settle(spec.provider, engine.models.target(name));
             let target = target.map(Arc::new).map_err(|error| error.to_string());
-            models.insert(name.to_owned(), TableModel { spec: spec.clone(), target });
+            let policy = policy_of(&settings, spec, engine.models.table().catalogue());
+            models.insert(name.to_owned(), TableModel { spec: spec.clone(), target, policy });
             ids.entry(spec.id.clone()).or_default().push(name.to_owned());
         }
         let mut others = Vec::new();
@@ -129,7 +132,7 @@ impl Routes {
             && let Some(known) = self.models.get(name)
         {
             let target = known.target.clone().map_err(|words| RequestError::misconfigured(&words))?;
-            return Ok(self.known(name, &known.spec, target, model, engine));
+            return Ok(Self::known(name, known, target, model, engine));
         }
         if let Some(target) = self.other(wanted) {
             return Ok(self.other_model(model, target, engine));
@@ -186,24 +189,18 @@ impl Routes {
     }
 
     /// The policy for a model in the table.
-    pub fn policy(&self, spec: &ModelSpec) -> ContextBudgetPolicy {
-        let profile = ModelProfile {
-            window: spec.window,
-            input_limit: spec.input_limit,
-            max_output: usize::try_from(spec.max_output).ok(),
-            cache: spec.prices.and_then(|prices| prices.cache_shares()),
-        };
-        ContextBudgetPolicy::from_settings(&self.settings, &profile)
+    pub fn policy(&self, name: &str) -> Option<&ContextBudgetPolicy> {
+        self.models.get(name).map(|known| &known.policy)
     }
 
     fn known(
-        &self,
         name: &str,
-        spec: &ModelSpec,
+        known: &TableModel,
         target: Arc<UpstreamTarget>,
         asked: &str,
         engine: &Engine,
     ) -> Route {
+        let TableModel { spec, policy, .. } = known;
         Route {
             model: AnsweredBy {
                 name: name.to_owned(),
@@ -213,8 +210,8 @@ impl Routes {
             },
             target,
             counter: engine.counter(spec),
-            policy: self.policy(spec),
-            prices: spec.prices,
+            policy: policy.clone(),
+            prices: spec.prices.clone(),
             rename: asked != spec.id,
             learns: false,
         }
@@ -231,7 +228,7 @@ impl Routes {
             window: limits.and_then(|limits| tokens(limits.window)).unwrap_or(UNKNOWN_WINDOW),
             input_limit: limits.and_then(|limits| limits.input_limit()).and_then(tokens),
             max_output: max_output.or(Some(self.max_output)),
-            cache: prices.and_then(|prices| prices.cache_shares()),
+            cache: cache(prices.as_ref(), entry.as_ref()),
         };
         Route {
             model: AnsweredBy {
@@ -248,6 +245,24 @@ impl Routes {
             learns: limits.is_none(),
         }
     }
+}
+
+/// The policy for a model in the table.
+fn policy_of(settings: &PolicySettings, spec: &ModelSpec, catalogue: &Catalogue) -> ContextBudgetPolicy {
+    let entry = spec.provider.is_remote().then(|| catalogue.find(&spec.id)).flatten();
+    let profile = ModelProfile {
+        window: spec.window,
+        input_limit: spec.input_limit,
+        max_output: usize::try_from(spec.max_output).ok(),
+        cache: cache(spec.prices.as_ref(), entry.as_ref()),
+    };
+    ContextBudgetPolicy::from_settings(settings, &profile)
+}
+
+/// What the provider's cache costs, at these prices.
+fn cache(prices: Option<&Prices>, entry: Option<&Entry>) -> Option<CacheShares> {
+    let minimum = entry.and_then(Entry::cache_minimum).and_then(|tokens| usize::try_from(tokens).ok());
+    Some(CacheShares { minimum: minimum.unwrap_or(0), ..prices?.cache_shares()? })
 }
 
 /// The provider whose servers understand a request.

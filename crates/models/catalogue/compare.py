@@ -28,7 +28,7 @@ ALIASES = {
     "claude-opus-4-8@20270101": "claude-opus-4-8",
     "openrouter/openai/gpt-5.2": "gpt-5.2",
     "azure/gpt-5.2-2027-01-01": "azure/gpt-5.2",
-    "ft:gpt-4o-2024-08-06:acme::abc": "gpt-4o",
+    "ft:gpt-4o-2024-08-06:acme::abc": "ft:gpt-4o-2024-08-06",
     "google/gemini-2.5-pro": "gemini-2.5-pro",
     "gpt-4.1-2099-01-01": "gpt-4.1",
 }

@@ -23,6 +23,8 @@ fn the_built_in_file_is_whole_and_small() {
         *kinds.entry(catalogue.table().row(at).unwrap().kind).or_default() += 1;
     }
     let embedding = kinds.remove(&Kind::Embedding).unwrap_or_default();
+    let units = [Kind::Image, Kind::Speech].map(|kind| kinds.remove(&kind).unwrap_or_default());
+    assert!(units[0] >= 100 && units[1] >= 10, "{units:?}");
     assert!(embedding >= 100 && kinds.values().sum::<usize>() >= 2_500, "{embedding} {kinds:?}");
     let source = catalogue.source().unwrap();
     assert!(source.source.starts_with("litellm 1.") && source.license == "MIT", "{source:?}");
@@ -83,7 +85,7 @@ fn spellings_of_others_find_the_makers_entry() {
         ("bedrock/eu-west-3/us.anthropic.claude-sonnet-4-6", "anthropic.claude-sonnet-4-6"),
         ("azure/gpt-5.2-2027-01-01", "azure/gpt-5.2"),
         ("openai/gpt-5.2", "gpt-5.2"),
-        ("ft:gpt-4o-2024-08-06:acme::abc", "gpt-4o"),
+        ("ft:gpt-4.1-2098-01-01:acme::abc", "gpt-4.1"),
         ("gpt-4o-2099-01-01", "gpt-4o"),
         ("google/gemini-2.5-pro", "gemini-2.5-pro"),
     ] {
@@ -215,4 +217,47 @@ fn every_alias_finds_the_same_generation() {
         }
     }
     assert!(wrong.is_empty(), "{} of the aliases:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_fine_tuned_model_has_the_limits_of_its_base_and_its_own_prices_or_none() {
+    let tuned = found("ft:gpt-4o-2024-08-06:acme::abc");
+    assert_eq!(tuned.matched.id, "ft:gpt-4o-2024-08-06");
+    assert_eq!(
+        tuned.row.prices("standard", 1).unwrap().input,
+        Some(3_750_000),
+        "not the base model's 2.5 dollars"
+    );
+    let unlisted = found("ft:gpt-4.1-nano-2098-01-01:acme::abc");
+    assert_eq!((unlisted.matched.id.as_str(), unlisted.prices()), ("gpt-4.1-nano", None));
+    assert_eq!(unlisted.limits, found("gpt-4.1-nano").limits);
+    assert_eq!(found("gpt-4o-2099-01-01").matched.id, "gpt-4o", "a base model has no tuned row");
+}
+
+#[test]
+fn bills_have_every_tier_of_the_table() {
+    use larder_text::usage::{Service, Usage};
+    let cost = |id: &str, usage: Usage| found(id).prices().unwrap().cost(&usage).total.to_string();
+    let million = Usage { output: 1_000_000, ..Usage::default() };
+    let long = Usage { input: 300_000, ..Usage::default() };
+    assert_eq!(cost("gpt-5.5", million), "30");
+    assert_eq!(cost("gpt-5.5", Usage { service: Service::Priority, ..million }), "75");
+    assert_eq!(cost("gpt-5.5", Usage { service: Service::Flex, ..million }), "15");
+    assert_eq!(cost("gpt-5.5", Usage { input: 272_000, ..long }), "1.36");
+    assert_eq!(cost("gpt-5.5", long), "3", "10 dollars above 272,000 tokens");
+    assert_eq!(cost("gpt-5.5", Usage { service: Service::Batch, ..long }), "1.5");
+    assert_eq!(cost("gpt-5.5", Usage { cached_input: 200_000, ..long }), "1.2");
+    let written = Usage { input: 100_000, cache_write: 100_000, ..Usage::default() };
+    assert_eq!(cost("claude-sonnet-4-5", written), "0.375");
+    assert_eq!(cost("claude-sonnet-4-5", Usage { cache_write_1h: 50_000, ..written }), "0.4875");
+    // Anthropic's priority tier is capacity that is paid in advance; what the table lacks costs the usual price.
+    assert_eq!(cost("claude-sonnet-4-5", Usage { service: Service::Priority, ..written }), "0.375");
+    let catalogue = Catalogue::built_in();
+    for id in catalogue.ids() {
+        let row = catalogue.find(id).unwrap().row;
+        let known = row.prices(STANDARD, 0).is_some_and(|tier| {
+            tier.input.is_some() && (tier.output.is_some() || row.kind == Kind::Embedding)
+        });
+        assert_eq!(row.all_prices().is_some(), known, "{id}");
+    }
 }

@@ -68,7 +68,7 @@ fn the_single_mind_has_a_temperature_per_role_and_a_server_for_code() {
 fn the_conversation_table_has_ids_prices_and_one_toggle() {
     let mut table = ModelTable::shipped("conversation").unwrap();
     let per_1k = |name: &str, usage: crate::chat::Usage| {
-        table.model(name).unwrap().prices.unwrap().cost(&usage).total.to_string()
+        table.model(name).unwrap().prices.as_ref().unwrap().cost(&usage).total.to_string()
     };
     let input = crate::chat::Usage { input: 1_000, ..Default::default() };
     let output = crate::chat::Usage { output: 1_000, ..Default::default() };

@@ -82,7 +82,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
             reserve: 200,
             output: 1_000,
         },
-        usage: Some(Usage { input: 1_450, cached_input: 1_000, cache_write: 0, output: 50, reasoning: 0 }),
+        usage: Some(Usage { input: 1_450, cached_input: 1_000, output: 50, ..Usage::default() }),
         usage_estimated: false,
         bill: Some(Bill { cost: Usd::from_picos(2_000_000_000), without: Usd::from_picos(3_500_000_000) }),
         violations: 0,

@@ -38,7 +38,8 @@ pub fn update(global: &Global, from: Option<&Path>) -> Result<(), CliError> {
         let file = from.map(|_| catalogue_file(home));
         return output::json(&json!({"source": catalogue.source(), "models": count, "file": file}));
     }
-    let kept = if from.is_some() { format!("in {}", catalogue_file(home).display()) } else { "built in".to_owned() };
+    let kept =
+        if from.is_some() { format!("in {}", catalogue_file(home).display()) } else { "built in".to_owned() };
     output::line(&format!("{count} models from {catalogue} ({kept})"))
 }
 
@@ -109,12 +110,6 @@ fn tokenizer(entry: &Entry) -> &'static str {
     entry.family.map_or(OTHER_TOKENIZER, |family| family.tokenizer)
 }
 
-/// The smallest prompt prefix that is cached: of the model, otherwise of its family.
-fn cache_minimum(entry: &Entry) -> Option<u64> {
-    let family = entry.family.and_then(|family| family.cache_minimum);
-    entry.row.cache_minimum.or(family.and_then(|tokens| u64::try_from(tokens).ok()))
-}
-
 /// The prices of a tier that are known, by name, in dollars per million tokens.
 fn prices(tier: &PriceTier) -> impl Iterator<Item = (&'static str, Usd)> {
     let names = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
@@ -147,9 +142,10 @@ fn described(asked: &str, entry: &Entry, source: Option<&Source>, settings: &[(&
         "capabilities": row.capabilities,
         "dimensions": row.dimensions,
         "tokenizer": tokenizer(entry),
-        "cache_minimum": cache_minimum(entry),
+        "cache_minimum": entry.cache_minimum(),
         "cache_lifetimes_s": entry.family.map_or(&[][..], |family| &family.cache_lifetimes),
         "family_source": entry.family.map(|family| family.source),
+        "overridden": entry.overridden,
         "source": source,
         "settings": settings.iter().map(|(name, spec)| json!({"name": name, "model": spec})).collect::<Vec<_>>(),
     })
@@ -171,7 +167,8 @@ fn text(
         )?;
     }
     let kind = serde_json::to_value(row.kind).unwrap_or_default();
-    line("provider", &format!("{}, {}", row.provider, kind.as_str().unwrap_or_default()))?;
+    let provider = if row.provider.is_empty() { "unknown" } else { &row.provider };
+    line("provider", &format!("{provider}, {}", kind.as_str().unwrap_or_default()))?;
     if let Some(limits) = entry.limits {
         let rule = match limits.rule {
             LimitRule::Shared => "prompt and reply share it",
@@ -191,8 +188,11 @@ fn text(
     let of_family =
         entry.family.map_or("no family: what holds for every vocabulary measured", |family| family.source);
     line("tokenizer", &format!("{} ({of_family})", tokenizer(entry)))?;
-    if let Some(tokens) = cache_minimum(entry) {
+    if let Some(tokens) = entry.cache_minimum() {
         line("cache", &format!("prompts from {tokens} tokens"))?;
+    }
+    if entry.overridden {
+        line("settings", &format!("[models.catalogue.\"{}\"] comes first", entry.matched.id))?;
     }
     let capabilities: Vec<String> = row.capabilities.iter().map(ToString::to_string).collect();
     line("can", &capabilities.join(", "))?;

@@ -76,7 +76,7 @@ fn note_on_learning(learned: &[LearnedValue]) {
         match standing {
             Standing::Used if key.starts_with("models.") => output::say(&format!(
                 "note: {key} = {value} was learned from a provider's refusal, since nobody knows this model; add it under \
-                 [models] in larder.toml to set its window and prices"
+                 [models.catalogue] in larder.toml to set its window and prices"
             )),
             Standing::Unusable { reason } => output::say(&format!(
                 "note: the learned value {key} = {value} is not used: {reason}; see `larder revisions`"

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::above::Above;
 use super::choose::{Choice, Ladder};
 use super::entry_cap::entry_cap;
-use super::history::{CachePrice, Complete, DecisionContext, HistoryLimits, MessageForm, Substitution};
+use super::history::{Complete, DecisionContext, HistoryLimits, MessageForm, Substitution};
 use super::items::LinkedItem;
 use super::receipt::Rendition;
 use super::render::pointer_text;
@@ -123,7 +123,8 @@ impl<'a> HistoryBuilder<'a> {
     /// Whether the first replacement saves more than the tool that it makes necessary costs. The tool's definition comes
     /// first in a prompt, so the provider's cache of all that is before the result is lost once, too.
     fn pays_for_tool(&self, index: usize, saved: usize) -> bool {
-        let CachePrice { cache, .. } = self.limits.price;
+        let prompt = self.before[index].saturating_add(self.entries[index].tokens);
+        let cache = self.limits.price.cache.of_prompt(prompt);
         let net = saved.saturating_sub(self.limits.first_saving) as f64;
         let moved = self.before[index] as f64;
         net * (cache.write + cache.read * self.turns(index)) > moved * (cache.write - cache.read)
@@ -256,9 +257,9 @@ impl Messages for HistoryBuilder<'_> {
     }
 
     fn pays(&self, saving: &Saving) -> bool {
-        let CachePrice { cache, .. } = self.limits.price;
         let turns = self.turns(saving.at_message);
         let total = self.before.last().copied().unwrap_or(0);
+        let cache = self.limits.price.cache.of_prompt(total);
         // The first pointer also costs the tool, whose definition comes before everything else.
         let (tool, moved) = if self.paid { (0, saving.moved) } else { (self.limits.first_saving, total) };
         let saved = saving.saved.saturating_sub(tool) as f64;

@@ -192,7 +192,7 @@ impl ContextBudgetPolicy {
 
     /// What the provider's cache costs.
     pub fn cache_shares(&self) -> CacheShares {
-        self.model.cache.unwrap_or(CacheShares { read: self.settings.cache_price, write: 1.0 })
+        self.model.cache.unwrap_or(CacheShares { minimum: 0, read: self.settings.cache_price, write: 1.0 })
     }
 
     /// Tokens of the model's window.
@@ -283,6 +283,7 @@ impl ContextBudgetPolicy {
             PointerReader::Larder | PointerReader::Client if epochs => self.trace_threshold(),
             _ => usize::MAX,
         };
+        let cache = self.cache_shares();
         HistoryLimits {
             entry_cap,
             flood: if self.is_unlimited() { entry_cap } else { usize::MAX },
@@ -294,7 +295,11 @@ impl ContextBudgetPolicy {
             hard: self.prompt_budget(conversation.max_output).saturating_sub(fixed),
             low: self.settings.low_watermark,
             protect_last: self.settings.protect_last,
-            price: CachePrice { cache: self.cache_shares(), turns: self.settings.expected_turns },
+            price: CachePrice {
+                // What comes before the messages counts towards the shortest prompt that is cached.
+                cache: CacheShares { minimum: cache.minimum.saturating_sub(fixed), ..cache },
+                turns: self.settings.expected_turns,
+            },
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use larder_core::output::{GateFailure, Parsed};
 use larder_core::pack::Pack;
 use larder_models::chat::Usage;
+use larder_models::price::Billable;
 
 use super::{
     ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, max_call_usage, store_originals,
@@ -53,7 +54,8 @@ impl RecipeRun<'_> {
                     if is_open {
                         let max = max_call_usage(self.recipe);
                         let prices = candidate.spec.prices.as_ref();
-                        self.observer.unanswered(max, prices.map(|prices| prices.cost(&max).total));
+                        self.observer
+                            .unanswered(max, prices.map(|prices| prices.most(&max, Billable::USUAL)));
                     }
                     let next = self.fallback(candidate, &tried);
                     let Some(next) = next.filter(|_| !is_open || self.observer.may_spend()) else {

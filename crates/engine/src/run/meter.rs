@@ -30,8 +30,10 @@ impl Spending {
             input: now.input.saturating_sub(then.input),
             cached_input: now.cached_input.saturating_sub(then.cached_input),
             cache_write: now.cache_write.saturating_sub(then.cache_write),
+            cache_write_1h: now.cache_write_1h.saturating_sub(then.cache_write_1h),
             output: now.output.saturating_sub(then.output),
             reasoning: now.reasoning.saturating_sub(then.reasoning),
+            service: now.service,
         };
         let before = earlier.cost.unwrap_or_default().picos();
         let cost = self.cost.map(|cost| Usd::from_picos(cost.picos().saturating_sub(before)));

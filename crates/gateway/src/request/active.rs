@@ -326,14 +326,14 @@ impl OpenRequest {
             summary.usage = self.usage.known(early);
             summary.usage_estimated = self.usage.is_estimated(early);
             let at_once = self.usage.at_once(early);
-            if let (Some(usage), Some(at_once), Some(pricing)) =
-                (summary.usage, at_once, &self.budget.pricing)
-            {
-                summary.bill = Some(bill::calculate(&usage, &at_once, &summary.tokens, pricing));
+            if let (Some(at_once), Some(pricing)) = (at_once, &self.budget.pricing) {
+                let cost = self.usage.cost(early, pricing);
+                summary.bill = Some(bill::calculate(cost, &at_once, &summary.tokens, pricing));
             }
             if let (Some(usage), Some(at_once)) = (summary.usage, at_once) {
-                let prices = self.budget.pricing.as_ref().map(|pricing| &pricing.prices);
-                bill::divide(&usage, &at_once, prices, &mut record.rehydrations);
+                let pricing = self.budget.pricing.as_ref();
+                let cost = pricing.map(|pricing| (self.usage.cost(early, pricing), &pricing.prices));
+                bill::divide(&usage, &at_once, cost, &mut record.rehydrations);
             }
         }
         // A request that broke off before sending anything changed no rendition, whatever was decided.
@@ -355,8 +355,11 @@ impl OpenRequest {
         // A provider's own error is not billed; the outcome of a request that broke off is unknown.
         let unbilled = summary.outcome == Outcome::UpstreamError
             || summary.error.as_deref() == Some("upstream_unreachable");
-        let charged = self.usage.charged(summary.outcome != Outcome::Ok, unbilled)?;
-        Some((total(&charged), self.budget.price(&charged)))
+        let early = summary.outcome != Outcome::Ok;
+        let charged = self.usage.charged(early, unbilled)?;
+        let cost = self.budget.pricing.as_ref();
+        let cost = cost.map(|pricing| self.usage.charged_cost(early, unbilled, pricing));
+        Some((total(&charged), cost.unwrap_or_default()))
     }
 }
 

@@ -16,6 +16,7 @@ use larder_models::upstream::Incoming;
 use larder_proxy::record::{Endpoint, Outcome};
 use larder_proxy::wire::{ApiDialect, WholeReply};
 use larder_text::json as spans;
+use larder_text::usage::Service;
 
 use crate::app::Snapshot;
 use crate::auth::AuthError;
@@ -127,6 +128,7 @@ impl Meter {
         }
         self.usage += usage;
         if let Some(prices) = prices {
+            let usage = Usage { service: Service::Batch, ..usage };
             self.cost = Some(self.cost.unwrap_or_default() + prices.cost(&usage).total);
         }
         // However the reply ends, what was handed out is charged.

@@ -58,7 +58,7 @@ impl RequestBudget {
             let error = AuthError::Unpriced { model: model.to_owned() };
             return Err(RequestError::from_auth(&error, app.store.now()));
         }
-        self.reserve(app, caller, total(max), self.price(max))
+        self.reserve(app, caller, total(max), self.most(max))
     }
 
     /// Reserves the maximum usage of a further round, without blocking.
@@ -74,7 +74,7 @@ impl RequestBudget {
         if caller.limits.is_unlimited() {
             return Ok(());
         }
-        let (tokens, cost) = (total(max), self.price(max));
+        let (tokens, cost) = (total(max), self.most(max));
         let (app, caller) = (Arc::clone(app), caller.clone());
         let reserving = tokio::task::spawn_blocking(move || app.auth.reserve(&caller, tokens, cost));
         match reserving.await {
@@ -91,9 +91,9 @@ impl RequestBudget {
         }
     }
 
-    /// The cost of this usage; zero if the model has no price.
-    pub fn price(&self, usage: &Usage) -> Usd {
-        self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.prices.cost(usage).total)
+    /// The most that a round can cost which uses at most this; zero if the model has no price.
+    fn most(&self, max: &Usage) -> Usd {
+        self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.most(max))
     }
 
     /// Ends the reservations: `used` is the charge in tokens and money, `None` if nothing was sent. They are settled

@@ -68,7 +68,8 @@ pub fn inspect_by(
 pub fn budgets(config: &Config, engine: &Engine) -> Result<Vec<ModelBudget>, String> {
     let routes = Routes::to_decide(config, &config.gateway(), engine)?;
     let models = engine.models.table().models().filter(|(_, spec)| spec.max_output > 0);
-    Ok(models.map(|(name, spec)| ModelBudget::new(name, spec, &routes.policy(spec))).collect())
+    let budget = |(name, spec)| Some(ModelBudget::new(name, spec, routes.policy(name)?));
+    Ok(models.filter_map(budget).collect())
 }
 
 /// The body of a request to look at.

@@ -14,6 +14,7 @@ mod relay;
 mod reply;
 mod route_rule;
 mod timing;
+mod unit_price;
 mod usage;
 
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use larder_models::chat::Usage;
-use larder_models::price::Usd;
+use larder_models::price::{Billable, Usd};
 use larder_models::table::Provider;
 use larder_models::upstream::{Incoming, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
@@ -29,7 +29,7 @@ use crate::request::active::ActiveRequest;
 use crate::request::bill::Pricing;
 use crate::request::relay::{self, InFlightRequest};
 use crate::request::route_rule::{RouteCharge, RouteRule, RouteState};
-use crate::request::{RECIPE, batch_results, dialect, outgoing, patience, read, recipes, reply};
+use crate::request::{RECIPE, batch_results, dialect, outgoing, patience, read, recipes, reply, unit_price};
 
 /// Bytes of a list of models, and of vectors.
 const MAX_REPLY_BYTES: usize = 64 << 20;
@@ -112,7 +112,7 @@ fn ready(
     active.record.summary.tokens =
         Tokens { messages: tokens, before: tokens, after: tokens, ..Tokens::default() };
     active.record.summary.answered_by = Some(route.model.clone());
-    active.budget.pricing = route.prices.map(|prices| Pricing { prices, before: 0 });
+    active.budget.pricing = route.prices.map(|prices| Pricing { prices, before: 0, may: Billable::USUAL });
     active.reserve()?;
     let body = match route.rename {
         false => body.clone(),
@@ -251,9 +251,12 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
         Ok(ready) => ready,
         Err(error) => return reply::refuse(active, dialect, error),
     };
-    if matches!(rule.charge, RouteCharge::Later | RouteCharge::Results)
-        && let Err(error) = has_budget(&app, &caller, &mut active).await
-    {
+    let funded = match rule.charge {
+        RouteCharge::Later | RouteCharge::Results => has_budget(&app, &caller, &mut active).await,
+        RouteCharge::Unit => unit_price::charge(&mut active, &current, parts.uri.path(), &body).await,
+        RouteCharge::Free | RouteCharge::Unknown => Ok(()),
+    };
+    if let Err(error) = funded {
         return reply::refuse(active, dialect, error);
     }
     let mut outgoing = outgoing(&target, &parts, body);
@@ -268,12 +271,21 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
     match sent {
         Ok(incoming) => {
             let ours = reply::ours(&active.record);
+            if rule.charge == RouteCharge::Unit && !incoming.status.is_success() {
+                unit_price::release(&mut active);
+            }
             if rule.charge == RouteCharge::Results && incoming.status.is_success() {
                 return batch_results::forward(active, Arc::clone(&current), dialect, incoming, &ours).await;
             }
             relay::pass(active, incoming, &ours)
         }
-        Err(error) => reply::refuse(active, dialect, error.into()),
+        Err(error) => {
+            let error = RequestError::from(error);
+            if rule.charge == RouteCharge::Unit && error.class == "upstream_unreachable" {
+                unit_price::release(&mut active);
+            }
+            reply::refuse(active, dialect, error)
+        }
     }
 }
 
@@ -297,7 +309,8 @@ fn admitted(caller: &Caller, parts: &Parts) -> Result<RouteRule, RequestError> {
         return Err(RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
     }
     let rule = RouteRule::of(&parts.method, path);
-    if rule.charge == RouteCharge::Unknown && !caller.limits.is_unlimited() {
+    let has_no_tokens = rule.charge == RouteCharge::Unit && caller.limits.picos_per_day.is_none();
+    if (rule.charge == RouteCharge::Unknown || has_no_tokens) && !caller.limits.is_unlimited() {
         return Err(forbidden(
             "this key has a budget, and the usage of this route cannot be counted; use a key without limits",
         ));
@@ -331,7 +344,7 @@ fn held_by(
     Ok(Some(target))
 }
 
-fn forbidden(words: &str) -> RequestError {
+pub(super) fn forbidden(words: &str) -> RequestError {
     RequestError::new(StatusCode::FORBIDDEN, "permission_error", Outcome::Refused, words)
 }
 

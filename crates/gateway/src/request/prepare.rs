@@ -24,7 +24,7 @@ use crate::error::RequestError;
 use crate::model_route::Route;
 use crate::request::RECIPE;
 use crate::request::active::ActiveRequest;
-use crate::request::bill::Pricing;
+use crate::request::bill::{self, Pricing};
 use crate::request::recipes;
 use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
@@ -173,7 +173,9 @@ impl RequestDecider<'_> {
             true => usize::MAX,
             false => usize::try_from(head.tokens.budget.saturating_sub(after)).unwrap_or(usize::MAX),
         };
-        self.active.budget.pricing = self.route.prices.map(|prices| Pricing { prices, before: known.before });
+        let may = bill::billable(request.dialect, request.service_tier().as_deref(), request.body);
+        let prices = self.route.prices.clone();
+        self.active.budget.pricing = prices.map(|prices| Pricing { prices, before: known.before, may });
         if is_count {
             // Nothing is generated, so this is not a prompt: none of it is reported, saved or remembered.
             let exchange = &mut self.active.record;

@@ -152,7 +152,7 @@ fn reserve_call(
     let reach = engine.reachable_models(recipe, None);
     let now = active.app().store.now();
     active.caller.may_ask(&reach).map_err(|error| RequestError::from_auth(&error, now))?;
-    let cost = reach.cost(&Usage { input: after, output, ..Usage::default() });
+    let cost = reach.most(&Usage { input: after, output, ..Usage::default() });
     let call = (after.saturating_add(output), cost);
     active.reserve_amount(call.0, call.1)?;
     Ok(call)

@@ -21,6 +21,8 @@ pub enum RouteCharge {
     Later,
     /// What the results of a batch report.
     Results,
+    /// The catalogue's price of what the request states, by the picture or the character.
+    Unit,
     /// Nothing that could be counted, so that a key with a budget is refused.
     Unknown,
 }
@@ -34,18 +36,19 @@ pub struct RouteRule {
     pub charge: RouteCharge,
 }
 
-use RouteCharge::{Free, Later, Results, Unknown};
+use RouteCharge::{Free, Later, Results, Unit, Unknown};
 use RouteState::{Answers, Keeps};
 
 /// Method (`*`: any), path (`*`: one segment, `**`: any rest) and rule; the first that matches holds.
-const RULES: [(&str, &str, RouteState, RouteCharge); 21] = [
+const RULES: [(&str, &str, RouteState, RouteCharge); 22] = [
     ("GET", "/v1/models", Answers, Free),
     ("GET", "/v1/models/**", Answers, Free),
     ("POST", "/v1/moderations", Answers, Free),
     ("POST", "/v1/responses/input_tokens", Answers, Free),
     ("POST", "/v1/completions", Answers, Unknown),
+    ("POST", "/v1/images/generations", Answers, Unit),
     ("POST", "/v1/images/*", Answers, Unknown),
-    ("POST", "/v1/audio/speech", Answers, Unknown),
+    ("POST", "/v1/audio/speech", Answers, Unit),
     ("POST", "/v1/audio/transcriptions", Answers, Unknown),
     ("POST", "/v1/audio/translations", Answers, Unknown),
     ("POST", "/model/**", Answers, Unknown),
@@ -111,6 +114,7 @@ mod tests {
                 Free => "nothing",
                 Later => "nothing yet",
                 Results => "what the results report",
+                Unit => "its price, if the request states all that it depends on",
                 Unknown => "refused",
             };
             let row = format!("| {route} | {state} | {charge} |");
@@ -124,6 +128,7 @@ mod tests {
             let rule = RouteRule::of(method, path);
             (rule.state, rule.charge)
         };
+        assert_eq!(rule(&Method::POST, "/v1/images/generations"), (Answers, Unit));
         assert_eq!(rule(&Method::POST, "/v1/images/edits"), (Answers, Unknown));
         assert_eq!(rule(&Method::POST, "/v1/images/edits/x"), (Keeps, Unknown));
         assert_eq!(rule(&Method::HEAD, "/v1/files"), (Keeps, Free));

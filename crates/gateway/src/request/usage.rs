@@ -1,9 +1,13 @@
-//! The usage of a reply's rounds: the maximum before each is sent, and what is known while it arrives. Knows no
-//! prices and no wire format.
+//! The usage of a reply's rounds: the maximum before each is sent, and what is known while it arrives. Each round is
+//! priced by itself, since a price may depend on the length of its prompt. Knows no wire format.
 
 use larder_models::chat::Usage;
+use larder_models::price::Usd;
 use larder_proxy::record::Tokens;
 use larder_proxy::wire::PartialUsage;
+use larder_text::usage::Service;
+
+use crate::request::bill::Pricing;
 
 /// Bytes of reply text counted as one token if none are reported: deliberately low, so that leaving early does not
 /// stretch a budget.
@@ -45,8 +49,10 @@ impl UsageAccounting {
             input: tokens.after.saturating_add(self.growth),
             cached_input: 0,
             cache_write: 0,
+            cache_write_1h: 0,
             output: tokens.output.saturating_mul(self.choices),
             reasoning: 0,
+            service: Service::Standard,
         }
     }
 
@@ -73,6 +79,12 @@ impl UsageAccounting {
         sum(self.rounds.iter().filter_map(|round| round.used(early)))
     }
 
+    /// What that costs.
+    pub fn cost(&self, early: bool, pricing: &Pricing) -> Usd {
+        let rounds = self.rounds.iter().filter_map(|round| round.used(early));
+        rounds.map(|used| pricing.prices.cost(&used).total).sum()
+    }
+
     /// The usage of the same reply if the model had had everything from the start: its first prompt, and its last
     /// text.
     pub fn at_once(&self, early: bool) -> Option<Usage> {
@@ -89,8 +101,39 @@ impl UsageAccounting {
     /// The charge for all rounds: their usage, or the reservation for those whose usage is unknown or that ended
     /// without a report. `unbilled`: the last round was refused.
     pub fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
+        sum(self.charges(early, unbilled).map(|charge| charge.usage()))
+    }
+
+    /// What that costs.
+    pub fn charged_cost(&self, early: bool, unbilled: bool, pricing: &Pricing) -> Usd {
+        let charges = self.charges(early, unbilled);
+        charges
+            .map(|charge| match charge {
+                Charge::Used(usage) => pricing.prices.cost(&usage).total,
+                Charge::Reserved(max) => pricing.most(&max),
+            })
+            .sum()
+    }
+
+    fn charges(&self, early: bool, unbilled: bool) -> impl Iterator<Item = Charge> {
         let rounds = self.rounds.iter().enumerate();
-        sum(rounds.filter_map(|(at, round)| round.charged(early, unbilled && at + 1 == self.rounds.len())))
+        rounds.filter_map(move |(at, round)| round.charged(early, unbilled && at + 1 == self.rounds.len()))
+    }
+}
+
+/// What a round is charged.
+#[derive(Clone, Copy)]
+enum Charge {
+    Used(Usage),
+    /// The most that it may have used.
+    Reserved(Usage),
+}
+
+impl Charge {
+    const fn usage(self) -> Usage {
+        match self {
+            Self::Used(usage) | Self::Reserved(usage) => usage,
+        }
     }
 }
 
@@ -110,13 +153,14 @@ impl Round {
         }
     }
 
-    fn charged(&self, early: bool, unbilled: bool) -> Option<Usage> {
+    fn charged(&self, early: bool, unbilled: bool) -> Option<Charge> {
         if unbilled {
-            return self.used(early);
+            return self.used(early).map(Charge::Used);
         }
         // Hidden reasoning is in no estimate: a client must not get it for free by requesting no usage report.
         let is_reported = self.known.usage.is_some() || !self.known.ended;
-        self.used(early).filter(|_| is_reported).or(Some(self.max))
+        let used = self.used(early).filter(|_| is_reported);
+        Some(used.map_or(Charge::Reserved(self.max), Charge::Used))
     }
 }
 

@@ -1,10 +1,16 @@
 //! Models that no setting describes: what the catalogue knows about them is what holds.
 
-use larder_proxy::record::{Bill, Tokens};
-use larder_testkit::stub::{Answer, StubServer};
-use serde_json::json;
+use std::sync::Arc;
 
-use crate::support::{Gateway, message, said};
+use larder_engine::config::install_catalogue;
+use larder_models::catalogue::{Catalogue, Source};
+use larder_proxy::record::{Bill, Tokens};
+use larder_store::KeyLimits;
+use larder_testkit::stub::{Answer, StubServer};
+use serde_json::{Value, json};
+
+use crate::keys::key;
+use crate::support::{Gateway, completion, message, said, write_settings};
 
 /// A text of about this many tokens of o200k_base.
 fn text(tokens: usize) -> String {
@@ -96,4 +102,140 @@ async fn what_settings_leave_out_of_a_model_comes_from_the_catalogue() {
         "settings come first"
     );
     assert_ne!(mine.prices, bare.prices);
+}
+
+/// What a request to a model of a default server costs whose provider answers this.
+async fn billed(path: &str, body: Value, answer: Answer) -> String {
+    let provider = StubServer::start([answer]).await;
+    let address = provider.address();
+    let settings = format!("[gateway]\nopenai = \"{address}/v1\"\nanthropic = \"{address}\"\n");
+    let gateway = Gateway::with(provider, &settings).await;
+    let request = gateway.post(path, body.to_string()).header("anthropic-version", "2023-06-01");
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
+    response.text().await.unwrap();
+    let (records, _) = gateway.stop().await;
+    records[0].summary.bill.unwrap().cost.to_string()
+}
+
+#[tokio::test]
+async fn a_bill_is_at_the_prices_of_the_service_that_answered() {
+    let body = json!({"model": "gpt-5.5", "messages": [{"role": "user", "content": "hi"}]});
+    let usage = json!({"prompt_tokens": 100_000, "completion_tokens": 10_000, "total_tokens": 110_000,
+        "prompt_tokens_details": {"cached_tokens": 50_000, "audio_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": 8_000, "audio_tokens": 0}});
+    let reply = |tier: &str| {
+        let mut reply = completion(json!({"role": "assistant", "content": "hi"}), "stop");
+        (reply["usage"], reply["service_tier"]) = (usage.clone(), json!(tier));
+        Answer::json(200, &reply)
+    };
+    for (tier, cost) in [("default", "0.575"), ("priority", "1.4375"), ("flex", "0.2875")] {
+        assert_eq!(billed("/v1/chat/completions", body.clone(), reply(tier)).await, cost, "{tier}");
+    }
+    // Streamed, every chunk names the service, and the last has the usage.
+    let chunk = |more: Value| {
+        let mut chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-5.5",
+            "service_tier": "priority", "choices": [], "usage": null});
+        more.as_object().unwrap().iter().for_each(|(name, value)| chunk[name] = value.clone());
+        format!("data: {chunk}\n\n")
+    };
+    let choice = json!({"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]});
+    let events = chunk(choice) + &chunk(json!({"usage": usage})) + "data: [DONE]\n\n";
+    let mut streamed = body;
+    streamed["stream"] = json!(true);
+    assert_eq!(billed("/v1/chat/completions", streamed, Answer::events(events)).await, "1.4375");
+    let usage = json!({"input_tokens": 300_000, "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 10_000, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 310_000});
+    let response = |tier: &str| {
+        Answer::json(
+            200,
+            &json!({"id": "r", "object": "response", "status": "completed", "model": "gpt-5.5",
+            "service_tier": tier, "output": [], "usage": usage}),
+        )
+    };
+    let body = json!({"model": "gpt-5.5", "input": "hi"});
+    assert_eq!(billed("/v1/responses", body.clone(), response("default")).await, "3.45", "a long prompt");
+    assert_eq!(billed("/v1/responses", body, response("flex")).await, "1.725");
+}
+
+#[tokio::test]
+async fn a_bill_has_the_lifetime_that_was_written_to_the_cache() {
+    let usage = json!({"input_tokens": 1_000, "cache_creation_input_tokens": 100_000,
+        "cache_read_input_tokens": 200_000, "output_tokens": 1_000, "service_tier": "standard",
+        "cache_creation": {"ephemeral_5m_input_tokens": 40_000, "ephemeral_1h_input_tokens": 60_000}});
+    let mut reply = message(json!([{"type": "text", "text": "hi"}]), "end_turn");
+    reply["usage"] = usage.clone();
+    let body = json!({"model": "claude-opus-4-7", "max_tokens": 1_000,
+        "messages": [{"role": "user", "content": "hi"}]});
+    // 0.005 + 0.1 read + 0.25 written for five minutes + 0.6 for an hour + 0.025
+    assert_eq!(billed("/v1/messages", body.clone(), Answer::json(200, &reply)).await, "0.98");
+    let event = |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+    (reply["content"], reply["stop_reason"], reply["usage"]["output_tokens"]) =
+        (json!([]), Value::Null, json!(1));
+    let events = [
+        json!({"type": "message_start", "message": reply}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "hi"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1_000}}),
+        json!({"type": "message_stop"}),
+    ];
+    let mut streamed = body;
+    streamed["stream"] = json!(true);
+    let events: String = events.iter().map(event).collect();
+    assert_eq!(billed("/v1/messages", streamed, Answer::events(events)).await, "0.98");
+}
+
+#[tokio::test]
+async fn a_budget_holds_the_most_that_a_request_may_cost() {
+    let body = |more: Value| {
+        let mut body = json!({"model": "gpt-5.5", "max_tokens": 10_000,
+            "messages": [{"role": "user", "content": "hi"}]});
+        more.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
+        body.to_string()
+    };
+    let provider = StubServer::start([said("hi")]).await;
+    let settings = format!("[gateway]\nopenai = \"{}/v1\"\n", provider.address());
+    let gateway = Gateway::with(provider, &settings).await;
+    // The reply may cost 30 cents, as priority 75.
+    let limits = KeyLimits { tokens_per_day: None, picos_per_day: Some(400_000_000_000) };
+    let key = key(&gateway, "ada", limits);
+    let ask = |more: Value| gateway.post("/v1/chat/completions", body(more)).bearer_auth(&key).send();
+    assert_eq!(ask(json!({"service_tier": "priority"})).await.unwrap().status(), 429);
+    assert_eq!(ask(json!({})).await.unwrap().status(), 429, "the account's default may be priority");
+    assert_eq!(ask(json!({"service_tier": "default"})).await.unwrap().status(), 200);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn the_catalogue_of_the_home_is_the_one_that_holds() {
+    let rows = |window: usize| {
+        let row = |n: usize| {
+            format!(
+                "\"acme-{n}\": {{\"litellm_provider\": \"acme\", \"mode\": \"chat\", \"max_input_tokens\": {window}, \
+                 \"input_cost_per_token\": 1e-06, \"output_cost_per_token\": 2e-06}}"
+            )
+        };
+        format!("{{{}}}", (0..120).map(row).collect::<Vec<_>>().join(","))
+    };
+    let source =
+        Source { format: 0, source: "mine".into(), date: "2026-11-25".into(), license: "MIT".into() };
+    let catalogue = |window| Catalogue::read(&rows(window), source.clone()).unwrap();
+    let dir = Arc::new(tempfile::tempdir().unwrap());
+    install_catalogue(&dir.path().join(".larder"), &catalogue(30_000)).unwrap();
+    let provider = StubServer::start([said("hi"), said("hi")]).await;
+    let settings = format!(
+        "[gateway]\nopenai = \"{}/v1\"\n[models.catalogue.\"acme-8\"]\nwindow = 77000\n",
+        provider.address()
+    );
+    write_settings(dir.path(), &provider, &settings);
+    let gateway = Gateway::on(dir, provider).await;
+    for model in ["acme-7", "acme-8"] {
+        let body =
+            json!({"model": model, "max_tokens": 1_000, "messages": [{"role": "user", "content": "hi"}]});
+        assert_eq!(gateway.chat(&body).await.status(), 200);
+    }
+    let (records, _) = gateway.stop().await;
+    let budgets: Vec<u64> = records.iter().map(|record| record.summary.tokens.budget).collect();
+    assert_eq!(budgets, [30_000 - 1_000 - 1_500, 77_000 - 1_000 - 3_850]);
+    assert_eq!(records[0].summary.bill.unwrap().cost.to_string(), "0.00012");
 }

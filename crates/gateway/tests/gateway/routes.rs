@@ -131,7 +131,10 @@ fn results(model: &str) -> [(&'static str, String); 2] {
 
 #[tokio::test]
 async fn a_batch_is_charged_when_its_results_are_read() {
-    for (at, model, tokens) in [(0, "gpt-4o-mini", 2_100), (1, "claude-sonnet-4-5", 220)] {
+    // At batch prices, half of the usual ones.
+    for (at, model, tokens, millionths) in
+        [(0, "gpt-4o-mini", 2_100, 180), (1, "claude-sonnet-4-5", 220, 450)]
+    {
         let (path, text) = results(model)[at].clone();
         let sent = text.clone();
         let gateway =
@@ -147,10 +150,44 @@ async fn a_batch_is_charged_when_its_results_are_read() {
         gateway.stop().await;
         let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
         assert_eq!((day.used.tokens, day.held.tokens), (tokens, 0), "{path}");
+        assert_eq!(day.used.picos, millionths * 1_000_000, "{path}");
         let costs =
             store.user("ops").unwrap().exchanges().costs(larder_store::Timestamp::from_millis(0)).unwrap();
         assert_eq!(costs.len(), 1, "{path}");
     }
+}
+
+#[tokio::test]
+async fn pictures_and_speech_are_charged_by_the_unit_or_refused() {
+    let gateway = sharing(|line| match line.contains("/v1/audio/speech") {
+        true => Answer::json(500, &json!({"error": {"message": "down"}})),
+        false => Answer::json(200, &json!({"created": 1, "data": []})),
+    })
+    .await;
+    let limits = |picos| KeyLimits { tokens_per_day: None, picos_per_day: Some(picos) };
+    let key = key(&gateway, "ada", limits(400_000_000_000));
+    let ask = async |path: &str, body: Value| {
+        let reply = gateway.post(path, body.to_string()).bearer_auth(&key).send().await.unwrap();
+        (reply.status().as_u16(), reply.text().await.unwrap())
+    };
+    let picture = |n: u64| json!({"model": "gpt-image-1", "prompt": "a", "n": n, "size": "1024x1024", "quality": "high"});
+    let images = "/v1/images/generations";
+    assert_eq!(ask(images, picture(1)).await.0, 200);
+    let (status, words) = ask(images, json!({"model": "gpt-image-1", "prompt": "a"})).await;
+    assert!(status == 403 && words.contains("`size` and `quality`"), "{status} {words}");
+    assert_eq!(ask(images, picture(2)).await.0, 429, "two more would cost 33 cents, and 23 are left");
+    let speech = json!({"model": "tts-1", "voice": "alloy", "input": "x".repeat(1_000)});
+    assert_eq!(ask("/v1/audio/speech", speech.clone()).await.0, 500);
+    assert_eq!(ask("/v1/audio/transcriptions", speech).await.0, 403);
+    assert_eq!(gateway.seen().len(), 2);
+    let store = gateway.app.store.clone();
+    gateway.stop().await;
+    let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
+    assert_eq!(
+        (day.used.picos, day.held.picos),
+        (167_005_000_000, 0),
+        "a picture and one token; an error is free"
+    );
 }
 
 #[tokio::test]

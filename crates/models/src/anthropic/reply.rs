@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use larder_text::message::ToolCall;
+use larder_text::usage::Service;
 use serde_json::Value;
 
 use crate::chat::{ChatReply, ModelError, StopReason, Usage};
@@ -145,8 +146,14 @@ impl MessageDraft {
             input: rest.saturating_add(cached_input).saturating_add(cache_write),
             cached_input,
             cache_write,
+            cache_write_1h: number("/cache_creation/ephemeral_1h_input_tokens")
+                .unwrap_or(known.cache_write_1h),
             output: number("/output_tokens").unwrap_or(known.output),
             reasoning: number("/output_tokens_details/thinking_tokens").unwrap_or(known.reasoning),
+            service: usage
+                .get("service_tier")
+                .and_then(Value::as_str)
+                .map_or(known.service, Service::from_name),
         };
     }
 

@@ -9,6 +9,7 @@
 //! prompt's limit is the window, and the reply is part of it. Resellers often list the maker's whole window as the
 //! limit of the prompt: then the maker's parts hold.
 
+mod overrides;
 mod row;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::price::Prices;
+pub use overrides::Override;
 pub use row::{Kind, PriceTier, Row, STANDARD};
 
 /// The table that is built in; `catalogue/generate.py` writes it.
@@ -67,6 +69,8 @@ pub struct Source {
 pub struct Catalogue {
     /// Unpacked when it is first asked.
     table: Arc<OnceLock<Table>>,
+    /// What settings state, by id.
+    overrides: Arc<BTreeMap<String, Override>>,
 }
 
 /// The lines of a file of ours: the source, then an id, a tab and a [`Row`] each.
@@ -144,6 +148,8 @@ pub struct Entry {
     pub limits_from: Option<String>,
     /// What holds for its family.
     pub family: Option<&'static Family>,
+    /// Whether settings state some of this.
+    pub overridden: bool,
 }
 
 impl Limits {
@@ -154,15 +160,27 @@ impl Limits {
 }
 
 impl Entry {
-    /// What tokens cost in short prompts, without a choice of service; `None` if unknown.
+    /// What tokens cost; `None` if unknown.
     pub fn prices(&self) -> Option<Prices> {
-        self.row.prices(STANDARD, 0)?.prices(self.row.kind)
+        self.row.all_prices()
+    }
+
+    /// Tokens of the shortest prompt that its provider caches: of the model, otherwise of its family.
+    pub fn cache_minimum(&self) -> Option<u64> {
+        let family = self.family.and_then(|family| family.cache_minimum);
+        self.row.cache_minimum.or(family.and_then(|tokens| u64::try_from(tokens).ok()))
     }
 }
 
-/// Catalogues with the same text are the same.
+/// Catalogues with the same text and overrides are the same.
 impl PartialEq for Catalogue {
     fn eq(&self, other: &Self) -> bool {
+        self.overrides == other.overrides && self.has_same_table(other)
+    }
+}
+
+impl Catalogue {
+    fn has_same_table(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.table, &other.table) || self.to_text() == other.to_text()
     }
 }
@@ -183,7 +201,7 @@ impl Default for Catalogue {
 impl Catalogue {
     /// The catalogue that is compiled in. It is unpacked on first use, which takes some milliseconds.
     pub fn built_in() -> Self {
-        Self { table: Arc::default() }
+        Self { table: Arc::default(), overrides: Arc::default() }
     }
 
     /// Reads litellm's table or a file that [`to_text`](Self::to_text) wrote. `source` describes litellm's; a file of
@@ -211,7 +229,7 @@ impl Catalogue {
                 .map_err(|error| bad(error.to_string()))?;
             row.problem().map_or(Ok(()), |problem| Err(bad(problem)))?;
         }
-        Ok(Self { table: Arc::new(OnceLock::from(table)) })
+        Ok(Self { table: Arc::new(OnceLock::from(table)), overrides: Arc::default() })
     }
 
     /// The catalogue as a file, to be read by [`read`](Self::read).
@@ -230,13 +248,55 @@ impl Catalogue {
         table.lines.iter().map(|(id, _)| &table.text[id.clone()])
     }
 
+    /// The same with what settings state about models, by their ids.
+    #[must_use]
+    pub fn with_overrides(&self, overrides: BTreeMap<String, Override>) -> Self {
+        Self { table: Arc::clone(&self.table), overrides: overrides.into() }
+    }
+
     /// The entry of a model: of exactly this id, otherwise of the same model at the same provider, otherwise at its
-    /// maker. Another reseller's facts are no facts about this one.
+    /// maker. Another reseller's facts are no facts about this one. What settings state comes first.
     pub fn find(&self, id: &str) -> Option<Entry> {
+        let found = self.in_table(id);
+        let Some(own) = self.override_of(id) else { return found };
+        Some(own.applied(found.unwrap_or_else(|| Entry::blank(id))))
+    }
+
+    /// The row of exactly this id.
+    pub fn exactly(&self, id: &str) -> Option<Row> {
+        let table = self.table();
+        table.row(table.place(id)?)
+    }
+
+    /// The id that a model's tokens are counted by: one of the family that settings state, otherwise its own.
+    pub fn counted_as<'a>(&'a self, id: &'a str) -> &'a str {
+        self.override_of(id).and_then(|own| own.family.as_deref()).unwrap_or(id)
+    }
+
+    /// What settings state about exactly this id, otherwise about the same model at the same provider.
+    fn override_of(&self, id: &str) -> Option<&Override> {
+        if self.overrides.is_empty() {
+            return None;
+        }
+        let parsed = ModelId { steps: Vec::new(), ..ModelId::parse(id) };
+        let is_tuned = is_tuned(&ModelId::parse(id));
+        let is_same = |other: &ModelId| {
+            !is_tuned && !self::is_tuned(other) && ModelId { steps: Vec::new(), ..other.clone() } == parsed
+        };
+        self.overrides.get(id).or_else(|| {
+            self.overrides.iter().find(|(other, _)| is_same(&ModelId::parse(other))).map(|(_, own)| own)
+        })
+    }
+
+    fn in_table(&self, id: &str) -> Option<Entry> {
         let (table, parsed) = (self.table(), ModelId::parse(id));
-        let same_key = || table.keys.get(&parsed.key).into_iter().flatten().copied();
+        // Fine-tuned models have their own prices, so a row of one describes no other.
+        let plain = |at: &usize| !is_tuned(&ModelId::parse(table.id(*at)));
+        let same_key = || table.keys.get(&parsed.key).into_iter().flatten().copied().filter(plain);
+        let tuned = id.match_indices(':').nth(1).filter(|_| is_tuned(&parsed));
         let exact = table.place(id);
-        let at = exact.or_else(|| best(table, same_key(), |other| other.reseller == parsed.reseller));
+        let own_row = exact.or_else(|| tuned.and_then(|(end, _)| table.place(&id[..end])));
+        let at = own_row.or_else(|| best(table, same_key(), |other| other.reseller == parsed.reseller));
         let maker = best(table, same_key(), is_makers);
         let at = at.or(maker)?;
         let (matched_id, mut row) = (table.id(at).to_owned(), table.row(at)?);
@@ -253,12 +313,19 @@ impl Catalogue {
         if limits.is_none() {
             limits_from = None;
         }
-        if parsed.variant.is_some() && exact.is_none() {
+        if own_row.is_none() && (parsed.variant.is_some() || is_tuned(&parsed)) {
             // What a variant costs is not what the model costs.
             row.prices.clear();
         }
         let steps = if exact.is_some() { Vec::new() } else { parsed.steps };
-        Some(Entry { matched: Match { id: matched_id, steps }, row, limits, limits_from, family })
+        Some(Entry {
+            matched: Match { id: matched_id, steps },
+            row,
+            limits,
+            limits_from,
+            family,
+            overridden: false,
+        })
     }
 
     /// Ids that contain all of these words, in order.
@@ -374,7 +441,12 @@ fn best(
 /// Whether an id is one that the model's maker uses.
 fn is_makers(id: &ModelId) -> bool {
     let plain = id.reseller.is_empty() || MAKERS.contains(&id.reseller.as_str());
-    plain && id.variant.is_none() && !id.steps.contains(&"fine-tuning prefix")
+    plain && id.variant.is_none() && !is_tuned(id)
+}
+
+/// Whether an id is that of a fine-tuned model.
+fn is_tuned(id: &ModelId) -> bool {
+    id.steps.contains(&"fine-tuning prefix")
 }
 
 /// The limits of a model by the rule above.

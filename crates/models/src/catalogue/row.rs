@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use larder_text::price::{Price, Prices};
+use larder_text::price::{Price, Prices, RateTier, Rates};
+use larder_text::usage::Service;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -21,6 +22,10 @@ pub enum Kind {
     Completion,
     /// Makes vectors of texts.
     Embedding,
+    /// Makes pictures, and is billed by the picture.
+    Image,
+    /// Speaks a text, and is billed by the character.
+    Speech,
 }
 
 /// A model of the catalogue.
@@ -37,6 +42,9 @@ pub struct Row {
     /// Tokens of the longest reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
+    /// What one picture or one character costs, in picodollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<u64>,
     /// Prices by service and length; none if they are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<PriceTier>,
@@ -112,6 +120,8 @@ impl Row {
     pub(super) fn from_litellm(fields: &Map<String, Value>) -> Result<Option<Self>, String> {
         let Some(provider) = fields.get("litellm_provider").and_then(Value::as_str) else { return Ok(None) };
         let kind = match fields.get("mode").and_then(Value::as_str) {
+            Some("image_generation") => return Self::of_image(provider, fields),
+            Some("audio_speech") => return Self::of_speech(provider, fields),
             Some("chat") => Kind::Chat,
             Some("responses") => Kind::Responses,
             Some("completion") => Kind::Completion,
@@ -130,6 +140,7 @@ impl Row {
         Ok(Some(Self {
             provider: provider.to_owned(),
             kind,
+            unit: None,
             max_input: tokens(fields, "max_input_tokens")?,
             max_output: tokens(fields, "max_output_tokens")?,
             prices: prices(fields)?,
@@ -137,6 +148,49 @@ impl Row {
             cache_minimum: tokens(fields, "prompt_cache_min_tokens")?,
             dimensions: tokens(fields, "output_vector_size")?,
         }))
+    }
+
+    /// A model that makes pictures: what one costs, if nothing else does; otherwise what the prompt costs beside the
+    /// pictures, whose prices have rows of their own, by size and quality.
+    fn of_image(provider: &str, fields: &Map<String, Value>) -> Result<Option<Self>, String> {
+        let per_picture = ["output_cost_per_image", "input_cost_per_image"];
+        let by_size = |name: &str| {
+            let other =
+                name.contains("cost_per") && !name.ends_with("cost_per_image") && !name.contains("pixel");
+            other || name.starts_with("tiered")
+        };
+        let input = price(fields, "input_cost_per_token")?;
+        if fields.iter().any(|(name, value)| by_size(name) && !value.is_null()) {
+            let standard = PriceTier { service: STANDARD.to_owned(), input, ..PriceTier::default() };
+            let of_prompt = Self { prices: vec![standard], ..Self::by_unit(provider, Kind::Image, None) };
+            return Ok(input.map(|_| of_prompt));
+        }
+        for name in per_picture {
+            if let Some(unit) = price(fields, name)? {
+                return Ok(Some(Self::by_unit(provider, Kind::Image, Some(unit))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A model that speaks, if it is billed by the character.
+    fn of_speech(provider: &str, fields: &Map<String, Value>) -> Result<Option<Self>, String> {
+        let unit = price(fields, "input_cost_per_character")?;
+        Ok(unit.map(|unit| Self::by_unit(provider, Kind::Speech, Some(unit))))
+    }
+
+    fn by_unit(provider: &str, kind: Kind, unit: Option<u64>) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            kind,
+            unit,
+            max_input: None,
+            max_output: None,
+            prices: Vec::new(),
+            capabilities: BTreeSet::new(),
+            cache_minimum: None,
+            dimensions: None,
+        }
     }
 
     /// The prices of a service in prompts of this length; a price that a dearer tier lacks is that of the tier below.
@@ -155,6 +209,18 @@ impl Row {
             found = Some(next);
         }
         found
+    }
+
+    /// All prices that a bill needs; `None` if those of the usual service are unknown. Tiers that are incomplete are
+    /// left out, so that the usual ones hold.
+    pub fn all_prices(&self) -> Option<Prices> {
+        let hour = self.prices(STANDARD, 0).and_then(|tier| tier.cache_write_1h);
+        let tiers = self.prices.iter().filter_map(|tier| {
+            let service = Service::ALL.into_iter().find(|service| service.as_str() == tier.service)?;
+            let whole = self.prices(&tier.service, tier.above.saturating_add(1))?;
+            Some(RateTier { service, above: tier.above, rates: whole.rates(self.kind, hour)? })
+        });
+        Prices::from_tiers(tiers)
     }
 
     /// Why the row cannot be used.
@@ -239,6 +305,17 @@ fn tier(rest: &str) -> Option<(u64, &str)> {
     }
 }
 
+/// A price in picodollars.
+fn price(fields: &Map<String, Value>, name: &str) -> Result<Option<u64>, String> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let picos = value.as_f64().and_then(picos);
+            picos.map(Some).ok_or_else(|| format!("`{name}` is not a price"))
+        }
+    }
+}
+
 /// Dollars as picodollars, which is finer than any published price.
 fn picos(dollars: f64) -> Option<u64> {
     let picos = (dollars * 1e12).round();
@@ -246,16 +323,34 @@ fn picos(dollars: f64) -> Option<u64> {
 }
 
 impl PriceTier {
-    /// The prices that a bill needs; `None` if that of the prompt or, but for vectors, of the reply is unknown. Tokens
-    /// whose use of the cache has no price of its own are billed like any other token of the prompt.
-    pub fn prices(&self, kind: Kind) -> Option<Prices> {
+    /// The rates that a bill needs; `None` if that of the prompt or, but for vectors, of the reply is unknown. Tokens
+    /// whose use of the cache has no price of its own are billed like any other token of the prompt. `hour` is the price
+    /// of a cache written for an hour where the tier has none.
+    fn rates(&self, kind: Kind, hour: Option<u64>) -> Option<Rates> {
         let free = (kind == Kind::Embedding).then_some(0);
         let input = self.input?;
-        Some(Prices {
+        let cache_write = self.cache_write.unwrap_or(input);
+        Some(Rates {
             input: Price::from_picos(input),
             cached_input: Price::from_picos(self.cache_read.unwrap_or(input)),
-            cache_write: Price::from_picos(self.cache_write.unwrap_or(input)),
+            cache_write: Price::from_picos(cache_write),
+            cache_write_1h: Price::from_picos(self.cache_write_1h.or(hour).unwrap_or(cache_write)),
             output: Price::from_picos(self.output.or(free)?),
         })
+    }
+}
+
+impl From<RateTier> for PriceTier {
+    fn from(RateTier { service, above, rates }: RateTier) -> Self {
+        let picos = |price: Price| Some(price.picos());
+        Self {
+            service: service.as_str().to_owned(),
+            above,
+            input: picos(rates.input),
+            output: picos(rates.output),
+            cache_read: picos(rates.cached_input),
+            cache_write: picos(rates.cache_write),
+            cache_write_1h: picos(rates.cache_write_1h),
+        }
     }
 }

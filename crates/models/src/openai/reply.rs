@@ -1,6 +1,7 @@
 //! Replies of `POST /chat/completions`, whole and streamed → [`ChatReply`]. Knows no HTTP.
 
 use larder_text::message::ToolCall;
+use larder_text::usage::Service;
 use serde_json::Value;
 
 use crate::chat::{ChatReply, ModelError, StopReason, Usage};
@@ -149,6 +150,11 @@ impl CompletionDraft {
             cache_write: number("/prompt_tokens_details/cache_write_tokens").unwrap_or(0),
             output: number("/completion_tokens").unwrap_or(0),
             reasoning: number("/completion_tokens_details/reasoning_tokens").unwrap_or(0),
+            service: json
+                .get("service_tier")
+                .and_then(Value::as_str)
+                .map_or(self.usage.service, Service::from_name),
+            ..Usage::default()
         };
     }
 

@@ -1,6 +1,8 @@
 //! TOML → [`ModelTable`], with every problem and its place. Knows no provider.
 
+mod catalogue;
 mod checks;
+mod prices;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +17,13 @@ use super::{
     Provider, SHIPPED, TableProblemCode,
 };
 use crate::catalogue::Catalogue;
-use crate::price::{Price, Prices};
+use crate::price::Prices;
 use walk::{Span, TableWalk};
 
 /// Keys of `[models]` that are not models.
-const TABLE_KEYS: [&str; 3] = ["table", "use_alternative", "layers"];
+const TABLE_KEYS: [&str; 4] = ["table", "use_alternative", "layers", CATALOGUE];
+/// The key of the table with single models of the catalogue.
+const CATALOGUE: &str = "catalogue";
 const BINDING_KEYS: [&str; 5] = ["model", "code_model", "alternative", "temperature", "target_ms"];
 const MODEL_KEYS: [&str; 20] = [
     "provider",
@@ -43,7 +47,6 @@ const MODEL_KEYS: [&str; 20] = [
     "size",
     "extra_body",
 ];
-const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "cache_write", "output"];
 /// Fields of a request body that are Larder's own, since the budget rests on them.
 const OWN_FIELDS: [&str; 12] = [
     "model",
@@ -109,6 +112,11 @@ fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>, catalogue: &Catalogue)
         return ModelTable::shipped_with(DEFAULT_TABLE, catalogue);
     };
     let models = walk.table("models", value)?;
+    let overrides = models.get(CATALOGUE).map(|value| catalogue::read(walk, value));
+    let catalogue = &overrides.map_or_else(|| catalogue.clone(), |given| catalogue.with_overrides(given));
+    if models.keys().all(|key| key.get_ref().as_ref() == CATALOGUE) {
+        return ModelTable::shipped_with(DEFAULT_TABLE, catalogue);
+    }
     let base = models.get("table").and_then(|value| shipped(walk, value, catalogue));
     let mut table = base.unwrap_or(ModelTable {
         layers: BTreeMap::new(),
@@ -233,7 +241,7 @@ fn model(
             "input_limit" => draft.input_limit = walk.integer("input_limit", value, 1..=MAX_WINDOW),
             "max_output" => draft.max_output = walk.integer("max_output", value, 0..=MAX_WINDOW),
             "temperature" => draft.temperature = temperature(walk, value),
-            "prices" => draft.prices = prices(walk, value),
+            "prices" => draft.prices = prices::read(walk, value),
             "capabilities" => draft.capabilities = capabilities(walk, value),
             "timeout_ms" => draft.timeout_ms = walk.integer("timeout_ms", value, 1..=MAX_TIMEOUT_MS),
             "retries" => draft.retries = walk.integer("retries", value, 0..=MAX_RETRIES),
@@ -276,48 +284,6 @@ fn temperature(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option
         walk.problem(TableProblemCode::M003, value.span(), message, "");
     }
     good.map(|number| number as f32)
-}
-
-fn prices(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> Option<Prices> {
-    let table = walk.table("prices", value)?;
-    let mut found: BTreeMap<&str, Price> = BTreeMap::new();
-    for (key, value) in table {
-        let Some(name) = PRICE_KEYS.into_iter().find(|name| *name == key.get_ref().as_ref()) else {
-            walk.unknown_key(key, "`prices`", &PRICE_KEYS);
-            continue;
-        };
-        let Some(text) = walk.decimal(name, value) else { continue };
-        match Price::per_million(&text) {
-            Some(price) => {
-                found.insert(name, price);
-            }
-            None => walk.problem(
-                TableProblemCode::M003,
-                value.span(),
-                format!("the price `{text}` is not a plain decimal number with at most six decimal places"),
-                "prices are US dollars per million tokens, such as `0.25`",
-            ),
-        }
-    }
-    let Some(&input) = found.get("input") else {
-        if !table.contains_key("input") {
-            walk.problem(
-                TableProblemCode::M004,
-                value.span(),
-                "`prices` lacks `input`",
-                "state US dollars per million tokens",
-            );
-        }
-        return None;
-    };
-    // If a provider bills its cache like any other input, the table need not repeat the price.
-    let or_input = |key| found.get(key).copied().unwrap_or(input);
-    Some(Prices {
-        input,
-        cached_input: or_input("cached_input"),
-        cache_write: or_input("cache_write"),
-        output: found.get("output").copied().unwrap_or_default(),
-    })
 }
 
 fn capabilities(walk: &mut TableWalk<'_>, value: &Spanned<DeValue<'_>>) -> BTreeSet<Capability> {
@@ -409,7 +375,7 @@ impl ModelDraft {
             |output: &u64| self.window.zip(tokens(*output)).is_some_and(|(window, output)| output < window);
         let output = entry.row.max_output.filter(fits).and_then(|output| u32::try_from(output).ok());
         self.max_output = self.max_output.or(output);
-        self.prices = self.prices.or_else(|| entry.prices());
+        self.prices = self.prices.take().or_else(|| entry.prices());
         self.dimensions = self.dimensions.or(entry.row.dimensions.and_then(tokens));
     }
 

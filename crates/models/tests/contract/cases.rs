@@ -63,7 +63,14 @@ pub async fn parallel_tool_calls_stream(wire: &dyn Wire) {
 }
 
 pub async fn usage_is_told(wire: &dyn Wire) {
-    let usage = Usage { input: 1_000, cached_input: 600, cache_write: 100, output: 50, reasoning: 20 };
+    let usage = Usage {
+        input: 1_000,
+        cached_input: 600,
+        cache_write: 100,
+        output: 50,
+        reasoning: 20,
+        ..Usage::default()
+    };
     let reply = ChatReply { usage, ..reply("x") };
     let stub =
         stubbed(wire, [Answer::json(200, &wire.whole(&reply)), Answer::events(wire.streamed(&reply))]).await;

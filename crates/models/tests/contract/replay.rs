@@ -22,7 +22,14 @@ pub fn replayed(folder: &std::path::Path) -> Arc<dyn ChatModel> {
 
 #[tokio::test]
 async fn every_kind_of_reply_comes_back_as_it_was() {
-    let usage = Usage { input: 1_000, cached_input: 600, cache_write: 100, output: 50, reasoning: 20 };
+    let usage = Usage {
+        input: 1_000,
+        cached_input: 600,
+        cache_write: 100,
+        output: 50,
+        reasoning: 20,
+        ..Usage::default()
+    };
     let replies = [
         reply("Grüße\r\n\0 \u{1f980}"),
         two_calls(),

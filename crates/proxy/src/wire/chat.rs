@@ -126,6 +126,7 @@ impl WireFormat for ChatFormat {
             cache_write: tally.first(&["prompt_tokens_details.cache_write_tokens"]),
             output: tally.first(&["completion_tokens"]),
             reasoning: tally.first(&["completion_tokens_details.reasoning_tokens"]),
+            ..Usage::default()
         }
     }
 

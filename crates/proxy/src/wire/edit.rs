@@ -1,10 +1,11 @@
 //! Applies changes to a request as edits of its bytes. Decides nothing: the policy decides what to change.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use larder_core::policy::MessageForm;
-use larder_text::json::{self, Edit, Id, Kind, encoded};
+use larder_text::json::{self, Edit, Id, Kind, Value, encoded};
 
 use super::request::{Item, OWN_FIELD, Request};
 use super::tool::rehydrate_tool_json;
@@ -25,6 +26,11 @@ impl<'b> Request<'b> {
     /// Why Larder's tool cannot be offered, so that nothing may be replaced by a pointer; `None` if it can.
     pub const fn unofferable(&self) -> Option<&'static str> {
         self.unofferable
+    }
+
+    /// The service that it asks its provider for.
+    pub fn service_tier(&self) -> Option<Cow<'_, str>> {
+        self.doc.root().given("service_tier").and_then(Value::text)
     }
 
     /// Replaces the model's name; `None` if the request names none.

@@ -137,8 +137,10 @@ impl WireFormat for MessagesFormat {
             input: uncached.saturating_add(cached_input).saturating_add(cache_write),
             cached_input,
             cache_write,
+            cache_write_1h: tally.first(&["cache_creation.ephemeral_1h_input_tokens"]),
             output: tally.first(&["output_tokens"]),
             reasoning: tally.first(&["output_tokens_details.thinking_tokens"]),
+            ..Usage::default()
         }
     }
 

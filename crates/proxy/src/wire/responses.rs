@@ -130,6 +130,7 @@ impl WireFormat for ResponsesFormat {
             cache_write: tally.first(&["input_tokens_details.cache_write_tokens"]),
             output: tally.first(&["output_tokens"]),
             reasoning: tally.first(&["output_tokens_details.reasoning_tokens"]),
+            ..Usage::default()
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
         let message = format!("[models.{name}] lacks {}", missing.join(", "));
         let close = TABLE_KEYS.iter().any(|key| strsim::damerau_levenshtein(name, key) == 1);
         let help = if close {
-            "if this is not a model: the keys other than models are table, use_alternative, layers"
+            "if this is not a model: the keys other than models are table, use_alternative, layers, catalogue"
         } else {
             ""
         };

@@ -9,7 +9,7 @@ mod whole;
 use std::borrow::Cow;
 
 use larder_text::json::{self, Document, Edit, Kind, Value, encoded};
-use larder_text::usage::Usage;
+use larder_text::usage::{Service, Usage};
 
 pub(super) use self::note::LimitNote;
 pub use self::usage::PartialUsage;
@@ -55,6 +55,8 @@ pub(super) struct ReplyRound {
     /// Thoughts that some providers want back, each as a member with a comma before it (chat completions).
     pub members: String,
     pub tally: Tally,
+    /// The service that the provider names.
+    pub service: Service,
     pub stop: Option<String>,
     /// It ended as its format has it.
     pub complete: bool,
@@ -116,9 +118,17 @@ impl ReplyRound {
         self.asks |= unit.asks;
     }
 
+    /// Reads under which service the provider answers, where this part of a reply says so.
+    pub(super) fn read_service(&mut self, object: Value<'_, '_>) {
+        if let Some(name) = object.given("service_tier").and_then(Value::text) {
+            self.service = Service::from_name(&name);
+        }
+    }
+
     /// What is known about it so far.
     pub(super) fn known(&self, dialect: ApiDialect) -> PartialUsage {
-        PartialUsage { usage: self.tally.usage(dialect), said: self.said, ended: self.ended }
+        let usage = self.tally.usage(dialect).map(|usage| Usage { service: self.service, ..usage });
+        PartialUsage { usage, said: self.said, ended: self.ended }
     }
 
     /// Whether it reached its end, so that its calls are complete.

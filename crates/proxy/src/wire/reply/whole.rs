@@ -64,8 +64,10 @@ impl WholeReply {
         let (dialect, format) = (self.rounds.dialect, self.rounds.dialect.format());
         let failed = root.given("error").is_some();
         let mut round = ReplyRound { complete: !failed, failed, ended: true, ..ReplyRound::default() };
+        round.read_service(root);
         if let Some(usage) = root.given("usage") {
             round.tally.take(usage);
+            round.read_service(usage);
         }
         round.said = format.said_bytes(root);
         let list = format.read_reply(root, &mut round);

@@ -144,6 +144,7 @@ impl ChatState {
 
     pub fn event(&mut self, chunk: Value<'_, '_>, cx: &mut RoundContext<'_>) -> EventAction {
         let mut edits = self.identify(chunk, cx);
+        cx.round.read_service(chunk);
         if let Some(usage) = chunk.given("usage") {
             cx.round.tally.take(usage);
             edits.extend(cx.earlier.spent().edits(usage));

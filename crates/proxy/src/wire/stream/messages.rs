@@ -40,6 +40,7 @@ impl MessagesState {
             "message_start" => {
                 if let Some(usage) = event.given("message").and_then(|message| message.given("usage")) {
                     cx.round.tally.take(usage);
+                    cx.round.read_service(usage);
                 }
                 if cx.is_first() { EventAction::Pass(Vec::new()) } else { EventAction::Drop }
             }
@@ -175,6 +176,7 @@ impl MessagesState {
         let usage = event.given("usage");
         if let Some(usage) = usage {
             cx.round.tally.take(usage);
+            cx.round.read_service(usage);
         }
         let stop = event.given("delta").and_then(|delta| delta.given("stop_reason"));
         if let Some(stop) = stop.and_then(Value::text) {

@@ -123,6 +123,7 @@ impl ResponsesState {
     fn end(&mut self, event: Value<'_, '_>, kind: &str, cx: &mut RoundContext<'_>) -> EventAction {
         let response = event.given("response");
         let part = |name: &str| response.and_then(|response| response.given(name));
+        response.into_iter().for_each(|response| cx.round.read_service(response));
         if let Some(usage) = part("usage") {
             cx.round.tally.take(usage);
         }

@@ -1,0 +1,69 @@
+//! Why settings cannot be used, in the words of the command line.
+
+use std::path::PathBuf;
+
+use larder_models::catalogue::CatalogueError;
+
+use super::SettingProblem;
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The home's catalogue of models is broken.
+    #[error(
+        "cannot use the catalogue {}: {source}; replace it with `larder models update --from FILE`, or go back to the \
+         built-in one with `larder models update --built-in`",
+        path.display()
+    )]
+    Catalogue {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: CatalogueError,
+    },
+    /// The file has problems; all of them.
+    #[error("{}", list(.0))]
+    Problems(Vec<SettingProblem>),
+    /// The command line gives a setting an illegal value.
+    #[error("{key} cannot be {value:?}; see `larder config`")]
+    Flag {
+        /// The setting.
+        key: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// An environment variable names a setting that is gone.
+    #[error("${name}: {why}; {fix}")]
+    Removed {
+        /// The variable.
+        name: &'static str,
+        /// Why it is gone.
+        why: &'static str,
+        /// What to do instead.
+        fix: &'static str,
+    },
+    /// An environment variable gives its setting an illegal value.
+    #[error("${name} is {value:?}, which {key} cannot be; unset it or use a value such as {like}")]
+    Environment {
+        /// The variable.
+        name: String,
+        /// Its value.
+        value: String,
+        /// The setting.
+        key: &'static str,
+        /// A legal value.
+        like: String,
+    },
+}
+
+fn list(problems: &[SettingProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
