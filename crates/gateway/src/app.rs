@@ -8,6 +8,7 @@ use larder_engine::Engine;
 use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
 use larder_engine::settings::GatewaySettings;
+use larder_proxy::record::Endpoint;
 use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
 use larder_text::cache::BoundedCache;
 use larder_tools::DenyAll;
@@ -16,10 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Auth, Caller};
 use crate::caches::RequestCaches;
+use crate::error::RequestError;
 use crate::key_files::KeyFiles;
 use crate::limits::Admission;
 use crate::model_budget::ModelBudget;
-use crate::model_route::Routes;
+use crate::model_route::{Route, Routes};
 use crate::problem::Problem;
 use crate::recorder::Recorder;
 use crate::revisions::RevisedSettings;
@@ -29,6 +31,10 @@ use crate::turns::{RunningTurns, TurnTools};
 
 /// Revisions of learned values that are kept in memory: conversations under way may still use older ones.
 const REVISIONS: usize = 64;
+/// Routes that are kept in memory: finding one reads the catalogue, which takes longer than all else about a small request.
+const ROUTES: usize = 256;
+/// The longest name of a model, in bytes, whose route is kept. Clients choose the names.
+const MAX_ROUTE_NAME: usize = 256;
 
 /// Settings, and the engine built from them.
 pub struct Loaded {
@@ -60,6 +66,8 @@ pub struct Snapshot {
     /// What turns may call.
     tools: TurnTools,
     revised: BoundedCache<u64, Arc<RevisedSettings>>,
+    /// Routes by endpoint, requested model and revision.
+    found: BoundedCache<(Endpoint, String, u64), Arc<Route>>,
 }
 
 impl Snapshot {
@@ -68,8 +76,8 @@ impl Snapshot {
         let gateway = config.gateway();
         let routes = Routes::new(&config, &gateway, &engine)?;
         let tools = TurnTools::new(&config)?;
-        let revised = BoundedCache::new(REVISIONS);
-        Ok(Self { config, gateway, routes, engine, tools, revised })
+        let (revised, found) = (BoundedCache::new(REVISIONS), BoundedCache::new(ROUTES));
+        Ok(Self { config, gateway, routes, engine, tools, revised, found })
     }
 
     /// The engine over one user's store.
@@ -88,6 +96,27 @@ impl Snapshot {
         let revised = Arc::new(RevisedSettings::read(&self.config, store, number)?);
         self.revised.insert(number, Arc::clone(&revised));
         Ok(revised)
+    }
+
+    /// The route of a request for `model`, with prompts fitted as a revision of learned values has it.
+    ///
+    /// # Errors
+    /// If no model with that name supports the request's dialect.
+    pub fn route(
+        &self,
+        endpoint: Endpoint,
+        model: &str,
+        revised: &RevisedSettings,
+    ) -> Result<Arc<Route>, RequestError> {
+        let key = (endpoint, model.to_owned(), revised.number);
+        if let Some(route) = self.found.get(&key) {
+            return Ok(route);
+        }
+        let route = Arc::new(self.routes.find(endpoint, model, self.shared())?.revised(revised));
+        if model.len() <= MAX_ROUTE_NAME {
+            self.found.insert(key, Arc::clone(&route));
+        }
+        Ok(route)
     }
 
     /// The same, with every run reported to the metrics.

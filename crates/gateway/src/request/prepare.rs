@@ -91,15 +91,14 @@ pub fn prepare(
         return recipes::job(recipe, &request, session, id).map(|run| Destination::Recipe(Box::new(run)));
     }
     let endpoint = active.record.summary.endpoint;
-    let found = current.routes.find(endpoint, &model, current.shared())?;
-    active.record.summary.answered_by = Some(found.model.clone());
     let newest = active.app().store.revisions().newest().map_err(unknown)?;
     let revised = revised(active, current, &session, newest).map_err(unknown)?;
-    let route = found.revised(&revised);
+    let route = current.route(endpoint, &model, &revised)?;
+    active.record.summary.answered_by = Some(route.model.clone());
     let decider = RequestDecider {
         active,
         current,
-        found: &found,
+        model: &model,
         route,
         revision: revised.number,
         newest,
@@ -132,10 +131,10 @@ fn revised(
 struct RequestDecider<'a> {
     active: &'a mut ActiveRequest,
     current: &'a Snapshot,
-    /// The route as the settings alone have it.
-    found: &'a Route,
+    /// The model as the request names it.
+    model: &'a str,
     /// The route as the revision that the conversation uses has it.
-    route: Route,
+    route: Arc<Route>,
     revision: u64,
     newest: u64,
     session: &'a str,
@@ -248,7 +247,8 @@ impl RequestDecider<'_> {
         let (app, store) = (self.active.app(), &self.active.caller.store);
         let number = store.session_revisions().advance(self.session, self.newest).map_err(unknown)?;
         let next = self.current.revised(&app.store, number).map_err(unknown)?;
-        (self.route, self.revision) = (self.found.revised(&next), number);
+        let endpoint = self.active.record.summary.endpoint;
+        (self.route, self.revision) = (self.current.route(endpoint, self.model, &next)?, number);
         Ok(true)
     }
 
