@@ -185,8 +185,8 @@ async fn pictures_and_speech_are_charged_by_the_unit_or_refused() {
     let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
     assert_eq!(
         (day.used.picos, day.held.picos),
-        (167_005_000_000, 0),
-        "a picture and one token; an error is free"
+        (167_010_000_000, 0),
+        "a picture and its prompt, of two tokens at most; an error is free"
     );
 }
 
