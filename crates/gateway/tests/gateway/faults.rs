@@ -212,7 +212,8 @@ async fn a_client_that_leaves_while_an_original_is_read_leaves_nothing_open() {
 
         let shown = gateway.seen()[0].json()["messages"][3]["content"].to_string();
         let app = Arc::clone(&gateway.app);
-        gateway.stop().await;
+        // All is written when it stops.
+        let _gateway = gateway.restart().await;
         let store = app.store.user("ada").unwrap();
         let records = store.exchanges().list(&ExchangeFilter::default()).unwrap();
         let [record_of_it] = records.as_slice() else { panic!("one request, one record") };

@@ -53,10 +53,15 @@ async fn ask(gateway: &Gateway, body: &Value) -> Value {
 /// A change of a request.
 type Change<'a> = &'a dyn Fn(&mut Value);
 
+/// A log of two days, of which no line repeats another.
+fn two_days_log() -> String {
+    long_log() + &long_log().replace("2026-11-22", "2026-11-23")
+}
+
 /// What was sent of a request whose result fits and of one whose result does not, and what was left alone.
 async fn fitting_and_not(settings: &str, change: impl Fn(&mut Value)) -> (Vec<Value>, Vec<String>) {
     let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, settings).await;
-    for log in [long_log(), long_log().repeat(2)] {
+    for log in [long_log(), two_days_log()] {
         let mut body = after_tool(&log);
         change(&mut body);
         assert_eq!(gateway.chat(&body).await.status(), 200, "{settings}");
@@ -157,7 +162,7 @@ async fn where_the_client_has_a_tool_of_that_name_ours_takes_another() {
 #[tokio::test]
 async fn a_reply_made_in_the_background_is_shortened_only_to_fit() {
     let gateway = Gateway::with(StubServer::responding(|_| spoken("r1", "ok")).await, "").await;
-    for log in [long_log(), long_log().repeat(2)] {
+    for log in [long_log(), two_days_log()] {
         let call = json!({"type": "function_call", "call_id": "c", "name": "read_log", "arguments": "{}"});
         ask(&gateway, &json!({"model": "mini", "background": true, "input": [call, called("c", &log)]}))
             .await;

@@ -259,8 +259,9 @@ async fn a_transcript_holds_each_message_as_it_came_and_as_it_was_sent() {
     let body = after_tool(&long_log());
     let response = gateway.chat(&body).await;
     let session = response.headers()["x-larder-session"].to_str().unwrap().to_owned();
+    // All is written when it stops.
+    let gateway = gateway.restart().await;
     let store = gateway.store();
-    gateway.stop().await;
     let lines = store.transcripts().lines(&session).unwrap();
     assert_eq!(lines.len(), 5, "four messages and the reply");
     let raw = |at: usize| -> Value {
