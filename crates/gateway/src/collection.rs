@@ -33,7 +33,7 @@ pub(crate) async fn run(app: Arc<App>) {
         match tokio::task::spawn_blocking(move || collecting.collect()).await {
             Ok(Ok(report)) => {
                 let found = if report.over_limit { Err(StoreError::OverLimit) } else { Ok(()) };
-                app.storage.note(StoredFor::Originals, &found);
+                app.storage.note(StoredFor::SizeLimit, &found);
                 report_on(&report);
             }
             Ok(Err(error)) => {

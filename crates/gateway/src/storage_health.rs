@@ -4,19 +4,21 @@ use std::sync::{Mutex, PoisonError};
 
 use larder_store::StoreError;
 
-/// What is written for requests.
+/// What the store has to take for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredFor {
     /// Originals, which must be stored before a request leaves.
     Originals,
     /// Records and transcripts.
     Records,
+    /// Anything at all, under the limit on the size of the store.
+    SizeLimit,
 }
 
-/// The outcome of the last write of each kind.
+/// The last outcome of each kind.
 #[derive(Debug, Default)]
 pub struct StorageHealth {
-    failed: Mutex<[Option<&'static str>; 2]>,
+    failed: Mutex<[Option<&'static str>; 3]>,
 }
 
 impl StorageHealth {
@@ -28,8 +30,7 @@ impl StorageHealth {
             Err(_) => return,
         };
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let kind = usize::from(what == StoredFor::Records);
-        if let Some(place) = failed.get_mut(kind)
+        if let Some(place) = failed.get_mut(what as usize)
             && *place != class
         {
             match (&class, written) {
@@ -45,5 +46,20 @@ impl StorageHealth {
     /// Why the store cannot write, in a word; `None` if it can.
     pub fn degraded(&self) -> Option<&'static str> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).iter().find_map(|class| *class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_below_its_limit_may_still_be_unable_to_write() {
+        let health = StorageHealth::default();
+        health.note(StoredFor::Originals, &Err::<(), _>(StoreError::OverLimit));
+        health.note(StoredFor::SizeLimit, &Ok(()));
+        assert!(health.degraded().is_some());
+        health.note(StoredFor::Originals, &Ok(()));
+        assert_eq!(health.degraded(), None);
     }
 }
