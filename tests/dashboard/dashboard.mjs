@@ -351,7 +351,7 @@ check("the window of a request as a picture", () =>
     await part.hover();
     await until(page, "the line below says why", (why) => document.querySelector("[data-why-line]").textContent === why, await part.getAttribute("data-why"));
     const line = await page.locator("[data-why-line]").textContent();
-    yes(/^read_\w+ \(tool\): condensed, [\d,]+ → [\d,]+ tokens; .*(cap|budget)/.test(line), `in words: ${line}`);
+    yes(/^(read|query)_\w+ \(tool\): condensed, [\d,]+ → [\d,]+ tokens; (written tersely|.*(cap|budget))/.test(line), `in words: ${line}`);
   }));
 
 async function badgeShows(page, badge, original) {
