@@ -19,7 +19,7 @@ fn listing(run: usize, turn: usize) -> String {
     (0..50).map(line).collect()
 }
 
-/// A run of an agent that looks at listings. `uses`: it names what stands in the middle of each.
+/// A run of an agent that looks at listings. `uses`: it names what is in the middle of each.
 fn run(number: usize, turns: usize, uses: bool) -> Value {
     let mut messages =
         vec![json!({"role": "user", "content": format!("Count the boxes of depot {number}.")})];

@@ -24,7 +24,7 @@ const SOURCES: [(&str, &str, &str); 4] = [
 const WINDOW: usize = 200_000;
 const MAX_OUTPUT: usize = 100_000;
 const CACHE: CacheShares = CacheShares { minimum: 0, read: 0.1, write: 1.0 };
-/// A window that long runs do not fit into, so that older results have to give way.
+/// A window that long runs do not fit into, so that older results have to be condensed.
 const SMALL_WINDOW: usize = 24_000;
 
 /// Runs of one source.
