@@ -85,7 +85,7 @@ if (process.argv[3] === "faults") {
     const left = new AbortController();
     const kinds = [];
     const leaving = streamText({ ...quiet, prompt: fault("wait", 1), abortSignal: left.signal });
-    const leaves = await failing(() => read(leaving, kinds, () => left.abort()));
+    const leaves = await failing(async () => runs(await read(leaving, kinds, () => left.abort())));
     reports[`${api} streamed`] = {
       retried: await failing(() => streamed(fault(429, 2), 2)),
       refused: await failing(() => streamed(fault(400, 9), 2)),
