@@ -13,7 +13,7 @@ mod question;
 mod quotation;
 mod quoting;
 mod select;
-mod sentences;
+pub(crate) mod sentences;
 mod units;
 mod vocabulary;
 

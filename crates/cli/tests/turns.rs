@@ -80,6 +80,23 @@ fn a_turn_is_answered_and_its_documents_are_written() {
 }
 
 #[test]
+fn a_pasted_mail_is_asked_about_and_comes_back() {
+    let ask = "Bis wann soll die Rechnung bezahlt sein?";
+    let line = "Der Speicher am alten Hafen wurde im Herbst gestrichen, und niemand weiß, wer es bestellt hat.\n";
+    for lines in [22, 1_250] {
+        let shop = scholar();
+        let mail = format!("Sehr geehrte Frau Krause,\n\n{}\nMit freundlichen Grüßen", line.repeat(lines));
+        let ran = shop.run_with(&["turn", "-"], format!("{ask}\n\n{mail}").as_bytes());
+        assert_eq!((ran.code, ran.out.trim_end()), (0, ANSWER), "{ran:?}");
+        assert_eq!(shop.json(&["turn", "list"])["turns"][0]["query"], ask);
+        let attached = shop.ok(&["turn", "show", "1", "--file", "attachments.md"]).out;
+        let pointer = attached.lines().find_map(|line| line.strip_prefix("**Original:** ")).unwrap();
+        assert_eq!(shop.ok(&["rehydrate", pointer]).out, mail);
+        assert_eq!(shop.documents().broken_links(|_| true), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let shop = scholar();
     assert!(shop.ok(&["turn", "list"]).err.contains("there are no turns yet"));

@@ -113,7 +113,7 @@ pub fn prepare(
     let mut build = Build { recipe, input, slots: Vec::new(), parts: Vec::new(), ids: BTreeMap::new() };
     if recipe.slots.is_empty() {
         build.prompt_slot("system", Role::System, rendered.system.into_iter().chain(rendered.variant));
-        build.plain_inputs();
+        build.plain_inputs(query.as_deref().filter(|_| recipe.needs_query));
     } else {
         for spec in &recipe.slots {
             build.slot(spec, &rendered.system, &rendered.variant);
@@ -250,11 +250,11 @@ impl Build<'_> {
     }
 
     /// Adds the documents and sections of a recipe that declares no slots.
-    fn plain_inputs(&mut self) {
+    fn plain_inputs(&mut self, query: Option<&str>) {
         let input = self.input;
         if !self.recipe.input_sections.is_empty() {
             for document in input.documents.iter().filter(|document| document.input == "context.md") {
-                self.sections(document);
+                self.sections(document, query);
             }
         }
         let docs: Vec<&InputDoc> = self
@@ -272,12 +272,14 @@ impl Build<'_> {
         }
     }
 
-    /// One slot for each selected section, capped at the section's own budget (R0-25.1); section 0 always (R0-12.7).
-    fn sections(&mut self, document: &InputDocument) {
+    /// One slot for each selected section, capped at the section's own budget (R0-25.1); section 0 always (R0-12.7), but
+    /// without the query if `query`, which is a message of its own, repeats it.
+    fn sections(&mut self, document: &InputDocument, query: Option<&str>) {
         let selected =
             SectionId::ALL.into_iter().filter(|id| self.recipe.input_sections.contains(&id.number()));
         let view = larder_vault::select(&document.text, selected);
         let newest = view.sections.last().map(|section| section.id);
+        let is_repeated = query.is_some() && query == larder_vault::original_query(&document.text).as_deref();
         for section in &view.sections {
             let number = section.id.number();
             let name = format!("§{number}");
@@ -285,7 +287,11 @@ impl Build<'_> {
             // Named after the input, not its path: a model has to repeat it, and no prompt should depend on a vault's
             // location.
             let id = self.id(&format!("{}§{number}", document.input));
-            let mut part = Part::new(id, name.as_str(), view.text_of(section));
+            let mut text = view.text_of(section);
+            if section.id == SectionId::UserQuery && is_repeated {
+                text = larder_vault::without_query(&text).into();
+            }
+            let mut part = Part::new(id, name.as_str(), text);
             part.source.name = format!("{}§{number}", document.name).into();
             part.content_type = ContentType::Markdown;
             if section.id == SectionId::UserQuery {

@@ -61,9 +61,8 @@ impl QueryAnalysis {
     /// The part of the analysis shown in §0.
     pub fn for_section(&self) -> ResolvedQuery {
         ResolvedQuery {
-            query: self.resolved_query.clone(),
+            query: self.was_resolved.then(|| self.resolved_query.clone()),
             query_type: self.query_type,
-            was_resolved: self.was_resolved,
             content_reference: self.content_reference.as_ref().map(|reference| SourceReference {
                 title: reference.title.clone(),
                 content_type: reference.content_type.clone(),

@@ -31,7 +31,7 @@ impl Grammar {
     }
 
     /// The label at the start of `line`, and the start of its value.
-    fn label(&self, line: &str) -> Option<(&'static str, usize)> {
+    pub fn label(&self, line: &str) -> Option<(&'static str, usize)> {
         let rest = line.strip_prefix("**")?;
         let (name, _) = rest.split_once(":**")?;
         let label = self.labels.iter().find(|label| **label == name)?;

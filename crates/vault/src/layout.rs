@@ -87,6 +87,8 @@ turn_files! {
     context = "context.md",
     /// Phase 0's analysis of the query.
     query_analysis = "query_analysis.json",
+    /// What was pasted into the query.
+    attachments = "attachments.md",
     /// The full task plan.
     ticket = "ticket.md",
     /// The full answer.

@@ -16,6 +16,7 @@
 
 mod analysis;
 mod answers;
+mod attachments;
 mod blocks;
 pub mod context;
 mod file;
@@ -46,6 +47,7 @@ use larder_text::sections::{Section, SectionId, Sections};
 
 pub use analysis::{ContentReference, QueryAnalysis};
 pub use answers::{Response, Ticket};
+pub use attachments::{Attachment, Attachments};
 pub use file::{Document, DocumentValue};
 pub use json::{read_json, rewrite_json, write_json};
 pub use larder_text::Mode;
@@ -58,7 +60,7 @@ pub use names::{VaultPath, safe_name, turn_name, turn_number, url_slug};
 pub use note::{Frontmatter, Note};
 pub use page::{Captured, ContentSummary, ExtractedData, Manifest, PageContent};
 pub use problem::{ParseProblem, ParsedDocument};
-pub use query::{original_query, query_body};
+pub use query::{original_query, query_body, without_query};
 pub use research::{Backlink, Listing, ReputableSource, Research, Stock};
 pub use tool_results::{ToolResult, ToolResults};
 pub use turn_files::{RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};

@@ -6,7 +6,7 @@ use larder_condense::is_abbreviation;
 
 /// The sentences of a text, without the white space around them. Empty lines and line breaks after a full stop end a
 /// sentence too.
-pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut push = |range: Range<usize>| {

@@ -23,7 +23,9 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let original = cx.draft.query.clone();
     let inputs = PhaseInputs { documents, ..PhaseInputs::default() };
     let convert = |answer: &QueryAnswer| Ok(answer.analysis(&original));
+    let asked = cx.document.asked();
     let (_, mut analysis) = cx.recipes().decide("phase0_query_analyzer", inputs, convert).await?;
+    analysis.original_query = asked.unwrap_or(analysis.original_query);
     if let Some(reference) = &mut analysis.content_reference {
         look_up(reference, &retrieval, cx.draft.number).await?;
     }

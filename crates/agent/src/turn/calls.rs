@@ -24,8 +24,9 @@ const MAX_RESULT_BYTES: usize = 1024 * 1024;
 /// Characters of a result's summary.
 const SUMMARY_CHARS: usize = 300;
 /// Documents that the turn writes itself; tools must not.
-const RESERVED_NAMES: [&str; 8] = [
+const RESERVED_NAMES: [&str; 9] = [
     "context.md",
+    "attachments.md",
     "query_analysis.json",
     "ticket.md",
     "response.md",

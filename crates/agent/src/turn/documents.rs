@@ -45,6 +45,11 @@ impl<'a> TurnDocument<'a> {
         Ok(())
     }
 
+    /// The query of the turn: the user's own words, and a line for each attachment.
+    pub(super) fn asked(&self) -> Option<String> {
+        larder_vault::original_query(&self.text)
+    }
+
     /// Extends the last section, which must be `id`; the order of the phases ensures that it is.
     pub(super) fn extend(&mut self, id: SectionId, body: &str) -> Result<(), Stop> {
         let added = larder_vault::extend_section(&self.text, id, body);

@@ -14,7 +14,7 @@ use larder_text::sections::SectionId;
 use larder_tools::ToolOutput;
 use larder_vault::context::{Claim, ClaimOrigin};
 use larder_vault::links::DualLink;
-use larder_vault::{BlockId, ToolResult, ToolResults};
+use larder_vault::{Attachment, Attachments, BlockId, ToolResult, ToolResults};
 
 use super::files;
 use super::phase::PhaseContext;
@@ -48,7 +48,8 @@ pub(super) fn add_claims(cx: &mut PhaseContext<'_>, claims: Vec<Claim>) {
         return;
     }
     let results = results(&cx.draft);
-    let gathered = cx.document.body(SectionId::GatheredContext);
+    let attached: String = attachments(&cx.draft).into_iter().map(|(_, text)| text).collect();
+    let gathered = cx.document.body(SectionId::GatheredContext) + &attached;
     for claim in claims {
         match ground(&claim.claim, &results) {
             Some((result, range)) => {
@@ -85,6 +86,17 @@ pub(super) fn results(draft: &TurnDraft) -> Vec<ToolResult> {
     let text = files::text(draft, &at).unwrap_or_default();
     let read = larder_vault::Document::<ToolResults>::read(text, &at);
     read.value.map(|document| document.value.results).unwrap_or_default()
+}
+
+/// What was pasted into the query: the name and text of each attachment.
+pub(super) fn attachments(draft: &TurnDraft) -> Vec<(String, String)> {
+    let at = draft.place.attachments();
+    let Some(text) = files::text(draft, &at) else { return Vec::new() };
+    let read = larder_vault::Document::<Attachments>::read(text, &at).value;
+    let attachments = read.map(|document| document.value.attachments).unwrap_or_default();
+    let named =
+        |attachment: Attachment| (format!("{} {}", at.name(), attachment.block()), attachment.content);
+    attachments.into_iter().map(named).collect()
 }
 
 /// `toolresults.md` as a document for recipes.

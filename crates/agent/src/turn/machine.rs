@@ -2,17 +2,20 @@
 //! inside one.
 
 use larder_store::{TurnDraft, TurnLease};
+use larder_text::pointer::Pointer;
 use larder_text::sections::SectionId;
-use larder_vault::{ContentKind, Meta, Tag};
+use larder_text::tokens::Counter;
+use larder_vault::{Attachment, Attachments, ContentKind, Meta, Tag};
 
 use super::documents::CONTEXT;
 use super::error::{Stop, TurnError};
 use super::event::{Events, TurnEvent, TurnObserver};
+use super::pasted::{self, DividedQuery};
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::state::{TurnState, VERSION};
 use super::turn_phase::TurnPhase;
 use super::{TurnOutcome, TurnRequest, Turns};
-use super::{analyze, coordinate, ending, gathering, plan, reflect, save, synthesize, validate};
+use super::{analyze, coordinate, ending, files, gathering, plan, reflect, save, synthesize, validate};
 
 /// A turn that is running.
 pub(super) struct Machine<'a> {
@@ -45,17 +48,26 @@ impl<'a> Machine<'a> {
         if request.query.trim().is_empty() {
             return Err(TurnError::EmptyQuery);
         }
+        let divided = pasted::divide(&request.query, &Counter::cl100k());
+        let attachments = attachments(turns, &request.query, &divided)?;
         let mut state = None;
         let user = turns.documents.user();
         let draft = turns.documents.drafts().begin_with(
             request.mode,
             request.session.as_deref(),
-            &request.query,
+            &divided.words,
             |draft| {
                 let new = TurnState::new(draft.created_at, request.workspace.clone());
                 // A state that cannot be serialized is reported by the first checkpoint.
                 draft.state = serde_json::to_value(&new).unwrap_or_default();
-                draft.files.insert(CONTEXT.to_owned(), opening(draft, user).into_bytes());
+                let context = opening(draft, user, &attachments);
+                draft.files.insert(CONTEXT.to_owned(), context.into_bytes());
+                if !attachments.is_empty() {
+                    let meta = Meta::for_turn(draft.number, "attachments", user, draft.created_at);
+                    let value = Attachments { attachments: attachments.clone() };
+                    let at = draft.place.attachments();
+                    files::insert_document(draft, &at, meta.holding(&[], &[] as &[Tag]), value);
+                }
                 state = Some(new);
             },
         )?;
@@ -155,12 +167,36 @@ async fn run(phase: TurnPhase, cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome
     }
 }
 
-/// `context.md` with its §0 (R1-3.72).
-fn opening(draft: &TurnDraft, user: &str) -> String {
+/// What was pasted into a query. The query as typed is stored, so that each pointer gives back what was pasted.
+fn attachments(turns: &Turns, typed: &str, divided: &DividedQuery) -> Result<Vec<Attachment>, TurnError> {
+    if divided.pasted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let whole = turns.engine.store.pointers().insert(typed.as_bytes(), "query", "a query as it was typed")?;
+    let attachment = |(number, pasted): (u32, &pasted::Pasted)| {
+        let content = &typed[pasted.bytes.clone()];
+        Attachment {
+            number,
+            kind: pasted.kind.to_owned(),
+            words: content.split_whitespace().count() as u64,
+            original: Some(Pointer::bytes(whole.pointer_id.id.clone(), pasted.bytes.clone())),
+            content: content.to_owned(),
+        }
+    };
+    Ok((1..).zip(&divided.pasted).map(attachment).collect())
+}
+
+/// `context.md` with its §0 (R1-3.72): the user's own words, and a line for each attachment (C30).
+fn opening(draft: &TurnDraft, user: &str, attachments: &[Attachment]) -> String {
     let meta = Meta::for_turn(draft.number, "context", user, draft.created_at)
         .holding(&[ContentKind::Context], &[Tag::Context]);
+    let lines: Vec<String> = attachments.iter().map(Attachment::line).collect();
+    let mut query = draft.query.clone();
+    if !lines.is_empty() {
+        query += &format!("\n\n{}", lines.join("\n"));
+    }
     let mut context = meta.write().as_str().to_owned();
-    let body = larder_vault::query_body(&draft.query);
+    let body = larder_vault::query_body(&query);
     context += &larder_vault::append_section(&context, SectionId::UserQuery, &body);
     context
 }

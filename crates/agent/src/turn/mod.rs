@@ -16,7 +16,7 @@
 //! | 6 | the verdict | `validate` |
 //! | 7 | saving, then the summary and vectors | `save`, `notes`, `summarize`, `embeddings` |
 //!
-//! Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense` and
+//! `pasted` moves what was pasted into a query to attachments before the first phase. Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense` and
 //! `ending`; `machine` runs them.
 
 mod analyze;
@@ -39,6 +39,7 @@ mod host;
 mod limits;
 mod machine;
 mod notes;
+mod pasted;
 mod phase;
 mod plan;
 mod recipes;
@@ -76,7 +77,7 @@ use larder_tools::{Confirm, ToolBox};
 /// A question to a turn.
 #[derive(Debug, Clone)]
 pub struct TurnRequest {
-    /// The user's words, verbatim.
+    /// What the user typed and pasted. Pasted bulk becomes an attachment of the turn.
     pub query: String,
     /// Selects recipes and tools (R0-17.4).
     pub mode: Mode,

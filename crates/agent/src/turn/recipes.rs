@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::clock::TurnClock;
 use super::documents::{CONTEXT, TurnDocument};
 use super::error::Stop;
+use super::evidence;
 use super::limits::TurnBudget;
 use super::state::TurnState;
 use super::turn_phase::TurnPhase;
@@ -95,13 +96,14 @@ impl RecipeRunner<'_> {
         };
         let TurnDocument { text, at, .. } = self.document;
         let context = InputDocument::whole(CONTEXT, at.as_str(), Arc::from(text.as_str()));
-        let documents = inputs.documents.into_iter().chain([context]);
+        let attached = evidence::attachments(self.draft).into_iter().map(attached);
+        let documents = inputs.documents.into_iter().chain(attached).chain([context]);
         let now = ("now", json!(self.clock.now()));
         let hints = ("hints", json!(inputs.hints.join("\n")));
         let values = inputs.values.into_iter().chain([now, hints]);
         RunInput {
             documents: documents.filter(|document| reads(&document.input)).collect(),
-            query: Some(self.draft.query.clone()),
+            query: Some(self.document.asked().unwrap_or_else(|| self.draft.query.clone())),
             values: values
                 .filter(|(name, _)| recipe.inputs.contains(*name))
                 .map(|(name, value)| (name.to_owned(), value))
@@ -118,6 +120,11 @@ impl RecipeRunner<'_> {
         self.state.receipts.push(receipt(&metrics, outcome));
         self.state.runs.push(metrics);
     }
+}
+
+/// An attachment as an input of a recipe.
+fn attached((name, text): (String, String)) -> InputDocument {
+    InputDocument::whole("attachment", name, text)
 }
 
 /// What a run spent, the condensing for it included.

@@ -88,7 +88,8 @@ fn last_reply(store: &UserStore, run: &RunId) -> Result<String, Stop> {
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()).unwrap_or_default())
 }
 
-/// The documents that an answer may cite by number: each reference of §2, then each tool result, then the document of
+/// The documents that an answer may cite by number: each reference of §2, then each attachment, then each tool
+/// result, then the document of
 /// all results. The order is the same in phases 5 and 6 (R0-14.8). Links inside references are not followed (R1-14.4,
 /// C90).
 pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<InputDocument>, Stop> {
@@ -102,8 +103,10 @@ pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<I
         let text = read.documents.first().map_or("(not to be read)", |document| document.text.as_str());
         documents.push(cited(file.as_str(), text));
     }
+    documents.extend(evidence::attachments(&cx.draft).iter().map(|(name, text)| cited(name, text)));
     for result in evidence::results(&cx.draft) {
-        let name = format!("{} {}", cx.draft.place.tool_results(), result.block());
+        // Without its folder, whose name would make it an earlier turn.
+        let name = format!("{} {}", cx.draft.place.tool_results().name(), result.block());
         let said = if result.content.trim().is_empty() { "(nothing)" } else { result.content.as_str() };
         documents.push(cited(&name, said));
     }

@@ -324,9 +324,8 @@ impl Earlier {
         let query = UserQuery {
             original: self.original.clone(),
             resolved: Some(ResolvedQuery {
-                query: self.context.resolved.clone(),
+                query: (self.context.resolved != self.original).then(|| self.context.resolved.clone()),
                 query_type: ReferenceType::GeneralQuestion,
-                was_resolved: self.context.resolved != self.original,
                 content_reference: None,
                 reasoning: String::new(),
             }),

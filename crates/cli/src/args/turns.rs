@@ -12,7 +12,7 @@ use super::ModeArg;
 pub struct TurnArgs {
     #[command(subcommand)]
     pub command: Option<TurnCommand>,
-    /// The question
+    /// The question, or - for standard input
     #[arg(required = true)]
     pub query: Option<String>,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `larder turn`: answers a question in all phases; resumes, drops, lists and shows turns.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use larder_agent::turn::{TurnError, TurnHost};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
 use crate::context::CommandContext;
 use crate::error::CliError;
+use crate::files::read_text;
 use crate::output;
 use crate::turns::{TurnSession, describe_interrupted, request, shortened};
 
@@ -27,6 +29,7 @@ pub async fn run(context: &CommandContext, args: TurnArgs) -> Result<ExitCode, C
             if let Some(hint) = mistyped(&query) {
                 return Err(CliError::Usage(hint));
             }
+            let query = if query == "-" { read_text(Path::new("-"))? } else { query };
             let request = request(query, &args.place)?;
             let turns = TurnSession::open(context, &args.flags).await?;
             turns.note_interrupted()?;

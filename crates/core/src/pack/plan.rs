@@ -278,8 +278,16 @@ impl<'a> Packing<'a> {
             }
             made => made,
         };
+        // The frame and the text may take a token or two more together than each alone.
+        let most = target + spare;
+        let made = match made {
+            Ok(long) if long.tokens > most => {
+                self.renderer.condensed(index, part, target.saturating_sub(long.tokens - most), query)
+            }
+            made => made,
+        };
         match made {
-            Ok(rendered) if rendered.tokens <= target + spare => rendered,
+            Ok(rendered) if rendered.tokens <= most => rendered,
             _ => {
                 let pointer = self.renderer.pointer(part);
                 if slot.overflow.point && pointer.tokens <= target {

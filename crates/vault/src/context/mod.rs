@@ -22,8 +22,8 @@ use super::{BlockId, VaultPath, append_section, unescape};
 pub use gathered::{CachedResearch, GatheredContext, Preference, PriorTurn, Relevance, TopResult};
 pub(super) use plan::GRAMMAR as PLAN;
 pub use plan::{Goal, GoalId, GoalStatus, NextStep, PlanStep, TaskPlan};
-pub(super) use query::original_in;
 pub use query::{ResolvedQuery, SourceReference, UserQuery, query_body};
+pub(super) use query::{original_in, without_original};
 pub use reflection::{Reflection, ReflectionDecision};
 pub use synthesis::{Checklist, Synthesis};
 pub use tools::{

@@ -26,12 +26,10 @@ pub struct UserQuery {
 /// Phase 0's analysis of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedQuery {
-    /// The query with its references resolved.
-    pub query: String,
+    /// The query with its references resolved; `None` if it has none.
+    pub query: Option<String>,
     /// What it refers to.
     pub query_type: ReferenceType,
-    /// Whether any reference had to be resolved.
-    pub was_resolved: bool,
     /// The content it refers to, if any.
     pub content_reference: Option<SourceReference>,
     /// The reasoning behind the analysis.
@@ -62,9 +60,11 @@ impl ResolvedQuery {
     /// The text to append to §0, for [`extend_section`](crate::extend_section).
     pub fn write(&self) -> String {
         let mut writer = BlockWriter::new(&GRAMMAR);
-        writer.text_field("Resolved", &self.query);
+        if let Some(query) = &self.query {
+            writer.text_field("Resolved", query);
+        }
         writer.field("Query Type", self.query_type.as_str());
-        writer.field("Was Resolved", Truth::from(self.was_resolved).as_str());
+        writer.field("Was Resolved", Truth::from(self.query.is_some()).as_str());
         match &self.content_reference {
             None => writer.field("Content Reference", "none"),
             Some(reference) => {
@@ -103,17 +103,18 @@ impl SectionValue for UserQuery {
             problems.push(crate::ParseProblem::new(line, "**Original:** is missing, so there is no query"));
             return ParsedDocument::new(None, problems);
         };
-        let resolved = block.text("Resolved").and_then(|query| {
+        let is_analyzed = block.has("Resolved") || block.has("Query Type");
+        let mut analysis = || {
             let query_type = block.required("Query Type", &mut problems);
             let was_resolved = block.value("Was Resolved", &mut problems) == Some(Truth::True);
             Some(ResolvedQuery {
-                query,
+                query: block.text("Resolved").filter(|_| was_resolved),
                 query_type: query_type?,
-                was_resolved,
                 content_reference: reference(&block.items("Content Reference")),
                 reasoning: block.text("Reasoning").unwrap_or_default(),
             })
-        });
+        };
+        let resolved = if is_analyzed { analysis() } else { None };
         ParsedDocument::new(Some(Self { original, resolved }), problems)
     }
 }
@@ -124,6 +125,21 @@ pub(crate) fn original_in(body: &str) -> Option<String> {
     let has_fields = GRAMMAR.labels.iter().any(|label| blocks[0].has(label));
     let label = if has_fields { "Original" } else { "" };
     blocks[0].text(label).filter(|query| !query.is_empty())
+}
+
+/// The body of §0 with a reference to the message that contains the query, in place of the query.
+pub(crate) fn without_original(body: &str) -> String {
+    let mut kept = String::new();
+    let mut is_query = true;
+    for line in body.split_inclusive('\n') {
+        if let Some((label, _)) = GRAMMAR.label(line) {
+            is_query = label == "Original";
+        }
+        if !is_query {
+            kept.push_str(line);
+        }
+    }
+    format!("**Original:** in the user's own message\n{kept}")
 }
 
 fn reference(items: &[(usize, &str)]) -> Option<SourceReference> {

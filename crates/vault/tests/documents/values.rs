@@ -200,9 +200,9 @@ pub fn user_query() -> impl Strategy<Value = UserQuery> {
     let reference = (text(), text(), text(), option::of(any::<u32>())).prop_map(
         |(title, content_type, site, source_turn)| SourceReference { title, content_type, site, source_turn },
     );
-    let resolved = (text(), word(ReferenceType::ALL), any::<bool>(), option::of(reference), text());
-    let resolved = resolved.prop_map(|(query, query_type, was_resolved, content_reference, reasoning)| {
-        ResolvedQuery { query, query_type, was_resolved, content_reference, reasoning }
+    let resolved = (option::of(text()), word(ReferenceType::ALL), option::of(reference), text());
+    let resolved = resolved.prop_map(|(query, query_type, content_reference, reasoning)| {
+        ResolvedQuery { query, query_type, content_reference, reasoning }
     });
     (some_text(), option::of(resolved)).prop_map(|(original, resolved)| UserQuery { original, resolved })
 }

@@ -1,0 +1,136 @@
+//! Queries with pasted mails, logs and listings: a turn takes them at any length, in an empty vault and in one with
+//! turns in it, and every phase sees what bears on the question.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
+
+mod turn_support;
+
+use std::fmt::Write as _;
+
+use larder_vault::{Attachments, Document, Mode, TurnStatus, VaultPath};
+use turn_support::answers::{analysis, done, gathered, plain_turn, plan, proceed, retrieval, verdict};
+use turn_support::{World, answers};
+
+/// What is pasted, the question about it, and the words that answer it.
+struct Paste {
+    ask: &'static str,
+    bulk: String,
+    answer: &'static str,
+}
+
+fn mail(language: &str, words: usize) -> Paste {
+    let (ask, greeting, answer, line) = match language {
+        "de" => (
+            "Bis wann soll die Rechnung bezahlt sein?",
+            "Sehr geehrte Frau Krause,",
+            "Die Rechnung soll bis zum 14. März bezahlt sein.",
+            "Der Speicher am alten Hafen wurde im Herbst gestrichen, und niemand weiß genau, wer es bestellt hat.",
+        ),
+        _ => (
+            "When must the invoice be paid?",
+            "Dear Ms Krause,",
+            "The invoice must be paid by 14 March.",
+            "The granary by the old harbour was painted last autumn, and nobody knows who had ordered it.",
+        ),
+    };
+    let mut bulk = format!("{greeting}\n\n");
+    let lines = words / line.split_whitespace().count();
+    for at in 0..lines {
+        write!(bulk, "{line}{}", if at % 5 == 4 { "\n\n" } else { " " }).unwrap();
+        if at == lines * 3 / 5 {
+            write!(bulk, "{answer} ").unwrap();
+        }
+    }
+    Paste { ask, bulk: bulk.trim_end().to_owned(), answer }
+}
+
+fn log(lines: usize) -> Paste {
+    let answer = "ERROR payment of order 4711 was declined: card expired";
+    let mut bulk = String::new();
+    for at in 0..lines {
+        let (minute, second) = (at / 60 % 60, at % 60);
+        let what = if at == lines * 3 / 5 { answer } else { "INFO request served from the cache" };
+        writeln!(bulk, "2026-01-05T10:{minute:02}:{second:02}Z {what}").unwrap();
+    }
+    Paste { ask: "Why was the payment declined?", bulk: bulk.trim_end().to_owned(), answer }
+}
+
+fn listing(lines: usize) -> Paste {
+    let answer = "- 4711; copper kettle; 3 left";
+    let mut bulk = String::new();
+    for at in 0..lines {
+        let what =
+            if at == lines * 3 / 5 { answer.to_owned() } else { format!("- {at}; oak board; 40 left") };
+        writeln!(bulk, "{what}").unwrap();
+    }
+    Paste { ask: "How many copper kettles are left?", bulk: bulk.trim_end().to_owned(), answer }
+}
+
+/// A vault in which eight turns with long queries stand.
+async fn lived_in() -> World {
+    let world = World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat);
+    for number in 0..8 {
+        let query =
+            format!("What did the invoice for the granary {number} say, {}?", "and who sent it ".repeat(15));
+        world.says(plain_turn());
+        assert_eq!(world.ask(&query).await.status, TurnStatus::Complete);
+    }
+    world.model.prompts.lock().unwrap().clear();
+    world
+}
+
+async fn takes(world: &World, paste: &Paste) {
+    let typed = format!("{}\n\n{}", paste.ask, paste.bulk);
+    world.says([analysis(), proceed(0.95), retrieval(), gathered(), plan("coordinator").to_string()]);
+    world.says([done().to_string(), answers::answer(), verdict("APPROVE", 0.9).to_string()]);
+    let outcome = world.ask(&typed).await;
+    assert_eq!(outcome.status, TurnStatus::Complete, "{outcome:?}");
+    let at = VaultPath::new(&format!("{}/attachments.md", outcome.folder)).unwrap();
+    let text = world.text(&outcome.folder, "attachments.md");
+    let read = Document::<Attachments>::read(&text, &at).value.unwrap().value.attachments;
+    assert_eq!(read.len(), 1);
+    assert_eq!(read[0].content, paste.bulk);
+    let pointers = world.turns.engine.store.pointers();
+    let original = pointers.resolve(read[0].original.as_ref().unwrap()).unwrap();
+    assert_eq!(original, paste.bulk.as_bytes());
+    let context = world.text(&outcome.folder, "context.md");
+    let asked = larder_vault::original_query(&context).unwrap();
+    assert_eq!(asked, format!("{}\n\n{}", paste.ask, read[0].line()));
+    let prompts = std::mem::take(&mut *world.model.prompts.lock().unwrap());
+    assert_eq!(prompts.len(), 8);
+    for (phase, prompt) in prompts.iter().enumerate() {
+        assert_eq!(prompt.matches(&asked).count(), 1, "the query appears once: {prompt}");
+        assert!(prompt.contains(paste.answer), "run {phase} lacks {:?}: {prompt}", paste.answer);
+    }
+    assert_eq!(world.broken_links(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn mails_logs_and_listings_of_any_length_are_asked_about() {
+    let pastes = || {
+        let mails = [360, 5_000, 20_000].into_iter().flat_map(|words| [mail("en", words), mail("de", words)]);
+        mails.chain([log(1_000), log(5_000), listing(1_000), listing(5_000)])
+    };
+    for paste in pastes() {
+        takes(&World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat), &paste).await;
+    }
+    let world = lived_in().await;
+    for paste in pastes() {
+        takes(&world, &paste).await;
+    }
+}
+
+#[tokio::test]
+async fn a_long_query_of_own_words_appears_once_in_each_prompt() {
+    let world = World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat);
+    let query = format!("Which of these matters most: {}?", "the roof and the old wall and ".repeat(35));
+    world.says(plain_turn());
+    assert_eq!(world.ask(&query).await.status, TurnStatus::Complete);
+    for prompt in world.model.prompts.lock().unwrap().iter() {
+        assert_eq!(prompt.matches(&query).count(), 1, "{prompt}");
+    }
+}
