@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_agent::turn::{TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
+use larder_agent::turn::{AnswerSource, TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
 use larder_engine::executor::NoopObserver;
 use larder_store::DraftSummary;
 use larder_tools::Confirm;
@@ -94,13 +94,17 @@ impl<'a> TurnSession<'a> {
         }
     }
 
-    /// Prints the answer on standard output, and time and cost on standard error.
+    /// Prints the answer and what its numbers lead to on standard output, and time and cost on standard error.
     pub fn print(&self, outcome: &TurnOutcome) -> Result<(), CliError> {
         if self.context.global.format == Format::Json {
             return output::json(outcome);
         }
         if let Some(text) = outcome.answer.as_ref().or(outcome.question.as_ref()) {
             output::text(text)?;
+        }
+        if !outcome.sources.is_empty() {
+            let sources: Vec<String> = outcome.sources.iter().map(source).collect();
+            output::text(&format!("\n{}", sources.join("\n")))?;
         }
         if let (TurnStatus::Failed, Some(reason)) = (outcome.status, &outcome.reason) {
             output::error(&format!("no answer: {}", output::visible(reason)));
@@ -184,6 +188,12 @@ pub fn request(query: String, place: &PlaceArgs) -> Result<TurnRequest, CliError
 
 fn code(status: TurnStatus) -> ExitCode {
     if status == TurnStatus::Failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// `[2] users/local/turns/turn_000001/research.md lp1-…`.
+fn source(source: &AnswerSource) -> String {
+    let pointer = source.pointer.as_ref().map(|pointer| format!(" {pointer}")).unwrap_or_default();
+    format!("[{}] {}{pointer}", source.number, source.document)
 }
 
 fn facts(outcome: &TurnOutcome) -> String {

@@ -82,7 +82,8 @@ fn a_turn_is_answered_and_its_documents_are_written() {
 #[test]
 fn a_pasted_mail_is_asked_about_and_comes_back() {
     let ask = "Bis wann soll die Rechnung bezahlt sein?";
-    let line = "Der Speicher am alten Hafen wurde im Herbst gestrichen, und niemand weiß, wer es bestellt hat.\n";
+    let line =
+        "Der Speicher am alten Hafen wurde im Herbst gestrichen, und niemand weiß, wer es bestellt hat.\n";
     for lines in [22, 1_250] {
         let shop = scholar();
         let mail = format!("Sehr geehrte Frau Krause,\n\n{}\nMit freundlichen Grüßen", line.repeat(lines));

@@ -21,6 +21,12 @@ pub(crate) const NOTE: &str = "note";
 /// The newest section of `context.md` is shortened after the others (C27).
 const NEWEST_SECTION_PRIORITY: u8 = 80;
 
+/// Labels by which later phases decide: a section keeps their lines however far it is condensed.
+const PINNED_LABELS: [&str; 5] =
+    ["**Sufficiency:**", "**Decision:**", "**Goal:**", "**Intent:**", "**Route To:**"];
+/// Bytes of a line that is kept for its label.
+const LONGEST_PINNED: usize = 300;
+
 /// A run that cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
@@ -298,6 +304,7 @@ impl Build<'_> {
                 part.protection = Protection::Critical;
             } else {
                 slot.cap = Cap::Tokens(section.id.token_budget());
+                part.pins = pinned_lines(section.id, &part.text);
                 if self.recipe.compression.preserve.contains(&format!("section_{number}")) {
                     part.protection = Protection::Protected;
                 }
@@ -391,6 +398,17 @@ impl Build<'_> {
             self.parts.push(part);
         }
     }
+}
+
+/// The lines of a section that begin with a pinned label; in §4 and §5 these labels are part of a text.
+fn pinned_lines(id: SectionId, text: &str) -> Vec<String> {
+    if matches!(id, SectionId::ToolExecution | SectionId::Synthesis) {
+        return Vec::new();
+    }
+    let is_pinned = |line: &&str| {
+        line.len() <= LONGEST_PINNED && PINNED_LABELS.iter().any(|label| line.starts_with(label))
+    };
+    text.lines().filter(is_pinned).map(str::to_owned).collect()
 }
 
 /// A tag name from an input's name: `build_logs`, `context.md` → `context`.

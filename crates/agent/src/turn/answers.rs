@@ -13,7 +13,6 @@ mod validation;
 
 pub use gathering::{
     Dropped, GatheringAnswer, LinkChoice, PreferenceAnswer, PriorTurnAnswer, RetrievalAnswer, ShownItems,
-    Sufficiency,
 };
 pub use iteration::{ClaimAnswer, IterationAnswer, ToolRequest};
 pub use memory::{RememberAnswer, RememberedFact, RememberedPreference, SummaryAnswer};

@@ -3,7 +3,10 @@
 //! limit of the turn; §4 states which.
 
 use larder_engine::answer;
-use larder_vault::context::{Action, CallResult, CallStatus, Claim, Iteration, Quota, Termination};
+use larder_text::sections::SectionId;
+use larder_vault::context::{
+    Action, CallResult, CallStatus, Claim, GoalId, Iteration, Quota, Termination, ToolLog,
+};
 use serde_json::json;
 
 use super::answers::IterationAnswer;
@@ -14,7 +17,7 @@ use super::goals;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::plan::task_plan;
 use super::recipes::PhaseInputs;
-use super::round_rules;
+use super::round_rules::{self, GoalCalls};
 use super::shown_results;
 use super::state::PendingRound;
 use super::tool_log;
@@ -125,17 +128,32 @@ async fn carry_out(cx: &mut PhaseContext<'_>) -> Result<(), Stop> {
     let store = &cx.turns.engine.store;
     let called: Vec<CallRecord> =
         called.into_iter().map(|record| record.with_content(store)).collect::<Result<_, _>>()?;
+    let calls = calls_before(cx, goal);
     iteration.calls = called.iter().map(|record| record.text.clone()).collect();
     shown_results::fit(&mut iteration, &called, &cx.document);
     tool_log::add_round(&mut cx.document, &cx.draft, &iteration)?;
     if let Some(plan) = &mut cx.state.plan {
-        let ended = round_rules::note_progress(&mut plan.goals, answer.action, goal, answer.goal_confidence);
+        let confidence = answer.goal_confidence;
+        let ended = round_rules::note_progress(&mut plan.goals, answer.action, goal, confidence, calls);
         cx.state.rounds().ended = ended;
     } else if answer.action == Action::Done {
         cx.state.rounds().ended = Some("DONE".to_owned());
     }
     cx.state.rounds().iterations = number;
     Ok(())
+}
+
+/// What the calls for a goal came to in the rounds that §4 shows.
+fn calls_before(cx: &PhaseContext<'_>, goal: Option<GoalId>) -> GoalCalls {
+    let log = cx.document.newest::<ToolLog>().filter(|_| cx.document.ends_with(SectionId::ToolExecution));
+    let rounds = log.map(|log| log.iterations).unwrap_or_default();
+    let own = rounds.iter().filter(|round| round.goal.as_ref().map(|goal| goal.id) == goal);
+    let results: Vec<CallStatus> = own
+        .filter(|round| !round.calls.is_empty())
+        .flat_map(|round| &round.results)
+        .map(|result| result.status)
+        .collect();
+    GoalCalls { made: !results.is_empty(), had_result: results.contains(&CallStatus::Success) }
 }
 
 /// Writes the claims and how the loop ended.

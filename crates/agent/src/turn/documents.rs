@@ -8,6 +8,7 @@ use larder_vault::context::{self, SectionValue};
 use larder_vault::{BlockId, VaultPath};
 
 use super::condense::{CondensedText, TurnCondenser};
+use super::digest;
 use super::error::Stop;
 use super::event::{Events, TurnEvent};
 
@@ -88,13 +89,14 @@ impl<'a> TurnDocument<'a> {
         self.condenser.counter.count(&shown(&self.text, id))
     }
 
-    /// Compacts the last section by rule if it exceeds its budget.
+    /// Compacts the last section by rule if it exceeds its budget, along its own structure where it has one.
     pub(super) fn settle(&mut self, id: SectionId) -> Result<(), Stop> {
         let budget = id.token_budget();
         if self.condenser.counter.count_up_to(&shown(&self.text, id), budget).is_some() {
             return Ok(());
         }
-        self.compact(id, budget, None)
+        let digest = digest::of(id, self, budget);
+        self.compact(id, budget, digest)
     }
 
     /// Appends a compaction that replaces the last section, which must be `id`, in prompts, with at most `target`

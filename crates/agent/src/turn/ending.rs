@@ -40,7 +40,8 @@ pub(super) fn exhausted(state: &mut TurnState, events: Events<'_>, reason: &str)
     let quality = best.verdict.as_ref().and_then(|verdict| verdict.quality);
     events.warn(format!("the answer is not verified: {reason}"));
     let note = Some(reason.to_owned());
-    state.ending = Some(Ending::Answer { text, unverified: true, quality, note });
+    let sources = best.sources.clone();
+    state.ending = Some(Ending::Answer { text, unverified: true, quality, note, sources });
     PhaseOutcome::new(TurnPhase::Save, format!("delivered unverified: {reason}"))
 }
 
@@ -77,7 +78,7 @@ mod tests {
             claims_failed,
             issues: vec![format!("issue of {answer}")],
         });
-        AnswerAttempt { answer: answer.to_owned(), verdict }
+        AnswerAttempt { answer: answer.to_owned(), unsupported: Vec::new(), sources: Vec::new(), verdict }
     }
 
     fn ended(attempts: Vec<AnswerAttempt>) -> Ending {

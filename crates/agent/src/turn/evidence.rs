@@ -2,7 +2,7 @@
 //! result that state it. A claim with a value that no result states is invented, whatever source it names, and is
 //! dropped.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use larder_condense::rank::RankIndex;
@@ -14,7 +14,7 @@ use larder_text::sections::SectionId;
 use larder_tools::ToolOutput;
 use larder_vault::context::{Claim, ClaimOrigin};
 use larder_vault::links::DualLink;
-use larder_vault::{Attachment, Attachments, BlockId, ToolResult, ToolResults};
+use larder_vault::{Attachment, Attachments, BlockId, ToolResult, ToolResults, VaultPath};
 
 use super::files;
 use super::phase::PhaseContext;
@@ -91,12 +91,28 @@ pub(super) fn results(draft: &TurnDraft) -> Vec<ToolResult> {
 /// What was pasted into the query: the name and text of each attachment.
 pub(super) fn attachments(draft: &TurnDraft) -> Vec<(String, String)> {
     let at = draft.place.attachments();
+    let named = |attachment: Attachment| (name(&at, &attachment.block()), attachment.content);
+    pasted(draft).into_iter().map(named).collect()
+}
+
+fn pasted(draft: &TurnDraft) -> Vec<Attachment> {
+    let at = draft.place.attachments();
     let Some(text) = files::text(draft, &at) else { return Vec::new() };
     let read = larder_vault::Document::<Attachments>::read(text, &at).value;
-    let attachments = read.map(|document| document.value.attachments).unwrap_or_default();
-    let named =
-        |attachment: Attachment| (format!("{} {}", at.name(), attachment.block()), attachment.content);
-    attachments.into_iter().map(named).collect()
+    read.map(|document| document.value.attachments).unwrap_or_default()
+}
+
+/// The name of a part of a document of the turn: without the folder, whose name would make it an earlier turn.
+pub(super) fn name(at: &VaultPath, block: &BlockId) -> String {
+    format!("{} {block}", at.name())
+}
+
+/// The pointers to the bytes of attachments and results, by name.
+pub(super) fn originals(draft: &TurnDraft) -> BTreeMap<String, String> {
+    let (pasted_at, results_at) = (draft.place.attachments(), draft.place.tool_results());
+    let pasted = pasted(draft).into_iter().map(|one| (name(&pasted_at, &one.block()), one.original));
+    let results = results(draft).into_iter().map(|one| (name(&results_at, &one.block()), one.original));
+    pasted.chain(results).filter_map(|(name, original)| Some((name, original?.to_string()))).collect()
 }
 
 /// `toolresults.md` as a document for recipes.

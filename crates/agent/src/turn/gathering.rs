@@ -35,7 +35,8 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let reference = cx.state.analysis.as_ref().and_then(|analysis| analysis.content_reference.as_ref());
     let (number, session) = (cx.draft.number, cx.draft.session.as_deref());
     let found = retrieval.find(cx.query(), number, session, reference).await?;
-    let inputs = PhaseInputs { documents: gathered_documents::candidates(&found), ..PhaseInputs::default() };
+    let candidates = gathered_documents::candidates(&found);
+    let inputs = PhaseInputs { documents: candidates.clone(), ..PhaseInputs::default() };
     let (chosen, links) = cx.recipes().decide(RETRIEVAL, inputs, |answer| Ok(links(answer))).await?;
     let direct = direct_info(&chosen, &found);
     let followed = retrieval.follow(&links, room_for_links(cx, &direct, &found)).await?;
@@ -43,14 +44,18 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let mut documents = gathered_documents::linked(&followed);
     documents.extend(gathered_documents::preferences(&found));
     documents.extend(direct);
-    let shown = shown(&found, &followed);
+    let mut shown = shown(&found, &followed);
+    let texts = documents.iter().chain(&candidates).map(|document| &*document.text);
+    let typed = cx.document.asked().unwrap_or_default();
+    shown.text = texts.chain([typed.as_str(), cx.query()]).collect::<Vec<_>>().join("\n").to_lowercase();
     let inputs = PhaseInputs { documents, ..PhaseInputs::default() };
     let convert = |answer: &GatheringAnswer| Ok(answer.gathered(&shown));
     let (answer, (mut gathered, dropped)) = cx.recipes().decide(SYNTHESIS, inputs, convert).await?;
     for name in dropped {
         cx.events.warn(format!("gathering named {name}, which it was not shown; it is dropped"));
     }
-    add_page(&mut gathered, &found);
+    let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
+    add_page(&mut gathered, &found, is_meant);
     keep_used_research(&turns.documents, &mut gathered, &followed)?;
     cx.document.append(&gathered)?;
     cx.state.references = gathered.references.into_iter().map(|reference| reference.link.file).collect();
@@ -140,7 +145,8 @@ fn shown(found: &Candidates, followed: &LinkExpansion) -> ShownItems {
         add(&read.path, read.path.short(), "Linked document");
     }
     let preferences = found.preferences.iter().filter_map(|preference| preference.source_turn);
-    shown.turns = found.turn_index.iter().map(|turn| turn.turn).chain(preferences).collect();
+    let read = followed.documents.iter().filter_map(|read| turn_of(&read.path));
+    shown.turns = found.turn_index.iter().map(|turn| turn.turn).chain(preferences).chain(read).collect();
     let mut seen = Vec::new();
     for candidate in research {
         if !seen.contains(&&candidate.document) {
@@ -172,10 +178,20 @@ fn top_results(text: &str, at: &VaultPath) -> Vec<TopResult> {
     listings.into_iter().take(TOP_RESULTS).map(top).collect()
 }
 
-/// §2 always refers to the captured page and states its address (R1-5.7, R1-14.7).
-fn add_page(gathered: &mut GatheredContext, found: &Candidates) {
+/// The turn in whose folder a document is.
+fn turn_of(document: &VaultPath) -> Option<u32> {
+    document.folder().split('/').find_map(larder_vault::turn_number)
+}
+
+/// §2 refers to the captured page and states its address if the query means it, or the model named it (R1-5.7,
+/// R1-14.7): a page that merely shares words with the query is no evidence.
+fn add_page(gathered: &mut GatheredContext, found: &Candidates, is_meant: bool) {
     let Some(page) = &found.page else { return };
-    if !gathered.references.iter().any(|reference| reference.link.file == page.document) {
+    let is_named = gathered.references.iter().any(|reference| reference.link.file == page.document);
+    if !is_meant && !is_named {
+        return;
+    }
+    if !is_named {
         let link = DualLink::new(page.document.clone(), page.document.short());
         gathered.references.push(Reference { link, note: "Captured page".to_owned() });
     }

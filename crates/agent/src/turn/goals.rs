@@ -13,13 +13,23 @@ pub(super) fn waits_for(goals: &[Goal], id: GoalId) -> Vec<GoalId> {
 
 /// The goal to work on: the first that is not reached and waits for none.
 pub(super) fn focus(goals: &[Goal]) -> Option<&Goal> {
-    goals.iter().find(|goal| goal.status != GoalStatus::Done && waits_for(goals, goal.id).is_empty())
+    let is_open = |goal: &Goal| !matches!(goal.status, GoalStatus::Done | GoalStatus::Failed);
+    goals.iter().find(|goal| is_open(goal) && waits_for(goals, goal.id).is_empty())
 }
 
 /// Marks a goal as reached and starts the next one.
 pub(super) fn reached(goals: &mut [Goal], id: GoalId) {
+    end(goals, id, GoalStatus::Done);
+}
+
+/// Marks a goal as given up and starts the next one.
+pub(super) fn given_up(goals: &mut [Goal], id: GoalId) {
+    end(goals, id, GoalStatus::Failed);
+}
+
+fn end(goals: &mut [Goal], id: GoalId, status: GoalStatus) {
     if let Some(goal) = goals.iter_mut().find(|goal| goal.id == id) {
-        goal.status = GoalStatus::Done;
+        goal.status = status;
     }
     let next = focus(goals).map(|goal| goal.id);
     if let Some(goal) = goals.iter_mut().find(|goal| Some(goal.id) == next) {
@@ -34,6 +44,8 @@ pub(super) fn status_lines(goals: &[Goal]) -> Vec<String> {
         let waits = waits_for(goals, goal.id);
         if goal.status == GoalStatus::Done {
             format!("{} is reached.", goal.id)
+        } else if goal.status == GoalStatus::Failed {
+            format!("{} was given up: no call for it had a result.", goal.id)
         } else if !waits.is_empty() {
             format!("{} waits for {}.", goal.id, names(&waits))
         } else if Some(goal.id) == focus {

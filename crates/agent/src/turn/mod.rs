@@ -12,12 +12,12 @@
 //! | 2 | what is known already | `gathering` |
 //! | 3 | plan and route | `plan`, `goals` |
 //! | 4 | tools | `coordinate`, `round_rules`, `calls`, `evidence`, `shown_results`, `tool_log`, `shrink` |
-//! | 5 | the answer | `synthesize` |
+//! | 5 | the answer | `synthesize`, `figures` |
 //! | 6 | the verdict | `validate` |
 //! | 7 | saving, then the summary and vectors | `save`, `notes`, `summarize`, `embeddings` |
 //!
-//! `pasted` moves what was pasted into a query to attachments before the first phase. Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense` and
-//! `ending`; `machine` runs them.
+//! `pasted` moves what was pasted into a query to attachments before the first phase. Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense`, `digest`
+//! and `ending`; `machine` runs them.
 
 mod analyze;
 pub mod answers;
@@ -25,12 +25,14 @@ mod calls;
 mod clock;
 mod condense;
 mod coordinate;
+mod digest;
 mod documents;
 mod embeddings;
 mod ending;
 mod error;
 mod event;
 mod evidence;
+mod figures;
 mod files;
 pub mod gathered_documents;
 mod gathering;
@@ -87,6 +89,18 @@ pub struct TurnRequest {
     pub workspace: Option<PathBuf>,
 }
 
+/// What a number in an answer leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AnswerSource {
+    /// The number: 2 for `[2]`.
+    pub number: u32,
+    /// The document in the vault, with `#^` and a block where it is a part of one.
+    pub document: String,
+    /// The pointer to the bytes that were cited.
+    pub pointer: Option<String>,
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -100,6 +114,8 @@ pub struct TurnOutcome {
     pub status: TurnStatus,
     /// The answer; if `unverified`, its first line says so.
     pub answer: Option<String>,
+    /// What the numbers in the answer lead to, in order.
+    pub sources: Vec<AnswerSource>,
     /// The question to the user, with status clarify.
     pub question: Option<String>,
     /// Why there is no answer, for status failed.

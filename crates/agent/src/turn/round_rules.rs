@@ -37,24 +37,39 @@ fn calls_used_up(limits: &TurnLimits) -> String {
     format!("the limit of {} tool calls is reached", limits.tool_calls)
 }
 
-/// Marks the goal of a round as reached if the round says DONE or is confident enough. Returns why the loop ends, if
-/// it does: by DONE without a goal, or by DONE for the last one.
+/// What the calls for a goal came to in the rounds before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct GoalCalls {
+    pub(super) made: bool,
+    pub(super) had_result: bool,
+}
+
+/// Marks the goal of a round as reached if the round says DONE or is confident enough, and earlier calls for it had a
+/// result: a confidence stated before any result says nothing. A goal that is DONE although none of its calls had a
+/// result is given up. Returns why the loop ends, if it does: by DONE without a goal, or by DONE for the last one that
+/// can be worked on.
 pub(super) fn note_progress(
     goals: &mut [Goal],
     action: Action,
     goal: Option<GoalId>,
     confidence: Option<Score>,
+    calls: GoalCalls,
 ) -> Option<String> {
     let done = action == Action::Done;
     if goals.is_empty() {
         return done.then(|| "DONE".to_owned());
     }
     let confident = confidence.is_some_and(|confidence| confidence.get() >= CONFIDENCE_THRESHOLD);
-    if let Some(goal) = goal.filter(|goal| (done || confident) && goals::waits_for(goals, *goal).is_empty()) {
-        goals::reached(goals, goal);
+    if let Some(goal) = goal.filter(|goal| goals::waits_for(goals, *goal).is_empty()) {
+        // Without calls, what was gathered before answers the goal.
+        if calls.had_result && confident || done && (calls.had_result || !calls.made) {
+            goals::reached(goals, goal);
+        } else if done {
+            goals::given_up(goals, goal);
+        }
     }
     let open = goals::open(goals);
-    (done && (goal.is_none() || open.is_empty())).then(|| match open.as_slice() {
+    (done && (goal.is_none() || goals::focus(goals).is_none())).then(|| match open.as_slice() {
         [] => "DONE: all goals are reached".to_owned(),
         open => format!("DONE with {} not reached", goals::names(open)),
     })
@@ -102,26 +117,43 @@ mod tests {
         assert_eq!(refusal(&rounds, &limits(), None, &[]).unwrap(), "the limit of 3 tool calls is reached");
     }
 
+    const FOUND: GoalCalls = GoalCalls { made: true, had_result: true };
+    const FAILED: GoalCalls = GoalCalls { made: true, had_result: false };
+
     #[test]
-    fn a_goal_is_reached_by_done_or_by_confidence() {
+    fn a_goal_is_reached_by_results_with_done_or_confidence() {
         let mut two = goals(&[&[], &[1]]);
-        let sure = Score::new(CONFIDENCE_THRESHOLD);
-        assert_eq!(note_progress(&mut two, Action::ToolCall, Some(GoalId(1)), Score::new(0.5)), None);
-        assert_eq!(two[0].status, GoalStatus::Pending);
-        assert_eq!(note_progress(&mut two, Action::ToolCall, Some(GoalId(2)), sure), None);
+        let (sure, unsure) = (Score::new(CONFIDENCE_THRESHOLD), Score::new(0.5));
+        let (first, second) = (Some(GoalId(1)), Some(GoalId(2)));
+        assert_eq!(note_progress(&mut two, Action::ToolCall, first, unsure, FOUND), None);
+        assert_eq!(note_progress(&mut two, Action::ToolCall, first, sure, GoalCalls::default()), None);
+        assert_eq!(note_progress(&mut two, Action::ToolCall, first, sure, FAILED), None);
+        assert_eq!(two[0].status, GoalStatus::Pending, "no result yet");
+        assert_eq!(note_progress(&mut two, Action::ToolCall, second, sure, FOUND), None);
         assert_eq!(two[1].status, GoalStatus::Pending, "a goal that waits is not reached");
-        assert_eq!(note_progress(&mut two, Action::ToolCall, Some(GoalId(1)), sure), None);
+        assert_eq!(note_progress(&mut two, Action::ToolCall, first, sure, FOUND), None);
         assert_eq!((two[0].status, two[1].status), (GoalStatus::Done, GoalStatus::InProgress));
-        let ended = note_progress(&mut two, Action::Done, Some(GoalId(2)), None);
+        let ended = note_progress(&mut two, Action::Done, second, None, FOUND);
         assert_eq!(ended.as_deref(), Some("DONE: all goals are reached"));
     }
 
     #[test]
-    fn done_without_a_goal_ends_the_loop() {
-        let ended = note_progress(&mut [], Action::Done, None, None);
-        assert_eq!(ended.as_deref(), Some("DONE"));
-        let ended = note_progress(&mut goals(&[&[], &[]]), Action::Done, None, None);
+    fn a_goal_without_results_is_given_up() {
+        let mut three = goals(&[&[], &[1], &[]]);
+        assert_eq!(note_progress(&mut three, Action::Done, Some(GoalId(1)), None, FAILED), None);
+        assert_eq!(three[0].status, GoalStatus::Failed);
+        let ended = note_progress(&mut three, Action::Done, Some(GoalId(3)), None, GoalCalls::default());
         assert_eq!(ended.as_deref(), Some("DONE with GOAL_1, GOAL_2 not reached"));
-        assert_eq!(note_progress(&mut [], Action::ToolCall, None, Score::new(1.0)), None);
+        assert_eq!(three[2].status, GoalStatus::Done, "it was known before");
+    }
+
+    #[test]
+    fn done_without_a_goal_ends_the_loop() {
+        let none = GoalCalls::default();
+        let ended = note_progress(&mut [], Action::Done, None, None, none);
+        assert_eq!(ended.as_deref(), Some("DONE"));
+        let ended = note_progress(&mut goals(&[&[], &[]]), Action::Done, None, None, none);
+        assert_eq!(ended.as_deref(), Some("DONE with GOAL_1, GOAL_2 not reached"));
+        assert_eq!(note_progress(&mut [], Action::ToolCall, None, Score::new(1.0), none), None);
     }
 }

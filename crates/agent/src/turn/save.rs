@@ -2,10 +2,12 @@
 //! complete; later failures cost nothing.
 
 use larder_text::sections::Sections;
-use larder_vault::{DocumentTime, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus, VaultPath};
+use larder_vault::links::{DualLink, Reference};
+use larder_vault::{
+    BlockId, DocumentTime, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus, VaultPath,
+};
 use serde_json::{Value, json};
 
-use super::TurnOutcome;
 use super::documents::CONTEXT;
 use super::event::TurnEvent;
 use super::files;
@@ -13,6 +15,7 @@ use super::notes;
 use super::phase::PhaseContext;
 use super::state::Ending;
 use super::turn_phase::TurnPhase;
+use super::{AnswerSource, TurnOutcome};
 
 /// What the turn's runs read and gathering considered; not part of the vault's layout.
 const RECEIPTS: &str = "receipts.json";
@@ -63,9 +66,10 @@ pub(super) fn conclude(cx: &mut PhaseContext<'_>, turn: PreparedTurn) -> TurnOut
 fn outcome(cx: &mut PhaseContext<'_>, ending: Ending) -> TurnOutcome {
     let status = status(&ending);
     let (mut answer, mut question, mut reason, mut is_unverified) = (None, None, None, false);
+    let mut sources = Vec::new();
     match ending {
-        Ending::Answer { text, unverified, note, .. } => {
-            (answer, is_unverified, reason) = (Some(text), unverified, note);
+        Ending::Answer { text, unverified, note, sources: cited, .. } => {
+            (answer, is_unverified, reason, sources) = (Some(text), unverified, note, cited);
         }
         Ending::Clarify { question: asked } => question = Some(asked),
         Ending::Failed { reason: why } => reason = Some(why),
@@ -75,6 +79,7 @@ fn outcome(cx: &mut PhaseContext<'_>, ending: Ending) -> TurnOutcome {
         folder: cx.draft.place.folder().to_owned(),
         status,
         answer,
+        sources,
         question,
         reason,
         unverified: is_unverified,
@@ -97,7 +102,7 @@ fn complete(cx: &mut PhaseContext<'_>, ending: &Ending) {
         let ended = ended(ending);
         let value = json!({
             "turn_number": cx.draft.number, "ended": ended, "considered": cx.state.considered,
-            "runs": cx.state.receipts,
+            "runs": cx.state.receipts, "sections": sections(cx),
         });
         files::insert_json(&mut cx.draft, &at, &value);
     }
@@ -113,8 +118,28 @@ fn write_response(cx: &mut PhaseContext<'_>, ending: &Ending) {
         }
         Ending::Failed { .. } | Ending::Clarify { .. } => return,
     };
+    let sources = match ending {
+        Ending::Answer { sources, .. } => sources.as_slice(),
+        Ending::Failed { .. } | Ending::Clarify { .. } => &[],
+    };
+    write_answer(cx, &text, sources);
+}
+
+/// Writes `response.md`: an answer, and what its numbers lead to.
+pub(super) fn write_answer(cx: &mut PhaseContext<'_>, text: &str, sources: &[AnswerSource]) {
+    let source = |source: &AnswerSource| {
+        let (path, block) = source.document.split_once("#^").unwrap_or((&source.document, ""));
+        let (file, note) = (VaultPath::new(path)?, source.pointer.clone().unwrap_or_default());
+        let label = file.short().to_owned();
+        let link = match BlockId::new(block) {
+            Some(block) => DualLink::to_block(file, block, &label),
+            None => DualLink::new(file, &label),
+        };
+        Some((source.number, Reference { link, note }))
+    };
+    let sources = sources.iter().filter_map(source).collect();
     let (at, meta) = (cx.draft.place.response(), cx.meta("response"));
-    files::insert_document(&mut cx.draft, &at, meta, Response(text));
+    files::insert_document(&mut cx.draft, &at, meta, Response { text: text.to_owned(), sources });
 }
 
 /// Adds topic, intent and quality of the turn to the frontmatter of `context.md`. The sections are unchanged.
@@ -165,6 +190,20 @@ fn metadata(cx: &mut PhaseContext<'_>, ending: &Ending) -> TurnMetadata {
         revisions: cx.state.revisions,
         retries: cx.state.retries,
     }
+}
+
+/// The size of each version of each section, as it was written (R1-3.6, C14).
+fn sections(cx: &PhaseContext<'_>) -> Vec<Value> {
+    let text = &cx.document.text;
+    let size = |section: &larder_text::sections::Section| {
+        let body = text.get(section.body.clone()).unwrap_or_default();
+        let tokens = cx.document.condenser.counter.count(body);
+        let words = body.split_whitespace().count();
+        json!({
+            "section": section.id.number(), "attempt": section.attempt, "words": words, "tokens": tokens,
+        })
+    };
+    Sections::parse(text).sections.iter().map(size).collect()
 }
 
 const fn status(ending: &Ending) -> TurnStatus {

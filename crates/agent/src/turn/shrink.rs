@@ -1,51 +1,108 @@
-//! Shortens §4 along its own structure (R0-26.6, R1-3.17): every round keeps its calls and their status; the text of
-//! results is cut first, then the reasoning, and finally the oldest rounds become one line. Links to the full results
-//! stay links. A pure function of the log.
+//! Shortens §4 along its own structure (R0-26.6, R1-3.17): every round keeps its calls and their status; results are
+//! shortened first, then the reasoning, and finally the oldest rounds become one line and what failed in them. Errors
+//! stay before all else. Links to the full results stay links.
 
+use larder_condense::salience::{self, ErrorSense, SpanKind};
 use larder_text::tokens::Counter;
 use larder_vault::VaultPath;
 use larder_vault::context::{CallStatus, Iteration, ToolLog};
 use larder_vault::links::DualLink;
 
-/// How many characters of each text a step keeps: of results, of reasoning, of calls.
-const STEPS: [(usize, usize, usize); 4] = [(600, 300, 200), (240, 160, 160), (100, 60, 100), (40, 0, 60)];
+/// What each step keeps: tokens of each result, characters of reasoning and of calls.
+const STEPS: [(usize, usize, usize); 4] = [(150, 300, 200), (80, 160, 160), (40, 60, 100), (16, 0, 60)];
 /// Tokens of the compaction's heading and frame.
 const FRAME: usize = 80;
+/// Characters of a line that is kept because it reports an error or states a price or an address.
+const KEPT_LINE: usize = 160;
+/// Failures that a line about dropped rounds repeats.
+const MAX_FAILURES: usize = 4;
+
+/// Makes a result shorter: its text in at most so many tokens, or `None` if that is impossible.
+pub(super) type ShortenResult<'a> = dyn Fn(&str, usize) -> Option<String> + 'a;
 
 /// The rounds of `log` in at most `target` tokens, its frame counted; `None` if not even a line fits.
 pub(super) fn shrunk(
     log: &ToolLog,
     results: &DualLink,
     at: &VaultPath,
-    counter: &Counter,
+    (counter, shorten): (&Counter, &ShortenResult<'_>),
     target: usize,
 ) -> Option<String> {
     let target = target.checked_sub(FRAME)?;
     let fits = |text: &String| counter.count_up_to(text, target).is_some();
-    let all = |step: &(usize, usize, usize)| written(&log.iterations, *step, at);
-    if let Some(text) = STEPS.iter().map(all).find(fits) {
+    let written = |iterations: &[Iteration], step: (usize, usize, usize)| {
+        let shorter = iterations.iter().map(|iteration| shorter(iteration, step, counter, shorten).write(at));
+        shorter.collect::<Vec<_>>().join("\n")
+    };
+    if let Some(text) = STEPS.iter().map(|step| written(&log.iterations, *step)).find(fits) {
         return Some(text);
     }
     let last = STEPS[STEPS.len() - 1];
-    let fewer = (1..=log.iterations.len()).map(|dropped| {
+    (1..=log.iterations.len()).find_map(|dropped| {
         let (old, kept) = log.iterations.split_at(dropped);
-        format!("{}\n\n{}", line(old, results, at), written(kept, last, at))
-    });
-    fewer.into_iter().find(fits)
+        let failures = failures(old);
+        let with = |failures: &[String]| {
+            format!("{}\n{}\n{}", line(old, results, at), failures.concat(), written(kept, last))
+        };
+        (0..=failures.len()).rev().map(|count| with(&failures[..count])).find(fits)
+    })
 }
 
-fn written(iterations: &[Iteration], step: (usize, usize, usize), at: &VaultPath) -> String {
-    let pieces: Vec<String> = iterations.iter().map(|iteration| shorter(iteration, step).write(at)).collect();
-    pieces.join("\n")
-}
-
-fn shorter(iteration: &Iteration, (results, reasons, calls): (usize, usize, usize)) -> Iteration {
+fn shorter(
+    iteration: &Iteration,
+    (results, reasons, calls): (usize, usize, usize),
+    counter: &Counter,
+    shorten: &ShortenResult<'_>,
+) -> Iteration {
     let mut short = iteration.clone();
     short.reasoning = cut(&short.reasoning, reasons);
     short.progress = short.progress.map(|progress| cut(&progress, reasons.max(60)));
     short.calls.iter_mut().for_each(|call| *call = cut(call, calls));
-    short.results.iter_mut().for_each(|result| result.text = cut(&result.text, results));
+    for result in &mut short.results {
+        if counter.count_up_to(&result.text, results).is_none() {
+            result.text =
+                shorten(&result.text, results).unwrap_or_else(|| kept_lines(&result.text, results, counter));
+        }
+    }
     short
+}
+
+/// The first line of a result, cut, and the lines that report errors, then those with prices and addresses, as far as
+/// they fit; at least the first error.
+fn kept_lines(text: &str, tokens: usize, counter: &Counter) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    let mut kept = vec![cut(first, tokens * 2)];
+    let mut left = tokens.saturating_sub(counter.count(&kept[0]));
+    let rank = |line: &str| {
+        let spans = salience::scan(line, ErrorSense::Loose);
+        spans.iter().map(|span| span.kind).filter(|kind| *kind >= SpanKind::Url).max()
+    };
+    let mut lines: Vec<(SpanKind, &str)> =
+        text.lines().skip(1).filter_map(|line| Some((rank(line)?, line.trim()))).collect();
+    lines.sort_by_key(|(kind, _)| std::cmp::Reverse(*kind));
+    for (at, (kind, line)) in lines.into_iter().enumerate() {
+        let line = cut(line, KEPT_LINE);
+        let cost = counter.count(&line) + 1;
+        if cost > left && !(at == 0 && kind == SpanKind::Error) {
+            break;
+        }
+        left = left.saturating_sub(cost);
+        kept.push(line);
+    }
+    kept.join("\n")
+}
+
+/// What failed in rounds that are dropped: one item for each call without a result, and for each error in a result.
+fn failures(iterations: &[Iteration]) -> Vec<String> {
+    let results = iterations.iter().flat_map(|iteration| &iteration.results);
+    let failed = results.filter_map(|result| {
+        let line = match result.status {
+            CallStatus::Success => result.text.lines().find(|line| salience::reports_failure(line))?,
+            _ => result.text.lines().next().unwrap_or_default(),
+        };
+        Some(format!("- {}: {}\n", result.status, larder_vault::escape(&cut(line.trim(), KEPT_LINE))))
+    });
+    failed.take(MAX_FAILURES).collect()
 }
 
 /// The rounds that are dropped, in a line.
@@ -97,14 +154,34 @@ mod tests {
         let turn = larder_vault::layout::UserPlace::new("ann").turn(1);
         let (at, counter) = (turn.context(), Counter::cl100k());
         let results = DualLink::new(turn.tool_results(), "results");
+        let none = |_: &str, _: usize| None;
         for target in [1_500, 800, 400, 200] {
-            let text = shrunk(&log(9), &results, &at, &counter, target).unwrap();
+            let text = shrunk(&log(9), &results, &at, (&counter, &none), target).unwrap();
             assert!(counter.count(&text) + FRAME <= target);
         }
-        let most = shrunk(&log(3), &results, &at, &counter, 1_500).unwrap();
+        let most = shrunk(&log(3), &results, &at, (&counter, &none), 1_500).unwrap();
         assert_eq!(most.matches("### Iteration").count(), 3);
-        let least = shrunk(&log(9), &results, &at, &counter, 200).unwrap();
+        let least = shrunk(&log(9), &results, &at, (&counter, &none), 200).unwrap();
         assert!(least.starts_with("Iterations 1 to"), "{least}");
-        assert_eq!(shrunk(&log(9), &results, &at, &counter, 60), None);
+        assert_eq!(shrunk(&log(9), &results, &at, (&counter, &none), 60), None);
+    }
+
+    #[test]
+    fn errors_stay_at_every_size() {
+        let turn = larder_vault::layout::UserPlace::new("ann").turn(1);
+        let (at, counter) = (turn.context(), Counter::cl100k());
+        let results = DualLink::new(turn.tool_results(), "results");
+        let mut log = log(4);
+        for (at, iteration) in log.iterations.iter_mut().enumerate() {
+            let lines = "INFO nothing happened here\n".repeat(40);
+            iteration.results[0].text =
+                format!("Read a log\n{lines}ERROR 50{at} payment was declined\n{lines}");
+        }
+        for target in [1_500, 900, 500, 320] {
+            let text = shrunk(&log, &results, &at, (&counter, &|_, _| None), target).unwrap();
+            for at in 0..4 {
+                assert!(text.contains(&format!("ERROR 50{at} payment was declined")), "{target}: {text}");
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use larder_vault::context::{Claim, Goal};
 use larder_vault::{DocumentTime, Intent, QueryAnalysis, RunMetrics, Score, VaultPath};
 use serde::{Deserialize, Serialize};
 
+use super::AnswerSource;
 use super::answers::IterationAnswer;
 use super::calls::CallRecord;
 use super::turn_phase::TurnPhase;
@@ -105,6 +106,12 @@ pub(super) struct PendingRound {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct AnswerAttempt {
     pub(super) answer: String,
+    /// Values that it states and none of its documents does.
+    #[serde(default)]
+    pub(super) unsupported: Vec<String>,
+    /// What its citations lead to.
+    #[serde(default)]
+    pub(super) sources: Vec<AnswerSource>,
     /// `None` until it is validated.
     pub(super) verdict: Option<AttemptVerdict>,
 }
@@ -126,7 +133,14 @@ pub(super) struct AttemptVerdict {
 #[serde(tag = "ending", rename_all = "snake_case")]
 pub(super) enum Ending {
     /// With an answer.
-    Answer { text: String, unverified: bool, quality: Option<Score>, note: Option<String> },
+    Answer {
+        text: String,
+        unverified: bool,
+        quality: Option<Score>,
+        note: Option<String>,
+        #[serde(default)]
+        sources: Vec<AnswerSource>,
+    },
     /// With a question.
     Clarify { question: String },
     /// Without either.

@@ -4,25 +4,24 @@
 use std::sync::Arc;
 
 use larder_condense::ContentType;
-use larder_condense::rewrite;
 use larder_core::pack::Slice;
+use larder_engine::executor::ResolvedCitation;
 use larder_engine::inputs::InputDocument;
 use larder_retrieval::{Grant, LinkToFollow, Retrieval};
-use larder_store::{RunId, UserStore};
+use larder_store::{RunId, TurnDraft, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::sections::SectionId;
+use larder_vault::Score;
 use larder_vault::context::{Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
-use larder_vault::{Response, Score};
 use serde_json::json;
 
 use super::condense::TurnCondenser;
-use super::documents::CONTEXT;
 use super::error::Stop;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
-use super::{ending, evidence, files};
+use super::{AnswerSource, ending, evidence, figures, files, save};
 
 /// Why an answer without citations is not validated.
 const UNFOUNDED: &str = "it does not cite its sources";
@@ -34,30 +33,35 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let name = cx.by_mode("phase5_synthesizer");
     let attempt = cx.state.attempt(TurnPhase::Synthesize);
     let documents = citable_documents(cx).await?;
-    let known: String = documents.iter().map(|document| &*document.text).collect();
+    let known_documents = documents.iter().map(|document| &*document.text).collect::<Vec<_>>().join("\n");
     let inputs = PhaseInputs {
         documents,
         values: vec![("attempt", json!(attempt))],
         hints: std::mem::take(&mut cx.state.hints),
         layer: None,
     };
-    let (answer, cites) = match cx.recipes().run(&name, inputs).await {
-        Ok(outcome) => (outcome.reply.trim().to_owned(), true),
+    let (answer, citations) = match cx.recipes().run(&name, inputs).await {
+        Ok(outcome) => (outcome.reply.trim().to_owned(), Some(outcome.citations)),
         // If a run never cited anything, its last reply is delivered with a mark, since another run would not cite
         // either.
-        Err(Stop::Unmet(run, _)) => (last_reply(&cx.turns.engine.store, &run)?, false),
+        Err(Stop::Unmet(run, _)) => (last_reply(&cx.turns.engine.store, &run)?, None),
         Err(stop) => return Err(stop),
     };
     if answer.is_empty() {
         return Err(Stop::Fail("the synthesizer returned an empty answer".to_owned()));
     }
-    let (response, meta) = (cx.draft.place.response(), cx.meta("response"));
-    files::insert_document(&mut cx.draft, &response, meta, Response(answer.clone()));
-    let checklist = checklist(cx, &answer, &known, cites);
+    let (response, cites) = (cx.draft.place.response(), citations.is_some());
+    let sources = sources(&cx.draft, &citations.unwrap_or_default());
+    save::write_answer(cx, &answer, &sources);
+    let unsupported = figures::unsupported(&known(cx, &known_documents), &answer);
+    for value in &unsupported {
+        cx.events.warn(format!("the answer states {value:?}, which appears in none of its documents"));
+    }
+    let checklist = checklist(&answer, &unsupported, cites);
     let preview = preview(&cx.document.condenser, &answer);
     cx.document.append(&Synthesis { preview, full: Some(files::link(response)), checklist })?;
     let text = format!("{} tokens", cx.document.condenser.counter.count(&answer));
-    cx.state.attempts.push(AnswerAttempt { answer, verdict: None });
+    cx.state.attempts.push(AnswerAttempt { answer, unsupported, sources, verdict: None });
     if cites {
         return Ok(PhaseOutcome::new(TurnPhase::Validate, text));
     }
@@ -105,8 +109,7 @@ pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<I
     }
     documents.extend(evidence::attachments(&cx.draft).iter().map(|(name, text)| cited(name, text)));
     for result in evidence::results(&cx.draft) {
-        // Without its folder, whose name would make it an earlier turn.
-        let name = format!("{} {}", cx.draft.place.tool_results().name(), result.block());
+        let name = evidence::name(&cx.draft.place.tool_results(), &result.block());
         let said = if result.content.trim().is_empty() { "(nothing)" } else { result.content.as_str() };
         documents.push(cited(&name, said));
     }
@@ -140,20 +143,42 @@ fn preview(condenser: &TurnCondenser<'_>, answer: &str) -> String {
     digest.result.text
 }
 
+/// What the citations of an answer lead to, by number. A part of a document of the turn is named after its file, without
+/// the folder.
+fn sources(draft: &TurnDraft, citations: &[ResolvedCitation]) -> Vec<AnswerSource> {
+    let originals = evidence::originals(draft);
+    let mut sources: Vec<AnswerSource> = citations
+        .iter()
+        .filter_map(|citation| {
+            let number = citation.part.strip_prefix('p')?.parse().ok()?;
+            let document = match citation.source.split_once(" ^") {
+                Some((file, block)) => format!("{}/{file}#^{block}", draft.place.folder()),
+                None => citation.source.clone(),
+            };
+            let pointer = originals.get(&citation.source).or(citation.pointer.as_ref()).cloned();
+            Some(AnswerSource { number, document, pointer })
+        })
+        .collect();
+    sources.sort_by_key(|source| source.number);
+    sources.dedup_by_key(|source| source.number);
+    sources
+}
+
+/// What an answer may state: the query, what was gathered, its documents, and the present day. Not what the turn itself
+/// has written in other sections, since an earlier attempt may have invented it.
+fn known(cx: &PhaseContext<'_>, documents: &str) -> String {
+    let [query, gathered] = [SectionId::UserQuery, SectionId::GatheredContext].map(|id| cx.document.body(id));
+    format!("{query}\n{gathered}\n{}\n{documents}", cx.clock.last())
+}
+
 /// What can be checked without a model: whether the answer cites anything, whether it states values that appear in
 /// none of its documents, and whether its fences are closed.
-fn checklist(cx: &PhaseContext<'_>, answer: &str, known: &str, cites: bool) -> Checklist {
-    // Sections are cited by the name of the document.
-    let known = format!("{CONTEXT}\n{}\n{known}", cx.document.text);
-    let invented = rewrite::invented(&known, answer);
-    if let Some(value) = &invented {
-        cx.events.warn(format!("the answer states {value:?}, which appears in none of its documents"));
-    }
+fn checklist(answer: &str, unsupported: &[String], cites: bool) -> Checklist {
     let fences = answer.lines().filter(|line| line.trim_start().starts_with("```")).count();
     Checklist {
-        claims_match: cites && invented.is_none(),
+        claims_match: cites && unsupported.is_empty(),
         intent_satisfied: cites,
-        no_hallucinations: invented.is_none(),
+        no_hallucinations: unsupported.is_empty(),
         appropriate_format: fences % 2 == 0,
     }
 }

@@ -1,6 +1,7 @@
 //! §4 of `context.md`: iterations within its budget (R0-26). Earlier content is compacted before a round is added
 //! that would not fit; every round remains, in less detail.
 
+use larder_condense::ContentType;
 use larder_store::TurnDraft;
 use larder_text::sections::SectionId;
 use larder_vault::context::{Iteration, ToolLog};
@@ -52,6 +53,13 @@ fn add(document: &mut TurnDocument<'_>, draft: &TurnDraft, body: &str) -> Result
 fn compact(document: &mut TurnDocument<'_>, draft: &TurnDraft, target: usize) -> Result<(), Stop> {
     let log: ToolLog = document.newest().unwrap_or_default();
     let results = files::link(draft.place.tool_results());
-    let short = shrunk(&log, &results, &document.at, &document.condenser.counter, target);
+    let condenser = &document.condenser;
+    let shorten = |text: &str, tokens: usize| {
+        let condensed = condenser.condense(text, ContentType::ToolResult, tokens)?;
+        // Its pointers lead to this text.
+        condenser.store(text.as_bytes(), "tool_result", "a result of a tool").ok()?;
+        Some(condensed.result.text)
+    };
+    let short = shrunk(&log, &results, &document.at, (&condenser.counter, &shorten), target);
     document.compact(SECTION, target, short)
 }

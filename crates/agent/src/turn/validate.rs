@@ -31,6 +31,8 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let inputs = PhaseInputs { documents, values, ..PhaseInputs::default() };
     let convert = |answer: &ValidationAnswer| answer.validation(&plan);
     let (_, mut validation) = cx.recipes().decide("phase6_validator", inputs, convert).await?;
+    let unsupported = cx.state.attempts.last().map(|attempt| attempt.unsupported.clone()).unwrap_or_default();
+    hold_to_documents(&mut validation, &unsupported);
     hold_to_goals(&mut validation);
     validation.block = cx.document.next_decision("validation", SectionId::Validation);
     cx.document.append(&validation)?;
@@ -38,6 +40,27 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         attempt.verdict = Some(attempt_verdict(&validation));
     }
     Ok(follow(&mut cx.state, cx.events, &cx.turns.limits, &validation))
+}
+
+/// What code finds outranks an approval: an answer with a value that none of its documents states is never approved.
+fn hold_to_documents(validation: &mut Validation, unsupported: &[String]) {
+    if unsupported.is_empty() {
+        return;
+    }
+    for (check, result) in &mut validation.checks {
+        if matches!(check, Check::ClaimsSupported | Check::NoHallucinations) {
+            *result = CheckResult::Fail;
+        }
+    }
+    let issue = |value: &String| format!("{value:?} is in none of the answer's documents.");
+    validation.issues.extend(unsupported.iter().map(issue));
+    if validation.decision == Verdict::Approve {
+        validation.decision = Verdict::Revise;
+    }
+    if validation.decision == Verdict::Revise {
+        let hint = |value: &String| format!("Leave out {value:?}: no document states it.");
+        validation.revision_hints.extend(unsupported.iter().map(hint));
+    }
 }
 
 /// An approval that leaves a goal unaddressed contradicts itself: the answer is rewritten (R1-3.84).
@@ -92,7 +115,8 @@ fn approve(state: &mut TurnState, text: String) -> PhaseOutcome {
     let attempt = state.attempts.last();
     let quality = attempt.and_then(|attempt| attempt.verdict.as_ref()).and_then(|verdict| verdict.quality);
     let answer = attempt.map(|attempt| attempt.answer.clone()).unwrap_or_default();
-    state.ending = Some(Ending::Answer { text: answer, unverified: false, quality, note: None });
+    let sources = attempt.map(|attempt| attempt.sources.clone()).unwrap_or_default();
+    state.ending = Some(Ending::Answer { text: answer, unverified: false, quality, note: None, sources });
     PhaseOutcome::new(TurnPhase::Save, text)
 }
 
@@ -124,7 +148,12 @@ mod tests {
 
     fn state() -> TurnState {
         let mut state = TurnState::new("2026-01-05T10:00:00Z".parse().unwrap(), None);
-        state.attempts = vec![AnswerAttempt { answer: "answer".to_owned(), verdict: None }];
+        state.attempts = vec![AnswerAttempt {
+            answer: "answer".to_owned(),
+            unsupported: Vec::new(),
+            sources: Vec::new(),
+            verdict: None,
+        }];
         state
     }
 
@@ -142,6 +171,17 @@ mod tests {
         assert_eq!(follow(Verdict::Retry), (TurnPhase::Plan, fix.clone(), false));
         assert_eq!(follow(Verdict::Revise), (TurnPhase::Save, fix.clone(), true));
         assert_eq!(follow(Verdict::Retry), (TurnPhase::Save, fix, true));
+    }
+
+    #[test]
+    fn an_invented_value_outranks_an_approval() {
+        let mut approved = validation(Verdict::Approve);
+        hold_to_documents(&mut approved, &[]);
+        assert_eq!(approved.decision, Verdict::Approve);
+        hold_to_documents(&mut approved, &["$599.00".to_owned()]);
+        assert_eq!(approved.decision, Verdict::Revise);
+        assert!(approved.revision_hints.last().unwrap().contains("$599.00"));
+        assert!(attempt_verdict(&approved).claims_failed);
     }
 
     #[test]

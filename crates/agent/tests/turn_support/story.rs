@@ -289,7 +289,11 @@ impl Earlier {
         let meta = |kind: &str| Meta::for_turn(number, kind, &self.metadata.user_id, at);
         put(
             place.response(),
-            Document::new(meta("response"), Response(self.context.answer.clone())).write(&place.response()),
+            Document::new(
+                meta("response"),
+                Response { text: self.context.answer.clone(), sources: Vec::new() },
+            )
+            .write(&place.response()),
         );
         if let Some(research) = &self.research {
             let mut meta = meta("research").holding(&[ContentKind::Research], &[Tag::Research]);

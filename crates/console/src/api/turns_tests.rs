@@ -236,6 +236,7 @@ async fn turns_are_described_as_they_are() {
         folder: String::new(),
         status: TurnStatus::Complete,
         answer: None,
+        sources: Vec::new(),
         question: None,
         reason: None,
         unverified: false,

@@ -18,7 +18,7 @@ const REFERENCES_WIKI: &str = "### Source References (Obsidian)";
 
 static GRAMMAR: Grammar = Grammar {
     heads: &[INFORMATION, PREFERENCES, TURNS, RESEARCH, REFERENCES, REFERENCES_WIKI],
-    labels: &["Research", "Topic", "Quality Score", "Age", "Top Results"],
+    labels: &["Sufficiency", "Research", "Topic", "Quality Score", "Age", "Top Results"],
 };
 
 words! {
@@ -32,9 +32,24 @@ words! {
     Low = "low",
 }
 
+words! {
+    /// Whether the gathered information is enough (R1-11.4 to R1-11.8). The planner routes by it.
+    Sufficiency, "SUFFICIENT, STALE_RESEARCH, NEEDS_RESEARCH or NEEDS_MORE":
+    /// It answers the query.
+    Sufficient = "SUFFICIENT",
+    /// Lasting facts are there; the rest is out of date.
+    StaleResearch = "STALE_RESEARCH",
+    /// Nothing relevant is known.
+    NeedsResearch = "NEEDS_RESEARCH",
+    /// Only part of what is needed is known.
+    NeedsMore = "NEEDS_MORE",
+}
+
 /// The content of §2.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GatheredContext {
+    /// Whether it is enough.
+    pub sufficiency: Option<Sufficiency>,
     /// The information compiled for the question, as text.
     pub information: String,
     /// The user's preferences and their sources.
@@ -104,6 +119,9 @@ impl SectionValue for GatheredContext {
 
     fn write(&self, at: &VaultPath) -> String {
         let mut writer = BlockWriter::new(&GRAMMAR);
+        if let Some(sufficiency) = self.sufficiency {
+            writer.field("Sufficiency", sufficiency.as_str());
+        }
         if !self.information.is_empty() {
             writer.head(INFORMATION);
             writer.text(&self.information);
@@ -138,6 +156,7 @@ impl SectionValue for GatheredContext {
         for block in blocks(body, &GRAMMAR, line) {
             match block.head {
                 INFORMATION | "" => {
+                    read.sufficiency = read.sufficiency.or(block.value("Sufficiency", &mut problems));
                     read.information.push_str(&block.text("").unwrap_or_default());
                 }
                 PREFERENCES => {
@@ -158,6 +177,15 @@ impl SectionValue for GatheredContext {
             read.references = numbered;
         }
         ParsedDocument::new(Some(read), problems)
+    }
+}
+
+impl GatheredContext {
+    /// The section for a prompt: [`write`](SectionValue::write) without the copies of the links for Obsidian, which say
+    /// the same again.
+    pub fn write_digest(&self, at: &VaultPath) -> String {
+        let text = self.write(at);
+        text.split_once(REFERENCES_WIKI).map_or(text.as_str(), |(kept, _)| kept).trim_end().to_owned() + "\n"
     }
 }
 

@@ -19,7 +19,9 @@ use super::value::ValueError;
 use super::write::{COMPACTION, COMPACTION_END};
 use super::{BlockId, VaultPath, append_section, unescape};
 
-pub use gathered::{CachedResearch, GatheredContext, Preference, PriorTurn, Relevance, TopResult};
+pub use gathered::{
+    CachedResearch, GatheredContext, Preference, PriorTurn, Relevance, Sufficiency, TopResult,
+};
 pub(super) use plan::GRAMMAR as PLAN;
 pub use plan::{Goal, GoalId, GoalStatus, NextStep, PlanStep, TaskPlan};
 pub use query::{ResolvedQuery, SourceReference, UserQuery, query_body};
@@ -39,13 +41,24 @@ pub trait SectionValue: Sized {
     /// Writes the body, for a document at path `at`.
     fn write(&self, at: &VaultPath) -> String;
 
+    /// Whether another attempt follows, so that the first one is numbered too (R1-3.80).
+    fn is_followed(&self) -> bool {
+        false
+    }
+
     /// Reads a body whose first line has number `line` in the document.
     fn read(body: &str, line: usize, at: &VaultPath) -> ParsedDocument<Self>;
 }
 
 /// The text to append to `document` at path `at` to add this value as a section; see [`append_section`].
 pub fn append<T: SectionValue>(document: &str, value: &T, at: &VaultPath) -> String {
-    append_section(document, T::ID, &value.write(at))
+    let added = append_section(document, T::ID, &value.write(at));
+    let heading = T::ID.heading();
+    let plain = format!("{heading}\n");
+    match value.is_followed() {
+        true => added.replacen(&plain, &format!("{heading} (Attempt 1)\n"), 1),
+        false => added,
+    }
 }
 
 /// Reads one version of a section. Compactions are skipped: they repeat what they compact.

@@ -138,6 +138,10 @@ impl SectionValue for Validation {
         writer.finish()
     }
 
+    fn is_followed(&self) -> bool {
+        matches!(self.decision, Verdict::Revise | Verdict::Retry)
+    }
+
     fn read(body: &str, line: usize, _: &VaultPath) -> ParsedDocument<Self> {
         let mut problems = Vec::new();
         let blocks = blocks(body, &GRAMMAR, line);

@@ -92,6 +92,7 @@ fn gathered(turn: &TurnPlace) -> GatheredContext {
         source: source.to_owned(),
     };
     GatheredContext {
+        sufficiency: None,
         information: "The budget is known; prices of last night are at hand.".to_owned(),
         preferences: vec![preference("budget", "$500-800", 808), preference("location", "California", 790)],
         prior_turns: vec![
@@ -270,7 +271,8 @@ fn single_goal(files: &mut Files) {
     );
     files.insert(
         turn.response(),
-        Document::new(meta(815, "response"), Response(ANSWER.to_owned())).write(&turn.response()),
+        Document::new(meta(815, "response"), Response { text: ANSWER.to_owned(), sources: Vec::new() })
+            .write(&turn.response()),
     );
     let results = ToolResults {
         results: vec![ToolResult {
@@ -564,7 +566,7 @@ fn retry(files: &mut Files) {
     assert_eq!(
         order[6..],
         [
-            "## 6. Validation",
+            "## 6. Validation (Attempt 1)",
             "## 3. Task Plan (Attempt 2)",
             "## 4. Tool Execution (Attempt 2)",
             "## 5. Synthesis (Attempt 2)",

@@ -157,10 +157,10 @@ proptest! {
     }
 
     #[test]
-    fn answers(value in values::synthesis(), text in values::text(), meta in values::meta()) {
+    fn answers(value in values::synthesis(), response in values::response(), meta in values::meta()) {
         section(&value)?;
         only_links_to(&value.write(&place()), value.full.iter().map(|link| link.file.clone()))?;
-        document(meta, Response(text))?;
+        document(meta, response)?;
     }
 
     #[test]

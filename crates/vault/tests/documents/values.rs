@@ -201,8 +201,11 @@ pub fn user_query() -> impl Strategy<Value = UserQuery> {
         |(title, content_type, site, source_turn)| SourceReference { title, content_type, site, source_turn },
     );
     let resolved = (option::of(text()), word(ReferenceType::ALL), option::of(reference), text());
-    let resolved = resolved.prop_map(|(query, query_type, content_reference, reasoning)| {
-        ResolvedQuery { query, query_type, content_reference, reasoning }
+    let resolved = resolved.prop_map(|(query, query_type, content_reference, reasoning)| ResolvedQuery {
+        query,
+        query_type,
+        content_reference,
+        reasoning,
     });
     (some_text(), option::of(resolved)).prop_map(|(original, resolved)| UserQuery { original, resolved })
 }
@@ -239,8 +242,10 @@ pub fn gathered() -> impl Strategy<Value = GatheredContext> {
         },
     );
     let reference = (link(), text()).prop_map(|(link, note)| Reference { link, note });
-    (text(), vec(preference, 0..3), vec(turn, 0..3), vec(research, 0..2), vec(reference, 0..3)).prop_map(
-        |(information, preferences, prior_turns, research, references)| GatheredContext {
+    let lists = (vec(preference, 0..3), vec(turn, 0..3), vec(research, 0..2), vec(reference, 0..3));
+    (option::of(word(Sufficiency::ALL)), text(), lists).prop_map(
+        |(sufficiency, information, (preferences, prior_turns, research, references))| GatheredContext {
+            sufficiency,
             information,
             preferences,
             prior_turns,
@@ -248,6 +253,11 @@ pub fn gathered() -> impl Strategy<Value = GatheredContext> {
             references,
         },
     )
+}
+
+pub fn response() -> impl Strategy<Value = Response> {
+    let reference = (link(), text()).prop_map(|(link, note)| Reference { link, note });
+    (text(), vec((any::<u32>(), reference), 0..3)).prop_map(|(text, sources)| Response { text, sources })
 }
 
 pub fn plan() -> impl Strategy<Value = TaskPlan> {

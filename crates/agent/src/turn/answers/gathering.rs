@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use larder_vault::context::{CachedResearch, GatheredContext, Preference, PriorTurn, Relevance};
+use larder_vault::context::{CachedResearch, GatheredContext, Preference, PriorTurn, Relevance, Sufficiency};
 use larder_vault::links::Reference;
 use serde::{Deserialize, Serialize};
 
@@ -28,32 +28,6 @@ pub struct LinkChoice {
     pub path: String,
     /// Headings; empty for the relevant parts of the whole document.
     pub sections_to_extract: Vec<String>,
-}
-
-/// Whether the gathered information is enough (R1-11.4 to R1-11.8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Sufficiency {
-    /// It answers the query.
-    Sufficient,
-    /// Lasting facts are there; the rest is out of date.
-    StaleResearch,
-    /// Nothing relevant is known.
-    NeedsResearch,
-    /// Only part of what is needed is known.
-    NeedsMore,
-}
-
-impl Sufficiency {
-    /// The word in the answer and in §2.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sufficient => "SUFFICIENT",
-            Self::StaleResearch => "STALE_RESEARCH",
-            Self::NeedsResearch => "NEEDS_RESEARCH",
-            Self::NeedsMore => "NEEDS_MORE",
-        }
-    }
 }
 
 /// What `phase2_context_gatherer_synthesis` answers.
@@ -105,6 +79,8 @@ pub struct ShownItems {
     pub turns: BTreeSet<u32>,
     /// Available research, as listed in §2 (R1-3.32).
     pub research: Vec<CachedResearch>,
+    /// Everything that it was shown and the query, in lower case: preferences may only repeat what is in it.
+    pub text: String,
 }
 
 /// References to documents that the model was not shown; they are omitted from the document and reported.
@@ -125,23 +101,32 @@ impl GatheringAnswer {
         let (shown, invented): (Vec<_>, Vec<_>) =
             self.prior_turns.iter().partition(|row| known.turns.contains(&row.turn));
         dropped.extend(invented.iter().map(|row| format!("turn {}", row.turn)));
+        let preferences = self.preferences.iter().filter_map(|row| {
+            let preference = row.preference(known)?;
+            let is_shown = known.says(&preference.value);
+            if !is_shown {
+                dropped.push(format!("preference {}", preference.name));
+            }
+            is_shown.then_some(preference)
+        });
+        let preferences = preferences.collect();
         let gathered = GatheredContext {
-            information: self.information(),
-            preferences: self.preferences.iter().filter_map(|row| row.preference(known)).collect(),
+            sufficiency: Some(self.sufficiency),
+            information: self.information.trim().to_owned(),
+            preferences,
             prior_turns: shown.into_iter().map(PriorTurnAnswer::prior_turn).collect(),
             research: known.research.clone(),
             references,
         };
         (gathered, dropped)
     }
+}
 
-    /// The text of §2. Its last line states the sufficiency, by which the planner routes (R1-11.10).
-    fn information(&self) -> String {
-        let end = format!("Sufficiency: {}", self.sufficiency.as_str());
-        match self.information.trim() {
-            "" => end,
-            information => format!("{information}\n\n{end}"),
-        }
+impl ShownItems {
+    /// Whether every word of `value` was shown.
+    fn says(&self, value: &str) -> bool {
+        let words = value.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).all(|word| self.text.contains(&word))
     }
 }
 

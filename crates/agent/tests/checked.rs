@@ -1,0 +1,159 @@
+//! What code checks in a turn whatever models say: values of an answer, goals, and sections that stay what they are when
+//! they are condensed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
+
+mod turn_support;
+
+use larder_engine::settings::TurnLimits;
+use larder_vault::context::{self, CallStatus, GatheredContext, GoalStatus, Sufficiency, TaskPlan, ToolLog};
+use larder_vault::{Mode, TurnStatus, VaultPath};
+use serde_json::{Value, json};
+use turn_support::tools::Given;
+use turn_support::{World, answers};
+
+const NOW: &str = "2026-01-05T10:00:00Z";
+
+fn world() -> World {
+    World::new("ann", NOW, Mode::Chat)
+}
+
+fn changed(mut value: Value, changes: Value) -> Value {
+    for (name, change) in changes.as_object().unwrap() {
+        value[name] = change.clone();
+    }
+    value
+}
+
+/// Phases 0 to 3 for a plan that goes to `next`.
+fn planned(next: &str) -> Vec<String> {
+    let mut all = answers::opening();
+    all.push(answers::plan(next).to_string());
+    all
+}
+
+#[tokio::test]
+async fn an_invented_price_is_never_delivered_as_verified() {
+    let invented = || "It costs $599.00 at Bobs Boats in Reykjavik. [context.md§0]".to_owned();
+    let approved = || answers::verdict("APPROVE", 0.95).to_string();
+    let world = world();
+    world.says(planned("synthesis"));
+    world.says([invented(), approved(), answers::answer(), approved()]);
+    let outcome = world.ask("What does the boat cost?").await;
+    assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, false));
+    assert_eq!(outcome.answer, Some(answers::answer()), "it was revised");
+    let prompts = world.model.prompts.lock().unwrap().clone();
+    assert!(prompts[7].contains("Leave out \"$599.00\""), "{}", prompts[7]);
+    // The price that an earlier attempt invented does not become known by that.
+    world.says(planned("synthesis"));
+    world.says((0..=TurnLimits::default().revisions).flat_map(|_| [invented(), approved()]));
+    let outcome = world.ask("What does the boat cost?").await;
+    assert_eq!(outcome.status, TurnStatus::Failed, "{outcome:?}");
+    assert!(outcome.reason.unwrap().contains("\"$599.00\" is in none of the answer's documents"));
+}
+
+#[tokio::test]
+async fn numbers_in_an_answer_lead_somewhere() {
+    let world = world();
+    world.says(planned("coordinator"));
+    world.tools.given.lock().unwrap().push_back(Given::text("doc.search", "1 hit", "The boat costs $450."));
+    world.says([
+        answers::call(&[("doc.search", json!({"query": "boat"}))]).to_string(),
+        answers::done().to_string(),
+        "It costs $450. [1]".to_owned(),
+        answers::verdict("APPROVE", 0.9).to_string(),
+    ]);
+    let outcome = world.ask("What does the boat cost?").await;
+    let [source] = outcome.sources.as_slice() else { panic!("{outcome:?}") };
+    assert_eq!(source.number, 1);
+    assert_eq!(source.document, format!("{}/toolresults.md#^result-001", outcome.folder));
+    let pointer = source.pointer.clone().unwrap().parse().unwrap();
+    let bytes = world.turns.engine.store.pointers().resolve(&pointer).unwrap();
+    assert_eq!(bytes, b"The boat costs $450.");
+    let response = world.text(&outcome.folder, "response.md");
+    assert!(
+        response.contains("- [1] [turn_000001/toolresults.md](toolresults.md#^result-001)"),
+        "{response}"
+    );
+    assert_eq!(world.broken_links(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn goals_without_a_result_are_not_reached() {
+    let world = world();
+    let goals = json!([{"id": 1, "description": "A boat", "dependencies": []},
+        {"id": 2, "description": "An oar", "dependencies": []}]);
+    let tasks = json!([{"goal": 1, "text": "Find a boat"}, {"goal": 2, "text": "Find an oar"}]);
+    world.says(answers::opening());
+    world.says([changed(answers::plan("coordinator"), json!({"goals": goals, "tasks": tasks})).to_string()]);
+    for goal in [1, 2] {
+        let missing = Given { status: CallStatus::Error, ..Given::text("web.visit", "404 not found", "") };
+        world.tools.given.lock().unwrap().push_back(missing);
+        let call = answers::call(&[("web.visit", json!({"url": "https://example.org"}))]);
+        world.says([changed(call, json!({"goal": goal, "goal_confidence": 0.9})).to_string()]);
+        world.says([changed(answers::done(), json!({"goal": goal})).to_string()]);
+    }
+    let verdicts: Vec<Value> = [1, 2]
+        .into_iter()
+        .map(|goal| json!({"goal": goal, "addressed": true, "quality": 0.8, "notes": ""}))
+        .collect();
+    world.says([
+        answers::answer(),
+        changed(answers::verdict("APPROVE", 0.9), json!({"goals": verdicts})).to_string(),
+    ]);
+    let outcome = world.ask("Find me a boat and an oar").await;
+    let at = VaultPath::new(&format!("{}/context.md", outcome.folder)).unwrap();
+    let text = world.text(&outcome.folder, "context.md");
+    let log: ToolLog = context::read_newest(&text, &at).unwrap().value.unwrap();
+    assert_eq!(log.termination.unwrap().reason, "DONE with GOAL_1, GOAL_2 not reached");
+    let prompts = world.model.prompts.lock().unwrap().join("\n");
+    assert!(prompts.contains("GOAL_1 was given up"), "{prompts}");
+    let plan: TaskPlan = context::read_newest(&text, &at).unwrap().value.unwrap();
+    assert_eq!(plan.goals[0].status, GoalStatus::InProgress, "§3 is as it was planned");
+}
+
+#[tokio::test]
+async fn sections_keep_their_structure_when_they_are_condensed() {
+    let world = world();
+    let information = "ψ7 ω3 ξ9 λ2 φ5. ".repeat(280);
+    let gathered = json!({"information": information.trim(), "preferences": [], "prior_turns": [], "references": [],
+        "sufficiency": "NEEDS_MORE"});
+    let long = |what: &str| format!("{what} {}", "ψ7 ω3 ξ9 λ2 φ5 ".repeat(11));
+    let goals: Vec<Value> =
+        (1..=6).map(|id| json!({"id": id, "description": long("Find boat"), "dependencies": []})).collect();
+    let tasks: Vec<Value> = (1..=8)
+        .map(|id| json!({"goal": (id - 1) % 6 + 1, "text": format!("{} {id}", long("Ask for boat"))}))
+        .collect();
+    let changes =
+        json!({"goals": goals, "tasks": tasks, "focus": "The first boat", "intent": "commerce_search"});
+    let plan = changed(answers::plan("synthesis"), changes);
+    world.says([answers::analysis(), answers::proceed(0.9), answers::retrieval(), gathered.to_string()]);
+    let verdicts: Vec<Value> =
+        (1..=6).map(|goal| json!({"goal": goal, "addressed": true, "quality": 0.8, "notes": ""})).collect();
+    world.says([
+        plan.to_string(),
+        answers::answer(),
+        changed(answers::verdict("APPROVE", 0.9), json!({"goals": verdicts})).to_string(),
+    ]);
+    let outcome = world.ask("Which boats are for sale?").await;
+    assert_eq!(outcome.status, TurnStatus::Complete, "{outcome:?}");
+    let prompts = world.model.prompts.lock().unwrap().clone();
+    assert!(prompts[4].contains("**Sufficiency:** NEEDS_MORE"), "the planner routes by it: {}", prompts[4]);
+    for kept in [
+        "**Goal:** Answer the query.",
+        "**Intent:** commerce_search",
+        "**Route To:** synthesis",
+        "| GOAL_6 |",
+    ] {
+        assert!(prompts[5].contains(kept), "{kept}: {}", prompts[5]);
+    }
+    let text = world.text(&outcome.folder, "context.md");
+    assert_eq!(text.matches("### Compaction 1").count(), 2, "§2 and §3: {text}");
+    let at = VaultPath::new(&format!("{}/context.md", outcome.folder)).unwrap();
+    let gathered: GatheredContext = context::read_newest(&text, &at).unwrap().value.unwrap();
+    assert_eq!(gathered.sufficiency, Some(Sufficiency::NeedsMore));
+}
