@@ -98,6 +98,19 @@ fn a_pasted_mail_is_asked_about_and_comes_back() {
 }
 
 #[test]
+fn a_heading_that_is_no_section_is_reported() {
+    let shop = scholar();
+    shop.write("context.md", "## 0. User Query\n**Original:** hi\n## 1. Reflection\nx\n## 2. Results\n");
+    let ran = shop.ok(&["explain", "pipeline/phase1_reflection", "--doc", "context.md"]);
+    let told = "context.md:3: \"## 1. Reflection\" starts no section";
+    assert!(
+        ran.err.contains(told) && ran.err.contains("did you mean \"## 1. Reflection Decision\"?"),
+        "{ran:?}"
+    );
+    assert!(!ran.err.contains("Results"), "other headings are text: {ran:?}");
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let shop = scholar();
     assert!(shop.ok(&["turn", "list"]).err.contains("there are no turns yet"));

@@ -7,6 +7,7 @@ use larder_core::recipe::Mode;
 use larder_engine::executor::RunOutcome;
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_text::message::Message;
+use larder_text::sections::{SectionId, starts_section};
 use serde::Deserialize;
 
 use crate::args::{Format, InputArgs, ModeArg, RunArgs};
@@ -91,7 +92,30 @@ fn read_document(doc: &str) -> Result<InputDocument, CliError> {
             (name, path)
         }
     };
-    Ok(InputDocument::whole(name, path.to_string_lossy(), files::read_text(path)?))
+    let text = files::read_text(path)?;
+    if name == "context.md" {
+        for (line, heading, id) in near_headings(&text) {
+            let path = path.display();
+            output::say(&format!(
+                "{path}:{line}: {heading:?} starts no section and is read as text of the one before it; did you mean {:?}?",
+                id.heading()
+            ));
+        }
+    }
+    Ok(InputDocument::whole(name, path.to_string_lossy(), text))
+}
+
+/// Lines that look like the heading of a section and are none, such as `## 1. Reflection`: the line's number from 1, the
+/// line, and the section whose heading it resembles.
+fn near_headings(text: &str) -> impl Iterator<Item = (usize, &str, SectionId)> {
+    let near = |line: &str| {
+        let (number, name) = line.strip_prefix("## ")?.split_once('.')?;
+        let id = SectionId::from_number(number.parse().ok()?)?;
+        let first = |text: &str| text.split_whitespace().next().map(str::to_lowercase);
+        let expected = id.heading().split_once(". ").map_or("", |(_, name)| name);
+        (first(name) == first(expected) && !starts_section(line)).then_some(id)
+    };
+    text.lines().enumerate().filter_map(move |(at, line)| Some((at + 1, line, near(line)?)))
 }
 
 /// A message as people write it: content is a string or a list of pieces.

@@ -33,7 +33,7 @@ words! {
 }
 
 words! {
-    /// Whether the gathered information is enough (R1-11.4 to R1-11.8). The planner routes by it.
+    /// Whether the gathered information is enough (R1-11.4 to R1-11.8). The planner routes by it (R1-11.10).
     Sufficiency, "SUFFICIENT, STALE_RESEARCH, NEEDS_RESEARCH or NEEDS_MORE":
     /// It answers the query.
     Sufficient = "SUFFICIENT",
