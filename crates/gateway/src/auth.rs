@@ -166,6 +166,8 @@ fn add_key(
 /// The door: one per process.
 pub struct Auth {
     store: Store,
+    /// That of callers without a key.
+    local: UserStore,
     /// The key under which key texts are hashed in memory; generated anew by each process.
     fast: [u8; 32],
     /// Keys that passed the slow hash, with that hash and the fast one of their text.
@@ -180,7 +182,8 @@ impl Auth {
     /// Creates the authentication of a store. Fails only if the system returns no random bytes.
     pub fn new(store: Store) -> Result<Self, StoreError> {
         let fast = store.random()?;
-        Ok(Self { store, fast, passed: Mutex::default(), slow: Slow::default(), open: Arc::default() })
+        let local = store.user(LOCAL_USER)?;
+        Ok(Self { store, local, fast, passed: Mutex::default(), slow: Slow::default(), open: Arc::default() })
     }
 
     /// The sender of this request. `required` says whether a key is needed; `None`: as soon as one was ever created.
@@ -219,12 +222,7 @@ impl Auth {
         if !method.is_safe() && origin::is_foreign(headers) {
             return Err(AuthError::Foreign);
         }
-        Ok(Caller {
-            store: self.store.user(LOCAL_USER)?,
-            key: None,
-            limits: KeyLimits::default(),
-            operator: true,
-        })
+        Ok(Caller { store: self.local.clone(), key: None, limits: KeyLimits::default(), operator: true })
     }
 
     /// Whether [`Auth::caller`] would answer without waiting: no long read of the index is in progress, and no key

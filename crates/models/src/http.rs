@@ -162,8 +162,11 @@ impl HttpEndpoint {
         body: Bytes,
     ) -> Result<Response, ModelError> {
         let unset = |detail: String| ModelError::NotConfigured { provider: self.name.clone(), detail };
-        // Joining would let a path such as `//host/` name another server, and `..` a location outside.
-        let url = Url::parse(&format!("{}{path}", self.base)).map_err(|error| unset(error.to_string()))?;
+        // Joining would let a path such as `//host/` name another server; `..` may still lead outside.
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", self.base.path()));
+        url.set_query(query);
         if !url.path().starts_with(self.base.path()) {
             return Err(unset("the path is outside the server's base address".to_owned()));
         }

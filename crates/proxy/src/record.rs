@@ -5,6 +5,8 @@
 mod answered;
 mod endpoint;
 
+use std::borrow::Cow;
+
 use larder_core::pack::Rendition;
 use larder_core::policy::{self, BudgetDecision, ContextBudgetPolicy};
 use larder_text::pointer::Pointer;
@@ -226,9 +228,11 @@ pub struct Bill {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WindowPart {
     /// Its region: `system`, `tools`, `messages` … or a slot of a recipe.
-    pub slot: String,
+    #[schema(value_type = String)]
+    pub slot: Cow<'static, str>,
     /// The author: `system`, `user`, `assistant`, `tool`.
-    pub role: String,
+    #[schema(value_type = String)]
+    pub role: Cow<'static, str>,
     /// What it is, in a few words, such as the tool's name; the client's text, cut to 200 bytes. Not there when empty.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub label: String,
@@ -240,7 +244,8 @@ pub struct WindowPart {
     /// Tokens of the whole part.
     pub original_tokens: u64,
     /// Why it has this rendition, in words.
-    pub reason: String,
+    #[schema(value_type = String)]
+    pub reason: Cow<'static, str>,
     /// How to get the original back, unless it is whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>)]

@@ -94,6 +94,14 @@ impl IndexDb {
         self.transact(&self.reader, TransactionBehavior::Deferred, work)
     }
 
+    /// As [`IndexDb::read`], for a single statement, which needs no transaction around it.
+    pub(crate) fn read_once<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        work(&lock(&self.reader)).map_err(|error| error.at_index(&self.path))
+    }
+
     /// Whether a read would start without waiting for another thread of this process.
     pub(crate) fn reads_at_once(&self) -> bool {
         !matches!(self.reader.try_lock(), Err(TryLockError::WouldBlock))

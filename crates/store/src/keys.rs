@@ -8,7 +8,7 @@ mod sign_ins;
 use std::fmt;
 use std::str::FromStr;
 
-use rusqlite::{OptionalExtension, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::Timestamp;
@@ -181,7 +181,7 @@ impl Keys<'_> {
 
     /// One key, revoked or not; `None` if the id does not exist.
     pub fn get(&self, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
-        self.store.index().read(|tx| find_key(tx, id))
+        self.store.index().read_once(|connection| find_key(connection, id))
     }
 
     /// Every key of every user, oldest first, revoked ones too.
@@ -195,9 +195,9 @@ impl Keys<'_> {
 
     /// Whether a key was ever created. Keys that were revoked count, and so do those that were removed with their user.
     pub fn any_created(&self) -> Result<bool, StoreError> {
-        self.store
-            .index()
-            .read(|tx| Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?))
+        self.store.index().read_once(|index| {
+            Ok(index.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?)
+        })
     }
 
     /// Revokes a key and ends every sign-in with it, immediately and for every process. Revoking again keeps the
@@ -212,8 +212,8 @@ impl Keys<'_> {
     }
 }
 
-fn find_key(tx: &Transaction<'_>, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
-    let mut query = tx.prepare_cached(&format!("SELECT {COLUMNS} FROM keys WHERE id = ?1"))?;
+fn find_key(index: &Connection, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
+    let mut query = index.prepare_cached(&format!("SELECT {COLUMNS} FROM keys WHERE id = ?1"))?;
     Ok(query.query_row([id.as_str()], read).optional()?)
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{OptionalExtension, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
@@ -40,7 +40,7 @@ pub struct Revisions<'s> {
 impl Revisions<'_> {
     /// The number of the newest revision; 0 if there is none.
     pub fn newest(&self) -> Result<u64, StoreError> {
-        self.store.index().read(newest)
+        self.store.index().read_once(newest)
     }
 
     /// Every revision, oldest first.
@@ -124,8 +124,8 @@ impl SessionRevisions<'_> {
     }
 }
 
-fn newest(tx: &Transaction<'_>) -> Result<u64, StoreError> {
-    let mut query = tx.prepare_cached("SELECT coalesce(max(number), 0) FROM revisions")?;
+fn newest(index: &Connection) -> Result<u64, StoreError> {
+    let mut query = index.prepare_cached("SELECT coalesce(max(number), 0) FROM revisions")?;
     Ok(query.query_row([], |row| number(row, 0))?)
 }
 

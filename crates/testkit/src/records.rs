@@ -18,13 +18,13 @@ pub const NOW: Timestamp = Timestamp::from_millis(1_795_334_400_000);
 /// A part of a window.
 pub fn part(slot: &str, label: &str, rendition: Rendition, tokens: u64, original_tokens: u64) -> WindowPart {
     WindowPart {
-        slot: slot.to_owned(),
-        role: "tool".to_owned(),
+        slot: slot.to_owned().into(),
+        role: "tool".into(),
         label: label.to_owned(),
         rendition,
         tokens,
         original_tokens,
-        reason: "over entry cap".to_owned(),
+        reason: "over entry cap".into(),
         pointer: None,
         message: Some(0),
         epoch: 0,

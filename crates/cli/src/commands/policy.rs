@@ -165,7 +165,7 @@ fn describe(exchange: &RequestRecord) -> String {
     }
     lines.push(format!("{:<24} {:<9} {:>9} {:>9}  {}", "part", "rendition", "tokens", "whole", "why"));
     for part in &exchange.window {
-        let label = if part.label.is_empty() { &part.slot } else { &part.label };
+        let label = if part.label.is_empty() { &*part.slot } else { &*part.label };
         let name = match part.message {
             Some(message) => format!("{} {} {label}", message + 1, part.role),
             None => label.clone(),

@@ -87,14 +87,14 @@ fn part_of_run(part: &PartReceipt) -> WindowPart {
         None => part.source.to_string(),
     };
     WindowPart {
-        slot: part.slot.to_string(),
-        role: String::new(),
+        slot: part.slot.to_string().into(),
+        role: "".into(),
         label,
         rendition: part.rendition,
         tokens: part.tokens as u64,
         // A part that is larger than the whole budget was not counted out.
         original_tokens: part.original_tokens.unwrap_or(part.tokens) as u64,
-        reason: part.reason.as_str().to_owned(),
+        reason: part.reason.as_str().into(),
         pointer: part.pointer.clone(),
         message: None,
         epoch: 0,
@@ -113,8 +113,8 @@ fn change(part: &WindowPart) -> String {
 
 /// The title of a part: its label, else its role, else its slot.
 pub fn title(part: &WindowPart) -> &str {
-    let names = [&part.label, &part.role, &part.slot];
-    names.into_iter().map(String::as_str).find(|name| !name.is_empty()).unwrap_or_default()
+    let names = [&*part.label, &*part.role, &*part.slot];
+    names.into_iter().find(|name| !name.is_empty()).unwrap_or_default()
 }
 
 /// The rendition of a part and the reason for it, in one line.
@@ -158,12 +158,12 @@ pub fn picture(window: &WindowMap) -> Markup {
 }
 
 /// Slots in the order of their first parts, with their tokens.
-fn slots(window: &WindowMap) -> Vec<(String, u64)> {
-    let mut slots: Vec<(String, u64)> = Vec::new();
+fn slots(window: &WindowMap) -> Vec<(&str, u64)> {
+    let mut slots: Vec<(&str, u64)> = Vec::new();
     for part in &window.parts {
         match slots.iter_mut().find(|(slot, _)| *slot == part.slot) {
             Some((_, sum)) => *sum = sum.saturating_add(part.tokens),
-            None => slots.push((part.slot.clone(), part.tokens)),
+            None => slots.push((&part.slot, part.tokens)),
         }
     }
     slots

@@ -140,13 +140,13 @@ pub fn offers(window: &DecidedWindow) -> bool {
 
 fn part(request: &Request<'_>, at: usize, item: &ConversationItem<'_>, decided: &DecidedItem) -> WindowPart {
     WindowPart {
-        slot: if item.role == Role::System { "system" } else { "messages" }.to_owned(),
-        role: item.role.as_str().to_owned(),
+        slot: if item.role == Role::System { "system" } else { "messages" }.into(),
+        role: item.role.as_str().into(),
         label: label(request, at),
         rendition: decided.form.rendition(),
         tokens: number(decided.tokens),
         original_tokens: number(decided.tokens_before),
-        reason: decided.reason.as_str().to_owned(),
+        reason: decided.reason.as_str().into(),
         pointer: decided.form.pointer().cloned(),
         message: message(request, at),
         epoch: number(decided.epoch),
@@ -154,15 +154,15 @@ fn part(request: &Request<'_>, at: usize, item: &ConversationItem<'_>, decided: 
     }
 }
 
-fn fixed_part(slot: &str, tokens: u64) -> WindowPart {
+fn fixed_part(slot: &'static str, tokens: u64) -> WindowPart {
     WindowPart {
-        slot: slot.to_owned(),
-        role: Role::System.as_str().to_owned(),
+        slot: slot.into(),
+        role: Role::System.as_str().into(),
         label: String::new(),
         rendition: Rendition::Whole,
         tokens,
         original_tokens: tokens,
-        reason: larder_core::pack::PartReason::Protected.as_str().to_owned(),
+        reason: larder_core::pack::PartReason::Protected.as_str().into(),
         pointer: None,
         message: None,
         epoch: 0,
@@ -198,7 +198,7 @@ fn compactions(
             to,
             before,
             after: number(decided.tokens),
-            reason: decided.reason.as_str().to_owned(),
+            reason: decided.reason.as_str().into(),
             pointer: decided.form.pointer().cloned(),
             content_type: content_type(item),
         })
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn records_without_the_items_of_their_parts_have_no_renditions() {
         let part = |message: u64, items: u64, rendition: Rendition| WindowPart {
-            slot: "messages".to_owned(),
+            slot: "messages".into(),
             message: Some(message),
             items,
             rendition,

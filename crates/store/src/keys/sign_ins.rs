@@ -32,8 +32,8 @@ impl Keys<'_> {
     /// The key that this token is signed in with; `None` once it has expired, ended, or lost its key.
     pub fn sign_in(&self, token: ContentHash) -> Result<Option<KeyRecord>, StoreError> {
         let now = to_sql(self.store.now().as_millis());
-        self.store.index().read(|tx| {
-            let mut query = tx.prepare_cached(&format!(
+        self.store.index().read_once(|index| {
+            let mut query = index.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM keys WHERE revoked IS NULL
                  AND id = (SELECT key FROM sign_ins WHERE token = ?1 AND expires > ?2)"
             ))?;

@@ -104,6 +104,17 @@ pub(super) const fn special(eight: [u8; 8]) -> u64 {
     equal(eight, b'"') | equal(eight, b'\\') | control
 }
 
+/// The length of a prefix without such bytes, in whole blocks. Long strings are mostly plain, and a block is compared with
+/// vector instructions.
+pub(super) fn plain_run(bytes: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    let is_special = |byte: &u8| (*byte < b' ') | (*byte == b'"') | (*byte == b'\\');
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let plain =
+        blocks.iter().take_while(|block| !block.iter().fold(false, |found, byte| found | is_special(byte)));
+    plain.count() * BLOCK
+}
+
 /// The length of the escape at the start of `text` and the character it encodes; `None` for an unpaired surrogate.
 fn unescape(text: &str) -> (usize, Option<char>) {
     let plain = match text.as_bytes().get(1) {

@@ -1,7 +1,7 @@
 //! The strict parser: accepts exactly the grammar of RFC 8259 and reports the position of the first error. Does not
 //! know what values mean.
 
-use super::literal::{before, special};
+use super::literal::{before, plain_run, special};
 use super::{Document, JsonError, JsonNode, Kind, MAX_DEPTH, MAX_VALUES};
 
 impl<'t> Document<'t> {
@@ -230,7 +230,12 @@ impl StrictScan<'_> {
         let mut at = start + 1;
         loop {
             if let Some(eight) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
-                at += before(special(*eight));
+                let plain = before(special(*eight));
+                at += plain;
+                if plain == eight.len() {
+                    at += plain_run(&self.bytes[at..]);
+                    continue;
+                }
             }
             match self.bytes.get(at) {
                 None => return Err((start, "unterminated string")),
