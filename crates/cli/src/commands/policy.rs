@@ -168,7 +168,7 @@ fn describe(exchange: &RequestRecord) -> String {
         let label = if part.label.is_empty() { &*part.slot } else { &*part.label };
         let name = match part.message {
             Some(message) => format!("{} {} {label}", message + 1, part.role),
-            None => label.clone(),
+            None => label.to_owned(),
         };
         let pointer = part.pointer.as_ref().map(|pointer| format!("  {pointer}")).unwrap_or_default();
         let form = part.rendition.as_str();

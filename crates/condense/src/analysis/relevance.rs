@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::analysis::query_prefilter::QueryWords;
 use larder_text::bm25::{bm25, rarity};
 use larder_text::words::{STOP_WORDS, for_each_term};
 
@@ -119,6 +120,21 @@ pub(crate) fn query_terms(query: &str) -> Vec<u64> {
     subject
 }
 
+/// How well each unit answers the query, from 0 to 1. `units` are in the order of the text; one without bytes answers
+/// nothing.
+pub(crate) fn relevance_to(text: &str, units: &[Range<usize>], query: &str) -> Vec<f32> {
+    let words = QueryWords::of(query);
+    let (mut hits, mut unit) = (Vec::new(), 0);
+    words.find(text, |at, term| {
+        unit += units[unit..].iter().take_while(|range| range.end <= at).count();
+        if units.get(unit).is_some_and(|range| range.start <= at) {
+            hits.push((unit, term));
+        }
+        false
+    });
+    relevance(units, &hits, words.len())
+}
+
 /// BM25 of every unit, with partial credit for its neighbours' matches, times the weighted share of query words that
 /// match; scaled so that the best is 1.
 fn relevance(units: &[Range<usize>], hits: &[(usize, usize)], terms: usize) -> Vec<f32> {
@@ -159,4 +175,34 @@ fn relevance(units: &[Range<usize>], hits: &[(usize, usize)], terms: usize) -> V
     }
     let best = relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     relevance.into_iter().map(|score| (score / best) as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_answer_a_query_alike_whether_all_words_are_read_or_only_those_that_may_match() {
+        let lines = [
+            "The cranes of gate 12 lifted crates.",
+            "",
+            "Nothing of note.",
+            "Ein Kran hob die Kisten über Tor 12.",
+            "crate, CRATES; l\u{2019}homme \u{4e2d}\u{6587} crate",
+            "gate",
+        ];
+        let text = lines.join("\n");
+        let mut from = 0;
+        let mut units = Vec::new();
+        for line in lines {
+            units.push(from..from + line.len());
+            from += line.len() + 1;
+        }
+        for query in
+            ["Which crates did the crane at gate 12 lift?", "Kisten über", "\u{4e2d}\u{6587}", "", "unknown"]
+        {
+            let all = Scores::new(&text, &units, Some(query)).relevance;
+            assert_eq!(relevance_to(&text, &units, query), all, "{query}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::parse::{DiffFile, FileChange, ParsedDiff};
-use crate::analysis::relevance::Scores;
+use crate::analysis::relevance::relevance_to;
 use crate::engine::job::Job;
 
 /// Lines of a note, such as a commit message, that precede hunks.
@@ -96,7 +96,7 @@ fn relevance(job: &Job<'_>, diff: &ParsedDiff) -> Vec<f32> {
         _ => 0..0,
     };
     let ranges: Vec<_> = hunks.map(|hunk| bytes(&hunk.lines)).collect();
-    Scores::new(job.request.text, &ranges, Some(query)).relevance
+    relevance_to(job.request.text, &ranges, query)
 }
 
 /// A hash that is equal for hunks that add and remove the same lines.

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 
 use super::mine::Templates;
 use super::records::records;
-use crate::analysis::relevance::Scores;
+use crate::analysis::relevance::relevance_to;
 use crate::analysis::salience::SpanKind;
 use crate::engine::job::Job;
 
@@ -91,7 +91,7 @@ impl Signs {
             .collect();
         touched(records, &errors).into_iter().for_each(|record| error[record] = true);
         let relevance = match job.request.query {
-            Some(query) => Scores::new(job.request.text, records, Some(query)).relevance,
+            Some(query) => relevance_to(job.request.text, records, query),
             None => Vec::new(),
         };
         Self { error, relevance }
