@@ -51,10 +51,10 @@ fn hostile(fake: &Fake) -> RequestRecord {
     exchange.summary.left_alone = vec![LeftAlone { what: text(), why: text() }];
     exchange.summary.decision.as_mut().unwrap().reason = text();
     for part in &mut exchange.window {
-        part.slot = text();
+        part.slot = text().into();
         part.label = text();
-        part.role = text();
-        part.reason = text();
+        part.role = text().into();
+        part.reason = text().into();
         part.pointer = Some(stored.pointer_id.clone());
     }
     for compaction in &mut exchange.compactions {
