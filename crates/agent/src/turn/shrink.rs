@@ -67,29 +67,33 @@ fn shorter(
     short
 }
 
-/// The first line of a result, cut, and the lines that report errors, then those with prices and addresses, as far as
-/// they fit; at least the first error.
+/// The first line of a result, cut, then the lines that report errors, those with prices and addresses, and others, as
+/// far as they fit, in their order; at least the first error.
 fn kept_lines(text: &str, tokens: usize, counter: &Counter) -> String {
-    let first = text.lines().next().unwrap_or_default();
-    let mut kept = vec![cut(first, tokens * 2)];
-    let mut left = tokens.saturating_sub(counter.count(&kept[0]));
     let rank = |line: &str| {
-        let spans = salience::scan(line, ErrorSense::Loose);
-        spans.iter().map(|span| span.kind).filter(|kind| *kind >= SpanKind::Url).max()
+        let kinds = salience::scan(line, ErrorSense::Loose).into_iter().map(|span| span.kind);
+        kinds.filter(|kind| *kind >= SpanKind::Url).max()
     };
-    let mut lines: Vec<(SpanKind, &str)> =
-        text.lines().skip(1).filter_map(|line| Some((rank(line)?, line.trim()))).collect();
-    lines.sort_by_key(|(kind, _)| std::cmp::Reverse(*kind));
-    for (at, (kind, line)) in lines.into_iter().enumerate() {
-        let line = cut(line, KEPT_LINE);
+    let lines = text.lines().enumerate().map(|(at, line)| (at, line.trim()));
+    let mut lines: Vec<(Option<SpanKind>, usize, &str)> = lines
+        // What condensed the result before says where the rest is; the link after the result does too.
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with("[Condensed") && !line.starts_with("[…"))
+        .map(|(at, line)| (if at == 0 { Some(SpanKind::Error) } else { rank(line) }, at, line))
+        .collect();
+    lines.sort_by_key(|(rank, at, _)| (std::cmp::Reverse(*rank), *at));
+    let mut left = tokens;
+    let mut kept = Vec::new();
+    for (place, (rank, at, line)) in lines.into_iter().enumerate() {
+        let line = cut(line, if at == 0 { tokens * 2 } else { KEPT_LINE });
         let cost = counter.count(&line) + 1;
-        if cost > left && !(at == 0 && kind == SpanKind::Error) {
-            break;
+        if cost > left && !(place < 2 && rank == Some(SpanKind::Error)) {
+            continue;
         }
         left = left.saturating_sub(cost);
-        kept.push(line);
+        kept.push((at, line));
     }
-    kept.join("\n")
+    kept.sort_by_key(|(at, _)| *at);
+    kept.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
 }
 
 /// What failed in rounds that are dropped: one item for each call without a result, and for each error in a result.

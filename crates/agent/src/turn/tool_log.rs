@@ -55,7 +55,9 @@ fn compact(document: &mut TurnDocument<'_>, draft: &TurnDraft, target: usize) ->
     let results = files::link(draft.place.tool_results());
     let condenser = &document.condenser;
     let shorten = |text: &str, tokens: usize| {
-        let condensed = condenser.condense(text, ContentType::ToolResult, tokens)?;
+        // A result that was condensed before would need the room for both headers.
+        let is_new = !text.contains("\n[Condensed");
+        let condensed = condenser.condense(text, ContentType::ToolResult, tokens).filter(|_| is_new)?;
         // Its pointers lead to this text.
         condenser.store(text.as_bytes(), "tool_result", "a result of a tool").ok()?;
         Some(condensed.result.text)
