@@ -1,6 +1,7 @@
 //! The command line: commands, options and their help. Knows nothing of what they run.
 
 mod policy;
+mod recipes;
 mod revisions;
 mod serving;
 mod texts;
@@ -12,6 +13,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use larder_store::LOCAL_USER;
 
 pub use self::policy::{PolicyArgs, PolicyCommand};
+pub use self::recipes::{ExplainArgs, InputArgs, ModeArg, RepeatArgs, RunArgs};
 pub use self::revisions::RevisionsCommand;
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
 pub use self::texts::{AskArgs, CondenseArgs, PlannerArg, SelectArgs, TokenTarget};
@@ -88,7 +90,7 @@ pub enum Command {
     },
     /// Run a recipe: pack its prompt, call its model, check and record the answer
     #[command(
-        after_help = "Examples:\n  larder run summarize/summarize --doc document=notes.md --query 'What was decided?'\n  larder run extract/extract --doc document=invoice.txt --query 'All line items' --format json"
+        after_help = "Examples:\n  larder run summarize/summarize --doc document=notes.md --query 'What was decided?'\n  larder run extract/extract --doc document=invoice.txt --query 'All line items' --format json\n  larder run card/card_agent --variant coding --doc notes=notes.md --query 'Add the header row' --until-done"
     )]
     Run(RunArgs),
     /// Show the prompt of a run without sending it: every part with its rendition, tokens and reason
@@ -345,67 +347,6 @@ pub enum Command {
         /// Shell to complete in
         shell: clap_complete::Shell,
     },
-}
-
-/// Inputs of a recipe.
-#[derive(Debug, ClapArgs)]
-#[command(next_help_heading = "Inputs")]
-pub struct InputArgs {
-    /// Recipe: category/name, or a name that is unique
-    pub recipe: String,
-    /// Fill the input INPUT with a document; without INPUT=, the file name says which input; - reads standard input
-    #[arg(long = "doc", value_name = "[INPUT=]PATH")]
-    pub docs: Vec<String>,
-    /// The user's query, verbatim
-    #[arg(long, short)]
-    pub query: Option<String>,
-    /// Set a variable of the recipe
-    #[arg(long = "set", value_name = "NAME=VALUE")]
-    pub values: Vec<String>,
-    /// Choose the variant of recipes that differ by mode
-    #[arg(long, value_enum)]
-    pub mode: Option<ModeArg>,
-    /// Choose the stage of recipes that have stages
-    #[arg(long, value_name = "STAGE")]
-    pub variant: Option<String>,
-    /// Read a conversation: a JSON array of messages with role and content
-    #[arg(long, value_name = "PATH")]
-    pub history: Option<PathBuf>,
-    /// Record the run under this conversation
-    #[arg(long, value_name = "ID")]
-    pub session: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ModeArg {
-    /// Conversation; changes no files
-    Chat,
-    /// Work on code, with the tools for it
-    Code,
-}
-
-#[derive(Debug, ClapArgs)]
-pub struct RunArgs {
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// Print the layout of the prompt to standard error before sending it
-    #[arg(long)]
-    pub explain: bool,
-    /// Fetch missing model weights without asking
-    #[arg(long, short)]
-    pub yes: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub struct ExplainArgs {
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// Show which parts would grow with N more tokens
-    #[arg(long, value_name = "N", default_value_t = 2000, help_heading = "Output")]
-    pub extra: usize,
-    /// Print the messages, too
-    #[arg(long, help_heading = "Output")]
-    pub messages: bool,
 }
 
 #[derive(Debug, Subcommand)]

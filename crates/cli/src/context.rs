@@ -74,10 +74,11 @@ impl CommandContext {
     /// The project in its folder, or the built-in one.
     pub fn project(&self) -> Result<Project, CliError> {
         let counter = Counter::cl100k();
-        match project_dir(&self.global).filter(|dir| dir.join("recipes").is_dir()) {
-            Some(dir) => Ok(Project::open_with(&dir, &counter, self.config.default_context_budget())?),
-            None => Ok(Project::builtin(&counter)),
-        }
+        let project = match project_dir(&self.global).filter(|dir| dir.join("recipes").is_dir()) {
+            Some(dir) => Project::open_with(&dir, &counter, self.config.default_context_budget())?,
+            None => Project::builtin(&counter),
+        };
+        Ok(project.with_slot_caps(&self.config.slot_caps())?)
     }
 
     pub fn models(&self) -> Models {

@@ -5,6 +5,7 @@ mod commands;
 mod context;
 mod error;
 mod files;
+mod history;
 mod keyboard;
 mod memory;
 mod output;

@@ -14,6 +14,7 @@ mod engine;
 mod explanation;
 mod request;
 pub mod rewrite;
+pub mod transcript;
 mod truncate;
 mod types;
 
@@ -33,7 +34,7 @@ pub use self::types::structure_of;
 pub use larder_text::json::terse as terse_json;
 
 /// Incremented whenever the same request would produce a different text; part of every cache key of a condensed text.
-pub const CONDENSER_VERSION: u32 = 4;
+pub const CONDENSER_VERSION: u32 = 5;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -170,16 +170,14 @@ prop_compose! {
         b in prop::collection::vec(part("b"), 0..12),
         cap_a in cap(),
         cap_b in cap(),
-        ladder in any::<[bool; 4]>(),
+        ladder in any::<[bool; 3]>(),
         total in 100usize..6000,
         output in 0usize..500,
         form in prop_oneof![Just(SlotForm::Joined), Just(SlotForm::Messages)],
-        shrink in prop::option::of(0.5f64..0.9),
     ) -> PackRequest {
         let mut slot_b = Slot::new("b").cap(cap_b);
         slot_b.overflow = Overflow { condense: ladder[0], truncate: ladder[1], point: ladder[2], drop: true };
         slot_b.form = form;
-        slot_b.shrink_to = shrink.filter(|_| ladder[3]);
         PackRequest {
             slots: vec![Slot::new("a").cap(cap_a), slot_b],
             parts: number(a.into_iter().chain(b).collect()),
@@ -200,7 +198,8 @@ fn check(request: &PackRequest, pack: &Pack) -> Result<(), TestCaseError> {
         request.budget.available() + request.budget.output + 20
             <= request.budget.total.min(5000).max(request.budget.output + 20)
     );
-    prop_assert_eq!(pack.receipt.parts.len(), request.parts.len());
+    // Older messages that are condensed together have a line of their own.
+    prop_assert!(matches!(pack.receipt.parts.len() - request.parts.len(), 0 | 1));
     let prompt: String = pack.messages.iter().map(|message| message.joined_text()).collect();
     for part in &request.parts {
         for pin in &part.pins {
@@ -218,7 +217,11 @@ fn check(request: &PackRequest, pack: &Pack) -> Result<(), TestCaseError> {
             }
             Some(pointer) => {
                 let back = resolve(pack, pointer);
-                prop_assert_eq!(back, part.text.as_bytes());
+                if part.shell.tool_calls.is_empty() {
+                    prop_assert_eq!(back, part.text.as_bytes());
+                } else {
+                    prop_assert!(back.starts_with(part.text.as_bytes()));
+                }
                 for gap in &receipt.gaps {
                     let back = resolve(pack, &gap.pointer);
                     prop_assert_eq!(&back[..], &part.text.as_bytes()[gap.bytes.clone()]);
@@ -304,13 +307,12 @@ proptest! {
     fn a_growing_conversation_extends_its_prompt(
         texts in prop::collection::vec(words(), 2..30),
         cap in 200usize..2000,
-        entry in prop::option::of(80usize..300),
+        overflow in any::<[bool; 3]>(),
     ) {
         let mut slot = Slot::new("history").cap(Cap::Tokens(cap));
         slot.form = SlotForm::Messages;
-        slot.shrink_to = Some(0.6);
         slot.protect_last = 2;
-        slot.entry_cap = entry;
+        slot.overflow = Overflow { condense: overflow[0], truncate: overflow[1], point: overflow[2], drop: true };
         let messages: Vec<Part> = number(texts.into_iter().enumerate().map(|(at, text)| message(at, text)).collect());
         let mut before: Option<(Pack, usize)> = None;
         for until in 1..=messages.len() {

@@ -12,6 +12,7 @@ mod mcp;
 mod places;
 mod policy;
 mod servers;
+mod slots;
 mod vault;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub use self::error::ConfigError;
 pub use self::home::home_setting;
 pub use self::learned::{LearnedValue, Standing, window_key};
 use self::places::KeyPlaces;
+pub use self::slots::SlotCap;
 use crate::settings::spec::{SettingSection, SettingSpec};
 use crate::settings::{
     self, AskSettings, CompressionSettings, GatewaySettings, REMOVED, Removed, RetentionSettings, RunPolicy,
@@ -214,6 +216,7 @@ impl Config {
             resolved.push(resolve_one(spec, &file, path, env)?);
         }
         resolved.extend(mcp::settings(&file, path));
+        resolved.extend(slots::settings(&file, path));
         let windows = BTreeMap::new();
         let config = Self { home, settings: resolved, models, windows, path: path.to_owned(), places };
         config.check_embedding()?;
@@ -411,7 +414,9 @@ fn read_tables(
     let mut stated = Vec::new();
     for (name, value) in table.iter().filter(|(name, _)| *name != "models") {
         match value {
-            toml::Value::Table(table) if settings::is_table(name) => flatten(name, table, &mut stated),
+            toml::Value::Table(table) if settings::is_table(name) || name == slots::TABLE => {
+                flatten(name, table, &mut stated)
+            }
             _ => report(name, format!("unknown table or key {name}"), settings::suggest(name)),
         }
     }
@@ -423,6 +428,14 @@ fn read_tables(
         report(&key, message, help);
     }
     found.extend(servers);
+    let (caps, stated): (Vec<_>, Vec<_>) =
+        stated.into_iter().partition(|(full, _)| full.starts_with(slots::PREFIX));
+    let caps: Vec<slots::Stated> =
+        caps.into_iter().map(|(full, text)| (full.clone(), text, places.get(&full).0)).collect();
+    for (key, message, help) in slots::problems(&caps) {
+        report(&key, message, help);
+    }
+    found.extend(caps);
     for (full, text) in stated {
         if let Some(gone) = REMOVED.iter().find(|gone| gone.key == full) {
             report(&full, format!("{full} is gone: {}", gone.why), gone.fix.to_owned());

@@ -32,8 +32,8 @@ pub use crate::metrics::{NoopSink, ReducedText, RunMetricsSink, RunReport};
 pub use crate::model_set::{ModelSet, max_call_usage};
 use crate::run::RunRecipe;
 pub use crate::run::{
-    CondensingTally, Meter, NoopObserver, ProgressObserver, QuotedAnswer, ResolvedCitation, RunError,
-    RunKind, RunOutcome, RunReceipt, Spending,
+    CondensingTally, Meter, NoopObserver, ProgressObserver, PromptSection, QuotedAnswer, ResolvedCitation,
+    RunError, RunKind, RunOutcome, RunReceipt, Spending,
 };
 
 /// A run in progress.

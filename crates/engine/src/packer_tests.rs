@@ -69,7 +69,6 @@ fn a_conversation_whose_decisions_stay_is_left_alone() {
     let mut request = request(9_800, AVAILABLE);
     request.slots[0].form = SlotForm::Messages;
     request.slots[0].cap = Cap::Tokens(20_000);
-    request.slots[0].shrink_to = Some(0.8);
     assert!(is_whole(&made(&request, &RunPolicy::default())));
 }
 

@@ -59,6 +59,16 @@ pub enum PrepareError {
         /// What the recipe accepts.
         takes: String,
     },
+    /// A stage that the recipe does not have.
+    #[error("recipe {recipe} has no variant {name}; {takes}")]
+    UnknownVariant {
+        /// The recipe.
+        recipe: String,
+        /// The given name.
+        name: String,
+        /// The variants it has.
+        takes: String,
+    },
     /// A value that the recipe's prompts do not use.
     #[error("recipe {recipe} has no variable {name}; it accepts {takes}")]
     UnknownValue {
@@ -188,6 +198,18 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
         if !input.documents.iter().any(|document| document.input == doc.name) {
             return Err(PrepareError::MissingDocument { recipe: recipe.id(), name: doc.name.clone() });
         }
+    }
+    if let Some(name) = input.variant.as_deref().filter(|name| recipe.variant(Some(name)).is_none()) {
+        let known: Vec<&str> = recipe.variants.keys().map(String::as_str).collect();
+        return Err(PrepareError::UnknownVariant {
+            recipe: recipe.id(),
+            name: name.to_owned(),
+            takes: if known.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("use {}", known.join(", "))
+            },
+        });
     }
     for name in input.values.keys() {
         if !recipe.inputs.contains(name) {
@@ -348,7 +370,10 @@ impl Build<'_> {
         if let Some(slice) = &document.slice {
             attributes.push(("lines".to_owned(), format!("{}-{}", slice.lines.0, slice.lines.1)));
         }
-        part.frame = Frame::Tagged { name: tag_of(&doc.name), attributes };
+        part.frame = match &doc.heading {
+            Some(heading) => Frame::Fenced { heading: format!("## {heading}") },
+            None => Frame::Tagged { name: tag_of(&doc.name), attributes },
+        };
         part
     }
 

@@ -6,10 +6,14 @@ mod folder;
 
 use std::path::{Path, PathBuf};
 
+use larder_core::pack::Cap;
 use larder_core::recipe::{
-    self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError,
+    self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError, SlotSource,
+    SlotSpec,
 };
 use larder_text::tokens::Counter;
+
+use crate::config::SlotCap;
 
 include!(concat!(env!("OUT_DIR"), "/cookbook.rs"));
 
@@ -49,6 +53,16 @@ pub enum ProjectError {
         /// How many.
         count: usize,
     },
+    /// A setting names a slot that does not exist, or that contains prompts, which are always sent in full.
+    #[error("{place}: no usable recipe {recipe} has a slot {slot} of messages or documents")]
+    NoSlot {
+        /// The setting and its origin.
+        place: String,
+        /// The recipe.
+        recipe: String,
+        /// The slot.
+        slot: String,
+    },
     /// The built-in project has no folder to write to.
     #[error("the built-in project cannot be changed; `larder init` creates a project folder")]
     BuiltIn,
@@ -83,6 +97,29 @@ impl Project {
             COOKBOOK.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect();
         let report = recipe::check(&files, counter);
         Self { root: None, files, report }
+    }
+
+    /// Replaces the caps of slots.
+    ///
+    /// # Errors
+    /// If a recipe or a slot does not exist.
+    pub fn with_slot_caps(mut self, caps: &[SlotCap]) -> Result<Self, ProjectError> {
+        for SlotCap { recipe: id, slot, tokens, place } in caps {
+            let recipe = self.report.recipes.get_mut(id);
+            let is_named = |spec: &&mut SlotSpec| {
+                *spec.slot.name == **slot
+                    && matches!(spec.source, SlotSource::Messages | SlotSource::Documents)
+            };
+            let spec = recipe.and_then(|recipe| recipe.slots.iter_mut().find(is_named));
+            let spec = spec.ok_or_else(|| ProjectError::NoSlot {
+                place: place.clone(),
+                recipe: id.clone(),
+                slot: slot.clone(),
+            })?;
+            spec.slot.cap = Cap::Tokens(*tokens);
+            spec.slot.floor = spec.slot.floor.min(*tokens);
+        }
+        Ok(self)
     }
 
     /// The folder, unless built in.

@@ -2,13 +2,22 @@
 
 use std::process::ExitCode;
 
-use larder_core::pack::{Rendition, layout};
-use larder_engine::executor::RunReceipt;
+use larder_core::pack::{PartReason, Rendition, layout};
+use larder_engine::executor::{PromptSection, RunReceipt};
+use serde::Serialize;
 
 use crate::args::{ExplainArgs, Format};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::{commands, output};
+
+/// What `--format json` prints.
+#[derive(Serialize)]
+struct Explained<'a> {
+    #[serde(flatten)]
+    receipt: &'a RunReceipt,
+    sections: Vec<PromptSection>,
+}
 
 pub fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode, CliError> {
     let engine = context.engine()?;
@@ -18,7 +27,7 @@ pub fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode, CliE
     let refused = receipt.receipt.refused.is_some();
     let code = if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     if context.global.format == Format::Json {
-        output::json(&receipt)?;
+        output::json(&Explained { sections: receipt.sections(), receipt: &receipt })?;
         return Ok(code);
     }
     output::line(&format!("{} {} for {}", receipt.recipe, &receipt.version[..12], receipt.model))?;
@@ -33,7 +42,7 @@ pub fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode, CliE
     Ok(code)
 }
 
-/// The parts that would grow with more tokens.
+/// The parts that would grow with more tokens, for the call and for every slot.
 fn gains(now: &RunReceipt, more: &RunReceipt, extra: usize) -> String {
     if now.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole)
         && now.receipt.refused.is_none()
@@ -45,7 +54,10 @@ fn gains(now: &RunReceipt, more: &RunReceipt, extra: usize) -> String {
         let before = now.receipt.parts.iter().find(|part| part.id == after.id);
         let tokens = before.map_or(0, |part| part.tokens);
         if after.tokens > tokens {
-            let was = before.map_or("absent", |part| part.rendition.as_str());
+            let was = before.map_or("absent", |part| match part.reason {
+                PartReason::Summarized => "summarized",
+                _ => part.rendition.as_str(),
+            });
             lines.push_str(&format!(
                 "  {} {was} {tokens} → {} {}\n",
                 after.source,
@@ -55,9 +67,7 @@ fn gains(now: &RunReceipt, more: &RunReceipt, extra: usize) -> String {
         }
     }
     if lines.is_empty() {
-        return format!(
-            "With {extra} more tokens nothing changes: the limit is a slot's cap, not the budget."
-        );
+        return format!("With {extra} more tokens nothing changes.");
     }
     format!("With {extra} more tokens:\n{lines}")
 }

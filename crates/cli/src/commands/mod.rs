@@ -30,6 +30,7 @@ mod serve;
 mod top;
 mod transcript;
 mod turn;
+mod until_done;
 mod verify;
 
 use std::process::ExitCode;

@@ -6,21 +6,23 @@ use larder_core::pack::layout;
 use larder_core::recipe::Mode;
 use larder_engine::executor::RunOutcome;
 use larder_engine::inputs::{InputDocument, RunInput};
-use larder_text::message::Message;
 use larder_text::sections::{SectionId, starts_section};
-use serde::Deserialize;
 
 use crate::args::{Format, InputArgs, ModeArg, RunArgs};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::progress::Spinner;
-use crate::{files, output};
+use crate::{commands, files, history, output};
 
 pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     let input = read_input(&args.input)?;
     context.ensure_weights(args.yes).await?;
     let engine = context.engine()?;
     let spinner = Spinner::new(args.explain);
+    if args.until_done {
+        let work = (args.input.recipe.as_str(), input);
+        return commands::until_done::run(context, &engine, work, &args.repeat, &spinner).await;
+    }
     let outcome = engine.run(&args.input.recipe, &input, &spinner).await;
     spinner.done();
     print(context, &outcome?, false)
@@ -34,6 +36,9 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
     }
     let answer = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
     output::line(answer)?;
+    for signal in &outcome.signals {
+        output::line(signal)?;
+    }
     for citation in &outcome.citations {
         let lines = citation.lines.map(|(first, last)| format!(":{first}-{last}")).unwrap_or_default();
         let bytes = citation.bytes.map(|(start, end)| format!(" (bytes {start}-{end})")).unwrap_or_default();
@@ -78,7 +83,7 @@ pub fn read_input(args: &InputArgs) -> Result<RunInput, CliError> {
         input.values.insert(name.to_owned(), serde_json::Value::from(value));
     }
     if let Some(path) = &args.history {
-        input.history = read_history(path)?;
+        input.history = history::read(path)?;
     }
     Ok(input)
 }
@@ -116,31 +121,4 @@ fn near_headings(text: &str) -> impl Iterator<Item = (usize, &str, SectionId)> {
         (first(name) == first(expected) && !starts_section(line)).then_some(id)
     };
     text.lines().enumerate().filter_map(move |(at, line)| Some((at + 1, line, near(line)?)))
-}
-
-/// A message as people write it: content is a string or a list of pieces.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenMessage {
-    Plain { role: larder_text::message::Role, content: String },
-    Full(Message),
-}
-
-fn read_history(path: &Path) -> Result<Vec<Message>, CliError> {
-    let text = files::read_text(path)?;
-    let written: Vec<WrittenMessage> = serde_json::from_str(&text).map_err(|error| {
-        CliError::Fixable(format!(
-            "{}:{}:{}: {error}; expected a JSON array of messages with role and content",
-            path.display(),
-            error.line(),
-            error.column()
-        ))
-    })?;
-    Ok(written
-        .into_iter()
-        .map(|message| match message {
-            WrittenMessage::Plain { role, content } => Message::text(role, content),
-            WrittenMessage::Full(message) => message,
-        })
-        .collect())
 }

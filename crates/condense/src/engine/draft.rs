@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::condensed::Gap;
 
+/// The singular name of a text's parts, with the number and the range of each.
+pub(crate) type PartNames = (&'static str, Vec<(usize, Range<usize>)>);
+
 /// How a type's units are chosen and its gaps are marked.
 #[derive(Debug, Clone)]
 pub(crate) struct ExtractionOptions {
@@ -11,8 +14,8 @@ pub(crate) struct ExtractionOptions {
     pub(crate) salient_first: bool,
     /// Gap markers are indented like the text they replace.
     pub(crate) indented_markers: bool,
-    /// The singular name and the ranges of the text's parts, so that markers can list omitted parts.
-    pub(crate) names: Option<(&'static str, Vec<Range<usize>>)>,
+    /// The text's parts, so that markers can list omitted ones.
+    pub(crate) names: Option<PartNames>,
 }
 
 impl Default for ExtractionOptions {

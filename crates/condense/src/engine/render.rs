@@ -247,12 +247,12 @@ impl<'a> Renderer<'a> {
         let Some((name, parts)) = self.options.and_then(|options| options.names.as_ref()) else {
             return String::new();
         };
-        let first = parts.partition_point(|part| part.start < hidden.start);
-        let end = parts.partition_point(|part| part.end <= hidden.end);
-        match end.saturating_sub(first) {
-            0 => String::new(),
-            1 => format!(", {name} {end}"),
-            _ => format!(", {name}s {}-{end}", first + 1),
+        let first = parts.partition_point(|(_, part)| part.start < hidden.start);
+        let end = parts.partition_point(|(_, part)| part.end <= hidden.end);
+        match parts.get(first..end) {
+            None | Some([]) => String::new(),
+            Some([(number, _)]) => format!(", {name} {number}"),
+            Some([(first, _), .., (last, _)]) => format!(", {name}s {first}-{last}"),
         }
     }
 

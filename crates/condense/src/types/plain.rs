@@ -22,7 +22,7 @@ pub(crate) struct Plain;
 impl Divide for Plain {
     fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
-        let lines = lines(text);
+        let lines = lines(text, 0..text.len());
         let count = lines.len();
         let mut seen = hashbrown::HashSet::with_capacity(count);
         let weigh = |(index, range): (usize, Range<usize>)| {
@@ -35,11 +35,11 @@ impl Divide for Plain {
     }
 }
 
-/// Lines, overlong ones divided, that tile the text.
-fn lines(text: &str) -> Vec<Range<usize>> {
-    let mut start = 0;
+/// Lines, overlong ones divided, that tile `within`.
+pub(crate) fn lines(text: &str, within: Range<usize>) -> Vec<Range<usize>> {
+    let mut start = within.start;
     let mut lines = Vec::new();
-    for line in text.split_inclusive('\n') {
+    for line in text[within].split_inclusive('\n') {
         let range = start..start + line.len();
         start = range.end;
         if range.len() <= LONGEST_LINE {

@@ -52,7 +52,7 @@ impl From<&RequestRecord> for WindowMap {
 impl From<&Receipt> for WindowMap {
     fn from(receipt: &Receipt) -> Self {
         let limits = receipt.budget.limits;
-        let parts: Vec<WindowPart> = receipt.parts.iter().map(part_of_run).collect();
+        let parts: Vec<WindowPart> = receipt.own_parts().map(part_of_run).collect();
         let saved: u64 = parts.iter().map(|part| part.original_tokens.saturating_sub(part.tokens)).sum();
         Self {
             before: (receipt.total as u64).saturating_add(saved),
@@ -71,7 +71,7 @@ impl WindowMap {
     pub fn of_run(receipt: &Receipt, saved: u64) -> Self {
         let mut window = Self::from(receipt);
         let more = saved.saturating_sub(window.before.saturating_sub(window.after));
-        let both = window.parts.iter_mut().zip(&receipt.parts);
+        let both = window.parts.iter_mut().zip(receipt.own_parts());
         let mut uncounted = both.filter(|(_, packed)| packed.original_tokens.is_none());
         if let (Some((part, _)), None) = (uncounted.next(), uncounted.next()) {
             part.original_tokens = part.original_tokens.saturating_add(more);

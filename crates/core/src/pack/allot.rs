@@ -26,8 +26,16 @@ pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec
         allowed[slot] += extra;
         *left -= extra;
     };
+    // Floors that do not all fit are served in proportion.
+    let floor = |slot: usize| slots[slot].floor.min(demands[slot].whole);
+    let (floors, room) = ((0..slots.len()).map(floor).fold(0, usize::saturating_add), left);
     for &slot in &by_priority {
-        raise(slot, slots[slot].floor.min(demands[slot].whole), &mut left, &mut allowed);
+        let share = if floors > room {
+            (floor(slot) as u128 * room as u128 / floors as u128) as usize
+        } else {
+            floor(slot)
+        };
+        raise(slot, share, &mut left, &mut allowed);
     }
     for &slot in &by_priority {
         let cap = if let Cap::Tokens(cap) = slots[slot].cap { cap } else { usize::MAX };
@@ -113,6 +121,11 @@ mod tests {
             [100, 800],
             "no floor above what is there"
         );
+        assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 150), [150, 0]);
+        let mut high = Slot::new("high").cap(Cap::Tokens(800));
+        high.floor = 600;
+        let slots = [slots[0].clone(), high];
+        assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 300), [100, 200], "in proportion");
     }
 
     #[test]

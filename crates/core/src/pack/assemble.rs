@@ -6,10 +6,11 @@ use super::choose::Ladder;
 use super::compose::{Bundle, ComposedPrompt, Planned, Standing};
 use super::part::Part;
 use super::receipt::{
-    BudgetLedger, NextRung, OriginalText, Pack, PackOriginal, PartReceipt, Receipt, Rendition,
+    BudgetLedger, NextRung, OriginalText, Pack, PackOriginal, PartReason, PartReceipt, Receipt, Rendition,
 };
 use super::render::{PartRenderer, Rendered};
 use super::request::PackRequest;
+use super::run::PlannedRun;
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
@@ -22,14 +23,23 @@ pub(super) fn assemble(
     planned: Planned,
     prompt: ComposedPrompt,
 ) -> Pack {
-    let Planned { standings, mut made, mut slots, epoch, .. } = planned;
+    let Planned { standings, mut made, runs, mut slots, epoch, .. } = planned;
     let mut receipts = Vec::with_capacity(request.parts.len());
     let mut originals = Vec::new();
-    for (members, bundle) in slot_parts.iter().zip(prompt.left_out) {
+    for (number, (members, bundle)) in slot_parts.iter().zip(prompt.left_out).enumerate() {
+        let run = runs.get(&number);
+        let mut bodies = run.map(|run| run.run.bodies.iter()).into_iter().flatten();
         let mut ranges = bundle.as_ref().map(|bundle| bundle.ranges.iter()).into_iter().flatten();
         for &index in members {
             let (part, standing) = (&request.parts[index], standings[index]);
             let made = made.remove(&index);
+            if let Some(run) = run.filter(|_| standing.reason == PartReason::Summarized) {
+                receipts.extend(bodies.next().map(|body| {
+                    let pointer = Pointer::bytes(renderer.pointer_to(&run.run.part).id, body.clone());
+                    part_receipt(part, &ladders[index], standing, None, Some(pointer))
+                }));
+                continue;
+            }
             originals.extend(part_original(part, standing.rendition));
             let pointer = match (&bundle, standing.rendition, &part.source.slice) {
                 (Some(_), Rendition::Absent, Some(_)) => Some(renderer.pointer_to(part)),
@@ -40,11 +50,16 @@ pub(super) fn assemble(
             };
             receipts.push(part_receipt(part, &ladders[index], standing, made, pointer));
         }
+        if let Some(run) = run {
+            receipts.push(run_receipt(run, renderer));
+            originals.push(PartRenderer::original(&run.run.part));
+        }
         originals.extend(bundle.map(Bundle::into_original));
     }
     dedup(&mut originals);
-    for (slot, used) in slots.iter_mut().zip(prompt.used) {
+    for ((slot, used), spans) in slots.iter_mut().zip(prompt.used).zip(prompt.spans) {
         slot.tokens = used;
+        slot.spans = spans;
         // This slot may have received tokens that others left unused.
         slot.allowed = slot.allowed.max(used);
     }
@@ -85,6 +100,26 @@ fn part_original(part: &Part, rendition: Rendition) -> Option<PackOriginal> {
 fn dedup(originals: &mut Vec<PackOriginal>) {
     let mut seen = hashbrown::HashSet::new();
     originals.retain(|original| seen.insert((original.text.as_ptr() as usize, original.text.len())));
+}
+
+/// The receipt of the text that represents older messages; those messages have receipts of their own.
+fn run_receipt(run: &PlannedRun, renderer: &PartRenderer<'_>) -> PartReceipt {
+    let (part, rendered) = (&run.run.part, &run.rendered);
+    PartReceipt {
+        id: Arc::clone(&part.id),
+        slot: Arc::clone(&part.slot),
+        source: Arc::clone(&part.source.name),
+        bytes: None,
+        lines: None,
+        rendition: rendered.rendition,
+        tokens: rendered.tokens,
+        original_tokens: Some(renderer.counter.count(&part.text)),
+        reason: run.reason,
+        pointer: rendered.pointer.clone(),
+        gaps: rendered.gaps.clone(),
+        author: rendered.author.clone(),
+        next: None,
+    }
 }
 
 fn part_receipt(

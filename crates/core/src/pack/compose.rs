@@ -6,9 +6,10 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::part::Part;
-use super::receipt::{Epoch, OriginalText, PackOriginal, PartReason, Rendition, SlotLedger};
+use super::receipt::{Epoch, OriginalText, PackOriginal, PartReason, Rendition, SlotLedger, TextSpan};
 use super::render::{PartRenderer, Rendered, left_out_mark};
 use super::request::PackRequest;
+use super::run::PlannedRun;
 use super::slot::SlotForm;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
@@ -28,6 +29,8 @@ pub(super) struct Planned {
     pub standings: Vec<Standing>,
     /// By part: renditions other than whole and absent.
     pub made: BTreeMap<usize, Rendered>,
+    /// By slot: its older messages as one text.
+    pub runs: BTreeMap<usize, PlannedRun>,
     pub slots: Vec<SlotLedger>,
     pub epoch: Option<Epoch>,
     /// Tokens available to all slots together.
@@ -40,7 +43,14 @@ pub(super) type Before = (usize, Standing, Option<Rendered>);
 impl Planned {
     pub fn new(parts: usize, net: usize) -> Self {
         let absent = Standing { rendition: Rendition::Absent, tokens: 0, reason: PartReason::CallOverBudget };
-        Self { standings: vec![absent; parts], made: BTreeMap::new(), slots: Vec::new(), epoch: None, net }
+        Self {
+            standings: vec![absent; parts],
+            made: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            slots: Vec::new(),
+            epoch: None,
+            net,
+        }
     }
 
     /// Sets the rendition of a part and returns the previous one.
@@ -68,6 +78,11 @@ impl Planned {
     pub fn is_absent(&self, part: usize) -> bool {
         self.standings[part].rendition == Rendition::Absent
     }
+
+    /// Whether a part is in the prompt as a text or message of its own.
+    fn is_shown(&self, part: usize) -> bool {
+        !self.is_absent(part) && self.standings[part].reason != PartReason::Summarized
+    }
 }
 
 /// The composed prompt of a plan.
@@ -77,6 +92,8 @@ pub(super) struct ComposedPrompt {
     pub total: usize,
     /// By slot: tokens of its parts and of its marker.
     pub used: Vec<usize>,
+    /// By slot: where its text is.
+    pub spans: Vec<Vec<TextSpan>>,
     /// By slot.
     pub left_out: Vec<Option<Bundle>>,
 }
@@ -101,9 +118,21 @@ impl MessageWriter {
         &mut self.open.insert((role, text)).1
     }
 
-    fn message(&mut self, message: Message) {
+    /// Adds a message of its own; returns where its text is.
+    fn message(&mut self, message: Message) -> TextSpan {
         self.messages.extend(self.open.take().map(|(role, text)| Message::text(role, text)));
         self.messages.push(message);
+        let (at, message) = (self.messages.len() - 1, &self.messages[self.messages.len() - 1]);
+        TextSpan { message: at, start: 0, end: message.joined_text().len() }
+    }
+
+    /// Adds to the current message of this role; returns where the text is.
+    fn join(&mut self, role: Role, write: impl FnOnce(&mut String)) -> TextSpan {
+        let text = self.text(role);
+        let start = text.len();
+        write(text);
+        let end = text.len();
+        TextSpan { message: self.messages.len(), start, end }
     }
 
     fn finish(mut self) -> Vec<Message> {
@@ -120,33 +149,48 @@ pub(super) fn compose(
     planned: &Planned,
 ) -> ComposedPrompt {
     let mut writer = MessageWriter::default();
-    let (mut used, mut bundles) = (Vec::new(), Vec::new());
-    for (slot, members) in request.slots.iter().zip(slot_parts) {
+    let (mut used, mut bundles, mut all_spans) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, (slot, members)) in request.slots.iter().zip(slot_parts).enumerate() {
+        let mut run = planned.runs.get(&number);
+        let mut spans: Vec<TextSpan> = Vec::new();
         let bundle = Bundle::of(request, renderer, members, planned);
         let mark = bundle.as_ref().map(|bundle| left_out_mark(&slot.name, &bundle.pointer));
         let mark_tokens = mark.as_ref().map_or(0, |mark| renderer.counter.count(mark));
-        used.push(members.iter().map(|&part| planned.standings[part].tokens).sum::<usize>() + mark_tokens);
+        let run_tokens = run.map_or(0, |run| run.rendered.tokens);
+        let tokens: usize = members.iter().map(|&part| planned.standings[part].tokens).sum();
+        used.push(tokens + run_tokens + mark_tokens);
         if let (SlotForm::Messages, Some(mark)) = (slot.form, &mark) {
-            writer.message(Message::text(Role::User, mark.as_str()));
+            spans.push(writer.message(Message::text(Role::User, mark.as_str())));
         }
-        for &index in members.iter().filter(|&&part| !planned.is_absent(part)) {
+        for &index in members.iter().filter(|&&part| planned.is_shown(part)) {
+            if let Some(run) = run.take_if(|run| run.before == Some(index)) {
+                spans.push(writer.message(message(&run.run.part, Some(&run.rendered.text))));
+            }
             let part = &request.parts[index];
             let made = planned.made.get(&index).map(|made| made.text.as_str());
-            match slot.form {
-                SlotForm::Joined => write(writer.text(part.role), part, made),
+            let span = match slot.form {
+                SlotForm::Joined => writer.join(part.role, |text| write(text, part, made)),
                 SlotForm::Messages => writer.message(message(part, made)),
+            };
+            match spans.last_mut() {
+                Some(last) if last.message == span.message && last.end == span.start => last.end = span.end,
+                _ => spans.push(span),
             }
+        }
+        if let Some(run) = run {
+            spans.push(writer.message(message(&run.run.part, Some(&run.rendered.text))));
         }
         if let (SlotForm::Joined, Some(mark)) = (slot.form, &mark) {
             let role = members.last().map_or(Role::User, |&part| request.parts[part].role);
-            writer.text(role).push_str(mark);
+            spans.push(writer.join(role, |text| text.push_str(mark)));
         }
         bundles.push(bundle);
+        all_spans.push(spans);
     }
     let messages = writer.finish();
     let counts = messages.iter().map(|message| renderer.counter.count_message(message));
     let total = request.framing.per_call + counts.sum::<usize>();
-    ComposedPrompt { messages, total, used, left_out: bundles }
+    ComposedPrompt { messages, total, used, spans: all_spans, left_out: bundles }
 }
 
 fn write(text: &mut String, part: &Part, made: Option<&str>) {

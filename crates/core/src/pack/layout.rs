@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::receipt::{PartReceipt, Receipt, Rendition};
+use super::receipt::{PartReason, PartReceipt, Receipt, Rendition};
 
 /// Formats a receipt: a ledger line, then one line per part with slot, source, rendition, tokens and reason. Runs of
-/// parts dropped for the same reason share a line.
+/// parts that were dropped or summarized together share a line.
 pub fn layout(receipt: &Receipt) -> String {
     let ledger = &receipt.budget;
     let limits = ledger.limits;
@@ -31,7 +31,7 @@ pub fn layout(receipt: &Receipt) -> String {
     while let Some(part) = parts.next() {
         let mut last = part;
         let mut run = 1;
-        while let Some(next) = parts.next_if(|next| both_absent(part, next)) {
+        while let Some(next) = parts.next_if(|next| share_a_line(part, next)) {
             last = next;
             run += 1;
         }
@@ -64,9 +64,8 @@ fn name(part: &PartReceipt) -> String {
     }
 }
 
-fn both_absent(part: &PartReceipt, next: &PartReceipt) -> bool {
-    part.rendition == Rendition::Absent
-        && next.rendition == Rendition::Absent
-        && part.slot == next.slot
-        && part.reason == next.reason
+fn share_a_line(part: &PartReceipt, next: &PartReceipt) -> bool {
+    let together =
+        |part: &PartReceipt| part.rendition == Rendition::Absent || part.reason == PartReason::Summarized;
+    together(part) && together(next) && part.slot == next.slot && part.reason == next.reason
 }

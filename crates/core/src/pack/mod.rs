@@ -11,6 +11,7 @@ mod choose;
 mod choose_messages;
 mod compose;
 mod entry_cap;
+mod fold;
 mod history;
 mod history_builder;
 mod items;
@@ -23,6 +24,7 @@ mod plan;
 mod receipt;
 mod render;
 mod request;
+mod run;
 mod slot;
 mod superseded;
 mod top_up;
@@ -39,7 +41,7 @@ pub use packing::Packing;
 pub use part::{Frame, Part, PartSource, Protection, Shell, Slice};
 pub use receipt::{
     BudgetLedger, Epoch, NextRung, OriginalText, Pack, PackOriginal, PackRefusal, PartReason, PartReceipt,
-    Receipt, Rendition, SlotLedger,
+    Receipt, Rendition, SlotLedger, TextSpan,
 };
 pub use request::{CallFraming, PackError, PackRequest, PackStep, RenditionRequest};
 pub use slot::{CallBudget, Cap, Overflow, Slot, SlotForm};

@@ -10,6 +10,7 @@ use super::part::{Part, Protection};
 use super::receipt::{BudgetLedger, Pack, PackRefusal, Receipt};
 use super::render::PartRenderer;
 use super::request::{PackError, PackRequest, PackStep, RenditionRequest};
+use super::run::Run;
 use super::slot::{Cap, Overflow, Slot, SlotForm};
 use larder_condense::Condensed;
 use larder_text::message::Message;
@@ -30,6 +31,8 @@ pub struct Packing<'a> {
     pub(super) ladders: Vec<Ladder>,
     /// By slot.
     pub(super) slot_parts: Vec<Vec<usize>>,
+    /// The runs of older messages written so far, numbered after the parts of the request.
+    pub(super) runs: Vec<Arc<Run>>,
     /// By part.
     critical: Vec<bool>,
     rounds: usize,
@@ -72,7 +75,8 @@ impl<'a> Packing<'a> {
         let mut framed = String::new();
         let ladders = request.parts.iter().map(|part| measure(&renderer, part, limit, &mut framed)).collect();
         let refused_by_model = BTreeSet::new();
-        Ok(Self { request, renderer, ladders, slot_parts, critical, rounds: 0, refused_by_model })
+        let runs = Vec::new();
+        Ok(Self { request, renderer, ladders, slot_parts, runs, critical, rounds: 0, refused_by_model })
     }
 
     /// Accepts a requested rendition; `None` means that the model failed, and the part is condensed by rule.
@@ -126,13 +130,15 @@ impl<'a> Packing<'a> {
     }
 
     fn rendition_request(&self, key: (usize, usize)) -> RenditionRequest {
-        let part = &self.request.parts[key.0];
+        let part = self.part(key.0);
+        let frame =
+            self.ladders.get(key.0).map_or_else(|| self.renderer.frame_cost(part), |ladder| ladder.frame);
         RenditionRequest {
             key,
             id: Arc::clone(&part.id),
             text: Arc::clone(&part.text),
             content_type: part.content_type,
-            target: key.1.saturating_sub(self.ladders[key.0].frame),
+            target: key.1.saturating_sub(frame),
             pins: part.pins.clone(),
         }
     }

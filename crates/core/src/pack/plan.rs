@@ -3,16 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::allot::{Demand, allot};
-use super::choose::{Choice, Competitor, Ladder, choose, is_crowded};
-use super::choose_messages::{Presence, choose_messages};
+use super::choose::{Choice, Competitor, choose, is_crowded};
 use super::compose::{Planned, Standing};
-use super::links::Linker;
 use super::packing::Packing;
 use super::part::Protection;
-use super::receipt::{Epoch, PartReason, Rendition, SlotLedger};
+use super::receipt::{PartReason, Rendition, SlotLedger};
 use super::render::{Rendered, left_out_mark};
 use super::slot::{Cap, Slot, SlotForm};
-use super::watermark::{self, CallGroups, SlotMessages, Watermarks};
 use larder_condense::CondenseError;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -34,25 +31,44 @@ impl<'a> Packing<'a> {
             .slots
             .iter()
             .zip(&self.slot_parts)
-            .map(|(slot, members)| if slot.form == SlotForm::Messages { members.len() + 1 } else { 1 })
+            .map(|(slot, members)| {
+                if slot.form == SlotForm::Messages {
+                    self.likely_messages(slot, members, available)
+                } else {
+                    1
+                }
+            })
             .sum();
         let net = available.saturating_sub(self.framing(messages));
         let allowed = allot(&self.request.slots, &demands, net);
         let mut planned = Planned::new(self.request.parts.len(), net);
         for (slot, &tokens) in allowed.iter().enumerate() {
-            let soft = self.request.slots[slot].soft.is_some_and(|soft| {
-                let cap = if let Cap::Tokens(cap) = self.request.slots[slot].cap { cap } else { tokens };
-                demands[slot].whole as f64 > cap as f64 * soft
-            });
             planned.slots.push(SlotLedger {
                 name: self.request.slots[slot].name.to_string(),
                 allowed: tokens,
                 tokens: 0,
-                soft_trigger: soft,
+                soft_trigger: false,
+                spans: Vec::new(),
             });
             self.fill_slot(slot, tokens, demands[slot], &mut planned, wanted.as_deref_mut());
         }
         planned
+    }
+
+    /// How many messages a slot becomes at most: above its cap, the older ones are one.
+    fn likely_messages(&self, slot: &Slot, members: &[usize], available: usize) -> usize {
+        let cap = if let Cap::Tokens(cap) = slot.cap { cap.min(available) } else { available };
+        let mut left = cap;
+        let fits = |&&part: &&usize| match left.checked_sub(self.ladders[part].size) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        };
+        let newest = members.iter().rev().take_while(fits).count();
+        let critical = members.iter().filter(|&&part| self.is_critical(part)).count();
+        (newest + critical + 3).min(members.len() + 1)
     }
 
     pub(super) fn demand(&self, members: &[usize]) -> Demand {
@@ -78,31 +94,29 @@ impl<'a> Packing<'a> {
         mut wanted: Option<&mut BTreeSet<(usize, usize)>>,
     ) {
         let slot = &self.request.slots[slot_index];
-        let members = self.slot_parts[slot_index].clone();
         let cap = if let Cap::Tokens(cap) = slot.cap { cap } else { usize::MAX };
         let over = if demand.whole > cap && allowed >= cap {
             PartReason::SlotOverCap
         } else {
             PartReason::CallOverBudget
         };
-        let (choices, epoch) = match slot.form {
-            SlotForm::Messages => self.choose_in_messages(slot, &members, allowed, demand),
-            SlotForm::Joined => (self.choose_joined(slot, &members, allowed), None),
-        };
-        planned.epoch = planned.epoch.or(epoch);
+        if slot.form == SlotForm::Messages {
+            return self.fill_messages(slot_index, (allowed, demand.whole), over, planned, wanted);
+        }
+        let members = self.slot_parts[slot_index].clone();
+        let choices = self.choose_joined(slot, &members, allowed);
         let mark = if choices.contains(&Choice::Absent) { self.mark_cost(slot) } else { 0 };
         let mut spare = allowed.saturating_sub(self.cost(&members, &choices).saturating_add(mark));
         for (&part, &choice) in members.iter().zip(&choices) {
             self.stand(part, choice, &mut spare, (slot, over), planned, wanted.as_deref_mut());
         }
-        let stable = slot.form == SlotForm::Messages && slot.shrink_to.is_some();
-        if !stable && wanted.is_none() {
+        if wanted.is_none() {
             self.top_up(slot_index, spare, planned);
         }
     }
 
     /// Renders a part as chosen.
-    fn stand(
+    pub(super) fn stand(
         &mut self,
         part: usize,
         choice: Choice,
@@ -117,12 +131,12 @@ impl<'a> Packing<'a> {
             Choice::Pointer | Choice::Condensed(_) => None,
         };
         if let Some((rendition, tokens)) = known {
-            let reason = self.reason(part, choice, rendition, slot, over);
+            let reason = self.reason(part, choice, rendition, over);
             planned.standings[part] = Standing { rendition, tokens, reason };
             return;
         }
         let rendered = self.render(part, choice, spare, slot, wanted);
-        let reason = self.reason(part, choice, rendered.rendition, slot, over);
+        let reason = self.reason(part, choice, rendered.rendition, over);
         planned.put(part, rendered, reason);
     }
 
@@ -158,71 +172,7 @@ impl<'a> Packing<'a> {
         if protected { PROTECTED_TIER } else { self.ladders[part].priority }
     }
 
-    fn choose_in_messages(
-        &self,
-        slot: &Slot,
-        members: &[usize],
-        allowed: usize,
-        demand: Demand,
-    ) -> (Vec<Choice>, Option<Epoch>) {
-        let ladders: Vec<Ladder> = members.iter().map(|&part| self.ladders[part].clone()).collect();
-        let (groups, settled) = self.call_groups(members);
-        let tail = members.len().saturating_sub(slot.protect_last);
-        let presence: Vec<Presence> = members
-            .iter()
-            .enumerate()
-            .map(|(at, &part)| match self.request.parts[part].protection {
-                _ if self.is_critical(part) => Presence::Whole,
-                Protection::Protected => Presence::Required,
-                _ if slot.shrink_to.is_none() && at >= tail => Presence::Required,
-                _ => Presence::Optional,
-            })
-            .collect();
-        let mark = self.mark_cost(slot);
-        if slot.shrink_to.is_some() {
-            let cap = if let Cap::Tokens(cap) = slot.cap { cap } else { allowed };
-            let hard = if allowed < demand.whole.min(cap) { allowed } else { cap }.saturating_sub(mark);
-            let low = (hard as f64 * slot.shrink_to.unwrap_or(1.0)) as usize;
-            // The cap of a slot never refuses.
-            let marks = Watermarks {
-                refused_above: usize::MAX,
-                soft: None,
-                hard,
-                low,
-                drop_above: None,
-                overflow: slot.overflow,
-            };
-            let call_groups = CallGroups {
-                group_of: &groups,
-                settled: &settled,
-                presence: &presence,
-                protect_last: slot.protect_last,
-            };
-            let mut parts = SlotMessages { slot, ladders: &ladders, presence: &presence };
-            let decided = watermark::decide(&call_groups, &marks, &mut parts);
-            return (decided.choices, Some(decided.epoch));
-        }
-        let mut choices = choose_messages(&ladders, &groups, &presence, slot.overflow, allowed);
-        if choices.contains(&Choice::Absent) {
-            choices =
-                choose_messages(&ladders, &groups, &presence, slot.overflow, allowed.saturating_sub(mark));
-        }
-        (choices, None)
-    }
-
-    /// The group of each message, and whether no call is waiting for a result after it.
-    fn call_groups(&self, members: &[usize]) -> (Vec<usize>, Vec<bool>) {
-        let mut linker = Linker::default();
-        let link = |(at, &part): (usize, &usize)| {
-            let part = &self.request.parts[part];
-            let calls = part.shell.tool_calls.iter().map(|call| (call.id.as_str(), ()));
-            let link = linker.link(at, part.role, calls, part.shell.tool_call_id.as_deref());
-            (link.group, link.settled)
-        };
-        members.iter().enumerate().map(link).unzip()
-    }
-
-    fn mark_cost(&self, slot: &Slot) -> usize {
+    pub(super) fn mark_cost(&self, slot: &Slot) -> usize {
         let pointer = Pointer::whole(self.renderer.key.mint(ContentHash::new(b"")));
         // Ids tokenize differently depending on their digits; a third more covers the worst case.
         self.renderer.counter.count(&left_out_mark(&slot.name, &pointer)) * 4 / 3
@@ -252,8 +202,7 @@ impl<'a> Packing<'a> {
             Choice::Absent => Rendered::nothing(Rendition::Absent),
             Choice::Condensed(target) => {
                 let inner = target.saturating_sub(self.ladders[index].frame);
-                // A message's decision must come out the same whenever the history is replayed.
-                if let Some(wanted) = wanted.filter(|_| slot.shrink_to.is_none() && slot.overflow.condense)
+                if let Some(wanted) = wanted.filter(|_| slot.overflow.condense)
                     && self.renderer.written(index, inner).is_none()
                     && !self.refused_by_model.contains(&index)
                 {
@@ -290,7 +239,8 @@ impl<'a> Packing<'a> {
             Ok(rendered) if rendered.tokens <= most => rendered,
             _ => {
                 let pointer = self.renderer.pointer(part);
-                if slot.overflow.point && pointer.tokens <= target {
+                // A message that stays is never without text: its call or result would be missing.
+                if (slot.overflow.point || slot.form == SlotForm::Messages) && pointer.tokens <= target {
                     pointer
                 } else {
                     Rendered::nothing(Rendition::Absent)
@@ -302,7 +252,7 @@ impl<'a> Packing<'a> {
     /// The query for condensing a part. A message's decision must not change with later questions, so there it is the
     /// last user message before it.
     fn query(&self, index: usize, slot: &Slot) -> Option<&'a str> {
-        if slot.form != SlotForm::Messages || slot.shrink_to.is_none() {
+        if slot.form != SlotForm::Messages {
             return self.request.query.as_deref();
         }
         let before = self.request.parts[..index].iter().rev();
@@ -310,14 +260,7 @@ impl<'a> Packing<'a> {
         asked.next().map(|part| &*part.text)
     }
 
-    fn reason(
-        &self,
-        part: usize,
-        choice: Choice,
-        rendition: Rendition,
-        slot: &Slot,
-        over: PartReason,
-    ) -> PartReason {
+    fn reason(&self, part: usize, choice: Choice, rendition: Rendition, over: PartReason) -> PartReason {
         if rendition == Rendition::Whole {
             return match self.request.parts[part].protection {
                 _ if self.is_critical(part) => PartReason::Critical,
@@ -328,10 +271,6 @@ impl<'a> Packing<'a> {
         if matches!(choice, Choice::Condensed(_)) && rendition != Rendition::Condensed {
             return PartReason::PinsTooLarge;
         }
-        if slot.entry_cap.is_some_and(|cap| choice == Choice::Condensed(cap)) {
-            PartReason::OverEntryCap
-        } else {
-            over
-        }
+        over
     }
 }

@@ -121,6 +121,8 @@ pub enum PartReason {
     OverThreshold,
     /// Its pins do not fit into a smaller rendition.
     PinsTooLarge,
+    /// It is in the text that represents older messages together.
+    Summarized,
     /// The call or result it belongs to could not stay.
     GroupDropped,
     /// Everything that it leaves out is shown in earlier messages.
@@ -141,6 +143,7 @@ impl PartReason {
             Self::CallOverBudget => "call over budget",
             Self::OverThreshold => "call over threshold",
             Self::PinsTooLarge => "pins too large",
+            Self::Summarized => "summarized",
             Self::GroupDropped => "group dropped",
             Self::StandsAbove => "stands above",
             Self::Terse => "written tersely",
@@ -157,8 +160,22 @@ pub struct SlotLedger {
     pub allowed: usize,
     /// Tokens it takes.
     pub tokens: usize,
-    /// Whether its soft trigger was crossed, so that compaction may run in the background.
+    /// Whether its soft trigger was crossed, so that older messages will soon be condensed.
     pub soft_trigger: bool,
+    /// Where its text is in the messages of the prompt (R2-7.2).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub spans: Vec<TextSpan>,
+}
+
+/// A range of the text of one message of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextSpan {
+    /// The number of the message, from 0.
+    pub message: usize,
+    /// The first byte.
+    pub start: usize,
+    /// The end, exclusive.
+    pub end: usize,
 }
 
 /// The arithmetic of a pack.
@@ -229,6 +246,13 @@ pub struct Receipt {
     /// The epoch of slots of messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub epoch: Option<Epoch>,
+}
+
+impl Receipt {
+    /// The parts without those that a summary represents, which is a part of its own: what sums of tokens are taken over.
+    pub fn own_parts(&self) -> impl Iterator<Item = &PartReceipt> {
+        self.parts.iter().filter(|part| part.reason != PartReason::Summarized)
+    }
 }
 
 /// A finished prompt.

@@ -41,7 +41,7 @@ pub(super) struct PartRenderer<'a> {
     /// Renditions written by a model, by part.
     written: BTreeMap<usize, Vec<Condensed>>,
     /// Parts that may only be represented by their beginning.
-    only_cut: BTreeSet<usize>,
+    pub only_cut: BTreeSet<usize>,
 }
 
 impl<'a> PartRenderer<'a> {

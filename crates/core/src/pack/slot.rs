@@ -22,8 +22,8 @@ pub enum Cap {
 pub enum SlotForm {
     /// All parts form one message, together with adjacent joined slots of the same role.
     Joined,
-    /// Each part is a separate message, and its decision persists while the conversation grows, until a watermark is
-    /// crossed.
+    /// Each part is a separate message. Above the cap the older ones are represented by one text, and what was decided
+    /// persists while the conversation grows, until the next step.
     Messages,
 }
 
@@ -64,14 +64,11 @@ pub struct Slot {
     pub priority: u8,
     /// How its parts become messages.
     pub form: SlotForm,
-    /// The share of the cap at which the receipt requests background compaction.
+    /// In a slot of messages: the share of what it may take at which the receipt says that older messages will soon be
+    /// condensed.
     pub soft: Option<f64>,
-    /// The share of the cap to shrink to once the cap is crossed, so that it is not crossed again immediately.
-    pub shrink_to: Option<f64>,
-    /// The number of newest parts that are protected, in a slot of messages.
+    /// In a slot of messages: the number of newest parts that stay.
     pub protect_last: usize,
-    /// Tokens above which a single message is condensed as it enters.
-    pub entry_cap: Option<usize>,
 }
 
 impl Slot {
@@ -85,9 +82,7 @@ impl Slot {
             priority: 50,
             form: SlotForm::Joined,
             soft: None,
-            shrink_to: None,
             protect_last: 0,
-            entry_cap: None,
         }
     }
 

@@ -22,17 +22,14 @@ const ROUNDS: usize = 8;
 const MIN_SPARE: usize = 4;
 
 impl Packing<'_> {
-    /// Spends the call's budget down to the last percent, as far as anything fits. Skips slots whose decisions must
-    /// persist while a conversation grows.
+    /// Spends the call's budget down to the last percent, as far as anything fits. Skips messages and what stands before
+    /// them, since their form must persist while a conversation grows.
     pub(super) fn fill_up(
         &mut self,
         mut planned: Planned,
         mut prompt: ComposedPrompt,
     ) -> (Planned, ComposedPrompt) {
         let available = self.request.budget.available();
-        if self.request.slots.iter().any(|slot| slot.shrink_to.is_some()) {
-            return (planned, prompt);
-        }
         let mut spare = available - prompt.total;
         for _ in 0..ROUNDS {
             if available - prompt.total <= available / 100 || spare < MIN_SPARE {
@@ -62,9 +59,17 @@ impl Packing<'_> {
         mut spare: usize,
     ) -> Vec<Before> {
         let slots = &self.request.slots;
-        let demands: Vec<Demand> = self.slot_parts.iter().map(|members| self.demand(members)).collect();
+        let is_conversation =
+            |slot: &usize| slots[*slot].form == SlotForm::Messages && !self.slot_parts[*slot].is_empty();
+        let demand = |(slot, members): (usize, &Vec<usize>)| {
+            let demand = self.demand(members);
+            // What messages do not take is free for others.
+            if is_conversation(&slot) { Demand { whole: prompt.used[slot], ..demand } } else { demand }
+        };
+        let demands: Vec<Demand> = self.slot_parts.iter().enumerate().map(demand).collect();
         let allowed = allot(slots, &demands, planned.net + spare);
-        let mut order: Vec<usize> = (0..slots.len()).collect();
+        let first = (0..slots.len()).rev().find(is_conversation).map_or(0, |slot| slot + 1);
+        let mut order: Vec<usize> = (first..slots.len()).collect();
         order.sort_by_key(|&slot| Reverse(slots[slot].priority));
         let mut changes = Vec::new();
         for slot in order {
@@ -116,17 +121,15 @@ impl Packing<'_> {
             Rendition::Condensed => !self.request.by_model,
             Rendition::Pointer => target >= least && standing.reason != PartReason::PinsTooLarge,
             Rendition::Absent => {
-                target >= least
-                    && standing.reason != PartReason::PinsTooLarge
-                    && self.may_enter(part, slot, room)
+                target >= least && standing.reason != PartReason::PinsTooLarge && self.may_enter(part, room)
             }
         };
         worth.then_some(target)
     }
 
-    /// Whether an absent part may enter its slot alone. A message may not: its call or result would be missing.
-    fn may_enter(&self, part: usize, slot: usize, room: usize) -> bool {
-        self.request.slots[slot].form == SlotForm::Joined && room > self.ladders[part].min_remaining
+    /// Whether an absent part may enter its slot.
+    fn may_enter(&self, part: usize, room: usize) -> bool {
+        room > self.ladders[part].min_remaining
     }
 
     /// The most relevant absent part of the highest tier that fits whole into `room`.
@@ -134,7 +137,7 @@ impl Packing<'_> {
         let fits = |part: usize| {
             planned.is_absent(part)
                 && self.ladders[part].whole.is_some_and(|whole| whole <= room)
-                && self.may_enter(part, slot, room)
+                && self.may_enter(part, room)
         };
         let members = self.slot_parts[slot].iter().rev().copied();
         members.filter(|&part| fits(part)).max_by(|&a, &b| {
@@ -152,7 +155,7 @@ impl Packing<'_> {
         planned: &mut Planned,
     ) -> Option<(usize, Before)> {
         let before = planned.standings[part];
-        // Slots with persistent decisions are never topped up, so the query is that of the request.
+        // Messages are never topped up, so the query is that of the request.
         let query = self.request.query.as_deref();
         let made = match self.ladders[part].whole {
             Some(whole) if whole <= target => Ok(self.renderer.whole(&self.request.parts[part])),

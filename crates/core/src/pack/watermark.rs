@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use super::choose::{Choice, Ladder};
 use super::choose_messages::{Presence, choose_messages};
 use super::receipt::Epoch;
-use super::slot::{Overflow, Slot};
+use super::slot::Overflow;
 
 /// After an epoch was rejected as too expensive, the next is considered when the messages have grown by this share.
 const GROWTH: f64 = 0.1;
@@ -194,38 +194,6 @@ fn sum(costs: &[usize]) -> usize {
 
 fn grown(used: usize) -> usize {
     (used as f64 * (1.0 + GROWTH)) as usize
-}
-
-/// The parts of a slot, whose costs are known before they are rendered.
-pub(super) struct SlotMessages<'a> {
-    pub slot: &'a Slot,
-    pub ladders: &'a [Ladder],
-    pub presence: &'a [Presence],
-}
-
-impl Messages for SlotMessages<'_> {
-    fn enter(&mut self, index: usize) -> (Choice, usize) {
-        let ladder = &self.ladders[index];
-        let choice = match self.slot.entry_cap {
-            Some(cap) if ladder.size > cap && self.presence[index] != Presence::Whole => {
-                match ladder.least_condensed(self.slot.overflow) {
-                    Some(min) if min <= cap => Choice::Condensed(cap),
-                    _ if self.slot.overflow.point && ladder.summarizable => Choice::Pointer,
-                    _ => Choice::Whole,
-                }
-            }
-            _ => Choice::Whole,
-        };
-        (choice, ladder.cost(choice))
-    }
-
-    fn ladders(&self, count: usize) -> Cow<'_, [Ladder]> {
-        Cow::Borrowed(&self.ladders[..count])
-    }
-
-    fn redecide(&mut self, choices: &[Choice]) -> Vec<usize> {
-        choices.iter().zip(self.ladders).map(|(&choice, ladder)| ladder.cost(choice)).collect()
-    }
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl DecidedWindow {
             let inside = items().filter(|(item, _)| slot_of(item) == slot);
             let tokens = sum(inside.map(|(_, decided)| decided.tokens));
             let soft_trigger = slot == HISTORY && self.tokens_after > policy.trace_threshold();
-            SlotLedger { name: slot.to_owned(), allowed: budget, tokens, soft_trigger }
+            SlotLedger { name: slot.to_owned(), allowed: budget, tokens, soft_trigger, spans: Vec::new() }
         };
         let output = self.decision.response_reserve;
         let total = budget.saturating_add(output).saturating_add(self.decision.emergency_floor);

@@ -73,6 +73,11 @@ impl Catalog {
         self.recipes.values()
     }
 
+    /// The recipe with this full name, to be changed.
+    pub fn get_mut(&mut self, id: &str) -> Option<&mut Recipe> {
+        self.recipes.get_mut(id)
+    }
+
     /// The number of usable recipes.
     pub fn len(&self) -> usize {
         self.recipes.len()

@@ -71,13 +71,15 @@ fn a_clean_recipe_becomes_what_it_says() {
     assert_eq!(recipe.inputs.iter().collect::<Vec<_>>(), ["session_id", "tone"]);
     let history = &recipe.slots[2];
     assert_eq!(
-        (history.slot.cap, history.slot.soft, history.hard, history.slot.protect_last),
-        (Cap::Share(0.6), Some(0.8), 100, 12)
+        (history.slot.cap, history.slot.soft, history.slot.protect_last),
+        (Cap::Share(0.6), Some(0.8), 12)
     );
     assert_eq!((history.role, history.source), (Role::User, SlotSource::Messages));
     let condense_or_drop = Overflow { condense: true, ..Overflow::DROP };
     assert_eq!((history.slot.overflow, history.slot.form), (condense_or_drop, SlotForm::Messages));
-    assert_eq!(recipe.variant(Some("unheard_of")).unwrap().0, "deep");
+    assert_eq!(recipe.variant(None).unwrap().0, "deep");
+    assert_eq!(recipe.variant(Some("Deep")).unwrap().0, "deep");
+    assert!(recipe.variant(Some("unheard_of")).is_none());
 }
 
 #[test]

@@ -133,7 +133,7 @@ codes! {
     Slot "L053" Error "Inconsistent slots"
         "The message names the violated rule: each input document is in exactly one slot; there is one slot \
          for the prompt, one for variants if there are any, and at most one for messages; docs is allowed \
-         only in slots of documents and protect_last only in slots of messages."
+         only in slots of documents, protect_last and soft only in slots of messages."
     Variant "L054" Error "Unknown or missing variant"
         "default_variant is required with variants and must name one of them; input_docs.variants must name \
          declared ones."

@@ -38,8 +38,8 @@ fn doc(
     variants: &BTreeMap<String, VariantFile>,
     sink: &mut DiagnosticSink<'_>,
 ) -> Option<InputDoc> {
-    const KEYS: [&str; 7] =
-        ["name", "required", "priority", "content_type", "protect", "variants", "min_remaining"];
+    const KEYS: [&str; 8] =
+        ["name", "required", "priority", "content_type", "protect", "variants", "min_remaining", "heading"];
     let mut doc = InputDoc {
         name: String::new(),
         required: true,
@@ -48,6 +48,7 @@ fn doc(
         protect: false,
         variants: Vec::new(),
         min_remaining: 0,
+        heading: None,
     };
     if matches!(node.kind, YamlKind::Scalar { .. }) {
         doc.name = doc_name(node, sink)?;
@@ -78,6 +79,9 @@ fn doc(
     if let Some(value) = node.get("min_remaining") {
         let tokens = fields::whole(value, "input_docs.min_remaining", 0..=MAX_REMAINING, sink)?;
         doc.min_remaining = usize::try_from(tokens).ok()?;
+    }
+    if let Some(value) = node.get("heading") {
+        doc.heading = Some(fields::text(value, "input_docs.heading", sink)?.value);
     }
     let stages = fields::names(node.get("variants"), "input_docs.variants", sink);
     for stage in stages.iter().filter(|stage| !variants.contains_key(&stage.value)) {

@@ -76,7 +76,7 @@ pub struct Recipe {
     pub slots: Vec<SlotSpec>,
     /// Stage → its prompts; empty if the recipe has no stages.
     pub variants: BTreeMap<String, Variant>,
-    /// The variant for any state that `variants` does not name (C64, C65); set exactly if there are variants.
+    /// The variant of a run that names no state (C64, C65); set exactly if there are variants.
     pub default_variant: Option<String>,
 }
 
@@ -86,14 +86,28 @@ impl Recipe {
         format!("{}/{}", self.category, self.name)
     }
 
-    /// The variant for `state`, or the default if the state has none of its own; `None` for a recipe without
-    /// variants.
+    /// The variant for `state` in any usual spelling (`error_fixing`, `error-fixing`, `ErrorFixing`), or the default
+    /// without a state. `None` if there is no such variant.
     pub fn variant(&self, state: Option<&str>) -> Option<(&str, &Variant)> {
-        state
-            .and_then(|state| self.variants.get_key_value(state))
-            .or_else(|| self.variants.get_key_value(self.default_variant.as_deref()?))
-            .map(|(name, variant)| (name.as_str(), variant))
+        let found = match state {
+            None => self.variants.get_key_value(self.default_variant.as_deref()?),
+            Some(state) => {
+                let alike = |name: &str| spelled_alike(name, state);
+                self.variants
+                    .get_key_value(state)
+                    .or_else(|| self.variants.iter().find(|(name, _)| alike(name)))
+            }
+        };
+        found.map(|(name, variant)| (name.as_str(), variant))
     }
+}
+
+/// Whether two names differ only in case and in what joins their words.
+fn spelled_alike(one: &str, other: &str) -> bool {
+    let letters = |name: &str| -> String {
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    letters(one) == letters(other)
 }
 
 /// The harm that a wrong answer can do.
@@ -151,6 +165,8 @@ pub struct InputDoc {
     pub variants: Vec<String>,
     /// Read only while its slot has more than this many tokens left.
     pub min_remaining: usize,
+    /// The heading under which it is sent, in a fence; without one, it is sent in tags.
+    pub heading: Option<String>,
 }
 
 /// The format of an answer.
@@ -280,8 +296,6 @@ pub struct SlotSpec {
     pub source: SlotSource,
     /// The policies as listed in the recipe, from which `slot.overflow` is derived; never empty.
     pub overflow: Vec<OverflowPolicy>,
-    /// Percent of the cap at which condensing is forced (C19).
-    pub hard: u8,
     /// The documents it holds, in order.
     pub docs: Vec<String>,
 }
@@ -296,7 +310,7 @@ impl Serialize for SlotSpec {
             Cap::Share(share) => serde_json::json!({ "share": percent(share) }),
             Cap::Flexible => "flexible".into(),
         };
-        let mut slot = serializer.serialize_struct("SlotSpec", 11)?;
+        let mut slot = serializer.serialize_struct("SlotSpec", 10)?;
         slot.serialize_field("name", &**name)?;
         slot.serialize_field("role", &self.role)?;
         slot.serialize_field("source", &self.source)?;
@@ -304,7 +318,6 @@ impl Serialize for SlotSpec {
         slot.serialize_field("floor", floor)?;
         slot.serialize_field("overflow", &self.overflow)?;
         slot.serialize_field("soft", &soft.map(percent))?;
-        slot.serialize_field("hard", &self.hard)?;
         slot.serialize_field("protect_last", protect_last)?;
         slot.serialize_field("docs", &self.docs)?;
         slot.serialize_field("priority", priority)?;

@@ -24,11 +24,8 @@ const OVERFLOWS: [(&str, OverflowPolicy); 5] = [
     ("truncate_at_boundary", OverflowPolicy::TruncateAtBoundary),
     ("refuse", OverflowPolicy::Refuse),
 ];
-/// The share of its cap that a slot of messages is reduced to once it exceeds the cap, so that it does not exceed it
-/// again immediately (C52).
-const SHRINK_TO: f64 = 0.8;
-const KEYS: [&str; 11] =
-    ["name", "role", "from", "cap", "floor", "overflow", "soft", "hard", "protect_last", "docs", "priority"];
+const KEYS: [&str; 10] =
+    ["name", "role", "from", "cap", "floor", "overflow", "soft", "protect_last", "docs", "priority"];
 /// The largest number of tokens allowed in a slot.
 const MAX_TOKENS: u64 = 100_000_000;
 /// The maximum number of protected messages.
@@ -68,7 +65,6 @@ fn slot(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<SlotSpec> 
     let cap = node.get("cap").and_then(|value| cap(value, sink));
     let role = node.get("role").and_then(|value| fields::choice(value, "slots.role", &ROLES, sink));
     let soft = node.get("soft").and_then(|value| fields::percent(value, "slots.soft", sink));
-    let hard = node.get("hard").and_then(|value| fields::percent(value, "slots.hard", sink));
     let mut number = |key: &str, most: u64| {
         let value =
             node.get(key).and_then(|value| fields::whole(value, &format!("slots.{key}"), 0..=most, sink));
@@ -78,7 +74,7 @@ fn slot(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<SlotSpec> 
     let priority = node.get("priority").and_then(|value| inputs::priority(value, "slots.priority", sink));
     let docs = docs(node.get("docs"), sink);
     let policies = policies(node.get("overflow"), sink);
-    let (source, hard) = (source?, hard.unwrap_or(100));
+    let source = source?;
     let overflow = if policies.is_empty() { default_overflow(source) } else { policies };
     let (cap, is_messages) = (cap?, source == SlotSource::Messages);
     let slot = Slot {
@@ -89,13 +85,11 @@ fn slot(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<SlotSpec> 
         priority: priority.unwrap_or(DEFAULT_PRIORITY),
         form: if is_messages { SlotForm::Messages } else { SlotForm::Joined },
         soft: soft.map(|percent| f64::from(percent) / 100.0),
-        shrink_to: (is_messages && matches!(cap, Cap::Tokens(_))).then_some(SHRINK_TO),
         protect_last,
-        entry_cap: None,
     };
     let role = role.unwrap_or(default_role(source));
-    let spec = SlotSpec { slot, role, source, overflow, hard, docs };
-    check_slot(&spec, soft, node, sink);
+    let spec = SlotSpec { slot, role, source, overflow, docs };
+    check_slot(&spec, node, sink);
     Some(spec)
 }
 
@@ -172,7 +166,7 @@ fn docs(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<Strin
 }
 
 /// Rules of one slot.
-fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) {
+fn check_slot(spec: &SlotSpec, node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) {
     let slot = &spec.slot;
     let mut complain = |key: &str, message: String, help: &str| {
         let span = node.get(key).unwrap_or(node).span.clone();
@@ -198,13 +192,13 @@ fn check_slot(spec: &SlotSpec, soft: Option<u8>, node: &YamlNode<'_>, sink: &mut
     if matches!(slot.cap, Cap::Tokens(cap) if slot.floor > cap) {
         complain("floor", format!("the floor of slot `{}` is above its cap", slot.name), "lower the floor");
     }
-    if soft.is_some_and(|soft| soft >= spec.hard) {
-        let message = format!("the soft trigger of slot `{}` is not below its hard one", slot.name);
-        complain(
-            "soft",
-            message,
-            "soft triggers background work, hard acts immediately: set soft below hard",
-        );
+    if spec.source != SlotSource::Messages && slot.soft.is_some() {
+        let message = format!("slot `{}` contains no messages to condense", slot.name);
+        complain("soft", message, "remove soft, or write `from: messages`");
+    }
+    if slot.soft.is_some_and(|soft| soft >= 1.0) {
+        let message = format!("the soft trigger of slot `{}` is not below its cap", slot.name);
+        complain("soft", message, "at 100 % messages are condensed at once: set soft below it");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Packing without calling a model: what a run would send, and why.
 
-use larder_core::pack::Pack;
+use larder_core::pack::{Cap, Pack};
 
 use super::{RunError, RunKind, RunReceipt, store_originals};
 use crate::engine::Engine;
@@ -18,7 +18,7 @@ impl Engine {
         packed(self, name, input, 0).map(|(receipt, _)| receipt)
     }
 
-    /// Packs with `extra` tokens on top of the recipe's budget, to show what they would admit.
+    /// Packs with `extra` tokens on top of the recipe's budget and of every slot's cap, to show what they would admit.
     ///
     /// # Errors
     /// As [`Self::explain`].
@@ -53,6 +53,11 @@ fn packed(
     let mut prepared = prepare_for(engine, recipe, input, &candidate, &counter, None, RunKind::Answer)?;
     prepared.request.budget.total += extra;
     prepared.request.budget.window += extra;
+    for slot in &mut prepared.request.slots {
+        if let Cap::Tokens(cap) = &mut slot.cap {
+            *cap += extra;
+        }
+    }
     let packed = match packer::pack(&prepared.request, &counter, key)? {
         // With more tokens the prompt must never contain less than before.
         Ok(pack) if extra == 0 => {

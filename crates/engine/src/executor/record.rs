@@ -12,7 +12,7 @@ use larder_text::tokens::{Counter, Label};
 
 use super::report::{log_decision, log_sizes, report};
 use super::{RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt};
-use crate::run::class;
+use crate::run::{class, signals};
 
 /// The most tokens of originals that are counted for a record; beyond it the savings are a lower bound.
 const MAX_COUNTED: usize = 1_000_000;
@@ -70,7 +70,7 @@ impl RecipeRun<'_> {
             log_sizes(&self, &receipt.receipt);
         }
         let receipt = packed.cloned().unwrap_or_else(|| unpacked(self.recipe));
-        let saved = receipt.receipt.parts.iter();
+        let saved = receipt.receipt.own_parts();
         let saved = saved.filter_map(|part| Some(original(part)?.saturating_sub(part.tokens)));
         let saved = saved.fold(0, usize::saturating_add) as u64;
         let facts = facts(&self, &receipt, &outcome, latency_ms, saved);
@@ -94,6 +94,7 @@ impl RecipeRun<'_> {
         let citations = resolve(&self.gates.citations, &receipt.receipt.parts);
         Ok(RunOutcome {
             run_id: self.run_id,
+            signals: signals(self.recipe, &parsed.value),
             output: parsed.value,
             reply: parsed.reply,
             citations,
@@ -130,7 +131,7 @@ fn unpacked(recipe: &Recipe) -> RunReceipt {
 /// The event of every part that a run condensed (R0-27.6): sizes and names, no text.
 fn log_summaries(run: &RecipeRun<'_>, receipt: &Receipt, original: &dyn Fn(&PartReceipt) -> Option<usize>) {
     let is_summary = |part: &&PartReceipt| part.rendition == Rendition::Condensed;
-    for part in receipt.parts.iter().filter(is_summary).filter(|_| receipt.refused.is_none()) {
+    for part in receipt.own_parts().filter(is_summary).filter(|_| receipt.refused.is_none()) {
         let Some(tokens) = original(part) else { continue };
         tracing::info!(
             event = "compressed",

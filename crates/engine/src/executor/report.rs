@@ -18,7 +18,7 @@ pub(super) fn report(
     original: &dyn Fn(&PartReceipt) -> Option<usize>,
 ) -> RunReport {
     let Some(receipt) = receipt else { return RunReport::default() };
-    let smaller = receipt.parts.iter().filter(|part| part.rendition != Rendition::Whole);
+    let smaller = receipt.own_parts().filter(|part| part.rendition != Rendition::Whole);
     let shrunk: Vec<ReducedText> = smaller
         .filter(|_| receipt.refused.is_none())
         .filter_map(|part| {
@@ -83,6 +83,7 @@ impl Sizes {
         for part in &receipt.parts {
             let sum = match source(&part.slot) {
                 _ if &*part.slot == "summary" => &mut sizes.summary,
+                Some(SlotSource::Messages) if part.rendition == Rendition::Condensed => &mut sizes.summary,
                 Some(SlotSource::Messages) => &mut sizes.recent,
                 _ if part.reason == PartReason::Critical => &mut sizes.pinned,
                 _ => &mut sizes.rag,

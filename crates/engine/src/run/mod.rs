@@ -15,7 +15,10 @@ pub(crate) use self::error::{class, class_of_model, is_open};
 pub use self::meter::{Meter, Spending};
 pub(crate) use self::observer::SpendingOnly;
 pub use self::observer::{NoopObserver, ProgressObserver};
-pub use self::outcome::{CondensingTally, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt};
+pub(crate) use self::outcome::signals;
+pub use self::outcome::{
+    CondensingTally, PromptSection, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt,
+};
 use crate::inputs::RunInput;
 
 /// Why a recipe is run, which determines what happens if its model fails.

@@ -1,6 +1,6 @@
 //! What a run returns: its answer, its citations and the receipt of its prompt. Plain data; knows no model.
 
-use larder_core::pack::{Pack, Receipt};
+use larder_core::pack::{Pack, Receipt, SlotLedger};
 use larder_core::recipe::Recipe;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
@@ -53,6 +53,35 @@ impl RunReceipt {
     }
 }
 
+/// The text of one slot of a prompt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PromptSection {
+    /// The slot's name.
+    pub name: String,
+    /// Its text as it is sent.
+    pub content: String,
+    /// Tokens it takes.
+    pub tokens: usize,
+}
+
+impl RunReceipt {
+    /// The prompt by slot, in order (R2-7.2); empty if it was refused.
+    pub fn sections(&self) -> Vec<PromptSection> {
+        let texts: Vec<String> = self.messages.iter().map(Message::joined_text).collect();
+        let section = |slot: &SlotLedger| PromptSection {
+            name: slot.name.clone(),
+            content: slot
+                .spans
+                .iter()
+                .filter_map(|span| texts.get(span.message)?.get(span.start..span.end))
+                .collect::<Vec<_>>()
+                .join("\n"),
+            tokens: slot.tokens,
+        };
+        self.receipt.budget.slots.iter().map(section).collect()
+    }
+}
+
 /// What condensing by a model cost. Each call has its own run record, so its tokens and price are not part of the run
 /// that requested it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -99,8 +128,11 @@ pub struct RunOutcome {
     /// The checked answer: a JSON value, a string for text.
     pub output: serde_json::Value,
     /// The part of the answer that is meant for the user.
-    #[serde(skip)]
     pub reply: String,
+    /// The visible tags of a tagged answer as the model writes them, such as `<promise>COMPLETE</promise>`: they are
+    /// not part of the reply.
+    #[serde(skip)]
+    pub signals: Vec<String>,
     /// What the answer cites.
     pub citations: Vec<ResolvedCitation>,
     /// How the last prompt was packed.
@@ -111,6 +143,30 @@ pub struct RunOutcome {
     pub cost: Option<Usd>,
     /// Milliseconds from start to end, condensing included.
     pub latency_ms: u64,
+}
+
+impl RunOutcome {
+    /// The answer as one text: the reply, then the visible tags.
+    pub fn text(&self) -> String {
+        let lines = std::iter::once(&self.reply).filter(|reply| !reply.is_empty()).chain(&self.signals);
+        lines.map(String::as_str).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+/// The visible tags of an answer, in the order in which the recipe declares them.
+pub(crate) fn signals(recipe: &Recipe, output: &serde_json::Value) -> Vec<String> {
+    let mut signals = Vec::new();
+    for tag in recipe.output.tags.iter().filter(|tag| !tag.hidden) {
+        let found = match output.get(&tag.name) {
+            Some(serde_json::Value::Array(all)) if tag.multiple => all.iter().collect(),
+            found => found.into_iter().collect::<Vec<_>>(),
+        };
+        for content in found {
+            let text = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+            signals.push(format!("<{0}>{text}</{0}>", tag.name));
+        }
+    }
+    signals
 }
 
 /// An answer quoted from its documents without a model.

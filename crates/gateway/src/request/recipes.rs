@@ -228,18 +228,19 @@ fn answer(
 ) -> Response<Body> {
     let receipt = &outcome.receipt.receipt;
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
-    let whole = receipt.parts.iter().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
+    let whole = receipt.own_parts().map(|part| number(part.original_tokens.unwrap_or(part.tokens)));
     let head = &mut active.record.summary;
     head.run = Some(outcome.run_id.to_string());
     head.tokens.after = number(receipt.total);
     head.tokens.before = whole.fold(0, u64::saturating_add).max(head.tokens.after);
     active.complete(StatusCode::OK);
     let (id, model) = (active.record.summary.id.clone(), active.record.summary.model.clone());
+    let text = outcome.text();
     let answer = RecipeReply {
         id: &id,
         created: active.record.summary.time.as_millis() / 1_000,
         model: &model,
-        text: &outcome.reply,
+        text: &text,
         usage: outcome.usage,
         include_usage: job.include_usage,
     };

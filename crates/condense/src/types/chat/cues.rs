@@ -32,6 +32,16 @@ static IDLE: LazyLock<Regex> = LazyLock::new(|| {
 static CODES: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"`[^`\n]+`|^\s*(?:\$ |>>> |\+\+\+ |--- |@@ )|[;{}]\s*(?:\\n)?$|\w\(\)|::\w"));
 
+/// Words of failure, also within names such as `ValueError`.
+static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)error|exception|traceback|fail|fatal|panic|abort|denied|undefined|cannot")
+});
+
+/// Whether a line of a tool's result names a failure.
+pub(super) fn names_failure(line: &str) -> bool {
+    FAILURE.is_match(line)
+}
+
 /// The weight of a sentence by its words; 1 is neutral.
 pub(super) fn worth(sentence: &str) -> f32 {
     let says = |words: &Regex| words.is_match(sentence);
@@ -48,7 +58,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&MATTER, &IDLE, &CODES] {
+        for pattern in [&MATTER, &IDLE, &CODES, &FAILURE] {
             LazyLock::force(pattern);
         }
     }

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::analysis::pattern::pattern;
+use crate::transcript;
+use larder_text::message::Role;
 
 /// Common speakers; a line that begins with any other `Name:` may be anything.
 const SPEAKERS: &str = "user|human|customer|client|me|you|question|q|assistant|ai|bot|agent|model|answer|a|chatgpt|claude|gpt|gemini|copilot|support|system|developer|tool|function|observation|tool result";
@@ -55,15 +57,38 @@ impl Speaker {
 pub(super) enum Writing {
     Json,
     Lines,
+    /// As [`transcript::write`](crate::transcript::write) writes it.
+    Transcript,
 }
 
 /// One message. Messages are contiguous.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChatMessage {
     pub(super) role: Speaker,
+    /// Its number in the conversation, from 1.
+    pub(super) number: usize,
     pub(super) range: Range<usize>,
     /// The text that identifies the speaker.
     pub(super) label: Range<usize>,
+}
+
+/// The messages of a transcript that Larder wrote.
+fn written(text: &str) -> Option<Vec<ChatMessage>> {
+    let labels = transcript::labels(text)?;
+    let ends: Vec<usize> =
+        labels.iter().skip(1).map(|label| label.bytes.start).chain(std::iter::once(text.len())).collect();
+    let message = |(label, end): (transcript::Label, usize)| ChatMessage {
+        role: match label.role {
+            Role::System => Speaker::System,
+            Role::User => Speaker::User,
+            Role::Assistant => Speaker::Assistant,
+            Role::Tool => Speaker::Tool,
+        },
+        number: label.number,
+        range: label.bytes.start..end,
+        label: label.bytes,
+    };
+    Some(labels.into_iter().zip(ends).map(message).collect())
 }
 
 /// The messages of a text in order; other text may precede the first and follow the last.
@@ -75,6 +100,9 @@ pub(super) struct ChatTranscript {
 
 impl ChatTranscript {
     pub(super) fn of(text: &str) -> Self {
+        if let Some(messages) = written(text) {
+            return Self { messages, writing: Writing::Transcript };
+        }
         let objects = if text.trim_start().starts_with(['[', '{']) { json(text) } else { Vec::new() };
         if objects.len() >= MIN_OBJECTS {
             return Self { messages: objects, writing: Writing::Json };
@@ -154,13 +182,14 @@ fn lines(text: &str, speakers: &Regex) -> Vec<ChatMessage> {
     found.retain(|(name, _)| Speaker::of(name) != Speaker::Other || times[name] >= MIN_TURNS);
     let ends: Vec<usize> =
         found.iter().skip(1).map(|(_, label)| label.start).chain(std::iter::once(text.len())).collect();
-    let message = |((name, label), end): ((&str, Range<usize>), usize)| ChatMessage {
+    let message = |(at, ((name, label), end)): (usize, ((&str, Range<usize>), usize))| ChatMessage {
         role: Speaker::of(name),
+        number: at + 1,
         range: label.start..end,
         // A line break after the label belongs to it.
         label: label.start..label.end + usize::from(text[label.end..end].starts_with('\n')),
     };
-    found.into_iter().zip(ends).map(message).collect()
+    found.into_iter().zip(ends).enumerate().map(message).collect()
 }
 
 /// An object being scanned.
@@ -211,6 +240,9 @@ fn json(text: &str) -> Vec<ChatMessage> {
     let starts: Vec<usize> = found.iter().skip(1).map(|message| message.range.start).collect();
     for (message, next) in found.iter_mut().zip(starts) {
         message.range.end = next;
+    }
+    for (at, message) in found.iter_mut().enumerate() {
+        message.number = at + 1;
     }
     found
 }
@@ -263,5 +295,10 @@ fn close(text: &str, object: &Object, end: usize, found: &mut Vec<ChatMessage>) 
     let start = if role.start - object.start <= NEAR { object.start } else { role.start };
     let said = content + usize::from(text.as_bytes().get(content) == Some(&b'"'));
     let label_end = if content > role.end && content - role.end <= NEAR { said } else { role.end };
-    found.push(ChatMessage { role: Speaker::of(name), range: object.start..end, label: start..label_end });
+    found.push(ChatMessage {
+        role: Speaker::of(name),
+        number: 0,
+        range: object.start..end,
+        label: start..label_end,
+    });
 }

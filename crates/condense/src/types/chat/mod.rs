@@ -5,6 +5,7 @@
 
 mod cues;
 mod messages;
+mod quoted;
 
 use std::ops::Range;
 
@@ -14,8 +15,9 @@ use crate::engine::draft::ExtractionOptions;
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
 use crate::engine::units::{LONGEST_UNIT, TextPiece, Tier, split_long};
+use crate::transcript;
 use crate::types::markdown;
-use crate::types::plain::Plain;
+use crate::types::plain::{self, Plain};
 use crate::types::prose::sentences;
 
 /// The condenser of conversations.
@@ -33,6 +35,10 @@ const OLDEST: f32 = 0.6;
 const NEWEST: f32 = 2.0;
 /// The weight of the first request if it does not fit whole.
 const REQUEST: f32 = 4.0;
+/// The weight of a call: its result, and what the assistant says of it, tell more than its arguments.
+const CALL: f32 = 0.2;
+/// The weight of a failure that the assistant quotes later.
+const QUOTED: f32 = 8.0;
 
 /// Whether most of `text` is messages with known roles.
 pub(crate) fn looks_like(text: &str) -> bool {
@@ -49,6 +55,10 @@ impl Divide for Chat {
             return Plain.units(job);
         }
         let (request, newest) = protected(job, &transcript);
+        let quoted = match transcript.writing {
+            Writing::Json => Vec::new(),
+            Writing::Lines | Writing::Transcript => quoted::failures(text, &transcript.messages),
+        };
         let mut pieces = Vec::new();
         let first = transcript.messages.first().map_or(0, |message| message.range.start);
         divide(text, 0..first, transcript.writing, &mut pieces);
@@ -60,8 +70,10 @@ impl Divide for Chat {
             let first = index >= newest || is_request && request;
             let turn = worth(index, &transcript) * if is_request { REQUEST } else { 1.0 };
             for piece in &mut pieces[from..] {
-                piece.tier = if first { Tier::First } else { piece.tier };
-                piece.prior *= turn * cues::worth(&text[piece.range.clone()]);
+                let quoted = quoted::overlaps(&quoted, &piece.range);
+                piece.tier = if first || quoted { Tier::First } else { piece.tier };
+                piece.prior *=
+                    turn * cues::worth(&text[piece.range.clone()]) * if quoted { QUOTED } else { 1.0 };
             }
             at = message.range.end;
         }
@@ -70,8 +82,9 @@ impl Divide for Chat {
     }
 
     fn options(&self, text: &str) -> ExtractionOptions {
-        let ranges = ChatTranscript::of(text).messages.into_iter().map(|message| message.range).collect();
-        ExtractionOptions { salient_first: false, indented_markers: false, names: Some(("message", ranges)) }
+        let messages = ChatTranscript::of(text).messages.into_iter();
+        let names = ("message", messages.map(|message| (message.number, message.range)).collect());
+        ExtractionOptions { salient_first: false, indented_markers: false, names: Some(names) }
     }
 }
 
@@ -123,6 +136,15 @@ fn divide(text: &str, range: Range<usize>, writing: Writing, pieces: &mut Vec<Te
     }
     match writing {
         Writing::Lines => markdown::divide(text, range, pieces),
+        Writing::Transcript => {
+            let mut start = range.start;
+            for line in text[range].split_inclusive('\n') {
+                let prior = if line.starts_with(transcript::CALL) { CALL } else { 1.0 };
+                let parts = plain::lines(text, start..start + line.len()).into_iter();
+                pieces.extend(parts.map(|part| TextPiece::plain(part, prior)));
+                start += line.len();
+            }
+        }
         Writing::Json => {
             let lines = escaped_lines(text, range);
             let short = |line: Range<usize>| {

@@ -1,0 +1,81 @@
+//! `larder run --until-done`: repeats a recipe until its answer says that the work is complete (R2-9.1).
+
+use larder_engine::Engine;
+use larder_engine::executor::{Meter, ProgressObserver, RunOutcome};
+use larder_engine::inputs::RunInput;
+use larder_text::message::{Message, Role};
+use serde::Serialize;
+
+use crate::args::{Format, RepeatArgs};
+use crate::context::CommandContext;
+use crate::error::CliError;
+use crate::progress::Spinner;
+use crate::{commands, output};
+
+/// The tag that says so, and its content.
+const TAG: &str = "promise";
+const COMPLETE: &str = "COMPLETE";
+
+/// What `--format json` prints.
+#[derive(Serialize)]
+struct Rounds<'a> {
+    /// Whether the last answer says that the work is complete.
+    complete: bool,
+    /// Why no further round followed; absent if the work is complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<&'a str>,
+    rounds: &'a [RunOutcome],
+}
+
+/// Runs the recipe until it is done. Each answer joins the conversation that the next round reads.
+pub async fn run(
+    context: &CommandContext,
+    engine: &Engine,
+    (recipe, mut input): (&str, RunInput),
+    repeat: &RepeatArgs,
+    spinner: &Spinner,
+) -> Result<(), CliError> {
+    let tags = &engine.find(recipe, input.mode).map_err(|source| engine.missing(recipe, source))?.output.tags;
+    if !tags.iter().any(|tag| tag.name == TAG) {
+        return Err(CliError::Usage(format!(
+            "--until-done: the answers of {recipe} have no tag {TAG}, so none says that the work is complete"
+        )));
+    }
+    let meter = Meter::new(spinner, repeat.max_tokens, repeat.max_cost);
+    let mut rounds: Vec<RunOutcome> = Vec::new();
+    let stopped = loop {
+        let round = rounds.len() + 1;
+        meter.stage(&format!("round {round} of at most {}", repeat.max_rounds));
+        let outcome = engine.run(recipe, &input, &meter).await;
+        spinner.done();
+        let outcome = outcome?;
+        if context.global.format != Format::Json {
+            commands::run::print(context, &outcome, false)?;
+        }
+        let complete = outcome.output.get(TAG).and_then(|signal| signal.as_str()) == Some(COMPLETE);
+        let asked = input.query.iter().map(|query| Message::text(Role::User, query.as_str()));
+        input.history.extend(asked.collect::<Vec<_>>());
+        input.history.push(Message::text(Role::Assistant, outcome.text()));
+        rounds.push(outcome);
+        if complete {
+            break None;
+        }
+        if rounds.len() >= repeat.max_rounds {
+            break Some("--max-rounds is reached");
+        }
+        if !meter.may_spend() {
+            break Some("--max-tokens or --max-cost is reached");
+        }
+    };
+    if context.global.format == Format::Json {
+        output::json(&Rounds { complete: stopped.is_none(), stopped, rounds: &rounds })?;
+    }
+    let Some(stopped) = stopped else { return Ok(()) };
+    let spent = meter.total();
+    let cost = spent.cost.map(|cost| format!(" and ${cost}")).unwrap_or_default();
+    Err(CliError::Fixable(format!(
+        "not complete after {} rounds, {} tokens{cost}: {stopped}; raise it, or go on with the answers as --history",
+        rounds.len(),
+        spent.tokens()
+    )))
+}

@@ -1,0 +1,372 @@
+//! Cards from outside: what of a long history is in the prompt, in every spelling of a stage and form of a message, and
+//! work that is repeated until it is done.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use larder_testkit::stub::{Answer, Seen};
+use serde_json::{Value, json};
+use support::served::Served;
+use support::{Shop, reply_text as reply};
+
+const CARD: &str = "card/card_agent";
+const REQUEST: &str =
+    "The export must write CSV with a header row and never load the whole table into memory.";
+const DECISION: &str = "We decided to stream rows with a server-side cursor because fetchall() needs 4 GB.";
+const FAILURE: &str = "psycopg2.ProgrammingError: can't use a named cursor outside of transactions";
+const STATE: &str = "Current state: the writer and the cursor are done, the header row is in progress.";
+const NEWEST: &str = "Now add the header row.";
+
+fn shop(answers: impl IntoIterator<Item = Answer>) -> Shop {
+    let shop = Shop::with_models(answers);
+    configure(&shop, 128_000, "");
+    shop
+}
+
+fn configure(shop: &Shop, window: usize, tables: &str) {
+    shop.configure_layers(&["MIND", "VOICE"], "", tables);
+    let path = shop.path().join("larder.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, text.replace("window = 8000", &format!("window = {window}"))).unwrap();
+}
+
+/// Words that say nothing, never twice the same line.
+fn filler(seed: usize, words: usize) -> String {
+    let known = ["cache", "layer", "reads", "row", "returns", "caller", "index", "entry", "key", "when"];
+    let mut state = seed as u64 + 1;
+    let mut word = || known[(support::next(&mut state) % known.len() as u64) as usize];
+    (0..words).map(|_| word()).collect::<Vec<_>>().join(" ")
+}
+
+/// 47 messages of 50,000 tokens (R2-6.1): a request, a decision, a failure, its fix and a state are among them.
+fn long_history() -> Vec<Value> {
+    let message = |at: usize| {
+        let text = filler(at, 1_100);
+        match at {
+            0 => json!({"role": "user", "content": REQUEST}),
+            9 => json!({"role": "assistant", "content": format!("{text}\n\n{DECISION}\n\n{text}")}),
+            14 => json!({"role": "assistant", "content": null, "tool_calls": [{
+                "id": "c1", "type": "function",
+                "function": {"name": "shell", "arguments": "{\"command\": \"make export\"}"}}]}),
+            15 => json!({"role": "tool", "tool_call_id": "c1", "content": format!("{FAILURE}\n{text}")}),
+            16 => {
+                json!({"role": "assistant", "content": format!("{FAILURE} was fixed inside `with conn:`.\n\n{text}")})
+            }
+            30 => json!({"role": "assistant", "content": format!("{text}\n\n{STATE}")}),
+            46 => json!({"role": "user", "content": NEWEST}),
+            at if at % 2 == 1 => json!({"role": "assistant", "content": text}),
+            _ => json!({"role": "user", "content": text}),
+        }
+    };
+    (0..47).map(message).collect()
+}
+
+fn prompt_of(receipt: &Value) -> String {
+    let texts = receipt["messages"].as_array().unwrap().iter().flat_map(|message| {
+        message["content"].as_array().unwrap().iter().filter_map(|part| part["text"].as_str())
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn explain(shop: &Shop, args: &[&str]) -> Value {
+    shop.json(&[&["explain", CARD, "-q", "Go on"], args].concat())
+}
+
+fn slot<'r>(receipt: &'r Value, name: &str) -> &'r Value {
+    let slots = receipt["budget"]["slots"].as_array().unwrap();
+    slots.iter().find(|slot| slot["name"] == name).unwrap()
+}
+
+#[test]
+fn a_long_history_is_condensed_as_one_text_and_comes_back() {
+    let shop = shop([reply("Added.\n<promise>COMPLETE</promise>")]);
+    let history = long_history();
+    shop.write("h.json", Value::from(history.clone()).to_string());
+    let receipt = shop.json(&["run", CARD, "-q", "Go on", "--history", "h.json"])["receipt"].clone();
+    let tokens = slot(&receipt, "history")["tokens"].as_u64().unwrap();
+    assert!((5_000..=7_500).contains(&tokens), "{tokens}");
+    let prompt = prompt_of(&receipt);
+    for said in [REQUEST, DECISION, FAILURE, "was fixed inside `with conn:`", STATE, NEWEST] {
+        assert!(prompt.contains(said), "{said}");
+    }
+    // Every message comes back, call and all.
+    let parts = receipt["parts"].as_array().unwrap();
+    let older: Vec<&Value> = parts.iter().filter(|part| part["reason"] == "summarized").collect();
+    assert!(older.len() > 30, "{}", older.len());
+    for part in older {
+        let at: usize = part["source"].as_str().unwrap().strip_prefix("message ").unwrap().parse().unwrap();
+        let original = &history[at - 1];
+        let back = shop.ok(&["rehydrate", part["pointer"].as_str().unwrap()]).out;
+        match original["content"].as_str() {
+            Some(text) => assert_eq!(back, text, "message {at}"),
+            None => assert!(back.contains("make export"), "{back}"),
+        }
+    }
+    // The prompt by section (R2-7.2).
+    let explained = explain(&shop, &["--history", "h.json"]);
+    let sections = explained["sections"].as_array().unwrap();
+    let names: Vec<&str> = sections.iter().map(|section| section["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["system", "agent", "history", "context", "query"]);
+    assert!(sections[2]["content"].as_str().unwrap().contains(DECISION));
+    assert_eq!(sections[4]["content"].as_str().unwrap().trim_end(), "Go on");
+    let layout = shop.ok(&["explain", CARD, "-q", "Go on", "--history", "h.json"]).out;
+    assert!(
+        layout.contains("summarized") && layout.contains("With 2000 more tokens:\n  message"),
+        "{layout}"
+    );
+}
+
+#[test]
+fn a_growing_history_keeps_its_prefix_between_steps() {
+    let shop = shop([]);
+    let history = long_history();
+    let (mut before, mut steps) = (None::<Value>, 0);
+    for count in 12..=history.len() {
+        if count == 15 {
+            continue; // A call without its result is never sent.
+        }
+        shop.write("h.json", Value::from(history[..count].to_vec()).to_string());
+        let now = explain(&shop, &["--history", "h.json"]);
+        if let Some(before) = &before {
+            let sent = |receipt: &Value| receipt["messages"].as_array().unwrap().clone();
+            // The query is last, after the messages.
+            let (then, now_sent) = (sent(before), sent(&now));
+            let same = now_sent.starts_with(&then[..then.len() - 1]);
+            assert!(same || now["epoch"]["moved_prefix"] == true, "at {count}");
+            steps += usize::from(!same);
+        }
+        before = Some(now);
+    }
+    assert!((2..=20).contains(&steps), "{steps}");
+}
+
+#[test]
+fn stages_are_read_in_any_usual_spelling_and_logs_come_in_fences() {
+    let shop = shop([]);
+    shop.write("build.log", "error[E0308]: mismatched types\n");
+    let layouts: Vec<String> = ["error_fixing", "ErrorFixing", "error-fixing", "Error Fixing"]
+        .into_iter()
+        .map(|stage| {
+            let args = [
+                "explain",
+                CARD,
+                "-q",
+                "Go on",
+                "--variant",
+                stage,
+                "--doc",
+                "build_logs=build.log",
+                "--messages",
+            ];
+            shop.ok(&args).out
+        })
+        .collect();
+    assert!(layouts[0].contains("## Build Logs\n```\nerror[E0308]: mismatched types\n"), "{}", layouts[0]);
+    assert!(layouts.iter().all(|layout| *layout == layouts[0]));
+    let unknown = shop.fails(1, &["explain", CARD, "-q", "Go on", "--variant", "nonsense"]);
+    assert!(
+        unknown.err.contains("no variant nonsense") && unknown.err.contains("error_fixing"),
+        "{}",
+        unknown.err
+    );
+}
+
+#[test]
+fn notes_keep_their_share_beside_a_long_history() {
+    let shop = shop([]);
+    configure(&shop, 8_192, "");
+    shop.write("notes.md", format!("# Notes\n\n{}\n", filler(3, 240)));
+    shop.write("h.json", Value::from(long_history()).to_string());
+    let receipt = explain(&shop, &["--history", "h.json", "--doc", "notes=notes.md"]);
+    let notes = receipt["parts"].as_array().unwrap().iter().find(|part| part["slot"] == "context").unwrap();
+    assert_eq!(notes["rendition"], "whole", "{receipt}");
+}
+
+#[test]
+fn what_a_history_does_not_take_goes_to_the_documents() {
+    let shop = shop([]);
+    configure(&shop, 16_000, "");
+    shop.write("notes.md", format!("# Notes\n\n{}\n", filler(3, 9_000)));
+    shop.write("h.json", Value::from(long_history()).to_string());
+    let receipt = explain(&shop, &["--history", "h.json", "--doc", "notes=notes.md"]);
+    let (used, available) = (receipt["budget"]["used"].as_u64(), receipt["budget"]["available"].as_u64());
+    assert!(used.unwrap() * 100 >= available.unwrap() * 97, "{used:?} of {available:?}");
+}
+
+#[test]
+fn caps_of_slots_are_settings() {
+    let shop = shop([]);
+    shop.write("h.json", Value::from(long_history()).to_string());
+    configure(&shop, 128_000, "[slots.\"card/card_agent\"]\nhistory = 4000\n");
+    let receipt = explain(&shop, &["--history", "h.json"]);
+    let tokens = slot(&receipt, "history")["tokens"].as_u64().unwrap();
+    assert!((2_000..=3_000).contains(&tokens), "{tokens}");
+    for (recipe, name) in
+        [("card/card_agent", "histroy"), ("card/agnet", "history"), ("card/card_agent", "system")]
+    {
+        configure(&shop, 128_000, &format!("[slots.\"{recipe}\"]\n{name} = 4000\n"));
+        let ran = shop.fails(1, &["explain", CARD, "-q", "Go on"]);
+        assert!(ran.err.contains(name) && ran.err.contains("larder.toml"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn answer_and_signal_are_in_every_output() {
+    let text = "Added the row.\n\n```rust\nlet header = true;\n```\n\n<promise>COMPLETE</promise>";
+    let shop = shop((0..4).map(|_| reply(text)));
+    let has_both = |output: &str| {
+        for piece in ["let header = true;", "<promise>COMPLETE</promise>"] {
+            assert!(output.contains(piece), "{piece}: {output}");
+        }
+    };
+    has_both(&shop.ok(&["run", CARD, "-q", "Go on"]).out);
+    let json = shop.json(&["run", CARD, "-q", "Go on"]);
+    assert!(json["reply"].as_str().unwrap().contains("let header = true;"), "{json}");
+    assert_eq!(json["output"]["promise"], "COMPLETE");
+    let served = Served::start(&shop, &[]);
+    let body = |stream: bool| json!({"model": "recipe/card/card_agent", "stream": stream, "messages": [{"role": "user", "content": "Go on"}]});
+    let (status, whole) = served.post("/v1/chat/completions", &body(false));
+    assert_eq!(status, 200, "{whole}");
+    let start = whole.find('{').unwrap();
+    let whole: Value = serde_json::from_str(&whole[start..=whole.rfind('}').unwrap()]).unwrap();
+    has_both(whole["choices"][0]["message"]["content"].as_str().unwrap());
+    let (_, events) = served.post("/v1/chat/completions", &body(true));
+    let deltas: String = events
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok())
+        .filter_map(|event| event["choices"][0]["delta"]["content"].as_str().map(str::to_owned))
+        .collect();
+    has_both(&deltas);
+    served.signal("TERM");
+    served.end();
+}
+
+#[test]
+fn work_is_repeated_until_it_is_done_or_a_limit_is_reached() {
+    let answers =
+        ["Wrote the writer.", "Wrote the cursor.", "Wrote the header.\n<promise>COMPLETE</promise>"];
+    let shop = shop(answers.map(reply));
+    let ran = shop.ok(&["run", CARD, "-q", "Write the export", "--until-done"]);
+    assert!(ran.out.contains("Wrote the header.") && ran.out.contains("COMPLETE"), "{}", ran.out);
+    let seen = shop.seen();
+    assert_eq!(seen.len(), 3);
+    let last = seen[2].json()["messages"].to_string();
+    assert!(answers[..2].iter().all(|answer| last.contains(answer)), "{last}");
+
+    let limits: [(&[&str], usize, &str); 2] =
+        [(&["--max-rounds", "2"], 2, "--max-rounds"), (&["--max-tokens", "1"], 1, "--max-tokens")];
+    for (limit, rounds, name) in limits {
+        let shop = self::shop((0..3).map(|_| reply("Still at it.")));
+        let args = [&["run", CARD, "-q", "Write", "--until-done"], limit].concat();
+        let ran = shop.fails(1, &args);
+        assert!(ran.err.contains("not complete") && ran.err.contains(name), "{}", ran.err);
+        assert_eq!(shop.seen().len(), rounds);
+    }
+    let ran = shop.fails(2, &["run", "summarize/summarize", "-q", "x", "--until-done"]);
+    assert!(ran.err.contains("no tag promise"), "{}", ran.err);
+}
+
+/// Whether a request asks for a summary of part of a conversation.
+fn asks_for_summary(seen: &Seen) -> bool {
+    String::from_utf8_lossy(&seen.body).contains("Summarize this part of a conversation")
+}
+
+/// The summary of a part: its first words, as many as it may have, under the five headings.
+fn summary(seen: &Seen, state: &str) -> Answer {
+    let messages = seen.json()["messages"].clone();
+    let text: String = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| message["content"].as_str())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let allowed = text.split("Use at most ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let words = allowed.parse::<usize>().unwrap().saturating_sub(45);
+    let part = text.rsplit("<history_to_compress").next().unwrap().split_once('>').unwrap().1;
+    let said: Vec<&str> =
+        part.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic)).collect();
+    let said = said[..words.min(said.len())].join(" ");
+    reply(&format!(
+        "## Task Summary\n{said}\n\n## Key Decisions\nNone.\n\n## Errors Resolved\nNone.\n\n## Current State\n{state}\n\n## Remaining Work\nNone."
+    ))
+}
+
+/// A shop whose model for older messages writes this as their state.
+fn summarizing(state: &'static str) -> Shop {
+    let shop =
+        Shop::responding(
+            move |seen| {
+                if asks_for_summary(seen) { summary(seen, state) } else { reply("Going on.") }
+            },
+        );
+    shop.configure_layers(&["MIND", "VOICE", "NERVES"], "", "[policy]\nuse_llm_summarizer = true\n");
+    let path = shop.path().join("larder.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, text.replace("window = 8000", "window = 128000")).unwrap();
+    shop
+}
+
+#[test]
+fn a_model_summarizes_older_messages_in_parts_and_each_part_once() {
+    let shop = summarizing("- export: In Progress");
+    let mut history = long_history();
+    let run = |history: &[Value]| {
+        shop.write("h.json", Value::from(history.to_vec()).to_string());
+        let before = shop.seen().iter().filter(|seen| asks_for_summary(seen)).count();
+        let receipt = shop.json(&["run", CARD, "-q", "Go on", "--history", "h.json"])["receipt"].clone();
+        let calls = shop.seen().iter().filter(|seen| asks_for_summary(seen)).count() - before;
+        (receipt, calls)
+    };
+    let (receipt, calls) = run(&history);
+    assert_eq!(receipt["condensing"]["renditions"], 1, "{}", receipt["condensing"]);
+    assert!((20..=60).contains(&calls), "{calls}");
+    let prompt = prompt_of(&receipt);
+    assert!(prompt.contains("<earlier_messages>") && prompt.contains("- export: In Progress"));
+    assert_eq!(
+        prompt.matches("## Current State").count(),
+        1,
+        "the parts are merged under one set of headings"
+    );
+    for said in [REQUEST, NEWEST] {
+        assert!(prompt.contains(said), "{said}");
+    }
+    let tokens = slot(&receipt, "history")["tokens"].as_u64().unwrap();
+    assert!((4_000..=7_500).contains(&tokens), "{tokens}");
+    let (again, none) = run(&history);
+    assert_eq!(
+        (none, &again["messages"]),
+        (0, &receipt["messages"]),
+        "the same history gives the same prompt"
+    );
+    // The next step summarizes what is new.
+    for at in 47..50 {
+        history.push(
+            json!({"role": if at % 2 == 1 { "assistant" } else { "user" }, "content": filler(at, 1_100)}),
+        );
+    }
+    let (_, more) = run(&history);
+    assert!(more > 0 && more < calls / 2, "{more} of {calls}");
+}
+
+#[test]
+fn a_summary_without_a_status_is_replaced_by_the_rule_and_the_receipt_says_why() {
+    let shop = summarizing("- export");
+    shop.write("h.json", Value::from(long_history()).to_string());
+    let receipt = shop.json(&["run", CARD, "-q", "Go on", "--history", "h.json"])["receipt"].clone();
+    let why = receipt["condensing"]["failures"].to_string();
+    assert!(why.contains("messages 2-") && why.contains("has no status"), "{why}");
+    let prompt = prompt_of(&receipt);
+    assert!([DECISION, FAILURE, STATE].iter().all(|said| prompt.contains(said)));
+}
+
+#[test]
+fn a_rendition_far_below_its_allowance_is_refused() {
+    let shop = Shop::responding(|_| reply("The notes are about an export."));
+    shop.configure_layers(&["MIND", "VOICE", "NERVES"], "", "[policy]\nuse_llm_summarizer = true\n");
+    shop.write("notes.md", format!("# Notes\n\n{}\n", filler(3, 9_000)));
+    let receipt = shop.json(&["run", CARD, "-q", "Go on", "--doc", "notes=notes.md"])["receipt"].clone();
+    let notes = receipt["parts"].as_array().unwrap().iter().find(|part| part["slot"] == "context").unwrap();
+    assert!(notes["author"].is_null(), "{notes}");
+    assert!(receipt["condensing"]["failures"].to_string().contains("far below"), "{}", receipt["condensing"]);
+}

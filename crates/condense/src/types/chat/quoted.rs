@@ -1,0 +1,76 @@
+//! Failures in the results of tools that the assistant repeats word for word later: it has worked on them, so whoever
+//! goes on needs them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use aho_corasick::AhoCorasick;
+use hashbrown::HashMap;
+
+use super::cues;
+use super::messages::{ChatMessage, Speaker};
+
+/// Longer lines are not looked for, in bytes.
+const LONGEST_LINE: usize = 1_000;
+
+/// The lines of tool results that report a failure and that a later message or call of the assistant repeats, each
+/// once, in order.
+pub(super) fn failures(text: &str, messages: &[ChatMessage]) -> Vec<Range<usize>> {
+    // The places of each line, with their messages.
+    let mut places: HashMap<&str, Vec<(usize, Range<usize>)>> = HashMap::new();
+    for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Speaker::Tool) {
+        let mut start = message.label.end;
+        for line in text[start..message.range.end].split_inclusive('\n') {
+            if line.len() <= LONGEST_LINE && cues::names_failure(line) {
+                places.entry(line.trim()).or_default().push((at, start..start + line.len()));
+            }
+            start += line.len();
+        }
+    }
+    let lines: Vec<&str> = places.keys().copied().collect();
+    let Ok(finder) = AhoCorasick::new(&lines) else { return Vec::new() };
+    // By line: the newest place before it was repeated.
+    let mut found: HashMap<usize, Range<usize>> = HashMap::new();
+    for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Speaker::Assistant)
+    {
+        let said = unescaped(&text[message.label.end..message.range.end]);
+        for hit in finder.find_overlapping_iter(said.as_bytes()) {
+            let line = hit.pattern().as_usize();
+            let places = &places[lines[line]];
+            let before = places.partition_point(|(of, _)| *of < at);
+            found.extend(places[..before].last().map(|(_, range)| (line, range.clone())));
+        }
+    }
+    let mut found: Vec<Range<usize>> = found.into_values().collect();
+    found.sort_unstable_by_key(|range| range.start);
+    found
+}
+
+/// Whether one of the sorted `quoted` ranges overlaps `range`.
+pub(super) fn overlaps(quoted: &[Range<usize>], range: &Range<usize>) -> bool {
+    let next = quoted.partition_point(|one| one.end <= range.start);
+    quoted.get(next).is_some_and(|one| one.start < range.end)
+}
+
+/// The text with what JSON escapes in a string written out as well.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() * 2 + 1);
+    out.extend([text, "\n"]);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some('r') => out.push('\r'),
+                Some(other) => out.push(other),
+                None => {}
+            },
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}

@@ -1,0 +1,269 @@
+//! Decides which messages of a slot are sent as they are, and which older ones are condensed together as one text.
+//!
+//! A pure function of the history: the messages are replayed, and nothing is decided again until their tokens cross a
+//! mark. Then the newest stay, everything older becomes one text, and a new epoch begins. Between two such steps a
+//! growing conversation only extends its prompt. Knows costs, no texts.
+
+use super::receipt::Epoch;
+
+/// The shares of the cap, in per cent. After a step, text and messages together take at least `LOW`; above `HIGH` the
+/// next step follows, so both are always within 50 to 75 % of the cap (C52) and below the usual soft threshold (N23).
+const LOW: usize = 55;
+const HIGH: usize = 75;
+/// What the messages that stay may take, at most and usually, and the least that is left to the text.
+const MOST_KEPT: usize = 55;
+const USUALLY_KEPT: usize = 25;
+const LEAST_TEXT: usize = 15;
+/// The newest messages stay, whatever `protect_last` says.
+const NEWEST: usize = 2;
+
+/// The messages to decide.
+pub(super) struct FoldInput<'a> {
+    /// Tokens of each.
+    pub sizes: &'a [usize],
+    /// Tokens of the smallest form in which each can be a message of its own.
+    pub least: &'a [usize],
+    /// The first message of each one's group: a call and its results stay together.
+    pub group_of: &'a [usize],
+    /// `settled[i]`: no call is waiting for a result after message `i`.
+    pub settled: &'a [bool],
+    /// Messages that must be whole.
+    pub critical: &'a [bool],
+    /// The first request of the user, which stays.
+    pub request: Option<usize>,
+    /// The number of newest messages that stay.
+    pub protect_last: usize,
+    /// Whether a text takes the place of older messages; otherwise a line that points to them.
+    pub text: bool,
+}
+
+/// What becomes of the messages.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fold {
+    /// Older messages, except critical ones and those in `kept`, are represented by one text.
+    pub until: usize,
+    /// The first request of the user, if it stays.
+    pub kept: Option<usize>,
+    /// Tokens that the text may take.
+    pub allowance: usize,
+    /// Messages before `at_message` that stay are shortened to this many tokens.
+    pub level: usize,
+}
+
+/// The decision about all messages.
+pub(super) struct Folded {
+    /// `None` while everything is sent as it is.
+    pub fold: Option<Fold>,
+    /// The newest step.
+    pub epoch: Epoch,
+    /// Tokens of what is sent.
+    pub used: usize,
+    /// The number of tokens above which the next step follows.
+    pub high: usize,
+}
+
+/// Replays the messages within `cap` tokens.
+pub(super) fn fold(input: &FoldInput<'_>, cap: usize) -> Folded {
+    let count = input.sizes.len();
+    let mut so_far = Folded {
+        fold: None,
+        epoch: Epoch { number: 0, at_message: 0, from_message: 0, moved_prefix: false },
+        used: 0,
+        high: cap,
+    };
+    let mut critical = 0;
+    for at in 0..count {
+        so_far.used = so_far.used.saturating_add(input.sizes[at]);
+        if input.critical[at] {
+            critical += input.sizes[at];
+        }
+        let last = at + 1 == count;
+        if so_far.used <= so_far.high || !(input.settled[at] || last) {
+            continue;
+        }
+        let (fold, used) = step(input, at + 1, critical, cap);
+        let first = (0..fold.until).find(|&at| !input.critical[at] && fold.kept != Some(at));
+        so_far.epoch = Epoch {
+            number: so_far.epoch.number + 1,
+            at_message: at + 1,
+            from_message: first.unwrap_or(fold.until),
+            moved_prefix: last,
+        };
+        so_far.fold = Some(fold);
+        so_far.used = used;
+        so_far.high = if input.text { share(cap, HIGH) } else { cap };
+    }
+    so_far
+}
+
+/// Decides the first `count` messages anew; `critical` are the tokens of those that must be whole. Returns the tokens
+/// that are then used, too.
+fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fold, usize) {
+    let request = input.request.filter(|&at| at < count && !input.critical[at]);
+    let cost = |at: usize, sizes: &[usize]| if input.critical[at] { 0 } else { sizes[at] };
+    let most = share(cap, if input.text { MOST_KEPT } else { HIGH });
+    let newest = start_of_last(input, count, NEWEST.max(input.protect_last));
+    let group = start_of_last(input, count, 1);
+    let ways = [(request, newest), (request, group), (None, group), (None, count)];
+    let staying = |(kept, start): (Option<usize>, usize)| {
+        kept.filter(|&kept| kept < start).into_iter().chain(start..count)
+    };
+    let fits = |&way: &(Option<usize>, usize)| {
+        staying(way).map(|at| cost(at, input.least)).fold(critical, usize::saturating_add) <= most
+    };
+    let (kept, mut start) = ways.into_iter().find(fits).unwrap_or((None, count));
+    let room = most.saturating_sub(critical);
+    let whole: Vec<(usize, usize)> =
+        staying((kept, start)).map(|at| (cost(at, input.least), cost(at, input.sizes))).collect();
+    let level = level(&whole, room);
+    let mut stays: usize = whole.iter().map(|&(least, size)| size.min(level).max(least)).sum();
+    if level == usize::MAX {
+        let usual = share(cap, if input.text { USUALLY_KEPT } else { HIGH }).saturating_sub(critical);
+        (start, stays) = extended(input, (start, stays), kept, usual);
+    }
+    let used = critical.saturating_add(stays);
+    let allowance = if input.text {
+        share(cap, LOW).saturating_sub(used).max(share(cap, LEAST_TEXT)).min(cap.saturating_sub(used))
+    } else {
+        0
+    };
+    let kept = kept.filter(|&kept| kept < start);
+    (Fold { until: start, kept, allowance, level }, used.saturating_add(allowance))
+}
+
+/// Where the last `number` of the first `count` messages begin, with the rest of the group of the first of them.
+fn start_of_last(input: &FoldInput<'_>, count: usize, number: usize) -> usize {
+    let mut start = count.saturating_sub(number);
+    let mut from = count;
+    while from > start {
+        from -= 1;
+        start = start.min(input.group_of[from]);
+    }
+    start
+}
+
+/// Moves the start of the newest messages back, to the beginning of a group, while they take at most `usual` tokens.
+fn extended(
+    input: &FoldInput<'_>,
+    (mut start, mut stays): (usize, usize),
+    kept: Option<usize>,
+    usual: usize,
+) -> (usize, usize) {
+    let (mut sum, mut first) = (stays, start);
+    for at in (0..start).rev() {
+        if !input.critical[at] && kept != Some(at) {
+            sum = sum.saturating_add(input.sizes[at]);
+        }
+        if sum > usual {
+            break;
+        }
+        first = first.min(input.group_of[at]);
+        if first >= at {
+            (start, stays) = (at, sum);
+        }
+    }
+    (start, stays)
+}
+
+/// The tokens to which messages, with their smallest and their whole size, are limited so that all take at most `room`.
+fn level(messages: &[(usize, usize)], room: usize) -> usize {
+    let used = |level: usize| messages.iter().map(|&(least, size)| size.min(level).max(least)).sum::<usize>();
+    if used(usize::MAX) <= room {
+        return usize::MAX;
+    }
+    let (mut fits, mut exceeds) = (0, messages.iter().map(|&(_, size)| size).max().unwrap_or(0));
+    while fits + 1 < exceeds {
+        let middle = fits + (exceeds - fits) / 2;
+        if used(middle) <= room { fits = middle } else { exceeds = middle }
+    }
+    fits
+}
+
+fn share(tokens: usize, per_cent: usize) -> usize {
+    (tokens as u128 * per_cent as u128 / 100) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request, then steps of a call and its result.
+    struct History {
+        sizes: Vec<usize>,
+        group_of: Vec<usize>,
+        settled: Vec<bool>,
+    }
+
+    fn history(count: usize, size: usize) -> History {
+        let group_of = (0..count).map(|at| if at > 0 && at % 2 == 0 { at - 1 } else { at }).collect();
+        History { sizes: vec![size; count], group_of, settled: (0..count).map(|at| at % 2 == 0).collect() }
+    }
+
+    fn folded(history: &History, text: bool, cap: usize) -> Folded {
+        let count = history.sizes.len();
+        let least: Vec<usize> = history.sizes.iter().map(|&size| size.min(64)).collect();
+        fold(
+            &FoldInput {
+                sizes: &history.sizes,
+                least: &least,
+                group_of: &history.group_of,
+                settled: &history.settled,
+                critical: &vec![false; count],
+                request: Some(0),
+                protect_last: 0,
+                text,
+            },
+            cap,
+        )
+    }
+
+    #[test]
+    fn all_stays_up_to_the_cap() {
+        let folded = folded(&history(10, 100), true, 1_000);
+        assert_eq!((folded.fold, folded.used, folded.epoch.number), (None, 1_000, 0));
+    }
+
+    #[test]
+    fn text_and_messages_take_half_to_three_quarters() {
+        for count in 12..200 {
+            let folded = folded(&history(count, 100), true, 1_000);
+            assert!((500..=850).contains(&folded.used), "{count}: {}", folded.used);
+            // An unfinished call waits for its result.
+            assert!(count % 2 == 0 || folded.used <= 750, "{count}: {}", folded.used);
+            let fold = folded.fold.unwrap();
+            assert_eq!(fold.kept, Some(0));
+            assert!(fold.until % 2 == 1 && fold.until + NEWEST <= count, "{count}: {fold:?}");
+        }
+    }
+
+    #[test]
+    fn steps_are_few_and_nothing_is_decided_between_them() {
+        let mut before = folded(&history(13, 100), true, 1_000);
+        for count in (15..400).step_by(2) {
+            let now = folded(&history(count, 100), true, 1_000);
+            if now.epoch.number == before.epoch.number {
+                assert_eq!(now.fold, before.fold);
+            }
+            before = now;
+        }
+        assert!(before.epoch.number < 400 / 2, "{}", before.epoch.number);
+    }
+
+    #[test]
+    fn the_newest_are_shortened_where_they_would_fill_the_cap() {
+        let mut history = history(31, 100);
+        (history.sizes[0], history.sizes[30]) = (900, 5_000);
+        let folded = folded(&history, true, 1_000);
+        let fold = folded.fold.unwrap();
+        assert_eq!((fold.kept, fold.until), (Some(0), 29));
+        assert!(fold.level < 300 && folded.used <= 750, "{fold:?} {}", folded.used);
+    }
+
+    #[test]
+    fn without_a_text_the_newest_fill_the_cap() {
+        let folded = folded(&history(101, 100), false, 1_000);
+        let fold = folded.fold.unwrap();
+        assert_eq!(fold.allowance, 0);
+        assert!((700..=1_000).contains(&folded.used), "{}", folded.used);
+    }
+}
