@@ -806,7 +806,7 @@ fn a_broken_compression_recipe_stops_the_start_where_a_model_is_to_condense() {
 #[test]
 fn condense_by_model_says_who_wrote_it_and_leads_back() {
     let shop = Shop::with_models(
-        std::iter::repeat_with(|| reply_text("It lists lamps and what they cost.")).take(300),
+        std::iter::repeat_with(|| reply_text(&"It lists lamps and what they cost. ".repeat(3))).take(300),
     );
     shop.configure_layers(&["NERVES"], "", "");
     let original = "Many lamps hang there, and each has its price on a small card.\n".repeat(100);

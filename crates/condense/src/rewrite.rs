@@ -14,6 +14,7 @@ use crate::engine::draft::CondensedDraft;
 use crate::engine::job::Job;
 use crate::engine::verify::{DraftViolation, verified};
 use crate::request::{CondenseRequest, KnownText};
+use crate::transcript;
 use crate::types::condenser_for;
 use larder_text::hash::ContentHash;
 use larder_text::pointer::PointerKey;
@@ -23,6 +24,11 @@ use larder_text::tokens::Counter;
 /// The headings of a summarised conversation, in order.
 pub const HISTORY_HEADINGS: [&str; 5] =
     ["## Task Summary", "## Key Decisions", "## Errors Resolved", "## Current State", "## Remaining Work"];
+/// The heading that lists items with a status (R2-6.5), and the statuses.
+const STATE: usize = 3;
+const STATUSES: [&str; 3] = ["complete", "in progress", "not started"];
+/// What stands under a heading with nothing to report.
+const NOTHING: &str = "None.";
 /// The share of the target, as one part in this many, that the long form of the header may take.
 const HEADER_SHARE: usize = 8;
 /// Numbers with fewer digits may just be list numbers.
@@ -64,11 +70,12 @@ pub fn segments(text: &str, content_type: ContentType) -> Vec<Segment> {
     out
 }
 
-/// Salient spans of `original` that are missing from the rewritten text, heaviest first.
+/// Salient spans of `original` that are missing from the rewritten text, heaviest first. The numbers of messages are
+/// none.
 pub fn missing<'t>(original: &'t str, written: &str) -> Vec<&'t str> {
     let mut seen = HashSet::new();
     let mut spans = salience::scan(original, ErrorSense::Strict);
-    spans.retain(|span| span.kind.is_salient());
+    spans.retain(|span| span.kind.is_salient() && !transcript::is_label(original, span.range.start));
     // The sort is stable: spans of one kind stay in document order.
     spans.sort_by(|a, b| b.kind.weight().total_cmp(&a.kind.weight()));
     let values = spans.into_iter().map(|span| original[span.range].trim());
@@ -102,6 +109,9 @@ pub enum RewriteError {
     /// The structure that readers rely on is broken.
     #[error("its structure is broken")]
     Unparsable,
+    /// A line of the state of a conversation says neither complete, in progress nor not started (R2-6.5).
+    #[error("a line under ## Current State has no status")]
+    NoStatus,
 }
 
 /// The header before a model's output, with the pointer to the original.
@@ -123,6 +133,9 @@ pub fn accept(request: &CondenseRequest<'_>, words: &str, author: Author) -> Res
     if request.content_type == ContentType::Chat && !has_history_headings(words) {
         return Err(RewriteError::Unparsable);
     }
+    if request.content_type == ContentType::Chat && !states_have_status(words) {
+        return Err(RewriteError::NoStatus);
+    }
     let job = Job::new(request, KnownText::from_request(request));
     let text = format!("{}{words}", header(request.text, request.key, request.counter, request.target));
     let rewritten = std::iter::once(0..request.text.len()).collect();
@@ -141,6 +154,71 @@ fn has_history_headings(words: &str) -> bool {
     let headings: Vec<&str> =
         words.lines().map(str::trim_end).filter(|line| line.starts_with("## ")).collect();
     headings == HISTORY_HEADINGS
+}
+
+/// Whether every item of the current state has a status.
+fn states_have_status(words: &str) -> bool {
+    let Some(state) = HistorySections::of(words) else { return true };
+    let has_status = |line: &&str| {
+        let line = line.to_lowercase();
+        STATUSES.iter().any(|status| line.contains(status))
+    };
+    state.0[STATE].iter().all(has_status)
+}
+
+/// Summaries under the five headings as one summary under them: nothing is said twice (C53). `None` if a part has other
+/// headings.
+pub fn merged_histories(parts: &[String]) -> Option<String> {
+    let parts: Vec<HistorySections<'_>> =
+        parts.iter().map(|part| HistorySections::of(part)).collect::<Option<_>>()?;
+    let mut out = String::new();
+    for (at, heading) in HISTORY_HEADINGS.into_iter().enumerate() {
+        let mut seen = HashSet::new();
+        let lines = parts.iter().flat_map(|part| &part.0[at]).filter(|line| seen.insert(line.trim()));
+        out.extend([heading, "\n"]);
+        let start = out.len();
+        lines.for_each(|line| out.extend([*line, "\n"]));
+        if out.len() == start {
+            out.extend([NOTHING, "\n"]);
+        }
+        out.push('\n');
+    }
+    Some(out.trim_end().to_owned())
+}
+
+/// The summary with more lines under one of its headings, or at its end if it has not all of them.
+pub fn with_lines(words: &str, lines: &[&str]) -> String {
+    let place =
+        HistorySections::of(words).and_then(|_| words.find(&format!("\n{}", HISTORY_HEADINGS[STATE])));
+    let (before, after) = words.split_at(place.unwrap_or(words.len()));
+    let mut out = before.trim_end().to_owned();
+    lines.iter().for_each(|line| out.extend(["\n", line]));
+    if !after.is_empty() {
+        out.extend(["\n", after]);
+    }
+    out
+}
+
+/// The lines of a summarised conversation under each heading, without empty ones.
+struct HistorySections<'w>([Vec<&'w str>; HISTORY_HEADINGS.len()]);
+
+impl<'w> HistorySections<'w> {
+    /// `None` unless the text has exactly the five headings, and nothing before them.
+    fn of(words: &'w str) -> Option<Self> {
+        if !has_history_headings(words) {
+            return None;
+        }
+        let (mut sections, mut at) = (Self(Default::default()), None);
+        for line in words.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
+            match (HISTORY_HEADINGS.iter().position(|heading| *heading == line), at) {
+                (Some(heading), _) => at = Some(heading),
+                (None, Some(at)) if line.trim() != NOTHING => sections.0[at].push(line),
+                (None, Some(_)) => {}
+                (None, None) => return None,
+            }
+        }
+        Some(sections)
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,12 @@ enum SummarizerError {
     Store(#[from] StoreError),
     #[error("it would take {calls} more calls, and a run may make {MAX_CALLS} in all")]
     TooLong { calls: usize },
+    #[error("{recipe} writes at most {most} tokens here, far below the {target} that there are")]
+    TooRoomy { recipe: String, most: usize, target: usize },
+    #[error("it has {tokens} tokens, far below the {target} that it may have")]
+    TooShort { tokens: usize, target: usize },
+    #[error("it lacks {missing} of the details that stand out, the extract by rule {by_rule}")]
+    KeepsLess { missing: usize, by_rule: usize },
     #[error("what must stay leaves no room for a summary within {target} tokens")]
     NoRoom { target: usize },
     #[error("recipe {recipe} leaves no room for text in the prompt of {model}")]
@@ -179,13 +185,26 @@ impl<'a> Summarizer<'a> {
         // The original is stored before any model is called.
         store.pointers().insert(request.text.as_bytes(), "part", name)?;
         let room = self.room(recipe, &candidate)?;
-        let summary = self.rounds(recipe, request, preserve, room).await?;
+        let summary = self.rounds(recipe, request, preserve, room, &condenser).await?;
         let condensed = rewrite::accept(request, &summary, author)?;
+        worth_it(request, &condensed)?;
         if let Ok(json) = serde_json::to_string(&condensed) {
             store.compactions().insert(&key, &json)?;
         }
         Ok(condensed)
     }
+}
+
+/// Refuses a model's rendition that is far shorter than it may be, or that keeps less than the rule's.
+fn worth_it(request: &CondenseRequest<'_>, condensed: &Condensed) -> Result<(), SummarizerError> {
+    let (tokens, target) = (condensed.tokens, request.target.min(condensed.original_tokens));
+    if tokens * rounds::LEAST < target {
+        return Err(SummarizerError::TooShort { tokens, target });
+    }
+    let Ok(by_rule) = larder_condense::condense(request) else { return Ok(()) };
+    let missing = |written: &str| rewrite::missing(request.text, written).len();
+    let (missing, by_rule) = (missing(&condensed.text), missing(&by_rule.text));
+    if missing > by_rule { Err(SummarizerError::KeepsLess { missing, by_rule }) } else { Ok(()) }
 }
 
 /// Identifies everything about the condenser that its output depends on.

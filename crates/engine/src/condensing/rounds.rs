@@ -8,6 +8,8 @@ use futures::future::join_all;
 use larder_condense::chunk::{SMALLEST_CHUNK, chunks};
 use larder_condense::{CondenseRequest, ContentType, rewrite};
 use larder_core::recipe::Recipe;
+use larder_store::CompactionKey;
+use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 use serde_json::Value;
 
@@ -24,6 +26,10 @@ const MAX_ROUNDS: usize = 5;
 const ENOUGH: usize = 90;
 /// A summary with fewer tokens is useless.
 const MIN_SHARE: usize = 32;
+/// Shares are multiples of this, so that a chunk keeps its share, and its summary, while the text grows a little.
+const SHARE_STEP: usize = 16;
+/// A summary takes at least one part in this many of what it may take.
+pub(super) const LEAST: usize = 2;
 /// The share of its allotment that a model is asked to use, in hundredths, since models tend to exceed it.
 const ASKED: usize = 80;
 /// Summarizing fewer tokens costs more for the call than it can save.
@@ -59,6 +65,10 @@ struct SummaryRound<'a> {
     request: &'a CondenseRequest<'a>,
     preserve: &'a [String],
     room: &'a CallRoom,
+    /// Everything about the condenser that a summary depends on.
+    condenser: &'a str,
+    /// Tokens of the headings of a conversation, which merging makes once of many times.
+    headings: usize,
     /// Set when a call fails, because the others would be wasted.
     stop: AtomicBool,
 }
@@ -102,26 +112,44 @@ impl Summarizer<'_> {
         request: &CondenseRequest<'_>,
         preserve: &[String],
         room: CallRoom,
+        condenser: &str,
     ) -> Result<String, SummarizerError> {
         let counter = request.counter;
         let header = counter.count(&rewrite::header(request.text, request.key, counter, request.target));
         let left =
             request.target.checked_sub(header).ok_or(SummarizerError::NoRoom { target: request.target })?;
         let mut passages = passages(request);
+        let headings = match request.content_type {
+            ContentType::Chat => counter.count(&rewrite::merged_histories(&[]).unwrap_or_default()),
+            _ => 0,
+        };
         for round in 0..MAX_ROUNDS {
             let jobs = plan(&passages, left, &room, counter, request.target)?;
             self.budget.reserve(jobs.len())?;
             let single = jobs.len() <= 1;
             self.observer.stage(&format!("condensing, round {}: {} calls", round + 1, jobs.len()));
+            let most: usize = jobs.iter().map(|job| job.share).sum();
+            if most * LEAST < left {
+                return Err(SummarizerError::TooRoomy { recipe: recipe.id(), most, target: request.target });
+            }
             let before: usize = jobs.iter().map(|job| room.counter.count(&job.text)).sum();
-            let calls = SummaryRound { recipe, request, preserve, room: &room, stop: AtomicBool::new(false) };
+            let stop = AtomicBool::new(false);
+            let calls = SummaryRound { recipe, request, preserve, room: &room, condenser, headings, stop };
             let written = join_all(jobs.iter().map(|job| self.summarize(&calls, job))).await;
-            replace(&mut passages, &jobs, all_or_first_failure(written)?);
+            let written = all_or_first_failure(written)?;
+            // Summaries under headings are merged under one set of them (C53).
+            let history =
+                (request.content_type == ContentType::Chat).then(|| rewrite::merged_histories(&written));
+            let merged = single || !matches!(history, Some(None));
+            replace(&mut passages, &jobs, written);
+            if let (Some(Some(text)), [passage]) = (history, passages.as_mut_slice()) {
+                passage.text = text;
+            }
             let words = joined(&passages);
-            // Summaries under headings have to be merged under one set of them (C53).
-            let merged = single || request.content_type != ContentType::Chat;
             if merged && counter.count_up_to(&words, left).is_some() {
-                return Ok(words);
+                // A chunk may have had no room for what the whole has.
+                let whole = passages.len() == 1;
+                return Ok(if whole { with_spans(words, &[], request.text, left, counter) } else { words });
             }
             let after: usize =
                 passages.iter().filter(|one| !one.settled).map(|one| room.counter.count(&one.text)).sum();
@@ -155,7 +183,21 @@ impl Summarizer<'_> {
     /// The model's summary of a chunk, checked, and with the required spans that it lost.
     async fn call(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
         let required = required(round.request, &job.text);
-        let asked = (job.share * ASKED / 100).max(1);
+        // A chunk of a text that has grown since is summarized once.
+        let condenser = format!("chunk {}", round.condenser);
+        let key = CompactionKey {
+            content: ContentHash::new(job.text.as_bytes()),
+            content_type: round.request.content_type.as_str(),
+            target_tokens: job.share as u64,
+            query: ContentHash::new(b""),
+            condenser: &condenser,
+            tokenizer: round.request.counter.name(),
+        };
+        let store = self.engine.store.compactions();
+        if let Some(known) = store.get(&key)? {
+            return Ok(known);
+        }
+        let asked = (job.share * ASKED / 100).max(1) + round.headings;
         let named = named(&required, round.preserve);
         let named = round.room.counter.prefix(&named, NAMED_PINS);
         let mut input = sub_input(round.recipe, &job.text, asked, named);
@@ -177,7 +219,10 @@ impl Summarizer<'_> {
         if let Some(value) = rewrite::invented(&job.text, &summary) {
             return Err(SummarizerError::Invented(value));
         }
-        Ok(with_spans(summary, &required, &job.text, job.share, round.request.counter))
+        let summary =
+            with_spans(summary, &required, &job.text, job.share + round.headings, round.request.counter);
+        store.insert(&key, &summary)?;
+        Ok(summary)
     }
 }
 
@@ -253,7 +298,8 @@ fn plan(
     let job = |(passage, text, bytes, tokens): (usize, &str, Range<usize>, usize)| ChunkJob {
         passage,
         text: text[bytes].to_owned(),
-        share: (tokens.saturating_mul(free) / total.max(1)).clamp(MIN_SHARE, room.output.max(MIN_SHARE)),
+        share: (tokens.saturating_mul(free) / total.max(1) / SHARE_STEP * SHARE_STEP)
+            .clamp(MIN_SHARE, room.output.max(MIN_SHARE)),
     };
     Ok(open.into_iter().map(job).collect())
 }
@@ -301,11 +347,11 @@ fn named(required: &[String], preserve: &[String]) -> String {
 fn with_spans(mut words: String, required: &[String], text: &str, share: usize, counter: &Counter) -> String {
     for span in required {
         if !words.contains(span.as_str()) {
-            words = format!("{words}\n{span}");
+            words = rewrite::with_lines(&words, &[span]);
         }
     }
     for span in rewrite::missing(text, &words) {
-        let longer = format!("{words}\n{span}");
+        let longer = rewrite::with_lines(&words, &[span]);
         if counter.count_up_to(&longer, share).is_some() {
             words = longer;
         }
