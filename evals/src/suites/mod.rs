@@ -1,5 +1,6 @@
 //! The suites, by name. Each owns one measure and knows where its corpus lies.
 
+mod cards;
 mod diffs;
 mod html;
 mod json;
@@ -27,7 +28,7 @@ pub use needs::ablations;
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 11] = [
+pub const SUITES: [(&str, Suite); 12] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
@@ -36,6 +37,7 @@ pub const SUITES: [(&str, Suite); 11] = [
     ("markdown", markdown::measure),
     ("traces", traces::measure),
     ("needs", needs::measure),
+    ("cards", cards::measure),
     ("memory", memory::measure),
     ("linked", linked::measure),
     ("speed", speed::measure),
