@@ -351,8 +351,9 @@ fn round_trips<'v>(examples: &[Example], vaults: impl Iterator<Item = &'v VaultF
         let body = sections.last().map(|section| unescape(&both[section.body.clone()]).into_owned());
         let place = VaultPath::new("response.md");
         let answer = place.and_then(|place| {
-            let answer = Document { meta: None, value: Response(text.to_owned()) };
-            Some(Document::<Response>::read(&answer.write(&place), &place).value?.value.0)
+            let answer =
+                Document { meta: None, value: Response { text: text.to_owned(), sources: Vec::new() } };
+            Some(Document::<Response>::read(&answer.write(&place), &place).value?.value.text)
         });
         let mut changed = Note::parse(text);
         changed.frontmatter.set("larder", &serde_json::json!("x"));
