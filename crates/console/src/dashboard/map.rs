@@ -146,7 +146,7 @@ pub fn picture(window: &WindowMap) -> Markup {
                 @let most = slots(window).iter().map(|slot| slot.1).max().unwrap_or(0);
                 @for (slot, tokens) in slots(window) {
                     @let own: Vec<_> = parts.iter().copied().filter(|(_, part)| part.slot == slot).collect();
-                    (slot_lane(&slot, tokens, most, &own))
+                    (slot_lane(slot, tokens, most, &own))
                 }
             }
             output.explanation aria-live="polite" data-why-line="" {
