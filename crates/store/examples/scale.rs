@@ -52,7 +52,10 @@ fn fill(draft: &mut TurnDraft) {
         let link = DualLink::new(UserPlace::new(USER).turn(earlier).context(), "earlier");
         context.push_str(&format!("- {}\n", link.both(&place.context())));
     }
-    let response = Document::new(Meta::for_turn(number, "response", USER, at), Response(numbers.text(200)));
+    let response = Document::new(
+        Meta::for_turn(number, "response", USER, at),
+        Response { text: numbers.text(200), ..Response::default() },
+    );
     let metadata = TurnMetadata {
         turn_number: number,
         user_id: USER.to_owned(),

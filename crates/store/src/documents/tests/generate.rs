@@ -136,7 +136,10 @@ pub(super) fn fill(draft: &mut TurnDraft, user: &str) {
     }
     let response = Document::new(
         Meta::for_turn(number, "response", user, at),
-        Response(format!("unique{number} {}", words(u64::from(number) + 1, 40))),
+        Response {
+            text: format!("unique{number} {}", words(u64::from(number) + 1, 40)),
+            ..Response::default()
+        },
     );
     let files = &mut draft.files;
     files.insert("context.md".to_owned(), context.into_bytes());
