@@ -528,6 +528,21 @@ fn models_that_no_layer_uses_and_the_alternative_in_force_are_listed() {
 }
 
 #[test]
+fn check_says_that_nothing_reads_recipes_below_apps() {
+    let shop = Shop::new();
+    shop.write("apps/recipes/recipes/notes/summary.yaml", "name: summary\n");
+    shop.write("apps/prompts/notes/summary.md", "Summarize.\n");
+    shop.write("apps/web/package.json", "{}");
+    let told = shop.fails(1, &["check"]).out;
+    for folder in ["apps/recipes", "apps/prompts"] {
+        assert!(told.contains(&format!("error[L060]: {folder} is not read")), "{told}");
+    }
+    shop.ok(&["init", "fresh"]);
+    shop.write("fresh/apps/recipes/notes.json", "{}");
+    assert_eq!(shop.ok(&["check", "fresh"]).out, "1 recipe, no problems\n", "an app that is called recipes");
+}
+
+#[test]
 fn check_says_what_it_checked() {
     let shop = Shop::new();
     let told = shop.ok(&["check"]).out;

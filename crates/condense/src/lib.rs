@@ -29,7 +29,7 @@ pub use self::request::{CondenseRequest, KnownText, ReaderView};
 pub use self::truncate::truncate;
 pub use self::types::GRAMMARS;
 pub use self::types::detect::detect;
-pub use self::types::html::{WebPage, web_page};
+pub use self::types::html::{PageText, WebPage, web_page};
 pub use self::types::structure_of;
 pub use larder_text::json::terse as terse_json;
 

@@ -8,6 +8,11 @@ use larder_text::message::{Message, ToolCall, ToolDef};
 pub use larder_text::usage::Usage;
 use serde::{Deserialize, Serialize};
 
+/// A number as settings spell it: as a double, 0.3 would be sent as 0.30000001192092896.
+pub(crate) fn decimal(number: f32) -> serde_json::Value {
+    number.to_string().parse::<f64>().map_or(serde_json::Value::Null, serde_json::Value::from)
+}
+
 /// One call to a model. Every byte of `messages` comes from a pack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatRequest {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use larder_vault::context::{Claim, ToolLog, read_newest};
+use larder_vault::layout::is_research;
 use larder_vault::lifecycle::{MAX_LINK_DEPTH, PER_DOCUMENT_CAP, link_budget};
 use larder_vault::links::{NoteOutline, links};
 use larder_vault::{Document as Typed, Research, VaultPath, read_json};
@@ -280,11 +281,13 @@ fn claims(path: &VaultPath, text: &str, shown: &str) -> Vec<Claim> {
             let log = read_newest::<ToolLog>(text, path).and_then(|log| log.value);
             log.map(|log| log.claims).unwrap_or_default()
         }
-        "research.md" => {
+        name if is_research(name) => {
             let read = Typed::<Research>::read(text, path).value;
             read.map(|document| research(document.value)).unwrap_or_default()
         }
-        "research.json" => read_json::<Research>(text).value.map(research).unwrap_or_default(),
+        name if name.strip_suffix(".json").is_some_and(|name| is_research(&format!("{name}.md"))) => {
+            read_json::<Research>(text).value.map(research).unwrap_or_default()
+        }
         _ => Vec::new(),
     };
     let is_shown = |claim: &Claim| match &claim.origin {

@@ -86,6 +86,7 @@ fn fill(draft: &mut TurnDraft) {
             created: at,
             expires: None,
             supersedes: None,
+            write_up: None,
             sources: Vec::new(),
             facts: (0..8).map(|_| numbers.text(15)).collect(),
             listings: Vec::new(),

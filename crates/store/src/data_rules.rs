@@ -130,6 +130,7 @@ pub const DATA_RULES: &[DataRule] = &[
     rule(IndexTable("turns"), Forever, DERIVED, Rebuilt),
     rule(IndexTable("research"), Forever, DERIVED, Rebuilt),
     rule(IndexTable("captures"), Forever, DERIVED, Rebuilt),
+    rule(IndexTable("redirects"), Forever, DERIVED, Rebuilt),
     rule(IndexTable("topics"), Forever, DERIVED, Rebuilt),
     rule(IndexTable("gists"), Forever, DERIVED, Rebuilt),
     rule(IndexTable("spaces"), Forever, DERIVED, Rebuilt),

@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_models::price::Usd;
 use larder_store::{StoreError, UserDocuments};
 use larder_vault::layout::TurnPlace;
-use larder_vault::{DocumentTime, Mode};
+use larder_vault::{DocumentTime, Intent, Mode};
 use tokio::time::Instant;
 
 use larder_engine::Engine;
@@ -27,6 +27,10 @@ pub struct ToolContext<'a> {
     pub draft_files: &'a BTreeMap<String, Vec<u8>>,
     /// The user's query, byte for byte (R1-3.61).
     pub original_query: &'a str,
+    /// What the turn is for, as its plan says; decides how long findings may be believed (R1-3.68).
+    pub intent: Option<Intent>,
+    /// The planned topic of the turn.
+    pub topic: Option<&'a str>,
     /// Chat or code.
     pub mode: Mode,
     /// The moment of the call.

@@ -4,6 +4,7 @@
 use larder_condense::ContentType;
 use larder_store::DocumentKind;
 use larder_text::sections::SectionId;
+use larder_vault::layout::is_research;
 use larder_vault::links::NoteOutline;
 use larder_vault::{VaultPath, select};
 use schemars::JsonSchema;
@@ -103,7 +104,8 @@ impl TypedTool for DocRead {
         };
         let (part, lines) = range(&part, args.from, args.to);
         let summary = format!("{path}: {lines} lines, {} bytes", part.len());
-        Ok(ToolOutput::success(summary, part).typed(kind_of(&path)))
+        let output = ToolOutput::success(summary, part).typed(kind_of(&path));
+        Ok(ToolOutput { read: vec![path], ..output })
     }
 }
 
@@ -192,7 +194,7 @@ fn range(text: &str, from: Option<usize>, to: Option<usize>) -> (String, usize) 
 fn kind_of(path: &VaultPath) -> ContentType {
     match path.name() {
         "context.md" => ContentType::PriorTurn,
-        "research.md" => ContentType::ResearchDoc,
+        name if is_research(name) => ContentType::ResearchDoc,
         "page_content.md" => ContentType::PageDoc,
         name if name.ends_with(".json") => ContentType::Json,
         name if name.ends_with(".md") => ContentType::Markdown,

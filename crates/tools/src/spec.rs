@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use larder_condense::ContentType;
 use larder_store::StoreError;
-use larder_vault::Mode;
 use larder_vault::context::{CallStatus, Claim};
+use larder_vault::{Mode, VaultPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -109,6 +109,8 @@ pub struct ToolOutput {
     pub claims: Vec<Claim>,
     /// Files for the turn's folder, by their path in it: `webpage_cache/…`, `research.md`.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// The documents that the call read: uses of them, which are recorded if the answer holds.
+    pub read: Vec<VaultPath>,
 }
 
 impl ToolOutput {
@@ -131,7 +133,15 @@ impl ToolOutput {
     }
 
     fn of(status: CallStatus, summary: String, content: Vec<u8>) -> Self {
-        Self { status, summary, content, content_type: None, claims: Vec::new(), files: BTreeMap::new() }
+        Self {
+            status,
+            summary,
+            content,
+            content_type: None,
+            claims: Vec::new(),
+            files: BTreeMap::new(),
+            read: Vec::new(),
+        }
     }
 }
 

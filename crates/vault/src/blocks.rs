@@ -236,8 +236,13 @@ impl<'t> HeadedBlock<'t> {
 
     /// The free text after a label, or directly under the heading if the label is empty.
     pub fn text(&self, label: &str) -> Option<String> {
-        let field = self.field(label)?;
-        Some(quote::unblock(field.value, |line| self.grammar.starts(line)))
+        self.texts().find(|(found, _)| *found == label).map(|(_, text)| text)
+    }
+
+    /// Every label with the free text after it, in order; the label of text directly under the heading is empty.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let text = |field: &Field<'_>| quote::unblock(field.value, |line| self.grammar.starts(line));
+        self.fields.iter().map(move |field| (field.label, text(field)))
     }
 
     /// The value on the label's line.

@@ -120,6 +120,11 @@ impl TurnPlace {
         VaultPath::of_safe(format!("{}/{name}", self.folder))
     }
 
+    /// A piece of research of the turn, the first with number 1: `research.md`, `research_2.md`.
+    pub fn research_number(&self, number: usize) -> VaultPath {
+        if number <= 1 { self.research() } else { self.file(&format!("research_{number}.md")) }
+    }
+
     /// The capture of a page that the turn visited: `webpage_cache/{url_slug}/`.
     pub fn page(&self, url: &str) -> PagePlace {
         let slug = url_slug(url);
@@ -163,6 +168,13 @@ impl PagePlace {
     pub fn screenshot(&self) -> VaultPath {
         self.file("screenshot.png")
     }
+}
+
+/// Whether a file of a turn is a piece of research: `research.md`, or `research_2.md` where the turn did more than one.
+pub fn is_research(name: &str) -> bool {
+    let middle = name.strip_prefix("research").and_then(|rest| rest.strip_suffix(".md"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    middle.is_some_and(|middle| middle.is_empty() || middle.strip_prefix('_').is_some_and(is_number))
 }
 
 /// What is known about a site, for all users: `site_knowledge/{domain}.json`.

@@ -58,10 +58,10 @@ pub use memory::{
 pub use meta::{ContentKind, Meta, Tag};
 pub use names::{VaultPath, safe_name, turn_name, turn_number, url_slug};
 pub use note::{Frontmatter, Note};
-pub use page::{Captured, ContentSummary, ExtractedData, Manifest, PageContent};
+pub use page::{Captured, ContentSummary, ExtractedData, Manifest, PageContent, PageStretch, value_names};
 pub use problem::{ParseProblem, ParsedDocument};
 pub use query::{original_query, query_body, without_query};
-pub use research::{Backlink, Listing, ReputableSource, Research, Stock};
+pub use research::{Backlink, Listing, ReputableSource, Research, Stock, WriteUp};
 pub use tool_results::{ToolResult, ToolResults};
 pub use turn_files::{RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
 pub use value::{BlockId, DocumentTime, Hours, Intent, ReferenceType, Scope, Score, Ttl, ValueError};

@@ -25,7 +25,9 @@ pub const fn link_budget(left: usize) -> usize {
 /// What can expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Aging {
-    /// A time-dependent claim: a price, an availability.
+    /// A price, an availability.
+    Offer,
+    /// Another time-dependent claim.
     Claim,
     /// The time-sensitive part of research.
     Research,
@@ -35,11 +37,12 @@ pub enum Aging {
     Evergreen,
 }
 
-/// How long something may be relied on (C106). Anything looked up for a purchase expires after 6 hours (R1-3.42,
-/// R1-4.8); navigation targets after a day, and anything looked up for information after a week.
+/// How long something may be relied on (C106). Prices and stock, and anything looked up for a purchase, expire after 6
+/// hours (R1-3.42, R1-3.68, R1-4.8); navigation targets after a day, and anything looked up for information after a week.
 pub const fn ttl(aging: Aging, intent: Intent) -> Ttl {
     match (aging, intent) {
         (Aging::Evergreen, _) => Ttl::Evergreen,
+        (Aging::Offer, _) => Ttl::hours(6),
         (_, Intent::Transactional | Intent::CommerceSearch | Intent::Comparison) => Ttl::hours(6),
         (_, Intent::Navigation) => Ttl::hours(24),
         (_, Intent::Informational) => Ttl::hours(7 * 24),
@@ -169,6 +172,7 @@ mod tests {
     #[test]
     fn prices_are_old_after_six_hours() {
         assert_eq!(ttl(Aging::Claim, Intent::Transactional).to_string(), "6h");
+        assert_eq!(ttl(Aging::Offer, Intent::Informational).to_string(), "6h");
         assert_eq!(
             ttl(Aging::Research, Intent::CommerceSearch).end(at("2025-12-06T18:44:00Z")),
             Some(at("2025-12-07T00:44:00Z"))

@@ -14,6 +14,7 @@ use super::{DocumentTime, Intent, Score, VaultPath};
 
 const TITLE: &str = "# Research Document";
 const METADATA: &str = "## Metadata";
+const WRITE_UP: &str = "## Write-Up";
 const EVERGREEN: &str = "## Evergreen Knowledge";
 const SOURCES: &str = "### Reputable Sources";
 const FACTS: &str = "### General Facts";
@@ -23,7 +24,18 @@ const CLAIMS: &str = "## Claims";
 const LINKED_FROM: &str = "## Linked From";
 
 static GRAMMAR: Grammar = Grammar {
-    heads: &[TITLE, METADATA, EVERGREEN, SOURCES, FACTS, TIME_SENSITIVE, LISTINGS, CLAIMS, LINKED_FROM],
+    heads: &[
+        TITLE,
+        METADATA,
+        WRITE_UP,
+        EVERGREEN,
+        SOURCES,
+        FACTS,
+        TIME_SENSITIVE,
+        LISTINGS,
+        CLAIMS,
+        LINKED_FROM,
+    ],
     labels: &[
         "ID",
         "Turn",
@@ -35,8 +47,18 @@ static GRAMMAR: Grammar = Grammar {
         "Created",
         "Expires",
         "Supersedes",
+        "Title",
+        "Overview",
+        FINDINGS,
+        LASTING,
+        AGING,
     ],
 };
+
+/// Labels of the lists of the write-up.
+const FINDINGS: &str = "Findings";
+const LASTING: &str = "Evergreen";
+const AGING: &str = "Time-Sensitive";
 
 words! {
     /// Whether something is available.
@@ -74,6 +96,9 @@ pub struct Research {
     /// The research that this one replaces.
     #[serde(default)]
     pub supersedes: Option<String>,
+    /// What a model wrote from the claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_up: Option<WriteUp>,
     /// Reliable sources.
     #[serde(default)]
     pub sources: Vec<ReputableSource>,
@@ -89,6 +114,22 @@ pub struct Research {
     /// The documents that use it.
     #[serde(default)]
     pub linked_from: Vec<Backlink>,
+}
+
+/// The research in a model's words: whatever it states, the claims are the evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WriteUp {
+    /// A short name.
+    pub title: String,
+    /// What is known, how sure it is, what is missing.
+    pub overview: String,
+    /// The statements that answer, the most useful first.
+    pub findings: Vec<String>,
+    /// Statements that stay true.
+    pub evergreen: Vec<String>,
+    /// Statements that grow old.
+    pub time_sensitive: Vec<String>,
 }
 
 /// A reliable source.
@@ -141,6 +182,10 @@ impl DocumentValue for Research {
         writer.text_field("Query", &self.query);
         writer.head(METADATA);
         self.write_metadata(&mut writer);
+        if let Some(write_up) = &self.write_up {
+            writer.head(WRITE_UP);
+            write_up.write(&mut writer);
+        }
         writer.head(EVERGREEN);
         writer.head(SOURCES);
         let row = |source: &ReputableSource| {
@@ -213,6 +258,7 @@ impl Research {
             query: title.text("Query").unwrap_or_default(),
             topic: metadata.text("Topic").unwrap_or_default(),
             supersedes: metadata.text("Supersedes"),
+            write_up: under(WRITE_UP).map(WriteUp::read),
             sources: under(SOURCES).map(|block| sources(block, problems)).unwrap_or_default(),
             facts: facts.iter().map(|(_, fact)| uninline(fact)).collect(),
             listings: under(LISTINGS).map(|block| listings(block, problems)).unwrap_or_default(),
@@ -225,6 +271,30 @@ impl Research {
             quality: quality?,
             created: created?,
         })
+    }
+}
+
+impl WriteUp {
+    fn write(&self, writer: &mut BlockWriter) {
+        writer.text_field("Title", &self.title);
+        writer.text_field("Overview", &self.overview);
+        for (label, lines) in
+            [(FINDINGS, &self.findings), (LASTING, &self.evergreen), (AGING, &self.time_sensitive)]
+        {
+            writer.label(label);
+            writer.list(lines.iter().map(|line| inline(line)));
+        }
+    }
+
+    fn read(block: &HeadedBlock<'_>) -> Self {
+        let lines = |label: &str| block.items(label).iter().map(|(_, line)| uninline(line)).collect();
+        Self {
+            title: block.text("Title").unwrap_or_default(),
+            overview: block.text("Overview").unwrap_or_default(),
+            findings: lines(FINDINGS),
+            evergreen: lines(LASTING),
+            time_sensitive: lines(AGING),
+        }
     }
 }
 
@@ -259,6 +329,14 @@ impl Backlink {
 
     fn read_all(block: &HeadedBlock<'_>, at: &VaultPath) -> Vec<Self> {
         block.items("").into_iter().filter_map(|(_, item)| Self::read(item, at)).collect()
+    }
+
+    /// Adds this backlink to research; that of a document which is already linked gets the new section.
+    pub fn add_to_value(&self, research: &mut Research) {
+        match research.linked_from.iter_mut().find(|known| known.link.file == self.link.file) {
+            Some(known) => known.clone_from(self),
+            None => research.linked_from.push(self.clone()),
+        }
     }
 
     /// Adds this backlink to the research document `text` at path `at`; every other byte is preserved. If the

@@ -219,6 +219,12 @@ impl Score {
         self.0
     }
 
+    /// This score to two decimals, as people read it.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        Self((self.0 * 100.0).round() / 100.0)
+    }
+
     /// The mean to three decimals; `None` for no scores.
     pub fn mean(scores: impl IntoIterator<Item = Self>) -> Option<Self> {
         let (mut sum, mut count) = (0.0, 0_u32);
@@ -354,6 +360,14 @@ impl Ttl {
     /// A lifetime in hours.
     pub const fn hours(hours: u64) -> Self {
         Self::Seconds(hours.saturating_mul(3_600))
+    }
+
+    /// Its seconds; the most there are if it never ends.
+    pub const fn seconds(self) -> u64 {
+        match self {
+            Self::Seconds(seconds) => seconds,
+            Self::Evergreen => u64::MAX,
+        }
     }
 
     /// When something that was true at `from` expires; `None` if never.

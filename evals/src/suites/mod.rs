@@ -1,5 +1,6 @@
 //! The suites, by name. Each owns one measure and knows where its corpus lies.
 
+mod captures;
 mod cards;
 mod diffs;
 mod html;
@@ -28,11 +29,12 @@ pub use needs::ablations;
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 12] = [
+pub const SUITES: [(&str, Suite); 13] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
     ("html", html::measure),
+    ("captures", captures::measure),
     ("text", text::measure),
     ("markdown", markdown::measure),
     ("traces", traces::measure),

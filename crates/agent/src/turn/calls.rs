@@ -126,6 +126,8 @@ async fn perform(cx: &mut PhaseContext<'_>, request: &ToolRequest) -> ToolOutput
         turn: &cx.draft.place,
         draft_files: &cx.draft.files,
         original_query: &cx.draft.query,
+        intent: cx.state.plan.as_ref().map(|plan| plan.intent),
+        topic: cx.state.plan.as_ref().and_then(|plan| plan.topic.as_deref()),
         mode: cx.draft.mode,
         now,
         workspace: cx.state.workspace.as_deref(),
@@ -154,6 +156,12 @@ fn record(
     let specs = cx.turns.tools.specs(cx.draft.mode, std::slice::from_ref(&request.tool));
     let summarizable = specs.first().is_none_or(|spec| spec.summarizable);
     let research = take_files(cx, output);
+    let own = format!("{}/", cx.draft.place.folder());
+    for read in output.read.iter().filter(|read| !read.as_str().starts_with(&own)) {
+        if !cx.state.read.contains(read) {
+            cx.state.read.push(read.clone());
+        }
+    }
     let summary = summary(&output.summary);
     // Not trimmed: positions in it are positions in the stored bytes.
     let text = std::str::from_utf8(&output.content).ok();
@@ -215,7 +223,7 @@ fn take_files(cx: &mut PhaseContext<'_>, output: &ToolOutput) -> Option<VaultPat
             cx.events.warn(format!("a tool named the file {name:?}, which it may not write; it is omitted"));
             continue;
         };
-        if path.name().starts_with("research") && path.name().ends_with(".md") {
+        if larder_vault::layout::is_research(name) {
             research = Some(path.clone());
         }
         files::insert(&mut cx.draft, &path, bytes.clone());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use larder_engine::inputs::InputDocument;
 use larder_retrieval::{Candidates, Grant, LinkExpansion, LinkToFollow, ResearchCandidate, Retrieval};
 use larder_store::UserDocuments;
+use larder_text::tokens::Counter;
 use larder_vault::context::{CachedResearch, GatheredContext, TopResult};
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{Hours, Research, VaultPath};
@@ -24,6 +25,8 @@ const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
 const SYNTHESIS: &str = "phase2_context_gatherer_synthesis";
 /// Results of cached research that §2 shows; the research itself is linked.
 const TOP_RESULTS: usize = 3;
+/// Tokens of what a captured page answers in §2; the capture is linked.
+const CAPTURED_ANSWER: usize = 400;
 
 /// Gathers in two runs of recipes.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {
@@ -55,7 +58,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         cx.events.warn(format!("gathering named {name}, which it was not shown; it is dropped"));
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
-    add_page(&mut gathered, &found, is_meant);
+    add_page(&mut gathered, &found, is_meant, &counter);
     keep_used_research(&turns.documents, &mut gathered, &followed)?;
     cx.document.append(&gathered)?;
     cx.state.references = gathered.references.into_iter().map(|reference| reference.link.file).collect();
@@ -183,17 +186,22 @@ fn turn_of(document: &VaultPath) -> Option<u32> {
     document.folder().split('/').find_map(larder_vault::turn_number)
 }
 
-/// §2 refers to the captured page and states its address if the query means it, or the model named it (R1-5.7,
-/// R1-14.7): a page that merely shares words with the query is no evidence.
-fn add_page(gathered: &mut GatheredContext, found: &Candidates, is_meant: bool) {
+/// §2 refers to the captured page, states what it answers and its address if the query means it, or the model named it
+/// (R1-5.6, R1-5.7, R1-14.7): a page that merely shares words with the query is no evidence.
+fn add_page(gathered: &mut GatheredContext, found: &Candidates, is_meant: bool, counter: &Counter) {
     let Some(page) = &found.page else { return };
+    let is_captured = page.document.name() != "context.md";
     let is_named = gathered.references.iter().any(|reference| reference.link.file == page.document);
     if !is_meant && !is_named {
         return;
     }
     if !is_named {
         let link = DualLink::new(page.document.clone(), page.document.short());
-        gathered.references.push(Reference { link, note: "Captured page".to_owned() });
+        let note = if is_captured { "Captured page" } else { "The turn that saw the page" };
+        gathered.references.push(Reference { link, note: note.to_owned() });
+    }
+    if let Some(answer) = page.captured(CAPTURED_ANSWER, counter) {
+        gathered.information += &format!("\n\nFrom the capture of {}:\n{}", page.source_url, answer.trim());
     }
     if !gathered.information.contains(&page.source_url) {
         gathered.information += &format!("\n\nAddress of the captured page: {}", page.source_url);

@@ -7,8 +7,9 @@ use larder_store::{StoreError, UserDocuments};
 use larder_text::hash::ContentHash;
 use larder_tools::site_of;
 use larder_vault::context::ToolLog;
+use larder_vault::layout::is_research;
 use larder_vault::links::DualLink;
-use larder_vault::{Backlink, VaultPath};
+use larder_vault::{Backlink, Research, VaultPath};
 
 use super::phase::PhaseContext;
 use super::state::{Ending, TurnState};
@@ -19,8 +20,12 @@ const TRIES: usize = 3;
 /// Records what the turn used. A turn that only asked the user a question records nothing (C6).
 pub(super) fn note_turn(cx: &PhaseContext<'_>, ending: &Ending) {
     if let Ending::Answer { unverified, .. } = ending {
-        for used in &cx.state.references {
-            note_use(cx, used, !unverified);
+        let (gathered, read) = (&cx.state.references, &cx.state.read);
+        let used = gathered.iter().map(|used| (used, "§2 Gathered Context"));
+        let read =
+            read.iter().filter(|read| !gathered.contains(read)).map(|read| (read, "§4 Tool Execution"));
+        for (used, section) in used.chain(read) {
+            note_use(cx, used, section, !unverified);
         }
     }
     note_sites(cx, ending);
@@ -50,17 +55,27 @@ fn claims_held(state: &TurnState, ending: &Ending) -> Option<bool> {
     }
 }
 
-fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, ok: bool) {
+fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, section: &str, ok: bool) {
     let documents = &cx.turns.documents;
     if let Err(error) = documents.uses().record(used, ok) {
         cx.events.warn(format!("the use of {used} was not recorded: {error}"));
     }
-    if used.name() != "research.md" {
+    if !is_research(used.name()) {
         return;
     }
     let link = DualLink::new(cx.document.at.clone(), &larder_vault::turn_name(cx.draft.number));
-    let backlink = Backlink { link, section: "§2 Gathered Context".to_owned() };
-    if let Err(error) = change(documents, used, |text| backlink.add_to(text, used)) {
+    let backlink = Backlink { link, section: section.to_owned() };
+    let data = used.join(&used.name().replace(".md", ".json"));
+    let in_data = |text: &str| match larder_vault::read_json::<Research>(text).value {
+        Some(mut research) => {
+            backlink.add_to_value(&mut research);
+            larder_vault::write_json(&research)
+        }
+        None => text.to_owned(),
+    };
+    let linked = change(documents, used, |text| backlink.add_to(text, used));
+    let linked = linked.and_then(|()| data.map_or(Ok(()), |data| change(documents, &data, in_data)));
+    if let Err(error) = linked {
         cx.events.warn(format!("{used} has no backlink to this turn: {error}"));
     }
 }

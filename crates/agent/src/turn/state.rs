@@ -46,6 +46,9 @@ pub(super) struct TurnState {
     pub(super) analysis: Option<QueryAnalysis>,
     /// Documents that §2 refers to.
     pub(super) references: Vec<VaultPath>,
+    /// Documents that tools read.
+    #[serde(default)]
+    pub(super) read: Vec<VaultPath>,
     /// The result of phase 3.
     pub(super) plan: Option<PlanSummary>,
     /// The loop of phase 4 while it runs.
@@ -163,6 +166,7 @@ impl TurnState {
             considered: Vec::new(),
             analysis: None,
             references: Vec::new(),
+            read: Vec::new(),
             plan: None,
             rounds: None,
             tool_calls: 0,

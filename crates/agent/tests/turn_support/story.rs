@@ -13,8 +13,9 @@ use larder_vault::context::{
 };
 use larder_vault::layout::{PagePlace, TurnPlace};
 use larder_vault::{
-    ContentKind, Document, FactRecords, Intent, Manifest, Meta, Mode, PageContent, PreferenceRecords,
-    ReferenceType, Research, Response, Score, Tag, TurnMetadata, TurnMetrics, VaultPath, url_slug,
+    ContentKind, Document, FactRecords, Intent, Manifest, Meta, Mode, PageContent, PageStretch,
+    PreferenceRecords, ReferenceType, Research, Response, Score, Tag, TurnMetadata, TurnMetrics, VaultPath,
+    url_slug,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -387,7 +388,8 @@ impl Page {
             title: self.content.title.clone(),
             url: self.content.url.clone(),
             captured: self.content.captured,
-            text: self.content.text.clone(),
+            original: None,
+            text: vec![PageStretch { main: true, text: self.content.text.clone() }],
             visible_elements: self.content.visible_elements.clone(),
         };
         put(place.content(), Document::new(meta.clone(), content).write(&place.content()));

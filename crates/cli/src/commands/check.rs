@@ -1,8 +1,9 @@
 //! `larder check`: reports every problem of every recipe, prompt and setting at once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use larder_core::recipe::{Diagnostic, DiagnosticCode};
 use larder_engine::config::{Config, ConfigError, FILE, LearnedValue, SettingProblem, Standing};
 use larder_engine::project::Project;
 use larder_models::connect::Models;
@@ -14,6 +15,9 @@ use crate::args::{Format, Global};
 use crate::context::{CommandContext, env, project_dir};
 use crate::error::CliError;
 use crate::output;
+
+/// Folders below `apps/recipes` that are looked into: `recipes/category/name.yaml`.
+const MAX_DEPTH: usize = 2;
 
 pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Result<ExitCode, CliError> {
     let mut global = global.clone();
@@ -30,7 +34,8 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     // Without own recipes the built-in ones are checked; their warnings are of no use to the user.
     let own = project.root().is_some();
     let found = project.check().diagnostics.iter();
-    let diagnostics: Vec<_> = found.filter(|one| own || one.is_error()).cloned().collect();
+    let mut diagnostics: Vec<_> = found.filter(|one| own || one.is_error()).cloned().collect();
+    diagnostics.extend(misplaced(global.project.as_deref().unwrap_or(Path::new("."))));
     let settings = settings(&global, &project)?;
     let failed = !settings.is_empty() || diagnostics.iter().any(|diagnostic| diagnostic.is_error());
     if global.format == Format::Json {
@@ -53,6 +58,29 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         output::say("registry.yaml is up to date now");
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Recipes and prompts below `apps/`, where nothing reads them (R1-15.2).
+fn misplaced(project: &Path) -> Vec<Diagnostic> {
+    let found = |(inside, ending): &(&str, &str)| holds(&project.join(inside), ending, MAX_DEPTH);
+    let places = [("apps/recipes", ".yaml"), ("apps/prompts", ".md")].into_iter().filter(found);
+    let diagnostic = |(inside, _): (&str, &str)| {
+        let message = format!("{inside} is not read: recipes/ and prompts/ at the project's root are");
+        let top = inside.trim_start_matches("apps/");
+        let help = format!("move its categories to {top}/, so that a file is {top}/category/name");
+        Diagnostic::whole_file(DiagnosticCode::Layout, inside, message, help)
+    };
+    places.map(diagnostic).collect()
+}
+
+/// Whether a folder contains a file whose name ends so.
+fn holds(folder: &Path, ending: &str, depth: usize) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => depth > 0 && holds(&entry.path(), ending, depth - 1),
+        Ok(kind) => kind.is_file() && entry.file_name().to_string_lossy().ends_with(ending),
+        Err(_) => false,
+    })
 }
 
 /// Names the models of the table whose ids the catalogue lacks. On a server of the user's own, any id may be right, so

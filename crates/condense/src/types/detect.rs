@@ -34,10 +34,21 @@ fn by_path(name: &str) -> Option<ContentType> {
         }
         "context.md" => Some(ContentType::ContextDoc),
         "research.md" => Some(ContentType::ResearchDoc),
+        _ if file
+            .strip_prefix("research_")
+            .and_then(|rest| rest.strip_suffix(".md"))
+            .is_some_and(is_number) =>
+        {
+            Some(ContentType::ResearchDoc)
+        }
         "toolresults.md" => Some(ContentType::ToolResult),
         "page_content.md" | "extracted_data.json" => Some(ContentType::PageDoc),
         _ => None,
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn by_seed_rules(name: &str, content: &str) -> Option<ContentType> {
@@ -102,6 +113,7 @@ mod tests {
             ("turns/turn_000759/context.md", PriorTurn),
             ("turns\\turn_000759\\context.md", PriorTurn),
             ("turns/turn_000759/research.md", ResearchDoc),
+            ("turns/turn_000759/research_2.md", ResearchDoc),
             ("turns/turn_000759/toolresults.md", ToolResult),
             ("webpage_cache/shop/page_content.md", PageDoc),
             ("webpage_cache/shop/extracted_data.json", PageDoc),

@@ -4,7 +4,7 @@ use larder_text::message::{Content, Message, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::schema;
-use crate::chat::ChatRequest;
+use crate::chat::{ChatRequest, decimal};
 use crate::settings::ProviderSettings;
 use crate::table::Capability;
 
@@ -41,7 +41,7 @@ pub fn body(
         set("thinking", json!({ "type": "enabled", "budget_tokens": budget }));
     } else if let Some(temperature) = request.temperature {
         // With thinking enabled, the API accepts only its default temperature.
-        set("temperature", json!(temperature.min(1.0)));
+        set("temperature", decimal(temperature.min(1.0)));
     }
     if let Some(schema) = request.schema.as_ref().filter(|_| settings.can(Capability::JsonSchema))
         && let Some(schema) = schema::supported(schema)

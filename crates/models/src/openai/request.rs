@@ -3,7 +3,7 @@
 use larder_text::message::{Content, Message, Role};
 use serde_json::{Map, Value, json};
 
-use crate::chat::ChatRequest;
+use crate::chat::{ChatRequest, decimal};
 use crate::settings::ProviderSettings;
 use crate::table::Capability;
 
@@ -20,7 +20,7 @@ pub fn body(request: &ChatRequest, settings: &ProviderSettings, stream: bool) ->
         if settings.can(Capability::MaxCompletionTokens) { "max_completion_tokens" } else { "max_tokens" };
     set(limit, json!(request.max_output));
     if let Some(temperature) = request.temperature {
-        set("temperature", json!(temperature));
+        set("temperature", decimal(temperature));
     }
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {

@@ -31,7 +31,7 @@ fn a_whole_conversation() {
     };
     let request = ChatRequest {
         tools: vec![tool],
-        temperature: Some(0.5),
+        temperature: Some(0.3),
         ..ChatRequest::new("m", messages, 7, Duration::from_secs(1))
     };
     let expected = json!({
@@ -48,7 +48,7 @@ fn a_whole_conversation() {
             {"role": "tool", "content": "found", "tool_call_id": "c1"},
         ],
         "max_tokens": 7,
-        "temperature": 0.5,
+        "temperature": 0.3,
         "tools": [{"type": "function", "function":
             {"name": "find", "description": "d", "parameters": {"type": "object"}}}],
         "stream": true,

@@ -2,10 +2,12 @@
 //! page is data and is passed on unchanged.
 
 use larder_vault::lifecycle::PER_DOCUMENT_CAP;
-use larder_vault::{ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json};
+use larder_vault::{
+    ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json, value_names,
+};
 use serde_json::Value;
 
-use super::rules::{PageContents, PageLevel, choose_level, is_stale};
+use super::rules::{LevelChoice, PageContents, PageLevel, choose_level, is_one_of, is_stale};
 use super::{FoundCapture, PageAnswer};
 use crate::Retrieval;
 use crate::extract::cut;
@@ -32,7 +34,7 @@ pub(super) async fn write(
     let choice = choose_level(query, Some(&holds(&manifest.content_summary, &files, age)));
     let (text, document) = match choice.level {
         PageLevel::Navigate | PageLevel::Search => elsewhere(retrieval, query, capture, manifest, &files),
-        level => files.say(retrieval, query, level, capture, manifest),
+        _ => files.say(retrieval, query, choice, capture, manifest),
     };
     PageAnswer {
         level: choice.level,
@@ -47,12 +49,12 @@ pub(super) async fn write(
 }
 
 fn holds(summary: &ContentSummary, files: &CaptureFiles, age: u64) -> PageContents {
-    let data = files.data.iter().flat_map(|(_, data)| data.keys().cloned());
+    let data = files.data.iter().flat_map(|(_, data)| value_names(data));
     PageContents {
         pages: summary.page_info.is_some(),
         comments: summary.comment_count.is_some(),
         data: data.collect(),
-        content: files.content.as_ref().is_some_and(|(_, content)| !content.text.trim().is_empty()),
+        content: files.content.as_ref().is_some_and(|(_, content)| !content.whole_text().trim().is_empty()),
         age,
     }
 }
@@ -66,9 +68,11 @@ fn elsewhere(
     files: &CaptureFiles,
 ) -> (String, VaultPath) {
     let words = PaddedQuery::new(query);
-    let named = files.data.as_ref().is_some_and(|(_, data)| data.keys().any(|name| words.name(name)));
+    let names = files.data.as_ref().map(|(_, data)| value_names(data)).unwrap_or_default();
+    let named = names.iter().any(|name| words.name(name));
     let level = if named { PageLevel::Data } else { PageLevel::Manifest };
-    let (said, document) = files.say(retrieval, query, level, capture, manifest);
+    let choice = LevelChoice { level, why: "", values: &[] };
+    let (said, document) = files.say(retrieval, query, choice, capture, manifest);
     let visited = when(manifest.visited_at, retrieval.age(manifest.visited_at));
     let text = format!(
         "The page was visited ({visited}) and may have changed since. For how it is now go to {}.\nAt that visit:\n{said}",
@@ -96,15 +100,13 @@ impl CaptureFiles {
         &self,
         retrieval: &Retrieval<'_>,
         query: &str,
-        level: PageLevel,
+        choice: LevelChoice,
         capture: &FoundCapture,
         manifest: &Manifest,
     ) -> (String, VaultPath) {
-        match (level, &self.data, &self.content) {
-            (PageLevel::Data, Some((path, data)), _) => (from_data(query, data), path.clone()),
-            (PageLevel::Content, _, Some((path, page))) => {
-                (from_text(retrieval, query, &page.text), path.clone())
-            }
+        match (choice.level, &self.data, &self.content) {
+            (PageLevel::Data, Some((path, data)), _) => (from_data(query, choice.values, data), path.clone()),
+            (PageLevel::Content, _, Some((path, page))) => (from_text(retrieval, query, page), path.clone()),
             _ => (from_manifest(manifest), capture.manifest.clone()),
         }
     }
@@ -144,29 +146,34 @@ fn from_manifest(manifest: &Manifest) -> String {
     lines.join("\n")
 }
 
-/// The values that the query names; all if it names none.
-fn from_data(query: &str, data: &ExtractedData) -> String {
+/// The values that the rule asks for or the query names; all if there are none.
+fn from_data(query: &str, values: &[&str], data: &ExtractedData) -> String {
     let words = PaddedQuery::new(query);
-    let touched = |name: &str| PaddedQuery::new(name).subjects().any(|word| words.name(word));
-    let named: ExtractedData = data
-        .iter()
-        .filter(|(name, _)| touched(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let shown = if named.is_empty() { data.clone() } else { named };
+    let touched = |name: &str| {
+        is_one_of(name, values) || PaddedQuery::new(name).subjects().any(|word| words.name(word))
+    };
+    let is_asked = |name: &String, value: &Value| {
+        let one = ExtractedData::from_iter([(name.clone(), value.clone())]);
+        value_names(&one).iter().any(|name| touched(name))
+    };
+    let mut shown = data.clone();
+    shown.retain(|name, value| is_asked(name, value));
+    let shown = if shown.is_empty() { data.clone() } else { shown };
     serde_json::to_string_pretty(&Value::Object(shown)).unwrap_or_default()
 }
 
-/// The best-matching passages of the page, in order, up to the cap; the beginning if none matches.
-fn from_text(retrieval: &Retrieval<'_>, query: &str, text: &str) -> String {
-    let passages: Vec<&str> = divide(text).into_iter().map(|stretch| &text[stretch.bytes]).collect();
+/// The best-matching passages of the page, in order, up to the cap; the beginning of its main text if none matches.
+fn from_text(retrieval: &Retrieval<'_>, query: &str, page: &PageContent) -> String {
+    let text = page.whole_text();
+    let passages: Vec<&str> = divide(&text).into_iter().map(|stretch| &text[stretch.bytes]).collect();
     let mut index = Index::for_query(query);
     for text in &passages {
         index.add(&Record { text, ..Record::default() });
     }
     let hits = index.search(&Query::new(query));
     if hits.is_empty() {
-        return text.to_owned();
+        let main = page.main_text();
+        return if main.is_empty() { text } else { main };
     }
     let (mut kept, mut left) = (Vec::new(), PER_DOCUMENT_CAP);
     for hit in hits {

@@ -5,15 +5,17 @@ mod answer;
 mod rules;
 mod table;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use larder_store::{CaptureRow, DocumentKind};
+use larder_text::tokens::Counter;
 use larder_vault::{ContentReference, DocumentTime, Manifest, TurnStatus, VaultPath, read_json};
 use serde::Serialize;
 
 pub use rules::PageLevel;
 use rules::{LevelChoice, choose_level};
 
+use super::extract::cut;
 use super::phrases::PaddedQuery;
 use super::ranking::{Ranked, order, scores};
 use super::render::{block, line, when};
@@ -69,6 +71,13 @@ pub struct PageAnswer {
 }
 
 impl PageAnswer {
+    /// The captured answer within `max` tokens; `None` if only the live page, or another one, can answer.
+    pub fn captured(&self, max: usize, counter: &Counter) -> Option<String> {
+        let answers = matches!(self.level, PageLevel::Manifest | PageLevel::Data | PageLevel::Content);
+        let text = || cut(&self.text, max, counter, self.document.as_str()).0;
+        answers.then(text).filter(|text| !text.trim().is_empty())
+    }
+
     /// The page as a recipe reads it, with its level and age.
     pub fn to_text(&self) -> String {
         let stale =
@@ -97,7 +106,10 @@ pub(super) fn capture(
     rows.retain(|row| row.turn < before);
     // A page named by its address is that page and no other, however similar another is.
     if addresses(hint).next().is_some() {
-        rows.retain(|row| addresses(hint).any(|address| same_page(address, &row.url)));
+        rows.retain(|row| {
+            let mut known = [&row.url].into_iter().chain(&row.redirected_from);
+            known.any(|known| addresses(hint).any(|address| same_page(address, known)))
+        });
     }
     if rows.is_empty() {
         return Ok(None);
@@ -132,10 +144,19 @@ fn candidates(
         rows.extend(documents.catalog().captures(Some(turn), None)?);
     }
     rows.sort_by(|a, b| b.captured_at.cmp(&a.captured_at).then(b.turn.cmp(&a.turn)).then(a.url.cmp(&b.url)));
-    // Only the newest visit to each page counts.
-    let mut seen = BTreeSet::new();
-    rows.retain(|row| seen.insert(row.url.clone()));
-    Ok(rows)
+    // Only the newest visit to each page counts, and what earlier ones led through leads to it too.
+    let mut newest: BTreeMap<String, usize> = BTreeMap::new();
+    let mut pages: Vec<CaptureRow> = Vec::new();
+    for row in rows {
+        match newest.get(&row.url).and_then(|at| pages.get_mut(*at)) {
+            Some(page) => page.redirected_from.extend(row.redirected_from),
+            None => {
+                newest.insert(row.url.clone(), pages.len());
+                pages.push(row);
+            }
+        }
+    }
+    Ok(pages)
 }
 
 /// The addresses that a text names, without the signs of its sentences.
@@ -227,9 +248,10 @@ fn referenced(
         }
     }
     if let Some(url) = reference.source_url.as_deref() {
-        // The newest visit is the most complete; the turn only identifies the page.
+        // The newest visit is the most complete; the turn only identifies the page, whose address may be another one.
         if let Some(row) = earlier(documents.catalog().captures(None, Some(url))?) {
-            return Ok(Some(found(&row, 1.0)));
+            let newest = earlier(documents.catalog().captures(None, Some(&row.url))?);
+            return Ok(Some(found(newest.as_ref().unwrap_or(&row), 1.0)));
         }
     }
     let hint = format!("{} {}", reference.title, reference.site);

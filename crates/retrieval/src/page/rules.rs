@@ -6,9 +6,9 @@
 
 use std::ops::ControlFlow;
 
+use larder_vault::DocumentTime;
 use larder_vault::Intent;
 use larder_vault::lifecycle::{Aging, ttl};
-use larder_vault::{DocumentTime, Ttl};
 use serde::{Deserialize, Serialize};
 
 use super::table::{Needs, PageRule, RULES};
@@ -50,7 +50,7 @@ pub(super) struct PageContents {
     pub pages: bool,
     /// Whether the manifest states the number of comments.
     pub comments: bool,
-    /// The names of extracted values; empty if there are none.
+    /// The names of extracted values ([`larder_vault::value_names`]); empty if there are none.
     pub data: Vec<String>,
     /// The text of the page is there.
     pub content: bool,
@@ -65,13 +65,27 @@ pub(super) struct LevelChoice {
     pub level: PageLevel,
     /// Why, in words for the receipt and the model.
     pub why: &'static str,
+    /// The names of the values that are asked for; empty if the query names them itself.
+    pub values: &'static [&'static str],
+}
+
+impl LevelChoice {
+    const fn new(level: PageLevel, why: &'static str) -> Self {
+        Self { level, why, values: &[] }
+    }
+}
+
+/// Whether the name of a value, such as `sale_price`, contains one of these words.
+pub(super) fn is_one_of(name: &str, words: &[&str]) -> bool {
+    let name = PaddedQuery::new(name);
+    words.iter().any(|word| name.say(word))
 }
 
 /// Where to find the answer to a query about a page; `None` is a page that was never visited. The first matching rule
 /// of the table whose data exists decides; otherwise names in the extracted data; otherwise the text.
 pub(super) fn choose_level(query: &str, page: Option<&PageContents>) -> LevelChoice {
     let Some(page) = page else {
-        return LevelChoice { level: PageLevel::Search, why: "no visit of the page is on record" };
+        return LevelChoice::new(PageLevel::Search, "no visit of the page is on record");
     };
     let words = PaddedQuery::new(query);
     match RULES.iter().try_for_each(|rule| rule.apply(&words, page)) {
@@ -82,10 +96,7 @@ pub(super) fn choose_level(query: &str, page: Option<&PageContents>) -> LevelCho
 
 /// Seconds for which a price that was captured may be believed (C106).
 fn price_is_good_for() -> u64 {
-    match ttl(Aging::Page, Intent::CommerceSearch) {
-        Ttl::Seconds(seconds) => seconds,
-        Ttl::Evergreen => u64::MAX,
-    }
+    ttl(Aging::Offer, Intent::Informational).seconds()
 }
 
 /// Whether anything that changes on a page may have changed since.
@@ -101,17 +112,18 @@ impl PageRule {
         }
         if self.ages && page.age >= price_is_good_for() {
             let why = "what was extracted is old; it may have changed";
-            return ControlFlow::Break(LevelChoice { level: PageLevel::Navigate, why });
+            return ControlFlow::Break(LevelChoice::new(PageLevel::Navigate, why));
         }
         let found = match self.needs {
             Needs::Nothing => true,
             Needs::Pages => page.pages,
             Needs::Comments => page.comments,
-            Needs::Data => !page.data.is_empty(),
+            Needs::Value(names) => page.data.iter().any(|name| is_one_of(name, names)),
             Needs::Content => page.content,
         };
         if found {
-            ControlFlow::Break(LevelChoice { level: self.level, why: self.why })
+            let values = if let Needs::Value(names) = self.needs { names } else { &[] };
+            ControlFlow::Break(LevelChoice { values, ..LevelChoice::new(self.level, self.why) })
         } else {
             ControlFlow::Continue(())
         }
@@ -121,12 +133,12 @@ impl PageRule {
 /// If no rule decides: extracted data that the query names, then the text, then whatever exists.
 fn by_content(words: &PaddedQuery, page: &PageContents) -> LevelChoice {
     if page.data.iter().any(|name| words.name(name)) {
-        return LevelChoice { level: PageLevel::Data, why: "the query names what was extracted" };
+        return LevelChoice::new(PageLevel::Data, "the query names what was extracted");
     }
     match (page.content, page.data.is_empty()) {
-        (true, _) => LevelChoice { level: PageLevel::Content, why: "the text has to be searched" },
-        (false, false) => LevelChoice { level: PageLevel::Data, why: "only extracted data was kept" },
-        (false, true) => LevelChoice { level: PageLevel::Navigate, why: "the capture does not contain it" },
+        (true, _) => LevelChoice::new(PageLevel::Content, "the text has to be searched"),
+        (false, false) => LevelChoice::new(PageLevel::Data, "only extracted data was kept"),
+        (false, true) => LevelChoice::new(PageLevel::Navigate, "the capture does not contain it"),
     }
 }
 

@@ -93,6 +93,28 @@ fn a_level_that_holds_nothing_is_passed_over() {
 }
 
 #[test]
+fn a_value_that_was_not_extracted_is_looked_for_in_the_text() {
+    let bare =
+        PageContents { content: true, data: vec!["comment_count".to_owned()], ..PageContents::default() };
+    for query in [
+        "what's the price",
+        "what was the price?",
+        "what are the specs",
+        "what's the top comment",
+        "who wrote it",
+        "when was it posted",
+        "which brand is it",
+    ] {
+        let choice = choose_level(query, Some(&bare));
+        assert_eq!(choice.level, PageLevel::Content, "{query}: {}", choice.why);
+        assert!(!choice.why.contains("extracted"), "{query}: {}", choice.why);
+    }
+    let with = |name: &str| PageContents { data: vec![name.to_owned()], ..bare.clone() };
+    assert_eq!(choose_level("what's the price", Some(&with("sale_price"))).level, PageLevel::Data);
+    assert_eq!(choose_level("what are the specs", Some(&with("specifications"))).level, PageLevel::Data);
+}
+
+#[test]
 fn names_of_what_was_extracted_lead_to_it() {
     assert_eq!(choose_level("which GPU has it?", Some(&product(0))).level, PageLevel::Data);
     assert_eq!(choose_level("how large is the screen size", Some(&product(0))).level, PageLevel::Data);

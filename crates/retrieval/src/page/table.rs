@@ -8,7 +8,8 @@ pub(super) enum Needs {
     Nothing,
     Pages,
     Comments,
-    Data,
+    /// A value whose name contains one of these.
+    Value(&'static [&'static str]),
     Content,
 }
 
@@ -54,6 +55,8 @@ const COMMENTS: &[&str] = &[
 const STOCK: &[&str] =
     &["in stock", "out of stock", "stock", "available", "availability", "sold out", "for sale"];
 const PRICE: &[&str] = &["price", "prices", "cost", "costs", "how much", "discount", "deal"];
+/// Names under which prices are extracted.
+const PRICES: &[&str] = &["price", "prices", "cost", "costs"];
 const SPEECH: &[&str] = &[
     "say",
     "said",
@@ -103,6 +106,20 @@ const SOME: &[&str] = &[
     "there that",
 ];
 
+/// A question for a structured fact: the data answers it if a value of one of these names was extracted.
+macro_rules! structured {
+    ($says:expr, $names:expr $(,)?) => {
+        PageRule {
+            says: &[$says],
+            unless: &[],
+            level: PageLevel::Data,
+            needs: Needs::Value($names),
+            ages: false,
+            why: "it asks for structured facts, which were extracted",
+        }
+    };
+}
+
 /// In the order in which they are tried: past statements, the present, then captured content.
 pub(super) const RULES: &[PageRule] = &[
     PageRule {
@@ -148,7 +165,7 @@ pub(super) const RULES: &[PageRule] = &[
         says: &[&["was", "were", "did", "had", "back then", "at the time"], PRICE],
         unless: &[],
         level: PageLevel::Data,
-        needs: Needs::Data,
+        needs: Needs::Value(PRICES),
         ages: false,
         why: "it asks for the price as it was then: that was extracted",
     },
@@ -164,7 +181,7 @@ pub(super) const RULES: &[PageRule] = &[
         says: &[PRICE],
         unless: &[],
         level: PageLevel::Data,
-        needs: Needs::Data,
+        needs: Needs::Value(PRICES),
         ages: true,
         why: "the price was extracted at the visit",
     },
@@ -201,34 +218,16 @@ pub(super) const RULES: &[PageRule] = &[
         ages: false,
         why: "the manifest names it",
     },
-    PageRule {
-        says: &[&[
-            "top comment",
-            "top comments",
-            "top answer",
-            "top reply",
-            "author",
-            "who posted",
-            "who wrote",
-            "who started",
-            "when was it posted",
-            "posted",
-            "subreddit",
-            "specs",
-            "spec",
-            "specification",
-            "specifications",
-            "rating",
-            "upvotes",
-            "points",
-            "products",
-            "seller",
-            "brand",
-        ]],
-        unless: &[],
-        level: PageLevel::Data,
-        needs: Needs::Data,
-        ages: false,
-        why: "it asks for structured facts, which were extracted",
-    },
+    structured!(
+        &["top comment", "top comments", "top answer", "top reply", "upvotes", "points"],
+        &["comments", "points", "upvotes"],
+    ),
+    structured!(&["author", "who posted", "who wrote", "who started"], &["author", "posted by"]),
+    structured!(&["when was it posted", "posted"], &["posted", "published", "modified"]),
+    structured!(&["subreddit"], &["subreddit"]),
+    structured!(&["specs", "spec", "specification", "specifications"], &["specifications", "specs"]),
+    structured!(&["rating"], &["rating", "ratings"]),
+    structured!(&["products"], &["products"]),
+    structured!(&["seller"], &["seller", "vendor"]),
+    structured!(&["brand"], &["brand"]),
 ];

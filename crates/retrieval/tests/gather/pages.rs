@@ -86,6 +86,23 @@ async fn a_page_that_was_not_captured_is_visited_if_its_address_is_known() {
 }
 
 #[tokio::test]
+async fn a_page_is_found_by_the_address_that_was_asked_for() {
+    let vault = Vault::of(40).await;
+    let short = "https://short.example/30";
+    let hint = format!("the thread at {short}");
+    let analyzer = vault.retrieval(Grant::QueryAnalyzer);
+    for turn in [Some(30), None] {
+        let found = analyzer.capture(turn, &hint).await.unwrap().map(|capture| (capture.turn, capture.url));
+        assert_eq!(found, Some((30, url(30))), "{turn:?}");
+    }
+    let known = ContentReference { source_url: Some(short.to_owned()), ..reference(30) };
+    let retrieval = vault.retrieval(Grant::Gatherer);
+    let found = retrieval.find("how many pages is the thread?", 41, None, Some(&known)).await.unwrap();
+    let page = found.page.expect("the page was captured");
+    assert_eq!((page.level, page.source_url), (PageLevel::Manifest, url(30)));
+}
+
+#[tokio::test]
 async fn an_address_identifies_exactly_one_page() {
     let vault = Vault::of(60).await;
     let analyzer = vault.retrieval(Grant::QueryAnalyzer);

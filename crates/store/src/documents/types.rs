@@ -126,6 +126,8 @@ pub struct CaptureRow {
     pub turn: u32,
     /// The page's address.
     pub url: String,
+    /// Other addresses that were asked for and led to it.
+    pub redirected_from: Vec<String>,
     /// The page's title.
     pub title: String,
     /// Its `manifest.json`.

@@ -97,7 +97,8 @@ impl Uses<'_> {
                 domain,
                 ok: u64::from(ok),
                 failed: u64::from(failed),
-                reliability: share(ok.saturating_add(1), ok.saturating_add(failed).saturating_add(2)),
+                reliability: share(ok.saturating_add(1), ok.saturating_add(failed).saturating_add(2))
+                    .rounded(),
                 last_used,
             }))
         })

@@ -1,7 +1,9 @@
 //! The answers of the recipes of `internet.research`, as typed values.
 
+use larder_condense::salience::{ErrorSense, SalientSpan, SpanKind, scan};
 use larder_vault::context::Claim;
-use larder_vault::{Listing, Score, Stock, Ttl};
+use larder_vault::lifecycle::{Aging, ttl};
+use larder_vault::{Intent, Listing, Score, Stock, Ttl, WriteUp};
 use serde::{Deserialize, Serialize};
 
 use larder_engine::answer::{UnusableAnswer, said, stated, topic};
@@ -89,16 +91,48 @@ pub struct FoundClaim {
 }
 
 impl FoundClaim {
-    /// The claim of the page at `url`; an evergreen one regardless of its lifetime. The caller locates `quote` on the page.
-    pub fn claim(&self, url: &str) -> Claim {
+    /// The claim of the page at `url`. The table of lifetimes decides how long it is valid (C106); the model that read
+    /// the page can only shorten that. The caller locates `quote` on the page.
+    pub fn claim(&self, url: &str, intent: Intent) -> Claim {
+        let most = ttl(self.aging(), intent);
+        let ttl = if self.evergreen || self.ttl.seconds() >= most.seconds() { most } else { self.ttl };
         Claim {
             claim: self.claim.trim().to_owned(),
             confidence: self.confidence,
             source: url.to_owned(),
-            ttl: if self.evergreen { Ttl::Evergreen } else { self.ttl },
+            ttl,
             origin: None,
         }
     }
+
+    /// Prices and stock change, whatever the page or the model says (R1-3.68).
+    fn aging(&self) -> Aging {
+        if is_offer(&self.claim) || is_offer(&self.quote) {
+            Aging::Offer
+        } else if self.evergreen {
+            Aging::Evergreen
+        } else {
+            Aging::Claim
+        }
+    }
+}
+
+/// Whether a text states a price or whether something can be had.
+fn is_offer(text: &str) -> bool {
+    const STOCK: [&str; 9] = [
+        "in stock",
+        "in-stock",
+        "out of stock",
+        "out-of-stock",
+        "sold out",
+        "back-order",
+        "backorder",
+        "pre-order",
+        "left in stock",
+    ];
+    let lower = text.to_lowercase();
+    let is_price = |span: &SalientSpan| span.kind == SpanKind::Price;
+    STOCK.iter().any(|words| lower.contains(words)) || scan(text, ErrorSense::Strict).iter().any(is_price)
 }
 
 /// What `research/write_research` answers.
@@ -136,6 +170,12 @@ pub struct ListingAnswer {
 }
 
 impl WrittenResearch {
+    /// The part that `research.md` keeps in the model's words (R1-4.2).
+    pub fn write_up(self) -> WriteUp {
+        let Self { title, overview, findings, evergreen, time_sensitive, .. } = self;
+        WriteUp { title, overview, findings, evergreen, time_sensitive }
+    }
+
     /// The dotted topic (R1-4.5).
     pub fn topic(&self) -> String {
         topic(&self.topic)

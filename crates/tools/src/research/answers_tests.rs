@@ -24,8 +24,17 @@ fn research_takes_no_address_and_no_quote_that_was_not_there() {
         &json!({"claims": [claim("only $25", false), claim("$99", false), claim("", true)], "summary": ""}),
     )
     .unwrap();
-    assert_eq!(extract.claims[0].claim("https://a.example/1").ttl, Ttl::hours(6));
-    assert_eq!(extract.claims[2].claim("u").ttl, Ttl::Evergreen);
+    assert_eq!(extract.claims[0].claim("https://a.example/1", Intent::Informational).ttl, Ttl::hours(6));
+    assert_eq!(extract.claims[2].claim("u", Intent::Informational).ttl, Ttl::hours(6), "a price changes");
+    let lasts = |claim: &str, ttl: &str, evergreen: bool| {
+        let claim =
+            json!({"claim": claim, "confidence": 0.9, "quote": "q", "ttl": ttl, "evergreen": evergreen});
+        read::<FoundClaim>(&claim).unwrap().claim("u", Intent::Informational).ttl.to_string()
+    };
+    assert_eq!(lasts("The pump is sold out", "30d", false), "6h");
+    assert_eq!(lasts("Syrian hamsters live alone", "6h", true), "evergreen");
+    assert_eq!(lasts("The festival is in May", "30d", false), "7d", "the table decides");
+    assert_eq!(lasts("The road is closed", "24h", false), "24h", "and the page can only shorten it");
 
     let listing =
         |source: &str| json!({"product": "Hamster", "price": "$25", "source": source, "stock": "in stock"});

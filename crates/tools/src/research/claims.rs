@@ -1,15 +1,13 @@
 //! Claims of pages: a claim counts only where its quote is on the page, and is then traced to these bytes.
 
-use std::ops::Range;
-
 use larder_text::pointer::Pointer;
 use larder_vault::context::{Claim, ClaimOrigin};
-use larder_vault::lifecycle::{Aging, ttl};
 use larder_vault::links::DualLink;
 use larder_vault::{BlockId, Intent};
 
 use super::answers::ExtractAnswer;
 use crate::context::ToolContext;
+use crate::quotes::place_of;
 use crate::spec::ToolError;
 use crate::web::Visited;
 
@@ -40,16 +38,13 @@ impl ReadPage {
                 read.dropped += 1;
                 continue;
             };
-            let aging = if found.evergreen { Aging::Evergreen } else { Aging::Claim };
             let document = DualLink::new(read.page.document.clone(), "page");
             let origin = ClaimOrigin {
                 block: BlockId::numbered("claim", 0),
                 bytes: Some(Pointer::bytes(stored.pointer_id.id.clone(), bytes)),
                 document: Some(document),
             };
-            // The table of lifetimes decides how long it is valid, not the model that read the page (C106).
-            let ttl = ttl(aging, intent);
-            read.claims.push(Claim { ttl, origin: Some(origin), ..found.claim(&read.page.url) });
+            read.claims.push(Claim { origin: Some(origin), ..found.claim(&read.page.url, intent) });
         }
         Ok(read)
     }
@@ -99,37 +94,6 @@ impl PageClaims {
     }
 }
 
-/// The bytes of `page` that match `quote`, white space aside; `None` if it is not on the page.
-pub(super) fn place_of(quote: &str, page: &str) -> Option<Range<usize>> {
-    let quote: Vec<&str> = quote.split_whitespace().collect();
-    let first = *quote.first()?;
-    let mut from = 0;
-    while let Some(found) = page[from..].find(first) {
-        let start = from + found;
-        if let Some(end) = end_of(&quote, page, start) {
-            return Some(start..end);
-        }
-        from = start + first.len();
-    }
-    None
-}
-
-/// The end of the words that begin at `start`.
-fn end_of(words: &[&str], page: &str, start: usize) -> Option<usize> {
-    let mut at = start;
-    for (place, word) in words.iter().enumerate() {
-        let rest = &page[at..];
-        let gap = rest.len() - rest.trim_start().len();
-        if place > 0 && gap == 0 {
-            return None;
-        }
-        at += gap;
-        page[at..].starts_with(word).then_some(())?;
-        at += word.len();
-    }
-    Some(at)
-}
-
 /// `shop.example` of `https://www.shop.example/x`.
 pub(super) fn host(url: &str) -> String {
     site_of(url).unwrap_or_default()
@@ -145,19 +109,6 @@ pub fn site_of(url: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quotes_are_found_apart_from_white_space_and_nothing_else() {
-        let page = "The LOQ 15\ncosts  $697 today. The LOQ 15 costs $697.";
-        let found = place_of("LOQ 15 costs $697", page).unwrap();
-        assert_eq!(&page[found], "LOQ 15\ncosts  $697");
-        for absent in ["LOQ 15 costs $699", "LOQ15 costs", "", "  ", "loq 15", "costs $697 today! The"] {
-            assert_eq!(place_of(absent, page), None, "{absent}");
-        }
-        assert_eq!(place_of("é b", "aé b").map(|range| range.len()), Some(4));
-        // Much that begins alike costs no more than its length.
-        assert_eq!(place_of("a b", &"a ".repeat(100_000)), None);
-    }
 
     #[test]
     fn hosts_are_named_without_their_www() {

@@ -1,32 +1,32 @@
 //! The result of research: `research.md` and `research.json` by the documents' own writer, and the text for the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use larder_text::hash::ContentHash;
-use larder_vault::context::Claim;
+use larder_text::words::is_stop_word;
+use larder_vault::layout::is_research;
 use larder_vault::lifecycle::{Aging, ttl};
 use larder_vault::links::DualLink;
 use larder_vault::{
     Backlink, ContentKind, Document, Intent, Listing, Meta, ReputableSource, Research, Score, Tag, Ttl,
-    read_json, turn_name, write_json,
+    VaultPath, turn_name, write_json,
 };
 
 use super::CONTENT;
 use super::answers::WrittenResearch;
 use super::claims::{PageClaims, ReadPage, host};
 use crate::context::ToolContext;
+use crate::quotes::{contains_number, numbers};
 use crate::spec::{ToolError, ToolOutput};
 
 /// Where the research is used, for its backlink (R1-4.10).
 const SECTION: &str = "§4 Tool Execution";
-const JSON: &str = "research.json";
-const MARKDOWN: &str = "research.md";
 /// Digits of the name of research (R1-4.4).
 const SUFFIX: usize = 6;
 /// Reliability of an unknown site.
 const UNKNOWN_SITE: f64 = 0.5;
-/// Maximum number of earlier research documents on a topic that are checked.
-const EARLIER: u64 = 20;
+/// Newest pieces of research, and newest on the topic, that the new one may replace.
+const EARLIER: u64 = 50;
 
 /// Everything that one piece of research found.
 pub(super) struct ResearchResult<'a> {
@@ -44,8 +44,8 @@ impl ResearchResult<'_> {
     /// The output: its text for the model, the claims, and the files of the turn.
     pub(super) fn output(mut self, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let mut files = BTreeMap::new();
-        for read in &mut self.reads {
-            files.append(&mut read.page.files);
+        for read in &self.reads {
+            files.extend(read.page.files(context));
         }
         let dropped: usize = self.reads.iter().map(|read| read.dropped).sum();
         if dropped > 0 {
@@ -56,11 +56,13 @@ impl ResearchResult<'_> {
         let (pages, sources) =
             (self.reads.len(), self.reads.iter().filter(|read| !read.claims.is_empty()).count());
         if pages > 0 {
-            let research = self.research(context)?;
-            let place = context.turn.research();
+            let number = next_number(context);
+            let place = context.turn.research_number(number);
+            let research = self.research(number, context)?;
             let document = Document::new(meta(&research, context), research.clone()).write(&place);
-            files.insert(MARKDOWN.to_owned(), document.into_bytes());
-            files.insert(JSON.to_owned(), write_json(&research).into_bytes());
+            files.insert(place.name().to_owned(), document.into_bytes());
+            let data = place.name().replace(".md", ".json");
+            files.insert(data, write_json(&research).into_bytes());
         }
         let summary = format!("Found {} claims on {sources} of {pages} pages", claims.len());
         let output = ToolOutput::success(summary, text).typed(CONTENT);
@@ -89,63 +91,44 @@ impl ResearchResult<'_> {
         text
     }
 
-    /// The document, merged with earlier research of the turn, since a turn has only one.
-    fn research(mut self, context: &ToolContext<'_>) -> Result<Research, ToolError> {
-        let earlier = context.draft_files.get(JSON).and_then(|bytes| std::str::from_utf8(bytes).ok());
-        let earlier = earlier.and_then(|text| read_json::<Research>(text).value);
+    /// The research as a document of its own. `number` is its place among those of the turn.
+    fn research(self, number: usize, context: &ToolContext<'_>) -> Result<Research, ToolError> {
         let listings = self.listings();
         let sources = self.sources(context)?;
-        if let Some(earlier) = &earlier {
-            let mut all = earlier.claims.clone();
-            let new = self.claims.all.drain(..);
-            let new: Vec<Claim> = new.filter(|claim| !all.iter().any(|known| same(known, claim))).collect();
-            all.extend(new);
-            self.claims.all = all;
-            self.claims.number();
-        }
         let claims = self.claims.all;
         // Evergreen facts are claims of pages, not their write-up by a model.
         let facts =
             claims.iter().filter(|claim| claim.ttl == Ttl::Evergreen).map(|claim| claim.claim.clone());
         let facts = facts.collect();
-        let ages = !listings.is_empty() || claims.iter().any(|claim| claim.ttl != Ttl::Evergreen);
-        let expires = ages.then(|| ttl(Aging::Research, self.intent).end(context.now)).flatten();
+        let ages = claims.iter().map(|claim| claim.ttl).filter(|ttl| *ttl != Ttl::Evergreen);
+        let offers = listings.first().map(|_| ttl(Aging::Offer, self.intent));
+        let expires = ages.chain(offers).min_by_key(|ttl| ttl.seconds()).and_then(|ttl| ttl.end(context.now));
         let quality = Score::mean(claims.iter().map(|claim| claim.confidence)).unwrap_or_default();
         let written = self.written.as_ref().map(WrittenResearch::topic);
-        let topic = written.unwrap_or_else(|| "general".to_owned());
+        let topic =
+            written.or_else(|| context.topic.map(str::to_owned)).unwrap_or_else(|| "general".to_owned());
         let turn = context.turn.number();
-        let research = match earlier {
-            Some(earlier) => Research {
-                expires: earlier.expires.into_iter().chain(expires).min(),
-                quality,
-                facts,
-                sources: union(earlier.sources, sources, |a, b| a.url == b.url),
-                listings: union(earlier.listings, listings, |a, b| a.url == b.url && a.product == b.product),
-                claims,
-                ..earlier
-            },
-            None => Research {
-                id: id(turn, self.task),
-                turn,
-                session: context.documents.user().to_owned(),
-                query: self.task.to_owned(),
-                supersedes: superseded(&topic, context)?,
-                topic,
-                intent: self.intent,
-                quality,
-                created: context.now,
-                expires,
-                sources,
-                facts,
-                listings,
-                claims,
-                linked_from: vec![Backlink {
-                    link: DualLink::new(context.turn.context(), &turn_name(turn)),
-                    section: SECTION.to_owned(),
-                }],
-            },
-        };
-        Ok(research)
+        Ok(Research {
+            id: id(turn, number, self.task),
+            turn,
+            session: context.documents.user().to_owned(),
+            query: self.task.to_owned(),
+            supersedes: superseded(self.task, &topic, context)?,
+            topic,
+            intent: self.intent,
+            quality,
+            created: context.now,
+            expires,
+            write_up: self.written.map(WrittenResearch::write_up),
+            sources,
+            facts,
+            listings,
+            claims,
+            linked_from: vec![Backlink {
+                link: DualLink::new(context.turn.context(), &turn_name(turn)),
+                section: SECTION.to_owned(),
+            }],
+        })
     }
 
     /// The offers that a page supports: every number of the price is on the page.
@@ -175,52 +158,53 @@ impl ResearchResult<'_> {
     }
 }
 
-fn same(a: &Claim, b: &Claim) -> bool {
-    a.claim == b.claim && a.source == b.source
-}
-
-/// Both lists; of equal items the new one.
-fn union<T>(old: Vec<T>, new: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<T> {
-    let mut all: Vec<T> = old.into_iter().filter(|old| !new.iter().any(|new| same(old, new))).collect();
-    all.extend(new);
-    all
-}
-
-/// `697` and `1,299.00` of `$697 to $1,299.00`.
-fn numbers(price: &str) -> Vec<&str> {
-    let digits = |char: char| char.is_ascii_digit() || char == '.' || char == ',';
-    let parts = price.split(|char: char| !digits(char)).map(|part| part.trim_matches(['.', ',']));
-    parts.filter(|part| part.bytes().any(|byte| byte.is_ascii_digit())).collect()
-}
-
-/// Whether the number is in the text by itself: `1` is not in `15`, `1.5` or `1,500`.
-fn contains_number(number: &str, text: &str) -> bool {
-    let digit = |char: Option<char>| char.is_some_and(|char| char.is_ascii_digit());
-    text.match_indices(number).any(|(at, _)| {
-        let (mut before, mut after) = (text[..at].chars().rev(), text[at + number.len()..].chars());
-        let (left, right) = (before.next(), after.next());
-        let joined = |near: Option<char>, far: Option<char>| {
-            digit(near) || matches!(near, Some('.' | ',')) && digit(far)
-        };
-        !joined(left, before.next()) && !joined(right, after.next())
-    })
-}
-
-/// `research_759_abc123` (R1-4.4).
-fn id(turn: u32, task: &str) -> String {
-    let hash = ContentHash::new(task.as_bytes()).to_hex();
+/// `research_759_abc123` (R1-4.4); the same question asked again in a turn has another name.
+fn id(turn: u32, number: usize, task: &str) -> String {
+    let again = if number > 1 { format!("{number} {task}") } else { task.to_owned() };
+    let hash = ContentHash::new(again.as_bytes()).to_hex();
     format!("research_{turn}_{}", &hash[..SUFFIX])
 }
 
-/// The expired research on this topic that the new one replaces (R1-12.5).
-fn superseded(topic: &str, context: &ToolContext<'_>) -> Result<Option<String>, ToolError> {
-    let rows = context.documents.catalog().research(Some(topic), EARLIER)?;
-    let old = rows.into_iter().find(|row| {
-        row.topic == topic
-            && row.superseded_by.is_none()
-            && row.expires_at.is_some_and(|expires| expires <= context.now)
+/// The place of the next piece of research among those of the turn, from 1.
+fn next_number(context: &ToolContext<'_>) -> usize {
+    1 + context.draft_files.keys().filter(|name| is_research(name)).count()
+}
+
+/// The research that the new one replaces (R1-12.5): the same question, however fresh its answer is, or a question much
+/// like it on the same topic whose answer has grown old.
+fn superseded(task: &str, topic: &str, context: &ToolContext<'_>) -> Result<Option<String>, ToolError> {
+    let asked = question(task);
+    let earlier =
+        context.draft_files.iter().filter(|(name, _)| is_research(name)).filter_map(|(name, bytes)| {
+            let at = VaultPath::new(&format!("{}/{name}", context.turn.folder()))?;
+            Document::<Research>::read(std::str::from_utf8(bytes).ok()?, &at).value
+        });
+    let earlier: Vec<Research> = earlier.map(|document| document.value).collect();
+    let replaced: Vec<&str> = earlier.iter().filter_map(|research| research.supersedes.as_deref()).collect();
+    if let Some(same) = earlier.iter().rev().find(|research| question(&research.query) == asked) {
+        return Ok(Some(same.id.clone()));
+    }
+    let rows = context.documents.catalog().research(None, EARLIER)?;
+    let mut rows = rows.into_iter().chain(context.documents.catalog().research(Some(topic), EARLIER)?);
+    let old = rows.find(|row| {
+        let known = question(&row.title);
+        let expired = row.expires_at.is_some_and(|expires| expires <= context.now);
+        let refreshed = row.topic == topic && expired && is_like(&known, &asked);
+        row.superseded_by.is_none() && !replaced.contains(&row.id.as_str()) && (known == asked || refreshed)
     });
     Ok(old.map(|row| row.id))
+}
+
+/// The words of a question.
+fn question(text: &str) -> BTreeSet<String> {
+    let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).filter(|word| !is_stop_word(word)).collect()
+}
+
+/// Whether at least half of all words of two questions are in both.
+fn is_like(one: &BTreeSet<String>, other: &BTreeSet<String>) -> bool {
+    let shared = one.intersection(other).count();
+    shared > 0 && shared * 2 >= one.union(other).count()
 }
 
 fn meta(research: &Research, context: &ToolContext<'_>) -> Meta {
@@ -245,23 +229,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_of_a_price_must_be_on_the_page() {
-        assert_eq!(numbers("$697 to $1,299.00, about"), ["697", "1,299.00"]);
-        assert!(numbers("on request").is_empty());
-        assert!(
-            contains_number("697", "for $697.")
-                && contains_number("1", "1, 2")
-                && contains_number("649", "649")
-        );
-        for text in ["15", "1.5", "1,500", "2.1", ""] {
-            assert!(!contains_number("1", text), "{text}");
-        }
+    fn questions_are_compared_by_their_words() {
+        assert_eq!(question("Which gaming laptops are there?"), question("which gaming LAPTOPS there are"));
+        let laptops = question("gaming laptops with an NVIDIA GPU");
+        assert!(is_like(&laptops, &question("gaming laptops with an AMD GPU")));
+        assert!(!is_like(&laptops, &question("How long does the battery of a ThinkPad last?")));
+        assert!(!is_like(&BTreeSet::new(), &BTreeSet::new()));
     }
 
     #[test]
     fn names_are_those_of_the_turn_and_the_task() {
-        let name = id(759, "syrian hamsters");
+        let name = id(759, 1, "syrian hamsters");
         assert!(name.starts_with("research_759_") && name.len() == "research_759_".len() + SUFFIX);
+        assert_ne!(name, id(759, 2, "syrian hamsters"));
         assert_eq!(name, safe_name(&name));
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt};
 use larder_condense::ContentType;
 use larder_vault::Intent;
+use larder_vault::lifecycle::{Aging, ttl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -53,7 +54,7 @@ struct InternetResearchArgs {
     /// what is to be found out, in one sentence
     #[schemars(length(min = 1, max = 1_000))]
     query: String,
-    /// what it is for; decides how long the findings may be believed. informational by default
+    /// what it is for; decides how long the findings may be believed, with the turn's own intent
     #[schemars(with = "Option<String>", extend("enum" = MODES))]
     mode: Option<Intent>,
 }
@@ -83,7 +84,7 @@ impl TypedTool for InternetResearch {
         args: InternetResearchArgs,
         context: &ToolContext<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        self.research(&args.query, args.mode.unwrap_or(Intent::Informational), context).await
+        self.research(&args.query, intent(args.mode, context.intent), context).await
     }
 }
 
@@ -177,12 +178,28 @@ impl InternetResearch {
     }
 }
 
+/// The intent of the call or of its turn: that by which less is believed for long (R1-3.68).
+fn intent(call: Option<Intent>, turn: Option<Intent>) -> Intent {
+    let lasts = |intent: &Intent| ttl(Aging::Research, *intent).seconds();
+    call.into_iter().chain(turn).min_by_key(lasts).unwrap_or(Intent::Informational)
+}
+
 /// The content type of results.
 const CONTENT: ContentType = ContentType::ResearchDoc;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_intent_that_believes_for_shorter_decides() {
+        use Intent::{CommerceSearch, Informational, Navigation};
+        assert_eq!(intent(None, None), Informational);
+        assert_eq!(intent(None, Some(CommerceSearch)), CommerceSearch);
+        assert_eq!(intent(Some(Informational), Some(CommerceSearch)), CommerceSearch);
+        assert_eq!(intent(Some(CommerceSearch), Some(Informational)), CommerceSearch);
+        assert_eq!(intent(Some(Navigation), Some(Informational)), Navigation);
+    }
 
     #[test]
     fn every_intent_has_a_mode() {

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use super::answers::{ExtractAnswer, ResearchPlanAnswer, SourcesAnswer, WrittenResearch};
 use super::claims::PageClaims;
 use crate::context::ToolContext;
+use crate::sub_run::run_recipe;
 use crate::web::{SearchHit, Visited};
-use larder_engine::answer;
-use larder_engine::executor::{Meter, ProgressObserver as _, RunKind};
-use larder_engine::inputs::{InputDocument, RunInput};
+use larder_engine::executor::Meter;
+use larder_engine::inputs::InputDocument;
 
 const PLAN: &str = "research/plan_research";
 const SELECT: &str = "research/select_sources";
@@ -22,8 +22,6 @@ const WRITE: &str = "research/write_research";
 pub(super) struct SubRun<'a> {
     context: &'a ToolContext<'a>,
     task: &'a str,
-    /// Tokens that it may spend in total.
-    tokens: u64,
     until: Instant,
     meter: Meter<'a>,
     /// Which steps were done by rule, and why.
@@ -34,7 +32,7 @@ impl<'a> SubRun<'a> {
     pub(super) fn new(context: &'a ToolContext<'a>, task: &'a str, tokens: u64, until: Instant) -> Self {
         let tokens = context.budget.tokens.map_or(tokens, |left| left.min(tokens));
         let meter = Meter::new(context.observer, Some(tokens), context.budget.cost);
-        Self { context, task, tokens, until, meter, notes: Vec::new() }
+        Self { context, task, until, meter, notes: Vec::new() }
     }
 
     /// The searches; the task itself if the recipe fails.
@@ -101,31 +99,8 @@ impl<'a> SubRun<'a> {
         documents: Vec<InputDocument>,
         more: &[(&str, Value)],
     ) -> Result<T, String> {
-        if !self.meter.may_spend() {
-            let tokens = self.tokens;
-            return Err(format!("the research's {tokens} tokens, or the money of the turn, are used up"));
-        }
-        let engine = self.context.engine;
-        let found = engine.find(name, None);
-        let recipe = found.map_err(|source| engine.missing(name, source).to_string())?;
-        let always = [("now", json!(self.context.now.to_string())), ("task", json!(self.task))];
-        let values = always.into_iter().chain(more.iter().cloned());
-        let input = RunInput {
-            documents,
-            query: Some(self.context.original_query.to_owned()),
-            // A project may have replaced the recipe; it receives the inputs that it names.
-            values: values
-                .filter(|(name, _)| recipe.inputs.contains(*name))
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-            turn_id: Some(larder_vault::turn_name(self.context.turn.number())),
-            ..RunInput::default()
-        };
-        let running = engine.run_recipe(recipe, &input, &self.meter, RunKind::Answer);
-        let outcome = tokio::time::timeout_at(self.until, running)
-            .await
-            .map_err(|_| "the research's time is up".to_owned())?
-            .map_err(|error| error.to_string())?;
-        answer::read(&outcome.output).map_err(|error| error.to_string())
+        let task = [("task", json!(self.task))];
+        let values: Vec<(&str, Value)> = task.into_iter().chain(more.iter().cloned()).collect();
+        run_recipe(self.context, &self.meter, name, documents, &values, self.until).await
     }
 }

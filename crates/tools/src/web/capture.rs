@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use larder_condense::{ContentType, WebPage, web_page};
+use larder_condense::{ContentType, PageText, WebPage, web_page};
 use larder_models::web::WebReply;
+use larder_vault::layout::PagePlace;
 use larder_vault::{
-    Captured, ContentSummary, Document, Manifest, Meta, PageContent, Tag, VaultPath, write_json,
+    Captured, ContentSummary, Document, Manifest, Meta, PageContent, PageStretch, Tag, VaultPath, read_json,
+    value_names, write_json,
 };
 use serde_json::{Map, Value, json};
 
@@ -18,7 +20,7 @@ use crate::spec::{ToolError, ToolOutput};
 /// Maximum bytes of JSON kept as data; larger JSON is only in the text.
 const LARGEST_JSON: usize = 512 << 10;
 /// The data shown before the text; the rest is in the text.
-const SHOWN: [&str; 14] = [
+const SHOWN: [&str; 15] = [
     "author",
     "published",
     "modified",
@@ -32,6 +34,7 @@ const SHOWN: [&str; 14] = [
     "comment_count",
     "products",
     "top_comments",
+    "specifications",
     "description",
 ];
 
@@ -43,20 +46,26 @@ pub(crate) struct Visited {
     pub(crate) title: String,
     /// Its kind, such as `product` (R1-6.6).
     pub(crate) kind: &'static str,
-    /// Its text.
+    /// Its whole visible text.
     pub(crate) text: String,
     /// Its `page_content.md`.
     pub(crate) document: VaultPath,
-    /// For the turn's folder.
-    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// What was extracted from it.
+    pub(super) data: Map<String, Value>,
     /// Notes about it, such as that it was cut.
-    notes: Vec<String>,
-    data: Map<String, Value>,
+    pub(super) notes: Vec<String>,
+    redirected_from: Vec<String>,
+    place: PagePlace,
+    summary: ContentSummary,
+    content: PageContent,
+    picture: Option<Vec<u8>>,
     form: PageForm,
 }
 
-/// Reads the response and writes the capture.
+/// Reads the response and stores its bytes. `asked` is the address that was asked for, `url` that of the page, after all
+/// redirects.
 pub(super) fn capture(
+    asked: &str,
     url: &str,
     got: &WebReply,
     picture: Option<Result<Vec<u8>, String>>,
@@ -83,32 +92,55 @@ pub(super) fn capture(
     }
     let form = decoded.form;
     let mut page = read(url, decoded);
-    if page.text.is_empty() {
+    if page.text.iter().all(|stretch| stretch.text.is_empty()) {
         notes.push("the page contains no text; scripts may draw it, which are not run".to_owned());
     }
     page.data.insert("url".to_owned(), json!(url));
-    let picture = match picture {
-        Some(Ok(bytes)) => Some(bytes),
-        Some(Err(why)) => {
-            notes.push(format!("no screenshot: {why}"));
-            None
-        }
-        None => None,
-    };
+    let picture =
+        picture.and_then(|picture| picture.map_err(|why| notes.push(format!("no screenshot: {why}"))).ok());
+    let original = context.documents.store().pointers().insert(&got.body, "web_page", &page.title)?;
     let place = context.turn.page(url);
-    let files = files(url, &page, picture, context);
-    let WebPage { title, kind, text, data, .. } = page;
+    let summary = summary(url, &page);
+    let content = PageContent {
+        title: page.title.clone(),
+        url: url.to_owned(),
+        captured: context.now,
+        original: Some(original.pointer_id),
+        text: page.text.into_iter().map(|PageText { main, text }| PageStretch { main, text }).collect(),
+        visible_elements: summary.visible_elements.clone(),
+    };
     Ok(Visited {
         url: url.to_owned(),
-        title,
-        kind,
-        text,
+        title: page.title,
+        kind: page.kind,
+        text: content.whole_text(),
         document: place.content(),
-        files,
+        data: page.data,
         notes,
-        data,
+        redirected_from: redirected_from(asked, url, &place, context),
+        place,
+        summary,
+        content,
+        picture,
         form,
     })
+}
+
+/// The addresses that led to the page in this turn, apart from its own.
+fn redirected_from(asked: &str, url: &str, place: &PagePlace, context: &ToolContext<'_>) -> Vec<String> {
+    let manifest = context.draft_files.get(&inside(context, &place.manifest()));
+    let earlier = manifest.and_then(|bytes| read_json::<Manifest>(std::str::from_utf8(bytes).ok()?).value);
+    let mut known = earlier.map(|manifest| manifest.redirected_from).unwrap_or_default();
+    if asked != url && !known.iter().any(|known| known == asked) {
+        known.push(asked.to_owned());
+    }
+    known
+}
+
+/// The path of a file in the turn's folder.
+fn inside(context: &ToolContext<'_>, path: &VaultPath) -> String {
+    let name = path.as_str().strip_prefix(context.turn.folder()).and_then(|rest| rest.strip_prefix('/'));
+    name.unwrap_or(path.as_str()).to_owned()
 }
 
 fn refusal(url: &str, status: u16) -> String {
@@ -133,7 +165,7 @@ fn read(url: &str, decoded: Decoded) -> WebPage {
                 let value = (text.len() <= LARGEST_JSON).then(|| serde_json::from_str(&text).ok()).flatten();
                 page.data.extend(value.map(|value: Value| ("json".to_owned(), value)));
             }
-            page.text = text;
+            page.text = vec![PageText { main: true, text }];
             page
         }
     };
@@ -141,50 +173,6 @@ fn read(url: &str, decoded: Decoded) -> WebPage {
         page.title = url.split_once("://").map_or(url, |(_, rest)| rest).chars().take(200).collect();
     }
     page
-}
-
-/// The files of the capture, by their path in the turn's folder.
-fn files(
-    url: &str,
-    page: &WebPage,
-    picture: Option<Vec<u8>>,
-    context: &ToolContext<'_>,
-) -> BTreeMap<String, Vec<u8>> {
-    let place = context.turn.page(url);
-    let inside = |path: &VaultPath| {
-        let path = path.as_str();
-        let name = path.strip_prefix(context.turn.folder()).and_then(|rest| rest.strip_prefix('/'));
-        name.unwrap_or(path).to_owned()
-    };
-    let captured = Captured { page_content: true, screenshot: picture.is_some(), extracted_data: true };
-    let manifest = Manifest {
-        url: url.to_owned(),
-        url_slug: place.slug().to_owned(),
-        title: page.title.clone(),
-        visited_at: context.now,
-        turn_number: context.turn.number(),
-        captured,
-        content_summary: summary(url, page),
-        answerable_questions: questions(page),
-    };
-    let content = PageContent {
-        title: page.title.clone(),
-        url: url.to_owned(),
-        captured: context.now,
-        text: page.text.clone(),
-        visible_elements: page.elements.iter().map(|element| (*element).to_owned()).collect(),
-    };
-    let kind = format!("page_{}", place.slug());
-    let mut meta = Meta::for_turn(context.turn.number(), &kind, context.documents.user(), context.now);
-    meta.tags = vec![Tag::Turn.to_string()];
-    let text = Document::new(meta, content).write(&place.content());
-    let mut files = BTreeMap::from([
-        (inside(&place.manifest()), write_json(&manifest).into_bytes()),
-        (inside(&place.content()), text.into_bytes()),
-        (inside(&place.data()), write_json(&page.data).into_bytes()),
-    ]);
-    files.extend(picture.map(|picture| (inside(&place.screenshot()), picture)));
-    files
 }
 
 fn summary(url: &str, page: &WebPage) -> ContentSummary {
@@ -200,42 +188,82 @@ fn summary(url: &str, page: &WebPage) -> ContentSummary {
     }
 }
 
-/// Questions that the capture can answer without another visit (R1-6.7).
-fn questions(page: &WebPage) -> Vec<String> {
-    let has = |name: &str| page.data.contains_key(name);
-    let all = [
-        (true, "what is the page about"),
-        (page.pagination.is_some(), "how many pages are there"),
-        (page.comments.is_some(), "how many comments are there"),
-        (has("top_comments"), "who wrote the top comment"),
-        (has("author"), "who wrote it"),
-        (has("published"), "when was it published"),
-        (has("price") || has("products"), "what did it cost when it was captured"),
-        (has("tables"), "what do the tables say"),
-    ];
-    all.into_iter().filter(|(can, _)| *can).map(|(_, question)| question.to_owned()).collect()
-}
-
 impl Visited {
-    /// The page as the result of a call: its address, its data, its text.
-    pub(super) fn output(mut self) -> ToolOutput {
+    /// The files of the capture, by their path in the turn's folder.
+    pub(crate) fn files(&self, context: &ToolContext<'_>) -> BTreeMap<String, Vec<u8>> {
+        let manifest = Manifest {
+            url: self.url.clone(),
+            redirected_from: self.redirected_from.clone(),
+            url_slug: self.place.slug().to_owned(),
+            title: self.title.clone(),
+            visited_at: context.now,
+            turn_number: context.turn.number(),
+            captured: Captured {
+                page_content: true,
+                screenshot: self.picture.is_some(),
+                extracted_data: !value_names(&self.data).is_empty(),
+            },
+            content_summary: self.summary.clone(),
+            answerable_questions: self.questions(),
+        };
+        let kind = format!("page_{}", self.place.slug());
+        let user = context.documents.user();
+        let mut meta = Meta::for_turn(context.turn.number(), &kind, user, context.now);
+        meta.tags = vec![Tag::Turn.to_string()];
+        let text = Document::new(meta, self.content.clone()).write(&self.place.content());
+        let mut files = BTreeMap::from([
+            (inside(context, &self.place.manifest()), write_json(&manifest).into_bytes()),
+            (inside(context, &self.place.content()), text.into_bytes()),
+            (inside(context, &self.place.data()), write_json(&self.data).into_bytes()),
+        ]);
+        let picture =
+            self.picture.clone().map(|picture| (inside(context, &self.place.screenshot()), picture));
+        files.extend(picture);
+        files
+    }
+
+    /// Questions that the capture can answer without another visit (R1-6.7).
+    fn questions(&self) -> Vec<String> {
+        let values = value_names(&self.data);
+        let has = |name: &str| values.iter().any(|value| value == name);
+        let all = [
+            (true, "what is the page about"),
+            (self.summary.page_info.is_some(), "how many pages are there"),
+            (self.summary.comment_count.is_some(), "how many comments are there"),
+            (has("top_comments"), "who wrote the top comment"),
+            (has("author"), "who wrote it"),
+            (has("published"), "when was it published"),
+            (has("price"), "what did it cost when it was captured"),
+            (has("specifications"), "what are the specifications"),
+            (has("tables"), "what do the tables say"),
+        ];
+        all.into_iter().filter(|(can, _)| *can).map(|(_, question)| question.to_owned()).collect()
+    }
+
+    /// The page as the result of a call: its address, its data, its main text, then the text around it.
+    pub(super) fn output(self, context: &ToolContext<'_>) -> ToolOutput {
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut content = format!("Title: {}\nURL: {}\n", line(&self.title), self.url);
         for note in &self.notes {
             content.push_str(&format!("Note: {note}\n"));
         }
-        self.data.retain(|name, _| SHOWN.contains(&name.as_str()));
-        if !self.data.is_empty() {
-            content.push_str(&format!("Data: {}\n", Value::Object(self.data)));
+        let mut data = self.data.clone();
+        data.retain(|name, _| SHOWN.contains(&name.as_str()));
+        if !data.is_empty() {
+            content.push_str(&format!("Data: {}\n", Value::Object(data)));
         }
         content.push('\n');
-        content.push_str(&self.text);
+        content.push_str(&self.content.main_text());
+        let other = self.content.other_text();
+        if !other.is_empty() {
+            content.push_str(&format!("\n\nText around the main text:\n\n{other}"));
+        }
         let mut summary = format!("Visited {} ({} characters)", line(&self.title), self.text.chars().count());
         if let Some(note) = self.notes.first() {
             summary = format!("{summary}; {note}");
         }
         let kind = if self.form == PageForm::Html { ContentType::Markdown } else { ContentType::Generic };
         let output = ToolOutput::success(summary, content).typed(kind);
-        ToolOutput { files: self.files, ..output }
+        ToolOutput { files: self.files(context), ..output }
     }
 }

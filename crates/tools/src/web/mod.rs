@@ -6,6 +6,7 @@
 mod browser;
 mod capture;
 mod decode;
+mod extract;
 mod robots;
 mod search;
 mod visit;
@@ -68,7 +69,7 @@ impl Web {
             Some(browser) => Some(browser.picture(&at, got.peer).await),
             None => None,
         };
-        capture::capture(&at, &got, picture, context)
+        capture::capture(&without_fragment(url.trim()), &at, &got, picture, context)
     }
 
     /// Follows redirects to the page; each address on the way is requested only if its site allows robots.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::Web;
 use super::browser;
+use super::extract;
 use crate::context::ToolContext;
 use crate::spec::{ToolError, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
@@ -22,7 +23,7 @@ pub(super) struct WebVisit {
     max_bytes: usize,
 }
 
-/// Visit one web page by its address and read its main text and data. The page is kept, so that questions about it can be
+/// Visit one web page by its address and read its text and data. The page is kept, so that questions about it can be
 /// answered later without another visit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +37,7 @@ impl WebVisit {
     pub(super) fn new(web: Arc<Web>, settings: &ToolSettings) -> Self {
         Self {
             web,
-            timeout: settings.page_timeout + READING + browser::TIMEOUT,
+            timeout: settings.page_timeout + READING + browser::TIMEOUT + extract::TIMEOUT,
             // The text of a page is no longer than its markup, and what precedes it is short.
             max_bytes: settings.page_max_bytes.saturating_mul(2),
         }
@@ -52,6 +53,8 @@ impl TypedTool for WebVisit {
     }
 
     async fn run(&self, args: WebVisitArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        Ok(self.web.visit(&args.url, context).await?.output())
+        let mut page = self.web.visit(&args.url, context).await?;
+        extract::complete(&mut page, context).await;
+        Ok(page.output(context))
     }
 }

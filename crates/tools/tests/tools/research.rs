@@ -3,7 +3,7 @@
 use larder_engine::settings::ToolSettings;
 use larder_testkit::stub::{Answer, StubServer};
 use larder_vault::context::CallStatus;
-use larder_vault::{Document, Research, Stock, Ttl, read_json};
+use larder_vault::{Document, Intent, Research, Stock, Ttl, read_json};
 use serde_json::{Value, json};
 
 use crate::support::{Fixture, settings, words};
@@ -130,21 +130,56 @@ async fn claims_count_if_their_quotes_exist() {
 }
 
 #[tokio::test]
-async fn a_turn_has_one_research_document() {
+async fn each_piece_of_research_is_a_document_of_its_own() {
     let server = web().await;
-    let mut fixture = Fixture::answering(&with_search(&server), able(server.address().to_owned()));
-    let first = fixture.call("internet.research", json!({"query": TASK})).await;
-    fixture.files = first.files.clone();
-    let second = fixture.call("internet.research", json!({"query": "And which is in stock?"})).await;
-    let read = |output: &larder_tools::ToolOutput| -> Research {
-        read_json(std::str::from_utf8(&output.files["research.json"]).unwrap()).value.unwrap()
+    let able = able(server.address().to_owned());
+    // The write-up of the second fails, so the planned topic is all that says what it is about.
+    let answer = move |prompt: &str| {
+        let fails = step(prompt) == "write" && prompt.contains("in stock");
+        if fails { "no JSON".to_owned() } else { able(prompt) }
     };
-    let (one, both) = (read(&first), read(&second));
+    let mut fixture = Fixture::answering(&with_search(&server), answer);
+    (fixture.intent, fixture.topic) = (Some(Intent::CommerceSearch), Some("commerce.keyboard"));
+    let read = |output: &larder_tools::ToolOutput, name: &str| -> Research {
+        read_json(std::str::from_utf8(&output.files[name]).unwrap()).value.unwrap()
+    };
+    let first = fixture.call("internet.research", json!({"query": TASK})).await;
+    let one = read(&first, "research.json");
+    fixture.files.extend(first.files);
+    let second = fixture.call("internet.research", json!({"query": "And which is in stock?"})).await;
+    assert!(second.files.contains_key("research_2.md") && !second.files.contains_key("research.md"));
+    let two = read(&second, "research_2.json");
+    assert_eq!((one.query.as_str(), two.query.as_str()), (TASK, "And which is in stock?"));
+    assert_eq!((one.topic.as_str(), two.topic.as_str()), ("commerce.laptop", "commerce.keyboard"));
+    assert_ne!(one.id, two.id);
+    assert_eq!((&one.supersedes, &two.supersedes, two.write_up), (&None, &None, None));
+    let write_up = one.write_up.unwrap();
+    assert_eq!((write_up.overview.as_str(), write_up.findings.len()), ("Two were found.", 1));
     assert_eq!(
-        (one.id.as_str(), one.claims.len(), one.sources.len()),
-        (both.id.as_str(), both.claims.len(), both.sources.len())
+        (one.intent, one.expires.unwrap().to_string().as_str()),
+        (Intent::CommerceSearch, "2026-01-05T16:00:00Z")
     );
-    assert_eq!(both.query, TASK);
+    let name = fixture.turn.research_number(2);
+    let markdown = std::str::from_utf8(&second.files["research_2.md"]).unwrap();
+    assert_eq!(Document::<Research>::read(markdown, &name).value.unwrap().value.id, two.id);
+
+    fixture.files.extend(second.files);
+    let third = fixture
+        .call("internet.research", json!({"query": "Which laptop with an NVIDIA GPU costs least"}))
+        .await;
+    assert_eq!(read(&third, "research_3.json").supersedes, Some(one.id), "the same question");
+}
+
+#[tokio::test]
+async fn prices_grow_old_in_six_hours_whatever_the_call_says() {
+    let server = web().await;
+    let fixture = Fixture::answering(&with_search(&server), able(server.address().to_owned()));
+    let output = fixture.call("internet.research", json!({"query": TASK, "mode": "informational"})).await;
+    let lives: Vec<String> = output.claims.iter().map(|claim| claim.ttl.to_string()).collect();
+    assert_eq!(lives, ["6h", "evergreen", "6h"]);
+    let research: Research =
+        read_json(std::str::from_utf8(&output.files["research.json"]).unwrap()).value.unwrap();
+    assert_eq!(research.expires.unwrap().to_string(), "2026-01-05T16:00:00Z");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use larder_testkit::layers::{Answering, every_layer};
 use larder_text::tokens::Counter;
 use larder_tools::{Confirm, RemainingBudget, ToolBox, ToolContext, ToolOutput};
 use larder_vault::layout::{TurnPlace, UserPlace};
-use larder_vault::{DocumentTime, Mode};
+use larder_vault::{DocumentTime, Intent, Mode};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,6 +37,8 @@ pub struct Fixture {
     pub turn: TurnPlace,
     pub files: BTreeMap<String, Vec<u8>>,
     pub mode: Mode,
+    pub intent: Option<Intent>,
+    pub topic: Option<&'static str>,
     pub workspace: PathBuf,
     pub confirm: Answers,
     pub budget: RemainingBudget,
@@ -84,6 +86,8 @@ impl Fixture {
             turn: UserPlace::new("ann").turn(7),
             files: BTreeMap::new(),
             mode: Mode::Chat,
+            intent: None,
+            topic: None,
             workspace,
             confirm: Answers(true, AtomicUsize::new(0)),
             budget: RemainingBudget::default(),
@@ -105,6 +109,8 @@ impl Fixture {
             turn: &self.turn,
             draft_files: &self.files,
             original_query: &self.query,
+            intent: self.intent,
+            topic: self.topic,
             mode: self.mode,
             now: now(),
             workspace: Some(&self.workspace),

@@ -56,13 +56,90 @@ async fn a_page_is_read_and_captured() {
     let at = fixture.turn.page(&url).content();
     let content = Document::<PageContent>::read(&file("page_content.md"), &at);
     assert!(content.problems.is_empty(), "{:?}", content.problems);
-    assert!(content.value.unwrap().value.text.contains("costs $697.00"));
+    assert!(content.value.unwrap().value.main_text().contains("costs $697.00"));
     let data: serde_json::Value = serde_json::from_str(&file("extracted_data.json")).unwrap();
     assert_eq!((&data["price"], &data["products"][0]["price"]), (&json!("697"), &json!("697")));
     let robots = server.seen();
     assert_eq!(robots[0].line, "GET /robots.txt");
     assert!(robots[1].header("user-agent").unwrap().starts_with("larder/"));
     assert_eq!(robots[1].header("cookie"), None);
+}
+
+const SHOP: &str = r#"<!doctype html><html><head><title>Pumps</title></head><body><nav><a href="/">All pumps</a></nav>
+<h1>Rule 1100 pump</h1><div class="price">$74.00</div><p>In stock: this pump moves 1,100 gallons an hour and comes with a
+warranty of three years against burnt motors and broken impellers, wherever you run it.</p>
+<h2>Specifications</h2><p>Flow: 1,100 gallons an hour</p><h2>2 comments</h2><div><b>oldsalt</b> 54 points</div>
+<p>Buy the bigger one, this one is for small boats only.</p></body></html>"#;
+
+/// What a model copies from it, and what it makes up.
+fn copied() -> serde_json::Value {
+    let comment = |points: i64| json!({"author": "oldsalt", "points": points, "text": "Buy the bigger one", "quote": "oldsalt 54 points"});
+    json!({
+        "products": [{"name": "Rule 1100 pump", "price": "$74.00", "stock": "yes", "quote": "$74.00"},
+            {"name": "Rule 2000 pump", "price": "$99.00", "stock": "yes", "quote": "$99.00"}],
+        "comments": [comment(54), comment(5)],
+        "specifications": [{"name": "Flow", "value": "1,100 gallons an hour", "quote": "Flow: 1,100 gallons an hour"}]})
+}
+
+#[tokio::test]
+async fn a_capture_keeps_the_whole_page_and_what_led_to_it() {
+    let server = site(|seen| match seen.line.as_str() {
+        "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
+        _ => html(SHOP),
+    })
+    .await;
+    let mut fixture = Fixture::answering(&settings(), |prompt| {
+        assert!(prompt.contains("You copy structured values from a web page") && prompt.contains("$74.00"));
+        copied().to_string()
+    });
+    let (short, url) = (format!("{}/short", server.address()), format!("{}/pump", server.address()));
+    let output = fixture.call("web.visit", json!({"url": short})).await;
+    let place = fixture.turn.page(&url);
+    let file = |output: &larder_tools::ToolOutput, name: &str| {
+        let bytes = output.files[&format!("webpage_cache/{}/{name}", place.slug())].clone();
+        String::from_utf8(bytes).unwrap()
+    };
+    let manifest: Manifest = read_json(&file(&output, "manifest.json")).value.unwrap();
+    assert_eq!((manifest.url, manifest.redirected_from), (url.clone(), vec![short.clone()]));
+    assert!(manifest.captured.extracted_data);
+    assert!(manifest.answerable_questions.iter().any(|question| question.contains("cost")));
+    let data: serde_json::Value = serde_json::from_str(&file(&output, "extracted_data.json")).unwrap();
+    assert_eq!(data["price"], "$74.00");
+    assert_eq!(data["products"].as_array().unwrap().len(), 1, "one is not on the page: {data}");
+    assert_eq!(
+        data["top_comments"],
+        json!([{"author": "oldsalt", "points": 54, "text": "Buy the bigger one"}]),
+        "points that the quote does not state are dropped"
+    );
+    assert_eq!(data["specifications"], json!([{"name": "Flow", "value": "1,100 gallons an hour"}]));
+    assert!(words(&output).contains("2 extracted values were dropped"), "{}", words(&output));
+    let content = Document::<PageContent>::read(&file(&output, "page_content.md"), &place.content());
+    let content = content.value.unwrap().value;
+    assert!(content.whole_text().starts_with("All pumps\n\n# Rule 1100 pump\n\n$74.00\n\nIn stock: this"));
+    assert!(content.main_text().contains("1,100 gallons") && !content.main_text().contains("All pumps"));
+    let original = fixture.documents.store().pointers().resolve(&content.original.unwrap()).unwrap();
+    assert_eq!(String::from_utf8(original).unwrap(), SHOP);
+    assert!(words(&output).contains("$74.00") && words(&output).contains("# Rule 1100 pump"));
+    // Another visit in the same turn, by its own address, forgets nothing.
+    fixture.files = output.files;
+    let again = fixture.call("web.visit", json!({"url": url})).await;
+    let manifest: Manifest = read_json(&file(&again, "manifest.json")).value.unwrap();
+    assert_eq!(manifest.redirected_from, [short]);
+}
+
+#[tokio::test]
+async fn what_no_model_copies_is_said_to_be_missing() {
+    let server = site(|_| html(SHOP)).await;
+    let fixture = Fixture::answering(&settings(), |_| "no JSON".to_owned());
+    let output = fixture.call("web.visit", json!({"url": server.address()})).await;
+    assert_eq!(output.status, CallStatus::Success, "{}", words(&output));
+    assert!(words(&output).contains("values were not extracted from its text"), "{}", words(&output));
+    let manifest = output.files.iter().find(|(name, _)| name.ends_with("manifest.json")).unwrap().1;
+    let manifest: Manifest = read_json(std::str::from_utf8(manifest).unwrap()).value.unwrap();
+    assert!(
+        !manifest.captured.extracted_data
+            && !manifest.answerable_questions.iter().any(|q| q.contains("cost"))
+    );
 }
 
 #[tokio::test]
@@ -237,11 +314,8 @@ id: forged
     assert!(links.iter().all(|link| !format!("{link:?}").contains("bob")), "{links:?}");
     let content = Document::<PageContent>::read(&text, &place.content()).value.unwrap().value;
     assert_eq!(content.url, url);
-    assert!(
-        content.text.contains("### Iteration 1") && content.text.contains("[[users/bob/facts]]"),
-        "{}",
-        content.text
-    );
+    let text = content.whole_text();
+    assert!(text.contains("### Iteration 1") && text.contains("[[users/bob/facts]]"), "{text}");
     assert_eq!(output.claims, []);
     assert!(fixture.documents.store().key().find_in(&words(&output)).is_empty(), "no pointer of ours");
     assert!(VaultPath::new(place.content().as_str()).is_some());

@@ -369,12 +369,28 @@ pub fn research() -> impl Strategy<Value = Research> {
     );
     let backlink = (link(), text()).prop_map(|(link, section)| Backlink { link, section });
     let one = (some_text(), any::<u32>(), text(), text(), text(), word(Intent::ALL), score(), moment());
-    let two =
-        (option::of(moment()), option::of(text()), vec(source, 0..3), vec(text(), 0..3), vec(listing, 0..3));
+    let lines = || vec(text(), 0..3);
+    let write_up = (text(), text(), lines(), lines(), lines()).prop_map(
+        |(title, overview, findings, evergreen, time_sensitive)| WriteUp {
+            title,
+            overview,
+            findings,
+            evergreen,
+            time_sensitive,
+        },
+    );
+    let two = (
+        option::of(moment()),
+        option::of(text()),
+        option::of(write_up),
+        vec(source, 0..3),
+        vec(text(), 0..3),
+        vec(listing, 0..3),
+    );
     (one, two, vec(claim(), 0..3), vec(backlink, 0..3)).prop_map(
         |(
             (id, turn, session, query, topic, intent, quality, created),
-            (expires, supersedes, sources, facts, listings),
+            (expires, supersedes, write_up, sources, facts, listings),
             claims,
             linked_from,
         )| {
@@ -389,6 +405,7 @@ pub fn research() -> impl Strategy<Value = Research> {
                 created,
                 expires,
                 supersedes,
+                write_up,
                 sources,
                 facts,
                 listings,
@@ -410,11 +427,13 @@ pub fn tool_results() -> impl Strategy<Value = ToolResults> {
 }
 
 pub fn page() -> impl Strategy<Value = PageContent> {
-    (text(), text(), moment(), text(), vec(text(), 0..4)).prop_map(
-        |(title, url, captured, text, visible_elements)| PageContent {
+    let stretch = (any::<bool>(), text()).prop_map(|(main, text)| PageStretch { main, text });
+    (text(), text(), moment(), option::of(pointer()), vec(stretch, 0..4), vec(text(), 0..4)).prop_map(
+        |(title, url, captured, original, text, visible_elements)| PageContent {
             title,
             url,
             captured,
+            original,
             text,
             visible_elements,
         },

@@ -11,6 +11,7 @@ use super::entities::plain;
 use super::facts::PageFacts;
 use super::linked_data::LinkedData;
 use super::outline::{Form, PageOutline, outline};
+use super::rewrite::ReadablePage;
 use super::scan::{Token, TokenKind, attribute, tokens};
 use super::tables::tables;
 
@@ -30,8 +31,8 @@ pub struct WebPage {
     pub kind: &'static str,
     /// The name its site gives itself.
     pub site: Option<String>,
-    /// Its main content as Markdown.
-    pub text: String,
+    /// Its whole visible text as Markdown, in the order of the page.
+    pub text: Vec<PageText>,
     /// Elements visible on it, such as `title`, `comments`, `pagination`.
     pub elements: Vec<&'static str>,
     /// Whether it links to a next page.
@@ -44,19 +45,27 @@ pub struct WebPage {
     pub data: Map<String, Value>,
 }
 
+/// A stretch of a page's visible text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageText {
+    /// Whether it is main content, and not navigation, a sidebar, a footer or the like.
+    pub main: bool,
+    /// As Markdown.
+    pub text: String,
+}
+
 /// Extracts a page from its markup. Linear in its length; accepts any markup.
 pub fn web_page(page: &str) -> WebPage {
     let tokens = tokens(page);
     let outline = outline(page, &tokens);
     let facts = PageFacts::of(page, &tokens);
     let linked = LinkedData::of(page, &tokens);
-    let readable = super::readable(page, &[]);
+    let text = visible_text(page, &tokens, &outline);
     let (open_graph, meta) = metas(page, &tokens);
     let tables = tables(page, &tokens);
     let seen = Seen::of(page, &tokens, &outline);
     let comments = linked.comment_count().or(seen.comments);
     let kind = linked.kind().or_else(|| open_graph_kind(&open_graph)).unwrap_or("web_page");
-    let text = readable.text.get(readable.facts..).unwrap_or_default().trim().to_owned();
     let mut data = Map::new();
     for (name, value) in facts.known() {
         data.insert(name.to_owned(), json!(value));
@@ -99,6 +108,26 @@ pub fn web_page(page: &str) -> WebPage {
         comments,
         data,
     }
+}
+
+/// All visible text, divided where main content starts and ends.
+fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<PageText> {
+    let main = super::main_content(page, tokens, outline);
+    let (kept, facts) = (vec![true; outline.runs.len()], PageFacts::default());
+    let readable = ReadablePage { page, tokens, outline, kept: &kept, facts: &facts }.readable(&[]);
+    let mut stretches: Vec<(usize, bool)> = Vec::new();
+    for (start, runs) in &readable.starts {
+        let main = main[runs.clone()].contains(&true);
+        if stretches.last().is_none_or(|(_, last)| *last != main) {
+            stretches.push((*start, main));
+        }
+    }
+    let ends = stretches.iter().skip(1).map(|(start, _)| *start).chain([readable.text.len()]);
+    let texts = stretches.iter().zip(ends).map(|((start, main), end)| PageText {
+        main: *main,
+        text: readable.text[*start..end].trim_matches('\n').to_owned(),
+    });
+    texts.collect()
 }
 
 /// OpenGraph properties and other meta elements.

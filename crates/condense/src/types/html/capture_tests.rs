@@ -20,7 +20,10 @@ fn a_thread_is_captured_with_its_facts() {
     assert_eq!(page.title, "Best glass scraper?");
     assert_eq!(page.site.as_deref(), Some("GarageJournal"));
     assert_eq!((page.pagination, page.comments, page.continues), (Some((1, 3)), Some(8), true));
-    assert!(page.text.contains("without scratching it"), "{}", page.text);
+    let texts: Vec<(bool, &str)> = page.text.iter().map(|text| (text.main, text.text.as_str())).collect();
+    let [(false, home), (true, main), (false, foot)] = texts.as_slice() else { panic!("{texts:?}") };
+    assert_eq!((*home, *foot), ("Home", "Page 1 of 3"));
+    assert!(main.starts_with("# Best glass scraper?") && main.contains("| Jorgensen | $12 |"), "{main}");
     for element in ["comments", "headings", "navigation", "pagination", "tables", "title"] {
         assert!(page.elements.contains(&element), "{:?}", page.elements);
     }
@@ -43,6 +46,17 @@ fn a_product_says_what_it_costs() {
     assert_eq!(page.kind, "product");
     let product = &page.data["products"][0];
     assert_eq!((&product["price"], &product["availability"]), (&json!("697"), &json!("InStock")));
+}
+
+#[test]
+fn the_price_and_the_heading_of_a_page_are_in_its_text_wherever_they_are() {
+    let page = web_page(
+        "<nav><a href=/>Shop</a></nav><h1>Rule 1100 pump</h1><div class=price>$74.00</div><p>In stock: the pump moves \
+         1,100 gallons an hour and has a three year warranty against burnt motors and broken impellers of any kind.</p>",
+    );
+    let all: Vec<&str> = page.text.iter().map(|text| text.text.as_str()).collect();
+    let all = all.join("\n\n");
+    assert!(all.starts_with("Shop\n\n# Rule 1100 pump\n\n$74.00\n\nIn stock: the pump moves"), "{all}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ mod scan;
 mod tables;
 mod trim;
 
-pub use self::capture::{WebPage, web_page};
+pub use self::capture::{PageText, WebPage, web_page};
 use self::facts::PageFacts;
 use self::rewrite::{Readable, ReadablePage};
 use crate::condensed::CondenseError;
@@ -93,10 +93,16 @@ fn shorten(job: &Job<'_>, readable: &Readable) -> Result<CondensedDraft, Condens
 fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
     let tokens = scan::tokens(page);
     let outline = outline::outline(page, &tokens);
-    let mut kept = main_text::main_text(page, &tokens, &outline);
-    trim::trim(page, &outline, &mut kept);
+    let kept = main_content(page, &tokens, &outline);
     let facts = PageFacts::of(page, &tokens);
     ReadablePage { page, tokens: &tokens, outline: &outline, kept: &kept, facts: &facts }.readable(verbatim)
+}
+
+/// Whether each run of the page is main content.
+fn main_content(page: &str, tokens: &[scan::Token], outline: &outline::PageOutline) -> Vec<bool> {
+    let mut kept = main_text::main_text(page, tokens, outline);
+    trim::trim(page, outline, &mut kept);
+    kept
 }
 
 fn units(readable: &Readable) -> Vec<TextPiece> {

@@ -25,6 +25,8 @@ pub(super) struct Readable {
     pub(super) source_map: SourceMap,
     /// Bytes of `text` taken by the line of facts.
     pub(super) facts: usize,
+    /// Where the text of each block or row of a table starts, with the runs that it is made of.
+    pub(super) starts: Vec<(usize, Range<usize>)>,
 }
 
 /// The parts of a page, and which of them are kept.
@@ -148,6 +150,7 @@ impl Writer<'_> {
             return;
         }
         self.new_line(!block.tight);
+        self.out.starts.push((self.out.text.len(), block.runs.clone()));
         match block.form {
             Form::Heading(level) => {
                 self.out.text.push_str(&"#".repeat(usize::from(level.clamp(1, 6))));
@@ -180,6 +183,8 @@ impl Writer<'_> {
         for (index, cell) in kept.iter().enumerate() {
             if index == 0 {
                 self.new_line(begins);
+                let runs = cell.runs.start..kept.last().map_or(cell.runs.end, |last| last.runs.end);
+                self.out.starts.push((self.out.text.len(), runs));
                 self.out.text.push_str("| ");
             } else {
                 self.out.text.push_str(" | ");

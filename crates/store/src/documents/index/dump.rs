@@ -15,6 +15,7 @@ pub(in crate::documents) fn dump(index: &IndexFile) -> Vec<String> {
         "SELECT 'turn', * FROM turns",
         "SELECT 'research', * FROM research",
         "SELECT 'capture', * FROM captures",
+        "SELECT 'redirect', * FROM redirects",
         "SELECT 'topic', * FROM topics",
         "SELECT 'gist', * FROM gists",
         "SELECT 'vector', model, of, hash, numbers FROM vectors JOIN spaces ON id = space",

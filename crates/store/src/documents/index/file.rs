@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::files;
 
 /// Increase it with every change of the tables or their content; an index of another version is rebuilt.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 const SCHEMA: &str = include_str!("schema.sql");
 /// The key in `meta` that marks an index that covers every document, whose pointers are held. Before pointers were held
 /// it was `built`.
@@ -119,7 +119,17 @@ impl IndexFile {
     /// Clears the index except for vectors; [`sweep`] removes those that are no longer needed.
     pub(in crate::documents) fn clear(&self) -> Result<(), StoreError> {
         self.write(|tx| {
-            for table in ["meta", "documents", "links", "turns", "research", "captures", "topics", "gists"] {
+            for table in [
+                "meta",
+                "documents",
+                "links",
+                "turns",
+                "research",
+                "captures",
+                "redirects",
+                "topics",
+                "gists",
+            ] {
                 tx.execute(&format!("DELETE FROM {table}"), [])?;
             }
             tx.execute("INSERT INTO words (words) VALUES ('delete-all')", [])?;

@@ -1,6 +1,6 @@
 //! What follows from the path of a document: its user, its turn, its type. Reads no bytes.
 
-use larder_vault::layout::UserPlace;
+use larder_vault::layout::{UserPlace, is_research};
 use larder_vault::{VaultPath, turn_number};
 
 use crate::documents::types::DocumentKind;
@@ -43,7 +43,6 @@ impl<'p> PathKind<'p> {
     }
 
     /// The type of the document, if it is searchable. Generated notes are not: they would match every query.
-    /// match every query.
     pub(in crate::documents) fn kind(&self) -> Option<DocumentKind> {
         let name = self.rest.rsplit('/').next().unwrap_or_default();
         if self.turn.is_some() {
@@ -87,15 +86,6 @@ impl<'p> PathKind<'p> {
 /// The readable note next to a file that is not Markdown (C80).
 fn is_wrapper(name: &str) -> bool {
     name.ends_with(".json.md") || name.ends_with(".png.md")
-}
-
-fn is_research(rest: &str) -> bool {
-    rest.strip_prefix("research").and_then(|rest| rest.strip_suffix(".md")).is_some_and(|middle| {
-        middle.is_empty()
-            || middle
-                .strip_prefix('_')
-                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-    })
 }
 
 /// The name of a user's folder.

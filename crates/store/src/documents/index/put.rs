@@ -140,6 +140,10 @@ fn put_capture(tx: &Transaction<'_>, rows: &Rows, page: &Manifest) -> Result<(),
     )?;
     let number = rows.turn.unwrap_or(page.turn_number);
     put.execute(params![rows.path.as_str(), number, page.url, page.title, page.visited_at.as_millis()])?;
+    let mut put = tx.prepare_cached("INSERT OR IGNORE INTO redirects (manifest, url) VALUES (?1, ?2)")?;
+    for url in &page.redirected_from {
+        put.execute(params![rows.path.as_str(), url])?;
+    }
     Ok(())
 }
 
@@ -178,6 +182,7 @@ pub(in crate::documents) fn remove(tx: &Transaction<'_>, path: &VaultPath) -> Re
         tx.prepare_cached("DELETE FROM documents WHERE id = ?1")?.execute([id])?;
     }
     tx.prepare_cached("DELETE FROM captures WHERE manifest = ?1")?.execute([path])?;
+    tx.prepare_cached("DELETE FROM redirects WHERE manifest = ?1")?.execute([path])?;
     remove_turn(tx, path)?;
     remove_embedding_text(tx, path)?;
     let mut gone = tx.prepare_cached("DELETE FROM research WHERE document = ?1 RETURNING topic")?;

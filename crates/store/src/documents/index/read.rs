@@ -134,15 +134,11 @@ pub(in crate::documents) fn topics(
     })
 }
 
-/// Newer research supersedes older research on the same topic, and research that it names (R1-12.5).
+/// Research is superseded by what names it: its refresh, or the same question asked again (R1-12.5).
 const RESEARCH: &str = "
     SELECT document, id, turn, topic, intent, quality, created, expires, scope, title,
-        coalesce(
-            (SELECT newer.id FROM research newer WHERE newer.topic = research.topic AND research.topic <> ''
-             AND (newer.created, newer.turn, newer.id) > (research.created, research.turn, research.id)
-             ORDER BY newer.created DESC, newer.turn DESC, newer.id DESC LIMIT 1),
-            (SELECT newer.id FROM research newer WHERE newer.supersedes = research.id AND newer.id <> research.id
-             ORDER BY newer.created DESC, newer.turn DESC, newer.id DESC LIMIT 1))
+        (SELECT newer.id FROM research newer WHERE newer.supersedes = research.id AND newer.id <> research.id
+         ORDER BY newer.created DESC, newer.turn DESC, newer.id DESC LIMIT 1)
     FROM research";
 
 fn research_row(row: &Row<'_>) -> rusqlite::Result<ResearchRow> {
@@ -206,7 +202,7 @@ pub(in crate::documents) fn research(
     }
 }
 
-/// Captured pages, newest first.
+/// Captured pages, newest first; a page is found by its address and by those that led to it.
 pub(in crate::documents) fn captures(
     tx: &Transaction<'_>,
     turn: Option<u32>,
@@ -216,11 +212,16 @@ pub(in crate::documents) fn captures(
     let filter = match (turn, url) {
         (None, None) => "WHERE ?1 IS NULL AND ?2 IS NULL",
         (Some(_), None) => "WHERE turn = ?1 AND ?2 IS NULL",
-        (None, Some(_)) => "WHERE url = ?2 AND ?1 IS NULL",
-        (Some(_), Some(_)) => "WHERE turn = ?1 AND url = ?2",
+        (None, Some(_)) => {
+            "WHERE (url = ?2 OR manifest IN (SELECT manifest FROM redirects WHERE url = ?2)) AND ?1 IS NULL"
+        }
+        (Some(_), Some(_)) => {
+            "WHERE turn = ?1 AND (url = ?2 OR manifest IN (SELECT manifest FROM redirects WHERE url = ?2))"
+        }
     };
     let sql = format!(
-        "SELECT turn, url, title, manifest, captured FROM captures {filter}
+        "SELECT turn, url, title, manifest, captured, (SELECT group_concat(url, char(10)) FROM redirects
+         WHERE redirects.manifest = captures.manifest) FROM captures {filter}
          ORDER BY captured DESC, manifest DESC LIMIT ?3"
     );
     all(tx, &sql, params![turn, url, to_sql(limit)], |row| {
@@ -230,6 +231,10 @@ pub(in crate::documents) fn captures(
             title: row.get(2)?,
             manifest: path(row, 3)?,
             captured_at: moment(row, 4)?,
+            redirected_from: row
+                .get::<_, Option<String>>(5)?
+                .map(|urls| urls.lines().map(str::to_owned).collect())
+                .unwrap_or_default(),
         })
     })
 }

@@ -53,7 +53,7 @@ fn a_topic_is_itself_and_what_is_below_it() {
 }
 
 #[test]
-fn research_is_superseded_by_the_newest_of_its_topic_or_by_what_says_so() {
+fn research_is_superseded_by_what_says_so_and_not_by_its_topic() {
     let mut connection = research_rows(&[
         ("r1", "a", 1, None),
         ("r2", "a", 2, None),
@@ -67,10 +67,10 @@ fn research_is_superseded_by_the_newest_of_its_topic_or_by_what_says_so() {
         ("r5", None),
         ("r7", None),
         ("r3", None),
-        ("r2", Some("r3")),
+        ("r2", None),
         ("r6", None),
         ("r4", Some("r5")),
-        ("r1", Some("r3")),
+        ("r1", None),
     ]);
     assert_eq!(ids(&mut connection, Wanted::All), expected);
 }
@@ -115,7 +115,8 @@ fn links_lead_both_ways_and_into_folders() {
 #[test]
 fn captures_are_found_by_turn_by_address_or_by_both() {
     let mut connection = index(
-        "INSERT INTO captures VALUES ('1.json', 1, 'u', '', 10), ('2.json', 2, 'u', '', 20), ('3.json', 2, 'v', '', 20);",
+        "INSERT INTO captures VALUES ('1.json', 1, 'u', '', 10), ('2.json', 2, 'u', '', 20), ('3.json', 2, 'v', '', 20);
+         INSERT INTO redirects VALUES ('2.json', 'short'), ('2.json', 'shorter'), ('3.json', 'shorter');",
     );
     let tx = connection.transaction().unwrap();
     let found = |turn, url| {
@@ -126,6 +127,12 @@ fn captures_are_found_by_turn_by_address_or_by_both() {
     assert_eq!(found(Some(2), None), ["3.json", "2.json"]);
     assert_eq!(found(None, Some("u")), ["2.json", "1.json"]);
     assert_eq!(found(Some(2), Some("u")), ["2.json"]);
+    assert_eq!(found(None, Some("short")), ["2.json"]);
+    assert_eq!(
+        (found(Some(2), Some("shorter")), found(Some(1), Some("shorter"))),
+        (vec!["3.json".to_owned(), "2.json".to_owned()], vec![])
+    );
+    assert_eq!(captures(&tx, None, Some("short"), 9).unwrap()[0].redirected_from, ["short", "shorter"]);
 }
 
 #[test]

@@ -75,6 +75,14 @@ CREATE INDEX captures_by_turn ON captures (turn);
 CREATE INDEX captures_by_url ON captures (url, captured);
 CREATE INDEX captures_by_time ON captures (captured);
 
+-- Other addresses that were asked for and led to a captured page.
+CREATE TABLE redirects (
+    manifest TEXT NOT NULL,
+    url      TEXT NOT NULL,
+    PRIMARY KEY (manifest, url)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX redirects_by_url ON redirects (url);
+
 -- How many turns (of: 0) or pieces of research (of: 1) there are on each topic, and the newest turn among them.
 CREATE TABLE topics (
     of     INTEGER NOT NULL,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use larder_vault::layout::{TurnPlace, UserPlace};
 use larder_vault::links::DualLink;
 use larder_vault::{
-    Captured, ContentSummary, Document, DocumentTime, Intent, Manifest, Meta, Mode, PageContent, Research,
-    Response, Score, TurnMetadata, TurnStatus, write_json,
+    Captured, ContentSummary, Document, DocumentTime, Intent, Manifest, Meta, Mode, PageContent, PageStretch,
+    Research, Response, Score, TurnMetadata, TurnStatus, write_json,
 };
 
 use super::super::{TurnDraft, UserDocuments};
@@ -85,6 +85,7 @@ fn research(draft: &TurnDraft, user: &str) -> Research {
         created: draft.created_at,
         expires: number.is_multiple_of(8).then(|| draft.created_at.plus_seconds(6 * 3_600)),
         supersedes: None,
+        write_up: None,
         sources: Vec::new(),
         facts: vec![words(u64::from(number) + 7, 12)],
         listings: Vec::new(),
@@ -98,6 +99,7 @@ fn page(files: &mut BTreeMap<String, Vec<u8>>, place: &TurnPlace, at: DocumentTi
     let page = place.page(&url);
     let manifest = Manifest {
         url: url.clone(),
+        redirected_from: vec![format!("{url}?short")],
         url_slug: page.slug().to_owned(),
         title: words(u64::from(place.number()) + 3, 4),
         visited_at: at,
@@ -110,7 +112,8 @@ fn page(files: &mut BTreeMap<String, Vec<u8>>, place: &TurnPlace, at: DocumentTi
         title: manifest.title.clone(),
         url,
         captured: at,
-        text: words(u64::from(place.number()) + 5, 80),
+        original: None,
+        text: vec![PageStretch { main: true, text: words(u64::from(place.number()) + 5, 80) }],
         visible_elements: Vec::new(),
     };
     let meta = Meta::for_turn(place.number(), "page_content", "u", at);

@@ -84,8 +84,8 @@ fn every_link_of_generated_turns_leads_somewhere() {
         home.set(START + 200 * 86_400_000);
         user.drafts().commit(&turn(&user)).unwrap();
         let report = documents.archive("u", now).unwrap();
-        // A few have research that is wanted for longer.
-        assert!(report.turns.len() as u64 >= turns * 9 / 10, "{report:?}");
+        // One in eight has research that stays true.
+        assert!(report.turns.len() as u64 >= turns * 8 / 10, "{report:?}");
         assert!(report.relinked > 0);
         resolve_all(&user, turns);
         let first = user.catalog().turn(report.turns[0]).unwrap().unwrap();

@@ -1,0 +1,204 @@
+//! Values of a page that does not state them as data: products, comments, specifications (R1-6.9). A recipe finds them;
+//! a value counts only if its quote is on the page and states it.
+
+use std::time::Duration;
+
+use larder_condense::salience::{ErrorSense, SpanKind, scan};
+use larder_engine::executor::Meter;
+use larder_engine::inputs::InputDocument;
+use larder_vault::{Stock, value_names};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::capture::Visited;
+use crate::context::ToolContext;
+use crate::quotes::{contains_number, numbers, place_of};
+use crate::sub_run::run_recipe;
+
+const RECIPE: &str = "research/extract_page";
+/// Time for one page.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+/// Words that pages use where they list technical data …
+const SPECIFICATIONS: [&str; 4] = ["specification", "specs", "technical details", "technical data"];
+/// … and where readers wrote something.
+const COMMENTS: [&str; 5] = ["comments", "replies", "points", "upvotes", "reviews"];
+
+/// What `research/extract_page` answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageAnswer {
+    products: Vec<ProductAnswer>,
+    comments: Vec<CommentAnswer>,
+    specifications: Vec<SpecificationAnswer>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProductAnswer {
+    name: String,
+    price: String,
+    stock: Stock,
+    quote: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommentAnswer {
+    author: String,
+    points: Option<i64>,
+    text: String,
+    quote: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpecificationAnswer {
+    name: String,
+    value: String,
+    quote: String,
+}
+
+/// Adds what the page's text states and its data does not. A model is asked only if the text shows signs of it.
+pub(super) async fn complete(page: &mut Visited, context: &ToolContext<'_>) {
+    let wanted = Wanted::of(page);
+    if !wanted.anything() {
+        return;
+    }
+    let meter = Meter::new(context.observer, context.budget.tokens, context.budget.cost);
+    let text = format!("Title: {}\nURL: {}\n\n{}", page.title, page.url, page.text);
+    let document = InputDocument::whole("page", page.url.clone(), text);
+    let until = Instant::now() + context.budget.time(TIMEOUT);
+    match run_recipe::<PageAnswer>(context, &meter, RECIPE, vec![document], &[], until).await {
+        Ok(answer) => {
+            let (found, dropped) = answer.on_page(&page.text, &wanted);
+            page.data.extend(found);
+            if dropped > 0 {
+                page.notes
+                    .push(format!("{dropped} extracted values were dropped: the page does not state them"));
+            }
+        }
+        Err(why) => page.notes.push(format!("values were not extracted from its text: {why}")),
+    }
+}
+
+/// What the text shows signs of and the data lacks.
+struct Wanted {
+    products: bool,
+    comments: bool,
+    specifications: bool,
+}
+
+impl Wanted {
+    fn of(page: &Visited) -> Self {
+        let known = value_names(&page.data);
+        let lacks = |name: &str| !known.iter().any(|known| known == name);
+        let lower = page.text.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let prices = || scan(&page.text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price);
+        Self {
+            products: lacks("price") && prices(),
+            comments: lacks("top_comments") && says(&COMMENTS),
+            specifications: lacks("specifications") && lacks("tables") && says(&SPECIFICATIONS),
+        }
+    }
+
+    const fn anything(&self) -> bool {
+        self.products || self.comments || self.specifications
+    }
+}
+
+impl PageAnswer {
+    /// The values that the page states, by their names in its data, and how many it does not state.
+    fn on_page(&self, page: &str, wanted: &Wanted) -> (Vec<(String, Value)>, usize) {
+        let states = |quote: &str, value: &str| {
+            let exact = || numbers(value).iter().all(|number| contains_number(number, quote));
+            value.is_empty() || place_of(quote, page).is_some() && place_of(value, quote).is_some() && exact()
+        };
+        let on_page = |text: &str| place_of(text, page).is_some();
+        let products: Vec<&ProductAnswer> = self.products.iter().filter(|_| wanted.products).collect();
+        let comments: Vec<&CommentAnswer> = self.comments.iter().filter(|_| wanted.comments).collect();
+        let specifications: Vec<&SpecificationAnswer> =
+            self.specifications.iter().filter(|_| wanted.specifications).collect();
+        let all = products.len() + comments.len() + specifications.len();
+        let products: Vec<Value> = products
+            .into_iter()
+            .filter(|product| on_page(&product.name) && states(&product.quote, &product.price))
+            .map(|product| {
+                let price = Some(&product.price).filter(|price| !price.is_empty());
+                json!({"name": product.name, "price": price, "in_stock": product.stock})
+            })
+            .collect();
+        let comments: Vec<Value> = comments
+            .into_iter()
+            .filter(|comment| {
+                let points = comment.points.map(|points| points.to_string()).unwrap_or_default();
+                on_page(&comment.text)
+                    && states(&comment.quote, &comment.author)
+                    && states(&comment.quote, &points)
+            })
+            .map(|comment| {
+                let author = Some(&comment.author).filter(|author| !author.is_empty());
+                json!({"author": author, "points": comment.points, "text": comment.text})
+            })
+            .collect();
+        let specifications: Vec<Value> = specifications
+            .into_iter()
+            .filter(|specification| {
+                on_page(&specification.name) && states(&specification.quote, &specification.value)
+            })
+            .map(|specification| json!({"name": specification.name, "value": specification.value}))
+            .collect();
+        let kept = products.len() + comments.len() + specifications.len();
+        // One product with one price is what the page costs.
+        let price = match products.as_slice() {
+            [only] => only.get("price").filter(|price| !price.is_null()).cloned(),
+            _ => None,
+        };
+        let lists = [("products", products), ("top_comments", comments), ("specifications", specifications)];
+        let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        let found = lists.map(|(name, list)| (name.to_owned(), Value::Array(list)));
+        (found.chain(price.map(|price| ("price".to_owned(), price))).collect(), all - kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "# Rule 1100 pump\n\n$74.00\n\nFlow: 1,100 gallons an hour\n\noldsalt 54 points 3 hours ago\n\nBuy the bigger one.";
+
+    fn on_page(answer: Value) -> (serde_json::Map<String, Value>, usize) {
+        let wanted = Wanted { products: true, comments: true, specifications: true };
+        let answer: PageAnswer = serde_json::from_value(answer).unwrap();
+        let (found, dropped) = answer.on_page(PAGE, &wanted);
+        (found.into_iter().collect(), dropped)
+    }
+
+    #[test]
+    fn values_count_if_their_quotes_are_on_the_page_and_state_them() {
+        let (found, dropped) = on_page(json!({
+            "products": [{"name": "Rule 1100 pump", "price": "$74.00", "stock": "unknown", "quote": "$74.00"}],
+            "comments": [{"author": "oldsalt", "points": 54, "text": "Buy the bigger one.", "quote": "oldsalt 54 points"}],
+            "specifications": [{"name": "Flow", "value": "1,100 gallons an hour", "quote": "Flow: 1,100 gallons an hour"}]}));
+        assert_eq!(dropped, 0);
+        assert_eq!(found["price"], "$74.00");
+        assert_eq!(
+            found["top_comments"],
+            json!([{"author": "oldsalt", "points": 54, "text": "Buy the bigger one."}])
+        );
+        assert_eq!(found["specifications"], json!([{"name": "Flow", "value": "1,100 gallons an hour"}]));
+    }
+
+    #[test]
+    fn invented_values_are_dropped() {
+        let product = |name: &str, price: &str, quote: &str| json!({"name": name, "price": price, "stock": "yes", "quote": quote});
+        let comment = |points: i64, text: &str, quote: &str| json!({"author": "oldsalt", "points": points, "text": text, "quote": quote});
+        let (found, dropped) = on_page(json!({
+            "products": [product("Rule 1100 pump", "$64.00", "$64.00"), product("Rule 1100 pump", "$74.00", "gallons"),
+                product("Rule 1100 pump", "$7", "$74.00"), product("Rule 2000 pump", "$74.00", "$74.00")],
+            "comments": [comment(5, "Buy the bigger one.", "oldsalt 54 points"), comment(54, "Buy two.", "oldsalt 54 points")],
+            "specifications": [{"name": "Flow", "value": "2,000 gallons", "quote": "Flow: 1,100 gallons an hour"}]}));
+        assert_eq!((found.len(), dropped), (0, 7), "{found:?}");
+    }
+}
