@@ -34,21 +34,11 @@ fn by_path(name: &str) -> Option<ContentType> {
         }
         "context.md" => Some(ContentType::ContextDoc),
         "research.md" => Some(ContentType::ResearchDoc),
-        _ if file
-            .strip_prefix("research_")
-            .and_then(|rest| rest.strip_suffix(".md"))
-            .is_some_and(is_number) =>
-        {
-            Some(ContentType::ResearchDoc)
-        }
+        _ if file.starts_with("research_") && file.ends_with(".md") => Some(ContentType::ResearchDoc),
         "toolresults.md" => Some(ContentType::ToolResult),
         "page_content.md" | "extracted_data.json" => Some(ContentType::PageDoc),
         _ => None,
     }
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn by_seed_rules(name: &str, content: &str) -> Option<ContentType> {

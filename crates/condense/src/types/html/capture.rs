@@ -67,15 +67,10 @@ pub fn web_page(page: &str) -> WebPage {
     let comments = linked.comment_count().or(seen.comments);
     let kind = linked.kind().or_else(|| open_graph_kind(&open_graph)).unwrap_or("web_page");
     let mut data = Map::new();
-    for (name, value) in facts.known() {
-        data.insert(name.to_owned(), json!(value));
-    }
-    if let Some((current, total)) = seen.pagination {
-        data.insert("pagination".to_owned(), json!({"current_page": current, "total_pages": total}));
-    }
-    if let Some(count) = comments {
-        data.insert("comment_count".to_owned(), json!(count));
-    }
+    data.extend(facts.known().map(|(name, value)| (name.to_owned(), json!(value))));
+    let pages = |(current, total)| json!({"current_page": current, "total_pages": total});
+    data.extend(seen.pagination.map(pages).map(|pages| ("pagination".to_owned(), pages)));
+    data.extend(comments.map(|count| ("comment_count".to_owned(), json!(count))));
     let lists = [
         ("top_comments", linked.comments()),
         ("products", linked.products()),

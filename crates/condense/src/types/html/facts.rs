@@ -6,14 +6,13 @@
 use serde_json::Value;
 
 use super::entities::plain;
+use super::linked_data::{objects, script};
 use super::scan::{Token, TokenKind, attribute};
 
 /// Longer values are text, not facts.
 const LONGEST_VALUE: usize = 200;
 /// Larger JSON-LD is ignored.
 const LARGEST_JSON: usize = 256 << 10;
-/// Maximum number of JSON-LD values examined.
-const MAX_VALUES: usize = 2_000;
 
 /// Facts in display order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +50,6 @@ const NAMES: [(Fact, &str); FACTS] = [
     (Fact::Description, "description"),
 ];
 
-fn is_canonical(tag: &str) -> bool {
-    attribute(tag, "rel").is_some_and(|rel| rel.eq_ignore_ascii_case("canonical"))
-}
-
 /// What a page says about itself; the first value for a fact wins.
 #[derive(Debug, Default)]
 pub(super) struct PageFacts([Option<String>; FACTS]);
@@ -68,18 +63,18 @@ impl PageFacts {
             let name = &page[token.name.clone()];
             match token.kind {
                 TokenKind::Open if name.eq_ignore_ascii_case("meta") => facts.meta(text),
-                TokenKind::Open if name.eq_ignore_ascii_case("link") && is_canonical(text) => {
-                    facts.set(Fact::Address, attribute(text, "href").unwrap_or_default());
+                TokenKind::Open if name.eq_ignore_ascii_case("link") => {
+                    let rel = attribute(text, "rel").filter(|rel| rel.eq_ignore_ascii_case("canonical"));
+                    facts.set(Fact::Address, rel.and_then(|_| attribute(text, "href")).unwrap_or_default());
                 }
                 TokenKind::Hidden if name.eq_ignore_ascii_case("title") => {
                     html_title.get_or_insert(text);
                 }
-                TokenKind::Hidden if name.eq_ignore_ascii_case("script") && text.len() <= LARGEST_JSON => {
-                    let tag = index.checked_sub(1).map_or("", |tag| &page[tokens[tag].range.clone()]);
-                    let json = attribute(tag, "type")
-                        .is_some_and(|kind| kind.eq_ignore_ascii_case("application/ld+json"));
-                    if let Some(value) = json.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
-                        facts.json(&value, text);
+                TokenKind::Hidden if text.len() <= LARGEST_JSON => {
+                    let source = script(page, tokens, index).unwrap_or_default();
+                    let value: Option<Value> = serde_json::from_str(source).ok();
+                    for (key, value) in objects(value.as_slice()).flatten() {
+                        facts.json_field(key, value, source);
                     }
                 }
                 _ => {}
@@ -174,24 +169,6 @@ impl PageFacts {
         // A profile's address is not a name.
         if fact != Fact::Author || !value.contains("://") {
             self.set(fact, value);
-        }
-    }
-
-    /// Breadth first, without recursion.
-    fn json(&mut self, root: &Value, source: &str) {
-        let mut queue = std::collections::VecDeque::from([root]);
-        for _ in 0..MAX_VALUES {
-            let Some(value) = queue.pop_front() else { return };
-            match value {
-                Value::Array(items) => queue.extend(items),
-                Value::Object(fields) => {
-                    for (key, value) in fields {
-                        self.json_field(key, value, source);
-                        queue.push_back(value);
-                    }
-                }
-                _ => {}
-            }
         }
     }
 

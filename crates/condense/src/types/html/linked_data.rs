@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::scan::{Token, TokenKind, attribute};
 
@@ -24,46 +24,21 @@ pub(super) struct LinkedData {
 impl LinkedData {
     pub(super) fn of(page: &str, tokens: &[Token]) -> Self {
         let (mut values, mut left) = (Vec::new(), LARGEST_JSON);
-        for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == TokenKind::Hidden) {
-            if !page[token.name.clone()].eq_ignore_ascii_case("script") || token.range.len() > left {
+        for index in 0..tokens.len() {
+            let Some(source) = script(page, tokens, index).filter(|source| source.len() <= left) else {
                 continue;
-            }
-            let tag = index.checked_sub(1).map_or("", |tag| &page[tokens[tag].range.clone()]);
-            let kind = attribute(tag, "type").unwrap_or_default();
-            if !kind.trim().eq_ignore_ascii_case("application/ld+json") {
-                continue;
-            }
-            if let Ok(value) = serde_json::from_str(&page[token.range.clone()]) {
-                left -= token.range.len();
+            };
+            if let Ok(value) = serde_json::from_str(source) {
+                left -= source.len();
                 values.push(value);
             }
         }
         Self { values }
     }
 
-    /// Every object, breadth first, without recursion.
-    fn objects(&self) -> impl Iterator<Item = &serde_json::Map<String, Value>> {
-        let mut queue: VecDeque<&Value> = self.values.iter().collect();
-        let mut left = MAX_VALUES;
-        std::iter::from_fn(move || {
-            while let Some(value) = queue.pop_front() {
-                left = left.checked_sub(1)?;
-                match value {
-                    Value::Array(items) => queue.extend(items),
-                    Value::Object(fields) => {
-                        queue.extend(fields.values());
-                        return Some(fields);
-                    }
-                    _ => {}
-                }
-            }
-            None
-        })
-    }
-
     /// The page's kind, from the first type that implies one.
     pub(super) fn kind(&self) -> Option<&'static str> {
-        self.objects().find_map(|object| {
+        objects(&self.values).find_map(|object| {
             types(object).find_map(|name| match name {
                 "DiscussionForumPosting" | "QAPage" => Some("forum_thread"),
                 "Product" | "ProductGroup" => Some("product"),
@@ -80,7 +55,7 @@ impl LinkedData {
     }
 
     pub(super) fn comment_count(&self) -> Option<u64> {
-        self.objects().find_map(|object| {
+        objects(&self.values).find_map(|object| {
             let about_comments =
                 object.get("interactionType").is_some_and(|kind| kind.to_string().contains("Comment"));
             let counted = about_comments.then(|| object.get("userInteractionCount")).flatten();
@@ -90,7 +65,7 @@ impl LinkedData {
 
     /// The comments in the data.
     pub(super) fn comments(&self) -> Vec<Value> {
-        let lists = self.objects().filter_map(|object| object.get("comment"));
+        let lists = objects(&self.values).filter_map(|object| object.get("comment"));
         let all = lists.flat_map(|list| list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice));
         let listed = all.filter_map(|comment| {
             let text = comment.get("text").or_else(|| comment.get("description"))?.as_str()?;
@@ -102,7 +77,7 @@ impl LinkedData {
 
     /// The products in the data, with their prices.
     pub(super) fn products(&self) -> Vec<Value> {
-        let products = self.objects().filter(|object| types(object).any(|name| name == "Product"));
+        let products = objects(&self.values).filter(|object| types(object).any(|name| name == "Product"));
         let listed = products.filter_map(|product| {
             let name = product.get("name")?.as_str()?;
             let offers = product.get("offers");
@@ -121,7 +96,36 @@ impl LinkedData {
     }
 }
 
-fn types(object: &serde_json::Map<String, Value>) -> impl Iterator<Item = &str> {
+/// The JSON-LD in a token.
+pub(super) fn script<'p>(page: &'p str, tokens: &[Token], index: usize) -> Option<&'p str> {
+    let token = tokens.get(index).filter(|token| token.kind == TokenKind::Hidden)?;
+    let tag = index.checked_sub(1).map_or("", |tag| &page[tokens[tag].range.clone()]);
+    let kind = attribute(tag, "type").unwrap_or_default().trim();
+    let is_script = page[token.name.clone()].eq_ignore_ascii_case("script");
+    (is_script && kind.eq_ignore_ascii_case("application/ld+json")).then(|| &page[token.range.clone()])
+}
+
+/// Every object in the values, breadth first, without recursion.
+pub(super) fn objects(values: &[Value]) -> impl Iterator<Item = &Map<String, Value>> {
+    let mut queue: VecDeque<&Value> = values.iter().collect();
+    let mut left = MAX_VALUES;
+    std::iter::from_fn(move || {
+        while let Some(value) = queue.pop_front() {
+            left = left.checked_sub(1)?;
+            match value {
+                Value::Array(items) => queue.extend(items),
+                Value::Object(fields) => {
+                    queue.extend(fields.values());
+                    return Some(fields);
+                }
+                _ => {}
+            }
+        }
+        None
+    })
+}
+
+fn types(object: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let kind = object.get("@type");
     let all = kind.map_or(&[][..], |kind| kind.as_array().map_or(std::slice::from_ref(kind), Vec::as_slice));
     all.iter().filter_map(Value::as_str).map(|name| name.rsplit('/').next().unwrap_or(name))

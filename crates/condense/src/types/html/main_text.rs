@@ -160,25 +160,9 @@ fn copy(page: &str, tokens: &[Token], outline: &PageOutline) -> Option<String> {
 
 /// Elements whose content is excluded from the copy.
 fn is_dropped(name: &str) -> bool {
-    const DROPPED: [&str; 16] = [
-        "script",
-        "style",
-        "textarea",
-        "iframe",
-        "noscript",
-        "noembed",
-        "noframes",
-        "xmp",
-        "svg",
-        "math",
-        "template",
-        "object",
-        "audio",
-        "video",
-        "canvas",
-        "plaintext",
-    ];
-    DROPPED.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
+    const DROPPED: &str = "script style textarea iframe noscript noembed noframes xmp svg math template object audio \
+                           video canvas plaintext";
+    DROPPED.split(' ').any(|dropped| dropped.eq_ignore_ascii_case(name))
 }
 
 /// Void elements, and those that end where the next of their kind starts.

@@ -1,0 +1,90 @@
+//! Pages that turns visit, and what is known of them afterwards, from outside: the real binary with a scripted model, and a
+//! shop whose page states nothing as data and has a short address.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use larder_testkit::stub::{Answer, Seen};
+use serde_json::{Value, json};
+use support::scholar::{Role, asked, call, say};
+use support::{Shop, reply_text};
+
+const PUMP: &str = r#"<!doctype html><title>Pumps</title><nav><a href="/">All pumps</a></nav><h1>Rule 1100 pump</h1>
+<div class="price">$74.00</div><p>This pump moves 1,100 gallons an hour and comes with a warranty of three years against
+burnt motors and broken impellers, wherever you run it.</p>"#;
+const VISIT: &str = "Visit the short address of the pump";
+const FOLLOW_UP: &str = "What was the price of the pump?";
+
+/// A shop on the web, and the model that visits it; `price` is what the model copies from the page.
+fn shop(price: &'static str) -> Shop {
+    let shop = Shop::responding(move |seen| match seen.line.as_str() {
+        "GET /robots.txt" => Answer::new(404, "text/plain", ""),
+        "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
+        "GET /pump" => Answer::new(200, "text/html; charset=utf-8", PUMP),
+        _ => reply_text(&reply(seen, price)),
+    });
+    shop.configure_scholar("[tools]\nprivate_hosts = [\"127.0.0.1\"]\n");
+    shop
+}
+
+fn reply(seen: &Seen, price: &str) -> String {
+    let text = seen.json()["messages"].to_string();
+    if text.contains("You copy structured values from a web page") {
+        let product = json!({"name": "Rule 1100 pump", "price": price, "stock": "unknown", "quote": price});
+        return json!({"products": [product], "comments": [], "specifications": []}).to_string();
+    }
+    let short = format!("http://{}/short", seen.header("host").unwrap());
+    let (role, prompt) = asked(seen);
+    match role {
+        Role::Coordinator if prompt.contains(VISIT) && !prompt.contains("Iteration 1") => {
+            call("web.visit", &json!({"url": short})).to_string()
+        }
+        Role::Analyzer if prompt.contains(FOLLOW_UP) => json!({"resolved_query": FOLLOW_UP, "was_resolved": true,
+            "query_type": "specific_content", "reasoning": "It asks about the page.", "content_reference": {
+                "title": "the pump", "content_type": "page", "site": "127.0.0.1", "source_turn": 1,
+                "prior_findings": "", "source_url": short}})
+        .to_string(),
+        Role::Coordinator if prompt.contains(FOLLOW_UP) => json!({"action": "DONE", "goal": null,
+            "reasoning": "It is known.", "calls": [], "goal_confidence": null, "progress": "Known.", "claims": []})
+        .to_string(),
+        _ => say(role, &prompt),
+    }
+}
+
+fn file(shop: &Shop, turn: &str, name: &str) -> String {
+    let shown = shop.json(&["turn", "show", turn, "--file", name]);
+    shown["text"].as_str().unwrap().to_owned()
+}
+
+fn value(shop: &Shop, turn: &str, name: &str) -> Value {
+    serde_json::from_str(&file(shop, turn, name)).unwrap()
+}
+
+#[test]
+fn a_follow_up_finds_the_page_by_the_address_that_redirected_to_it() {
+    let shop = shop("$74.00");
+    shop.ok(&["turn", VISIT]);
+    let visits = |shop: &Shop| shop.seen().iter().filter(|seen| seen.line == "GET /pump").count();
+    assert_eq!(visits(&shop), 1);
+    shop.ok(&["turn", FOLLOW_UP]);
+    let reference = &value(&shop, "2", "query_analysis.json")["content_reference"];
+    assert_eq!(reference["has_webpage_cache"], true, "{reference}");
+    assert!(reference["source_url"].as_str().unwrap().ends_with("/pump"), "{reference}");
+    let context = file(&shop, "2", "context.md");
+    let gathered = context.split("## 3. Task Plan").next().unwrap();
+    assert!(gathered.contains("From the capture of") && gathered.contains("$74.00"), "{gathered}");
+    assert_eq!(visits(&shop), 1, "the capture answers");
+}
+
+#[test]
+fn a_price_that_the_page_does_not_state_is_not_offered_as_extracted() {
+    let shop = shop("$47.00");
+    shop.ok(&["turn", VISIT]);
+    shop.ok(&["turn", FOLLOW_UP]);
+    let considered = value(&shop, "2", "receipts.json")["considered"].clone();
+    let capture = considered.as_array().unwrap().iter().find(|entry| entry["kind"] == "capture").unwrap();
+    assert!(capture["document"].as_str().unwrap().ends_with("page_content.md"), "{capture}");
+    let context = file(&shop, "2", "context.md");
+    let gathered = context.split("## 3. Task Plan").next().unwrap();
+    assert!(gathered.contains("$74.00") && !gathered.contains("$47.00"), "the text answers: {gathered}");
+}
