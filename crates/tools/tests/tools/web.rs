@@ -136,10 +136,7 @@ async fn what_no_model_copies_is_said_to_be_missing() {
     assert!(words(&output).contains("values were not extracted from its text"), "{}", words(&output));
     let manifest = output.files.iter().find(|(name, _)| name.ends_with("manifest.json")).unwrap().1;
     let manifest: Manifest = read_json(std::str::from_utf8(manifest).unwrap()).value.unwrap();
-    assert!(
-        !manifest.captured.extracted_data
-            && !manifest.answerable_questions.iter().any(|q| q.contains("cost"))
-    );
+    assert!(!manifest.answerable_questions.iter().any(|question| question.contains("cost")));
 }
 
 #[tokio::test]

@@ -22,8 +22,8 @@ fn a_thread_is_captured_with_its_facts() {
     assert_eq!((page.pagination, page.comments, page.continues), (Some((1, 3)), Some(8), true));
     let texts: Vec<(bool, &str)> = page.text.iter().map(|text| (text.main, text.text.as_str())).collect();
     let [(false, home), (true, main), (false, foot)] = texts.as_slice() else { panic!("{texts:?}") };
-    assert_eq!((*home, *foot), ("Home", "Page 1 of 3"));
-    assert!(main.starts_with("# Best glass scraper?") && main.contains("| Jorgensen | $12 |"), "{main}");
+    assert_eq!((*home, *foot), ("Home\n\n# Best glass scraper?", "Page 1 of 3"));
+    assert!(main.starts_with("I want to scrape glass") && main.contains("| Jorgensen | $12 |"), "{main}");
     for element in ["comments", "headings", "navigation", "pagination", "tables", "title"] {
         assert!(page.elements.contains(&element), "{:?}", page.elements);
     }
