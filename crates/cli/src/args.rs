@@ -152,12 +152,21 @@ pub enum Command {
     /// restored documents, never after a crash.
     #[command(after_help = "Example:\n  larder reindex")]
     Reindex,
-    /// Move turns older than 90 days to the archive
+    /// Move turns older than 90 days, and expired research, to the archive
     ///
     /// Archived turns stay in the index and in `larder turn list`, and links to them are updated. A turn whose research
-    /// is still valid stays where it is.
+    /// is valid stays; expired research moves whatever its turn's age. Sums the figures of `larder trends` anew.
     #[command(after_help = "Examples:\n  larder archive\n  larder archive --user ada --format json")]
     Archive,
+    /// Show what turns took by day, and the last week against the one before
+    ///
+    /// Sums over all users, from observability/ in the documents; nobody is named.
+    #[command(after_help = "Examples:\n  larder trends\n  larder trends --days 30 --format json")]
+    Trends {
+        /// Show the last N days that have turns
+        #[arg(long, value_name = "N", default_value_t = 14)]
+        days: usize,
+    },
     /// Remove data that has expired by the settings of retention
     ///
     /// `larder serve` does this every hour. Prints items and bytes on disk by class; with --format json, `by_age` and

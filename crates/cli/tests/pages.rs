@@ -88,3 +88,35 @@ fn a_price_that_the_page_does_not_state_is_not_offered_as_extracted() {
     let gathered = context.split("## 3. Task Plan").next().unwrap();
     assert!(gathered.contains("$74.00") && !gathered.contains("$47.00"), "the text answers: {gathered}");
 }
+
+#[test]
+fn turns_are_summed_by_day_and_sites_are_learned() {
+    let shop = shop("$74.00");
+    shop.ok(&["turn", VISIT]);
+    shop.ok(&["turn", FOLLOW_UP]);
+    let trends = shop.json(&["trends"]);
+    let days: Vec<&Value> = trends["days"].as_object().unwrap().values().collect();
+    let turns: u64 = days.iter().map(|day| day["turns"].as_u64().unwrap()).sum();
+    assert_eq!(turns, 2, "{trends}");
+    assert!(days.iter().all(|day| day["tokens"].as_u64() > Some(0)), "{trends}");
+    assert!(!trends["weeks"].as_object().unwrap().is_empty());
+    assert!(shop.ok(&["trends"]).out.starts_with("day "));
+    // Summed anew from the turns, the figures are the same.
+    assert!(shop.ok(&["archive"]).out.contains("0 turns and 0 expired pieces of research"));
+    assert_eq!(shop.json(&["trends"]), trends);
+    let files = shop.documents().files();
+    let site = files.iter().find(|(path, _)| path.starts_with("users/local/site_knowledge/")).unwrap();
+    let site: Value = serde_json::from_slice(site.1).unwrap();
+    let kinds: Vec<&str> = site["patterns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pattern| pattern["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["address", "price"], "{site}");
+    // A turn that names the site is told what is known of it.
+    shop.ok(&["turn", "What do pumps cost at 127.0.0.1 now?"]);
+    let prompts: String =
+        shop.seen().iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned()).collect();
+    assert!(prompts.contains("its pages state prices in their text only"));
+}

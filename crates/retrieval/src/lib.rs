@@ -36,6 +36,7 @@ pub use candidates::{
 };
 pub use link_expansion::{LinkExpansion, LinkToFollow, LinkedDocument};
 pub use page::{FoundCapture, PageAnswer, PageLevel};
+pub use phrases::states;
 pub use trace::TraceEntry;
 
 use index::Limits;

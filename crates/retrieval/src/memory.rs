@@ -4,7 +4,7 @@
 use larder_vault::layout::site_knowledge;
 use larder_vault::{
     Document, DocumentTime, DocumentValue, FactRecord, FactRecords, Facts, PreferenceRecords, Preferences,
-    SiteKnowledge, Ttl, VaultPath, read_json, turn_number,
+    Scope, SiteKnowledge, Ttl, VaultPath, read_json, turn_number,
 };
 use serde::de::DeserializeOwned;
 
@@ -46,12 +46,29 @@ pub(super) async fn find(
         let is_way = STRATEGIES.iter().any(|name| fact.category.eq_ignore_ascii_case(name));
         if is_way { ways.push(fact) } else { facts.push(fact) }
     }
-    let scored = rank(retrieval, request.query, &facts, |line| format!("{} {}", line.fact, line.category));
+    let mut scored =
+        rank(retrieval, request.query, &facts, |line| format!("{} {}", line.fact, line.category));
+    // What is new counts in its own conversation; elsewhere only where the query asks for it (R1-12.6).
+    scored.retain(|(at, score)| {
+        let counts = *score > 0.0 || is_of_conversation(retrieval, request, &facts[*at]);
+        if !counts {
+            let why = "it is new in another conversation and holds no words of the query";
+            trace.unused("fact", place.facts().as_str(), *score, why);
+        }
+        counts
+    });
     let set = |line: &mut FactCandidate, score| line.score = score;
     let at = place.facts();
     let facts = show(retrieval, facts, &scored, set, ("fact", &at), trace, FactCandidate::line);
     let strategies = strategies(retrieval, request, page, ways, trace).await;
     Ok(Memory { preferences, facts, strategies })
+}
+
+/// Whether a fact counts in the conversation of the request, whatever is asked.
+fn is_of_conversation(retrieval: &Retrieval<'_>, request: &SearchRequest<'_>, fact: &FactCandidate) -> bool {
+    let number = fact.source.as_ref().and_then(turn_of).filter(|_| fact.scope == Scope::New);
+    let turn = number.and_then(|number| retrieval.documents.catalog().turn(number).ok().flatten());
+    turn.is_none_or(|turn| turn.session.as_deref() == request.session)
 }
 
 /// The records, in which people's own edits of the readable rendering count (C76).
@@ -230,8 +247,19 @@ async fn strategies(
         found.push(text);
     }
     for site in sites(request, page) {
-        let path = site_knowledge(&site);
-        let Some(known) = json::<SiteKnowledge>(retrieval, &path).await else { continue };
+        let (own, shared) = (retrieval.documents.place().site(&site), site_knowledge(&site));
+        let of_user = json::<SiteKnowledge>(retrieval, &own).await;
+        let (path, known) = match (of_user, json::<SiteKnowledge>(retrieval, &shared).await) {
+            (Some(mut known), shared) => {
+                let new = shared.into_iter().flat_map(|shared| shared.patterns);
+                let new: Vec<_> =
+                    new.filter(|new| !known.patterns.iter().any(|own| own.kind == new.kind)).collect();
+                known.patterns.extend(new);
+                (own, known)
+            }
+            (None, Some(known)) => (shared, known),
+            (None, None) => continue,
+        };
         let mut patterns: Vec<_> = known.patterns.iter().collect();
         patterns.sort_by(|a, b| b.confidence.get().total_cmp(&a.confidence.get()).then(a.id.cmp(&b.id)));
         for pattern in patterns.into_iter().take(MAX_SHOWN) {

@@ -17,6 +17,14 @@ const OF_PAGES: [&str; 4] = ["say", "said", "page", "pages"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PaddedQuery(String);
 
+/// Share of the words of a statement that a text must contain to state it.
+const STATED: f64 = 0.6;
+
+/// Whether a text states something: whether it contains most of its words.
+pub fn states(text: &str, statement: &str) -> bool {
+    PaddedQuery::new(text).shared(&PaddedQuery::new(statement)) >= STATED
+}
+
 impl PaddedQuery {
     /// Letters and digits make words, apostrophes vanish: `What's` is `whats`.
     pub(super) fn new(text: &str) -> Self {

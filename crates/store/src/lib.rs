@@ -82,7 +82,7 @@ pub use data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,
     Documents, DraftSummary, Drafts, EmbeddingText, ExportReport, Leases, ReindexReport, ResearchRow,
-    SourceRow, TextVector, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
+    SourceRow, TextVector, Trends, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
 };
 pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};

@@ -36,6 +36,11 @@ impl UserPlace {
         self.file(&format!("memory/{}.json", safe_name(kind)))
     }
 
+    /// What this user's visits showed about a site: `site_knowledge/{domain}.json`.
+    pub fn site(&self, domain: &str) -> VaultPath {
+        self.file(site_knowledge(domain).as_str())
+    }
+
     /// The index of the memory folder.
     pub fn memory_index(&self) -> VaultPath {
         self.file("memory/index.md")
@@ -182,6 +187,19 @@ pub fn site_knowledge(domain: &str) -> VaultPath {
     VaultPath::of_safe(format!("site_knowledge/{}.json", safe_name(&domain.to_lowercase())))
 }
 
+/// The folder of the figures by day.
+pub const DAILY: &str = "observability/daily";
+
+/// What the turns of a day took, over all users: `observability/daily/{day}.json`.
+pub fn daily_figures(day: &str) -> VaultPath {
+    VaultPath::of_safe(format!("{DAILY}/{}.json", safe_name(day)))
+}
+
+/// The same for the last weeks: `observability/trends.json`.
+pub fn trends() -> VaultPath {
+    VaultPath::of_safe("observability/trends.json".to_owned())
+}
+
 /// The readable note next to a file that is not Markdown: `metrics.json` → `metrics.json.md`.
 pub fn wrapper(file: &VaultPath) -> VaultPath {
     VaultPath::of_safe(format!("{file}.md"))
@@ -203,6 +221,8 @@ mod tests {
             (turn.context(), "users/henry/turns/turn_000815/context.md"),
             (user.archived_turn(815, at).metadata(), "archive/2026-01/henry/turn_000815/metadata.json"),
             (site_knowledge("Amazon.com"), "site_knowledge/amazon.com.json"),
+            (user.site("Amazon.com"), "users/henry/site_knowledge/amazon.com.json"),
+            (daily_figures("2026-01-05"), "observability/daily/2026-01-05.json"),
             (wrapper(&turn.metrics()), "users/henry/turns/turn_000815/metrics.json.md"),
         ] {
             assert_eq!(path.as_str(), expected);

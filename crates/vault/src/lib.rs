@@ -63,7 +63,7 @@ pub use problem::{ParseProblem, ParsedDocument};
 pub use query::{original_query, query_body, without_query};
 pub use research::{Backlink, Listing, ReputableSource, Research, Stock, WriteUp};
 pub use tool_results::{ToolResult, ToolResults};
-pub use turn_files::{RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
+pub use turn_files::{DayFigures, RunMetrics, TurnMetadata, TurnMetrics, TurnStatus};
 pub use value::{BlockId, DocumentTime, Hours, Intent, ReferenceType, Scope, Score, Ttl, ValueError};
 pub use vault_notes::{IndexEntry, IndexNote, TopicEntry, Wrapper};
 pub use write::{NotLast, append_compaction, append_section, escape, extend_section, unescape};

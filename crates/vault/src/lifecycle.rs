@@ -143,22 +143,25 @@ struct Threshold {
 
 /// New → user (R1-12.6 to R1-12.8).
 const TO_USER: Threshold = Threshold { trust: 0.50, uses: 3, age: 3_600 };
-/// User → global (R1-12.9 to R1-12.11).
+/// User → candidate for all users (R1-12.9 to R1-12.11).
 const TO_GLOBAL: Threshold = Threshold { trust: 0.80, uses: 10, age: 24 * 3_600 };
 
-/// The scope of a piece of knowledge: one step wider if it has earned that, otherwise unchanged. Knowledge that can
-/// expire is never promoted beyond its user (C84).
-pub fn promoted(scope: Scope, standing: &TrackRecord) -> Scope {
-    let reaches = |threshold: &Threshold| {
-        standing.trust.get() >= threshold.trust
-            && standing.uses >= threshold.uses
-            && standing.age >= threshold.age
-    };
-    match scope {
-        Scope::New if reaches(&TO_USER) => Scope::User,
-        Scope::User if reaches(&TO_GLOBAL) && standing.evergreen => Scope::Global,
-        unchanged => unchanged,
+impl TrackRecord {
+    fn reaches(&self, threshold: &Threshold) -> bool {
+        self.trust.get() >= threshold.trust && self.uses >= threshold.uses && self.age >= threshold.age
     }
+}
+
+/// The scope of a piece of knowledge: `user` once it has earned that, otherwise unchanged. No record makes anything
+/// `global`: that takes a person ([`is_candidate`]).
+pub fn promoted(scope: Scope, standing: &TrackRecord) -> Scope {
+    if scope == Scope::New && standing.reaches(&TO_USER) { Scope::User } else { scope }
+}
+
+/// Whether knowledge of a user has earned to be offered to people as something that all users may see. What can expire
+/// never has (C84).
+pub fn is_candidate(scope: Scope, standing: &TrackRecord) -> bool {
+    scope == Scope::User && standing.evergreen && standing.reaches(&TO_GLOBAL)
 }
 
 #[cfg(test)]
@@ -226,14 +229,21 @@ mod tests {
             (Scope::New, standing(0.50, 2, 3_600, true), Scope::New),
             (Scope::New, standing(0.50, 3, 3_599, true), Scope::New),
             (Scope::New, standing(1.0, 99, 999_999, true), Scope::User),
-            (Scope::User, standing(0.80, 10, 86_400, true), Scope::Global),
-            (Scope::User, standing(0.80, 10, 86_400, false), Scope::User),
-            (Scope::User, standing(0.79, 10, 86_400, true), Scope::User),
-            (Scope::User, standing(0.80, 9, 86_400, true), Scope::User),
-            (Scope::User, standing(0.80, 10, 86_399, true), Scope::User),
+            (Scope::User, standing(1.0, 99, 999_999, true), Scope::User),
             (Scope::Global, standing(0.0, 0, 0, false), Scope::Global),
         ] {
             assert_eq!(promoted(scope, &standing), expected, "{standing:?}");
+        }
+        for (scope, standing, expected) in [
+            (Scope::User, standing(0.80, 10, 86_400, true), true),
+            (Scope::User, standing(0.80, 10, 86_400, false), false),
+            (Scope::User, standing(0.79, 10, 86_400, true), false),
+            (Scope::User, standing(0.80, 9, 86_400, true), false),
+            (Scope::User, standing(0.80, 10, 86_399, true), false),
+            (Scope::New, standing(1.0, 99, 999_999, true), false),
+            (Scope::Global, standing(1.0, 99, 999_999, true), false),
+        ] {
+            assert_eq!(is_candidate(scope, &standing), expected, "{scope} {standing:?}");
         }
     }
 

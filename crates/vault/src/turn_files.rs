@@ -94,6 +94,51 @@ pub struct TurnMetrics {
     pub runs: Vec<RunMetrics>,
 }
 
+/// What the turns of a day, or of a week, took in all (R1-13.8). Names nobody.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DayFigures {
+    /// Turns.
+    pub turns: u64,
+    /// Those that were answered.
+    pub complete: u64,
+    /// Those that ended with a question to the user.
+    pub clarify: u64,
+    /// Those without an answer.
+    pub failed: u64,
+    /// Answers that did not pass validation.
+    pub unverified: u64,
+    /// Answers that were rewritten or replanned, counted as often as that happened.
+    pub repeated: u64,
+    /// Prompt and reply tokens.
+    pub tokens: u64,
+    /// Cost in millionths of a dollar.
+    pub cost_microdollars: u64,
+    /// Milliseconds from queries to answers.
+    pub duration_ms: u64,
+    /// Calls of tools.
+    pub tool_calls: u64,
+}
+
+impl DayFigures {
+    /// Adds a turn.
+    pub fn add(&mut self, turn: &TurnMetadata, metrics: &TurnMetrics) {
+        self.turns += 1;
+        match turn.status {
+            TurnStatus::Complete => self.complete += 1,
+            TurnStatus::Clarify => self.clarify += 1,
+            TurnStatus::Failed => self.failed += 1,
+            TurnStatus::Running | TurnStatus::Interrupted => {}
+        }
+        self.unverified += u64::from(turn.unverified);
+        self.repeated += u64::from(turn.revisions) + u64::from(turn.retries);
+        self.tokens += metrics.total_tokens;
+        self.cost_microdollars += metrics.total_cost_microdollars;
+        self.duration_ms += metrics.total_duration_ms;
+        self.tool_calls += metrics.tool_calls;
+    }
+}
+
 /// The usage of one recipe run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -59,6 +59,8 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
     add_page(&mut gathered, &found, is_meant, &counter);
+    let facts = found.facts.iter().filter_map(|fact| Some((fact.id.clone()?, fact.fact.clone())));
+    cx.state.facts = facts.collect();
     keep_used_research(&turns.documents, &mut gathered, &followed)?;
     cx.document.append(&gathered)?;
     cx.state.references = gathered.references.into_iter().map(|reference| reference.link.file).collect();

@@ -50,6 +50,7 @@ mod round_rules;
 mod save;
 mod shown_results;
 mod shrink;
+mod sites;
 mod state;
 mod summarize;
 mod synthesize;

@@ -49,6 +49,9 @@ pub(super) struct TurnState {
     /// Documents that tools read.
     #[serde(default)]
     pub(super) read: Vec<VaultPath>,
+    /// The facts that gathering was shown, with their ids.
+    #[serde(default)]
+    pub(super) facts: Vec<(String, String)>,
     /// The result of phase 3.
     pub(super) plan: Option<PlanSummary>,
     /// The loop of phase 4 while it runs.
@@ -167,6 +170,7 @@ impl TurnState {
             analysis: None,
             references: Vec::new(),
             read: Vec::new(),
+            facts: Vec::new(),
             plan: None,
             rounds: None,
             tool_calls: 0,

@@ -11,12 +11,14 @@ pub async fn run(context: &CommandContext) -> Result<(), CliError> {
     let store = context.whole_store()?;
     let documents = TurnHost::documents(&store, &context.config)?;
     let report = documents.archive(&context.global.user, store.now().into())?;
+    documents.roll_up()?;
     if context.global.format == Format::Json {
         return output::json(&report);
     }
     output::line(&format!(
-        "{} turns moved to the archive; links in {} other documents were updated",
+        "{} turns and {} expired pieces of research moved to the archive; links in {} other documents were updated",
         report.turns.len(),
+        report.research.len(),
         report.relinked
     ))
 }

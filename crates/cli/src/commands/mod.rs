@@ -29,6 +29,7 @@ mod runs;
 mod serve;
 mod top;
 mod transcript;
+mod trends;
 mod turn;
 mod until_done;
 mod verify;
@@ -65,6 +66,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Archive => archive::run(&CommandContext::new(global)?).await?,
         Command::Forget { who, yes } => forget::run(&CommandContext::new(global)?, &who, yes).await?,
         Command::Export { who, to } => export::run(&CommandContext::new(global)?, &who, &to)?,
+        Command::Trends { days } => trends::run(&CommandContext::new(global)?, days)?,
         Command::Gc { dry_run } => gc::run(&CommandContext::new(global)?, dry_run)?,
         Command::Mcp(args) => mcp::run(&CommandContext::new(global)?, args).await?,
         Command::Rehydrate { id, select } => rehydrate::run(&CommandContext::new(global)?, &id, select)?,

@@ -223,6 +223,35 @@ async fn strategies_and_lessons_are_ways_to_proceed_and_no_facts() {
 }
 
 #[tokio::test]
+async fn what_is_new_counts_in_its_conversation_and_elsewhere_where_it_is_asked_for() {
+    let vault = Vault::of(3).await;
+    let place = vault.documents.place().clone();
+    let fact = |number: usize, fact: &str, scope: Scope| FactRecord {
+        id: BlockId::numbered("fact", number),
+        category: "People".to_owned(),
+        fact: fact.to_owned(),
+        source: Some(place.turn(2).context()),
+        scope,
+        confidence: Score::new(0.9).unwrap(),
+        uses: 0,
+        ttl: Ttl::Evergreen,
+        created_at: moment(1),
+        updated_at: moment(1),
+    };
+    let facts = vec![fact(1, "Ann keeps hamsters", Scope::New), fact(2, "Bert rents a flat", Scope::User)];
+    let records = write_json(&FactRecords { facts });
+    vault.documents.files().write(&place.memory("facts"), records.as_bytes(), None).unwrap();
+    let said = async |query: &str, session: Option<&str>| {
+        let found = vault.retrieval(Grant::Gatherer).find(query, 4, session, None).await.unwrap();
+        found.facts.iter().map(|line| line.fact.clone()).collect::<Vec<_>>()
+    };
+    let session = vault.documents.catalog().turn(2).unwrap().unwrap().session;
+    assert_eq!(said("something else", session.as_deref()).await.len(), 2, "in its own conversation");
+    assert_eq!(said("something else", Some("another")).await, ["Bert rents a flat"]);
+    assert_eq!(said("does Ann keep hamsters?", Some("another")).await[0], "Ann keeps hamsters");
+}
+
+#[tokio::test]
 async fn deleted_lines_are_forgotten() {
     let vault = Vault::of(3).await;
     let place = vault.documents.place().clone();

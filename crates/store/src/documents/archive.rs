@@ -51,7 +51,48 @@ impl Documents {
             report.turns.push(turn.number);
         }
         documents.archiver().end_moves(&report.turns)?;
+        let cleaned = documents.clean_up(now)?;
+        report.research = cleaned.research;
+        report.relinked += cleaned.relinked;
         Ok(report)
+    }
+}
+
+impl UserDocuments {
+    /// Moves expired research to the archive, whatever the age of its turn (R1-12.4). Safe to repeat: a crash leaves
+    /// research in both places, and the next call finishes the move.
+    ///
+    /// # Errors
+    /// If reading or writing fails; completed moves remain.
+    pub fn clean_up(&self, now: DocumentTime) -> Result<ArchiveReport, StoreError> {
+        refuse_last(now)?;
+        let mut report = ArchiveReport::default();
+        for row in self.index().read(|tx| index::research(tx, Wanted::All, u64::MAX))? {
+            let archived = row.document.as_str().starts_with("archive/");
+            if life(&row, archived).state(now).action() != ResearchAction::Archive {
+                continue;
+            }
+            // The journal would restore what is removed from its old location.
+            let pending = self.store.index().read(|tx| journal::is_committed(tx, self.user(), row.turn))?;
+            let Some(turn) = self.catalog().turn(row.turn)?.filter(|_| pending.is_none()) else { continue };
+            let (moved, relinked) = self.archiver().move_research(&row, turn.created_at)?;
+            report.research.extend(moved);
+            report.relinked += relinked;
+        }
+        if !report.research.is_empty() {
+            self.notes().write_all()?;
+        }
+        Ok(report)
+    }
+}
+
+fn life(research: &ResearchRow, archived: bool) -> ResearchLife {
+    ResearchLife {
+        created: research.created_at,
+        expires: research.expires_at,
+        indexed: true,
+        superseded: research.superseded_by.is_some(),
+        archived,
     }
 }
 
@@ -88,16 +129,8 @@ impl Archiver<'_> {
             self.docs.store.index().read(|tx| journal::is_committed(tx, self.docs.user(), turn.number))?;
         let research =
             self.docs.index().read(|tx| index::research(tx, Wanted::Turn(turn.number), u64::MAX))?;
-        let wanted = |research: &ResearchRow| {
-            let life = ResearchLife {
-                created: research.created_at,
-                expires: research.expires_at,
-                indexed: true,
-                superseded: research.superseded_by.is_some(),
-                archived: false,
-            };
-            life.state(now).action() != ResearchAction::Archive
-        };
+        let wanted =
+            |research: &ResearchRow| life(research, false).state(now).action() != ResearchAction::Archive;
         Ok(row.is_some() || research.iter().any(wanted))
     }
 
@@ -172,6 +205,70 @@ impl Archiver<'_> {
         Ok(changed.len() as u64)
     }
 
+    /// Moves research with its data and their notes; returns where it is now, and how many other documents were
+    /// rewritten. The new files are safe before the old ones go.
+    fn move_research(
+        &self,
+        row: &ResearchRow,
+        created: DocumentTime,
+    ) -> Result<(Option<VaultPath>, u64), StoreError> {
+        let _one_at_a_time = self.docs.handles.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_process = self.docs.leases().lock_writes()?;
+        let (from, to) = (self.docs.place.turn(row.turn), self.docs.place.archived_turn(row.turn, created));
+        let (from, to) = (from.folder(), to.folder());
+        let data = row.document.name().replace(".md", ".json");
+        let names = [row.document.name().to_owned(), data.clone(), format!("{data}.md")];
+        let mut old: Vec<VaultPath> = names.iter().filter_map(|name| row.document.join(name)).collect();
+        let mut moved = self.texts(old.clone())?;
+        old.retain(|path| moved.contains_key(path));
+        let mut others = self.docs.tree().list(from)?;
+        others.extend(self.docs.index().read(|tx| index::links_into(tx, from))?);
+        others.extend(["facts", "preferences"].map(|kind| self.docs.place.memory(kind)));
+        others.retain(|path| {
+            !moved.contains_key(path) && (path.name().ends_with(".md") || is_own_record(path, from))
+        });
+        let mut others = self.texts(others)?;
+        let before = others.clone();
+        relink(from, to, &mut moved, &mut others);
+        for path in &old {
+            let Some(new) = moved_path(path, from, to) else { continue };
+            let records =
+                moved.iter_mut().chain(others.iter_mut()).filter(|(at, _)| at.name().ends_with(".json"));
+            for (_, bytes) in records {
+                if let Ok(text) = str::from_utf8(bytes) {
+                    let named = format!("\"{path}\"");
+                    if text.contains(&named) {
+                        *bytes = text.replace(&named, &format!("\"{new}\"")).into_bytes();
+                    }
+                }
+            }
+        }
+        for (path, bytes) in &moved {
+            self.docs.files().hold(path, bytes)?;
+            self.docs.tree().write(path, bytes)?;
+        }
+        self.docs.tree().sync(&moved.keys().cloned().collect::<Vec<_>>())?;
+        let mut changed = Vec::new();
+        for (path, bytes) in others.iter().filter(|(path, bytes)| before.get(*path) != Some(*bytes)) {
+            self.docs.tree().write(path, bytes)?;
+            self.docs.files().index_bytes(path, bytes)?;
+            changed.push(path.clone());
+        }
+        self.docs.tree().sync(&changed)?;
+        for (path, bytes) in &moved {
+            self.docs.files().index_bytes(path, bytes)?;
+        }
+        for path in &old {
+            self.docs.index().write(|tx| remove(tx, path))?;
+            self.docs.tree().remove(path)?;
+            self.docs.files().hold(path, b"")?;
+            if let Some(new) = moved_path(path, from, to) {
+                self.docs.uses().rename(path, &new)?;
+            }
+        }
+        Ok((moved_path(&row.document, from, to), changed.len() as u64))
+    }
+
     fn texts(&self, paths: Vec<VaultPath>) -> Result<Texts, StoreError> {
         let mut texts = Texts::new();
         for path in paths {
@@ -215,6 +312,12 @@ impl Archiver<'_> {
     }
 }
 
+/// Whether a file is a record of the turn in `folder` itself, and not of a captured page.
+fn is_own_record(path: &VaultPath, folder: &str) -> bool {
+    let own = path.as_str().strip_prefix(folder).is_none_or(|rest| !rest[1..].contains('/'));
+    path.name().ends_with(".json") && own
+}
+
 fn moved_path(path: &VaultPath, from: &str, to: &str) -> Option<VaultPath> {
     VaultPath::new(&format!("{to}{}", path.as_str().strip_prefix(from)?))
 }
@@ -248,11 +351,8 @@ fn relink(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
 
 /// Rewrites the paths in records, which are JSON. Captured pages are quotations and stay unchanged.
 fn repath(from: &str, to: &str, moved: &mut Texts, others: &mut Texts) {
-    let is_record = |path: &VaultPath| {
-        let own = path.as_str().strip_prefix(to).is_none_or(|rest| !rest[1..].contains('/'));
-        path.name().ends_with(".json") && own
-    };
-    for (path, bytes) in moved.iter_mut().chain(others.iter_mut()).filter(|(path, _)| is_record(path)) {
+    for (path, bytes) in moved.iter_mut().chain(others.iter_mut()).filter(|(path, _)| is_own_record(path, to))
+    {
         if let Some(text) = str::from_utf8(bytes).ok().and_then(|text| repathed(text, from, to)) {
             tracing::debug!(%path, "its paths lead to the archive");
             *bytes = text.into_bytes();

@@ -94,7 +94,7 @@ impl DocumentCatalog<'_> {
                     Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
                 });
                 if let Some((uses, scope)) = row.optional()? {
-                    let scope = scope.parse().unwrap_or(Scope::New);
+                    let scope = scope.parse().unwrap_or(Scope::New).min(Scope::User);
                     found.insert(document.clone(), (u64::try_from(uses).unwrap_or(0), scope));
                 }
             }

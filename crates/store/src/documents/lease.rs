@@ -49,7 +49,15 @@ impl Leases<'_> {
     /// Takes the lock for writing documents outside turns, which one process holds at a time: otherwise two processes
     /// that read the same version could both write, and one would overwrite the other.
     pub(super) fn lock_writes(&self) -> Result<TurnLease, StoreError> {
-        let path = self.folder().join(format!("{}.writes", self.docs.name));
+        self.lock(self.folder().join(format!("{}.writes", self.docs.name)))
+    }
+
+    /// Takes the lock for writing the figures of all users.
+    pub(super) fn lock_figures(&self) -> Result<TurnLease, StoreError> {
+        self.lock(self.folder().join("figures"))
+    }
+
+    fn lock(&self, path: PathBuf) -> Result<TurnLease, StoreError> {
         let patience = self.docs.documents.store().options().patience.as_millis() / PAUSE.as_millis();
         let held = take(path.clone(), usize::try_from(patience).unwrap_or(usize::MAX).max(TRIES))?;
         held.ok_or(StoreError::Locked { path })

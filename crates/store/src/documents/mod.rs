@@ -15,6 +15,7 @@
 //! | [`catalog`], [`index`] | what is found without reading files |
 //! | [`uses`] | how far documents and sites proved reliable |
 //! | [`vectors`] | documents close in meaning to a query |
+//! | [`figures`] | what the turns of all users took, by day and week |
 //! | [`notes`] | notes generated from the index, wrappers |
 //! | [`export`] | everything of a user, for other programs |
 //! | [`tree`] | where bytes are kept |
@@ -24,6 +25,7 @@ mod catalog;
 mod commit;
 mod drafts;
 mod export;
+mod figures;
 mod files;
 mod forget;
 mod index;
@@ -49,6 +51,7 @@ use larder_vault::{DocumentTime, VaultPath};
 pub use catalog::DocumentCatalog;
 pub use drafts::Drafts;
 pub use export::ExportReport;
+pub use figures::Trends;
 pub use files::DocumentFiles;
 pub use lease::{Leases, TurnLease};
 pub use types::{

@@ -111,10 +111,14 @@ impl Notes<'_> {
         self.write_index(&self.docs.place.turns_index(), "turns_index", newest.created_at, &note)
     }
 
-    fn write_research<'a>(&self, changed: impl Iterator<Item = &'a str>) -> Result<(), StoreError> {
+    pub(super) fn write_research<'a>(
+        &self,
+        changed: impl Iterator<Item = &'a str>,
+    ) -> Result<(), StoreError> {
         let _newest_last = self.docs.handles.notes.lock().unwrap_or_else(PoisonError::into_inner);
         for topic in changed.filter(|topic| !topic.is_empty()) {
             let rows = self.docs.index().read(|tx| research(tx, Wanted::Just(topic), IN_VIEW))?;
+            let rows = self.docs.catalog().with_uses(rows)?;
             let path = self.docs.place.research(topic);
             if rows.is_empty() {
                 self.docs.tree().remove(&path)?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
-use larder_vault::layout::UserPlace;
+use larder_vault::layout::{UserPlace, is_research};
 use larder_vault::{VaultPath, turn_number};
 
 use super::archive::finish_moves;
@@ -229,6 +229,22 @@ impl Builder<'_> {
                 self.take(files)?;
                 self.report.turns += 1;
                 progress(self.report.turns);
+            } else if let Some(user) =
+                folder.strip_prefix("archive/").and_then(|rest| rest.split('/').next_back())
+            {
+                self.moved_research(&format!("users/{user}/turns/{name}"), files)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes expired research that was moved ahead of its turn, which is in the folder `home`.
+    fn moved_research(&mut self, home: &str, files: Vec<VaultPath>) -> Result<(), StoreError> {
+        for file in files.into_iter().filter(|file| is_research(file.name())) {
+            let old = VaultPath::new(&format!("{home}/{}", file.name()));
+            // A move that was interrupted counts as not begun.
+            if old.map(|old| self.tree.read(&old)).transpose()?.flatten().is_none() {
+                self.take(vec![file])?;
             }
         }
         Ok(())

@@ -222,6 +222,8 @@ pub struct ReindexReport {
 pub struct ArchiveReport {
     /// The numbers of the turns that were moved, in their order.
     pub turns: Vec<u32>,
-    /// Other documents whose links were rewritten because they pointed to moved turns.
+    /// The expired research that was moved, by its path in the archive.
+    pub research: Vec<VaultPath>,
+    /// Other documents whose links were rewritten because they pointed to what was moved.
     pub relinked: u64,
 }

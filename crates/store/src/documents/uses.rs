@@ -18,17 +18,17 @@ pub struct Uses<'d> {
 }
 
 impl Uses<'_> {
-    /// Records that a document was used, and whether it was right. Research with a good record is promoted to a wider
-    /// scope (R1-12.6 to R1-12.12); its trust is the share of uses in which it was right.
+    /// Records that a document was used, and whether it was right; returns its scope. New research with a good record
+    /// counts for its user from then on (R1-12.6 to R1-12.8); its trust is the share of uses in which it was right.
     ///
     /// # Errors
     /// The path is not one of this user, or the main database cannot be written.
-    pub fn record(&self, document: &VaultPath, ok: bool) -> Result<(), StoreError> {
+    pub fn record(&self, document: &VaultPath, ok: bool) -> Result<Scope, StoreError> {
         self.docs.require_own(document)?;
         let now = self.docs.now();
         let research = self.docs.index().read(|tx| index::research(tx, Wanted::Document(document), 1))?;
         let research = research.first();
-        self.docs.store.write_unsynced(|tx| {
+        let scope = self.docs.store.write_unsynced(|tx| {
             let mut query =
                 tx.prepare_cached("SELECT uses, ok, scope FROM document_uses WHERE user = ?1 AND path = ?2")?;
             let row = query.query_row(params![self.docs.user(), document.as_str()], |row| {
@@ -36,7 +36,8 @@ impl Uses<'_> {
             });
             let (uses, right, scope) = row.optional()?.unwrap_or((0, 0, String::new()));
             let (uses, right) = (uses.saturating_add(1), right.saturating_add(u32::from(ok)));
-            let learned = scope.parse().unwrap_or(Scope::New);
+            // Earlier versions wrote `global` for a good record.
+            let learned = scope.parse().unwrap_or(Scope::New).min(Scope::User);
             let scope = research.map_or(learned, |research| {
                 let standing = TrackRecord {
                     trust: share(right, uses),
@@ -50,7 +51,27 @@ impl Uses<'_> {
                 "INSERT OR REPLACE INTO document_uses (user, path, uses, ok, scope) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
             .execute(params![self.docs.user(), document.as_str(), uses, right, scope.as_str()])?;
-            Ok(())
+            Ok(scope)
+        })?;
+        if let Some(research) = research {
+            self.docs.notes().write_research([research.topic.as_str()].into_iter())?;
+        }
+        Ok(scope)
+    }
+
+    /// The record of a document: its uses, and the share of them in which it was right.
+    ///
+    /// # Errors
+    /// The main database cannot be read.
+    pub fn of(&self, document: &VaultPath) -> Result<(u32, Score), StoreError> {
+        self.docs.store.index().read(|tx| {
+            let sql = "SELECT uses, ok FROM document_uses WHERE user = ?1 AND path = ?2";
+            let mut query = tx.prepare_cached(sql)?;
+            let row = query.query_row(params![self.docs.user(), document.as_str()], |row| {
+                Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?))
+            });
+            let (uses, right) = row.optional()?.unwrap_or_default();
+            Ok((uses, share(right, uses)))
         })
     }
 
@@ -101,6 +122,17 @@ impl Uses<'_> {
                     .rounded(),
                 last_used,
             }))
+        })
+    }
+
+    /// Moves the record of a document to another path, where it now is.
+    pub(super) fn rename(&self, from: &VaultPath, to: &VaultPath) -> Result<(), StoreError> {
+        self.docs.store.write_unsynced(|tx| {
+            tx.execute(
+                "UPDATE OR REPLACE document_uses SET path = ?3 WHERE user = ?1 AND path = ?2",
+                params![self.docs.user(), from.as_str(), to.as_str()],
+            )?;
+            Ok(())
         })
     }
 

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::MemoryKind;
 use super::notebook::{FactBook, PreferenceBook};
+use super::{MemoryKind, TRIES};
 use crate::context::ToolContext;
 use crate::spec::{ToolClass, ToolError, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
@@ -16,8 +16,6 @@ use crate::typed::TypedTool;
 const MAX_CHARS: usize = 500;
 /// Default confidence of a fact.
 const CONFIDENCE: f64 = 0.8;
-/// Attempts if someone else is writing concurrently.
-const TRIES: usize = 4;
 
 pub(super) struct MemoryCreate;
 

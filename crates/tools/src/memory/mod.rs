@@ -7,15 +7,55 @@ mod create;
 mod notebook;
 mod query;
 
+use larder_store::{StoreError, UserDocuments};
+use larder_vault::lifecycle::{TrackRecord, promoted};
+use larder_vault::{DocumentTime, FactRecord, Ttl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::spec::Tool;
+use self::notebook::FactBook;
+use super::spec::{Tool, ToolError};
 use super::typed::typed;
 
 /// The tools of memory.
 pub(super) fn tools() -> Vec<Box<dyn Tool>> {
     vec![typed(query::MemoryQuery), typed(create::MemoryCreate)]
+}
+
+/// Attempts if someone else is writing concurrently.
+const TRIES: usize = 4;
+
+/// Counts a use of these facts by an answer that held. A new fact that has earned it counts for its user from then on
+/// (R1-12.6 to R1-12.8).
+///
+/// # Errors
+/// The records cannot be read or written.
+pub fn record_fact_uses(
+    documents: &UserDocuments,
+    now: DocumentTime,
+    ids: &[String],
+) -> Result<(), ToolError> {
+    let mut tries = 1;
+    loop {
+        let mut book = FactBook::open(documents, now)?;
+        for fact in book.facts.iter_mut().filter(|fact| ids.iter().any(|id| id == fact.id.as_str())) {
+            fact.uses = fact.uses.saturating_add(1);
+            fact.scope = promoted(fact.scope, &standing(fact, now));
+        }
+        match book.write(documents, now) {
+            Err(ToolError::Store(StoreError::Changed { .. })) if tries < TRIES => tries += 1,
+            written => return written,
+        }
+    }
+}
+
+fn standing(fact: &FactRecord, now: DocumentTime) -> TrackRecord {
+    TrackRecord {
+        trust: fact.confidence,
+        uses: fact.uses,
+        age: now.seconds_since(fact.created_at),
+        evergreen: fact.ttl == Ttl::Evergreen,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -8,8 +8,8 @@ use larder_vault::layout::is_research;
 use larder_vault::lifecycle::{Aging, ttl};
 use larder_vault::links::DualLink;
 use larder_vault::{
-    Backlink, ContentKind, Document, Intent, Listing, Meta, ReputableSource, Research, Score, Tag, Ttl,
-    VaultPath, turn_name, write_json,
+    Backlink, ContentKind, Document, Intent, Listing, Meta, ReputableSource, Research, Scope, Score, Tag,
+    Ttl, VaultPath, turn_name, write_json,
 };
 
 use super::CONTENT;
@@ -215,6 +215,7 @@ fn meta(research: &Research, context: &ToolContext<'_>) -> Meta {
     }
     let meta = base.holding(&kinds, &[Tag::Research]);
     Meta {
+        scope: Scope::New,
         topic: Some(research.topic.clone()),
         intent: Some(research.intent),
         quality: Some(research.quality),

@@ -2,11 +2,12 @@
 
 use larder_engine::settings::ToolSettings;
 use larder_text::hash::ContentHash;
+use larder_tools::record_fact_uses;
 use larder_vault::context::CallStatus;
-use larder_vault::{FactRecords, VaultPath, read_json};
+use larder_vault::{FactRecords, Scope, VaultPath, read_json};
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, words};
+use crate::support::{Fixture, now, words};
 
 fn fixture() -> Fixture {
     Fixture::new(&ToolSettings::default())
@@ -23,6 +24,25 @@ async fn text(fixture: &Fixture, at: &str) -> String {
 async fn query(fixture: &Fixture, arguments: Value) -> Vec<Value> {
     let output = fixture.call("memory.query", arguments).await;
     serde_json::from_slice(&output.content).unwrap()
+}
+
+#[tokio::test]
+async fn a_fact_that_proves_right_counts_for_its_user() {
+    let fixture = fixture();
+    fixture
+        .call("memory.create", json!({"kind": "fact", "fact": "Ann keeps hamsters", "category": "People"}))
+        .await;
+    let ids = ["fact-001".to_owned()];
+    let hour = now().plus_seconds(3_600);
+    for (at, uses, scope) in
+        [(now(), 1, Scope::New), (now(), 2, Scope::New), (now(), 3, Scope::New), (hour, 4, Scope::User)]
+    {
+        record_fact_uses(&fixture.documents, at, &ids).unwrap();
+        let records = text(&fixture, "users/ann/memory/facts.json").await;
+        let fact = read_json::<FactRecords>(&records).value.unwrap().facts.remove(0);
+        assert_eq!((fact.uses, fact.scope), (uses, scope));
+    }
+    assert!(text(&fixture, "users/ann/facts.md").await.contains("(People, user, 0.80)"));
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! What documents are worth with time and use.
 
 use larder_text::hash::ContentHash;
-use larder_vault::{Document, Research, Scope, VaultPath};
+use larder_vault::lifecycle::{TrackRecord, is_candidate};
+use larder_vault::{Document, DocumentTime, Research, Scope, VaultPath};
 
 use super::generate::turn;
 use super::*;
@@ -64,15 +65,13 @@ fn evergreen(user: &UserDocuments) -> VaultPath {
 }
 
 #[test]
-fn what_stays_true_becomes_global_when_trust_use_and_age_reach_their_thresholds() {
+fn no_record_makes_research_global() {
     const HOUR: u64 = 3_600_000;
-    // Uses that were right and that were not, in which order, and hours until the last one; who it counts for then.
-    for (wrong, right, hours, expected) in [
-        (2, 8, 24, Scope::Global),
-        (0, 9, 24, Scope::User),
-        (3, 8, 24, Scope::User),
-        (0, 30, 23, Scope::User),
-    ] {
+    // Uses that were right and that were not, in which order, and hours until the last one; whether people may be
+    // offered it for all users.
+    for (wrong, right, hours, candidate) in
+        [(2, 8, 24, true), (0, 9, 24, false), (3, 8, 24, false), (0, 30, 23, false)]
+    {
         let home = Home::new();
         {
             let user = home.open().user("u").unwrap();
@@ -84,10 +83,17 @@ fn what_stays_true_becomes_global_when_trust_use_and_age_reach_their_thresholds(
             assert_eq!(scope(), Scope::User, "before the last use");
             home.set(START + hours * HOUR + HOUR / 2);
             user.uses().record(&document, true).unwrap();
-            assert_eq!(scope(), expected, "{wrong} wrong, {right} right, {hours} hours");
             // Moving it and building the index anew change nothing of what was earned.
             home.open().reindex(&|_| {}).unwrap();
-            assert_eq!(scope(), expected);
+            assert_eq!(scope(), Scope::User);
+            let (uses, trust) = user.uses().of(&document).unwrap();
+            let age = hours * 3_600 + 1_800;
+            let standing = TrackRecord { trust, uses, age, evergreen: true };
+            assert_eq!(
+                is_candidate(scope(), &standing),
+                candidate,
+                "{wrong} wrong, {right} right, {hours} hours"
+            );
         };
     }
 }
@@ -286,4 +292,48 @@ fn one_process_works_on_a_turn() {
     drop(hold);
     assert!(!ada.leases().is_held(1) && ada.leases().acquire(1).unwrap().is_some());
     assert_eq!(std::fs::read_dir(home.dir.path().join("home/turns")).unwrap().count(), 0, "nothing stays");
+}
+
+#[test]
+fn expired_research_moves_to_the_archive_however_young_its_turn_is() {
+    let home = Home::new();
+    {
+        let documents = home.open();
+        let user = documents.user("u").unwrap();
+        let document = evergreen(&user);
+        let text = user.files().read_text(&document).unwrap().unwrap();
+        let mut read = Document::<Research>::read(&text, &document).value.unwrap();
+        let (created, number) = (read.value.created, read.value.turn);
+        read.value.expires = Some(created.plus_seconds(6 * 3_600));
+        let seen = Some(ContentHash::new(text.as_bytes()));
+        user.files().write(&document, read.write(&document).as_bytes(), seen).unwrap();
+        user.uses().record(&document, true).unwrap();
+        let at = |days: u64| created.plus_seconds(days * 86_400);
+        let moved = |now: DocumentTime| documents.archive("u", now).unwrap();
+        assert_eq!(moved(at(29)).research, [], "stale research is kept for its evergreen part");
+        let report = moved(at(31));
+        assert_eq!((report.turns.len(), report.research.len()), (0, 1), "{report:?}");
+        let there = &report.research[0];
+        assert!(there.as_str().starts_with("archive/") && there.name() == document.name(), "{there}");
+        assert_eq!(user.files().read(&document).unwrap(), None);
+        let rows = user.catalog().research(None, 9).unwrap();
+        assert_eq!(
+            rows.iter().map(|row| &row.document).collect::<Vec<_>>(),
+            [there],
+            "it is found where it is"
+        );
+        assert_eq!(rows[0].use_count, 1, "with its record");
+        let folder = user.place().turn(number);
+        let left = user.files().list(folder.folder()).unwrap();
+        assert!(
+            left.contains(&folder.context()) && !left.iter().any(|path| path.name().starts_with("research"))
+        );
+        for path in left.iter().filter(|path| path.name().ends_with(".md")) {
+            let links = user.catalog().links_from(path).unwrap();
+            assert!(!links.contains(&document), "{path} links to what is gone");
+        }
+        documents.reindex(&|_| {}).unwrap();
+        assert_eq!(user.catalog().research(None, 9).unwrap(), rows);
+        assert_eq!(moved(at(31)).research, [], "nothing is moved twice");
+    };
 }
