@@ -58,29 +58,11 @@ const PRAISE: [&str; 40] = [
     "sign up today",
 ];
 /// Phrases about availability and failure, in lower case, which come first (R0-23.9).
+#[rustfmt::skip]
 const STATUS: [&str; 22] = [
-    "in stock",
-    "in-stock",
-    "out of stock",
-    "out-of-stock",
-    "sold out",
-    "unavailable",
-    "available",
-    "availability",
-    "back-order",
-    "backorder",
-    "pre-order",
-    "preorder",
-    "discontinued",
-    "ships in",
-    "delivery",
-    "lead time",
-    "error",
-    "failed",
-    "could not",
-    "timed out",
-    "captcha",
-    "access denied",
+    "in stock", "in-stock", "out of stock", "out-of-stock", "sold out", "unavailable", "available",
+    "availability", "back-order", "backorder", "pre-order", "preorder", "discontinued", "ships in",
+    "delivery", "lead time", "error", "failed", "could not", "timed out", "captcha", "access denied",
 ];
 /// Labels of a line that names the source of the claim above it, in lower case.
 const SOURCE_LABELS: [&str; 10] = [

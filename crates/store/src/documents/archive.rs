@@ -59,8 +59,7 @@ impl Documents {
 }
 
 impl UserDocuments {
-    /// Moves expired research to the archive, whatever the age of its turn (R1-12.4). Safe to repeat: a crash leaves
-    /// research in both places, and the next call finishes the move.
+    /// Moves expired research to the archive, whatever its turn's age (R1-12.4). The next call ends what a crash left.
     ///
     /// # Errors
     /// If reading or writing fails; completed moves remain.
@@ -205,8 +204,7 @@ impl Archiver<'_> {
         Ok(changed.len() as u64)
     }
 
-    /// Moves research with its data and their notes; returns where it is now, and how many other documents were
-    /// rewritten. The new files are safe before the old ones go.
+    /// Moves research with its data and notes; returns its new place and how many other documents were rewritten.
     fn move_research(
         &self,
         row: &ResearchRow,

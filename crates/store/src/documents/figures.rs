@@ -1,5 +1,4 @@
-//! What the turns of all users took, by day, without naming anyone (R1-13.8, R1-13.9): `observability/daily/{day}.json`, and
-//! the last weeks in `observability/trends.json`.
+//! What the turns of all users took by day and week, naming nobody (R1-13.8, R1-13.9), in `observability/`.
 
 use std::collections::BTreeMap;
 

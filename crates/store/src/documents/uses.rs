@@ -36,7 +36,6 @@ impl Uses<'_> {
             });
             let (uses, right, scope) = row.optional()?.unwrap_or((0, 0, String::new()));
             let (uses, right) = (uses.saturating_add(1), right.saturating_add(u32::from(ok)));
-            // Earlier versions wrote `global` for a good record.
             let learned = scope.parse().unwrap_or(Scope::New).min(Scope::User);
             let scope = research.map_or(learned, |research| {
                 let standing = TrackRecord {
