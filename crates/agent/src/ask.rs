@@ -22,11 +22,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use larder_condense::chunk::ChunkError;
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::{Selection, StoreError};
+use larder_text::chunk::ChunkError;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use serde::Serialize;

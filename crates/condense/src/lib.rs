@@ -14,12 +14,10 @@ mod engine;
 mod explanation;
 mod request;
 pub mod rewrite;
-pub mod transcript;
 mod truncate;
 mod types;
 
-pub use self::analysis::abbreviation::is_abbreviation;
-pub use self::analysis::{chunk, rank, salience};
+pub use self::analysis::{rank, salience};
 pub use self::condense::{condense, condense_in_view, essential, explain};
 pub use self::condensed::{Author, CondenseError, Condensed, Gap, GapUnit, Probes};
 pub use self::content_type::ContentType;

@@ -14,12 +14,12 @@ use crate::engine::draft::CondensedDraft;
 use crate::engine::job::Job;
 use crate::engine::verify::{DraftViolation, verified};
 use crate::request::{CondenseRequest, KnownText};
-use crate::transcript;
 use crate::types::condenser_for;
 use larder_text::hash::ContentHash;
 use larder_text::pointer::PointerKey;
 use larder_text::sections::Sections;
 use larder_text::tokens::Counter;
+use larder_text::transcript;
 
 /// The headings of a summarised conversation, in order.
 pub const HISTORY_HEADINGS: [&str; 5] =

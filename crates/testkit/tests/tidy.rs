@@ -22,8 +22,10 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
     (
         "text",
         &[
+            ("abbreviation", &["months"]),
             ("bm25", &[]),
             ("cache", &[]),
+            ("chunk", &["tokens"]),
             ("family", &["model_id"]),
             ("gguf", &[]),
             ("hash", &[]),
@@ -32,6 +34,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("message", &["hash", "pointer"]),
             ("mode", &[]),
             ("model_id", &[]),
+            ("months", &[]),
             ("parallel", &[]),
             ("pointer", &["hash"]),
             ("price", &["usage"]),
@@ -40,6 +43,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("sse", &["json"]),
             ("time", &[]),
             ("tokens", &["cache", "family", "gguf", "hash", "message", "model_id", "parallel", "pointer"]),
+            ("transcript", &["message"]),
             ("usage", &[]),
             ("words", &[]),
         ],

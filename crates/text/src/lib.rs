@@ -4,8 +4,10 @@
 //! Does no IO and reads no clock; knows no content types, recipes or documents.
 #![deny(missing_docs)]
 
+pub mod abbreviation;
 pub mod bm25;
 pub mod cache;
+pub mod chunk;
 pub mod family;
 pub mod gguf;
 pub mod hash;
@@ -14,6 +16,7 @@ mod layer;
 pub mod message;
 mod mode;
 pub mod model_id;
+pub mod months;
 pub mod parallel;
 pub mod pointer;
 pub mod price;
@@ -22,6 +25,7 @@ pub mod sections;
 pub mod sse;
 pub mod time;
 pub mod tokens;
+pub mod transcript;
 pub mod usage;
 pub mod words;
 

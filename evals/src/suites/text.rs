@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use larder_condense::chunk::{Chunk, chunks};
 use larder_condense::rank::RankIndex;
+use larder_text::chunk::{Chunk, chunks};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;

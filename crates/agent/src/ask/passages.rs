@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use larder_condense::chunk::chunks;
 use larder_core::pack::Slice;
 use larder_retrieval::index::{Hit, Index, Query, Record};
 use larder_store::Selection;
+use larder_text::chunk::chunks;
 use larder_text::tokens::Counter;
 
 use super::AskError;

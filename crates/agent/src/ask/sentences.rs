@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use larder_condense::is_abbreviation;
+use larder_text::abbreviation::is_abbreviation;
 
 /// The sentences of a text, without the white space around them. Empty lines and line breaks after a full stop end a
 /// sentence too.

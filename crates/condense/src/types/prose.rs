@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use crate::analysis::abbreviation::is_abbreviation;
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
 use crate::engine::units::{LONGEST_UNIT, TextPiece, split_long};
+use larder_text::abbreviation::is_abbreviation;
 
 /// A line of at least this many bytes was not wrapped by hand, so its end is the end of a paragraph.
 const UNBROKEN_LINE: usize = 160;

@@ -14,8 +14,8 @@ use super::receipt::{PartReason, Rendition};
 use super::render::Rendered;
 use super::slot::{Cap, Slot};
 use larder_condense::ContentType;
-use larder_condense::transcript::{self, Entry};
 use larder_text::message::Role;
+use larder_text::transcript::{self, Entry};
 
 /// Tokens of a line that points to older messages.
 const POINTER: usize = 96;

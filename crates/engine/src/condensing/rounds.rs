@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join_all;
-use larder_condense::chunk::{SMALLEST_CHUNK, chunks};
 use larder_condense::{CondenseRequest, ContentType, rewrite};
 use larder_core::recipe::Recipe;
 use larder_store::CompactionKey;
+use larder_text::chunk::{SMALLEST_CHUNK, chunks};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 use serde_json::Value;

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::{SpanKind, trimmed};
-use crate::analysis::months;
+use larder_text::months;
 
 /// Classifies a token with a digit, which its neighbours may turn into a date, a price or a quantity.
 pub(super) fn classify_number(

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::analysis::pattern::pattern;
-use crate::transcript;
 use larder_text::message::Role;
+use larder_text::transcript;
 
 /// Common speakers; a line that begins with any other `Name:` may be anything.
 const SPEAKERS: &str = "user|human|customer|client|me|you|question|q|assistant|ai|bot|agent|model|answer|a|chatgpt|claude|gpt|gemini|copilot|support|system|developer|tool|function|observation|tool result";
@@ -57,7 +57,7 @@ impl Speaker {
 pub(super) enum Writing {
     Json,
     Lines,
-    /// As [`transcript::write`](crate::transcript::write) writes it.
+    /// As [`transcript::write`](larder_text::transcript::write) writes it.
     Transcript,
 }
 

@@ -15,10 +15,10 @@ use crate::engine::draft::ExtractionOptions;
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
 use crate::engine::units::{LONGEST_UNIT, TextPiece, Tier, split_long};
-use crate::transcript;
 use crate::types::markdown;
 use crate::types::plain::{self, Plain};
 use crate::types::prose::sentences;
+use larder_text::transcript;
 
 /// The condenser of conversations.
 pub(crate) const CONDENSER: &dyn Condenser = &Extractive(Chat);

@@ -1,7 +1,7 @@
 //! Names of months, in lower case.
 
 /// English months in order.
-pub(crate) const ENGLISH: [&str; 12] = [
+pub const ENGLISH: [&str; 12] = [
     "january",
     "february",
     "march",
@@ -16,5 +16,5 @@ pub(crate) const ENGLISH: [&str; 12] = [
     "december",
 ];
 /// German and Austrian months that are not spelled as in English.
-pub(crate) const GERMAN: [&str; 10] =
+pub const GERMAN: [&str; 10] =
     ["januar", "jänner", "februar", "feber", "märz", "mai", "juni", "juli", "oktober", "dezember"];

@@ -2,7 +2,7 @@
 //!
 //! Knows the words on both sides of a full stop; does not know where sentences begin.
 
-use crate::analysis::months;
+use crate::months;
 
 /// Abbreviations whose full stop rarely ends a sentence.
 const KNOWN: [&str; 63] = [

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use larder_text::tokens::Counter;
+use crate::tokens::Counter;
 
 /// The minimum chunk size in tokens; smaller sizes are rejected because a single character can need nearly this many.
 pub const SMALLEST_CHUNK: usize = 16;

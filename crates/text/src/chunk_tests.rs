@@ -38,7 +38,7 @@ proptest! {
         ).prop_map(|parts| parts.concat()),
         max in SMALLEST_CHUNK..200,
     ) {
-        for counter in [Counter::o200k(), Counter::bytes(), Counter::claude(larder_text::tokens::ClaudeGeneration::From4_7)] {
+        for counter in [Counter::o200k(), Counter::bytes(), Counter::claude(crate::tokens::ClaudeGeneration::From4_7)] {
             check(&text, max, &counter);
         }
     }

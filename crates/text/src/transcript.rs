@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
 
-use larder_text::message::{Role, ToolCall};
+use crate::message::{Role, ToolCall};
 
 /// What a line with a call begins with.
-pub(crate) const CALL: &str = "→ ";
+pub const CALL: &str = "→ ";
 const WORD: &str = "message";
 /// The maximum digits of a suffix that is looked at; no text is long enough to use all numbers of this length.
 const SUFFIX_DIGITS: usize = 9;
@@ -95,7 +95,7 @@ pub fn labels(text: &str) -> Option<Vec<Label>> {
 }
 
 /// Whether the line of `text` at byte `at` is the label of a message.
-pub(crate) fn is_label(text: &str, at: usize) -> bool {
+pub fn is_label(text: &str, at: usize) -> bool {
     let low = text.floor_char_boundary(at.saturating_sub(LONGEST_LABEL));
     let start = match text[low..at].rfind('\n') {
         Some(end) => low + end + 1,
