@@ -121,6 +121,7 @@ fn ask_answers_over_a_folder_with_citations_that_resolve() {
         [
             "run_id",
             "output",
+            "reply",
             "citations",
             "receipt",
             "usage",
