@@ -340,7 +340,7 @@ fn old_turns_go_to_the_archive_and_stay_readable() {
     let shop = scholar();
     shop.ok(&["turn", ASKED]);
     shop.ok(&["turn", "And now?"]);
-    assert!(shop.ok(&["archive"]).out.contains("0 turns moved"));
+    assert!(shop.ok(&["archive"]).out.contains("0 turns and 0 expired"));
     // The clock cannot be set, so the first turn is told to be old.
     let path = shop.path().join("home/documents/users/local/turns/turn_000001/metadata.json");
     let mut metadata: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
