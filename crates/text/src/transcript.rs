@@ -71,7 +71,7 @@ pub fn write(entries: &[Entry<'_>]) -> (String, Vec<Range<usize>>) {
     (text, bodies)
 }
 
-/// The labels of a text that [`write`] wrote; `None` for any other text.
+/// The labels of a text that [`write`](fn@write) wrote; `None` for any other text.
 pub fn labels(text: &str) -> Option<Vec<Label>> {
     let word = text.strip_prefix('[')?.split_once(' ')?.0;
     if word != WORD && !word.strip_prefix(WORD)?.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_digit())
