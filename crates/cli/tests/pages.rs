@@ -114,7 +114,7 @@ fn turns_are_summed_by_day_and_sites_are_learned() {
         .map(|pattern| pattern["kind"].as_str().unwrap())
         .collect();
     assert_eq!(kinds, ["address", "price"], "{site}");
-    // A turn that names the site is told what is known of it.
+    // What is known of a site is in the prompts of a turn whose question names it.
     shop.ok(&["turn", "What do pumps cost at 127.0.0.1 now?"]);
     let prompts: String =
         shop.seen().iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned()).collect();

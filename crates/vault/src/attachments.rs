@@ -43,7 +43,7 @@ impl Attachment {
         BlockId::numbered("attachment", usize::try_from(self.number).unwrap_or(usize::MAX))
     }
 
-    /// The line that stands for it in the query: `[attachments.md 1: mail, 360 words, lp1-…]`.
+    /// The line of the query that names the attachment: `[attachments.md 1: mail, 360 words, lp1-…]`.
     pub fn line(&self) -> String {
         let original = self.original.as_ref().map(|pointer| format!(", {pointer}")).unwrap_or_default();
         format!("[attachments.md {}: {}, {} words{original}]", self.number, self.kind, self.words)

@@ -1,5 +1,5 @@
-//! Failures in the results of tools that the assistant repeats word for word later: it has worked on them, so whoever
-//! goes on needs them.
+//! Lines of tool results that report a failure and that the assistant later repeats word for word. They are kept, because
+//! the assistant has worked on these failures and a reader of the summary has to know them.
 
 use std::borrow::Cow;
 use std::ops::Range;
