@@ -107,7 +107,8 @@ fn a_turn_that_is_killed_is_whole_or_absent_and_goes_on() {
     let (mut killed, mut resumed, mut answered) = (0, 0, 0);
     let mut draft: Option<u64> = None;
     let mut phases = BTreeSet::new();
-    while killed < rounds {
+    // When a process dies is a matter of the machine, so that it may take more of them until one dies within a turn.
+    while killed < rounds || (resumed == 0 && killed < MANY) {
         // Whatever was interrupted is gone on with by every other process, which may be killed too.
         let resumes = draft.is_some() && next(&mut state).is_multiple_of(2);
         let args = if resumes { &["turn", "resume", "--format", "json"][..] } else { &turn };
@@ -140,7 +141,7 @@ fn a_turn_that_is_killed_is_whole_or_absent_and_goes_on() {
     assert!(rounds < MANY || phases == (0..=7).collect(), "nobody was killed in a phase but {phases:?}");
     assert_eq!(shop.run(&["verify"]).code, 0);
     shop.ok(&turn);
-    assert!(resumed > 0 || rounds < ROUNDS, "no turn was ever interrupted");
+    assert!(resumed > 0, "no turn was ever interrupted");
     report(&format!(
         "{killed} killed, in the phases {phases:?}, {resumed} resumed, {answered} told their answer, {} turns",
         committed.len()
