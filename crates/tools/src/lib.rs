@@ -21,6 +21,7 @@ mod memory;
 mod process;
 mod quotes;
 mod research;
+mod sandbox;
 mod spec;
 mod sub_run;
 mod toolbox;

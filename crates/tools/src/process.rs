@@ -8,6 +8,7 @@ use std::time::Duration;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::sandbox::Sandbox;
 use super::spec::ToolError;
 
 /// Variables that programs need and that contain no secret.
@@ -31,6 +32,8 @@ const USUAL: [&str; 18] = [
     "APPDATA",
     "LOCALAPPDATA",
 ];
+/// Variables that name the folder of temporary files.
+const TEMPORARY: [&str; 3] = ["TMPDIR", "TEMP", "TMP"];
 /// Time for children left running by a program to close its output.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -46,6 +49,8 @@ pub(super) struct Program<'a> {
     pub(super) env: &'a [String],
     /// Bytes of each output that are kept.
     pub(super) limit: usize,
+    /// What it may reach; without, all that this account reaches.
+    pub(super) sandbox: Option<&'a Sandbox>,
 }
 
 /// The end and the output of a program.
@@ -71,6 +76,14 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
         let with_ending = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         [plain, with_ending].into_iter().find(|file| file.is_file())
     })
+}
+
+/// A path of the settings, in which `~/` is the user's home folder.
+pub(super) fn from_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(inside), Some(home)) => home.join(inside),
+        _ => PathBuf::from(path),
+    }
 }
 
 /// The variables that a program sees: the usual ones and those named.
@@ -101,15 +114,24 @@ impl Drop for Group {
 /// Runs a program to its end, or kills it after `limit`; its output so far is kept.
 ///
 /// # Errors
-/// [`ToolError::Failed`] when it cannot be started.
+/// [`ToolError::Failed`] when it cannot be started, [`ToolError::Denied`] when it cannot be confined.
 pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<ProgramOutput, ToolError> {
     let failed = |error: std::io::Error| {
         ToolError::Failed(format!("{} cannot be run: {error}", program.path.display()))
     };
+    let temporary = program.sandbox.map(|_| tempfile::tempdir()).transpose().map_err(failed)?;
     let mut command = tokio::process::Command::new(program.path);
     command.args(program.args).current_dir(program.folder).env_clear().envs(environment(program.env));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut group = Group(grouped(command).spawn().map_err(failed)?);
+    let mut command = grouped(command);
+    let child = match (program.sandbox, &temporary) {
+        (Some(sandbox), Some(folder)) => {
+            command.command_mut().envs(TEMPORARY.map(|name| (name, folder.path())));
+            sandbox.spawn(&mut command, [program.path, folder.path()])?
+        }
+        _ => command.spawn(),
+    };
+    let mut group = Group(child.map_err(failed)?);
     let mut stdout = CappedOutput::of(group.0.stdout().take(), program.limit);
     let mut stderr = CappedOutput::of(group.0.stderr().take(), program.limit);
     let ended = {

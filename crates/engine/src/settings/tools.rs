@@ -11,6 +11,18 @@ use super::spec::{positive, settings, url_or_unset};
 /// The default timeout of MCP calls.
 pub(crate) const MCP_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What Git and Cargo read of a home folder, without the files that hold credentials.
+const COMMAND_READ: [&str; 8] = [
+    "~/.gitconfig",
+    "~/.config/git/config",
+    "~/.config/git/ignore",
+    "~/.cargo/bin",
+    "~/.cargo/config.toml",
+    "~/.cargo/git",
+    "~/.cargo/registry",
+    "~/.rustup",
+];
+
 settings! {
     /// What tools may do, and their limits.
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +66,21 @@ settings! {
         #[env("LARDER_COMMANDS")]
         #[like("[\"cargo\", \"git\"]")]
         pub commands: Vec<String> = "tools.commands", Vec::new();
+        /// Files and folders outside the workspace that these programs may read, with everything below; those of the
+        /// system are readable anyway. `~/` is the user's home folder.
+        #[env("LARDER_COMMAND_READ")]
+        pub command_read: Vec<String> = "tools.command_read", COMMAND_READ.map(str::to_owned).to_vec();
+        /// Files and folders outside the workspace that these programs may change, with everything below.
+        #[env("LARDER_COMMAND_WRITE")]
+        #[like("~/.cache/sccache")]
+        pub command_write: Vec<String> = "tools.command_write", Vec::new();
+        /// Let these programs use the network.
+        #[env("LARDER_COMMAND_NETWORK")]
+        pub command_network: bool = "tools.command_network", false;
+        /// Run these programs without a sandbox: they reach everything that this account reaches. Only needed where the
+        /// system has none.
+        #[env("LARDER_COMMAND_UNCONFINED")]
+        pub command_unconfined: bool = "tools.command_unconfined", false;
         /// Environment variables, by name, that these programs see in addition to the usual ones.
         #[env("LARDER_COMMAND_ENV")]
         #[like("CARGO_HOME")]

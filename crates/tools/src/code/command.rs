@@ -11,6 +11,7 @@ use serde_json::json;
 use super::workspace::Workspace;
 use crate::context::ToolContext;
 use crate::process::{self, Program, ProgramOutput};
+use crate::sandbox::Sandbox;
 use crate::spec::{ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
 use larder_engine::settings::ToolSettings;
@@ -23,6 +24,8 @@ const NONE_ALLOWED: &str = "no program may be run; list the names of those that 
 pub(super) struct CommandRun {
     allowed: Vec<String>,
     env: Vec<String>,
+    /// What programs reach besides the workspace; `None` if they are not confined.
+    sandbox: Option<Sandbox>,
     timeout: Duration,
     max_bytes: usize,
 }
@@ -48,6 +51,7 @@ impl CommandRun {
         Self {
             allowed: settings.commands.clone(),
             env: settings.command_env.clone(),
+            sandbox: (!settings.command_unconfined).then(|| Sandbox::new(settings)),
             timeout: settings.command_timeout,
             max_bytes: settings.max_result_bytes,
         }
@@ -92,14 +96,16 @@ impl TypedTool for CommandRun {
         let path = process::find(&program).ok_or_else(missing)?;
         // Standard output and error share the bytes that the tool may return.
         let limit = self.max_bytes / 2;
-        let run = Program { path: &path, args: &args, folder: &folder, env: &self.env, limit };
+        let sandbox = self.sandbox.as_ref().map(|sandbox| sandbox.around(workspace.root()));
+        let sandbox = sandbox.as_ref();
+        let run = Program { path: &path, args: &args, folder: &folder, env: &self.env, limit, sandbox };
         let time = context.budget.time(self.timeout);
         let ran = process::run(&run, time).await?;
-        Ok(output(&program, ran, time))
+        Ok(output(&program, ran, time, sandbox.map(Sandbox::limits)))
     }
 }
 
-fn output(program: &str, ran: ProgramOutput, limit: Duration) -> ToolOutput {
+fn output(program: &str, ran: ProgramOutput, limit: Duration, confined: Option<&str>) -> ToolOutput {
     let ProgramOutput { code, stdout, stderr, dropped, late } = ran;
     let (status, ended) = match (code, late) {
         (_, true) => (CallStatus::Timeout, format!("was ended after {} s", limit.as_secs_f64())),
@@ -114,6 +120,10 @@ fn output(program: &str, ran: ProgramOutput, limit: Duration) -> ToolOutput {
             content.extend_from_slice(&bytes);
             content.push(b'\n');
         }
+    }
+    // A program says only that something is not permitted.
+    if let (CallStatus::Error, Some(limits)) = (status, confined) {
+        content.extend_from_slice(format!("[{limits}]\n").as_bytes());
     }
     let mut summary = format!("{program}: {ended}");
     if dropped > 0 {

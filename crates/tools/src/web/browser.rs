@@ -55,8 +55,14 @@ impl Browser {
         let folder = tempfile::tempdir().map_err(|error| format!("no folder for the browser: {error}"))?;
         let shot = folder.path().join("screenshot.png");
         let args = arguments(url, &host, peer, folder.path(), &shot);
-        let program =
-            Program { path: &self.path, args: &args, folder: folder.path(), env: &[], limit: 4_096 };
+        let program = Program {
+            path: &self.path,
+            args: &args,
+            folder: folder.path(),
+            env: &[],
+            limit: 4_096,
+            sandbox: None,
+        };
         let ran = process::run(&program, TIMEOUT).await.map_err(|error| error.to_string())?;
         let size = std::fs::metadata(&shot).map(|data| data.len()).unwrap_or(0);
         let said = String::from_utf8_lossy(&ran.stderr);

@@ -10,5 +10,7 @@ mod code;
 mod mcp;
 mod memory;
 mod research;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod support;
 mod web;

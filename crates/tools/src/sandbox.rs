@@ -1,0 +1,225 @@
+//! What a program may reach that the model asked for: the workspace, the programs and libraries of the system, a folder
+//! for its temporary files, and what the settings add. Landlock and seccomp hold it on Linux; other systems have nothing
+//! like it that needs no further program, so nothing is run there unless the settings accept that.
+//!
+//! Both restrict the thread that asks for it, for ever, and the programs that it starts: each program is started by a
+//! thread of its own.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use larder_engine::settings::ToolSettings;
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+
+use super::process::from_home;
+use super::spec::ToolError;
+
+/// Files and folders of the system that programs read to run at all. Nothing in them belongs to a user or is secret.
+#[cfg(target_os = "linux")]
+const SYSTEM: [&str; 34] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/gitconfig",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/pki/tls/certs",
+    "/etc/resolv.conf",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/timezone",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys/vm/overcommit_memory",
+    "/sys/devices/system/cpu",
+    "/dev/random",
+    "/dev/urandom",
+];
+/// Devices that swallow or give bytes of no meaning.
+#[cfg(target_os = "linux")]
+const DEVICES: [&str; 3] = ["/dev/full", "/dev/null", "/dev/zero"];
+
+/// What a program may reach besides the system's own programs and libraries.
+#[derive(Debug, Clone)]
+pub(super) struct Sandbox {
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    network: bool,
+}
+
+impl Sandbox {
+    /// What the settings allow.
+    pub(super) fn new(settings: &ToolSettings) -> Self {
+        let paths = |paths: &[String]| paths.iter().map(|path| from_home(path)).collect();
+        Self {
+            read: paths(&settings.command_read),
+            write: paths(&settings.command_write),
+            network: settings.command_network,
+        }
+    }
+
+    /// The same, and everything in this workspace.
+    pub(super) fn around(&self, workspace: &Path) -> Self {
+        let mut sandbox = self.clone();
+        sandbox.write.push(workspace.to_owned());
+        sandbox
+    }
+
+    /// What a program that failed is told.
+    pub(super) const fn limits(&self) -> &'static str {
+        if self.network {
+            "it ran confined to the workspace; tools.command_read and tools.command_write allow more"
+        } else {
+            "it ran confined to the workspace, without network; tools.command_read, tools.command_write and \
+             tools.command_network allow more"
+        }
+    }
+
+    /// Starts a program that reaches nothing else but these: a file to run and a folder to write to.
+    ///
+    /// # Errors
+    /// [`ToolError::Denied`] when this system cannot hold it to that. The result is that of starting the program.
+    pub(super) fn spawn(
+        &self,
+        command: &mut CommandWrap,
+        [program, temporary]: [&Path; 2],
+    ) -> Result<io::Result<Box<dyn ChildWrapper>>, ToolError> {
+        let mut sandbox = self.clone();
+        sandbox.read.push(program.to_path_buf());
+        sandbox.write.push(temporary.to_path_buf());
+        let runtime = tokio::runtime::Handle::current();
+        let started = std::thread::scope(|scope| {
+            let confined = scope.spawn(|| {
+                let _entered = runtime.enter();
+                sandbox.enter().map(|()| command.spawn())
+            });
+            confined.join().unwrap_or_else(|_| Err("the thread that starts it failed".to_owned()))
+        });
+        started.map_err(|reason| {
+            ToolError::Denied(format!(
+                "programs cannot be confined on this machine, so none is run: {reason}. To run them with everything \
+                 that your account can reach, set tools.command_unconfined = true"
+            ))
+        })
+    }
+
+    /// Restricts this thread and all programs that it starts.
+    #[cfg(target_os = "linux")]
+    fn enter(&self) -> Result<(), String> {
+        self.restrict_files()
+            .map_err(|error| format!("Landlock of Linux 6.2 or newer is needed ({error})"))?;
+        self.restrict_calls().map_err(|error| format!("seccomp is needed ({error})"))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn enter(&self) -> Result<(), String> {
+        Err("only Linux has the sandbox that is used".to_owned())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn restrict_files(&self) -> Result<(), landlock::RulesetError> {
+        use landlock::{
+            ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
+            RulesetCreatedAttr, Scope, path_beneath_rules,
+        };
+        // Older versions cannot keep files from being emptied; newer ones hold more.
+        let needed = AccessFs::from_all(ABI::V3);
+        let all = AccessFs::from_all(ABI::V9);
+        let read = AccessFs::from_read(ABI::V9);
+        // A device of one's own making would be a way to the disk.
+        let write = all & !(AccessFs::MakeBlock | AccessFs::MakeChar | AccessFs::IoctlDev);
+        let ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(needed)?
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(all)?
+            .scope(Scope::from_all(ABI::V6))?;
+        let ruleset =
+            if self.network { ruleset } else { ruleset.handle_access(AccessNet::from_all(ABI::V4))? };
+        ruleset
+            .create()?
+            .add_rules(path_beneath_rules(SYSTEM, read))?
+            .add_rules(path_beneath_rules(&self.read, read))?
+            .add_rules(path_beneath_rules(&self.write, write))?
+            .add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile))?
+            .restrict_self()?;
+        Ok(())
+    }
+
+    /// Refuses system calls that reach around the file system: sockets, other processes, devices, the kernel itself.
+    #[cfg(target_os = "linux")]
+    fn restrict_calls(&self) -> Result<(), seccompiler::Error> {
+        use std::collections::BTreeMap;
+
+        use seccompiler::{
+            BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+            SeccompRule,
+        };
+        const REFUSED: [i64; 24] = [
+            libc::SYS_acct,
+            libc::SYS_add_key,
+            libc::SYS_bpf,
+            libc::SYS_finit_module,
+            libc::SYS_init_module,
+            libc::SYS_io_uring_setup,
+            libc::SYS_kexec_load,
+            libc::SYS_keyctl,
+            libc::SYS_mount,
+            libc::SYS_name_to_handle_at,
+            libc::SYS_open_by_handle_at,
+            libc::SYS_perf_event_open,
+            libc::SYS_pidfd_getfd,
+            libc::SYS_pivot_root,
+            libc::SYS_process_vm_readv,
+            libc::SYS_process_vm_writev,
+            libc::SYS_ptrace,
+            libc::SYS_reboot,
+            libc::SYS_request_key,
+            libc::SYS_setns,
+            libc::SYS_swapon,
+            libc::SYS_umount2,
+            libc::SYS_unshare,
+            libc::SYS_userfaultfd,
+        ];
+        // Sockets of files are no way out either: a daemon that listens on one does what it is asked to.
+        let domains = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+        let of_other_domains =
+            |domain: i32| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, domain as u64);
+        let sockets = if self.network {
+            vec![SeccompRule::new(domains.into_iter().map(of_other_domains).collect::<Result<_, _>>()?)?]
+        } else {
+            Vec::new()
+        };
+        let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+            REFUSED.into_iter().map(|call| (call, Vec::new())).collect();
+        rules.insert(libc::SYS_socket, sockets);
+        // The same calls in the numbers of 32-bit programs with 64-bit registers.
+        if cfg!(target_arch = "x86_64") {
+            let short = rules.iter().map(|(call, rules)| (call | 0x4000_0000, rules.clone()));
+            let short: Vec<_> = short.collect();
+            rules.extend(short);
+        }
+        let refuse = SeccompAction::Errno(libc::EPERM as u32);
+        let filter =
+            SeccompFilter::new(rules, SeccompAction::Allow, refuse, std::env::consts::ARCH.try_into()?)?;
+        let program: BpfProgram = filter.try_into()?;
+        seccompiler::apply_filter(&program)
+    }
+}

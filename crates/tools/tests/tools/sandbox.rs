@@ -1,0 +1,149 @@
+//! Programs that a model asks for reach the workspace and nothing else: many ways out are tried, and each is one indeed
+//! without the sandbox.
+
+use std::collections::BTreeMap;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use larder_engine::settings::ToolSettings;
+use larder_vault::context::CallStatus;
+use serde_json::json;
+
+use crate::support::{Fixture, words};
+
+/// Scripts that leave the workspace: `$O` is a folder outside, `$P` this process, `$T`, `$U` ports of it.
+const WAYS_OUT: [&str; 28] = [
+    "cat $O/secret",
+    "cat < $O/secret",
+    "cp $O/secret stolen && cat stolen",
+    "cd $O && cat secret",
+    "cat $(realpath --relative-to=. $O)/secret",
+    "ln -s $O link && cat link/secret",
+    "ln $O/secret hard && cat hard",
+    "mv $O/secret stolen",
+    "ls $O",
+    "tar -cf - -C $O secret | tr -d '\\000'",
+    "cat /proc/$P/root$O/secret",
+    "find $O -name secret -exec cat {} +",
+    "perl -e 'open(F, q(<), shift) and print <F>' $O/secret",
+    "echo x > $O/new",
+    "echo x >> $O/secret",
+    ": > $O/secret",
+    "truncate -s 0 $O/secret",
+    "perl -e 'truncate(shift, 0)' $O/secret",
+    "rm $O/secret",
+    "mkdir $O/folder",
+    "mkfifo $O/pipe",
+    "ln -s /etc $O/link",
+    "touch note && mv note $O/note",
+    "dd if=/dev/zero of=$O/disk bs=1 count=1",
+    "env -i /bin/sh -c \"(echo x > $O/late) & wait\"",
+    "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0); connect(S, sockaddr_in(shift, INADDR_LOOPBACK))' $T",
+    "perl -MSocket -e 'socket(S, PF_INET, SOCK_DGRAM, 0); send(S, 1, 0, sockaddr_in(shift, INADDR_LOOPBACK))' $U",
+    "perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0); connect(S, sockaddr_un(shift))' $O/socket",
+];
+
+fn confined() -> ToolSettings {
+    ToolSettings { commands: vec!["sh".to_owned()], ..ToolSettings::default() }
+}
+
+/// What is outside of the workspace, and whether anything came from there or got there.
+struct Outside {
+    folder: tempfile::TempDir,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    unix: UnixListener,
+    before: BTreeMap<String, Vec<u8>>,
+}
+
+impl Outside {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("secret"), "nobody may know\n").unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let unix = UnixListener::bind(folder.path().join("socket")).unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        udp.set_nonblocking(true).unwrap();
+        unix.set_nonblocking(true).unwrap();
+        let before = entries(folder.path());
+        Self { folder, tcp, udp, unix, before }
+    }
+
+    fn script(&self, way: &str) -> String {
+        let tcp = self.tcp.local_addr().unwrap().port();
+        let udp = self.udp.local_addr().unwrap().port();
+        let process = std::process::id();
+        format!("O={}; P={process}; T={tcp}; U={udp}; {way}", self.folder.path().display())
+    }
+
+    fn is_reached(&self, said: &str) -> bool {
+        let read = ["nobody may know", "secret\nsocket"].iter().any(|mark| said.contains(mark));
+        let called =
+            self.tcp.accept().is_ok() || self.udp.recv(&mut [0; 8]).is_ok() || self.unix.accept().is_ok();
+        read || called || entries(self.folder.path()) != self.before
+    }
+}
+
+fn entries(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| {
+            let content = if path.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+            (path.file_name().unwrap().to_string_lossy().into_owned(), content)
+        })
+        .collect()
+}
+
+/// Runs a script in an empty folder of the workspace; gives whether the outside was reached, and what it printed.
+async fn run(fixture: &Fixture, way: &str) -> (bool, CallStatus, String) {
+    let outside = Outside::new();
+    let folder = tempfile::tempdir_in(&fixture.workspace).unwrap();
+    let arguments = json!({"program": "sh", "args": ["-c", outside.script(way)], "folder": folder.path()});
+    let output = fixture.call("command.run", arguments).await;
+    let said = words(&output);
+    (outside.is_reached(&said), output.status, said)
+}
+
+#[tokio::test]
+async fn no_program_leaves_the_workspace() {
+    let free = Fixture::code(&ToolSettings { command_unconfined: true, ..confined() });
+    let confined = Fixture::code(&confined());
+    for way in WAYS_OUT {
+        let (reached, _, said) = run(&confined, way).await;
+        assert!(!reached, "{way}: {said}");
+        assert!(run(&free, way).await.0, "it is no way out even without a sandbox: {way}");
+    }
+}
+
+#[tokio::test]
+async fn a_confined_program_works_in_the_workspace_and_has_a_folder_for_temporary_files() {
+    let work = "set -e; mkdir a; echo one > a/b; mv a/b c; cat c | sort > d; ln c e; ln -s c f; chmod +x d; \
+                t=$(mktemp); echo two > $t; cp $t g; cat f g; rm -r a c; perl -e 'print qq(three\n)'; echo $TMPDIR";
+    let (reached, status, said) = run(&Fixture::code(&confined()), work).await;
+    assert!(status == CallStatus::Success && !reached, "{said}");
+    assert!(said.contains("one\ntwo\nthree\n"), "{said}");
+    let temporary = said.lines().last().unwrap();
+    assert!(!Path::new(temporary).exists(), "it is removed: {temporary}");
+}
+
+#[tokio::test]
+async fn settings_let_programs_reach_more() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("library"), "found\n").unwrap();
+    let path = outside.path().display().to_string();
+    let reading = Fixture::code(&ToolSettings { command_read: vec![path.clone()], ..confined() });
+    let writing = Fixture::code(&ToolSettings { command_write: vec![path.clone()], ..confined() });
+    let read = format!("cat {path}/library");
+    let write = format!("echo made > {path}/made");
+    assert!(run(&reading, &read).await.2.contains("found"));
+    let (_, status, said) = run(&reading, &write).await;
+    assert!(status == CallStatus::Error && !outside.path().join("made").exists(), "{said}");
+    assert!(said.contains("tools.command_write"), "it is told what allows more: {said}");
+    assert_eq!(run(&writing, &write).await.1, CallStatus::Success);
+    let online = Fixture::code(&ToolSettings { command_network: true, ..confined() });
+    let [.., tcp, udp, unix] = WAYS_OUT;
+    assert!(run(&online, tcp).await.0 && run(&online, udp).await.0);
+    assert!(!run(&online, unix).await.0, "a daemon of this machine would do what it is asked to");
+}
