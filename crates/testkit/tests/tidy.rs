@@ -9,7 +9,7 @@
     reason = "a test may stop and say why"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -446,6 +446,53 @@ fn every_cited_requirement_is_listed_and_every_listed_one_is_cited() {
     let listed: Vec<&str> = rows.map(|(id, _)| id).filter(|id| is_requirement(id)).collect();
     let unlisted: Vec<_> = cited.iter().filter(|(id, _)| !listed.contains(&id.as_str())).collect();
     assert!(unlisted.is_empty(), "add to docs/requirements.md, or do not cite: {unlisted:?}");
-    let uncited: Vec<_> = listed.iter().filter(|id| !cited.contains_key(**id)).collect();
+    let is_whole = |id: &&str| ROWS.iter().any(|(part, _)| id.starts_with(part)) && id.contains('.');
+    let uncited: Vec<_> = listed.iter().filter(|id| !is_whole(id) && !cited.contains_key(**id)).collect();
     assert!(uncited.is_empty(), "nothing cites these rows of docs/requirements.md; remove them: {uncited:?}");
+}
+
+/// The parts whose rows are all on the page, and how many each has.
+const ROWS: [(&str, usize); 4] = [("R0-", 287), ("R1-", 252), ("R2-", 77), ("R3-", 102)];
+
+#[test]
+fn every_requirement_says_where_it_lives_and_what_holds_it() {
+    let sources: Vec<String> =
+        ["crates", "evals"].into_iter().flat_map(files).filter(|path| path.ends_with(".rs")).collect();
+    let sources = sources.iter().map(|path| fs::read_to_string(root().join(path)).unwrap());
+    let functions: BTreeSet<String> = sources
+        .flat_map(|text| {
+            let names = text.split("fn ").skip(1).filter_map(|rest| rest.split_once('('));
+            names.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+        })
+        .collect();
+    let page = fs::read_to_string(root().join("docs/requirements.md")).unwrap();
+    let mut wrong = Vec::new();
+    for (part, expected) in ROWS {
+        let rows: Vec<Vec<&str>> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
+            .map(|line| line.split(" | ").map(str::trim).collect())
+            .filter(|row: &Vec<&str>| row[0].starts_with(part) && row[0].contains('.'))
+            .collect();
+        let ids: BTreeSet<&str> = rows.iter().map(|row| row[0]).collect();
+        assert_eq!((rows.len(), ids.len()), (expected, expected), "rows of {part}");
+        for row in rows {
+            let [id, _, place, held] = row[..] else { panic!("{row:?} has not four cells") };
+            if !root().join(place.trim_matches('`')).exists() {
+                wrong.push(format!("{id}: there is no {place}"));
+            }
+            let named: Vec<&str> = held.split('`').skip(1).step_by(2).collect();
+            let excused = ["*settled*: ", "*later*: ", "*open*: "].iter().any(|state| held.contains(state));
+            if named.is_empty() && !excused {
+                wrong.push(format!("{id}: neither a test nor a reason"));
+            }
+            let tests = if excused { held.split('*').next().unwrap_or_default() } else { held };
+            for test in tests.split('`').skip(1).step_by(2) {
+                if !functions.contains(test) && !root().join(test).exists() {
+                    wrong.push(format!("{id}: there is no test {test}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "docs/requirements.md:\n{}", wrong.join("\n"));
 }
