@@ -70,9 +70,9 @@ fn listing(lines: usize) -> Paste {
     Paste { ask: "How many copper kettles are left?", bulk: bulk.trim_end().to_owned(), answer }
 }
 
-/// A vault in which eight turns with long queries stand.
+/// A vault in which a year of turns stands, and after it eight turns with long queries.
 async fn lived_in() -> World {
-    let world = World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat);
+    let world = World::lived_in("ann", "2026-01-05T10:00:00Z", Mode::Chat);
     for number in 0..8 {
         let query =
             format!("What did the invoice for the granary {number} say, {}?", "and who sent it ".repeat(15));

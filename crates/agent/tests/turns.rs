@@ -17,11 +17,12 @@ use std::sync::Arc;
 use larder_agent::turn::{TurnEvent, TurnOutcome};
 use larder_engine::executor::NoopObserver;
 use larder_testkit::layers::with_vectors;
+use larder_testkit::lived_in;
 use larder_testkit::vectors::{DIMENSIONS, ScriptedVectors};
 use larder_text::sections::{SectionId, Sections};
 use larder_text::tokens::Counter;
 use larder_vault::context::{self, TaskPlan, ToolLog, Validation};
-use larder_vault::{TurnMetrics, VaultPath};
+use larder_vault::{Mode, TurnMetrics, VaultPath};
 use turn_support::story::{self, After, Reply, Story};
 use turn_support::{Events, Say, World};
 
@@ -33,7 +34,10 @@ struct Ran {
 }
 
 async fn run(story: &Story, replies: &[Reply]) -> Ran {
-    let world = story.world().await;
+    run_in(story.world().await, story, replies).await
+}
+
+async fn run_in(world: World, story: &Story, replies: &[Reply]) -> Ran {
     world.says(replies.iter().map(Reply::text));
     let outcome = world.turns.run(&story.request(&world), &world.events).await.unwrap();
     finish(world, outcome, replies).await
@@ -65,6 +69,22 @@ impl Ran {
             .collect();
         assert_eq!(ran, expected, "recipes");
         assert!(self.world.model.script.lock().unwrap().is_empty(), "replies are left");
+    }
+
+    fn check(&self, story: &Story, replies: &[Reply]) {
+        self.check_recipes(replies);
+        self.check_outcome(&story.after);
+        self.check_documents(&story.after);
+        self.check_prompts(story, replies);
+        assert_eq!(self.outcome.turn, story.turn);
+        assert_eq!(
+            larder_vault::original_query(self.text("context.md")).as_deref(),
+            Some(story.query.as_str())
+        );
+        assert_eq!(self.world.broken_links(), Vec::<String>::new(), "links of {}", story.story);
+        if let Some(most) = story.after.section4_tokens_at_most {
+            check_section4(self, most);
+        }
     }
 
     fn check_documents(&self, after: &After) {
@@ -139,17 +159,29 @@ fn has(what: &str, text: &str, wanted: &[String], unwanted: &[String]) {
 async fn check(flow: &str) {
     let (story, replies) = story::read(flow);
     let ran = run(&story, &replies).await;
-    ran.check_recipes(&replies);
-    ran.check_outcome(&story.after);
-    ran.check_documents(&story.after);
-    ran.check_prompts(&story, &replies);
-    assert_eq!(ran.outcome.turn, story.turn);
-    assert_eq!(larder_vault::original_query(ran.text("context.md")).as_deref(), Some(story.query.as_str()));
-    assert_eq!(ran.world.broken_links(), Vec::<String>::new(), "links of {flow}");
-    if let Some(most) = story.after.section4_tokens_at_most {
-        check_section4(&ran, most);
-    }
+    ran.check(&story, &replies);
     compare(flow, &ran.files);
+}
+
+#[tokio::test]
+async fn every_flow_goes_the_same_way_after_a_year_of_other_turns() {
+    let mut flows: Vec<(Story, String)> =
+        story::flows().into_iter().map(|flow| (story::read(&flow).0, flow)).collect();
+    flows.sort_by_key(|(story, _)| story.now);
+    let mut world = World::lived_in("henry", "2025-12-06T00:00:00Z", Mode::Chat);
+    for (_, flow) in flows {
+        let newest = world.turns.documents.catalog().recent_turns(1, None).unwrap()[0].number;
+        let (story, replies) = story::read_after(newest, &flow);
+        world = story.within(world.later(&story.user, &story.now.to_string(), story.mode)).await;
+        let ran = run_in(world, &story, &replies).await;
+        ran.check(&story, &replies);
+        let prompts = ran.world.model.prompts.lock().unwrap().join("\n");
+        for turn in 1..=lived_in::OTHER {
+            let secret = lived_in::subject(lived_in::OTHERS_SUBJECTS + turn).secret;
+            assert!(!prompts.contains(&secret), "{flow}: of another user: {secret}");
+        }
+        world = ran.world;
+    }
 }
 
 /// §4 as every prompt saw it.

@@ -20,12 +20,9 @@ use std::time::Instant;
 
 use larder_retrieval::{Grant, LinkToFollow, Retrieval};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, TextVector, TurnDraft, UserDocuments};
+use larder_testkit::lived_in::{self, dense};
 use larder_text::tokens::Counter;
 use larder_vault::Mode;
-
-#[path = "../tests/gather/vault.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod vault;
 
 /// Queries asked of each vault.
 const QUERIES: u32 = 100;
@@ -67,11 +64,15 @@ async fn measure(turns: u32, with_vectors: bool) {
     let before = resident();
     let (mut finds, mut follows, mut both, mut found) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let counter = Counter::cl100k();
-    let retrieval =
-        Retrieval::new(&documents, &counter, vault::moment(turns).plus_seconds(vault::STEP), Grant::Gatherer);
+    let retrieval = Retrieval::new(
+        &documents,
+        &counter,
+        dense().moment(turns).plus_seconds(dense().step),
+        Grant::Gatherer,
+    );
     for at in 0..=QUERIES {
         let number = (1 + at * (turns / QUERIES)).min(turns);
-        let it = vault::subject(number);
+        let it = lived_in::subject(number);
         let query = format!("what was the {} that you suggested for my {}?", it.property, it.thing);
         let vector = with_vectors.then(|| TextVector { model: MODEL.to_owned(), numbers: asked(number) });
         let retrieval = retrieval.with_vector(vector.as_ref());
@@ -128,13 +129,13 @@ fn vector(text: &str) -> Vec<f32> {
 
 /// The vector of a query for a turn: beside that of what the turn says.
 fn asked(number: u32) -> Vec<f32> {
-    let it = vault::subject(number);
+    let it = lived_in::subject(number);
     let said = format!(
         "{}\nRecommended a {} for the {}.\n{}",
-        vault::query(number),
+        dense().query(number),
         it.property,
         it.thing,
-        vault::topic(number).replace(['.', '_'], " ")
+        dense().topic(number).replace(['.', '_'], " ")
     );
     vector(&said).into_iter().zip(vector("apart")).map(|(a, b)| a + b).collect()
 }
@@ -146,13 +147,13 @@ fn write(root: &Path, documents: &UserDocuments, number: u32) {
         place: documents.place().turn(number),
         mode: Mode::Chat,
         session: Some(format!("session-{}", number / 25)),
-        query: vault::query(number),
-        created_at: vault::moment(number),
+        query: dense().query(number),
+        created_at: dense().moment(number),
         phase: Some(7),
         state: serde_json::Value::Null,
         files: BTreeMap::new(),
     };
-    vault::fill(&mut draft, documents);
+    dense().fill(&mut draft, documents);
     for (name, bytes) in draft.files {
         let path = root.join(draft.place.folder()).join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -15,6 +15,8 @@ pub mod fixed;
 #[cfg(feature = "gateway")]
 pub mod gateway;
 pub mod layers;
+#[cfg(feature = "gateway")]
+pub mod lived_in;
 pub mod records;
 pub mod scripted;
 pub mod stub;

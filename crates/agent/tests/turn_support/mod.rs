@@ -28,12 +28,18 @@ use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use larder_store::{Clock, DocumentPlace, Documents, Entropy, Store, StoreOptions};
 use larder_testkit::layers::every_layer;
+use larder_testkit::lived_in;
 use larder_testkit::scripted::text;
 use larder_text::tokens::Counter;
 use larder_tools::{Confirm, ToolBox};
 use larder_vault::links::{LinkDestination, Vault, links};
 use larder_vault::{DocumentTime, Mode, VaultPath};
 use tempfile::TempDir;
+
+/// Who else has turns in a vault that has been lived in.
+pub const OTHER: &str = "mara";
+/// When the year of such a vault ends: before any story.
+const YEAR_END: &str = "2025-12-05T00:00:00Z";
 
 /// A clock that shows the time that the test sets.
 pub struct SetClock(pub AtomicU64);
@@ -157,6 +163,8 @@ pub struct World {
     pub events: Events,
     pub store: Store,
     pub documents: Documents,
+    /// The first id that this world gives.
+    ids: u64,
     dir: TempDir,
 }
 
@@ -166,11 +174,33 @@ pub fn millis(at: DocumentTime) -> u64 {
 
 impl World {
     pub fn new(user: &str, now: &str, mode: Mode) -> Self {
+        Self::within(tempfile::tempdir().unwrap(), 1, user, now, mode)
+    }
+
+    /// A vault in which a year of this user stands, and some turns of another.
+    pub fn lived_in(user: &str, now: &str, mode: Mode) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
+        let place = DocumentPlace::Folder(dir.path().join("vault"));
+        let documents = Documents::open(&store, &place).unwrap();
+        lived_in::a_year(&documents, [user, OTHER], YEAR_END.parse().unwrap());
+        drop((documents, store));
+        Self::within(dir, 1, user, now, mode)
+    }
+
+    /// The same vault at a later time, with nothing in its scripts.
+    pub fn later(self, user: &str, now: &str, mode: Mode) -> Self {
+        let Self { dir, turns, store, documents, ids, .. } = self;
+        drop((turns, store, documents));
+        // Ids that were given are not given again.
+        Self::within(dir, ids + 1_000_000, user, now, mode)
+    }
+
+    fn within(dir: TempDir, ids: u64, user: &str, now: &str, mode: Mode) -> Self {
         let clock = Arc::new(SetClock(AtomicU64::new(millis(now.parse().unwrap()))));
         let options = StoreOptions {
             clock: clock.clone(),
-            entropy: Arc::new(Counting(AtomicU64::new(1))),
+            entropy: Arc::new(Counting(AtomicU64::new(ids))),
             ..StoreOptions::default()
         };
         let store = Store::open(&dir.path().join("home"), options).unwrap();
@@ -192,7 +222,7 @@ impl World {
             embedding: None,
             confirm: Arc::new(Yes),
         };
-        Self { turns, model, tools: script, clock, events: Events::default(), store, documents, dir }
+        Self { turns, model, tools: script, clock, events: Events::default(), store, documents, ids, dir }
     }
 
     pub fn vault(&self) -> PathBuf {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use larder_agent::turn::TurnRequest;
 use larder_engine::settings::TurnLimits;
 use larder_store::TurnDraft;
+use larder_text::hash::ContentHash;
 use larder_vault::context::{
     self, CallStatus, Checklist, Claim, NextStep, Reflection, ReflectionDecision, ResolvedQuery, Synthesis,
     TaskPlan, UserQuery, Validation, Verdict,
@@ -17,7 +18,9 @@ use larder_vault::{
     PreferenceRecords, ReferenceType, Research, Response, Score, Tag, TurnMetadata, TurnMetrics, VaultPath,
     url_slug,
 };
-use serde::Deserialize;
+use regex::{Captures, Regex};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::tools::Given;
@@ -171,9 +174,32 @@ pub fn flows() -> Vec<String> {
 }
 
 pub fn read(flow: &str) -> (Story, Vec<Reply>) {
+    read_with(flow, |text| text)
+}
+
+/// The same in a vault that holds so many turns: its own follow them.
+pub fn read_after(taken: u32, flow: &str) -> (Story, Vec<Reply>) {
+    let number =
+        Regex::new(r#"(?<before>\b[Tt]urn:? |"turn": |"turn_number": |turn_0*)(?<number>\d{1,3})\b"#).unwrap();
+    let (story, _) = read(flow);
+    let own = story.before.turns.iter().map(|earlier| earlier.metadata.turn_number);
+    let first = own.chain([story.turn]).min().unwrap();
+    read_with(flow, |text| {
+        let shifted = number.replace_all(&text, |found: &Captures<'_>| {
+            let number = found["number"].parse::<u32>().unwrap() + taken + 1 - first;
+            let before = found["before"].trim_end_matches('0');
+            if before == "turn_" { format!("turn_{number:06}") } else { format!("{before}{number}") }
+        });
+        shifted.into_owned()
+    })
+}
+
+fn read_with(flow: &str, change: impl Fn(String) -> String) -> (Story, Vec<Reply>) {
     let text = |folder: &str| {
         let path = root().join(folder).join(format!("{flow}.json"));
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        let text =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        change(text)
     };
     let story =
         serde_json::from_str(&text("stories")).unwrap_or_else(|error| panic!("story {flow}: {error}"));
@@ -189,11 +215,15 @@ impl Story {
 
     /// The world as it is before the turn.
     pub async fn world(&self) -> World {
-        let mut world = World::new(&self.user, &self.now.to_string(), self.mode);
+        self.within(World::new(&self.user, &self.now.to_string(), self.mode)).await
+    }
+
+    /// What stands before the turn, in this world.
+    pub async fn within(&self, mut world: World) -> World {
         for earlier in &self.before.turns {
             earlier.commit(&world).await;
         }
-        self.remember(&world).await;
+        self.remember(&world);
         for (name, text) in &self.before.workspace {
             let path = world.workspace().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -208,7 +238,8 @@ impl Story {
 
     /// Takes the numbers that this user has used already.
     fn take_numbers(&self, world: &World) {
-        let held = self.before.turns.iter().map(|earlier| earlier.metadata.turn_number).max().unwrap_or(0);
+        let newest = world.turns.documents.catalog().recent_turns(1, None).unwrap();
+        let held = newest.first().map_or(0, |row| row.number);
         assert!(held < self.turn, "the vault holds number {held} already");
         for _ in held + 1..self.turn {
             let draft =
@@ -217,21 +248,32 @@ impl Story {
         }
     }
 
-    async fn remember(&self, world: &World) {
-        let place = world.turns.documents.place();
-        let preferences: PreferenceRecords =
-            serde_json::from_value(serde_json::json!({"preferences": self.before.memory.preferences}))
-                .unwrap();
-        let facts: FactRecords =
-            serde_json::from_value(serde_json::json!({"facts": self.before.memory.facts})).unwrap();
-        for (kind, text, is_empty) in [
-            ("preferences", larder_vault::write_json(&preferences), preferences.preferences.is_empty()),
-            ("facts", larder_vault::write_json(&facts), facts.facts.is_empty()),
-        ] {
-            if !is_empty {
-                let at = place.memory(kind);
-                world.turns.documents.files().write(&at, text.as_bytes(), None).unwrap();
-            }
+    /// Adds to what is remembered.
+    fn remember(&self, world: &World) {
+        fn added<T: DeserializeOwned + Serialize + Default>(
+            world: &World,
+            kind: &str,
+            given: &Value,
+            add: impl Fn(&mut T, T),
+        ) {
+            let at = world.turns.documents.place().memory(kind);
+            let files = world.turns.documents.files();
+            let standing = files.read(&at).unwrap();
+            let seen = standing.as_deref().map(ContentHash::new);
+            let mut records: T =
+                standing.map_or_else(T::default, |bytes| serde_json::from_slice(&bytes).unwrap());
+            add(&mut records, serde_json::from_value(serde_json::json!({ kind: given })).unwrap());
+            files.write(&at, larder_vault::write_json(&records).as_bytes(), seen).unwrap();
+        }
+        let Memory { preferences, facts } = &self.before.memory;
+        let has_any = |records: &Value| records.as_array().is_some_and(|records| !records.is_empty());
+        if has_any(preferences) {
+            added::<PreferenceRecords>(world, "preferences", preferences, |all, given| {
+                all.preferences.extend(given.preferences);
+            });
+        }
+        if has_any(facts) {
+            added::<FactRecords>(world, "facts", facts, |all, given| all.facts.extend(given.facts));
         }
     }
 }

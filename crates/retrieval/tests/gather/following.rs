@@ -4,8 +4,8 @@ use larder_agent::turn::gathered_documents::linked;
 use larder_retrieval::{Grant, LinkExpansion, LinkToFollow};
 use larder_vault::VaultPath;
 
-use super::vault::subject;
 use super::{TURNS, Vault};
+use larder_testkit::lived_in::{dense, subject};
 
 fn link(path: &str, sections: &[&str]) -> LinkToFollow {
     LinkToFollow {
@@ -77,7 +77,7 @@ async fn budgets_hold() {
 async fn what_a_link_may_not_do_is_recorded_with_the_reason() {
     let vault = Vault::of(5).await;
     let bob = vault.all.user("bob").unwrap();
-    super::vault::add_turn(&bob).await;
+    dense().add_turn(&bob);
     note(&vault, "a.md", "To [b](b.md), [[users/henry/notes/b]] and [self](a.md).\n").await;
     note(&vault, "b.md", "Back to [a](a.md), on to [c](c.md).\n").await;
     note(&vault, "c.md", "Never read: level 3.\n").await;

@@ -11,10 +11,10 @@ mod following;
 mod meaning;
 mod pages;
 mod recalling;
-mod vault;
 
 use larder_retrieval::{Grant, Retrieval};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
+use larder_testkit::lived_in::{self, dense};
 use larder_text::tokens::Counter;
 use larder_vault::DocumentTime;
 
@@ -37,9 +37,9 @@ impl Vault {
         let all = Documents::open(&store, &DocumentPlace::Folder(folder.path().join("vault"))).unwrap();
         let documents = all.user("henry").unwrap();
         for _ in 0..turns {
-            vault::add_turn(&documents).await;
+            dense().add_turn(&documents);
         }
-        let now = vault::moment(turns).plus_seconds(vault::STEP);
+        let now = dense().moment(turns).plus_seconds(dense().step);
         Self { documents, all, counter: Counter::cl100k(), now, _folder: folder }
     }
 
@@ -52,7 +52,7 @@ impl Vault {
 #[test]
 fn subjects_do_not_repeat() {
     let mut all: Vec<String> =
-        (1..=TURNS).map(vault::subject).map(|it| format!("{} {}", it.thing, it.property)).collect();
+        (1..=TURNS).map(lived_in::subject).map(|it| format!("{} {}", it.thing, it.property)).collect();
     all.sort();
     all.dedup();
     assert_eq!(all.len(), TURNS as usize);

@@ -15,7 +15,7 @@ use larder_testkit::vectors::ScriptedVectors;
 use larder_testkit::weights::folder;
 
 use super::Vault;
-use super::vault::{PROPERTIES, THINGS, subject};
+use larder_testkit::lived_in::{PROPERTIES, THINGS, subject};
 
 /// No turn holds one of these words; the turn that is asked for recommended a supplier for a mattress.
 const PARAPHRASE: (&str, u32) = ("Where did we buy bedding?", 10);

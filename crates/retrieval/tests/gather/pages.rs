@@ -5,7 +5,7 @@ use larder_retrieval::{Grant, PageLevel};
 use larder_vault::ContentReference;
 
 use super::Vault;
-use super::vault::{moment, subject, url};
+use larder_testkit::lived_in::{dense, subject};
 
 fn reference(turn: u32) -> ContentReference {
     ContentReference {
@@ -13,7 +13,7 @@ fn reference(turn: u32) -> ContentReference {
         content_type: "thread".to_owned(),
         site: "forum.example.com".to_owned(),
         source_turn: Some(turn),
-        source_url: Some(url(turn)),
+        source_url: Some(dense().url(turn)),
         ..ContentReference::default()
     }
 }
@@ -39,12 +39,19 @@ async fn a_referred_page_answers_at_the_level_that_the_query_asks_for() {
         let page = found.page.as_ref().expect("the page was captured");
         assert_eq!(page.level, level, "{query}: {}", page.why);
         assert!(page.text.contains(says), "{query}: {}", page.text);
-        assert_eq!((page.source_url.as_str(), page.captured_at), (url(30).as_str(), moment(30)));
+        assert_eq!(
+            (page.source_url.as_str(), page.captured_at),
+            (dense().url(30).as_str(), dense().moment(30))
+        );
         assert!(vault.counter.count(&page.text) <= 2_000, "R1-8.11");
         assert_eq!(found.turn_index.iter().map(|turn| turn.turn).collect::<Vec<_>>(), [30], "R1-5.8");
         let documents = candidates(&found);
         let input = documents.iter().find(|document| document.input == "page").unwrap();
-        assert!(input.text.contains(&url(30)) && !input.text.contains("\n## 5. Synthesis"), "{}", input.text);
+        assert!(
+            input.text.contains(&dense().url(30)) && !input.text.contains("\n## 5. Synthesis"),
+            "{}",
+            input.text
+        );
     }
 }
 
@@ -53,7 +60,7 @@ async fn a_capture_is_found_by_turn_and_by_words() {
     let vault = Vault::of(60).await;
     let analyzer = vault.retrieval(Grant::QueryAnalyzer);
     let of_turn = analyzer.capture(Some(30), "the thread").await.unwrap().expect("turn 30 captured a page");
-    assert_eq!((of_turn.url.as_str(), of_turn.turn), (url(30).as_str(), 30));
+    assert_eq!((of_turn.url.as_str(), of_turn.turn), (dense().url(30).as_str(), 30));
     let expected = ContentReference { webpage_cache_path: Some(of_turn.path.clone()), ..Default::default() };
     assert_eq!(expected.capture().map(|(turn, _)| turn), Some(30), "{}: R1-5.3", of_turn.path);
     let words = format!("the forum thread about the {} of the {}", subject(50).property, subject(50).thing);
@@ -93,13 +100,13 @@ async fn a_page_is_found_by_the_address_that_was_asked_for() {
     let analyzer = vault.retrieval(Grant::QueryAnalyzer);
     for turn in [Some(30), None] {
         let found = analyzer.capture(turn, &hint).await.unwrap().map(|capture| (capture.turn, capture.url));
-        assert_eq!(found, Some((30, url(30))), "{turn:?}");
+        assert_eq!(found, Some((30, dense().url(30))), "{turn:?}");
     }
     let known = ContentReference { source_url: Some(short.to_owned()), ..reference(30) };
     let retrieval = vault.retrieval(Grant::Gatherer);
     let found = retrieval.find("how many pages is the thread?", 41, None, Some(&known)).await.unwrap();
     let page = found.page.expect("the page was captured");
-    assert_eq!((page.level, page.source_url), (PageLevel::Manifest, url(30)));
+    assert_eq!((page.level, page.source_url), (PageLevel::Manifest, dense().url(30)));
 }
 
 #[tokio::test]
@@ -111,7 +118,7 @@ async fn an_address_identifies_exactly_one_page() {
         let found = analyzer.capture(turn, &format!("Forum thread {other}")).await.unwrap();
         assert_eq!(found, None, "{turn:?}");
     }
-    let same = analyzer.capture(None, &format!("see {}, please", url(30))).await.unwrap();
+    let same = analyzer.capture(None, &format!("see {}, please", dense().url(30))).await.unwrap();
     assert_eq!(same.map(|capture| capture.turn), Some(30));
     let query = format!("how many pages does {other} have?");
     assert_eq!(vault.retrieval(Grant::Gatherer).find(&query, 61, None, None).await.unwrap().page, None);

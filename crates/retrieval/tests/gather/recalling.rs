@@ -9,8 +9,8 @@ use larder_vault::{
     Scope, Score, Ttl, VaultPath, write_json,
 };
 
-use super::vault::{moment, query, subject};
 use super::{TURNS, Vault};
+use larder_testkit::lived_in::{dense, subject};
 
 #[tokio::test]
 async fn planted_facts_are_found() {
@@ -41,10 +41,10 @@ async fn planted_facts_are_found() {
 async fn nothing_is_found_from_later_turns_or_of_other_users() {
     let vault = Vault::of(40).await;
     let bob = vault.all.user("bob").unwrap();
-    super::vault::add_turn(&bob).await;
+    dense().add_turn(&bob);
     // Queries about what turn 40 researched, and about what turn 35 did: no later turn has that topic, whose research
     // would take its place (R1-12.5).
-    let (asked, before) = (format!("{} {}", query(35), query(40)), 36);
+    let (asked, before) = (format!("{} {}", dense().query(35), dense().query(40)), 36);
     let found = vault.retrieval(Grant::Gatherer).find(&asked, before, None, None).await.unwrap();
     let turns: Vec<u32> = found.turn_index.iter().map(|turn| turn.turn).collect();
     assert!(turns.contains(&35) && turns.iter().all(|turn| *turn < before), "{turns:?}");
@@ -79,7 +79,7 @@ async fn research_is_offered_by_its_state() {
     assert_eq!((cached.turn, cached.state), (95, ResearchState::Active));
     assert!(cached.digest.contains(&about.secret), "listings stand in it: {}", cached.digest);
     assert!(found.cached_intel.iter().all(|research| research.state == ResearchState::Active));
-    vault.now = moment(95).plus_seconds(7 * 3_600);
+    vault.now = dense().moment(95).plus_seconds(7 * 3_600);
     let found = vault.retrieval(Grant::Gatherer).find(&query, 101, None, None).await.unwrap();
     assert!(found.cached_intel.is_empty(), "all of it is older than six hours (R1-4.8)");
     let stale = found.research_hits.first().expect("stale research is offered");
@@ -88,7 +88,7 @@ async fn research_is_offered_by_its_state() {
     let documents = candidates(&found);
     let text = documents.iter().find(|document| document.input == "research_hits").unwrap();
     assert!(text.text.contains("state: stale"), "{}", text.text);
-    vault.now = moment(95).plus_seconds(60 * 86_400);
+    vault.now = dense().moment(95).plus_seconds(60 * 86_400);
     let found = vault.retrieval(Grant::Gatherer).find(&query, 101, None, None).await.unwrap();
     assert!(found.research_hits.is_empty());
     let expired = found.considered.iter().find(|entry| entry.kind == "research").unwrap();
@@ -103,7 +103,7 @@ async fn at_most_five_preferences_and_facts_are_shown_by_relevance_then_recency(
         id: id.to_owned(),
         value: value.to_owned(),
         source: Some(place.turn(number).context()),
-        updated_at: moment(number),
+        updated_at: dense().moment(number),
     };
     let mut preferences: Vec<_> =
         (10..20).map(|number| preference(number, &format!("liking_{number}"), "nothing special")).collect();
@@ -119,8 +119,8 @@ async fn at_most_five_preferences_and_facts_are_shown_by_relevance_then_recency(
         confidence: Score::new(0.9).unwrap(),
         uses: 0,
         ttl,
-        created_at: moment(number),
-        updated_at: moment(number),
+        created_at: dense().moment(number),
+        updated_at: dense().moment(number),
     };
     let mut facts: Vec<_> = (10..20).map(|number| fact(number, "the sky is blue", Ttl::Evergreen)).collect();
     facts.push(fact(2, "Ann keeps hamsters", Ttl::Evergreen));
@@ -145,7 +145,8 @@ async fn the_same_vault_and_clock_give_the_same_bytes() {
         let mut seen = Vec::new();
         for vault in [&one, &two, &one] {
             let retrieval = vault.retrieval(Grant::Gatherer);
-            let found = retrieval.find(&query(number), TURNS + 1, Some("session-3"), None).await.unwrap();
+            let found =
+                retrieval.find(&dense().query(number), TURNS + 1, Some("session-3"), None).await.unwrap();
             let texts: Vec<String> = candidates(&found)
                 .iter()
                 .map(|document| format!("{}{}", document.name, document.text))
@@ -173,7 +174,7 @@ async fn a_caller_gets_what_it_is_granted() {
 #[tokio::test]
 async fn everything_that_was_considered_is_recorded() {
     let vault = Vault::of(60).await;
-    let found = vault.retrieval(Grant::Gatherer).find(&query(30), 61, None, None).await.unwrap();
+    let found = vault.retrieval(Grant::Gatherer).find(&dense().query(30), 61, None, None).await.unwrap();
     let used = |kind: &str| found.considered.iter().filter(|entry| entry.kind == kind && entry.used).count();
     assert_eq!(used("turn"), found.turn_index.len());
     assert_eq!(used("passage"), found.passages.len());
@@ -198,8 +199,8 @@ async fn strategies_and_lessons_are_ways_to_proceed_and_no_facts() {
         confidence: Score::new(0.9).unwrap(),
         uses: 0,
         ttl: Ttl::Evergreen,
-        created_at: moment(1),
-        updated_at: moment(1),
+        created_at: dense().moment(1),
+        updated_at: dense().moment(1),
     };
     let ways = ["strategy", "Strategies", "lesson", "lessons", "strategy_patterns"];
     let mut facts: Vec<FactRecord> = ways
@@ -235,8 +236,8 @@ async fn what_is_new_counts_in_its_conversation_and_elsewhere_where_it_is_asked_
         confidence: Score::new(0.9).unwrap(),
         uses: 0,
         ttl: Ttl::Evergreen,
-        created_at: moment(1),
-        updated_at: moment(1),
+        created_at: dense().moment(1),
+        updated_at: dense().moment(1),
     };
     let facts = vec![fact(1, "Ann keeps hamsters", Scope::New), fact(2, "Bert rents a flat", Scope::User)];
     let records = write_json(&FactRecords { facts });
@@ -264,8 +265,8 @@ async fn deleted_lines_are_forgotten() {
         confidence: Score::new(0.9).unwrap(),
         uses: 0,
         ttl: Ttl::Evergreen,
-        created_at: moment(1),
-        updated_at: moment(1),
+        created_at: dense().moment(1),
+        updated_at: dense().moment(1),
     };
     let facts = vec![fact(1, "Ann keeps hamsters"), fact(2, "Ann is ill")];
     let shown = Facts(vec![FactLine::from(&facts[0])]).write_body(&place.facts());
