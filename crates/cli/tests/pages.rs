@@ -4,9 +4,14 @@
 
 mod support;
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use larder_store::{DocumentPlace, Documents, Store, StoreOptions};
+use larder_testkit::lived_in::{self, YEAR};
 use larder_testkit::stub::{Answer, Seen};
+use larder_vault::DocumentTime;
 use serde_json::{Value, json};
-use support::scholar::{Role, asked, call, say};
+use support::scholar::{ANSWER, Role, asked, call, say};
 use support::{Shop, reply_text};
 
 const PUMP: &str = r#"<!doctype html><title>Pumps</title><nav><a href="/">All pumps</a></nav><h1>Rule 1100 pump</h1>
@@ -17,17 +22,22 @@ const FOLLOW_UP: &str = "What was the price of the pump?";
 
 /// A shop on the web, and the model that visits it; `price` is what the model copies from the page.
 fn shop(price: &'static str) -> Shop {
+    shop_after(0, price)
+}
+
+/// The same; its vault will hold so many turns.
+fn shop_after(turns: u32, price: &'static str) -> Shop {
     let shop = Shop::responding(move |seen| match seen.line.as_str() {
         "GET /robots.txt" => Answer::new(404, "text/plain", ""),
         "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
         "GET /pump" => Answer::new(200, "text/html; charset=utf-8", PUMP),
-        _ => reply_text(&reply(seen, price)),
+        _ => reply_text(&reply(seen, turns + 1, price)),
     });
     shop.configure_scholar("[tools]\nprivate_hosts = [\"127.0.0.1\"]\n");
     shop
 }
 
-fn reply(seen: &Seen, price: &str) -> String {
+fn reply(seen: &Seen, visit: u32, price: &str) -> String {
     let text = seen.json()["messages"].to_string();
     if text.contains("You copy structured values from a web page") {
         let product = json!({"name": "Rule 1100 pump", "price": price, "stock": "unknown", "quote": price});
@@ -41,7 +51,7 @@ fn reply(seen: &Seen, price: &str) -> String {
         }
         Role::Analyzer if prompt.contains(FOLLOW_UP) => json!({"resolved_query": FOLLOW_UP, "was_resolved": true,
             "query_type": "specific_content", "reasoning": "It asks about the page.", "content_reference": {
-                "title": "the pump", "content_type": "page", "site": "127.0.0.1", "source_turn": 1,
+                "title": "the pump", "content_type": "page", "site": "127.0.0.1", "source_turn": visit,
                 "prior_findings": "", "source_url": short}})
         .to_string(),
         Role::Coordinator if prompt.contains(FOLLOW_UP) => json!({"action": "DONE", "goal": null,
@@ -62,18 +72,57 @@ fn value(shop: &Shop, turn: &str, name: &str) -> Value {
 
 #[test]
 fn a_follow_up_finds_the_page_by_the_address_that_redirected_to_it() {
-    let shop = shop("$74.00");
+    follow_up(&shop("$74.00"), 0);
+}
+
+/// Visits the page in turn `before + 1` and asks about it in the next.
+fn follow_up(shop: &Shop, before: u32) {
+    let (visit, next) = (before + 1, (before + 2).to_string());
     shop.ok(&["turn", VISIT]);
     let visits = |shop: &Shop| shop.seen().iter().filter(|seen| seen.line == "GET /pump").count();
-    assert_eq!(visits(&shop), 1);
+    assert_eq!(visits(shop), 1);
     shop.ok(&["turn", FOLLOW_UP]);
-    let reference = &value(&shop, "2", "query_analysis.json")["content_reference"];
+    let reference = &value(shop, &next, "query_analysis.json")["content_reference"];
+    assert_eq!(reference["source_turn"], visit);
     assert_eq!(reference["has_webpage_cache"], true, "{reference}");
     assert!(reference["source_url"].as_str().unwrap().ends_with("/pump"), "{reference}");
-    let context = file(&shop, "2", "context.md");
+    let context = file(shop, &next, "context.md");
     let gathered = context.split("## 3. Task Plan").next().unwrap();
     assert!(gathered.contains("From the capture of") && gathered.contains("$74.00"), "{gathered}");
-    assert_eq!(visits(&shop), 1, "the capture answers");
+    assert_eq!(visits(shop), 1, "the capture answers");
+}
+
+#[test]
+fn after_a_year_pages_and_pasted_mails_are_asked_about_as_on_the_first_day() {
+    let shop = shop_after(YEAR, "$74.00");
+    let store = Store::open(&shop.path().join("home"), StoreOptions::default()).unwrap();
+    let place = DocumentPlace::Folder(shop.path().join("home/documents"));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let now = DocumentTime::from_millis(now.try_into().unwrap()).unwrap();
+    lived_in::a_year(&Documents::open(&store, &place).unwrap(), ["local", "mara"], now);
+    drop(store);
+    follow_up(&shop, YEAR);
+    for words in [5_000, 20_000] {
+        let line =
+            "The granary by the old harbour was painted last autumn, and nobody knows who had ordered it.";
+        let line = format!("{line}\n");
+        let lines = line.repeat(words / line.split_whitespace().count());
+        let mail = format!("Dear Ms Krause,\n\n{lines}\nKind regards");
+        let ran = shop.run_with(&["turn", "-"], format!("When is the ledger due?\n\n{mail}").as_bytes());
+        assert_eq!((ran.code, ran.out.trim_end()), (0, ANSWER), "{ran:?}");
+        let turn = shop.json(&["turn", "list"])["turns"][0]["number"].to_string();
+        let attached = file(&shop, &turn, "attachments.md");
+        let pointer = attached.lines().find_map(|line| line.strip_prefix("**Original:** ")).unwrap();
+        assert_eq!(shop.ok(&["rehydrate", pointer]).out, mail);
+    }
+    assert_eq!(shop.documents().broken_links(|_| true), Vec::<String>::new());
+    assert_eq!(shop.run(&["verify"]).code, 0);
+    let prompts: String =
+        shop.seen().iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned()).collect();
+    for turn in 1..=lived_in::OTHER {
+        let secret = lived_in::subject(lived_in::OTHERS_SUBJECTS + turn).secret;
+        assert!(!prompts.contains(&secret), "of another user: {secret}");
+    }
 }
 
 #[test]

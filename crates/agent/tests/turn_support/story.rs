@@ -180,7 +180,8 @@ pub fn read(flow: &str) -> (Story, Vec<Reply>) {
 /// The same in a vault that holds so many turns: its own follow them.
 pub fn read_after(taken: u32, flow: &str) -> (Story, Vec<Reply>) {
     let number =
-        Regex::new(r#"(?<before>\b[Tt]urn:? |"turn": |"turn_number": |turn_0*)(?<number>\d{1,3})\b"#).unwrap();
+        Regex::new(r#"(?<before>\b[Tt]urn:? |"turn": |"turn_number": |turn_0*)(?<number>\d{1,3})\b"#)
+            .unwrap();
     let (story, _) = read(flow);
     let own = story.before.turns.iter().map(|earlier| earlier.metadata.turn_number);
     let first = own.chain([story.turn]).min().unwrap();
