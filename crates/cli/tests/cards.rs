@@ -201,9 +201,10 @@ fn caps_of_slots_are_settings() {
     let receipt = explain(&shop, &["--history", "h.json"]);
     let tokens = slot(&receipt, "history")["tokens"].as_u64().unwrap();
     assert!((2_000..=3_000).contains(&tokens), "{tokens}");
-    for (recipe, name) in
-        [("card/card_agent", "histroy"), ("card/agnet", "history"), ("card/card_agent", "system")]
-    {
+    configure(&shop, 128_000, "[slots.\"card/card_agent\"]\nsystem = 20\n");
+    let refused = shop.fails(1, &["explain", CARD, "-q", "Go on"]).out;
+    assert!(refused.contains("Slot system holds at most 20"), "{refused}");
+    for (recipe, name) in [("card/card_agent", "histroy"), ("card/agnet", "history")] {
         configure(&shop, 128_000, &format!("[slots.\"{recipe}\"]\n{name} = 4000\n"));
         let ran = shop.fails(1, &["explain", CARD, "-q", "Go on"]);
         assert!(ran.err.contains(name) && ran.err.contains("larder.toml"), "{}", ran.err);

@@ -14,6 +14,8 @@ use larder_text::tokens::Counter;
 
 use crate::inputs::{InputDocument, RunInput};
 
+/// The document that is read by sections.
+const CONTEXT: &str = "context.md";
 /// The slot for the user's query, always last.
 const QUERY_SLOT: &str = "query";
 /// The slot and part that show the model why its last answer was rejected.
@@ -68,6 +70,17 @@ pub enum PrepareError {
         name: String,
         /// The variants it has.
         takes: String,
+    },
+    /// A conversation for a recipe without a place for one.
+    #[error(
+        "recipe {recipe} has no slot of messages, so it takes no conversation, and {messages} messages came before the question; add a \
+         slot with `from: messages`, or send the question alone"
+    )]
+    NoConversation {
+        /// The recipe.
+        recipe: String,
+        /// The number of messages given.
+        messages: usize,
     },
     /// A value that the recipe's prompts do not use.
     #[error("recipe {recipe} has no variable {name}; it accepts {takes}")]
@@ -128,11 +141,13 @@ pub fn prepare(
     let max_output = recipe.budget.output.min(limits.max_output);
     let mut build = Build { recipe, input, slots: Vec::new(), parts: Vec::new(), ids: BTreeMap::new() };
     if recipe.slots.is_empty() {
-        build.prompt_slot("system", Role::System, rendered.system.into_iter().chain(rendered.variant));
+        let prompts = rendered.system.into_iter().chain(rendered.variant);
+        build.prompt_slot(Slot::new("system").overflow(Overflow::REFUSE), Role::System, prompts);
         build.plain_inputs(query.as_deref().filter(|_| recipe.needs_query));
     } else {
+        let query = query.as_deref().filter(|_| recipe.needs_query);
         for spec in &recipe.slots {
-            build.slot(spec, &rendered.system, &rendered.variant);
+            build.slot(spec, &rendered.system, &rendered.variant, query);
         }
     }
     if let (false, Some(schema)) = (limits.enforces_schema, &recipe.output.schema) {
@@ -179,12 +194,8 @@ pub fn prepare(
 
 fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
     let context = !recipe.input_sections.is_empty();
-    let takes: Vec<&str> = recipe
-        .input_docs
-        .iter()
-        .map(|doc| doc.name.as_str())
-        .chain(context.then_some("context.md"))
-        .collect();
+    let takes: Vec<&str> =
+        recipe.input_docs.iter().map(|doc| doc.name.as_str()).chain(context.then_some(CONTEXT)).collect();
     for document in &input.documents {
         if !takes.contains(&document.input.as_str()) {
             return Err(PrepareError::UnknownDocument {
@@ -198,6 +209,11 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
         if !input.documents.iter().any(|document| document.input == doc.name) {
             return Err(PrepareError::MissingDocument { recipe: recipe.id(), name: doc.name.clone() });
         }
+    }
+    let takes_messages = recipe.slots.iter().any(|spec| spec.source == SlotSource::Messages);
+    if !input.history.is_empty() && !takes_messages {
+        let (recipe, messages) = (recipe.id(), input.history.len());
+        return Err(PrepareError::NoConversation { recipe, messages });
     }
     if let Some(name) = input.variant.as_deref().filter(|name| recipe.variant(Some(name)).is_none()) {
         let known: Vec<&str> = recipe.variants.keys().map(String::as_str).collect();
@@ -227,7 +243,7 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
 /// The given query, or the one in section 0 of `context.md`.
 fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, PrepareError> {
     let stored = || {
-        let context = input.documents.iter().find(|document| document.input == "context.md")?;
+        let context = input.documents.iter().find(|document| document.input == CONTEXT)?;
         larder_vault::original_query(&context.text)
     };
     let query = input.query.clone().or_else(stored).filter(|query| !query.trim().is_empty());
@@ -266,31 +282,22 @@ impl Build<'_> {
         self.slots.insert(at, Slot::new(slot).overflow(Overflow::REFUSE));
     }
 
-    fn prompt_slot(&mut self, name: &str, role: Role, prompts: impl Iterator<Item = PromptTemplate>) {
-        self.slots.push(Slot::new(name).overflow(Overflow::REFUSE));
+    fn prompt_slot(&mut self, slot: Slot, role: Role, prompts: impl Iterator<Item = PromptTemplate>) {
         for prompt in prompts {
             let id = self.id(&format!("prompt:{}", prompt.name));
-            let mut part = Part::new(id, name, prompt.text);
+            let mut part = Part::new(id, Arc::clone(&slot.name), prompt.text);
             part.role = role;
             part.protection = Protection::Critical;
             self.parts.push(part);
         }
+        self.slots.push(slot);
     }
 
     /// Adds the documents and sections of a recipe that declares no slots.
     fn plain_inputs(&mut self, query: Option<&str>) {
-        let input = self.input;
-        if !self.recipe.input_sections.is_empty() {
-            for document in input.documents.iter().filter(|document| document.input == "context.md") {
-                self.sections(document, query);
-            }
-        }
-        let docs: Vec<&InputDoc> = self
-            .recipe
-            .input_docs
-            .iter()
-            .filter(|doc| doc.name != "context.md" || self.recipe.input_sections.is_empty())
-            .collect();
+        self.sections(query, None);
+        let docs: Vec<&InputDoc> =
+            self.recipe.input_docs.iter().filter(|doc| !self.is_by_section(doc)).collect();
         if docs.is_empty() {
             return;
         }
@@ -300,9 +307,25 @@ impl Build<'_> {
         }
     }
 
-    /// One slot for each selected section, capped at the section's own budget (R0-25.1); section 0 always (R0-12.7), but
-    /// without the query if `query`, which is a message of its own, repeats it.
-    fn sections(&mut self, document: &InputDocument, query: Option<&str>) {
+    /// Whether a document is read by sections instead of whole.
+    fn is_by_section(&self, doc: &InputDoc) -> bool {
+        doc.name == CONTEXT && !self.recipe.input_sections.is_empty()
+    }
+
+    /// Adds the selected sections: to a slot of the recipe, or one slot for each, capped at the section's own budget
+    /// (R0-25.1). Section 0 always (R0-12.7), but without the query if `query`, which is a message of its own, repeats
+    /// it.
+    fn sections(&mut self, query: Option<&str>, slot: Option<&str>) {
+        let input = self.input;
+        if self.recipe.input_sections.is_empty() {
+            return;
+        }
+        for document in input.documents.iter().filter(|document| document.input == CONTEXT) {
+            self.sections_of(document, query, slot);
+        }
+    }
+
+    fn sections_of(&mut self, document: &InputDocument, query: Option<&str>, slot: Option<&str>) {
         let selected =
             SectionId::ALL.into_iter().filter(|id| self.recipe.input_sections.contains(&id.number()));
         let view = larder_vault::select(&document.text, selected);
@@ -310,8 +333,7 @@ impl Build<'_> {
         let is_repeated = query.is_some() && query == larder_vault::original_query(&document.text).as_deref();
         for section in &view.sections {
             let number = section.id.number();
-            let name = format!("§{number}");
-            let mut slot = Slot::new(name.as_str());
+            let name = slot.map_or_else(|| format!("§{number}"), str::to_owned);
             // Named after the input, not its path: a model has to repeat it, and no prompt should depend on a vault's
             // location.
             let id = self.id(&format!("{}§{number}", document.input));
@@ -325,7 +347,6 @@ impl Build<'_> {
             if section.id == SectionId::UserQuery {
                 part.protection = Protection::Critical;
             } else {
-                slot.cap = Cap::Tokens(section.id.token_budget());
                 part.pins = pinned_lines(section.id, &part.text);
                 if self.recipe.compression.preserve.contains(&format!("section_{number}")) {
                     part.protection = Protection::Protected;
@@ -334,8 +355,12 @@ impl Build<'_> {
             if Some(section.id) == newest {
                 part.priority = NEWEST_SECTION_PRIORITY;
             }
-            self.slots.push(slot);
             self.parts.push(part);
+            if slot.is_none() {
+                let budget = Cap::Tokens(section.id.token_budget());
+                let cap = if section.id == SectionId::UserQuery { Cap::Flexible } else { budget };
+                self.slots.push(Slot::new(name).cap(cap));
+            }
         }
     }
 
@@ -384,17 +409,26 @@ impl Build<'_> {
         format!("p{count}")
     }
 
-    fn slot(&mut self, spec: &SlotSpec, system: &[PromptTemplate], variant: &[PromptTemplate]) {
+    fn slot(
+        &mut self,
+        spec: &SlotSpec,
+        system: &[PromptTemplate],
+        variant: &[PromptTemplate],
+        query: Option<&str>,
+    ) {
         match spec.source {
-            SlotSource::Prompt => self.prompt_slot(&spec.slot.name, spec.role, system.iter().cloned()),
-            SlotSource::Variant => self.prompt_slot(&spec.slot.name, spec.role, variant.iter().cloned()),
+            SlotSource::Prompt => self.prompt_slot(spec.slot.clone(), spec.role, system.iter().cloned()),
+            SlotSource::Variant => self.prompt_slot(spec.slot.clone(), spec.role, variant.iter().cloned()),
             SlotSource::Messages => self.messages(spec),
             SlotSource::Documents => {
                 self.slots.push(spec.slot.clone());
                 let recipe = self.recipe;
-                for doc in recipe.input_docs.iter().filter(|doc| spec.docs.contains(&doc.name)) {
-                    self.documents(doc, &spec.slot.name);
+                if spec.docs.iter().any(|name| name == CONTEXT) {
+                    self.sections(query, Some(&spec.slot.name));
                 }
+                let is_inside = |doc: &&InputDoc| spec.docs.contains(&doc.name) && !self.is_by_section(doc);
+                let docs: Vec<&InputDoc> = recipe.input_docs.iter().filter(is_inside).collect();
+                docs.into_iter().for_each(|doc| self.documents(doc, &spec.slot.name));
             }
         }
     }

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use larder_core::pack::Cap;
 use larder_core::recipe::{
-    self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError, SlotSource,
-    SlotSpec,
+    self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError, SlotSpec,
 };
 use larder_text::tokens::Counter;
 
@@ -53,8 +52,8 @@ pub enum ProjectError {
         /// How many.
         count: usize,
     },
-    /// A setting names a slot that does not exist, or that contains prompts, which are always sent in full.
-    #[error("{place}: no usable recipe {recipe} has a slot {slot} of messages or documents")]
+    /// A setting names a slot that does not exist.
+    #[error("{place}: no usable recipe {recipe} has a slot {slot}")]
     NoSlot {
         /// The setting and its origin.
         place: String,
@@ -106,10 +105,7 @@ impl Project {
     pub fn with_slot_caps(mut self, caps: &[SlotCap]) -> Result<Self, ProjectError> {
         for SlotCap { recipe: id, slot, tokens, place } in caps {
             let recipe = self.report.recipes.get_mut(id);
-            let is_named = |spec: &&mut SlotSpec| {
-                *spec.slot.name == **slot
-                    && matches!(spec.source, SlotSource::Messages | SlotSource::Documents)
-            };
+            let is_named = |spec: &&mut SlotSpec| *spec.slot.name == **slot;
             let spec = recipe.and_then(|recipe| recipe.slots.iter_mut().find(is_named));
             let spec = spec.ok_or_else(|| ProjectError::NoSlot {
                 place: place.clone(),

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
 use larder_core::pack::Rendition;
-use larder_core::recipe::Recipe;
+use larder_core::recipe::{Recipe, SlotSource};
 use larder_engine::PrepareError;
 use larder_engine::executor::{NoopObserver, RunError};
 use larder_engine::inputs::{InputDocument, RunInput};
@@ -55,13 +55,15 @@ fn input(recipe: &Recipe, query: Option<&str>, lines: usize) -> RunInput {
     let context = "context.md".to_owned();
     let names = recipe.input_docs.iter().map(|doc| doc.name.clone());
     let names = names.chain((!recipe.input_sections.is_empty()).then_some(context));
-    let history = [Role::User, Role::Assistant].map(|role| Message::text(role, text.clone()));
+    let takes_messages = recipe.slots.iter().any(|spec| spec.source == SlotSource::Messages);
+    let history = [Role::User, Role::Assistant].iter().filter(|_| takes_messages);
+    let history = history.map(|role| Message::text(*role, text.clone()));
     RunInput {
         documents: names.map(|name| InputDocument::whole(name.clone(), name, text.as_str())).collect(),
         query: query.map(str::to_owned),
         values: recipe.inputs.iter().map(|name| (name.clone(), "100".into())).collect(),
         variant: recipe.variants.keys().next().cloned(),
-        history: history.to_vec(),
+        history: history.collect(),
         ..RunInput::default()
     }
 }

@@ -44,7 +44,7 @@ fn is_whole(receipt: &RunReceipt) -> bool {
 
 #[test]
 fn more_tokens_never_show_less() {
-    let (engine, ..) = engine(Vec::new());
+    let (engine, _model, _dir) = engine(Vec::new());
     let input = input(250);
     assert!(!is_whole(&engine.explain(RECIPE, &input).unwrap()));
     assert!(is_whole(&engine.explain_with(RECIPE, &input, 1).unwrap()));

@@ -68,7 +68,7 @@ pub(super) fn get(
     })?;
     let inputs = inputs(recipe, arguments).map_err(|CallError(words)| unfit(words))?;
     let input = inputs.read(caller).map_err(|CallError(words)| unfit(words))?;
-    let receipt = match caller.engine.lay_out(&recipe.id(), &input) {
+    let receipt = match caller.engine.explain(&recipe.id(), &input) {
         Ok(receipt) => receipt,
         Err(error @ RunError::Store(_)) => return Err(ErrorData::internal_error(error.to_string(), None)),
         Err(error) => return Err(unfit(error.to_string())),

@@ -1,5 +1,6 @@
 //! `larder run --until-done`: repeats a recipe until its answer says that the work is complete (R2-9.1).
 
+use larder_core::recipe::SlotSource;
 use larder_engine::Engine;
 use larder_engine::executor::{Meter, ProgressObserver, RunOutcome};
 use larder_engine::inputs::RunInput;
@@ -35,10 +36,15 @@ pub async fn run(
     repeat: &RepeatArgs,
     spinner: &Spinner,
 ) -> Result<(), CliError> {
-    let tags = &engine.find(recipe, input.mode).map_err(|source| engine.missing(recipe, source))?.output.tags;
-    if !tags.iter().any(|tag| tag.name == TAG) {
+    let found = engine.find(recipe, input.mode).map_err(|source| engine.missing(recipe, source))?;
+    if !found.output.tags.iter().any(|tag| tag.name == TAG) {
         return Err(CliError::Usage(format!(
             "--until-done: the answers of {recipe} have no tag {TAG}, so none says that the work is complete"
+        )));
+    }
+    if !found.slots.iter().any(|spec| spec.source == SlotSource::Messages) {
+        return Err(CliError::Usage(format!(
+            "--until-done: {recipe} has no slot of messages, so no round would read the answers before it"
         )));
     }
     let meter = Meter::new(spinner, repeat.max_tokens, repeat.max_cost);

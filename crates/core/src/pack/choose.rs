@@ -64,10 +64,16 @@ impl Ladder {
         overflow.point && self.pointer < self.size / 2
     }
 
-    /// The cheapest rendition that is not absent.
+    /// Tokens of the cheapest rendition that is not absent.
     pub fn cheapest(&self, overflow: Overflow) -> usize {
         let pointer = if self.can_point(overflow) { self.pointer } else { usize::MAX };
         self.cost(Choice::Whole).min(pointer).min(self.least_condensed(overflow).unwrap_or(usize::MAX))
+    }
+
+    /// The cheapest rendition that is not absent.
+    fn least(&self, overflow: Overflow) -> Choice {
+        let rungs = self.rungs(overflow).map(|(choice, _)| choice).filter(|choice| *choice != Choice::Absent);
+        rungs.min_by_key(|&choice| self.cost(choice)).unwrap_or(Choice::Absent)
     }
 
     /// The rungs from cheapest to most expensive, with their values.
@@ -162,6 +168,8 @@ pub(super) struct Competitor<'l> {
     pub ladder: &'l Ladder,
     /// Higher tiers are served first.
     pub tier: u8,
+    /// Its pins are in every form but a pointer, so it takes one of these before others grow.
+    pub pinned: bool,
 }
 
 /// Whether the parts cannot all be included, in any rendition.
@@ -182,6 +190,14 @@ pub(super) fn choose(parts: &[Competitor<'_>], overflow: Overflow, budget: usize
     }
     let mut choices = vec![Choice::Absent; parts.len()];
     let mut left = budget;
+    // What must be there is there in its smallest form before anything is there in a larger one.
+    let is_required = |part: &Competitor<'_>| part.pinned || !overflow.drop && part.ladder.min_remaining == 0;
+    for (part, choice) in parts.iter().zip(&mut choices).filter(|(part, _)| is_required(part)) {
+        let least = part.ladder.least(Overflow { point: overflow.point && !part.pinned, ..overflow });
+        if let Some(rest) = left.checked_sub(part.ladder.cost(least)) {
+            (*choice, left) = (least, rest);
+        }
+    }
     for members in tiers.values() {
         raise_tier(parts, overflow, members, &mut choices, &mut left);
     }
@@ -197,19 +213,21 @@ fn raise_tier(
 ) {
     let ladders = || members.iter().map(|&part| parts[part].ladder);
     let whole = ladders().try_fold(0usize, |sum, ladder| sum.checked_add(ladder.whole?));
+    let held =
+        members.iter().map(|&part| parts[part].ladder.cost(choices[part])).fold(0, usize::saturating_add);
     // In whatever order the members enter, each finds more tokens left than it requires.
     let admits_all = |cost: usize| {
         ladders().all(|ladder| {
             let others = cost - ladder.whole.unwrap_or_default();
-            ladder.min_remaining == 0 || *left - others > ladder.min_remaining
+            ladder.min_remaining == 0 || (*left + held).saturating_sub(others) > ladder.min_remaining
         })
     };
-    if let Some(cost) = whole.filter(|cost| cost <= left && admits_all(*cost)) {
+    if let Some(cost) = whole.filter(|cost| *cost <= *left + held && admits_all(*cost)) {
         members.iter().for_each(|&part| choices[part] = Choice::Whole);
-        *left -= cost;
+        *left = *left + held - cost;
         return;
     }
-    if ladders().all(|ladder| ladder.cheapest(overflow) > *left) {
+    if held == 0 && ladders().all(|ladder| ladder.cheapest(overflow) > *left) {
         return;
     }
     let hulls = Hulls::of(ladders(), overflow);
@@ -236,6 +254,10 @@ fn raise_tier(
             continue;
         }
         let cost = extra(member, choices[part], to);
+        if choices[part] != Choice::Absent && cost == 0 {
+            heap.extend(step(member, rung + 1));
+            continue;
+        }
         if cost > *left {
             skipped.get_or_insert(part);
             if least_step.is_some_and(|least| least > *left) {
@@ -300,8 +322,10 @@ mod tests {
     }
 
     fn choose(ladders: &[Ladder], overflow: Overflow, budget: usize) -> Vec<Choice> {
-        let parts: Vec<Competitor<'_>> =
-            ladders.iter().map(|ladder| Competitor { ladder, tier: ladder.priority }).collect();
+        let parts: Vec<Competitor<'_>> = ladders
+            .iter()
+            .map(|ladder| Competitor { ladder, tier: ladder.priority, pinned: false })
+            .collect();
         super::choose(&parts, overflow, budget)
     }
 
@@ -384,6 +408,17 @@ mod tests {
         assert_eq!(tier(400), [Choice::Absent, Choice::Whole]);
         assert_eq!(tier(500), [Choice::Absent, Choice::Whole]);
         assert_eq!(tier(600), [Choice::Whole; 2]);
+    }
+
+    #[test]
+    fn where_nothing_may_be_dropped_every_part_is_there_before_one_is_larger() {
+        let ladders = [ladder(1000, 1), ladder(1000, 2)];
+        let overflow = Overflow { drop: false, ..Overflow::LADDER };
+        assert_eq!(choose(&ladders, overflow, 1010), [Choice::Pointer, Choice::Condensed(980)]);
+        let choices = choose(&ladders, Overflow { point: false, ..overflow }, 1010);
+        assert!(matches!(choices[..], [Choice::Condensed(least), Choice::Condensed(more)] if least < more));
+        assert!(total(&ladders, &choices) <= 1010);
+        assert_eq!(choose(&ladders, overflow, 50), [Choice::Pointer, Choice::Absent]);
     }
 
     #[test]

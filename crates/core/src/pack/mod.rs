@@ -41,7 +41,7 @@ pub use packing::Packing;
 pub use part::{Frame, Part, PartSource, Protection, Shell, Slice};
 pub use receipt::{
     BudgetLedger, Epoch, NextRung, OriginalText, Pack, PackOriginal, PackRefusal, PartReason, PartReceipt,
-    Receipt, Rendition, SlotLedger, TextSpan,
+    Receipt, RefusalLimit, Rendition, SlotLedger, TextSpan,
 };
 pub use request::{CallFraming, PackError, PackRequest, PackStep, RenditionRequest};
 pub use slot::{CallBudget, Cap, Overflow, Slot, SlotForm};

@@ -7,11 +7,11 @@ use super::assemble::assemble;
 use super::choose::Ladder;
 use super::compose::{ComposedPrompt, Planned, compose};
 use super::part::{Part, Protection};
-use super::receipt::{BudgetLedger, Pack, PackRefusal, Receipt};
+use super::receipt::{BudgetLedger, Pack, PackRefusal, Receipt, RefusalLimit, Rendition};
 use super::render::PartRenderer;
 use super::request::{PackError, PackRequest, PackStep, RenditionRequest};
 use super::run::Run;
-use super::slot::{Cap, Overflow, Slot, SlotForm};
+use super::slot::{CallBudget, Cap, Overflow, Slot, SlotForm};
 use larder_condense::Condensed;
 use larder_text::message::Message;
 use larder_text::pointer::PointerKey;
@@ -108,7 +108,7 @@ impl<'a> Packing<'a> {
             let prompt = self.composed(&plan);
             if prompt.total <= available {
                 let (plan, prompt) = self.fill_up(plan, prompt);
-                if let Some(refusal) = self.lost_pins(&prompt) {
+                if let Some(refusal) = self.lost_pins(&prompt).or_else(|| self.dropped(&plan)) {
                     return PackStep::Refused(Box::new(self.refuse(refusal)));
                 }
                 return PackStep::Done(Box::new(self.assembled(plan, prompt)));
@@ -118,7 +118,8 @@ impl<'a> Packing<'a> {
             slack += over + 2 * round * round;
         }
         let parts = self.largest(|_| true);
-        PackStep::Refused(Box::new(self.refuse(PackRefusal { deficit: over, parts })))
+        let limit = self.call_limit();
+        PackStep::Refused(Box::new(self.refuse(PackRefusal { deficit: over, limit, parts })))
     }
 
     pub(super) fn composed(&self, plan: &Planned) -> ComposedPrompt {
@@ -161,14 +162,56 @@ impl<'a> Packing<'a> {
                 && size > cap
             {
                 let parts = self.largest(|part| critical.binary_search(&part).is_ok());
-                return Some(PackRefusal { deficit: size - cap, parts });
+                let limit = RefusalLimit::Slot { name: slot.name.to_string(), cap };
+                return Some(PackRefusal { deficit: size - cap, limit, parts });
             }
             needed = needed.saturating_add(size);
             culprits.extend(critical);
         }
         let deficit = needed.checked_sub(available).filter(|&deficit| deficit > 0)?;
         culprits.sort_unstable();
-        Some(PackRefusal { deficit, parts: self.largest(|part| culprits.binary_search(&part).is_ok()) })
+        let parts = self.largest(|part| culprits.binary_search(&part).is_ok());
+        Some(PackRefusal { deficit, limit: self.call_limit(), parts })
+    }
+
+    /// The limit that the whole call is subject to.
+    fn call_limit(&self) -> RefusalLimit {
+        let CallBudget { total, window, .. } = self.request.budget;
+        if window < total { RefusalLimit::Window } else { RefusalLimit::Total }
+    }
+
+    /// The limit that shortens the parts of a slot: its cap, or that of the call.
+    fn limit_of(&self, slot: usize) -> RefusalLimit {
+        match self.request.slots[slot].cap {
+            Cap::Tokens(cap) if self.demand(&self.slot_parts[slot]).whole > cap => {
+                RefusalLimit::Slot { name: self.request.slots[slot].name.to_string(), cap }
+            }
+            _ => self.call_limit(),
+        }
+    }
+
+    /// The parts that are absent although they must not be: in slots that drop nothing, and those under protection. The
+    /// deficit is the tokens of their smallest forms.
+    fn dropped(&self, plan: &Planned) -> Option<PackRefusal> {
+        let may_be_absent = |slot: &Slot, part: usize| {
+            let joined = slot.form == SlotForm::Joined;
+            let protected = joined && self.request.parts[part].protection == Protection::Protected;
+            (slot.overflow.drop && !protected) || self.ladders[part].min_remaining > 0
+        };
+        for (index, slot) in self.request.slots.iter().enumerate() {
+            let is_lost = |part: &usize| {
+                plan.standings[*part].rendition == Rendition::Absent && !may_be_absent(slot, *part)
+            };
+            let lost: Vec<usize> = self.slot_parts[index].iter().copied().filter(is_lost).collect();
+            if !lost.is_empty() {
+                let least =
+                    |&part: &usize| self.ladders[part].cheapest(slot.overflow).min(self.ladders[part].size);
+                let deficit = lost.iter().map(least).fold(0, usize::saturating_add).max(1);
+                let parts = self.largest(|part| lost.contains(&part));
+                return Some(PackRefusal { deficit, limit: self.limit_of(index), parts });
+            }
+        }
+        None
     }
 
     /// The parts with pins that are missing from the prompt; the deficit is the tokens of these pins.
@@ -180,10 +223,14 @@ impl<'a> Packing<'a> {
         let cost = |part: &Part| {
             part.pins.iter().filter(lost).map(|pin| self.renderer.counter.count(pin)).sum::<usize>()
         };
-        let costs = pinned().map(|part| (part.id.to_string(), cost(part)));
-        let parts: Vec<(String, usize)> = costs.filter(|&(_, tokens)| tokens > 0).collect();
-        let deficit = parts.iter().map(|(_, tokens)| tokens).sum();
-        (deficit > 0).then_some(PackRefusal { deficit, parts })
+        let costs = pinned().map(|part| (part, cost(part)));
+        let lost: Vec<(&Part, usize)> = costs.filter(|&(_, tokens)| tokens > 0).collect();
+        let (first, _) = lost.first()?;
+        let slot = self.request.slots.iter().position(|slot| slot.name == first.slot);
+        let limit = slot.map(|slot| self.limit_of(slot)).unwrap_or_default();
+        let deficit = lost.iter().map(|(_, tokens)| tokens).sum();
+        let parts = lost.iter().map(|(part, tokens)| (part.id.to_string(), *tokens)).collect();
+        Some(PackRefusal { deficit, limit, parts })
     }
 
     /// The minimum number of messages for the required parts: adjacent joined parts of one role share one.
@@ -250,7 +297,7 @@ fn measure(renderer: &PartRenderer<'_>, part: &Part, limit: usize, framed: &mut 
         frame: if large { renderer.frame_cost(part) + shell } else { 0 },
         priority: part.priority,
         relevance: part.relevance,
-        summarizable: part.summarizable,
+        summarizable: part.summarizable && part.protection != Protection::Protected,
         min_remaining: part.min_remaining,
     }
 }

@@ -19,7 +19,8 @@ const SUFFIX_DIGITS: usize = 9;
 pub enum Protection {
     /// May be condensed, replaced by a pointer or dropped.
     None,
-    /// Stays whole as long as its slot's cap allows; any excess becomes a pointer.
+    /// Whole as long as its slot's cap allows, otherwise a pointer, never condensed; without room for a pointer the call is
+    /// refused.
     Protected,
     /// Included byte for byte, or the call is refused.
     Critical,

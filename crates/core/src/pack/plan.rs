@@ -149,7 +149,11 @@ impl<'a> Packing<'a> {
         let free: Vec<Competitor<'_>> = members
             .iter()
             .filter(|&&part| !self.is_critical(part))
-            .map(|&part| Competitor { ladder: &self.ladders[part], tier: self.tier(part) })
+            .map(|&part| Competitor {
+                ladder: &self.ladders[part],
+                tier: self.tier(part),
+                pinned: !self.request.parts[part].pins.is_empty(),
+            })
             .collect();
         let budget = allowed.saturating_sub(fixed);
         let with_mark = || choose(&free, slot.overflow, budget.saturating_sub(self.mark_cost(slot)));

@@ -197,25 +197,48 @@ pub struct BudgetLedger {
     pub label: Label,
 }
 
+/// The limit that a refused prompt exceeds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalLimit {
+    /// The total of the call.
+    #[default]
+    Total,
+    /// The window of the model.
+    Window,
+    /// The cap of a slot.
+    Slot {
+        /// The slot.
+        name: String,
+        /// Its cap in tokens.
+        cap: usize,
+    },
+}
+
 /// Why the prompt was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("the prompt cannot fit: {deficit} tokens too many; {}", describe(.parts))]
+#[error("the prompt cannot fit: {deficit} tokens too many; {}", describe(.parts, .limit))]
 pub struct PackRefusal {
-    /// Tokens over budget.
+    /// Tokens over the limit.
     pub deficit: usize,
+    /// The limit.
+    #[serde(default)]
+    pub limit: RefusalLimit,
     /// The largest contributors and their tokens, largest first.
     pub parts: Vec<(String, usize)>,
 }
 
-fn describe(parts: &[(String, usize)]) -> String {
+fn describe(parts: &[(String, usize)], limit: &RefusalLimit) -> String {
+    let raise = match limit {
+        RefusalLimit::Total => "Raise token_budget.total".to_owned(),
+        RefusalLimit::Window => "Use a model with a larger window".to_owned(),
+        RefusalLimit::Slot { name, cap } => format!("Slot {name} holds at most {cap}: raise its cap"),
+    };
     let list: Vec<String> = parts.iter().map(|(id, tokens)| format!("{id} needs {tokens}")).collect();
     if list.is_empty() {
-        return "the budget does not even hold the framing. Raise token_budget.total".to_owned();
+        return format!("the budget does not even hold the framing. {raise}");
     }
-    format!(
-        "{}. Raise token_budget.total, use a model with a larger window, or shorten these parts",
-        list.join(", ")
-    )
+    format!("{}. {raise}, or shorten these parts", list.join(", "))
 }
 
 /// Where in a growing conversation the prefix last moved.

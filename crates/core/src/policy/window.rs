@@ -6,7 +6,7 @@ use super::budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, name, sum
 use super::conversation::Conversation;
 use crate::pack::{
     BudgetLedger, CallBudget, ConversationItem, DecidedItem, Epoch, MessageForm, NextRung, PackOriginal,
-    PackRefusal, PartReceipt, Receipt, Rendition, SlotLedger,
+    PackRefusal, PartReceipt, Receipt, RefusalLimit, Rendition, SlotLedger,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -108,6 +108,7 @@ impl DecidedWindow {
         let total = budget.saturating_add(output).saturating_add(self.decision.emergency_floor);
         let refused = (self.decision.status == BudgetStatus::Reject).then(|| PackRefusal {
             deficit: self.decision.deficit,
+            limit: RefusalLimit::Window,
             parts: self.decision.largest.iter().map(|large| (large.part.clone(), large.tokens)).collect(),
         });
         Receipt {

@@ -131,9 +131,11 @@ codes! {
     CompressionLayer "L052" Error "Condensing always runs on NERVES"
         "Omit compression.model_layer, or write NERVES."
     Slot "L053" Error "Inconsistent slots"
-        "The message names the violated rule: each input document is in exactly one slot; there is one slot \
-         for the prompt, one for variants if there are any, and at most one for messages; docs is allowed \
-         only in slots of documents, protect_last and soft only in slots of messages."
+        "The message names the violated rule: each input document, and context.md where input_sections are \
+         read, is in exactly one slot; there is one slot for the prompt, one for variants if there are any, \
+         and at most one for messages; docs is allowed only in slots of documents, protect_last and soft only \
+         in slots of messages, role only in slots of prompts, floor, priority and shares only in others; \
+         drop_oldest only in slots of messages."
     Variant "L054" Error "Unknown or missing variant"
         "default_variant is required with variants and must name one of them; input_docs.variants must name \
          declared ones."

@@ -26,6 +26,8 @@ const OVERFLOWS: [(&str, OverflowPolicy); 5] = [
 ];
 const KEYS: [&str; 10] =
     ["name", "role", "from", "cap", "floor", "overflow", "soft", "protect_last", "docs", "priority"];
+/// The document that `input_sections` are taken from.
+const CONTEXT: &str = "context.md";
 /// The largest number of tokens allowed in a slot.
 const MAX_TOKENS: u64 = 100_000_000;
 /// The maximum number of protected messages.
@@ -177,6 +179,33 @@ fn check_slot(spec: &SlotSpec, node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_
         let message = format!("slot `{}` contains a prompt, which is never shortened", slot.name);
         complain("overflow", message, "omit overflow");
     }
+    for key in ["floor", "priority"].into_iter().filter(|key| fixed_text && node.get(key).is_some()) {
+        let message =
+            format!("slot `{}` contains a prompt, which is sent in full before anything else", slot.name);
+        complain(key, message, &format!("remove {key}"));
+    }
+    if fixed_text && matches!(slot.cap, Cap::Share(_)) {
+        let message =
+            format!("slot `{}` contains a prompt, which has no share of what others leave", slot.name);
+        complain("cap", message, "write a number of tokens, or `flexible`");
+    }
+    let has = |policy| spec.overflow.contains(&policy);
+    if has(OverflowPolicy::Refuse) && has(OverflowPolicy::DropOldest) {
+        let message = format!("slot `{}` both drops and refuses what does not fit", slot.name);
+        complain("overflow", message, "keep one of `drop_oldest` and `refuse`");
+    } else if spec.source == SlotSource::Documents && has(OverflowPolicy::DropOldest) {
+        let message = format!("slot `{}` contains documents, of which none is older than another", slot.name);
+        let help = "remove drop_oldest: what does not fit is left out by priority, unless `refuse` is listed";
+        complain("overflow", message, help);
+    }
+    if spec.source == SlotSource::Messages && node.get("role").is_some() {
+        let message = format!("slot `{}` contains messages, which keep the roles they have", slot.name);
+        complain("role", message, "remove role");
+    }
+    if spec.source == SlotSource::Documents && spec.role != Role::User {
+        let message = format!("slot `{}` contains documents, which are sent as the user's", slot.name);
+        complain("role", message, "remove role");
+    }
     if spec.source == SlotSource::Documents && spec.docs.is_empty() {
         let message = format!("slot `{}` names no documents", slot.name);
         complain("from", message, "add `docs` with names of input_docs");
@@ -240,7 +269,7 @@ pub(super) fn check_together(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
 
 /// Each document is in exactly one slot.
 fn check_documents(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
-    let sections = (!file.input_sections.is_empty()).then_some("context.md");
+    let sections = (!file.input_sections.is_empty()).then_some(CONTEXT);
     let known: Vec<&str> =
         file.input_docs.iter().map(|doc| doc.value.name.as_str()).chain(sections).collect();
     let mut placed: Vec<&str> = Vec::new();
@@ -257,6 +286,13 @@ fn check_documents(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
             }
             placed.push(doc);
         }
+    }
+    if let (Some(sections), Some(first)) =
+        (sections.filter(|name| !placed.contains(name)), file.slots.first())
+    {
+        let message = format!("`{sections}`, whose sections input_sections names, is in no slot");
+        let help = format!("list {sections} under `docs` of a slot, or remove input_sections");
+        sink.report(DiagnosticCode::Slot, &first.span, message, help);
     }
     for doc in file.input_docs.iter().filter(|doc| !placed.contains(&doc.value.name.as_str())) {
         let message = format!("`{}` is in no slot", doc.value.name);

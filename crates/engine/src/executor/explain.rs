@@ -9,13 +9,18 @@ use crate::packer;
 use crate::prompt::prepare_for;
 
 impl Engine {
-    /// Packs what a run would send, without sending it.
+    /// Packs what a run would send, without sending it. The originals behind every pointer are stored, so a caller may
+    /// send the messages.
     ///
     /// # Errors
-    /// If the recipe is missing or its inputs do not match it. A prompt that cannot fit is not an error: the receipt
-    /// reports it.
+    /// If the recipe is missing, its inputs do not match it, or the originals cannot be stored. A prompt that cannot fit is
+    /// not an error: the receipt reports it.
     pub fn explain(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
-        packed(self, name, input, 0).map(|(receipt, _)| receipt)
+        let (receipt, pack) = packed(self, name, input, 0)?;
+        if let Some(pack) = pack {
+            store_originals(&self.store, &pack)?;
+        }
+        Ok(receipt)
     }
 
     /// Packs with `extra` tokens on top of the recipe's budget and of every slot's cap, to show what they would admit.
@@ -24,19 +29,6 @@ impl Engine {
     /// As [`Self::explain`].
     pub fn explain_with(&self, name: &str, input: &RunInput, extra: usize) -> Result<RunReceipt, RunError> {
         packed(self, name, input, extra).map(|(receipt, _)| receipt)
-    }
-
-    /// Packs what a run would send so that the caller can send it: the originals behind every pointer in the messages
-    /// are stored.
-    ///
-    /// # Errors
-    /// As [`Self::explain`], and if the originals cannot be stored.
-    pub fn lay_out(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
-        let (receipt, pack) = packed(self, name, input, 0)?;
-        if let Some(pack) = pack {
-            store_originals(&self.store, &pack)?;
-        }
-        Ok(receipt)
     }
 }
 

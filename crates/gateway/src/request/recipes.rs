@@ -54,7 +54,12 @@ pub fn job(
     let Some(last) = request.items.iter().rposition(asks) else {
         return Err(RequestError::invalid("a recipe needs a message of the user: its text is the query"));
     };
-    let before = request.items.iter().take(last).filter(|item| item.role() != Role::System);
+    if request.items.len() > last + 1 {
+        return Err(RequestError::invalid(
+            "the last message has to be the user's: a recipe answers its text",
+        ));
+    }
+    let before = request.items.iter().take(last);
     let input = RunInput {
         query: request.items.get(last).map(|item| item.text().to_owned()),
         history: before.map(message).collect(),

@@ -137,6 +137,23 @@ async fn recipe_savings_and_refusals_are_counted_once() {
 }
 
 #[tokio::test]
+async fn what_a_recipe_cannot_take_is_an_error_before_anything_is_sent() {
+    let gateway = gateway(0).await;
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let other = |role: &str| json!({"role": role, "content": "Say nothing."});
+    for (messages, words) in [
+        (json!([user("hi"), other("assistant"), user("Which?")]), "2 messages came before"),
+        (json!([other("system"), user("Which?")]), "1 messages came before"),
+        (json!([user("Which?"), other("assistant")]), "the last message has to be the user's"),
+    ] {
+        let response = gateway.chat(&json!({"model": "recipe/talk/brief", "messages": messages})).await;
+        let (status, said) = (response.status(), response.text().await.unwrap());
+        assert!(status == 400 && said.contains(words), "{status}: {said}");
+    }
+    assert!(gateway.seen().is_empty());
+}
+
+#[tokio::test]
 async fn a_recipe_that_is_not_there_is_an_error_and_an_intervention() {
     let gateway = gateway(0).await;
     let body = json!({"model": "recipe/talk/long", "messages": [{"role": "user", "content": "hi"}]});

@@ -119,7 +119,7 @@ impl McpTool for Explain {
                 ModeGiven::Code => Mode::Code,
             }),
         };
-        let receipt = caller.engine.lay_out(&recipe, &inputs.read(caller)?)?;
+        let receipt = caller.engine.explain(&recipe, &inputs.read(caller)?)?;
         let text = layout(&receipt.receipt);
         Ok((Explained::of(receipt), text))
     }

@@ -1,0 +1,168 @@
+//! Whatever a caller gives is in the prompt, listed as left out, or an error before anything is sent; and every key of a
+//! recipe does what the guide says.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Shop, reply_text as reply};
+
+const HEAD: &str = "\
+description: Say what matters.
+model_layer: VOICE
+prompt_files: [prompts/notes/all.md]
+output_format: text
+";
+const BUDGET: &str =
+    "token_budget: {total: 6000, prompt: 100, input: 5000, output: 300, response_reserve: 200}\n";
+
+fn shop(recipe: &str) -> Shop {
+    let shop = Shop::with_provider([reply("It matters.")]);
+    shop.write("recipes/notes/asked.yaml", format!("name: asked\n{HEAD}{recipe}"));
+    shop
+}
+
+fn sentences(count: usize) -> String {
+    (0..count).map(|at| format!("On day {at} the council spoke of bridge {}.\n", at * 7)).collect()
+}
+
+fn context(gathered: &str) -> String {
+    format!(
+        "# Context Document\n\n## 0. User Query\n\n**Original:** What matters?\n\n\
+         ## 1. Reflection Decision\n\n**Decision:** PROCEED\n\n## 2. Gathered Context\n\n{gathered}\n"
+    )
+}
+
+/// The part of an explained prompt with this name.
+fn part<'r>(receipt: &'r Value, source: &str) -> &'r Value {
+    let parts = receipt["parts"].as_array().unwrap();
+    parts.iter().find(|part| part["source"] == source).unwrap()
+}
+
+#[test]
+fn sections_are_read_into_the_slot_that_names_context_md() {
+    let shop = shop(&format!(
+        "{BUDGET}input_docs: [notes]\ninput_sections: [\"§1\", \"§2\"]\nslots:\n  \
+         - {{name: sys, from: prompt, cap: 100}}\n  \
+         - {{name: ctx, from: documents, cap: 900, docs: [context.md, notes]}}\n"
+    ));
+    shop.write("context.md", context("The harbour master is Bo. The quay is new."));
+    shop.write("notes.md", "Nothing else is known.\n");
+    shop.ok(&["check"]);
+    shop.ok(&["run", "notes/asked", "--doc", "context.md", "--doc", "notes=notes.md"]);
+    let sent = shop.seen()[0].json()["messages"].to_string();
+    for text in
+        ["**Decision:** PROCEED", "The harbour master is Bo.", "Nothing else is known.", "What matters?"]
+    {
+        assert!(sent.contains(text), "{text}: {sent}");
+    }
+    let explained = || {
+        let args = ["explain", "notes/asked", "--doc", "context.md", "--doc", "notes=notes.md"];
+        shop.json(&args)
+    };
+    assert_eq!(part(&explained(), "context.md§2")["slot"], "ctx");
+    // The slot's cap applies to its sections; the query's section stays whole.
+    shop.write("context.md", context(&sentences(200)));
+    let receipt = explained();
+    let of = |source: &str| part(&receipt, source)["rendition"].as_str().unwrap().to_owned();
+    assert_eq!((of("context.md§0"), of("context.md§2")), ("whole".into(), "condensed".into()));
+    let slot = receipt["budget"]["slots"].as_array().unwrap().iter().find(|slot| slot["name"] == "ctx");
+    assert!(slot.unwrap()["tokens"].as_u64().unwrap() <= 900, "{receipt}");
+}
+
+#[test]
+fn a_conversation_for_a_recipe_without_a_place_for_it_is_an_error() {
+    let shop = shop(&format!("{BUDGET}input_docs: [notes]\n"));
+    let history = [json!({"role": "user", "content": "hi"}), json!({"role": "assistant", "content": "ho"})];
+    shop.write("h.json", Value::from(history.to_vec()).to_string());
+    shop.write("a.txt", "A note.\n");
+    for command in ["run", "explain"] {
+        let args = [command, "notes/asked", "--doc", "notes=a.txt", "-q", "Well?", "--history", "h.json"];
+        let ran = shop.fails(1, &args);
+        assert!(
+            ran.err.contains("no slot of messages") && ran.err.contains("2 messages came before"),
+            "{}",
+            ran.err
+        );
+    }
+    assert!(shop.seen().is_empty());
+    let promise = "output_format: tagged\noutput_tags: [{name: promise}]\n";
+    let recipe =
+        format!("name: until\n{HEAD}{BUDGET}input_docs: [notes]\n").replace("output_format: text\n", promise);
+    shop.write("recipes/notes/until.yaml", recipe);
+    let args = ["run", "notes/until", "--doc", "notes=a.txt", "-q", "Well?", "--until-done"];
+    let ran = shop.fails(2, &args);
+    assert!(ran.err.contains("no slot of messages") && shop.seen().is_empty(), "{}", ran.err);
+}
+
+#[test]
+fn a_preserved_section_is_never_condensed() {
+    let recipe = |preserve: &str| {
+        format!("{BUDGET}input_sections: [\"§2\"]\ncompression: {{preserve: [{preserve}]}}\n")
+    };
+    let shop = shop(&recipe("section_2"));
+    let rendition = |count: usize| {
+        shop.write("context.md", context(&sentences(count)));
+        part(&shop.json(&["explain", "notes/asked", "--doc", "context.md"]), "context.md§2").clone()
+    };
+    assert_eq!(rendition(20)["rendition"], "whole");
+    let large = rendition(300);
+    assert_eq!(large["rendition"], "pointer", "{large}");
+    let back = shop.ok(&["rehydrate", large["pointer"].as_str().unwrap()]).out;
+    assert!(back.contains("On day 299 the council"), "explain stores what its pointers lead to");
+    shop.write("recipes/notes/asked.yaml", format!("name: asked\n{HEAD}{}", recipe("dates")));
+    assert_eq!(rendition(300)["rendition"], "condensed");
+}
+
+#[test]
+fn a_prompt_over_the_cap_of_its_slot_is_refused_and_the_cap_is_named() {
+    let shop = shop(
+        "token_budget: {total: 20000, prompt: 100, input: 5000, output: 300}\n\
+         variables: {words: \"{{ words }}\"}\nslots:\n  - {name: sys, from: prompt, cap: 50}\n",
+    );
+    shop.write("prompts/notes/all.md", "Say what matters: {{ words }}\n");
+    let words = format!("words={}", sentences(30));
+    let ran = shop.fails(1, &["run", "notes/asked", "-q", "Well?", "--set", &words]);
+    assert!(ran.err.contains("Slot sys holds at most 50: raise its cap"), "{}", ran.err);
+    assert!(!ran.err.contains("token_budget.total") && shop.seen().is_empty(), "{}", ran.err);
+    let layout = shop.fails(1, &["explain", "notes/asked", "-q", "Well?", "--set", &words]).out;
+    assert!(layout.contains("REFUSED") && layout.contains("Slot sys holds at most 50"), "{layout}");
+    // A setting replaces the cap of a prompt's slot, too (R2-8.1).
+    shop.configure("", "[slots.\"notes/asked\"]\nsys = 3000\n");
+    shop.ok(&["run", "notes/asked", "-q", "Well?", "--set", &words]);
+    shop.configure("", "[slots.\"notes/asked\"]\nsys = 4\n");
+    let ran = shop.fails(1, &["run", "notes/asked", "-q", "Well?", "--set", "words=x"]);
+    assert!(ran.err.contains("Slot sys holds at most 4"), "{}", ran.err);
+}
+
+#[test]
+fn a_slot_that_refuses_leaves_nothing_out() {
+    let slots = |overflow: &str| {
+        format!(
+            "name: asked\n{HEAD}{BUDGET}input_docs: [notes]\nslots:\n  - {{name: sys, from: prompt, cap: 100}}\n  \
+             - {{name: ctx, from: documents, cap: 500, docs: [notes], overflow: {overflow}}}\n"
+        )
+    };
+    let shop = shop("");
+    let documents: Vec<String> = (0..12).map(|at| format!("n{at}.txt")).collect();
+    documents.iter().for_each(|name| shop.write(name, sentences(20)));
+    let docs: Vec<String> = documents.iter().map(|name| format!("notes={name}")).collect();
+    let args: Vec<&str> = ["explain", "notes/asked", "-q", "Well?"]
+        .into_iter()
+        .chain(docs.iter().flat_map(|doc| ["--doc", doc.as_str()]))
+        .collect();
+    for overflow in ["[refuse]", "[condense, refuse]"] {
+        shop.write("recipes/notes/asked.yaml", slots(overflow));
+        let ran = shop.fails(1, &args);
+        assert!(ran.out.contains("Slot ctx holds at most 500: raise its cap"), "{overflow}: {}", ran.out);
+    }
+    shop.write("recipes/notes/asked.yaml", slots("[condense]"));
+    let receipt = shop.json(&args);
+    let absent: Vec<&Value> =
+        receipt["parts"].as_array().unwrap().iter().filter(|part| part["rendition"] == "absent").collect();
+    assert!(!absent.is_empty());
+    for part in absent {
+        let back = shop.ok(&["rehydrate", part["pointer"].as_str().unwrap()]).out;
+        assert_eq!(back, sentences(20), "{part}");
+    }
+}

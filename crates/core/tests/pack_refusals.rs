@@ -1,0 +1,84 @@
+//! What a prompt that cannot be made is refused for, and which limit the refusal names.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop and say why")]
+
+use larder_core::pack::{
+    CallBudget, CallFraming, Cap, Overflow, Pack, PackRefusal, PackRequest, PackStep, Packing, Part,
+    Protection, RefusalLimit, Rendition, Slot,
+};
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::Counter;
+
+fn prose(id: &str, sentences: usize) -> Part {
+    let text: String = (0..sentences)
+        .map(|at| format!("On day {at} the council of {id} spoke of bridge {}. ", at * 7))
+        .collect();
+    Part::new(id, "ctx", text)
+}
+
+fn pack(slot: Slot, parts: Vec<Part>, total: usize, window: usize) -> Result<Pack, PackRefusal> {
+    let counter = Counter::o200k();
+    let request = PackRequest {
+        slots: vec![slot],
+        parts,
+        budget: CallBudget { total, window, output: 100, response_reserve: 0, emergency_floor: 0 },
+        framing: CallFraming::for_call(&counter, &[], None),
+        query: None,
+        by_model: false,
+    };
+    match Packing::new(&request, &counter, &PointerKey::new([7; 32])).unwrap().step() {
+        PackStep::Done(pack) => Ok(*pack),
+        PackStep::Refused(receipt) => Err(receipt.refused.unwrap()),
+        PackStep::Need(_) => panic!("no model was offered"),
+    }
+}
+
+fn slot(cap: usize, overflow: Overflow) -> Slot {
+    Slot::new("ctx").cap(Cap::Tokens(cap)).overflow(overflow)
+}
+
+#[test]
+fn a_refusal_names_the_limit_that_refused() {
+    let refused = |cap, total, window| {
+        pack(slot(cap, Overflow::REFUSE), vec![prose("a", 40)], total, window).unwrap_err()
+    };
+    let by_cap = refused(200, 20_000, 100_000);
+    assert_eq!(by_cap.limit, RefusalLimit::Slot { name: "ctx".into(), cap: 200 });
+    let words = by_cap.to_string();
+    assert!(words.contains("Slot ctx holds at most 200: raise its cap"), "{words}");
+    assert!(!words.contains("token_budget.total"), "{words}");
+    let by_total = refused(5_000, 300, 100_000);
+    assert_eq!(by_total.limit, RefusalLimit::Total);
+    assert!(by_total.to_string().contains("Raise token_budget.total, or shorten these parts"));
+    let by_window = refused(5_000, 20_000, 300);
+    assert_eq!(by_window.limit, RefusalLimit::Window);
+    assert!(by_window.to_string().contains("a model with a larger window"));
+}
+
+#[test]
+fn a_slot_that_condenses_or_refuses_leaves_nothing_out() {
+    let refusing = Overflow { condense: true, ..Overflow::REFUSE };
+    let all = |count: usize| (0..count).map(|at| prose(&format!("n{at}"), 30)).collect::<Vec<_>>();
+    let made = pack(slot(900, refusing), all(4), 20_000, 100_000).unwrap();
+    assert!(made.receipt.parts.iter().all(|part| part.rendition == Rendition::Condensed), "{made:?}");
+    let refusal = pack(slot(300, refusing), all(12), 20_000, 100_000).unwrap_err();
+    assert_eq!(refusal.limit, RefusalLimit::Slot { name: "ctx".into(), cap: 300 });
+    assert!(refusal.deficit > 0 && !refusal.parts.is_empty());
+    let dropping = pack(slot(300, Overflow { drop: true, ..refusing }), all(12), 20_000, 100_000).unwrap();
+    assert!(dropping.receipt.parts.iter().any(|part| part.rendition == Rendition::Absent));
+}
+
+#[test]
+fn what_is_protected_is_whole_or_a_pointer_or_the_call_is_refused() {
+    let protected = || Part { protection: Protection::Protected, ..prose("section", 90) };
+    let rendition = |cap| {
+        let parts = vec![protected(), prose("other", 60)];
+        pack(slot(cap, Overflow::LADDER), parts, 20_000, 100_000).map(|pack| pack.receipt.parts[0].rendition)
+    };
+    assert_eq!(rendition(5_000).unwrap(), Rendition::Whole);
+    assert_eq!(rendition(1_000).unwrap(), Rendition::Pointer, "never condensed");
+    let refusal = rendition(20).unwrap_err();
+    assert_eq!(refusal.limit, RefusalLimit::Slot { name: "ctx".into(), cap: 20 });
+    let no_pointer = slot(1_000, Overflow { condense: true, ..Overflow::DROP });
+    let refusal = pack(no_pointer, vec![protected()], 20_000, 100_000).unwrap_err();
+    assert_eq!(refusal.parts[0].0, "section");
+}
