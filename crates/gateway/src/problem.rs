@@ -73,7 +73,8 @@ impl From<StoreError> for Problem {
             | StoreError::UnknownPointer { .. }
             | StoreError::UnknownRun { .. }
             | StoreError::UnknownRevision { .. }
-            | StoreError::UnknownIntervention { .. } => Self::not_found(error.to_string()),
+            | StoreError::UnknownIntervention { .. }
+            | StoreError::UnknownJob { .. } => Self::not_found(error.to_string()),
             StoreError::Expired { .. } => Self::new(StatusCode::GONE, error.to_string()),
             // Its owner and location are no one else's business.
             StoreError::Foreign { .. } | StoreError::Symlink { .. } => {
@@ -82,6 +83,7 @@ impl From<StoreError> for Problem {
             StoreError::NotText { .. } => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
             StoreError::BadTurn { .. }
             | StoreError::InterventionResolved { .. }
+            | StoreError::JobRunning { .. }
             | StoreError::BeingDeleted { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             StoreError::Select(select) => select.clone().into(),
             StoreError::DiskFull { .. }

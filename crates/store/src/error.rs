@@ -7,7 +7,7 @@ use larder_text::pointer::Pointer;
 use rusqlite::ErrorCode;
 
 use crate::clock::Timestamp;
-use crate::select::SelectError;
+use larder_text::select::SelectError;
 
 /// Every error of the store. Each message names the file or id and says how to fix it.
 #[derive(Debug, thiserror::Error)]
@@ -238,6 +238,18 @@ pub enum StoreError {
     /// The intervention is settled already.
     #[error("intervention {id}: already resolved; the first resolution stays")]
     InterventionResolved {
+        /// The number.
+        id: u64,
+    },
+    /// No job of this user has this number.
+    #[error("job {id}: no such job; `larder jobs` lists those that wait, run or have failed")]
+    UnknownJob {
+        /// The number.
+        id: u64,
+    },
+    /// A job that is running can be neither cancelled nor repeated.
+    #[error("job {id}: running; wait until it ends")]
+    JobRunning {
         /// The number.
         id: u64,
     },

@@ -74,25 +74,8 @@ pub struct Interventions<'s> {
 impl Interventions<'_> {
     /// Raises a request; when this returns it survives a crash of the machine.
     pub fn raise(&self, new: &NewIntervention) -> Result<Intervention, StoreError> {
-        let created = self.store.now();
-        let run_id = new.run_id.as_ref().map(RunId::as_str);
-        let id: i64 = self.store.write(|tx| {
-            Ok(tx.query_row(
-                "INSERT INTO interventions (user, id, type, message, recipe, run_id, created)
-                 SELECT ?1, 1 + coalesce(max(id), 0), ?2, ?3, ?4, ?5, ?6 FROM interventions WHERE user = ?1
-                 RETURNING id",
-                (
-                    self.store.user(),
-                    &new.kind,
-                    &new.message,
-                    &new.recipe,
-                    run_id,
-                    to_sql(created.as_millis()),
-                ),
-                |row| row.get(0),
-            )?)
-        })?;
-        self.get(id.unsigned_abs())
+        let id = self.store.write(|tx| insert(tx, self.store.user(), new, self.store.now()))?;
+        self.get(id)
     }
 
     /// One request.
@@ -133,6 +116,24 @@ impl Interventions<'_> {
             self.require(tx, id)
         })
     }
+}
+
+/// Adds a request of a user, and returns its number.
+pub(crate) fn insert(
+    tx: &Transaction<'_>,
+    user: &str,
+    new: &NewIntervention,
+    created: Timestamp,
+) -> Result<u64, StoreError> {
+    let run_id = new.run_id.as_ref().map(RunId::as_str);
+    let id: i64 = tx.query_row(
+        "INSERT INTO interventions (user, id, type, message, recipe, run_id, created)
+         SELECT ?1, 1 + coalesce(max(id), 0), ?2, ?3, ?4, ?5, ?6 FROM interventions WHERE user = ?1
+         RETURNING id",
+        (user, &new.kind, &new.message, &new.recipe, run_id, to_sql(created.as_millis())),
+        |row| row.get(0),
+    )?;
+    Ok(id.unsigned_abs())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Intervention> {

@@ -1,5 +1,5 @@
 //! Everything that persists in a home folder: originals behind pointers, receipts, run records, interventions, API
-//! keys and their budgets, exchanges, transcripts, calibrations, revisions of settings and caches; and the documents of turns and memory,
+//! keys and their budgets, background jobs, exchanges, transcripts, calibrations, revisions of settings and caches; and the documents of turns and memory,
 //! which may be stored elsewhere. Knows nothing of models, recipes or prompts; time and randomness are injected.
 //!
 //! # On disk
@@ -19,6 +19,7 @@
 //!   blobs/.deleted-…         what is left of a deleted user, being removed
 //!   indexes/documents/….db   the index over the documents of a user; may be deleted at any time
 //!   turns/USER-NUMBER        empty; locked by the process that runs this turn
+//!   turns/jobs               empty; locked by the process that does background jobs
 //! ```
 //!
 //! `USER` is `u-` and the id where it is 1 to 64 of `a-z 0-9 - _`, otherwise `h-` and the BLAKE3 digest of the id.
@@ -59,6 +60,7 @@ mod group_sync;
 mod home;
 mod index;
 mod interventions;
+mod jobs;
 mod keys;
 mod pointers;
 mod repair;
@@ -67,7 +69,7 @@ mod revisions;
 mod round_trips;
 mod runs;
 mod segments;
-mod select;
+
 mod store;
 mod transcripts;
 mod user;
@@ -89,17 +91,18 @@ pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow
 pub use home::{remove_home_file, write_home_file};
 pub use index::FORMAT_VERSION;
 pub use interventions::{CONFIG_ERROR, Intervention, Interventions, NewIntervention};
+pub use jobs::{JOB_FAILED, Job, JobEnd, JobQueue, JobState, JobWorker, Jobs, NewJob};
 pub use keys::{
     DaySpend, KeyId, KeyLimits, KeyRecord, Keys, NewKey, ParseKeyIdError, RESERVATION_LIFETIME, Reservation,
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
+pub use larder_text::select::{SelectError, Selection};
 pub use pointers::{NewPointer, Pointers, StoredPointer};
 pub use repair::RepairReport;
 pub use retention::{Collected, CollectionReport, Retention, RetentionClass, STORED_FOR, USE_STEP};
 pub use revisions::{LearnedSettings, Revision, Revisions, SessionRevisions};
 pub use round_trips::RoundTrips;
 pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens, Runs};
-pub use select::{SelectError, Selection};
 pub use store::{Store, StoreOptions, UserStore};
 pub use transcripts::{
     ForkPoint, LineKind, NewTranscript, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace,

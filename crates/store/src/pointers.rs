@@ -10,8 +10,8 @@ use crate::contents::NewContent;
 use crate::error::StoreError;
 use crate::retention::{USE_STEP_MILLIS, limit};
 use crate::segments::PointerNote;
-use crate::select::{Cutter, Selection};
 use crate::store::UserStore;
+use larder_text::select::{Cutter, Selection};
 
 /// Content to be stored behind a pointer.
 #[derive(Debug, Clone, Copy)]

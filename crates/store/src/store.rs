@@ -22,6 +22,7 @@ use crate::exchanges::Exchanges;
 use crate::home::Layout;
 use crate::index::IndexDb;
 use crate::interventions::Interventions;
+use crate::jobs::{JobQueue, Jobs};
 use crate::keys::Keys;
 use crate::pointers::{Pointers, to_sql};
 use crate::retention::USE_STEP_MILLIS;
@@ -176,6 +177,11 @@ impl Store {
         Keys { store: self }
     }
 
+    /// The background jobs of all users.
+    pub const fn job_queue(&self) -> JobQueue<'_> {
+        JobQueue { store: self }
+    }
+
     /// Revisions of what is learned at run time.
     pub const fn revisions(&self) -> Revisions<'_> {
         Revisions { store: self }
@@ -261,6 +267,11 @@ impl UserStore {
     /// Requests for a human.
     pub const fn interventions(&self) -> Interventions<'_> {
         Interventions { store: self }
+    }
+
+    /// Background jobs.
+    pub const fn jobs(&self) -> Jobs<'_> {
+        Jobs { store: self }
     }
 
     /// How far token estimates are off.

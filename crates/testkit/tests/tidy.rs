@@ -40,6 +40,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("price", &["usage"]),
             ("provider", &[]),
             ("sections", &[]),
+            ("select", &["json", "pointer"]),
             ("sse", &["json"]),
             ("time", &[]),
             ("tokens", &["cache", "family", "gguf", "hash", "message", "model_id", "parallel", "pointer"]),

@@ -22,6 +22,7 @@ pub mod pointer;
 pub mod price;
 pub mod provider;
 pub mod sections;
+pub mod select;
 pub mod sse;
 pub mod time;
 pub mod tokens;

@@ -13,6 +13,7 @@ use super::notes;
 use super::types::TurnDraft;
 use super::{Documents, UserDocuments};
 use crate::error::StoreError;
+use crate::jobs::{self, NewJob};
 
 /// The file that marks a folder as a turn.
 pub(super) const METADATA: &str = "metadata.json";
@@ -35,10 +36,18 @@ impl Drafts<'_> {
     /// If the turn is incomplete or not this user's, or writing fails: before the journal entry, nothing has
     /// happened; after it, [`super::Documents::recover`] or another call completes the commit.
     pub fn commit(&self, draft: &TurnDraft) -> Result<(), StoreError> {
+        self.commit_with(draft, &[])
+    }
+
+    /// As [`commit`](Self::commit), and adds background jobs to the queue: all of it, or nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn commit_with(&self, draft: &TurnDraft, jobs: &[NewJob]) -> Result<(), StoreError> {
         self.require_place(draft)?;
         let writer = self.docs.writer();
         let files = whole(draft)?;
-        let Stage::Journalled(files) = writer.journal(draft, files)? else { return Ok(()) };
+        let Stage::Journalled(files) = writer.journal(draft, files, jobs)? else { return Ok(()) };
         let rows = writer.write_files(draft.place.folder(), &files, false)?;
         self.docs.index().write(|tx| rows.iter().try_for_each(|rows| put(tx, rows)))?;
         writer.write_notes_after(&rows)?;
@@ -54,7 +63,12 @@ pub(super) struct TurnWriter<'d> {
 
 impl TurnWriter<'_> {
     /// Adds a turn to the journal, durably; an existing entry is left unchanged.
-    fn journal(&self, draft: &TurnDraft, mut files: TurnFiles) -> Result<Stage, StoreError> {
+    fn journal(
+        &self,
+        draft: &TurnDraft,
+        mut files: TurnFiles,
+        new_jobs: &[NewJob],
+    ) -> Result<Stage, StoreError> {
         let user = self.docs.user();
         let row = self.docs.store.index().read(|tx| journal::is_committed(tx, user, draft.number))?;
         if row.is_none() && self.docs.tree().read(&draft.place.metadata())?.is_some() {
@@ -67,6 +81,7 @@ impl TurnWriter<'_> {
             }
             self.docs.drafts().insert_row(tx, draft, true)?;
             journal::insert_files(tx, user, draft.number, &files)?;
+            new_jobs.iter().try_for_each(|new| jobs::insert(tx, user, new, self.docs.store.now()))?;
             Ok(Stage::Journalled(files))
         })
     }

@@ -78,6 +78,11 @@ impl Leases<'_> {
     }
 }
 
+/// Takes the lock of work that one process of a home does; `None` while another has it.
+pub(crate) fn take_lease(path: PathBuf) -> Result<Option<TurnLease>, StoreError> {
+    take(path, TRIES)
+}
+
 /// Takes a lock; `None` if another process holds it.
 fn take(path: PathBuf, tries: usize) -> Result<Option<TurnLease>, StoreError> {
     if let Some(folder) = path.parent() {

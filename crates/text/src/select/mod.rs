@@ -6,8 +6,9 @@ mod json;
 
 use std::ops::Range;
 
-pub(crate) use cut::{Cutter, cut};
-use larder_text::pointer::Fragment;
+use crate::pointer::Fragment;
+pub use cut::Cutter;
+use cut::cut;
 use regex::bytes::{Regex, RegexBuilder};
 
 use json::JsonQuery;
@@ -155,7 +156,7 @@ impl Selection {
     }
 
     /// The fragment, if that was requested.
-    pub(crate) const fn fragment(&self) -> Option<Fragment> {
+    pub const fn fragment(&self) -> Option<Fragment> {
         match self.0 {
             SelectionKind::Part(fragment) => Some(fragment),
             _ => None,
@@ -163,7 +164,7 @@ impl Selection {
     }
 
     /// The part of a content that is in memory.
-    pub(crate) fn apply(&self, content: &[u8]) -> Result<Vec<u8>, SelectError> {
+    pub fn apply(&self, content: &[u8]) -> Result<Vec<u8>, SelectError> {
         match &self.0 {
             SelectionKind::Part(fragment) => cut(content, *fragment),
             SelectionKind::Grep(regex) => Ok(grep(content, regex)),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::{slice, str};
 
-use larder_text::json::{self, Document, JsonError};
+use crate::json::{self, Document, JsonError};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json_path::JsonPath;

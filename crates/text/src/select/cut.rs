@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use larder_text::pointer::Fragment;
+use crate::pointer::Fragment;
 
 use super::SelectError;
 
 /// Cuts one fragment out of a content that arrives in pieces, and buffers only that fragment.
 ///
 /// A line ends with and includes `\n`; text after the last `\n` is a line too unless it is empty.
-pub(crate) struct Cutter {
+pub struct Cutter {
     wanted: Fragment,
     out: Vec<u8>,
     /// Bytes seen so far.
@@ -21,12 +21,13 @@ pub(crate) struct Cutter {
 }
 
 impl Cutter {
-    pub(crate) const fn new(wanted: Fragment) -> Self {
+    /// Cuts this fragment out.
+    pub const fn new(wanted: Fragment) -> Self {
         Self { wanted, out: Vec::new(), bytes: 0, breaks: 0, in_line: false }
     }
 
     /// Processes the next piece.
-    pub(crate) fn feed(&mut self, piece: &[u8]) {
+    pub fn feed(&mut self, piece: &[u8]) {
         match self.wanted {
             Fragment::Bytes { start, end } => {
                 let within = |at: usize| at.saturating_sub(self.bytes).min(piece.len());
@@ -48,7 +49,7 @@ impl Cutter {
     }
 
     /// The fragment, or the bounds within which it should have been.
-    pub(crate) fn finish(self) -> Result<Vec<u8>, SelectError> {
+    pub fn finish(self) -> Result<Vec<u8>, SelectError> {
         match self.wanted {
             Fragment::Bytes { start, end } if start > end || end > self.bytes => {
                 Err(SelectError::BytesOutOfRange { start, end, bytes: self.bytes })
