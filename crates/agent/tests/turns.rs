@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 
+use larder_agent::turn::background::Background;
 use larder_agent::turn::{TurnEvent, TurnOutcome};
 use larder_engine::executor::NoopObserver;
 use larder_testkit::layers::with_vectors;
@@ -45,7 +46,7 @@ async fn run_in(world: World, story: &Story, replies: &[Reply]) -> Ran {
 
 async fn finish(world: World, outcome: TurnOutcome, replies: &[Reply]) -> Ran {
     if replies.last().is_some_and(|reply| reply.recipe == "phase7_summarizer") {
-        world.turns.summarize(outcome.turn, &NoopObserver).await.unwrap();
+        world.work_off().await;
     }
     let files = world.files(&outcome.folder);
     Ran { world, outcome, files }
@@ -356,14 +357,19 @@ async fn a_turn_whose_query_has_no_vector_is_the_turn_that_it_would_be_without()
 }
 
 #[tokio::test]
-async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
+async fn turns_get_vectors_behind_them_and_are_found_by_them() {
     let (story, replies) = story::read("follow_up");
     let mut world = story.world().await;
     let vectors = Arc::new(ScriptedVectors::of(|_| "everything means the same".to_owned()));
     let models = with_vectors(world.model.clone(), vectors.clone(), &world.vault(), 32_000, 2_000);
     world.turns.engine.models = Arc::new(models);
     world.turns.embedding = Some("vectors".to_owned());
-    let earlier = world.turns.embed(story.turn - 1, &NoopObserver).await.unwrap();
+    let background = Background {
+        engine: world.turns.engine.clone(),
+        documents: world.turns.documents.clone(),
+        embedding: world.turns.embedding.clone(),
+    };
+    let earlier = background.embed(story.turn - 1, &NoopObserver).await.unwrap();
     assert!(earlier > 0);
     let asked = vectors.texts().len();
     world.says(replies.iter().map(Reply::text));
@@ -372,7 +378,7 @@ async fn turns_get_vectors_when_they_are_concluded_and_are_found_by_them() {
     assert_eq!(texts.len(), 1, "the query");
     let words = texts[0].split_whitespace().count() as u64;
     assert_eq!(outcome.usage.input + outcome.usage.output, world.took() + words, "vectors are paid for");
-    world.turns.conclude(&outcome, &NoopObserver).await.unwrap();
+    world.work_off().await;
     let kept = format!("embedded/vectors/{DIMENSIONS}");
     assert_eq!(world.turns.documents.vectors().missing(&kept, 1..=story.turn).unwrap(), []);
     assert!(vectors.texts().len() > asked + 1, "the turn says something");

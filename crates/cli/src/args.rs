@@ -256,6 +256,18 @@ pub enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// List background jobs, repeat or cancel them, or do those that are due
+    ///
+    /// A job is, for example, the summary of a turn. `larder serve` does them; without a server, the command that adds one
+    /// starts a process that does, and later commands take up what is left. One that keeps failing becomes a request for a
+    /// human, see `larder interventions`.
+    #[command(
+        after_help = "Examples:\n  larder jobs\n  larder jobs retry 7\n  larder jobs work\n  larder jobs list --format json"
+    )]
+    Jobs {
+        #[command(subcommand)]
+        command: Option<JobsCommand>,
+    },
     /// List keys with today's spending, create and revoke them
     #[command(
         after_help = "Examples:\n  larder keys\n  larder keys create --user ada --label laptop --tokens-per-day 2000000 --usd-per-day 5\n  larder keys revoke 3f9a0c21b7d4"
@@ -383,6 +395,38 @@ pub enum InterventionsCommand {
         id: u64,
         /// What was decided
         resolution: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum JobsCommand {
+    /// List the jobs that wait, run or have failed
+    #[command(after_help = "Example:\n  larder jobs list --format json")]
+    List,
+    /// Show a job with what its worker knows
+    #[command(after_help = "Example:\n  larder jobs show 7")]
+    Show {
+        /// Number of the job
+        id: u64,
+    },
+    /// Make a job due now that waits or has failed
+    #[command(after_help = "Example:\n  larder jobs retry 7")]
+    Retry {
+        /// Number of the job
+        id: u64,
+    },
+    /// Remove a job that waits or has failed
+    #[command(after_help = "Example:\n  larder jobs cancel 7")]
+    Cancel {
+        /// Number of the job
+        id: u64,
+    },
+    /// Do the jobs of all users that are due, unless another process does them
+    #[command(after_help = "Examples:\n  larder jobs work\n  larder jobs work --wait 600")]
+    Work {
+        /// Go on while a job becomes due within N seconds
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        wait: u64,
     },
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_agent::turn::{AnswerSource, TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
-use larder_engine::executor::NoopObserver;
 use larder_store::DraftSummary;
 use larder_tools::Confirm;
 use larder_vault::{Mode, TurnStatus};
@@ -113,22 +112,10 @@ impl<'a> TurnSession<'a> {
         Ok(())
     }
 
-    /// Summarizes an answered turn. A failure is only logged: the answer is committed already.
-    pub async fn conclude(&self, outcome: &TurnOutcome) {
-        if let Err(error) = self.turns.conclude(outcome, &NoopObserver).await {
-            tracing::warn!("{error}");
-        }
-    }
-
-    /// Prints the end of a turn, summarizes it, and returns the exit code.
-    pub async fn finish(&self, ended: Ended) -> Result<ExitCode, CliError> {
+    /// Prints the end of a turn, and returns the exit code.
+    pub fn finish(&self, ended: Ended) -> Result<ExitCode, CliError> {
         let Ended::Outcome(outcome) = ended else { return Ok(ExitCode::from(STOPPED)) };
         self.print(&outcome)?;
-        tokio::select! {
-            () = self.conclude(&outcome) => {}
-            // The turn is complete without its summary.
-            _ = tokio::signal::ctrl_c() => {}
-        }
         Ok(code(outcome.status))
     }
 

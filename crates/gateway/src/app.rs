@@ -4,6 +4,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use larder_agent::turn::Turns;
+use larder_agent::turn::background::Background;
 use larder_engine::Engine;
 use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
@@ -336,8 +337,22 @@ impl App {
             tools: current.tools.get().await.map_err(|error| Problem::internal(&error))?,
             limits: current.config.turn_limits(),
             embedding: current.config.embedding().map(str::to_owned),
+            payer: caller.key.clone(),
             // Over HTTP there is no one to ask, so dangerous calls are denied.
             confirm: Arc::new(DenyAll),
+        })
+    }
+
+    /// What jobs behind the turns of a user work with, as the settings are now. Blocks.
+    ///
+    /// # Errors
+    /// The user's documents cannot be opened.
+    pub(crate) fn background(&self, user: &str) -> Result<Background, StoreError> {
+        let current = self.current();
+        Ok(Background {
+            engine: current.engine(&self.store.user(user)?),
+            documents: self.documents.user(user)?,
+            embedding: current.config.embedding().map(str::to_owned),
         })
     }
 

@@ -6,6 +6,7 @@ pub mod auth;
 mod caches;
 mod collection;
 pub mod error;
+pub mod jobs;
 mod key_files;
 pub mod limits;
 pub mod live_stats;

@@ -62,6 +62,7 @@ pub async fn run(
     let holding = Arc::clone(&app);
     let renewing = tokio::spawn(renew(move || holding.auth.renew()));
     let collecting = tokio::spawn(crate::collection::run(Arc::clone(&app)));
+    let working = tokio::spawn(crate::jobs::serve(Arc::clone(&app)));
     let router = crate::routes::router(&app, extra);
     let serving = tokio::spawn(serve(listener, router, pace, app.stop.clone()));
     asked.await;
@@ -71,6 +72,7 @@ pub async fn run(
     renewing.abort();
     let _ = watching.await;
     let _ = collecting.await;
+    let _ = working.await;
     let finished = tokio::task::spawn_blocking(move || {
         app.recorder.finish();
         app.telemetry.flush();
@@ -80,7 +82,7 @@ pub async fn run(
 }
 
 /// Keeps budget reservations of requests in progress from expiring; `once` renews them, and blocks.
-async fn renew(once: impl Fn() -> Result<(), StoreError> + Clone + Send + 'static) {
+pub(crate) async fn renew(once: impl Fn() -> Result<(), StoreError> + Clone + Send + 'static) {
     loop {
         tokio::time::sleep(RENEWAL).await;
         let renewed = tokio::task::spawn_blocking(once.clone()).await;

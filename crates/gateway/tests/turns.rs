@@ -57,7 +57,11 @@ async fn a_turn_tells_what_happens_and_is_summarized_behind_its_reply() {
     assert_eq!(kinds.first().map(String::as_str), Some("started"));
     assert_eq!(kinds.last().map(String::as_str), Some("finished"));
     let vault = fake.vault("a");
-    until(|| vault.catalog().turn(1).unwrap().unwrap().summary.as_deref() == Some("It was answered.")).await;
+    let summary = || vault.catalog().turn(1).unwrap().unwrap().summary;
+    assert_ne!(summary().as_deref(), Some("It was answered."), "the reply does not wait for it");
+    larder_gateway::jobs::work(shared(&fake), Duration::ZERO).await;
+    assert_eq!(summary().as_deref(), Some("It was answered."));
+    assert_eq!(fake.user("a").jobs().list().unwrap(), []);
     assert!(fake.running_turns.get("a", 1).is_none(), "it is not under way any more");
 }
 
@@ -142,7 +146,8 @@ async fn a_key_pays_for_its_turns_and_their_summaries_and_no_more_than_they_took
     let outcome = start(&shared(&fake), &who, asking("What is it?")).unwrap().ended().await.unwrap();
     let took = outcome.usage.input + outcome.usage.output;
     assert_eq!(took, price(&plain_turn()[..7]));
-    until(|| day(&fake, &who).used.tokens == price(&plain_turn())).await;
+    larder_gateway::jobs::work(shared(&fake), Duration::ZERO).await;
+    assert_eq!(day(&fake, &who).used.tokens, price(&plain_turn()));
     assert_eq!(day(&fake, &who).held.tokens, 0);
 }
 
@@ -180,8 +185,8 @@ async fn a_summary_begins_only_where_the_money_left_may_pay_for_it() {
     let who = keyed(&fake, limits);
     let outcome = start(&shared(&fake), &who, asking("What is it?")).unwrap().ended().await.unwrap();
     assert!(outcome.answer.is_some(), "{outcome:?}");
-    // All places are free once nothing more is done for the turn.
-    until(|| std::iter::from_fn(|| fake.place()).collect::<Vec<_>>().len() == 4).await;
+    larder_gateway::jobs::work(shared(&fake), Duration::ZERO).await;
+    assert_eq!(fake.user("a").jobs().list().unwrap(), [], "no day's budget would be enough");
     assert_eq!(fake.model.left(), 1, "the summary was not asked for");
     assert_eq!(
         (day(&fake, &who).used.picos, day(&fake, &who).held.picos),

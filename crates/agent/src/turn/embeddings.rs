@@ -8,7 +8,7 @@ use larder_engine::executor::ProgressObserver;
 use larder_retrieval::{TraceEntry, has_search_terms};
 use larder_store::TextVector;
 
-use super::Turns;
+use super::background::Background;
 use super::phase::PhaseContext;
 
 /// How many of the newest turns are checked for missing vectors after a turn: enough to cover a temporary outage of
@@ -51,7 +51,7 @@ pub(super) async fn query_vector(cx: &mut PhaseContext<'_>) -> Option<TextVector
     }
 }
 
-impl Turns {
+impl Background {
     /// Creates missing vectors for the newest turns up to this one, if an embedding model is configured, and returns
     /// their number. `observer` is notified of the cost.
     ///

@@ -116,7 +116,8 @@ impl<'a> Machine<'a> {
             self.phase().await?;
         }
         let prepared = save::prepare(&mut self.cx);
-        self.cx.turns.documents.drafts().commit(&self.cx.draft)?;
+        let jobs = save::jobs(&mut self.cx, &prepared);
+        self.cx.turns.documents.drafts().commit_with(&self.cx.draft, &jobs)?;
         self.is_committed = true;
         Ok(save::conclude(&mut self.cx, prepared))
     }

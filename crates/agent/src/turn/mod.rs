@@ -14,13 +14,14 @@
 //! | 4 | tools | `coordinate`, `round_rules`, `calls`, `evidence`, `shown_results`, `tool_log`, `shrink` |
 //! | 5 | the answer | `synthesize`, `figures` |
 //! | 6 | the verdict | `validate` |
-//! | 7 | saving, then the summary and vectors | `save`, `notes`, `summarize`, `embeddings` |
+//! | 7 | saving, then the summary and vectors in the background | `save`, `notes`, `background`, `summarize`, `embeddings` |
 //!
 //! `pasted` moves what was pasted into a query to attachments before the first phase. Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense`, `digest`
 //! and `ending`; `machine` runs them.
 
 mod analyze;
 pub mod answers;
+pub mod background;
 mod calls;
 mod clock;
 mod condense;
@@ -64,7 +65,7 @@ use std::sync::Arc;
 use larder_engine::settings::TurnLimits;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_store::UserDocuments;
+use larder_store::{KeyId, UserDocuments};
 use larder_vault::{Mode, TurnStatus};
 use serde::Serialize;
 
@@ -149,10 +150,13 @@ pub struct Turns {
     pub embedding: Option<String>,
     /// Permits dangerous calls.
     pub confirm: Arc<dyn Confirm>,
+    /// The key whose budget pays for what is done behind a turn.
+    pub payer: Option<KeyId>,
 }
 
 impl Turns {
-    /// Runs a turn to its end; it is committed when this returns. [`Turns::conclude`] can follow at any time (C5).
+    /// Runs a turn to its end; it is committed when this returns, together with the jobs behind it, which
+    /// [`Background`](background::Background) does (C5).
     ///
     /// # Errors
     /// An empty query. A store, a provider or a recipe that fails: the turn is then a draft that

@@ -1,6 +1,8 @@
 //! Phase 7: saves by rule, before any model is asked for a summary (C5, R1-3.78). After the commit the turn is
 //! complete; later failures cost nothing.
 
+use larder_engine::executor::Spending;
+use larder_store::NewJob;
 use larder_text::sections::Sections;
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{
@@ -8,6 +10,7 @@ use larder_vault::{
 };
 use serde_json::{Value, json};
 
+use super::background::EndedTurn;
 use super::documents::CONTEXT;
 use super::event::TurnEvent;
 use super::files;
@@ -45,6 +48,19 @@ pub(super) fn prepare(cx: &mut PhaseContext<'_>) -> PreparedTurn {
     }
     complete(cx, &ending);
     PreparedTurn { ending, began }
+}
+
+/// What is to be done behind the turn once it is committed.
+pub(super) fn jobs(cx: &mut PhaseContext<'_>, turn: &PreparedTurn) -> Vec<NewJob> {
+    let millis = cx.clock.spent();
+    cx.turns.jobs_after(&EndedTurn {
+        number: cx.draft.number,
+        session: cx.draft.session.as_deref(),
+        status: status(&turn.ending),
+        spent: Spending { usage: cx.state.usage, cost: cx.state.cost },
+        millis,
+        interim: &interim_summary(&turn.ending),
+    })
 }
 
 /// Records outside the turn what a committed turn used, and reports its end.

@@ -1,5 +1,4 @@
-//! The summary of a committed turn, written by a model (C5): a separate job that no reply waits for, whose failure
-//! costs only the summary.
+//! The summary of a committed turn, written by a model (C5): a background job whose failure costs only the summary.
 
 use std::sync::Arc;
 
@@ -9,7 +8,8 @@ use larder_vault::{TurnMetadata, VaultPath, Wrapper, turn_name};
 
 use super::answers::SummaryAnswer;
 use super::documents::CONTEXT;
-use super::{TurnError, Turns};
+use super::TurnError;
+use super::background::Background;
 use larder_engine::answer;
 use larder_engine::executor::ProgressObserver;
 use larder_engine::inputs::{InputDocument, RunInput};
@@ -17,13 +17,18 @@ use larder_engine::inputs::{InputDocument, RunInput};
 /// The recipe that summarizes.
 pub(super) const RECIPE: &str = "pipeline/phase7_summarizer";
 
-impl Turns {
-    /// Summarizes a committed turn, writes the summary to its `metadata.json` and returns it. `observer` is notified
-    /// of the cost.
+impl Background {
+    /// Summarizes a committed turn and writes the summary to its `metadata.json`, unless the summary there is another
+    /// than `interim`: then that was done before, or a person has written it. `observer` is notified of the cost.
     ///
     /// # Errors
     /// The turn does not exist, or the model, its answer, or the store fails. The turn is unchanged then.
-    pub async fn summarize(&self, number: u32, observer: &dyn ProgressObserver) -> Result<String, TurnError> {
+    pub async fn summarize(
+        &self,
+        number: u32,
+        interim: Option<&str>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), TurnError> {
         let failed = |reason: String| TurnError::Summary { turn: number, reason };
         let row = self
             .documents
@@ -36,6 +41,9 @@ impl Turns {
         let before = self.documents.files().read_text(&at)?.unwrap_or_default();
         let read = larder_vault::read_json::<TurnMetadata>(&before).value;
         let mut metadata = read.ok_or_else(|| failed(format!("{at} cannot be read")))?;
+        if interim.is_some() && metadata.summary.as_deref() != interim {
+            return self.show_again(&at, &row.context, &before, interim);
+        }
         let input = RunInput {
             documents: vec![InputDocument::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
             mode: Some(metadata.mode),
@@ -49,14 +57,31 @@ impl Turns {
             answer::read(&outcome.output).map_err(|unusable| failed(unusable.to_string()))?;
         // Later turns read only the summary.
         let doubt = if metadata.unverified { "Not verified: " } else { "" };
-        let summary = format!("{doubt}{}", answer.summary);
-        metadata.summary = Some(summary.clone());
+        metadata.summary = Some(format!("{doubt}{}", answer.summary));
         metadata.topic.get_or_insert(answer.topic());
         let after =
             larder_vault::rewrite_json(&before, &metadata).map_err(|problem| failed(problem.to_string()))?;
         self.documents.files().write(&at, after.as_bytes(), Some(ContentHash::new(before.as_bytes())))?;
-        self.show_metadata(&at, &row.context, [&before, &after])?;
-        Ok(summary)
+        self.show_metadata(&at, &row.context, [&before, &after])
+    }
+
+    /// Updates the note that a crash between the two files has left behind.
+    fn show_again(
+        &self,
+        at: &VaultPath,
+        context: &VaultPath,
+        now: &str,
+        interim: Option<&str>,
+    ) -> Result<(), TurnError> {
+        let Some(metadata) = larder_vault::read_json::<TurnMetadata>(now).value else { return Ok(()) };
+        for topic in [metadata.topic.clone(), None] {
+            let summary = interim.map(str::to_owned);
+            let before = TurnMetadata { summary, topic, ..metadata.clone() };
+            if let Ok(before) = larder_vault::rewrite_json(now, &before) {
+                self.show_metadata(at, context, [&before, now])?;
+            }
+        }
+        Ok(())
     }
 
     /// Updates the note next to `metadata.json`, unless someone has changed the note.

@@ -20,13 +20,15 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt};
+use larder_agent::turn::background::Background;
 use larder_agent::turn::{TurnEvent, TurnObserver, TurnRequest, Turns};
+use larder_engine::executor::NoopObserver;
 use larder_engine::project::Project;
 use larder_engine::settings::ToolSettings;
 use larder_engine::settings::TurnLimits;
 use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
-use larder_store::{Clock, DocumentPlace, Documents, Entropy, Store, StoreOptions};
+use larder_store::{Clock, DocumentPlace, Documents, Entropy, JobEnd, Store, StoreOptions};
 use larder_testkit::layers::every_layer;
 use larder_testkit::lived_in;
 use larder_testkit::scripted::text;
@@ -221,8 +223,22 @@ impl World {
             limits: TurnLimits::default(),
             embedding: None,
             confirm: Arc::new(Yes),
+            payer: None,
         };
         Self { turns, model, tools: script, clock, events: Events::default(), store, documents, ids, dir }
+    }
+
+    /// Does what waits in the queue, one after the other.
+    pub async fn work_off(&self) {
+        let (engine, documents) = (self.turns.engine.clone(), self.turns.documents.clone());
+        let background = Background { engine, documents, embedding: self.turns.embedding.clone() };
+        let worker = self.store.job_queue().acquire().unwrap().unwrap();
+        while let Some(job) = worker.claim().unwrap() {
+            let after = serde_json::from_value(job.payload.clone()).unwrap();
+            let next = background.work(&job.kind, &after, &NoopObserver).await.unwrap();
+            next.iter().for_each(|next| self.turns.engine.store.jobs().add(next).unwrap());
+            worker.end(&job, &JobEnd::Done).unwrap();
+        }
     }
 
     pub fn vault(&self) -> PathBuf {

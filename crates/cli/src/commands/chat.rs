@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::jobs;
 use crate::args::{ChatArgs, Format};
 use crate::context::CommandContext;
 use crate::error::CliError;
@@ -17,19 +18,12 @@ pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, C
     if interactive {
         output::say(&format!("session {session}; Ctrl-D ends it, Ctrl-C stops a turn"));
     }
-    let mut outcome = None;
     loop {
         if interactive {
             output::say("\nyou:");
         }
-        // Summarize the last turn while the user types the next question, so that its summary is there in time.
-        let summary = async {
-            if let Some(outcome) = outcome.take() {
-                turns.conclude(&outcome).await;
-            }
-        };
         let line = tokio::select! {
-            (line, ()) = async { tokio::join!(turns.keyboard.line(), summary) } => line?,
+            line = turns.keyboard.line() => line?,
             _ = tokio::signal::ctrl_c() => None,
         };
         let Some(line) = line else { break };
@@ -40,7 +34,8 @@ pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, C
         match turns.run(&request).await {
             Ok(Ended::Outcome(ended)) => {
                 turns.print(&ended)?;
-                outcome = Some(*ended);
+                // The turn is summarized while the user types the next question.
+                jobs::take_up(&context.global);
             }
             Ok(Ended::Stopped) => {}
             // The provider may have recovered by the next question; the turn can be resumed later.

@@ -15,6 +15,7 @@ mod forget;
 mod gc;
 mod init;
 mod interventions;
+pub mod jobs;
 mod keys;
 mod mcp;
 mod models;
@@ -38,12 +39,26 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use crate::args::{Args, Command, ModelsCommand};
+use crate::args::{Args, Command, JobsCommand, ModelsCommand};
 use crate::context::CommandContext;
 use crate::error::CliError;
 
-/// Runs the command.
+/// Runs the command. Those that ask models take up background jobs that are due.
 pub async fn run(args: Args) -> Result<ExitCode, CliError> {
+    let takes_up = match &args.command {
+        Command::Run(_) | Command::Ask(_) | Command::Turn(_) | Command::Chat(_) => true,
+        Command::Jobs { command } => matches!(command, Some(JobsCommand::Retry { .. })),
+        _ => false,
+    };
+    let global = takes_up.then(|| args.global.clone());
+    let ended = dispatch(args).await;
+    if let Some(global) = global {
+        jobs::take_up(&global);
+    }
+    ended
+}
+
+async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
     let global = args.global;
     match args.command {
         Command::Completions { shell } => {
@@ -79,6 +94,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Interventions { command, all } => {
             interventions::run(&CommandContext::new(global)?, command, all)?
         }
+        Command::Jobs { command } => jobs::run(global, command).await?,
         Command::Keys { command } => keys::run(&CommandContext::new(global)?, command).await?,
         // Works where the stored catalogue is broken and no settings can be read.
         Command::Models { command: Some(ModelsCommand::Update { from, built_in: _ }) } => {

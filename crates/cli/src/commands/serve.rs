@@ -55,7 +55,7 @@ fn flags(args: &ServeArgs) -> Vec<(&'static str, String)> {
 }
 
 /// Reloads settings, recipes and models.
-fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> Box<Load> {
+pub(super) fn loader(global: Global, flags: Vec<(&'static str, String)>, store: Store) -> Box<Load> {
     Box::new(move || {
         let words = |error: CliError| error.to_string();
         let context = CommandContext::with_flags(global.clone(), &flags).map_err(words)?;

@@ -34,7 +34,7 @@ pub async fn run(context: &CommandContext, args: TurnArgs) -> Result<ExitCode, C
             let turns = TurnSession::open(context, &args.flags).await?;
             turns.note_interrupted()?;
             let ended = turns.run(&request).await?;
-            turns.finish(ended).await
+            turns.finish(ended)
         }
         (None, None) => Err(CliError::Usage("expected a question".to_owned())),
     }
@@ -69,7 +69,7 @@ async fn resume(
     };
     let turns = TurnSession::open(context, flags).await?;
     let ended = turns.resume(number).await?;
-    turns.finish(ended).await
+    turns.finish(ended)
 }
 
 async fn drop_draft(context: &CommandContext, number: u32) -> Result<ExitCode, CliError> {

@@ -147,6 +147,8 @@ impl Shop {
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         command.args(args).current_dir(self.dir.path()).env_clear();
         command.env("HOME", self.dir.path().join("user")).env("LARDER_HOME", self.dir.path().join("home"));
+        // No process outlives a test that does not ask for it.
+        command.env("LARDER_JOBS_DETACHED", "false");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -161,6 +163,7 @@ impl Shop {
         command.args(["-c", limited, &blocks, env!("CARGO_BIN_EXE_larder")]).args(args);
         command.current_dir(self.dir.path()).env_clear();
         command.env("HOME", self.dir.path().join("user")).env("LARDER_HOME", self.dir.path().join("home"));
+        command.env("LARDER_JOBS_DETACHED", "false");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

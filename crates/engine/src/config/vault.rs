@@ -27,6 +27,11 @@ impl Config {
         }
     }
 
+    /// Whether a command starts a process that does background jobs.
+    pub fn detaches_jobs(&self) -> bool {
+        self.section::<VaultSettings>().jobs_detached
+    }
+
     /// The name, in the model table, of the embedding model that retrieval uses; `None` if none is set.
     pub fn embedding(&self) -> Option<&str> {
         self.value(EMBEDDING).filter(|name| !name.is_empty())

@@ -19,7 +19,7 @@ fn document_place(text: &str) -> Option<Option<String>> {
 }
 
 settings! {
-    /// Where documents are stored, and how they are found.
+    /// Where documents are stored, how they are found, and who does background jobs.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(crate) struct VaultSettings {
         /// Where turns and memory are kept as files: a folder, relative to larder.toml, or `s3://bucket/prefix`. Unset:
@@ -33,6 +33,10 @@ settings! {
         #[env("LARDER_GATHER_EMBEDDING")]
         #[like("minilm")]
         pub embedding: Option<String> = "gather.embedding", None;
+        /// Whether a command that leaves background jobs, such as the summary of a turn, starts a process that does them and
+        /// outlives the command. Otherwise they wait for `larder serve` or `larder jobs work`.
+        #[env("LARDER_JOBS_DETACHED")]
+        pub jobs_detached: bool = "jobs.detached", true;
     }
 }
 

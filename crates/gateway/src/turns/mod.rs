@@ -2,8 +2,7 @@
 //! Knows no wire format, no phase, and no document.
 //!
 //! A client that leaves stops its turn: nothing is paid for an answer that no one waits for, and the turn remains a
-//! draft that `resume` continues from its last checkpoint. Only the summary of a committed turn continues after the
-//! reply (C5); losing it when the gateway stops is harmless.
+//! draft that `resume` continues from its last checkpoint.
 
 mod budget;
 mod open;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::StatusCode;
 use larder_agent::turn::{TurnError, TurnEvent, TurnObserver, TurnOutcome, TurnRequest, Turns};
 use larder_engine::blocking;
-use larder_engine::executor::{Meter, NoopObserver};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -20,9 +19,6 @@ use crate::problem::Problem;
 
 /// The phase that commits.
 const SAVE: u8 = 7;
-/// Tokens reserved for work after a turn: its summary, which takes two recipe calls, and vectors as far as the rest
-/// allows.
-const SUMMARY_TOKENS: u64 = 12_000;
 
 /// What to do with a turn.
 #[derive(Debug)]
@@ -97,12 +93,8 @@ impl TurnWorker {
         done: oneshot::Sender<Result<TurnOutcome, Problem>>,
     ) {
         let ended = self.turn(&mut turns, job, events_out).await;
-        let outcome = ended.as_ref().ok().cloned();
         // The caller may have left.
         let _ = done.send(ended);
-        if let Some(outcome) = outcome {
-            self.conclude(&turns, &outcome).await;
-        }
     }
 
     async fn turn(
@@ -155,30 +147,6 @@ impl TurnWorker {
         };
         budget.settle(&ended, &turns.documents);
         ended.map_err(|error| problem_of(&error))
-    }
-
-    /// Summarizes a turn at the expense of the caller's key; without budget there is no summary. A failed summary
-    /// costs what its calls used.
-    async fn conclude(&self, turns: &Turns, outcome: &TurnOutcome) {
-        let turn = outcome.turn;
-        let reach = turns.reach_of_conclusion();
-        let Ok(reservation) = self.app.auth.reserve_for(&self.caller, SUMMARY_TOKENS, &reach) else {
-            tracing::info!(turn, "a turn was not summarized: the budget of its key does not cover it");
-            return;
-        };
-        // No call starts that the reservation does not cover; missing vectors of older turns are created by later
-        // turns.
-        let meter = Meter::new(&NoopObserver, Some(SUMMARY_TOKENS), None);
-        tokio::select! {
-            concluded = turns.conclude(outcome, &meter) => {
-                if let Err(error) = concluded {
-                    tracing::warn!(%error, turn, "a turn was not summarized");
-                }
-            }
-            () = self.app.running_turns.stop().cancelled() => {}
-        }
-        let taken = meter.total();
-        reservation.settle_or_log(taken.tokens(), taken.cost.unwrap_or_default());
     }
 }
 

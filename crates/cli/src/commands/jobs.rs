@@ -1,0 +1,102 @@
+//! `larder jobs`: what is to be done in the background, and the process that does it.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_gateway::app::App;
+use larder_gateway::{jobs, serve};
+use larder_store::{Job, JobState, Store};
+
+use crate::args::{Format, Global, JobsCommand};
+use crate::context::CommandContext;
+use crate::error::CliError;
+use crate::output;
+
+/// Seconds that a detached worker waits for a job that is to be repeated.
+const LINGERS: u64 = 600;
+
+pub async fn run(global: Global, command: Option<JobsCommand>) -> Result<(), CliError> {
+    let context = CommandContext::new(global.clone())?;
+    let found = match command {
+        Some(JobsCommand::Work { wait }) => return work(global, &context, Duration::from_secs(wait)).await,
+        Some(JobsCommand::Show { id }) => {
+            let job = context.store()?.jobs().get(id)?;
+            if context.global.format == Format::Plain {
+                print(std::slice::from_ref(&job))?;
+                return output::line(&format!("{:#}", job.payload));
+            }
+            vec![job]
+        }
+        Some(JobsCommand::Retry { id }) => vec![context.store()?.jobs().retry(id)?],
+        Some(JobsCommand::Cancel { id }) => vec![context.store()?.jobs().cancel(id)?],
+        Some(JobsCommand::List) | None => context.store()?.jobs().list()?,
+    };
+    if context.global.format == Format::Json {
+        return output::json(&found);
+    }
+    if found.is_empty() {
+        output::say("no background jobs");
+    }
+    print(&found)
+}
+
+fn print(jobs: &[Job]) -> Result<(), CliError> {
+    for job in jobs {
+        let state = match job.state {
+            JobState::Waiting => format!("due {}", job.due),
+            JobState::Running => "running".to_owned(),
+            JobState::Failed => format!("failed {} times", job.attempts),
+        };
+        let reason = job.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        output::line(&format!("#{} {} {} ({state}){reason}", job.id, job.kind, job.key))?;
+    }
+    Ok(())
+}
+
+/// Does what is due, with the settings and models of a server.
+async fn work(global: Global, context: &CommandContext, wait: Duration) -> Result<(), CliError> {
+    let store = context.whole_store()?;
+    let app = App::new(store.clone(), super::serve::loader(global, Vec::new(), store))?;
+    app.documents.recover()?;
+    let stop = app.stop.clone();
+    tokio::select! {
+        () = jobs::work(Arc::clone(&app), wait) => {}
+        () = async {
+            serve::asked_to_stop().await;
+            stop.cancel();
+            // What is being done is put back into the queue.
+            std::future::pending().await
+        } => {}
+    }
+    Ok(())
+}
+
+/// Starts a process that does the jobs which are due, unless there are none, the settings forbid it, or another process
+/// does them. Nobody waits for it, and what it cannot do stays in the queue.
+pub fn take_up(global: &Global) {
+    let started = CommandContext::new(global.clone()).and_then(|context| {
+        let home = context.config.home();
+        if !context.config.detaches_jobs() || !Store::exists(home) {
+            return Ok(());
+        }
+        let store = context.whole_store()?;
+        let queue = store.job_queue();
+        if queue.next_due()?.is_none_or(|due| due > store.now()) || queue.acquire()?.is_none() {
+            return Ok(());
+        }
+        let mut command = Command::new(std::env::current_exe().map_err(CliError::Runtime)?);
+        command.args(["jobs", "work", "--wait", &LINGERS.to_string()]).arg("--home").arg(home);
+        if let Some(project) = &global.project {
+            command.arg("--project").arg(project);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C in the terminal is not meant for it.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command.spawn().map(drop).map_err(CliError::Runtime)
+    });
+    if let Err(error) = started {
+        tracing::warn!("background jobs were not taken up: {error}");
+    }
+}
