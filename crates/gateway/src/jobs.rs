@@ -64,7 +64,8 @@ async fn worker(app: &Arc<App>) -> Option<Arc<JobWorker>> {
 
 /// Whether nothing is due within this time.
 fn is_idle(app: &App, wait: Duration) -> bool {
-    let until = app.store.now().as_millis().saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+    let until =
+        app.store.now().as_millis().saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
     !matches!(app.store.job_queue().next_due(), Ok(Some(due)) if due.as_millis() <= until)
 }
 
@@ -154,7 +155,12 @@ impl App {
             return Ok(Some(Caller { store, key: None, limits: KeyLimits::default(), operator: false }));
         };
         let known = self.store.keys().get(id)?;
-        Ok(known.map(|known| Caller { store, key: Some(id.clone()), limits: known.record.limits, operator: false }))
+        Ok(known.map(|known| Caller {
+            store,
+            key: Some(id.clone()),
+            limits: known.record.limits,
+            operator: false,
+        }))
     }
 
     /// What becomes of a job that its key does not pay for.

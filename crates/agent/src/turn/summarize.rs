@@ -6,10 +6,10 @@ use larder_text::hash::ContentHash;
 use larder_vault::layout::wrapper;
 use larder_vault::{TurnMetadata, VaultPath, Wrapper, turn_name};
 
-use super::answers::SummaryAnswer;
-use super::documents::CONTEXT;
 use super::TurnError;
+use super::answers::SummaryAnswer;
 use super::background::Background;
+use super::documents::CONTEXT;
 use larder_engine::answer;
 use larder_engine::executor::ProgressObserver;
 use larder_engine::inputs::{InputDocument, RunInput};
