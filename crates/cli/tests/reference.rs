@@ -24,7 +24,8 @@ fn the_page_of_settings_has_every_setting() {
     let (head, rows) = page.split_once(HEAD).unwrap();
     let shop = Shop::new();
     let mut command = shop.command(&["config", "--format", "json"]);
-    let ran: Ran = command.env_remove("LARDER_HOME").output().unwrap().into();
+    let ran: Ran =
+        command.env_remove("LARDER_HOME").env_remove("LARDER_JOBS_DETACHED").output().unwrap().into();
     let settings: Vec<Value> = serde_json::from_str(&ran.out).unwrap();
     let mut expected = String::new();
     for setting in &settings {

@@ -331,8 +331,8 @@ const DETACHES: [&str; 5] =
 const LEFT_RUNNING: [&str; 3] =
     ["crates/cli/src/keyboard.rs", "crates/cli/src/commands/top.rs", "crates/engine/src/blocking.rs"];
 
-/// A job that runs on behind a reply needs a queue that survives a restart (invariant 9). As long as there is none,
-/// nothing may be left running: a run is its caller's future from beginning to end.
+/// A job that runs on behind a reply belongs in the queue, which survives a restart (invariant 9). Nothing is left
+/// running: a run is its caller's future from beginning to end.
 #[test]
 fn nothing_is_left_running_behind_a_reply() {
     // Equal, so that the list of exceptions can only shrink with what it names.
