@@ -48,6 +48,7 @@ async fn finish(world: World, outcome: TurnOutcome, replies: &[Reply]) -> Ran {
     if replies.last().is_some_and(|reply| reply.recipe == "phase7_summarizer") {
         world.work_off().await;
     }
+    world.cancel_jobs();
     let files = world.files(&outcome.folder);
     Ran { world, outcome, files }
 }

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::{slice, str};
+use std::slice;
+use std::str;
 
 use crate::json::{self, Document, JsonError};
 use serde::de::IgnoredAny;
