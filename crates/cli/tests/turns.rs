@@ -60,6 +60,7 @@ fn a_turn_is_answered_and_its_documents_are_written() {
     assert_eq!(turns.keys().map(String::as_str).collect::<Vec<_>>(), ["turn_000001", "turn_000002"]);
     assert_eq!(shop.documents().broken_links(|_| true), Vec::<String>::new());
 
+    shop.ok(&["jobs", "work"]);
     let listed = shop.json(&["turn", "list"]);
     assert_eq!(listed["unfinished"], json!([]));
     let rows = listed["turns"].as_array().unwrap();
