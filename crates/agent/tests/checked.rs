@@ -9,7 +9,6 @@
 
 mod turn_support;
 
-use larder_engine::settings::TurnLimits;
 use larder_vault::context::{self, CallStatus, GatheredContext, GoalStatus, Sufficiency, TaskPlan, ToolLog};
 use larder_vault::{Mode, TurnStatus, VaultPath};
 use serde_json::{Value, json};
@@ -50,10 +49,11 @@ async fn an_invented_price_is_never_delivered_as_verified() {
     assert!(prompts[7].contains("Leave out \"$599.00\""), "{}", prompts[7]);
     // The price that an earlier attempt invented does not become known by that.
     world.says(planned("synthesis"));
-    world.says((0..=TurnLimits::default().revisions).flat_map(|_| [invented(), approved()]));
+    world.says((0..2).flat_map(|_| [invented(), approved()]));
     let outcome = world.ask("What does the boat cost?").await;
-    assert_eq!(outcome.status, TurnStatus::Failed, "{outcome:?}");
-    assert!(outcome.reason.unwrap().contains("\"$599.00\" is in none of the answer's documents"));
+    assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true), "{outcome:?}");
+    let answer = outcome.answer.unwrap();
+    assert!(answer.contains("\"$599.00\" is in none of the answer's documents"), "{answer}");
 }
 
 #[tokio::test]

@@ -7,6 +7,10 @@ use larder_condense::salience::{self, ErrorSense, SpanKind};
 
 /// Numbers with fewer digits may just be list numbers.
 const SALIENT_DIGITS: usize = 2;
+/// Numbers with more digits before their decimals are not computed with.
+const MOST_DIGITS: usize = 15;
+/// With more numbers than this in an answer, almost any number is a product or a quotient of two of them.
+const MOST_SHOWN: i128 = 12;
 /// Findings that are reported.
 const MAX_FOUND: usize = 5;
 /// Words of time after which a quantity is an age, which follows from a date and the present.
@@ -28,9 +32,9 @@ pub(super) fn unsupported(known: &str, answer: &str) -> Vec<String> {
             SpanKind::Number if value.bytes().filter(u8::is_ascii_digit).count() < SALIENT_DIGITS => true,
             SpanKind::Date => known.contains(value) || digits(value).all(|run| known_digits.contains(run)),
             SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
+                let is_known = |number| known_numbers.contains(&number) || derived.contains(&number);
                 known.contains(value)
-                    || numbers(value)
-                        .all(|number| known_numbers.contains(&number) || derived.contains(&number))
+                    || numbers(value).next().is_some() && numbers(value).all(is_known)
                     || is_age(&text, &span.range)
             }
             _ => known.contains(value),
@@ -70,7 +74,8 @@ fn digits(text: &str) -> impl Iterator<Item = &str> {
     runs.map(|run| run.trim_start_matches('0'))
 }
 
-/// Every number of a text in thousandths. `1,299.50` and `1.299,50` are the same.
+/// Every number of a text in thousandths, except ids and the like with too many digits to count with. `1,299.50` and
+/// `1.299,50` are the same.
 fn numbers(text: &str) -> impl Iterator<Item = i128> {
     let is_part = |char: char| char.is_ascii_digit() || matches!(char, '.' | ',');
     text.split(move |char: char| !is_part(char)).filter_map(number)
@@ -86,16 +91,27 @@ fn number(text: &str) -> Option<i128> {
     let (whole, decimals) = decimal.map_or((text, ""), |(at, _)| (&text[..*at], &text[at + 1..]));
     let digits: String = whole.chars().filter(char::is_ascii_digit).collect();
     let decimals: String = decimals.chars().chain("000".chars()).take(3).collect();
-    format!("{digits}{decimals}").parse().ok()
+    (digits.len() <= MOST_DIGITS).then(|| format!("{digits}{decimals}").parse().ok()).flatten()
 }
 
-/// What can be computed from known numbers that the answer shows: their sums and differences, the sum of all, and the
-/// length of its lists and of those in its documents.
+/// What can be computed from known numbers that the answer shows: sums, differences, products, quotients and percentages
+/// of two, small multiples of one, sum and mean of all, and the length of its lists and of those in its documents.
 fn derived(answer: &str, known: &BTreeSet<i128>, documents: &str) -> BTreeSet<i128> {
     let shown: BTreeSet<i128> = numbers(answer).filter(|number| known.contains(number)).collect();
     let pairs = shown.iter().flat_map(|a| shown.iter().map(move |b| (a, b)));
     let mut derived: BTreeSet<i128> = pairs.flat_map(|(a, b)| [a + b, (a - b).abs()]).collect();
-    derived.insert(shown.iter().sum());
+    let (sum, count) = (shown.iter().sum::<i128>(), shown.len() as i128);
+    derived.insert(sum);
+    if count <= MOST_SHOWN {
+        derived.extend(shown.iter().flat_map(|a| (2..=12).map(move |times| a * times)));
+        let pairs = shown.iter().flat_map(|a| shown.iter().map(move |b| (*a, *b)));
+        for (a, b) in pairs.filter(|(_, b)| *b != 0) {
+            let per_cent = |part: i128| part * 100_000 / b;
+            let exact = [a * b / 1_000, a * 1_000 / b, per_cent(a), per_cent((a - b).abs())];
+            derived.extend(exact.into_iter().flat_map(rounded));
+        }
+        derived.extend(rounded(sum / count.max(1)));
+    }
     let is_item = |line: &str| line.trim_start().starts_with(['-', '*', '|']) || starts_with_number(line);
     for text in [answer, documents] {
         for list in text.split("\n\n") {
@@ -105,6 +121,12 @@ fn derived(answer: &str, known: &BTreeSet<i128>, documents: &str) -> BTreeSet<i1
         }
     }
     derived
+}
+
+/// A number of thousandths, and as people round it.
+fn rounded(exact: i128) -> [i128; 4] {
+    let to = |unit: i128| (exact + unit / 2) / unit * unit;
+    [exact, to(10), to(100), to(1_000)]
 }
 
 fn starts_with_number(line: &str) -> bool {
@@ -189,6 +211,29 @@ mod tests {
             ("See https://example.org/loq.", vec!["https://example.org/loq"]),
         ] {
             assert_eq!(unsupported(known, answer), found, "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_follows_from_known_numbers_is_recomputed() {
+        let known = "A crate costs $12.50. In May 80 came, in June 100, of 3 kinds.";
+        for answer in [
+            "Three crates at $12.50 cost $37.50.",
+            "From 80 in May to 100 in June is a rise of 25 %.",
+            "80 of 100 are 80 %; 100 at $12.50 are $1,250.",
+            "The mean of 80 and 100 is 90.",
+        ] {
+            assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+        }
+        assert_eq!(unsupported(known, "From 80 to 100 is a rise of 37 %."), ["37 %"]);
+    }
+
+    #[test]
+    fn numbers_of_any_length_are_read() {
+        let long = "123456789012345678901234567890123456";
+        for id in [long.to_owned(), long.repeat(3), format!("{long}.{long}"), "0".repeat(500)] {
+            assert_eq!(unsupported(&format!("It is {id}."), &format!("It is {id}.")), Vec::<String>::new());
+            assert_eq!(unsupported("Nothing is known.", &format!("It is {id}.")).len(), 1, "{id}");
         }
     }
 

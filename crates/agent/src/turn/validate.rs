@@ -32,17 +32,27 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let convert = |answer: &ValidationAnswer| answer.validation(&plan);
     let (_, mut validation) = cx.recipes().decide("phase6_validator", inputs, convert).await?;
     let unsupported = cx.state.attempts.last().map(|attempt| attempt.unsupported.clone()).unwrap_or_default();
+    let found_by_model = attempt_verdict(&validation);
+    let is_approved = validation.decision == Verdict::Approve;
     hold_to_documents(&mut validation, &unsupported);
     hold_to_goals(&mut validation);
     validation.block = cx.document.next_decision("validation", SectionId::Validation);
     cx.document.append(&validation)?;
     if let Some(attempt) = cx.state.attempts.last_mut() {
-        attempt.verdict = Some(attempt_verdict(&validation));
+        // Code may be wrong about a value that the model has judged: it keeps the answer from being called verified, not
+        // from being delivered.
+        let claims_failed = found_by_model.claims_failed;
+        attempt.verdict = Some(AttemptVerdict { claims_failed, ..attempt_verdict(&validation) });
+    }
+    let was_revised = cx.state.attempts.iter().filter(|attempt| !attempt.unsupported.is_empty()).count() > 1;
+    if is_approved && !unsupported.is_empty() && was_revised {
+        let reason = "a revision left values that none of its documents states";
+        return Ok(ending::exhausted(&mut cx.state, cx.events, reason));
     }
     Ok(follow(&mut cx.state, cx.events, &cx.turns.limits, &validation))
 }
 
-/// What code finds outranks an approval: an answer with a value that none of its documents states is never approved.
+/// What code finds outranks an approval: an answer with a value that none of its documents states is revised once, and never called verified.
 fn hold_to_documents(validation: &mut Validation, unsupported: &[String]) {
     if unsupported.is_empty() {
         return;
