@@ -18,6 +18,8 @@ const OWN_WORDS: usize = 300;
 const PARAGRAPH: usize = 150;
 /// Lines from which a paragraph may be a listing.
 const LISTING: usize = 4;
+/// Lines of a list from which on nobody has typed it: shorter ones may be what the user asks for.
+const LIST: usize = 25;
 /// Names of mail headers, in the languages of the common mail programs.
 const HEADERS: [&str; 14] = [
     "from", "to", "cc", "sent", "date", "subject", "reply-to", "von", "an", "gesendet", "datum", "betreff",
@@ -129,7 +131,8 @@ fn is_bulk(text: &str) -> bool {
     };
     most(|line| line.starts_with('>'))
         || has_headers(text)
-        || lines.len() >= LISTING && (structure_of(text).is_some() || most(is_entry))
+        || lines.len() >= LISTING && structure_of(text).is_some()
+        || lines.len() >= LIST && most(is_entry)
 }
 
 fn has_headers(text: &str) -> bool {
@@ -161,7 +164,7 @@ fn mark_mail(text: &str, paragraphs: &mut [Paragraph], is_short: impl Fn(&str) -
 
 /// A line of dashes, `-----Original Message-----`, or a line that attributes a quotation.
 fn is_rule(line: &str) -> bool {
-    let dashes = line.len() - line.trim_start_matches(['-', '=', '_', '*', '#']).len();
+    let dashes = line.len() - line.trim_start_matches(['-', '=', '_', '*']).len();
     let lower = line.to_lowercase();
     let is_attribution = line.ends_with(':') && (lower.contains(" wrote") || lower.contains(" schrieb"));
     dashes >= 3 && !line.contains('|') || is_attribution || lower.starts_with("begin forwarded message")
