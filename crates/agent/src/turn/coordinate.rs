@@ -3,10 +3,7 @@
 //! limit of the turn; §4 states which.
 
 use larder_engine::answer;
-use larder_text::sections::SectionId;
-use larder_vault::context::{
-    Action, CallResult, CallStatus, Claim, GoalId, Iteration, Quota, Termination, ToolLog,
-};
+use larder_vault::context::{Action, CallResult, CallStatus, Claim, GoalId, Iteration, Quota, Termination};
 use serde_json::json;
 
 use super::answers::IterationAnswer;
@@ -19,7 +16,7 @@ use super::plan::task_plan;
 use super::recipes::PhaseInputs;
 use super::round_rules::{self, GoalCalls};
 use super::shown_results;
-use super::state::PendingRound;
+use super::state::{PendingRound, RoundsState};
 use super::tool_log;
 use super::turn_phase::TurnPhase;
 
@@ -128,7 +125,7 @@ async fn carry_out(cx: &mut PhaseContext<'_>) -> Result<(), Stop> {
     let store = &cx.turns.engine.store;
     let called: Vec<CallRecord> =
         called.into_iter().map(|record| record.with_content(store)).collect::<Result<_, _>>()?;
-    let calls = calls_before(cx, goal);
+    let calls = calls_before(cx.state.rounds(), goal, &called);
     iteration.calls = called.iter().map(|record| record.text.clone()).collect();
     shown_results::fit(&mut iteration, &called, &cx.document);
     tool_log::add_round(&mut cx.document, &cx.draft, &iteration)?;
@@ -143,17 +140,17 @@ async fn carry_out(cx: &mut PhaseContext<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What the calls for a goal came to in the rounds that §4 shows.
-fn calls_before(cx: &PhaseContext<'_>, goal: Option<GoalId>) -> GoalCalls {
-    let log = cx.document.newest::<ToolLog>().filter(|_| cx.document.ends_with(SectionId::ToolExecution));
-    let rounds = log.map(|log| log.iterations).unwrap_or_default();
-    let own = rounds.iter().filter(|round| round.goal.as_ref().map(|goal| goal.id) == goal);
-    let results: Vec<CallStatus> = own
-        .filter(|round| !round.calls.is_empty())
-        .flat_map(|round| &round.results)
-        .map(|result| result.status)
-        .collect();
-    GoalCalls { made: !results.is_empty(), had_result: results.contains(&CallStatus::Success) }
+/// What the calls for a goal came to in the rounds before; this round is added.
+fn calls_before(rounds: &mut RoundsState, goal: Option<GoalId>, called: &[CallRecord]) -> GoalCalls {
+    let known = rounds.by_goal.iter().position(|(of, _)| *of == goal).unwrap_or_else(|| {
+        rounds.by_goal.push((goal, GoalCalls::default()));
+        rounds.by_goal.len() - 1
+    });
+    let calls = &mut rounds.by_goal[known].1;
+    let before = *calls;
+    calls.made |= !called.is_empty();
+    calls.had_result |= called.iter().any(|record| record.status == CallStatus::Success);
+    before
 }
 
 /// Writes the claims and how the loop ended.

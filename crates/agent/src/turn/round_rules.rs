@@ -4,6 +4,7 @@
 use larder_engine::settings::TurnLimits;
 use larder_vault::Score;
 use larder_vault::context::{Action, Goal, GoalId};
+use serde::{Deserialize, Serialize};
 
 use super::answers::CONFIDENCE_THRESHOLD;
 use super::goals;
@@ -38,7 +39,7 @@ fn calls_used_up(limits: &TurnLimits) -> String {
 }
 
 /// What the calls for a goal came to in the rounds before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct GoalCalls {
     pub(super) made: bool,
     pub(super) had_result: bool,

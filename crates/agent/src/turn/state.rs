@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_vault::context::{Claim, Goal};
+use larder_vault::context::{Claim, Goal, GoalId};
 use larder_vault::{DocumentTime, Intent, QueryAnalysis, RunMetrics, Score, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use super::AnswerSource;
 use super::answers::IterationAnswer;
 use super::calls::CallRecord;
+use super::round_rules::GoalCalls;
 use super::turn_phase::TurnPhase;
 use larder_engine::executor::Spending;
 
@@ -89,6 +90,9 @@ pub(super) struct RoundsState {
     pub(super) iterations: u32,
     pub(super) calls: u32,
     pub(super) claims: Vec<Claim>,
+    /// What the calls for each goal came to, and those without one.
+    #[serde(default)]
+    pub(super) by_goal: Vec<(Option<GoalId>, GoalCalls)>,
     /// The round whose calls are not yet complete.
     #[serde(default)]
     pub(super) under_way: Option<PendingRound>,
