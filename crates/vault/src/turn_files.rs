@@ -132,10 +132,11 @@ impl DayFigures {
         }
         self.unverified += u64::from(turn.unverified);
         self.repeated += u64::from(turn.revisions) + u64::from(turn.retries);
-        self.tokens += metrics.total_tokens;
-        self.cost_microdollars += metrics.total_cost_microdollars;
-        self.duration_ms += metrics.total_duration_ms;
-        self.tool_calls += metrics.tool_calls;
+        // The files can be edited, so their numbers may be anything.
+        self.tokens = self.tokens.saturating_add(metrics.total_tokens);
+        self.cost_microdollars = self.cost_microdollars.saturating_add(metrics.total_cost_microdollars);
+        self.duration_ms = self.duration_ms.saturating_add(metrics.total_duration_ms);
+        self.tool_calls = self.tool_calls.saturating_add(metrics.tool_calls);
     }
 }
 

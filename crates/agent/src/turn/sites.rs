@@ -31,6 +31,10 @@ pub(super) fn learn(
         let at = documents.place().site(&site);
         let before = documents.files().read_text(&at)?;
         let known = before.as_deref().and_then(|text| read_json::<SiteKnowledge>(text).value);
+        // A file that somebody has edited and that cannot be read is left as it is.
+        if before.is_some() && known.is_none() {
+            continue;
+        }
         let mut known = known.unwrap_or_else(|| SiteKnowledge {
             domain: site.clone(),
             updated_at: now,
