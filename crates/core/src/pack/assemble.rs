@@ -28,14 +28,16 @@ pub(super) fn assemble(
     let mut originals = Vec::new();
     for (number, (members, bundle)) in slot_parts.iter().zip(prompt.left_out).enumerate() {
         let run = runs.get(&number);
+        // Hashes the whole text, so not once for each message in it.
+        let run_id = run.map(|run| renderer.pointer_to(&run.run.part).id);
         let mut bodies = run.map(|run| run.run.bodies.iter()).into_iter().flatten();
         let mut ranges = bundle.as_ref().map(|bundle| bundle.ranges.iter()).into_iter().flatten();
         for &index in members {
             let (part, standing) = (&request.parts[index], standings[index]);
             let made = made.remove(&index);
-            if let Some(run) = run.filter(|_| standing.reason == PartReason::Summarized) {
+            if let Some(id) = run_id.as_ref().filter(|_| standing.reason == PartReason::Summarized) {
                 receipts.extend(bodies.next().map(|body| {
-                    let pointer = Pointer::bytes(renderer.pointer_to(&run.run.part).id, body.clone());
+                    let pointer = Pointer::bytes(id.clone(), body.clone());
                     part_receipt(part, &ladders[index], standing, None, Some(pointer))
                 }));
                 continue;

@@ -7,7 +7,8 @@
 use super::receipt::Epoch;
 
 /// The shares of the cap, in per cent. After a step, text and messages together take at least `LOW`; above `HIGH` the
-/// next step follows, so both are always within 50 to 75 % of the cap (C52) and below the usual soft threshold (N23).
+/// next step follows, so both are within 50 to 75 % of the cap (C52) and below the usual soft threshold (N23), unless the
+/// newest messages alone take more.
 const LOW: usize = 55;
 const HIGH: usize = 75;
 /// What the messages that stay may take, at most and usually, and the least that is left to the text.
@@ -91,7 +92,8 @@ pub(super) fn fold(input: &FoldInput<'_>, cap: usize) -> Folded {
         };
         so_far.fold = Some(fold);
         so_far.used = used;
-        so_far.high = if input.text { share(cap, HIGH) } else { cap };
+        // Where the newest message alone takes more, the next step waits until the cap is full.
+        so_far.high = if input.text && used <= share(cap, HIGH) { share(cap, HIGH) } else { cap };
     }
     so_far
 }
@@ -111,11 +113,27 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     let fits = |&way: &(Option<usize>, usize)| {
         staying(way).map(|at| cost(at, input.least)).fold(critical, usize::saturating_add) <= most
     };
-    let (kept, mut start) = ways.into_iter().find(fits).unwrap_or((None, count));
+    let way = ways.into_iter().find(fits);
     let room = most.saturating_sub(critical);
-    let whole: Vec<(usize, usize)> =
-        staying((kept, start)).map(|at| (cost(at, input.least), cost(at, input.sizes))).collect();
-    let level = level(&whole, room);
+    let sizes_of = |way: (Option<usize>, usize)| -> Vec<(usize, usize)> {
+        staying(way).map(|at| (cost(at, input.least), cost(at, input.sizes))).collect()
+    };
+    let fit = way.map(|way| (way, level(&sizes_of(way), room)));
+    // The newest messages are what the model is asked about: they stay whole, at the expense of the others, as far as
+    // the cap has room for them.
+    let widest = cap.saturating_sub(if input.text { share(cap, LEAST_TEXT) } else { 0 });
+    let is_whole = |&way: &(Option<usize>, usize)| {
+        staying(way).map(|at| cost(at, input.sizes)).fold(critical, usize::saturating_add) <= widest
+    };
+    let is_cut = |level: usize| (group..count).any(|at| cost(at, input.sizes) > level);
+    let ((kept, mut start), level) = match fit {
+        Some((way, level)) if !is_cut(level) => (way, level),
+        _ => match [(request, group), (None, group)].into_iter().find(is_whole) {
+            Some(way) => (way, usize::MAX),
+            None => fit.unwrap_or(((None, count), usize::MAX)),
+        },
+    };
+    let whole = sizes_of((kept, start));
     let mut stays: usize = whole.iter().map(|&(least, size)| size.min(level).max(least)).sum();
     if level == usize::MAX {
         let usual = share(cap, if input.text { USUALLY_KEPT } else { HIGH }).saturating_sub(critical);
@@ -257,6 +275,20 @@ mod tests {
         let fold = folded.fold.unwrap();
         assert_eq!((fold.kept, fold.until), (Some(0), 29));
         assert!(fold.level < 300 && folded.used <= 750, "{fold:?} {}", folded.used);
+    }
+
+    #[test]
+    fn the_newest_stays_whole_where_the_cap_has_room_for_it() {
+        for (size, is_text) in [(700, true), (806, true), (806, false), (950, false)] {
+            let mut history = history(3, 101);
+            history.group_of = vec![0, 1, 2];
+            history.settled = vec![true; 3];
+            history.sizes[2] = size;
+            let folded = folded(&history, is_text, 1_000);
+            let fold = folded.fold.unwrap();
+            assert_eq!((fold.until, fold.level), (2, usize::MAX), "{size}: {fold:?}");
+            assert!(folded.used <= 1_000, "{size}: {}", folded.used);
+        }
     }
 
     #[test]

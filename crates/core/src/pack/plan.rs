@@ -244,7 +244,7 @@ impl<'a> Packing<'a> {
             _ => {
                 let pointer = self.renderer.pointer(part);
                 // A message that stays is never without text: its call or result would be missing.
-                if (slot.overflow.point || slot.form == SlotForm::Messages) && pointer.tokens <= target {
+                if slot.form == SlotForm::Messages || slot.overflow.point && pointer.tokens <= target {
                     pointer
                 } else {
                     Rendered::nothing(Rendition::Absent)

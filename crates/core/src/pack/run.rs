@@ -19,6 +19,8 @@ use larder_text::transcript::{self, Entry};
 
 /// Tokens of a line that points to older messages.
 const POINTER: usize = 96;
+/// Steps of tokens in which the room of messages shrinks where other parts take what their cap would allow.
+const SQUEEZED_STEP: usize = 256;
 /// The tag around the text of older messages.
 const TAG: &str = "earlier_messages";
 
@@ -55,13 +57,15 @@ impl<'a> Packing<'a> {
         let slot = &self.request.slots[slot_index];
         let members = self.slot_parts[slot_index].clone();
         let mark = self.mark_cost(slot).max(if slot.overflow.point { POINTER } else { 0 });
-        let cap = match slot.cap {
-            Cap::Tokens(cap) if allowed < whole.min(cap) => allowed.saturating_sub(mark),
-            Cap::Tokens(cap) => cap.saturating_sub(mark),
-            Cap::Share(_) | Cap::Flexible if whole <= allowed => usize::MAX,
-            Cap::Share(_) | Cap::Flexible => allowed.saturating_sub(mark),
+        // A cap in tokens is the same for every prompt. What other parts leave is not: it is cut to steps, so that it
+        // seldom changes, and where it binds, nobody is told that the prefix stands.
+        let (cap, is_steady) = match slot.cap {
+            Cap::Tokens(cap) if whole.min(cap) <= allowed => (cap.saturating_sub(mark), true),
+            Cap::Share(_) | Cap::Flexible if whole <= allowed => (usize::MAX, true),
+            _ => (allowed.saturating_sub(mark) / SQUEEZED_STEP * SQUEEZED_STEP, false),
         };
-        let decided = self.folded(slot, &members, cap);
+        let mut decided = self.folded(slot, &members, cap);
+        decided.epoch.moved_prefix |= !is_steady;
         if let Some(ledger) = planned.slots.get_mut(slot_index) {
             let reached = |soft: f64| decided.used as f64 > decided.high as f64 * soft;
             ledger.soft_trigger = slot.soft.is_some_and(reached);
