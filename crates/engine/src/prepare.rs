@@ -24,8 +24,12 @@ pub(crate) const NOTE: &str = "note";
 const NEWEST_SECTION_PRIORITY: u8 = 80;
 
 /// Labels by which later phases decide: a section keeps their lines however far it is condensed.
-const PINNED_LABELS: [&str; 5] =
-    ["**Sufficiency:**", "**Decision:**", "**Goal:**", "**Intent:**", "**Route To:**"];
+const PINNED_LABELS: [(SectionId, &[&str]); 4] = [
+    (SectionId::Reflection, &["**Decision:**"]),
+    (SectionId::GatheredContext, &["**Sufficiency:**"]),
+    (SectionId::TaskPlan, &["**Goal:**", "**Intent:**", "**Route To:**"]),
+    (SectionId::Validation, &["**Decision:**"]),
+];
 /// Bytes of a line that is kept for its label.
 const LONGEST_PINNED: usize = 300;
 
@@ -459,15 +463,12 @@ impl Build<'_> {
     }
 }
 
-/// The lines of a section that begin with a pinned label; in §4 and §5 these labels are part of a text.
+/// The first line of a section that begins with each of its own labels: the others are part of a text.
 fn pinned_lines(id: SectionId, text: &str) -> Vec<String> {
-    if matches!(id, SectionId::ToolExecution | SectionId::Synthesis) {
-        return Vec::new();
-    }
-    let is_pinned = |line: &&str| {
-        line.len() <= LONGEST_PINNED && PINNED_LABELS.iter().any(|label| line.starts_with(label))
-    };
-    text.lines().filter(is_pinned).map(str::to_owned).collect()
+    let labels = PINNED_LABELS.iter().find(|(of, _)| *of == id).map_or(&[][..], |(_, labels)| labels);
+    let first = |label: &&str| text.lines().find(|line| line.starts_with(label));
+    let lines = labels.iter().filter_map(first).filter(|line| line.len() <= LONGEST_PINNED);
+    lines.map(str::to_owned).collect()
 }
 
 /// A tag name from an input's name: `build_logs`, `context.md` → `context`.
