@@ -10,6 +10,10 @@ use hashbrown::HashMap;
 use super::cues;
 use super::messages::{ChatMessage, Speaker};
 
+/// Bytes of all lines that are looked for.
+const MOST_BYTES: usize = 128 << 10;
+/// Lines found in one message, each time that they occur.
+const MOST_HITS: usize = 50_000;
 /// Longer lines are not looked for, in bytes.
 const LONGEST_LINE: usize = 1_000;
 
@@ -27,14 +31,21 @@ pub(super) fn failures(text: &str, messages: &[ChatMessage]) -> Vec<Range<usize>
             start += line.len();
         }
     }
-    let lines: Vec<&str> = places.keys().copied().collect();
+    // Of too many, the newest: those that the assistant may still be working on.
+    let mut lines: Vec<&str> = places.keys().copied().collect();
+    lines.sort_unstable_by_key(|line| std::cmp::Reverse(places[line].last().map(|(_, range)| range.start)));
+    let mut bytes = 0;
+    lines.retain(|line| {
+        bytes += line.len();
+        bytes <= MOST_BYTES
+    });
     let Ok(finder) = AhoCorasick::new(&lines) else { return Vec::new() };
     // By line: the newest place before it was repeated.
     let mut found: HashMap<usize, Range<usize>> = HashMap::new();
     for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Speaker::Assistant)
     {
         let said = unescaped(&text[message.label.end..message.range.end]);
-        for hit in finder.find_overlapping_iter(said.as_bytes()) {
+        for hit in finder.find_overlapping_iter(said.as_bytes()).take(MOST_HITS) {
             let line = hit.pattern().as_usize();
             let places = &places[lines[line]];
             let before = places.partition_point(|(of, _)| *of < at);
