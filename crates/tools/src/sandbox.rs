@@ -5,12 +5,19 @@
 //! Both restrict the thread that asks for it, for ever, and the programs that it starts: each program is started by a
 //! thread of its own.
 
+use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(target_os = "linux")]
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    Scope, path_beneath_rules,
+};
 use larder_engine::settings::ToolSettings;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 
+use super::code::OURS;
 use super::process::from_home;
 use super::spec::ToolError;
 
@@ -61,6 +68,8 @@ const DEVICES: [&str; 3] = ["/dev/full", "/dev/null", "/dev/zero"];
 pub(super) struct Sandbox {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
+    /// Folders whose names may be read, with those of the folders below.
+    list: Vec<PathBuf>,
     network: bool,
 }
 
@@ -71,14 +80,26 @@ impl Sandbox {
         Self {
             read: paths(&settings.command_read),
             write: paths(&settings.command_write),
+            list: Vec::new(),
             network: settings.command_network,
         }
     }
 
-    /// The same, and everything in this workspace.
+    /// The same, and everything in this workspace. Where the settings or the store of Larder lie in it, only what stands
+    /// next to them: the kernel takes no exceptions from a folder that may be written to, so nothing new is made there.
     pub(super) fn around(&self, workspace: &Path) -> Self {
         let mut sandbox = self.clone();
-        sandbox.write.push(workspace.to_owned());
+        if OURS.iter().any(|name| workspace.join(name).exists()) {
+            let entries = std::fs::read_dir(workspace).into_iter().flatten().flatten();
+            // What a link leads to may be outside.
+            let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let others = entries
+                .filter(|entry| !is_link(entry) && !OURS.iter().any(|name| entry.file_name() == **name));
+            sandbox.write.extend(others.map(|entry| entry.path()));
+        } else {
+            sandbox.write.push(workspace.to_owned());
+        }
+        sandbox.list.push(workspace.to_owned());
         sandbox
     }
 
@@ -125,7 +146,9 @@ impl Sandbox {
     fn enter(&self) -> Result<(), String> {
         self.restrict_files()
             .map_err(|error| format!("Landlock of Linux 6.2 or newer is needed ({error})"))?;
-        self.restrict_calls().map_err(|error| format!("seccomp is needed ({error})"))
+        let confines_signals =
+            Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::Signal).is_ok();
+        self.restrict_calls(confines_signals).map_err(|error| format!("seccomp is needed ({error})"))
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -135,10 +158,6 @@ impl Sandbox {
 
     #[cfg(target_os = "linux")]
     fn restrict_files(&self) -> Result<(), landlock::RulesetError> {
-        use landlock::{
-            ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
-            RulesetCreatedAttr, Scope, path_beneath_rules,
-        };
         // Older versions cannot keep files from being emptied; newer ones hold more.
         let needed = AccessFs::from_all(ABI::V3);
         let all = AccessFs::from_all(ABI::V9);
@@ -158,6 +177,7 @@ impl Sandbox {
             .add_rules(path_beneath_rules(SYSTEM, read))?
             .add_rules(path_beneath_rules(&self.read, read))?
             .add_rules(path_beneath_rules(&self.write, write))?
+            .add_rules(path_beneath_rules(&self.list, AccessFs::ReadDir))?
             .add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile))?
             .restrict_self()?;
         Ok(())
@@ -165,7 +185,7 @@ impl Sandbox {
 
     /// Refuses system calls that reach around the file system: sockets, other processes, devices, the kernel itself.
     #[cfg(target_os = "linux")]
-    fn restrict_calls(&self) -> Result<(), seccompiler::Error> {
+    fn restrict_calls(&self, confines_signals: bool) -> Result<(), seccompiler::Error> {
         use std::collections::BTreeMap;
 
         use seccompiler::{
@@ -198,6 +218,16 @@ impl Sandbox {
             libc::SYS_unshare,
             libc::SYS_userfaultfd,
         ];
+        // Landlock of Linux 6.12 keeps signals inside. Before, no signals are sent at all.
+        const SIGNALS: [i64; 6] = [
+            libc::SYS_kill,
+            libc::SYS_pidfd_send_signal,
+            libc::SYS_rt_sigqueueinfo,
+            libc::SYS_rt_tgsigqueueinfo,
+            libc::SYS_tgkill,
+            libc::SYS_tkill,
+        ];
+        let signals: &[i64] = if confines_signals { &[] } else { &SIGNALS };
         // Sockets of files are no way out either: a daemon that listens on one does what it is asked to.
         let domains = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
         let of_other_domains =
@@ -208,7 +238,7 @@ impl Sandbox {
             Vec::new()
         };
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-            REFUSED.into_iter().map(|call| (call, Vec::new())).collect();
+            REFUSED.iter().chain(signals).map(|&call| (call, Vec::new())).collect();
         rules.insert(libc::SYS_socket, sockets);
         // The same calls in the numbers of 32-bit programs with 64-bit registers.
         if cfg!(target_arch = "x86_64") {

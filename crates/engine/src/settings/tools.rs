@@ -1,12 +1,12 @@
 //! The settings of tools. Knows no tool and no file.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use larder_models::web::Network;
 
-use super::spec::{positive, settings, url_or_unset};
+use super::spec::{list, positive, settings, url_or_unset};
 
 /// The default timeout of MCP calls.
 pub(crate) const MCP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -22,6 +22,12 @@ const COMMAND_READ: [&str; 8] = [
     "~/.cargo/registry",
     "~/.rustup",
 ];
+
+/// Paths that do not depend on where a program runs.
+fn absolute(text: &str) -> Option<Vec<String>> {
+    let is_absolute = |path: &String| path.starts_with("~/") || Path::new(path).is_absolute();
+    list(text).filter(|paths| paths.iter().all(is_absolute))
+}
 
 settings! {
     /// What tools may do, and their limits.
@@ -69,10 +75,12 @@ settings! {
         /// Files and folders outside the workspace that these programs may read, with everything below; those of the
         /// system are readable anyway. `~/` is the user's home folder.
         #[env("LARDER_COMMAND_READ")]
+        #[accept(absolute)]
         pub command_read: Vec<String> = "tools.command_read", COMMAND_READ.map(str::to_owned).to_vec();
         /// Files and folders outside the workspace that these programs may change, with everything below.
         #[env("LARDER_COMMAND_WRITE")]
         #[like("~/.cache/sccache")]
+        #[accept(absolute)]
         pub command_write: Vec<String> = "tools.command_write", Vec::new();
         /// Let these programs use the network.
         #[env("LARDER_COMMAND_NETWORK")]

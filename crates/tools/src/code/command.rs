@@ -121,8 +121,12 @@ fn output(program: &str, ran: ProgramOutput, limit: Duration, confined: Option<&
             content.push(b'\n');
         }
     }
-    // A program says only that something is not permitted.
-    if let (CallStatus::Error, Some(limits)) = (status, confined) {
+    // A program says only that something is not permitted, and may end well all the same.
+    let said = String::from_utf8_lossy(&content).into_owned();
+    let refused = ["Permission denied", "Operation not permitted"];
+    if let Some(limits) = confined
+        && (status == CallStatus::Error || refused.iter().any(|words| said.contains(words)))
+    {
         content.extend_from_slice(format!("[{limits}]\n").as_bytes());
     }
     let mut summary = format!("{program}: {ended}");

@@ -7,6 +7,7 @@ mod read;
 mod search;
 mod workspace;
 
+pub(super) use self::workspace::OURS;
 use super::spec::Tool;
 use super::typed::typed;
 use larder_engine::settings::ToolSettings;

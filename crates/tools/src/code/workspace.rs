@@ -9,6 +9,14 @@ use std::path::{Component, Path, PathBuf};
 use crate::context::ToolContext;
 use crate::spec::ToolError;
 
+/// What is Larder's own where it lies in a workspace: settings, which say what tools may do, and the store.
+pub(crate) const OURS: [&str; 2] = ["larder.toml", ".larder"];
+
+fn is_ours(inside: &Path) -> bool {
+    let first = inside.components().next().map(|part| part.as_os_str().to_ascii_lowercase());
+    first.is_some_and(|first| OURS.iter().any(|ours| first == **ours))
+}
+
 /// A folder by its canonical path.
 pub(super) struct Workspace {
     root: PathBuf,
@@ -55,7 +63,13 @@ impl Workspace {
                 folder.canonicalize().map_err(missing)?.join(name)
             }
         };
-        if real.starts_with(&self.root) { Ok(real) } else { Err(outside()) }
+        match real.strip_prefix(&self.root) {
+            Ok(inside) if is_ours(inside) => {
+                Err(ToolError::Denied(format!("{path:?} is Larder's own: no tool reads or changes it")))
+            }
+            Ok(_) => Ok(real),
+            Err(_) => Err(outside()),
+        }
     }
 
     /// An existing file. Pipes and devices are refused: reading one could take forever.

@@ -147,3 +147,43 @@ async fn settings_let_programs_reach_more() {
     assert!(run(&online, tcp).await.0 && run(&online, udp).await.0);
     assert!(!run(&online, unix).await.0, "a daemon of this machine would do what it is asked to");
 }
+
+#[tokio::test]
+async fn settings_and_store_in_a_workspace_are_out_of_reach() {
+    let outside = Outside::new();
+    let fixture = Fixture::code(&confined());
+    fixture.write("larder.toml", "[tools]\n");
+    fixture.write("notes.txt", "one\n");
+    for folder in [".larder", "src"] {
+        std::fs::create_dir(fixture.workspace.join(folder)).unwrap();
+    }
+    fixture.write(".larder/key", "nobody may know\n");
+    std::os::unix::fs::symlink(outside.folder.path(), fixture.workspace.join("link")).unwrap();
+    let run = |script: &str| fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]}));
+    for script in [
+        "cat .larder/key",
+        "cat src/../.larder/key",
+        "echo x >> larder.toml",
+        "mv larder.toml src/",
+        "rm -r .larder",
+        "mv src .larder/",
+        "cat link/secret",
+    ] {
+        let output = run(script).await;
+        assert_eq!(output.status, CallStatus::Error, "{script}: {}", words(&output));
+        assert!(!words(&output).contains("nobody may know"), "{script}");
+    }
+    assert_eq!(std::fs::read_to_string(fixture.workspace.join("larder.toml")).unwrap(), "[tools]\n");
+    assert!(fixture.workspace.join(".larder/key").exists() && fixture.workspace.join("src").exists());
+    let work = run("set -e; ls; cat notes.txt; echo two >> notes.txt; echo new > src/new; cat src/new").await;
+    assert_eq!(work.status, CallStatus::Success, "{}", words(&work));
+    for path in ["larder.toml", ".larder/key", "./larder.toml", "src/../larder.toml"] {
+        let edit = json!({"path": path, "old": "", "new": "x"});
+        for (tool, arguments) in [("file.read", json!({"path": path})), ("file.edit", edit)] {
+            let output = fixture.call(tool, arguments).await;
+            assert_eq!(output.status, CallStatus::Denied, "{tool} {path}: {}", words(&output));
+        }
+    }
+    let hidden = run("cat /etc/shadow; true").await;
+    assert!(words(&hidden).contains("tools.command_read"), "it is told why: {}", words(&hidden));
+}
