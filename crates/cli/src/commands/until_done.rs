@@ -54,7 +54,17 @@ pub async fn run(
         meter.stage(&format!("round {round} of at most {}", repeat.max_rounds));
         let outcome = engine.run(recipe, &input, &meter).await;
         spinner.done();
-        let outcome = outcome?;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            // The rounds before are paid for.
+            Err(error) => {
+                if context.global.format == Format::Json && !rounds.is_empty() {
+                    let stopped = Some("a round failed");
+                    output::json(&Rounds { complete: false, stopped, rounds: &rounds })?;
+                }
+                return Err(error.into());
+            }
+        };
         if context.global.format != Format::Json {
             commands::run::print(context, &outcome, false)?;
         }
@@ -66,7 +76,7 @@ pub async fn run(
         if complete {
             break None;
         }
-        if rounds.len() >= repeat.max_rounds {
+        if rounds.len() >= repeat.max_rounds.get() {
             break Some("--max-rounds is reached");
         }
         if !meter.may_spend() {
