@@ -24,12 +24,19 @@ pub fn run(
         let output = output.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         return output::json(&json!({"run": record, "receipt": receipt, "output": output}));
     }
+    let all = recipe.is_none();
+    // Records name a recipe without its category.
+    let recipe = recipe.map(|recipe| recipe.rsplit('/').next().unwrap_or_default().to_owned());
     let runs = store.runs().list(&RunFilter { recipe, since: None, limit: Some(limit) })?;
     if context.global.format == Format::Json {
         return output::json(&runs);
     }
     if runs.is_empty() {
-        output::say("no runs are recorded here");
+        output::say(if all {
+            "no runs are recorded here"
+        } else {
+            "no runs of this recipe are recorded here"
+        });
     }
     for run in runs {
         let facts = &run.facts;
