@@ -150,7 +150,8 @@ codes! {
         "Mode code loads {phase}_code and mode chat loads {phase}_chat, so a recipe with such a name must \
          declare that mode."
     ModeCounterpart "L063" Warning "Chat counterpart is missing"
-        "A project with {phase}_code but no {phase}_chat fails in mode chat with \"Recipe not found\"."
+        "A project with {phase}_code but no {phase}_chat runs the built-in {phase}_chat in mode chat, or fails \
+         with \"Recipe not found\" where there is none."
     RegistryStale "L064" Warning "registry.yaml is out of date"
         "registry.yaml is generated from recipes and prompts and keeps the history of their versions. Run \
          `larder check --write-registry`."
