@@ -106,9 +106,9 @@ fn a_long_history_is_condensed_as_one_text_and_comes_back() {
     let explained = explain(&shop, &["--history", "h.json"]);
     let sections = explained["sections"].as_array().unwrap();
     let names: Vec<&str> = sections.iter().map(|section| section["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["system", "agent", "history", "context", "query"]);
+    assert_eq!(names, ["system", "agent", "history", "context", "marks", "query"]);
     assert!(sections[2]["content"].as_str().unwrap().contains(DECISION));
-    assert_eq!(sections[4]["content"].as_str().unwrap().trim_end(), "Go on");
+    assert_eq!(sections[5]["content"].as_str().unwrap().trim_end(), "Go on");
     let layout = shop.ok(&["explain", CARD, "-q", "Go on", "--history", "h.json"]).out;
     assert!(
         layout.contains("summarized") && layout.contains("With 2000 more tokens:\n  message"),

@@ -32,6 +32,7 @@ pub use self::home::home_setting;
 pub use self::learned::{LearnedValue, Standing, window_key};
 use self::places::KeyPlaces;
 pub use self::slots::SlotCap;
+use crate::rehydrate::RehydrationLimits;
 use crate::settings::spec::{SettingSection, SettingSpec};
 use crate::settings::{
     self, AskSettings, CompressionSettings, GatewaySettings, REMOVED, Removed, RetentionSettings, RunPolicy,
@@ -250,7 +251,10 @@ impl Config {
 
     /// The policy of every run.
     pub fn policy(&self) -> RunPolicy {
-        self.section()
+        let gateway: GatewaySettings = self.section();
+        let rehydration =
+            RehydrationLimits { rounds: gateway.rehydrate_rounds, tokens: gateway.rehydrate_tokens };
+        RunPolicy { rehydration, ..self.section() }
     }
 
     /// `token_budget.total`, in tokens, of recipes that declare none.

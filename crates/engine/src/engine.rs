@@ -14,6 +14,7 @@ use larder_text::tokens::{Counter, Label, Registry};
 use crate::compression_recipes::{self, MissingRecipe};
 use crate::metrics::{NoopSink, RunMetricsSink};
 use crate::project::Project;
+use crate::recipe_tools::RecipeTools;
 use crate::settings::RunPolicy;
 
 /// Loads tokenizers from files, by the name in a model's `tokenizer` field.
@@ -37,6 +38,8 @@ pub struct Engine {
     tokenizers: Arc<Tokenizers>,
     /// Receives a report of every run.
     pub(crate) metrics: Arc<dyn RunMetricsSink>,
+    /// Carries out what the models of recipes call.
+    pub(crate) tools: Option<Arc<dyn RecipeTools>>,
 }
 
 /// Counters by name, each looked up once.
@@ -69,6 +72,7 @@ impl Engine {
             cookbook: Arc::default(),
             tokenizers: Arc::new(tokenizers),
             metrics: Arc::new(NoopSink),
+            tools: None,
         };
         if engine.policy.use_llm_summarizer {
             compression_recipes::check(|name| engine.recipe_or_builtin(name))?;
@@ -86,6 +90,12 @@ impl Engine {
     #[must_use]
     pub fn with_metrics(self, metrics: Arc<dyn RunMetricsSink>) -> Self {
         Self { metrics, ..self }
+    }
+
+    /// The same engine, whose runs call the tools that their recipes name; `None`: they call none.
+    #[must_use]
+    pub fn with_tools(self, tools: Option<Arc<dyn RecipeTools>>) -> Self {
+        Self { tools, ..self }
     }
 
     /// A recipe of the project, or of the cookbook if the project has none with that name.

@@ -12,6 +12,7 @@ mod judge;
 mod quoted;
 mod record;
 mod report;
+mod rounds;
 
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,8 @@ pub use crate::metrics::{NoopSink, ReducedText, RunMetricsSink, RunReport};
 pub use crate::model_set::{ModelSet, max_call_usage};
 use crate::run::RunRecipe;
 pub use crate::run::{
-    CondensingTally, Meter, NoopObserver, ProgressObserver, PromptSection, QuotedAnswer, ResolvedCitation,
-    RunError, RunKind, RunOutcome, RunReceipt, Spending,
+    CallReceipt, CondensingTally, Meter, NoopObserver, ProgressObserver, PromptSection, QuotedAnswer,
+    ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending,
 };
 
 /// A run in progress.
@@ -48,6 +49,11 @@ struct RecipeRun<'a> {
     /// Usage of all its answered calls.
     spent: Spending,
     calls: u32,
+    /// Rounds in which its model called tools, and the calls of the recipe's tools among them.
+    rounds: u32,
+    tool_calls: u32,
+    /// Whether a server refused a request with tools, so that none are offered any more.
+    without_tools: bool,
     /// Time spent packing.
     packing: Duration,
     /// The last prompt, the originals of its parts, its reply and the result of its checks.
@@ -134,6 +140,9 @@ impl<'a> RecipeRun<'a> {
             started: Instant::now(),
             spent: Spending::default(),
             calls: 0,
+            rounds: 0,
+            tool_calls: 0,
+            without_tools: false,
             packing: Duration::ZERO,
             receipt: None,
             originals: Originals::default(),

@@ -1,7 +1,8 @@
 //! The engine: recipes packed under a hard token budget, condensed without loss, run, checked and recorded.
 //!
 //! [`Engine`] combines a project, its models and one user's store. Everything sent to a model goes through its
-//! [`run`](Engine::run). Knows no retrieval, tools, turns or command line.
+//! [`run`](Engine::run). Knows no retrieval, turns or command line, and of tools only
+//! the interface through which a run calls them.
 #![deny(missing_docs)]
 
 pub mod answer;
@@ -17,10 +18,13 @@ pub mod executor;
 pub mod inputs;
 mod metrics;
 mod model_set;
+mod opening;
 mod packer;
 mod prepare;
 pub mod project;
 mod prompt;
+pub mod recipe_tools;
+pub mod rehydrate;
 mod run;
 pub mod settings;
 

@@ -8,7 +8,7 @@ use larder_core::pack::{CallBudget, CallFraming, Cap, Frame, Overflow, PackReque
 use larder_core::recipe::{
     InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
 };
-use larder_text::message::Role;
+use larder_text::message::{Role, ToolDef};
 use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
 
@@ -17,7 +17,7 @@ use crate::inputs::{InputDocument, RunInput};
 /// The document that is read by sections.
 const CONTEXT: &str = "context.md";
 /// The slot for the user's query, always last.
-const QUERY_SLOT: &str = "query";
+pub(crate) const QUERY_SLOT: &str = "query";
 /// The slot and part that show the model why its last answer was rejected.
 pub(crate) const NOTE: &str = "note";
 /// The newest section of `context.md` is shortened after the others (C27).
@@ -122,6 +122,12 @@ pub struct PreparedPrompt {
     pub max_output: usize,
     /// The parts that an answer may cite.
     pub citable: BTreeSet<String>,
+    /// The tools that the model may call.
+    pub tools: Vec<ToolDef>,
+    /// Whether the tool that opens pointers may be among them.
+    pub opens: bool,
+    /// Tokens of the response reserve that are kept for what calls of tools add to the prompt.
+    pub reserved: usize,
 }
 
 /// Puts a run's inputs into slots. `note` is shown to the model after the query: why its last answer was rejected.
@@ -193,7 +199,7 @@ pub fn prepare(
         query,
         by_model: false,
     };
-    Ok(PreparedPrompt { request, max_output, citable })
+    Ok(PreparedPrompt { request, max_output, citable, tools: Vec::new(), opens: false, reserved: 0 })
 }
 
 fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {

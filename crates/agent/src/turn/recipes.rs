@@ -145,7 +145,7 @@ fn metrics(phase: TurnPhase, outcome: &RunOutcome, spent: Spending, duration_ms:
 fn receipt(metrics: &RunMetrics, outcome: &RunOutcome) -> Value {
     let parts = outcome.receipt.receipt.parts.iter();
     let read: Vec<Value> = parts
-        .filter(|part| !matches!(&*part.slot, "system" | "output_schema" | "note"))
+        .filter(|part| !matches!(&*part.slot, "system" | "output_schema" | "marks" | "note"))
         .map(|part| {
             json!({
                 "part": &*part.id, "source": &*part.source, "rendition": part.rendition, "tokens": part.tokens,

@@ -227,6 +227,26 @@ pub fn reply_text(text: &str) -> Answer {
     )
 }
 
+/// A reply of the provider that calls these tools, at the same price.
+pub fn reply_calls(calls: &[(&str, Value)]) -> Answer {
+    let call = |(at, (name, arguments)): (usize, &(&str, Value))| {
+        json!({"id": format!("call_{at}"), "type": "function",
+            "function": {"name": name, "arguments": arguments.to_string()}})
+    };
+    let calls: Vec<Value> = calls.iter().enumerate().map(call).collect();
+    let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    Answer::json(
+        200,
+        &json!({
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "model": "gpt-4o-mini",
+            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+            "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+        }),
+    )
+}
+
 /// A reply of the provider that is this value.
 pub fn reply(value: &Value) -> Answer {
     reply_text(&value.to_string())

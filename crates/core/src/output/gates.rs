@@ -106,6 +106,12 @@ pub enum GateFailure {
     /// The model or its provider declined.
     #[error("the model declined to answer")]
     Declined,
+    /// The model called tools that were not carried out, instead of answering.
+    #[error("it calls tools instead of answering, and {limit}; answer with what is known")]
+    Calls {
+        /// The limit that was reached.
+        limit: String,
+    },
 }
 
 impl GateFailure {

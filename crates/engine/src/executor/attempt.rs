@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use larder_core::output::{GateFailure, Parsed};
 use larder_core::pack::Pack;
-use larder_models::chat::Usage;
+use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Billable;
 
+use super::rounds::Conversation;
 use super::{
     ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, max_call_usage, store_originals,
 };
+use crate::opening;
 use crate::prepare::PreparedPrompt;
 use crate::prompt::prepare_for;
 use crate::run::is_open;
@@ -43,12 +45,18 @@ impl RecipeRun<'_> {
                 self.observer.packed(receipt);
             }
             self.observer.stage(&format!("asking {}", candidate.name));
-            match self.call(candidate, &prepared, &pack).await {
-                Ok(reply) => {
-                    self.charge(candidate, reply.usage);
-                    return self.judge(&prepared, &pack, reply);
+            match self.converse(candidate, &prepared, &pack).await? {
+                Conversation::Replied { reply, unanswered } => {
+                    return self.judge(&prepared, &pack, reply, unanswered);
                 }
-                Err(error) => {
+                // Some servers take no tools next to a schema.
+                Conversation::Failed(error @ ModelError::BadRequest { .. })
+                    if !prepared.tools.is_empty() && !self.without_tools =>
+                {
+                    self.observer.stage(&format!("{error}; asking again without tools"));
+                    self.without_tools = true;
+                }
+                Conversation::Failed(error) => {
                     tracing::warn!(model = candidate.name, "{error}");
                     let is_open = is_open(&error);
                     if is_open {
@@ -84,12 +92,22 @@ impl RecipeRun<'_> {
         let (engine, recipe) = (self.engine, self.recipe);
         let counter = engine.counter(&candidate.spec);
         let mut prepared = prepare_for(engine, recipe, self.input, candidate, &counter, note, self.kind)?;
-        prepared.request.by_model = engine.policy.use_llm_summarizer
+        if self.may_call() && !self.without_tools {
+            prepared = prepared.with_tools(engine, recipe, self.input.mode, candidate, &counter);
+        }
+        let began = Instant::now();
+        let (mut prepared, mut packed) = opening::pack(engine, prepared, &counter, true)?;
+        let by_model = engine.policy.use_llm_summarizer
             && engine.policy.compression_enabled
             && recipe.compression.enabled
             && self.kind == RunKind::Answer;
-        let began = Instant::now();
-        let packed = self.summarizer.pack(recipe, &prepared.request, &counter).await?;
+        if by_model && !packed.as_ref().is_ok_and(|pack| !opening::is_condensed(&pack.receipt)) {
+            prepared.request.by_model = true;
+            packed = self.summarizer.pack(recipe, &prepared.request, &counter).await?;
+            if let Ok(pack) = &mut packed {
+                prepared.settle(&mut pack.receipt);
+            }
+        }
         self.packing += began.elapsed();
         let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
         let mut receipt = RunReceipt::new(recipe, &candidate.name, counter.name(), packed_ref);
@@ -106,7 +124,7 @@ impl RecipeRun<'_> {
     }
 
     /// Adds an answered call to what the run has spent.
-    fn charge(&mut self, candidate: &ModelCandidate, usage: Usage) {
+    pub(super) fn charge(&mut self, candidate: &ModelCandidate, usage: Usage) {
         let cost = candidate.spec.prices.as_ref().map(|prices| prices.cost(&usage).total);
         self.calls += 1;
         self.spent.add(usage, cost);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use larder_core::pack::Pack;
 use larder_models::chat::{ChatReply, ChatRequest, ModelError};
 use larder_models::table::Capability;
+use larder_text::message::Message;
 
 use super::report::CallLog;
 use super::{ModelCandidate, RecipeRun, RunKind};
@@ -12,15 +13,16 @@ use crate::evidence::{citing, shown};
 use crate::prepare::PreparedPrompt;
 
 impl RecipeRun<'_> {
-    /// Calls a candidate and logs the call. A run that rules can replace waits no longer than its own timeout.
+    /// Calls a candidate with messages of so many tokens, which begin with those of the pack, and logs the call. A run that rules can replace waits no longer than its own timeout.
     pub(super) async fn call(
         &self,
         candidate: &ModelCandidate,
         prepared: &PreparedPrompt,
         pack: &Pack,
+        (messages, tokens): (&[Message], usize),
     ) -> Result<ChatReply, ModelError> {
-        let log = CallLog::start(self, candidate, pack.receipt.total);
-        let ended = self.send(candidate, prepared, pack).await;
+        let log = CallLog::start(self, candidate, tokens);
+        let ended = self.send(candidate, prepared, pack, messages).await;
         log.end(&ended);
         ended
     }
@@ -30,14 +32,15 @@ impl RecipeRun<'_> {
         candidate: &ModelCandidate,
         prepared: &PreparedPrompt,
         pack: &Pack,
+        messages: &[Message],
     ) -> Result<ChatReply, ModelError> {
         let recipe = self.recipe;
         let model = self.engine.models.chat(&candidate.name)?;
         let enforced = candidate.spec.can(Capability::JsonSchema);
         let request = ChatRequest {
             model: candidate.spec.id.clone(),
-            messages: pack.messages.clone(),
-            tools: Vec::new(),
+            messages: messages.to_vec(),
+            tools: prepared.tools.clone(),
             schema: recipe.output.schema.as_ref().filter(|_| enforced).map(|schema| {
                 if recipe.gates.evidence_required {
                     citing(schema, &shown(pack, &prepared.citable))

@@ -5,7 +5,7 @@ use larder_core::pack::{Cap, Pack};
 use super::{RunError, RunKind, RunReceipt, store_originals};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
-use crate::packer;
+use crate::opening;
 use crate::prompt::prepare_for;
 
 impl Engine {
@@ -41,8 +41,9 @@ fn packed(
 ) -> Result<(RunReceipt, Option<Box<Pack>>), RunError> {
     let recipe = engine.find(name, input.mode).map_err(|source| RunError::Unknown { source })?;
     let candidate = engine.candidate(recipe.layer, input.mode.or(recipe.mode))?;
-    let (counter, key) = (engine.counter(&candidate.spec), engine.store.key());
-    let mut prepared = prepare_for(engine, recipe, input, &candidate, &counter, None, RunKind::Answer)?;
+    let counter = engine.counter(&candidate.spec);
+    let prepared = prepare_for(engine, recipe, input, &candidate, &counter, None, RunKind::Answer)?;
+    let mut prepared = prepared.with_tools(engine, recipe, input.mode, &candidate, &counter);
     prepared.request.budget.total += extra;
     prepared.request.budget.window += extra;
     for slot in &mut prepared.request.slots {
@@ -50,13 +51,8 @@ fn packed(
             *cap += extra;
         }
     }
-    let packed = match packer::pack(&prepared.request, &counter, key)? {
-        // With more tokens the prompt must never contain less than before.
-        Ok(pack) if extra == 0 => {
-            Ok(packer::relieved(pack, &prepared.request, &counter, key, &engine.policy)?)
-        }
-        packed => packed,
-    };
+    // With more tokens the prompt must never contain less than before.
+    let (_, packed) = opening::pack(engine, prepared, &counter, extra == 0)?;
     let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
     let receipt = RunReceipt::new(recipe, &candidate.name, counter.name(), packed_ref);
     Ok((receipt, packed.ok()))

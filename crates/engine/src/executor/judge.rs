@@ -22,8 +22,14 @@ impl RecipeRun<'_> {
         prepared: &PreparedPrompt,
         pack: &Pack,
         reply: ChatReply,
+        unanswered: Option<String>,
     ) -> Result<AttemptResult, RunError> {
         let recipe = self.recipe;
+        if let Some(limit) = unanswered {
+            self.answer = Some(reply.text);
+            self.gates = GateResult { failures: vec![GateFailure::Calls { limit }], ..GateResult::default() };
+            return Ok(AttemptResult::Failed(self.gates.failures.clone()));
+        }
         let parsed = output::parse(&recipe.output, &reply.text);
         self.answer = Some(reply.text);
         let citable: BTreeSet<String> = shown(pack, &prepared.citable).into_iter().collect();

@@ -12,6 +12,7 @@ use larder_text::tokens::{Counter, Label};
 
 use super::report::{log_decision, log_sizes, report};
 use super::{RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt};
+use crate::opening::MARKS;
 use crate::run::{class, signals};
 
 /// The most tokens of originals that are counted for a record; beyond it the savings are a lower bound.
@@ -176,7 +177,7 @@ fn facts(
     let tokens = |slot: &dyn Fn(&str) -> bool| {
         pack.parts.iter().filter(|part| slot(&part.slot)).map(|part| part.tokens as u64).sum::<u64>()
     };
-    let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema");
+    let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema" | MARKS);
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
     // Covers all calls, like output and price, if the provider reports it; otherwise the count of the last prompt.
@@ -202,7 +203,7 @@ fn facts(
         success: outcome.is_ok(),
         schema_valid: run.gates.schema_valid,
         confidence: run.gates.confidence,
-        retries: run.calls.saturating_sub(1),
+        retries: run.calls.saturating_sub(run.rounds).saturating_sub(1),
         compression_applied: compressed,
         compression_savings: if compressed { saved } else { 0 },
         cost_usd: run.spent.cost.map(|cost| cost.to_string().parse().unwrap_or_default()),

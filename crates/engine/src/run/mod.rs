@@ -17,7 +17,7 @@ pub(crate) use self::observer::SpendingOnly;
 pub use self::observer::{NoopObserver, ProgressObserver};
 pub(crate) use self::outcome::signals;
 pub use self::outcome::{
-    CondensingTally, PromptSection, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt,
+    CallReceipt, CondensingTally, PromptSection, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt,
 };
 use crate::inputs::RunInput;
 

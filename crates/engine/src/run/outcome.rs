@@ -1,11 +1,14 @@
 //! What a run returns: its answer, its citations and the receipt of its prompt. Plain data; knows no model.
 
+use std::collections::BTreeMap;
+
 use larder_core::pack::{Pack, Receipt, SlotLedger};
 use larder_core::recipe::Recipe;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::RunId;
 use larder_text::message::Message;
+use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 
 /// The receipt of a prompt, with the recipe and the model it was packed for.
@@ -27,6 +30,28 @@ pub struct RunReceipt {
     /// What condensing by a model cost, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub condensing: Option<CondensingTally>,
+    /// What its model called: tools of the recipe, and originals that it read back.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub calls: Vec<CallReceipt>,
+}
+
+/// A call of a tool by the model of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallReceipt {
+    /// The call, with its arguments.
+    pub call: String,
+    /// `success`, `error`, `denied` or `timeout`.
+    pub status: String,
+    /// The result in a line.
+    pub summary: String,
+    /// Tokens of the result in the prompt of the next call of the model.
+    pub tokens: usize,
+    /// Where the whole result is; what was read back has its own pointer in the call.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pointer: Option<Pointer>,
+    /// The documents that the call made, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub files: BTreeMap<String, Pointer>,
 }
 
 impl RunReceipt {
@@ -49,6 +74,7 @@ impl RunReceipt {
             receipt,
             messages,
             condensing: None,
+            calls: Vec::new(),
         }
     }
 }

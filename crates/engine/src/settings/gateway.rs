@@ -7,6 +7,7 @@ use larder_models::table::Provider;
 use larder_models::upstream::{KeySource, Upstream};
 
 use super::spec::{positive, settings, url_or_unset};
+use crate::rehydrate;
 
 settings! {
     /// How `larder serve` listens, what it accepts, and where it forwards requests.
@@ -95,13 +96,14 @@ settings! {
         /// the client.
         #[env("LARDER_RETRY_AFTER_MAX")]
         pub retry_after_max: Duration = "gateway.retry_after_max_s", Duration::ZERO;
-        /// How many times within one request a model may read originals back. 0: the rehydrate tool is not offered.
+        /// How many times within one request, or one answer of a recipe, a model may read originals back. 0: the rehydrate
+        /// tool is not offered.
         #[env("LARDER_REHYDRATE_ROUNDS")]
-        pub rehydrate_rounds: u32 = "gateway.rehydrate_rounds", 4;
+        pub rehydrate_rounds: u32 = "gateway.rehydrate_rounds", rehydrate::ROUNDS;
         /// Maximum tokens of one reply of the rehydrate tool.
         #[env("LARDER_REHYDRATE_TOKENS")]
         #[accept(positive)]
-        pub rehydrate_tokens: usize = "gateway.rehydrate_tokens", 4_000;
+        pub rehydrate_tokens: usize = "gateway.rehydrate_tokens", rehydrate::ANSWER_TOKENS;
         /// Record each message of a conversation as received and as sent.
         #[env("LARDER_TRANSCRIPTS")]
         pub transcripts: bool = "gateway.transcripts", true;

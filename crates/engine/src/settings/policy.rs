@@ -6,6 +6,7 @@ use larder_core::policy::{PolicySettings, ToolOffer};
 use larder_core::recipe::Layer;
 
 use super::spec::{SettingValue, positive, positive_or_unset, settings, share};
+use crate::rehydrate::RehydrationLimits;
 
 impl SettingValue for ToolOffer {
     fn parse(text: &str) -> Option<Self> {
@@ -71,6 +72,10 @@ settings! {
         #[env("LARDER_SUMMARIZER_TIMEOUT")]
         // C46
         pub summarizer_timeout: Duration = "policy.summarizer_timeout_s", Duration::from_secs(120);
+    }
+    with {
+        /// How much a model may read back of what its prompt shows condensed.
+        pub rehydration: RehydrationLimits,
     }
 }
 

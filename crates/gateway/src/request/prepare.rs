@@ -8,6 +8,7 @@ use std::time::Instant;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use larder_core::policy::{ContextBudgetPolicy, PolicySettings};
+use larder_engine::rehydrate::PromptRoom;
 use larder_models::upstream::UpstreamTarget;
 use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTripFate, Tokens};
 use larder_proxy::window::{LastRenditions, PreparedRequest, UnstoredOriginal, WindowBuilder};
@@ -204,10 +205,12 @@ impl RequestDecider<'_> {
             session: self.session.to_owned(),
             place: request.place(),
             held_in: request.conversation.clone(),
-            rounds: gateway.rehydrate_rounds,
-            max_tokens: counter.charge_of(gateway.rehydrate_tokens),
+            left: PromptRoom {
+                rounds: gateway.rehydrate_rounds,
+                max_tokens: counter.charge_of(gateway.rehydrate_tokens),
+                room,
+            },
             counter,
-            room,
         });
         Ok(UpstreamRequest {
             target: Arc::clone(&self.route.target),

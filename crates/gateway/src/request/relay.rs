@@ -208,13 +208,13 @@ impl ResponseRelay {
         if calls.is_empty() {
             return Ok(NextRound::Close);
         }
-        if let Some(limit) = rehydrator.limit(calls.len(), said) {
+        if let Some(limit) = rehydrator.left.limit(calls.len(), said) {
             rounds.give_up(limit);
             return Ok(NextRound::Close);
         }
-        let room = rehydrator.room;
+        let room = rehydrator.left.room;
         let answers = rehydrator.answer(&calls, said, &mut self.active.record).await?;
-        let longer = u64::try_from(room.saturating_sub(rehydrator.room)).unwrap_or(u64::MAX);
+        let longer = u64::try_from(room.saturating_sub(rehydrator.left.room)).unwrap_or(u64::MAX);
         if let Err(limit) = self.active.reserve_further_round(longer).await {
             reply.rounds().give_up(limit);
             return Ok(NextRound::Close);

@@ -1,0 +1,225 @@
+//! The rounds of one call: what its model calls is carried out and read by it, within limits on rounds, calls and
+//! tokens, and never beyond the budget of its prompt.
+
+use std::collections::BTreeMap;
+
+use larder_condense::{CondenseRequest, ContentType};
+use larder_core::pack::Pack;
+use larder_core::policy::REHYDRATE;
+use larder_core::recipe::Mode;
+use larder_models::chat::{ChatReply, ModelError};
+use larder_store::StoreError;
+use larder_text::message::{Message, Role, ToolCall};
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Counter;
+
+use super::{CallReceipt, ModelCandidate, RecipeRun, RunError, RunKind};
+use crate::engine::Engine;
+use crate::prepare::PreparedPrompt;
+use crate::recipe_tools::{CallLimits, CallResult, RecipeTools, RunScope};
+use crate::rehydrate::{LAST, PromptRoom};
+
+/// Characters of a call's arguments in a receipt.
+const SHOWN_ARGUMENTS: usize = 200;
+
+/// The end of a call with all its rounds.
+pub(super) enum Conversation {
+    /// The model replied. `unanswered` is why its last calls were not carried out.
+    Replied { reply: ChatReply, unanswered: Option<String> },
+    /// A round failed.
+    Failed(ModelError),
+}
+
+/// A result as the model reads it, and its receipt.
+struct Answered {
+    text: String,
+    receipt: CallReceipt,
+}
+
+impl RecipeRun<'_> {
+    /// Whether the run may still offer tools.
+    pub(super) fn may_call(&self) -> bool {
+        self.kind == RunKind::Answer && self.rounds < self.call_limits().rounds
+    }
+
+    /// Rounds and calls of the run: those of its recipe's tools, or those in which a model reads originals back.
+    fn call_limits(&self) -> CallLimits {
+        let reading = self.engine.policy.rehydration.rounds;
+        match &self.engine.tools {
+            Some(tools) if !self.recipe.tools.is_empty() => {
+                let CallLimits { rounds, calls } = tools.limits();
+                CallLimits { rounds: rounds.max(reading), calls }
+            }
+            _ => CallLimits { rounds: reading, calls: 0 },
+        }
+    }
+
+    /// Calls a candidate, and carries out what it calls, until it answers or a limit is reached.
+    pub(super) async fn converse(
+        &mut self,
+        candidate: &ModelCandidate,
+        prepared: &PreparedPrompt,
+        pack: &Pack,
+    ) -> Result<Conversation, RunError> {
+        let counter = self.engine.counter(&candidate.spec);
+        let limits = self.call_limits();
+        let budget = &pack.receipt.budget;
+        let mut left = PromptRoom {
+            rounds: limits.rounds.saturating_sub(self.rounds),
+            max_tokens: counter.charge_of(self.engine.policy.rehydration.tokens),
+            room: budget.available.saturating_sub(pack.receipt.total),
+        };
+        let mut messages = pack.messages.clone();
+        loop {
+            let tokens = budget.available.saturating_sub(left.room);
+            let reply = match self.call(candidate, prepared, pack, (&messages, tokens)).await {
+                Ok(reply) => reply,
+                Err(error) => return Ok(Conversation::Failed(error)),
+            };
+            self.charge(candidate, reply.usage);
+            if reply.tool_calls.is_empty() || prepared.tools.is_empty() {
+                return Ok(Conversation::Replied { reply, unanswered: None });
+            }
+            let said = assistant(&reply);
+            let size = counter.count_message(&said);
+            let limit = match left.limit(reply.tool_calls.len(), size) {
+                _ if left.rounds == 0 => Some(format!("it may do so {} times within one run", limits.rounds)),
+                Some(limit) => Some(limit.to_owned()),
+                None if !self.observer.may_spend() => Some("the spending limit is reached".to_owned()),
+                None => None,
+            };
+            if limit.is_some() {
+                return Ok(Conversation::Replied { reply, unanswered: limit });
+            }
+            left.begin_round(size);
+            self.rounds += 1;
+            messages.push(said);
+            for call in &reply.tool_calls {
+                let answered = self.answer_call(call, &mut left, limits, &counter).await?;
+                self.observer.stage(&format!("{}: {}", answered.receipt.call, answered.receipt.summary));
+                if let Some(receipt) = &mut self.receipt {
+                    receipt.calls.push(answered.receipt);
+                }
+                let mut result = Message::text(Role::Tool, answered.text);
+                result.tool_call_id = Some(call.id.clone());
+                messages.push(result);
+            }
+        }
+    }
+
+    /// Answers one call, in at most the tokens that its round leaves it.
+    async fn answer_call(
+        &mut self,
+        call: &ToolCall,
+        left: &mut PromptRoom,
+        limits: CallLimits,
+        counter: &Counter,
+    ) -> Result<Answered, RunError> {
+        let store = &self.engine.store;
+        if call.name == REHYDRATE {
+            let opened = left.open(store, counter, &call.arguments)?;
+            let receipt = CallReceipt {
+                call: format!("{REHYDRATE}({})", shortened(&call.arguments)),
+                status: if opened.is_found { "success" } else { "error" }.to_owned(),
+                summary: if opened.is_found {
+                    format!("{} bytes", opened.bytes)
+                } else {
+                    opened.text.clone()
+                },
+                tokens: opened.tokens,
+                pointer: None,
+                files: BTreeMap::new(),
+            };
+            return Ok(Answered { text: opened.text, receipt });
+        }
+        let result = match &self.engine.tools {
+            Some(tools) if self.tool_calls < limits.calls => {
+                self.tool_calls += 1;
+                self.carry_out(tools.as_ref(), call).await
+            }
+            Some(_) => not_called(call, format!("the limit of {} tool calls is reached", limits.calls)),
+            None => not_called(call, format!("there is no tool {:?}", shortened(&call.name))),
+        };
+        let pointer = stored(self.engine, &result.content, &result.call)?;
+        let mut files = BTreeMap::new();
+        for (name, bytes) in &result.files {
+            files.insert(name.clone(), stored(self.engine, bytes, name)?);
+        }
+        let mut text = self.shown(&result, left.share(), counter, &pointer);
+        if left.rounds == 0 {
+            text.push_str(LAST);
+        }
+        let tokens = counter.count(&text);
+        left.take(tokens);
+        let CallResult { call, status, summary, .. } = result;
+        let receipt = CallReceipt { call, status, summary, tokens, pointer: Some(pointer), files };
+        Ok(Answered { text, receipt })
+    }
+
+    async fn carry_out(&self, tools: &dyn RecipeTools, call: &ToolCall) -> CallResult {
+        self.observer.stage(&format!("calling {}({})", call.name, shortened(&call.arguments)));
+        let engine = self.engine.clone().with_tools(None);
+        let mode = self.input.mode.or(self.recipe.mode).unwrap_or(Mode::Chat);
+        let run = RunScope { engine: &engine, input: self.input, mode, observer: self.observer };
+        tools.call(call, run).await
+    }
+
+    /// A result in at most `room` tokens: whole, condensed by rule, or its beginning.
+    fn shown(&self, result: &CallResult, room: usize, counter: &Counter, pointer: &Pointer) -> String {
+        let Ok(text) = std::str::from_utf8(&result.content) else {
+            return format!(
+                "{} ({} bytes that are not text; {pointer})",
+                result.summary,
+                result.content.len()
+            );
+        };
+        if counter.count_up_to(text, room).is_some() {
+            return text.to_owned();
+        }
+        let request = CondenseRequest {
+            text,
+            content_type: result.content_type,
+            target: room,
+            query: self.input.query.as_deref(),
+            pins: &[],
+            counter,
+            key: self.engine.store.key(),
+        };
+        match larder_condense::condense(&request) {
+            Ok(condensed) if result.summarizable => condensed.text,
+            _ => {
+                let note = format!("\n[larder: the rest of {} bytes is behind {pointer}]", text.len());
+                let room = room.saturating_sub(counter.count(&note));
+                format!("{}{note}", counter.prefix(text, room))
+            }
+        }
+    }
+}
+
+/// The message in which the model calls.
+fn assistant(reply: &ChatReply) -> Message {
+    let mut said = Message::text(Role::Assistant, reply.text.as_str());
+    said.tool_calls.clone_from(&reply.tool_calls);
+    said
+}
+
+fn stored(engine: &Engine, content: &[u8], name: &str) -> Result<Pointer, StoreError> {
+    engine.store.pointers().insert(content, "tool_result", &shortened(name)).map(|stored| stored.pointer_id)
+}
+
+fn not_called(call: &ToolCall, reason: String) -> CallResult {
+    CallResult {
+        call: format!("{}({})", call.name, shortened(&call.arguments)),
+        status: "denied".to_owned(),
+        content: reason.clone().into_bytes(),
+        summary: reason,
+        content_type: ContentType::Generic,
+        summarizable: false,
+        files: BTreeMap::new(),
+    }
+}
+
+/// The beginning of a text, in a line.
+fn shortened(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN_ARGUMENTS).collect()
+}

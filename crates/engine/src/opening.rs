@@ -1,0 +1,177 @@
+//! Prompts whose model can read what they show condensed or by pointer: they offer the rehydrate tool, say in one
+//! sentence that parts are condensed, and keep room for what is read back. Knows no model's reply.
+
+use larder_core::pack::{Overflow, Pack, PackError, Part, PartReason, Protection, Receipt, Rendition, Slot};
+use larder_core::policy::rehydrate_tool;
+use larder_core::recipe::{Mode, Recipe};
+use larder_models::table::Capability;
+use larder_text::pointer::PointerKey;
+use larder_text::tokens::Counter;
+
+use crate::candidate::ModelCandidate;
+use crate::engine::Engine;
+use crate::packer::{self, Packed};
+use crate::prepare::{NOTE, PreparedPrompt, QUERY_SLOT};
+
+/// The slot and part that say that parts of the prompt are condensed (R3-4.41).
+pub(crate) const MARKS: &str = "marks";
+/// What they say where the model can open pointers.
+const OPENS: &str = "Parts of this prompt are shortened or left out, as their marks say; larder_rehydrate returns any of \
+                     them by its pointer (lp1-…).";
+/// What they say where it cannot.
+const SHOWS: &str = "Parts of this prompt are shortened or left out, as their marks say.";
+/// The share of a prompt that is kept free for what the model reads back, as one part in so many.
+const ROOM_TO_READ: usize = 8;
+/// The same where the recipe's own tools are offered.
+const ROOM_TO_CALL: usize = 4;
+/// The tool may cost at most one part in so many of a prompt.
+const TOOL_SHARE: usize = 4;
+
+/// Packs by rule the prompt that a model is sent: with the tool that opens its pointers if it has any, and with room
+/// for the results of its tools where there is some.
+pub(crate) fn pack(
+    engine: &Engine,
+    prepared: PreparedPrompt,
+    counter: &Counter,
+    relieves: bool,
+) -> Result<(PreparedPrompt, Packed), PackError> {
+    let key = engine.store.key();
+    let try_out = |prepared: &PreparedPrompt| -> Result<Packed, PackError> {
+        match packer::pack(&prepared.request, counter, key)? {
+            Ok(pack) if relieves => {
+                packer::relieved(pack, &prepared.request, counter, key, &engine.policy).map(Ok)
+            }
+            packed => Ok(packed),
+        }
+    };
+    if !prepared.tools.is_empty() {
+        let roomy = prepared.clone().with_room(ROOM_TO_CALL);
+        if let Ok(pack) = try_out(&roomy)? {
+            return opened(engine, roomy, pack, counter, &try_out);
+        }
+    }
+    match try_out(&prepared)? {
+        Ok(pack) => opened(engine, prepared, pack, counter, &try_out),
+        refused => Ok((prepared, refused)),
+    }
+}
+
+/// The prompt with the sentence and the tool that it needs because of its pointers, if they fit.
+fn opened(
+    engine: &Engine,
+    prepared: PreparedPrompt,
+    pack: Box<Pack>,
+    counter: &Counter,
+    try_out: &dyn Fn(&PreparedPrompt) -> Result<Packed, PackError>,
+) -> Result<(PreparedPrompt, Packed), PackError> {
+    let condensed = is_condensed(&pack.receipt);
+    let opens = prepared.opens && has_pointers(&pack, engine.store.key());
+    let over_threshold = pack.receipt.parts.iter().any(|part| part.reason == PartReason::OverThreshold);
+    let mut ways = Vec::new();
+    if opens {
+        let mut way = prepared.clone();
+        way.offer_rehydration(counter);
+        if way.tool_tokens(counter) <= way.request.budget.available() / TOOL_SHARE {
+            if condensed && way.reserved == 0 {
+                way = way.with_room(ROOM_TO_READ);
+            }
+            if condensed {
+                way.say(OPENS);
+            }
+            ways.push(way);
+        }
+    }
+    if condensed {
+        let mut way = prepared.clone();
+        way.say(SHOWS);
+        ways.push(way);
+    }
+    for way in ways {
+        // A prompt that fits whole is not shortened for the sake of a tool.
+        let fits = |pack: &Pack| condensed || !is_condensed(&pack.receipt);
+        if let Ok(mut pack) = try_out(&way)?
+            && fits(&pack)
+        {
+            if over_threshold {
+                let parts = pack.receipt.parts.iter_mut();
+                let over = parts.filter(|part| part.reason == PartReason::CallOverBudget);
+                over.for_each(|part| part.reason = PartReason::OverThreshold);
+            }
+            way.settle(&mut pack.receipt);
+            return Ok((way, Ok(pack)));
+        }
+    }
+    let mut pack = pack;
+    prepared.settle(&mut pack.receipt);
+    Ok((prepared, Ok(pack)))
+}
+
+/// Whether something of the prompt is not shown whole.
+pub(crate) fn is_condensed(receipt: &Receipt) -> bool {
+    receipt.parts.iter().any(|part| part.rendition != Rendition::Whole)
+}
+
+/// Whether the prompt shows a pointer of this user.
+fn has_pointers(pack: &Pack, key: &PointerKey) -> bool {
+    pack.messages.iter().any(|message| !key.find_in(&message.joined_text()).is_empty())
+}
+
+impl PreparedPrompt {
+    /// The prompt with the recipe's tools, and the permission to offer the one that opens pointers, where the model can
+    /// call tools.
+    pub(crate) fn with_tools(
+        mut self,
+        engine: &Engine,
+        recipe: &Recipe,
+        mode: Option<Mode>,
+        candidate: &ModelCandidate,
+        counter: &Counter,
+    ) -> Self {
+        if !candidate.spec.can(Capability::Tools) {
+            return self;
+        }
+        self.opens = engine.policy.rehydration.rounds > 0;
+        if let Some(tools) = &engine.tools {
+            self.tools = tools.offered(recipe, mode.or(recipe.mode).unwrap_or(Mode::Chat));
+            self.request.framing.per_call += self.tool_tokens(counter);
+        }
+        self
+    }
+
+    /// The prompt with a share of its budget kept free, for what calls of tools add to it.
+    fn with_room(mut self, share: usize) -> Self {
+        self.reserved = self.request.budget.available() / share;
+        self.request.budget.response_reserve += self.reserved;
+        self
+    }
+
+    /// Shows the budget of the call in a receipt rather than what was left of it for packing.
+    pub(crate) fn settle(&self, receipt: &mut Receipt) {
+        let budget = &mut receipt.budget;
+        budget.limits = self.request.budget;
+        budget.limits.response_reserve -= self.reserved;
+        budget.available = budget.limits.available();
+    }
+
+    fn offer_rehydration(&mut self, counter: &Counter) {
+        let before = self.tool_tokens(counter);
+        self.tools.push(rehydrate_tool());
+        self.request.framing.per_call += self.tool_tokens(counter) - before;
+    }
+
+    /// Tokens of the definitions of its tools.
+    pub(crate) fn tool_tokens(&self, counter: &Counter) -> usize {
+        counter.count_messages(&[], &self.tools, None) - counter.count_messages(&[], &[], None)
+    }
+
+    /// Adds a sentence before the query.
+    fn say(&mut self, text: &str) {
+        let mut part = Part::new(MARKS, MARKS, text);
+        part.protection = Protection::Critical;
+        self.request.parts.push(part);
+        let slots = &mut self.request.slots;
+        let is_last = |slot: &Slot| matches!(&*slot.name, QUERY_SLOT | NOTE);
+        let at = slots.iter().position(is_last).unwrap_or(slots.len());
+        slots.insert(at, Slot::new(MARKS).overflow(Overflow::REFUSE));
+    }
+}

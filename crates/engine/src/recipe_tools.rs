@@ -1,0 +1,66 @@
+//! The interface between a run and the tools that its recipe names. The crates of tools and turns implement it; the
+//! executor calls it. Knows no tool.
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+use larder_condense::ContentType;
+use larder_core::recipe::{Mode, Recipe};
+use larder_text::message::{ToolCall, ToolDef};
+
+use crate::engine::Engine;
+use crate::inputs::RunInput;
+use crate::run::ProgressObserver;
+
+/// Carries out what the models of recipes call (R0-10.14).
+pub trait RecipeTools: Send + Sync {
+    /// The definitions of the tools that a recipe names, for its model; empty if it names none that is offered.
+    fn offered(&self, recipe: &Recipe, mode: Mode) -> Vec<ToolDef>;
+
+    /// How much one run may call.
+    fn limits(&self) -> CallLimits;
+
+    /// Carries out a call. Never fails: what went wrong is a result that the model reads.
+    fn call<'a>(&'a self, call: &'a ToolCall, run: RunScope<'a>) -> BoxFuture<'a, CallResult>;
+}
+
+/// How much the model of one run may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Rounds of calls.
+    pub rounds: u32,
+    /// Calls in all rounds together.
+    pub calls: u32,
+}
+
+/// The run that a call belongs to.
+#[derive(Clone, Copy)]
+pub struct RunScope<'a> {
+    /// Its engine, without tools: a run inside a call calls none.
+    pub engine: &'a Engine,
+    /// Its inputs.
+    pub input: &'a RunInput,
+    /// Chat or code.
+    pub mode: Mode,
+    /// Learns of the progress and spending of runs inside the call.
+    pub observer: &'a dyn ProgressObserver,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallResult {
+    /// The call as people read it.
+    pub call: String,
+    /// `success`, `error`, `denied` or `timeout`.
+    pub status: String,
+    /// The result in a line.
+    pub summary: String,
+    /// The whole result.
+    pub content: Vec<u8>,
+    /// What the content is.
+    pub content_type: ContentType,
+    /// Whether it may be shown condensed.
+    pub summarizable: bool,
+    /// Documents that the call made, by their names.
+    pub files: BTreeMap<String, Vec<u8>>,
+}

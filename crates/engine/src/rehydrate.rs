@@ -1,0 +1,219 @@
+//! Originals that a model reads back through the rehydrate tool: what a call returns, and how much it may add to a
+//! prompt. Shared by the executor and the gateway; knows no wire format, no run and no record.
+
+use larder_store::{Selection, StoreError, UserStore};
+use larder_text::pointer::Pointer;
+use larder_text::tokens::Counter;
+use serde::Deserialize;
+
+/// How many times within one reply a model may read originals back, where no setting says otherwise.
+pub(crate) const ROUNDS: u32 = 4;
+/// Maximum tokens of one answer, where no setting says otherwise.
+pub(crate) const ANSWER_TOKENS: usize = 4_000;
+/// Maximum tokens of the note on a truncated answer.
+const NOTE_TOKENS: usize = 80;
+/// Tokens around a call and its answer, in addition to their texts.
+const FRAMING: usize = 64;
+/// What follows the answers of the last round.
+pub(crate) const LAST: &str = "\n[larder: this was the last call in this reply; answer with what you have]";
+
+/// How much a model may read back within one reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RehydrationLimits {
+    /// Rounds; 0 if the tool is not offered.
+    pub rounds: u32,
+    /// Tokens of one answer.
+    pub tokens: usize,
+}
+
+impl Default for RehydrationLimits {
+    fn default() -> Self {
+        Self { rounds: ROUNDS, tokens: ANSWER_TOKENS }
+    }
+}
+
+/// What is left of the rounds and tokens by which calls of tools may lengthen a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptRoom {
+    /// Remaining rounds.
+    pub rounds: u32,
+    /// Tokens of one answer.
+    pub max_tokens: usize,
+    /// Tokens by which the prompt may still grow.
+    pub room: usize,
+}
+
+impl PromptRoom {
+    /// Why `calls` cannot be answered, if so: no rounds are left, or the prompt would exceed its budget. `said` is the
+    /// token count of the reply that made them.
+    pub const fn limit(&self, calls: usize, said: usize) -> Option<&'static str> {
+        if self.rounds == 0 {
+            return Some(
+                "the model asked more often than it may within one reply (rehydrate_rounds under [gateway] in \
+                 larder.toml)",
+            );
+        }
+        let needed = said.saturating_add(calls.saturating_mul(FRAMING + NOTE_TOKENS));
+        if self.room < needed { Some("the budget of the prompt has no room for more") } else { None }
+    }
+
+    /// Starts a round: the reply that made its calls joins the prompt.
+    pub const fn begin_round(&mut self, said: usize) {
+        self.rounds = self.rounds.saturating_sub(1);
+        self.room = self.room.saturating_sub(said);
+    }
+
+    /// Tokens that the next answer may have.
+    pub fn share(&self) -> usize {
+        self.max_tokens.min(self.room.saturating_sub(FRAMING))
+    }
+
+    /// Takes the tokens of an answer from the room.
+    pub const fn take(&mut self, tokens: usize) {
+        self.room = self.room.saturating_sub(tokens.saturating_add(FRAMING));
+    }
+
+    /// Returns the answer to a call of the rehydrate tool, and takes it from the room. Blocks.
+    ///
+    /// # Errors
+    /// If the store failed; a pointer that leads nowhere is an answer.
+    pub fn open(
+        &mut self,
+        store: &UserStore,
+        counter: &Counter,
+        arguments: &str,
+    ) -> Result<OpenedOriginal, StoreError> {
+        let (pointer, found) = match look_up(store, arguments) {
+            Ok((pointer, selected)) => (pointer, Ok(selected)),
+            Err(Miss::Explained { pointer, words }) => (pointer, Err(words)),
+            Err(Miss::Failed(error)) => return Err(error),
+        };
+        let (is_found, share) = (found.is_ok(), self.share());
+        let (mut text, bytes) = match found {
+            Ok(selected) => (cut(counter, &selected, share), selected.content.len()),
+            Err(words) => (counter.prefix(&words, share).to_owned(), 0),
+        };
+        if self.rounds == 0 {
+            text.push_str(LAST);
+        }
+        let tokens = counter.count(&text);
+        self.take(tokens);
+        Ok(OpenedOriginal { text, pointer, is_found, bytes, tokens })
+    }
+}
+
+/// The answer to a call of the rehydrate tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedOriginal {
+    /// What the model reads.
+    pub text: String,
+    /// The pointer as the model wrote it.
+    pub pointer: String,
+    /// Whether the requested part exists.
+    pub is_found: bool,
+    /// Bytes of that part.
+    pub bytes: usize,
+    /// Tokens of the text.
+    pub tokens: usize,
+}
+
+/// The arguments of a call. Unknown fields are ignored: models invent some.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RehydrateArguments {
+    id: String,
+    lines: Option<String>,
+    bytes: Option<String>,
+    #[serde(alias = "grep")]
+    pattern: Option<String>,
+    path: Option<String>,
+}
+
+/// Why nothing was found.
+enum Miss {
+    /// The model gets an explanation, and may ask again.
+    Explained { pointer: String, words: String },
+    /// The store failed.
+    Failed(StoreError),
+}
+
+/// The selected part of an original.
+struct Selected {
+    content: Vec<u8>,
+    /// Its range, if it is one: in lines or bytes, from and to.
+    range: Option<(&'static str, usize, usize)>,
+}
+
+fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Miss> {
+    let told = |pointer: &str, words: String| Miss::Explained { pointer: pointer.to_owned(), words };
+    let wanted: RehydrateArguments = serde_json::from_str(arguments)
+        .map_err(|error| told("", format!("the arguments are not what larder_rehydrate takes: {error}")))?;
+    let id = wanted.id.trim();
+    let pointer: Pointer = id.parse().map_err(|error| told(id, format!("{error}")))?;
+    let found = match selection(&wanted).map_err(|error| told(id, error))? {
+        None => store.pointers().resolve(&pointer),
+        Some(selection) => store.pointers().rehydrate(&pointer, &selection),
+    };
+    let content = found.map_err(|error| match error {
+        StoreError::NotOurs { .. }
+        | StoreError::UnknownPointer { .. }
+        | StoreError::Expired { .. }
+        | StoreError::Select(_) => told(id, error.to_string()),
+        other => Miss::Failed(other),
+    })?;
+    let range = match (&wanted.lines, &wanted.bytes, &wanted.pattern, &wanted.path) {
+        (Some(lines), ..) => numbers(lines).map(|(first, last)| ("lines", first, last)),
+        (None, Some(bytes), ..) => numbers(bytes).map(|(start, end)| ("bytes", start, end)),
+        (None, None, None, None) if pointer.fragment.is_none() => Some(("bytes", 0, content.len())),
+        _ => None,
+    };
+    let range = range.filter(|_| std::str::from_utf8(&content).is_ok());
+    Ok((id.to_owned(), Selected { content, range }))
+}
+
+/// The ends of a range, however they are divided.
+fn numbers(range: &str) -> Option<(usize, usize)> {
+    let (from, to) = range.split_once([':', '-'])?;
+    Some((from.trim().parse().ok()?, to.trim().parse().ok()?))
+}
+
+fn selection(wanted: &RehydrateArguments) -> Result<Option<Selection>, String> {
+    let given = [&wanted.lines, &wanted.bytes, &wanted.pattern, &wanted.path];
+    if given.iter().filter(|part| part.is_some()).count() > 1 {
+        return Err("give only one of lines, bytes, pattern and path".to_owned());
+    }
+    let made = match given.map(|part| part.as_deref()) {
+        [Some(lines), ..] => Selection::lines(&lines.replace('-', ":")),
+        [_, Some(bytes), ..] => Selection::bytes(&bytes.replace('-', ":")),
+        [_, _, Some(pattern), _] => Selection::grep(pattern),
+        [.., Some(path)] => Selection::path(path),
+        [None, None, None, None] => return Ok(None),
+    };
+    made.map(Some).map_err(|error| error.to_string())
+}
+
+/// The content as text, or the first `max_tokens` tokens of it with instructions for reading on.
+fn cut(counter: &Counter, selected: &Selected, max_tokens: usize) -> String {
+    let text = String::from_utf8_lossy(&selected.content);
+    if text.is_empty() {
+        return "[larder: nothing matches]".to_owned();
+    }
+    if counter.count_up_to(&text, max_tokens).is_some() {
+        return text.into_owned();
+    }
+    let head = counter.prefix(&text, max_tokens.saturating_sub(NOTE_TOKENS));
+    // Whole lines, unless one line is most of it.
+    let head = match head.rfind('\n') {
+        Some(at) if at >= head.len() / 2 => &head[..=at],
+        _ => head,
+    };
+    let total = text.len();
+    let more = match selected.range {
+        Some(("lines", first, last)) if head.ends_with('\n') => {
+            format!("read on with lines {}:{last}", first + head.matches('\n').count())
+        }
+        Some(("bytes", start, end)) => format!("read on with bytes {}:{end}", start + head.len()),
+        _ => "ask for less, with a narrower pattern, path or range".to_owned(),
+    };
+    format!("{head}\n[larder: these are {} of {total} bytes; {more}]", head.len())
+}
