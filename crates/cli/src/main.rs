@@ -10,6 +10,7 @@ mod keyboard;
 mod memory;
 mod output;
 mod progress;
+mod recipe_tools;
 mod turns;
 mod version;
 

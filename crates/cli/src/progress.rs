@@ -3,16 +3,21 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_core::pack::layout;
 use larder_engine::executor::{ProgressObserver, RunReceipt};
 
 use crate::output;
+use crate::turns::confirm::Display;
 
 /// How a stage without a known end is shown: models may take a minute without any other sign.
 const STAGE: &str = "{spinner} {msg} {elapsed}";
 
-/// A spinner with the stage of a run.
+/// Time between two steps of a spinner.
+const TICK: Duration = Duration::from_millis(120);
+
+/// A spinner with the stage of a run. Clones share it.
+#[derive(Clone)]
 pub struct Spinner {
     bar: ProgressBar,
     explain: bool,
@@ -27,6 +32,20 @@ impl Spinner {
     /// Clears the line.
     pub fn done(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+impl Display for Spinner {
+    fn pause(&self) {
+        self.bar.disable_steady_tick();
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+
+    fn resume(&self) {
+        if std::io::stderr().is_terminal() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(TICK);
+        }
     }
 }
 
@@ -61,7 +80,7 @@ impl ProgressObserver for Spinner {
 pub fn spinner() -> ProgressBar {
     let bar =
         if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    bar.enable_steady_tick(Duration::from_millis(120));
+    bar.enable_steady_tick(TICK);
     bar
 }
 

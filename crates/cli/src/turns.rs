@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use larder_agent::turn::{AnswerSource, TurnError, TurnHost, TurnOutcome, TurnRequest, Turns};
 use larder_store::DraftSummary;
-use larder_tools::Confirm;
 use larder_vault::{Mode, TurnStatus};
 
-use self::confirm::{Always, Asking, Refusing};
 use self::watch::Watch;
 use crate::args::{Format, ModeArg, PlaceArgs, TurnFlags};
 use crate::context::CommandContext;
@@ -19,7 +17,7 @@ use crate::error::CliError;
 use crate::keyboard::Keyboard;
 use crate::output;
 
-mod confirm;
+pub mod confirm;
 mod watch;
 
 /// The exit code of programs stopped by Ctrl-C.
@@ -55,11 +53,7 @@ impl<'a> TurnSession<'a> {
         limits.cost = flags.max_cost.or(limits.cost);
         limits.time = flags.max_time.map(Duration::from_secs).or(limits.time);
         let (keyboard, watch) = (Arc::new(Keyboard::default()), Watch::new());
-        let confirm: Arc<dyn Confirm> = match (flags.yes, output::is_interactive()) {
-            (true, _) => Arc::new(Always),
-            (false, true) => Arc::new(Asking::new(Arc::clone(&keyboard), watch.clone())),
-            (false, false) => Arc::new(Refusing),
-        };
+        let confirm = confirm::by(flags.yes, &keyboard, watch.clone());
         let turns = host.turns(engine, confirm)?;
         Ok(Self { context, turns, keyboard, watch })
     }

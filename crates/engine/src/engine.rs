@@ -98,6 +98,11 @@ impl Engine {
         Self { tools, ..self }
     }
 
+    /// Whether its runs call tools.
+    pub fn calls_tools(&self) -> bool {
+        self.tools.is_some()
+    }
+
     /// A recipe of the project, or of the cookbook if the project has none with that name.
     ///
     /// # Errors

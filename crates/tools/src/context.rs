@@ -8,11 +8,14 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_models::price::Usd;
 use larder_store::{StoreError, UserDocuments};
 use larder_vault::layout::TurnPlace;
-use larder_vault::{DocumentTime, Intent, Mode};
+use larder_vault::{DocumentTime, Intent, Mode, VaultPath};
 use tokio::time::Instant;
 
 use larder_engine::Engine;
 use larder_engine::executor::ProgressObserver;
+
+/// The number in [`ToolContext::turn`] of a call that belongs to no turn.
+pub const NO_TURN: u32 = 0;
 
 /// What one call receives.
 #[derive(Clone, Copy)]
@@ -21,7 +24,7 @@ pub struct ToolContext<'a> {
     pub engine: &'a Engine,
     /// The documents of the turn's user only.
     pub documents: &'a UserDocuments,
-    /// Where the turn's files will be stored.
+    /// Where the turn's files will be stored; its number is [`NO_TURN`] where a recipe calls outside turns.
     pub turn: &'a TurnPlace,
     /// The files that the turn has so far, by their path in its folder.
     pub draft_files: &'a BTreeMap<String, Vec<u8>>,
@@ -46,6 +49,13 @@ pub struct ToolContext<'a> {
     pub begun: &'a (dyn Fn() -> Result<(), StoreError> + Sync),
     /// What may still be spent.
     pub budget: RemainingBudget,
+}
+
+impl ToolContext<'_> {
+    /// The document of the turn that the call belongs to, if it belongs to one.
+    pub(crate) fn source(&self) -> Option<VaultPath> {
+        (self.turn.number() != NO_TURN).then(|| self.turn.context())
+    }
 }
 
 /// The remaining budget of the turn; `None` is no limit.

@@ -1,4 +1,4 @@
-//! Tools: what a turn can do besides calling models. One interface, a toolbox that guards it, and the built-in tools.
+//! Tools: what a turn, or a recipe outside turns, can do besides calling models. One interface, a toolbox that guards it, and the built-in tools.
 //!
 //! | | |
 //! |---|---|
@@ -28,9 +28,10 @@ mod toolbox;
 mod typed;
 mod web;
 
-pub use self::context::{Confirm, DenyAll, RemainingBudget, ToolContext};
+pub use self::context::{Confirm, DenyAll, NO_TURN, RemainingBudget, ToolContext};
 pub use self::memory::record_fact_uses;
 pub use self::research::site_of;
 pub use self::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec, call_text, describe};
+pub use self::sub_run::RECIPES_OF_TOOLS;
 pub use self::toolbox::ToolBox;
 pub use self::typed::{TypedTool, typed};

@@ -20,12 +20,14 @@ use super::typed::described;
 const SHOWN_ARGUMENT: usize = 200;
 /// Characters of a description that planners see; MCP servers can send any length.
 const SHOWN_DESCRIPTION: usize = 600;
+/// Characters of a name that providers accept.
+const WIRE_NAME: usize = 64;
 /// Default timeout and result size of a tool.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BYTES: usize = 400_000;
 
-/// What a tool may do to the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What a tool may do to the world; harm grows from one to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolClass {
     /// It only reads.
@@ -77,6 +79,12 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// The name under which a model calls the tool: providers allow neither points in it nor more than 64 characters.
+    pub fn wire_name(&self) -> String {
+        let legal = |char: char| if char.is_ascii_alphanumeric() || char == '-' { char } else { '_' };
+        self.name.chars().map(legal).take(WIRE_NAME).collect()
+    }
+
     /// The definition of a read-only tool for any mode, with the description and schema of an argument struct, a
     /// timeout of 30 seconds and at most 400,000 bytes. Override what differs with struct update syntax.
     pub fn from_args<A: JsonSchema>(name: &str) -> Self {

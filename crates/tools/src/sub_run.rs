@@ -9,6 +9,15 @@ use tokio::time::Instant;
 
 use super::context::ToolContext;
 
+/// The recipes that tools run.
+pub const RECIPES_OF_TOOLS: [&str; 5] = [
+    "research/plan_research",
+    "research/select_sources",
+    "research/extract_claims",
+    "research/extract_page",
+    "research/write_research",
+];
+
 /// The answer of a recipe, or why there is none.
 pub(super) async fn run_recipe<T: DeserializeOwned>(
     context: &ToolContext<'_>,
@@ -34,7 +43,7 @@ pub(super) async fn run_recipe<T: DeserializeOwned>(
             .filter(|(name, _)| recipe.inputs.contains(*name))
             .map(|(name, value)| (name.to_owned(), value))
             .collect(),
-        turn_id: Some(larder_vault::turn_name(context.turn.number())),
+        turn_id: context.source().map(|_| larder_vault::turn_name(context.turn.number())),
         ..RunInput::default()
     };
     let running = engine.run_recipe(recipe, &input, meter, RunKind::Answer);

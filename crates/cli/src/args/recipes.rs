@@ -69,7 +69,10 @@ pub struct RunArgs {
     pub until_done: bool,
     #[command(flatten)]
     pub repeat: RepeatArgs,
-    /// Fetch missing model weights without asking
+    /// Folder that the tools of a recipe for code work in [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Let the recipe's tools change files and run programs without asking, and fetch missing model weights
     #[arg(long, short)]
     pub yes: bool,
 }

@@ -1,6 +1,7 @@
 //! `larder explain`: what a run would send, and why.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use larder_core::pack::{PartReason, Rendition, layout};
 use larder_engine::executor::{PromptSection, RunReceipt};
@@ -9,6 +10,8 @@ use serde::Serialize;
 use crate::args::{ExplainArgs, Format};
 use crate::context::CommandContext;
 use crate::error::CliError;
+use crate::recipe_tools::{self, ToolAccess};
+use crate::turns::confirm::Refusing;
 use crate::{commands, output};
 
 /// What `--format json` prints.
@@ -19,9 +22,10 @@ struct Explained<'a> {
     sections: Vec<PromptSection>,
 }
 
-pub fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode, CliError> {
-    let engine = context.engine()?;
+pub async fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode, CliError> {
     let input = commands::run::read_input(&args.input)?;
+    let access = ToolAccess { confirm: Arc::new(Refusing), workspace: None };
+    let engine = recipe_tools::engine(context, &args.input.recipe, &input, access).await?;
     let receipt = engine.explain(&args.input.recipe, &input)?;
     context.note_on_counting(&receipt.model, &receipt.tokenizer);
     let refused = receipt.receipt.refused.is_some();

@@ -72,7 +72,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
             count::run(&CommandContext::new(global)?, &file, &tokenizer, limit)?;
         }
         Command::Run(args) => run::run(&CommandContext::new(global)?, args).await?,
-        Command::Explain(args) => return explain::run(&CommandContext::new(global)?, args),
+        Command::Explain(args) => return explain::run(&CommandContext::new(global)?, args).await,
         Command::Condense(args) => condense::run(&CommandContext::new(global)?, args).await?,
         Command::Ask(args) => ask::run(&CommandContext::new(global)?, args).await?,
         Command::Turn(args) => return turn::run(&CommandContext::new(global)?, args).await,

@@ -1,6 +1,7 @@
 //! `larder run`: one recipe, run and recorded. Also reads the inputs that `explain` shares.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use larder_core::pack::layout;
 use larder_core::recipe::Mode;
@@ -12,13 +13,17 @@ use crate::args::{Format, InputArgs, ModeArg, RunArgs};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::progress::Spinner;
+use crate::recipe_tools::{self, ToolAccess};
+use crate::turns::confirm;
 use crate::{commands, files, history, output};
 
 pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     let input = read_input(&args.input)?;
     context.ensure_weights(args.yes).await?;
-    let engine = context.engine()?;
     let spinner = Spinner::new(args.explain);
+    let confirm = confirm::by(args.yes, &Arc::default(), spinner.clone());
+    let access = ToolAccess { confirm, workspace: args.workspace };
+    let engine = recipe_tools::engine(context, &args.input.recipe, &input, access).await?;
     if args.until_done {
         let work = (args.input.recipe.as_str(), input);
         return commands::until_done::run(context, &engine, work, &args.repeat, &spinner).await;
@@ -47,6 +52,10 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
     if explain {
         output::line("")?;
         output::line(&layout(&outcome.receipt.receipt))?;
+    }
+    for call in &outcome.receipt.calls {
+        let line = format!("{}: {} {}", call.call, call.status, call.summary);
+        output::say(&output::dim(&output::visible(&line)));
     }
     let usage = outcome.usage;
     let cost = outcome.cost.map(|cost| format!(", ${cost}")).unwrap_or_default();

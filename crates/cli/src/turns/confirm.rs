@@ -5,12 +5,28 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use larder_tools::Confirm;
 
-use super::watch::Watch;
 use crate::keyboard::Keyboard;
 use crate::output;
 
+/// What is shown while a call waits for an answer.
+pub trait Display: Send + Sync {
+    /// Clears the display for a question to the user.
+    fn pause(&self);
+    /// Shows it again.
+    fn resume(&self);
+}
+
+/// Who confirms: `--yes`, the user at the terminal, or nobody.
+pub fn by(yes: bool, keyboard: &Arc<Keyboard>, display: impl Display + 'static) -> Arc<dyn Confirm> {
+    match (yes, output::is_interactive()) {
+        (true, _) => Arc::new(Always),
+        (false, true) => Arc::new(Asking { keyboard: Arc::clone(keyboard), display: Box::new(display) }),
+        (false, false) => Arc::new(Refusing),
+    }
+}
+
 /// `--yes`.
-pub struct Always;
+struct Always;
 
 impl Confirm for Always {
     fn confirm<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, bool> {
@@ -32,24 +48,18 @@ impl Confirm for Refusing {
 }
 
 /// Asks the user; anything but yes is a refusal.
-pub struct Asking {
+struct Asking {
     keyboard: Arc<Keyboard>,
-    watch: Watch,
-}
-
-impl Asking {
-    pub fn new(keyboard: Arc<Keyboard>, watch: Watch) -> Self {
-        Self { keyboard, watch }
-    }
+    display: Box<dyn Display>,
 }
 
 impl Confirm for Asking {
     fn confirm<'a>(&'a self, _: &'a str, what: &'a str) -> BoxFuture<'a, bool> {
         async move {
-            self.watch.pause();
+            self.display.pause();
             output::say(&format!("{}\nallow this? [y/N]", visible(what)));
             let line = self.keyboard.line().await;
-            self.watch.resume();
+            self.display.resume();
             matches!(line, Ok(Some(line)) if matches!(line.trim(), "y" | "Y" | "yes"))
         }
         .boxed()

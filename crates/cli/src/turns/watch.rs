@@ -8,6 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_agent::turn::{TurnEvent, TurnObserver};
 
+use super::confirm::Display;
 use crate::output;
 
 /// Time between two steps of the spinner.
@@ -41,20 +42,6 @@ impl Watch {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    /// Clears the display for a question to the user.
-    pub fn pause(&self) {
-        self.done();
-    }
-
-    /// Shows the display again.
-    pub fn resume(&self) {
-        if std::io::stderr().is_terminal() {
-            self.bar.reset();
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-            self.bar.enable_steady_tick(TICK);
-        }
-    }
-
     fn start(&self) {
         self.tokens.store(0, Ordering::Relaxed);
         self.resume();
@@ -85,6 +72,20 @@ impl Watch {
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     super::shortened(&words.join(" ")).chars().filter(|char| !char.is_control()).collect()
+}
+
+impl Display for Watch {
+    fn pause(&self) {
+        self.done();
+    }
+
+    fn resume(&self) {
+        if std::io::stderr().is_terminal() {
+            self.bar.reset();
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(TICK);
+        }
+    }
 }
 
 impl TurnObserver for Watch {

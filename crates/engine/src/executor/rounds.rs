@@ -95,7 +95,7 @@ impl RecipeRun<'_> {
             self.rounds += 1;
             messages.push(said);
             for call in &reply.tool_calls {
-                let answered = self.answer_call(call, &mut left, limits, &counter).await?;
+                let answered = self.answer_call(call, &mut left, limits, (prepared, &counter)).await?;
                 self.observer.stage(&format!("{}: {}", answered.receipt.call, answered.receipt.summary));
                 if let Some(receipt) = &mut self.receipt {
                     receipt.calls.push(answered.receipt);
@@ -113,10 +113,10 @@ impl RecipeRun<'_> {
         call: &ToolCall,
         left: &mut PromptRoom,
         limits: CallLimits,
-        counter: &Counter,
+        (prepared, counter): (&PreparedPrompt, &Counter),
     ) -> Result<Answered, RunError> {
         let store = &self.engine.store;
-        if call.name == REHYDRATE {
+        if call.name == REHYDRATE && prepared.tools.iter().any(|tool| tool.name == REHYDRATE) {
             let opened = left.open(store, counter, &call.arguments)?;
             let receipt = CallReceipt {
                 call: format!("{REHYDRATE}({})", shortened(&call.arguments)),
@@ -132,7 +132,8 @@ impl RecipeRun<'_> {
             };
             return Ok(Answered { text: opened.text, receipt });
         }
-        let result = match &self.engine.tools {
+        let is_offered = prepared.tools.iter().any(|tool| tool.name == call.name);
+        let result = match self.engine.tools.as_ref().filter(|_| is_offered) {
             Some(tools) if self.tool_calls < limits.calls => {
                 self.tool_calls += 1;
                 self.carry_out(tools.as_ref(), call).await

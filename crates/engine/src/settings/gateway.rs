@@ -6,8 +6,39 @@ use std::time::Duration;
 use larder_models::table::Provider;
 use larder_models::upstream::{KeySource, Upstream};
 
-use super::spec::{positive, settings, url_or_unset};
+use super::spec::{SettingValue, positive, settings, url_or_unset};
 use crate::rehydrate;
+
+/// What recipes that are served over HTTP may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallableTools {
+    /// Nothing.
+    None,
+    /// Tools that only read.
+    Read,
+    /// Those, and tools whose changes can be reverted.
+    Write,
+}
+
+impl SettingValue for CallableTools {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "none" => Some(Self::None),
+            "read" => Some(Self::Read),
+            "write" => Some(Self::Write),
+            _ => None,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::None => "none",
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+        .to_owned()
+    }
+}
 
 settings! {
     /// How `larder serve` listens, what it accepts, and where it forwards requests.
@@ -104,6 +135,10 @@ settings! {
         #[env("LARDER_REHYDRATE_TOKENS")]
         #[accept(positive)]
         pub rehydrate_tokens: usize = "gateway.rehydrate_tokens", rehydrate::ANSWER_TOKENS;
+        /// Which of their tools recipes may call over HTTP: `none`, `read` (those that only read) or `write` (those whose
+        /// changes can be reverted, too). Dangerous ones are never called, since there is no one to ask.
+        #[env("LARDER_RECIPE_TOOLS")]
+        pub recipe_tools: CallableTools = "gateway.recipe_tools", CallableTools::Read;
         /// Record each message of a conversation as received and as sent.
         #[env("LARDER_TRANSCRIPTS")]
         pub transcripts: bool = "gateway.transcripts", true;

@@ -10,7 +10,7 @@ mod tools;
 mod vault;
 
 pub use self::ask::{AnswerMode, AskLimits, AskSettings, Planner};
-pub use self::gateway::GatewaySettings;
+pub use self::gateway::{CallableTools, GatewaySettings};
 pub(crate) use self::policy::GatewayPolicy;
 pub use self::policy::{CompressionSettings, RunPolicy};
 pub(crate) use self::retention::RetentionSettings;

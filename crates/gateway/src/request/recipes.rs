@@ -2,14 +2,18 @@
 //! go through the engine, as everywhere; knows nothing of its internals.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
+use larder_agent::recipe_tools::RunTools;
 use larder_core::recipe::Recipe;
-use larder_engine::executor::{Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending};
+use larder_engine::executor::{
+    Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending, max_call_usage,
+};
 use larder_engine::inputs::RunInput;
+use larder_engine::settings::CallableTools;
 use larder_engine::{Engine, blocking};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
@@ -17,6 +21,7 @@ use larder_models::table::ModelTable;
 use larder_proxy::record::{AnsweredBy, Tokens};
 use larder_proxy::wire::{ApiDialect, Item, RecipeReply, Request};
 use larder_text::message::{Content, Message, Role, ToolCall};
+use larder_tools::{RECIPES_OF_TOOLS, ToolClass};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Snapshot;
@@ -92,7 +97,10 @@ pub async fn run(
     job: RecipeRequest,
     current: &Snapshot,
 ) -> Response<Body> {
-    let engine = current.engine(&active.caller.store);
+    let engine = match with_tools(&active, &job, current).await {
+        Ok(engine) => engine,
+        Err(problem) => return reply::refuse(active, dialect, RequestError::bug(&problem)),
+    };
     let gone = CancellationToken::new();
     let leaves = gone.clone().drop_guard();
     // A run reads and writes the store, before and between its calls of models.
@@ -108,6 +116,26 @@ pub async fn run(
         Ok((active, _, Err(error))) => reply::refuse(active, dialect, error),
         Err(error) => reply::error(dialect, &RequestError::bug(&error.to_string())),
     }
+}
+
+/// The engine of a run, with the tools that its recipe names and the settings allow over HTTP.
+async fn with_tools(
+    active: &ActiveRequest,
+    job: &RecipeRequest,
+    current: &Snapshot,
+) -> Result<Engine, String> {
+    let engine = current.engine(&active.caller.store);
+    let most = match current.gateway.recipe_tools {
+        CallableTools::None => return Ok(engine),
+        CallableTools::Read => ToolClass::Read,
+        CallableTools::Write => ToolClass::Write,
+    };
+    let names_tools = engine.recipe_or_builtin(&job.recipe).is_ok_and(|recipe| !recipe.tools.is_empty());
+    if !names_tools {
+        return Ok(engine);
+    }
+    let turns = active.app().turns(&active.caller).await.map_err(|problem| problem.detail)?;
+    Ok(engine.with_tools(Some(Arc::new(RunTools::new(&turns, None, most)))))
 }
 
 /// Runs a recipe, and records its usage. Blocks between its await points.
@@ -154,11 +182,19 @@ fn reserve_call(
             provider: found.spec.provider,
         });
     }
-    let reach = engine.reachable_models(recipe, None);
+    let mut reach = engine.reachable_models(recipe, None);
+    let mut most = Usage { input: after, output, ..Usage::default() };
+    // A call of a tool may run recipes itself.
+    let inner = RECIPES_OF_TOOLS.iter().filter(|_| engine.calls_tools() && !recipe.tools.is_empty());
+    for recipe in inner.filter_map(|name| engine.recipe_or_builtin(name).ok()) {
+        reach.join(engine.reachable_models(recipe, None));
+        let max = max_call_usage(recipe);
+        (most.input, most.output) = (most.input.max(max.input), most.output.max(max.output));
+    }
     let now = active.app().store.now();
     active.caller.may_ask(&reach).map_err(|error| RequestError::from_auth(&error, now))?;
-    let cost = reach.most(&Usage { input: after, output, ..Usage::default() });
-    let call = (after.saturating_add(output), cost);
+    let cost = reach.most(&most);
+    let call = (most.input.saturating_add(most.output), cost);
     active.reserve_amount(call.0, call.1)?;
     Ok(call)
 }

@@ -118,7 +118,7 @@ fn learn(
                 id: id.clone(),
                 category: one_line(category),
                 fact: fact.clone(),
-                source: Some(context.turn.context()),
+                source: context.source(),
                 scope: Scope::New,
                 confidence,
                 uses: 0,
@@ -145,7 +145,7 @@ fn prefer(name: &str, value: &str, context: &ToolContext<'_>) -> Result<ToolOutp
     let mut book = PreferenceBook::open(documents, now)?;
     let known = book.preferences.iter_mut().find(|known| known.id.eq_ignore_ascii_case(&name));
     let before = known.as_ref().map(|known| known.value.clone());
-    let source = Some(context.turn.context());
+    let source = context.source();
     match known {
         Some(known) => {
             (known.value, known.source, known.updated_at) = (value.clone(), source, now);

@@ -1,0 +1,275 @@
+//! The tools that a recipe names are called outside turns too: with their classes, limits and permissions, by `larder run`,
+//! cards and recipes over HTTP.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use larder_testkit::stub::{Answer, Seen};
+use serde_json::{Value, json};
+use support::scholar::{asked, say};
+use support::served::Served;
+use support::{Shop, reply_calls, reply_text};
+
+const HELPER: &str = "\
+name: helper
+description: Work in a folder.
+mode: code
+model_layer: VOICE
+token_budget: {total: 6000, prompt: 300, input: 4500, output: 600, response_reserve: 200}
+prompt_files: [prompts/notes/all.md]
+input_docs: [{name: notes, required: false}]
+tools_available: [file.read, file.edit, command.run, memory.create]
+output_format: text
+";
+
+fn shop(respond: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Shop {
+    let shop = Shop::responding(respond);
+    configure(&shop, "");
+    shop.write("recipes/notes/helper.yaml", HELPER);
+    shop.write(
+        "recipes/notes/keeper.yaml",
+        HELPER.replace("name: helper", "name: keeper").replace("mode: code\n", ""),
+    );
+    shop.write("prompts/notes/all.md", "You do what you are asked.\n");
+    shop.write("work/a.txt", "The harbour opens at six.\n");
+    shop.write("secret.txt", "Nobody reads this.\n");
+    shop
+}
+
+fn configure(shop: &Shop, tables: &str) {
+    shop.configure_layers(&["MIND", "VOICE"], "capabilities = [\"tools\"]\n", tables);
+}
+
+fn offered(seen: &Seen) -> Vec<String> {
+    let body = seen.json();
+    let tools = body["tools"].as_array().into_iter().flatten();
+    tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn results(seen: &Seen) -> Vec<String> {
+    let body = seen.json();
+    let messages = body["messages"].as_array().unwrap().iter();
+    let results = messages.filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Makes one call, then answers with its result.
+fn calls(tool: &'static str, arguments: Value) -> impl Fn(&Seen) -> Answer + Send + Sync {
+    move |seen| match results(seen).first() {
+        None => reply_calls(&[(tool, arguments.clone())]),
+        Some(result) => reply_text(&format!("It came to: {result}")),
+    }
+}
+
+const RUN: [&str; 6] = ["run", "notes/helper", "-q", "Look.", "--workspace", "work"];
+
+#[test]
+fn a_recipe_calls_its_tools_in_its_workspace() {
+    let shop = shop(calls("file_read", json!({"path": "a.txt"})));
+    let run = shop.json(&RUN);
+    assert!(run["reply"].as_str().unwrap().contains("The harbour opens at six."), "{}", run["reply"]);
+    let seen = shop.seen();
+    assert_eq!(offered(&seen[0]), ["command_run", "file_edit", "file_read", "memory_create"]);
+    assert_eq!(run["usage"]["input"], 200, "every round is on the record");
+    let call = &run["receipt"]["calls"][0];
+    assert_eq!((&call["call"], &call["status"]), (&json!("file.read(path=\"a.txt\")"), &json!("success")));
+    let whole = shop.ok(&["rehydrate", call["pointer"].as_str().unwrap()]).out;
+    assert!(whole.contains("The harbour opens at six."), "{whole}");
+    let ran = shop.ok(&RUN);
+    assert!(ran.err.contains("file.read(path=\"a.txt\"): success"), "{}", ran.err);
+    // What the tools take is part of the prompt.
+    let framing =
+        |recipe: &str| shop.json(&["explain", recipe, "-q", "Look."])["budget"]["framing"].as_u64().unwrap();
+    shop.write(
+        "recipes/notes/bare.yaml",
+        HELPER
+            .replace("name: helper", "name: bare")
+            .replace("tools_available: [file.read, file.edit, command.run, memory.create]\n", ""),
+    );
+    assert!(framing("notes/helper") > framing("notes/bare") + 200);
+}
+
+#[test]
+fn nothing_outside_the_workspace_is_read_and_only_a_recipe_for_code_has_one() {
+    let shop = shop(calls("file_read", json!({"path": "../secret.txt"})));
+    let run = shop.json(&RUN);
+    assert!(!run["reply"].as_str().unwrap().contains("Nobody"), "{}", run["reply"]);
+    let ran = shop.fails(2, &["run", "notes/keeper", "-q", "Look.", "--workspace", "work"]);
+    assert!(ran.err.contains("--workspace needs --mode code"), "{}", ran.err);
+}
+
+#[test]
+fn what_changes_a_file_needs_permission() {
+    let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});
+    let shop = shop(calls("file_edit", edit));
+    let file = || std::fs::read_to_string(shop.path().join("work/a.txt")).unwrap();
+    let ran = shop.ok(&RUN);
+    assert!(ran.err.contains("refused: file.edit") && ran.out.contains("not allowed"), "{ran:?}");
+    assert!(file().contains("six"));
+    let ran = shop.ok(&[&RUN[..], &["--yes"]].concat());
+    assert!(file().contains("seven"), "{ran:?}");
+}
+
+#[test]
+fn a_tool_that_the_recipe_does_not_name_is_not_called() {
+    let shop = shop(calls("doc_search", json!({"query": "harbour"})));
+    let ran = shop.ok(&RUN);
+    assert!(ran.out.contains("there is no tool \"doc_search\""), "{}", ran.out);
+}
+
+#[test]
+fn calls_and_rounds_have_the_limits_of_a_turn() {
+    let shop = shop(|seen| match results(seen).len() {
+        0 => reply_calls(&[
+            ("file_read", json!({"path": "a.txt"})),
+            ("file_read", json!({"path": "a.txt", "from": 1})),
+        ]),
+        _ => reply_text("Read."),
+    });
+    configure(&shop, "[turn]\nmax_tool_calls = 1\n");
+    let run = shop.json(&RUN);
+    let status = |at: usize| run["receipt"]["calls"][at]["status"].as_str().unwrap().to_owned();
+    assert_eq!((status(0).as_str(), status(1).as_str()), ("success", "denied"));
+    let again = self::shop(|_| reply_calls(&[("file_read", json!({"path": "a.txt"}))]));
+    configure(&again, "[turn]\nmax_iterations = 5\n");
+    again.fails(1, &RUN);
+    // Five rounds of calls, the call after them, and the repair, which offers no tools.
+    let seen = again.seen();
+    assert_eq!(seen.iter().filter(|seen| !offered(seen).is_empty()).count(), 6);
+    assert!(results(&seen[5]).last().unwrap().contains("last call in this reply"));
+}
+
+#[test]
+fn a_long_result_is_condensed_into_the_room_that_is_left() {
+    let shop = shop(calls("file_read", json!({"path": "long.txt"})));
+    let lines: Vec<String> = (0..9_000).map(|at| format!("The {at}th boat left the harbour.")).collect();
+    shop.write("work/long.txt", lines.join("\n"));
+    let run = shop.json(&RUN);
+    let call = &run["receipt"]["calls"][0];
+    assert!(call["tokens"].as_u64().unwrap() <= 4_000, "{call}");
+    let read = shop.seen().pop().map(|seen| results(&seen).concat()).unwrap();
+    assert!(read.contains("lp1-"), "the whole result is behind a pointer");
+    let whole = shop.ok(&["rehydrate", call["pointer"].as_str().unwrap()]).out;
+    assert!(whole.contains("The 4999th boat left the harbour."));
+}
+
+#[test]
+fn over_http_only_what_the_settings_allow_is_offered() {
+    for (setting, tools, remembered) in [
+        ("", vec!["memory_query"], false),
+        ("[gateway]\nrecipe_tools = \"none\"\n", vec![], false),
+        ("[gateway]\nrecipe_tools = \"write\"\n", vec!["memory_create", "memory_query"], true),
+    ] {
+        let fact = json!({"kind": "fact", "fact": "The harbour opens at six.", "category": "Work"});
+        let shop = shop(calls("memory_create", fact));
+        shop.write(
+            "recipes/notes/keeper.yaml",
+            HELPER.replace("name: helper", "name: keeper").replace("mode: code\n", "").replace(
+                "[file.read, file.edit, command.run, memory.create]",
+                "[memory.query, memory.create]",
+            ),
+        );
+        configure(&shop, setting);
+        let served = Served::start(&shop, &[]);
+        let body =
+            json!({"model": "recipe/notes/keeper", "messages": [{"role": "user", "content": "Look."}]});
+        let (status, said) = served.post("/v1/chat/completions", &body);
+        served.signal("TERM");
+        served.end();
+        assert_eq!(offered(&shop.seen()[0]), tools, "{setting}");
+        let files = shop.documents().files();
+        let knows = files.values().any(|bytes| String::from_utf8_lossy(bytes).contains("The harbour opens"));
+        assert_eq!(knows, remembered, "{setting}");
+        if !tools.is_empty() {
+            assert!(status == 200, "{status} {said}");
+        }
+        assert!(shop.documents().broken_links(|_| true).is_empty());
+    }
+}
+
+const PAGE: &str = "<!doctype html><title>Tides</title><h1>Tides</h1><p>The spring tide at Brook harbour reaches \
+    4.7 metres, as the harbour office measured over twenty years with two gauges.</p>";
+
+/// A board's card in a home with an earlier turn; its model starts research, of which each step is scripted.
+fn research(seen: &Seen) -> Answer {
+    match seen.line.as_str() {
+        line if line.starts_with("GET /search") => {
+            let url = format!("http://{}/tides", seen.header("host").unwrap());
+            return Answer::json(
+                200,
+                &json!({"results": [{"title": "Tides", "url": url, "content": "Tides"}]}),
+            );
+        }
+        "GET /robots.txt" => return Answer::new(404, "text/plain", ""),
+        "GET /tides" => return Answer::new(200, "text/html; charset=utf-8", PAGE),
+        _ => {}
+    }
+    let text = seen.json()["messages"].to_string();
+    let steps = [
+        (
+            "You plan a piece of research",
+            json!({"searches": ["spring tide Brook"], "reason": "It names it."}),
+        ),
+        (
+            "You take from a web page",
+            json!({"summary": "Tides at Brook.", "claims": [{
+            "claim": "The spring tide at Brook harbour reaches 4.7 metres.", "confidence": 0.9,
+            "quote": "The spring tide at Brook harbour reaches 4.7 metres", "ttl": "30d", "evergreen": false}]}),
+        ),
+    ];
+    if let Some((_, answer)) = steps.iter().find(|(mark, _)| text.contains(mark)) {
+        return reply_text(&answer.to_string());
+    }
+    if text.contains("You choose which search results") || text.contains("You write up a piece of research") {
+        return reply_text("I would rather not.");
+    }
+    if !text.contains("one card of a task board") {
+        let (role, prompt) = asked(seen);
+        return reply_text(&say(role, &prompt));
+    }
+    match results(seen).first() {
+        None => {
+            reply_calls(&[("internet_research", json!({"query": "How high is the spring tide at Brook?"}))])
+        }
+        Some(result) if result.contains("4.7 metres") => {
+            reply_text("It is 4.7 metres.\n<promise>COMPLETE</promise>")
+        }
+        Some(_) => reply_text("Nobody knows."),
+    }
+}
+
+#[test]
+fn a_card_starts_research_with_a_budget_of_its_own() {
+    let shop = Shop::responding(research);
+    let tools = |more: &str| {
+        let address = shop.address();
+        format!(
+            "capabilities = [\"tools\"]\n[tools]\nsearch_url = \"{address}/search\"\nprivate_hosts = [\"127.0.0.1\"]\n{more}"
+        )
+    };
+    shop.configure_scholar(&tools(""));
+    shop.ok(&["turn", "Where lies the ledger?"]);
+    let before = shop.documents().turns();
+    let run = shop.json(&["run", "card/card_agent", "-q", "Write the tide into the docs."]);
+    assert_eq!(run["output"]["promise"], "COMPLETE", "{}", run["reply"]);
+    let call = &run["receipt"]["calls"][0];
+    assert_eq!(call["status"], "success", "{call}");
+    assert!(call["files"].as_object().unwrap().keys().any(|name| name == "research.md"), "{call}");
+    assert_eq!(shop.documents().turns(), before, "no turn holds it");
+    // The research runs are on the record, apart from the card's own.
+    let runs = shop.json(&["runs"]);
+    let recipes: Vec<&str> =
+        runs.as_array().unwrap().iter().map(|run| run["recipe"].as_str().unwrap()).collect();
+    assert!(recipes.contains(&"plan_research") && recipes.contains(&"extract_claims"), "{recipes:?}");
+    // Its own budget ends it: the plan alone takes more.
+    shop.configure_scholar(&tools("research_tokens = 50\n"));
+    let before = shop.seen().len();
+    let ran = shop.ok(&["run", "card/card_agent", "-q", "Write the tide into the docs."]);
+    assert!(ran.out.contains("Nobody knows."), "{}", ran.out);
+    let extracted = shop.seen()[before..]
+        .iter()
+        .filter(|seen| seen.line.starts_with("POST"))
+        .filter(|seen| seen.json()["messages"].to_string().contains("You take from a web page"))
+        .count();
+    assert_eq!(extracted, 0);
+}
