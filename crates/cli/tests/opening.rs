@@ -226,7 +226,7 @@ fn a_card_and_a_recipe_over_http_open_their_history() {
     let settings = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
     shop.write("larder.toml", settings.replace("window = 8000", "window = 128000"));
     let message = |at: usize| {
-        let role = if at % 2 == 0 { "user" } else { "assistant" };
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
         let text = notes(1_200).replace(HIDDEN, if at == 9 { HIDDEN } else { "nothing hangs there" });
         json!({"role": role, "content": text})
     };
