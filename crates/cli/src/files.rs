@@ -18,7 +18,12 @@ pub fn read(path: &Path) -> Result<Vec<u8>, CliError> {
 
 /// The same as text.
 pub fn read_text(path: &Path) -> Result<String, CliError> {
-    String::from_utf8(read(path)?).map_err(|error| CliError::NotUtf8 {
+    text(path, read(path)?)
+}
+
+/// The bytes of a file as text.
+pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, CliError> {
+    String::from_utf8(bytes).map_err(|error| CliError::NotUtf8 {
         path: path.to_owned(),
         offset: error.utf8_error().valid_up_to(),
     })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use larder_core::pack::Slice;
 use larder_core::recipe::Mode;
 use larder_text::message::Message;
+use larder_text::picture::Picture;
 
 /// A document passed to a run.
 #[derive(Debug, Clone)]
@@ -20,12 +21,26 @@ pub struct InputDocument {
     pub slice: Option<Slice>,
     /// How well it answers the query, relative to others of its kind; 1.0 is neutral.
     pub relevance: f64,
+    /// The picture that it is, whose text is empty.
+    pub picture: Option<Picture>,
 }
 
 impl InputDocument {
     /// Creates an input from a whole document.
     pub fn whole(input: impl Into<String>, name: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
-        Self { input: input.into(), name: name.into(), text: text.into(), slice: None, relevance: 1.0 }
+        Self {
+            input: input.into(),
+            name: name.into(),
+            text: text.into(),
+            slice: None,
+            relevance: 1.0,
+            picture: None,
+        }
+    }
+
+    /// Creates an input from a picture.
+    pub fn picture(input: impl Into<String>, name: impl Into<String>, picture: Picture) -> Self {
+        Self { picture: Some(picture), ..Self::whole(input, name, "") }
     }
 }
 

@@ -65,6 +65,21 @@ pub enum PrepareError {
         /// What the recipe accepts.
         takes: String,
     },
+    /// A picture for a model that does not see.
+    #[error(
+        "recipe {recipe} is given the picture {picture}, but {model}, the model of layer {layer}, does not see; bind a \
+         model with the capability `vision` to the layer under [models.layers], or use a recipe of layer EYES"
+    )]
+    Blind {
+        /// The recipe.
+        recipe: String,
+        /// The picture's name.
+        picture: String,
+        /// The model.
+        model: String,
+        /// Its layer.
+        layer: &'static str,
+    },
     /// A stage that the recipe does not have.
     #[error("recipe {recipe} has no variant {name}; {takes}")]
     UnknownVariant {
@@ -398,9 +413,10 @@ impl Build<'_> {
         part.priority = doc.priority;
         part.relevance = document.relevance;
         part.min_remaining = doc.min_remaining;
-        if doc.protect {
+        if doc.protect || document.picture.is_some() {
             part.protection = Protection::Critical;
         }
+        part.picture.clone_from(&document.picture);
         let mut attributes = vec![("id".to_owned(), id), ("source".to_owned(), document.name.clone())];
         if let Some(slice) = &document.slice {
             attributes.push(("lines".to_owned(), format!("{}-{}", slice.lines.0, slice.lines.1)));

@@ -2,13 +2,14 @@
 
 use larder_core::pack::Overflow;
 use larder_core::recipe::Recipe;
+use larder_models::table::Capability;
 use larder_text::tokens::Counter;
 
 use crate::candidate::ModelCandidate;
 use crate::engine::Engine;
 use crate::evidence::citing_cost;
 use crate::inputs::RunInput;
-use crate::prepare::{PreparedPrompt, prepare};
+use crate::prepare::{PrepareError, PreparedPrompt, prepare};
 use crate::run::{RunError, RunKind};
 
 /// Puts inputs into slots for a candidate. With condensing disabled, a prompt that does not fit whole is refused (C50).
@@ -21,6 +22,12 @@ pub(crate) fn prepare_for(
     note: Option<&str>,
     kind: RunKind,
 ) -> Result<PreparedPrompt, RunError> {
+    if !candidate.spec.can(Capability::Vision)
+        && let Some(picture) = input.documents.iter().find(|document| document.picture.is_some())
+    {
+        let (recipe, model, layer) = (recipe.id(), candidate.name.clone(), candidate.layer.as_str());
+        return Err(PrepareError::Blind { recipe, picture: picture.name.clone(), model, layer }.into());
+    }
     let limits = candidate.limits();
     let mut prepared = prepare(recipe, input, limits, counter, note)?;
     if let Some(schema) = recipe.output.schema.as_ref().filter(|_| recipe.gates.evidence_required)

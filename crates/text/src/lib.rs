@@ -18,6 +18,7 @@ mod mode;
 pub mod model_id;
 pub mod months;
 pub mod parallel;
+pub mod picture;
 pub mod pointer;
 pub mod price;
 pub mod provider;

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use super::context::ToolContext;
 
 /// The recipes that tools run.
-pub const RECIPES_OF_TOOLS: [&str; 5] = [
+pub const RECIPES_OF_TOOLS: [&str; 6] = [
+    crate::web::SCREENSHOT_RECIPE,
     "research/plan_research",
     "research/select_sources",
     "research/extract_claims",

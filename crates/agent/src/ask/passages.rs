@@ -200,6 +200,7 @@ impl Passages {
             text: passage,
             slice: Some(Slice { document: file.hash, text, bytes: start..end, lines }),
             relevance: finding.relevance,
+            picture: None,
         })
     }
 }

@@ -80,5 +80,6 @@ fn passage(passage: &PassageCandidate) -> InputDocument {
         text: text.into(),
         slice,
         relevance: passage.score,
+        picture: None,
     }
 }

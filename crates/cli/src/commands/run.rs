@@ -7,6 +7,7 @@ use larder_core::pack::layout;
 use larder_core::recipe::Mode;
 use larder_engine::executor::RunOutcome;
 use larder_engine::inputs::{InputDocument, RunInput};
+use larder_text::picture::Picture;
 use larder_text::sections::{SectionId, starts_section};
 
 use crate::args::{Format, InputArgs, ModeArg, RunArgs};
@@ -106,7 +107,11 @@ fn read_document(doc: &str) -> Result<InputDocument, CliError> {
             (name, path)
         }
     };
-    let text = files::read_text(path)?;
+    let bytes = files::read(path)?;
+    if let Some(picture) = Picture::from_file(&bytes) {
+        return Ok(InputDocument::picture(name, path.to_string_lossy(), picture));
+    }
+    let text = files::text(path, bytes)?;
     if name == "context.md" {
         for (line, heading, id) in near_headings(&text) {
             let path = path.display();

@@ -13,6 +13,7 @@ use super::run::PlannedRun;
 use super::slot::SlotForm;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role};
+use larder_text::picture::Picture;
 use larder_text::pointer::Pointer;
 
 /// A part's rendition, its cost, and the reason for it.
@@ -169,8 +170,10 @@ pub(super) fn compose(
             let part = &request.parts[index];
             let made = planned.made.get(&index).map(|made| made.text.as_str());
             let span = match slot.form {
-                SlotForm::Joined => writer.join(part.role, |text| write(text, part, made)),
-                SlotForm::Messages => writer.message(message(part, made)),
+                SlotForm::Joined if part.picture.is_none() => {
+                    writer.join(part.role, |text| write(text, part, made))
+                }
+                _ => writer.message(message(part, made)),
             };
             match spans.last_mut() {
                 Some(last) if last.message == span.message && last.end == span.start => last.end = span.end,
@@ -209,6 +212,7 @@ fn message(part: &Part, made: Option<&str>) -> Message {
     let mut message = Message::text(part.role, text);
     message.tool_calls.clone_from(&part.shell.tool_calls);
     message.tool_call_id.clone_from(&part.shell.tool_call_id);
+    message.content.extend(part.picture.as_ref().map(Picture::content));
     message
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use larder_condense::ContentType;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Role, ToolCall};
+use larder_text::picture::Picture;
 
 /// Maximum digits of a tag suffix that are examined; no text is long enough to use all numbers of this length.
 const SUFFIX_DIGITS: usize = 9;
@@ -108,6 +109,8 @@ pub struct Part {
     pub frame: Frame,
     /// The message it becomes in a slot of messages.
     pub shell: Shell,
+    /// The picture that follows the text; the part is a message of its own then.
+    pub picture: Option<Picture>,
     /// If not everything fits, the part enters only while its slot has more than this many tokens left.
     pub min_remaining: usize,
 }
@@ -130,6 +133,7 @@ impl Part {
             pins: Vec::new(),
             frame: Frame::Bare { heading: None },
             shell: Shell::default(),
+            picture: None,
             min_remaining: 0,
         }
     }

@@ -9,6 +9,7 @@ use super::receipt::{OriginalText, PackOriginal, Rendition};
 use larder_condense::{Author, CondenseError, CondenseRequest, Condensed, Gap};
 use larder_text::hash::ContentHash;
 use larder_text::message::Message;
+use larder_text::picture::Picture;
 use larder_text::pointer::{Pointer, PointerKey};
 use larder_text::tokens::Counter;
 
@@ -127,15 +128,16 @@ impl<'a> PartRenderer<'a> {
         self.counter.count(&part.framed(""))
     }
 
-    /// Tokens of a message's calls and ids, in addition to its text.
+    /// Tokens of a message's calls, ids and picture, in addition to its text.
     pub fn shell_cost(&self, part: &Part) -> usize {
-        if part.shell == Shell::default() {
+        if part.shell == Shell::default() && part.picture.is_none() {
             return 0;
         }
         let mut message = Message::text(part.role, "");
         let bare = self.counter.count_message(&message);
         message.tool_calls.clone_from(&part.shell.tool_calls);
         message.tool_call_id.clone_from(&part.shell.tool_call_id);
+        message.content.extend(part.picture.as_ref().map(Picture::content));
         self.counter.count_message(&message) - bare
     }
 

@@ -1,22 +1,15 @@
-//! The cost of an image in a request, by its size, which is read from the start of its file. Supports PNG and JPEG;
-//! the size of any other image, and of one stored elsewhere, is unknown. Knows no model.
+//! The cost of an image in a request, by its size, where the request contains its file. Knows no model.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use larder_text::picture;
 use larder_text::tokens::Pictures;
 use memchr::memmem;
 
 use larder_text::json::{Document, Value};
 
-/// Maximum base64 characters read: a camera's metadata precedes the size.
-const MAX_READ: usize = 256 << 10;
 /// The text before the data in a data URL.
 const DATA: &str = ";base64,";
 /// The member that sets the level of detail.
 const DETAIL: &str = r#""detail""#;
-
-/// The marker of a JPEG's pixels.
-const START_OF_SCAN: u8 = 0xda;
 
 /// The tokens of a picture, given its complete JSON.
 pub fn tokens(raw: &str, pictures: Pictures) -> usize {
@@ -51,37 +44,14 @@ fn members<'d, 't>(object: Value<'d, 't>, name: &'static str) -> impl Iterator<I
 fn size(raw: &str) -> Option<(u32, u32)> {
     let (_, data) = raw.split_once(DATA)?;
     let data = data.get(..data.find('"')?)?;
-    let read = if data.len() > MAX_READ { data.get(..MAX_READ)? } else { data };
-    let bytes = STANDARD.decode(read).ok()?;
-    // The crate cannot pass over fill bytes, which are rare.
-    let size = imagesize::blob_size(&bytes);
-    let size = size.ok().or_else(|| imagesize::blob_size(&without_fill_bytes(&bytes)?).ok())?;
-    Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
-}
-
-/// The segments of a JPEG up to its pixels, each with one `0xFF` before its marker where there may be several; a last
-/// one that is cut off stays so. `None` for anything else.
-fn without_fill_bytes(file: &[u8]) -> Option<Vec<u8>> {
-    let mut rest = file.strip_prefix(&[0xff, 0xd8])?;
-    let mut clean = vec![0xff, 0xd8];
-    while let [0xff, after @ ..] = rest {
-        let fill = after.iter().take_while(|byte| **byte == 0xff).count();
-        let segment = after.get(fill..)?;
-        let &[marker, high, low, ..] = segment else { break };
-        let length = 1 + usize::from(u16::from_be_bytes([high, low]));
-        let (segment, next) = segment.split_at(length.min(segment.len()));
-        clean.push(0xff);
-        clean.extend_from_slice(segment);
-        if marker == START_OF_SCAN {
-            break;
-        }
-        rest = next;
-    }
-    Some(clean)
+    picture::size(data)
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
 
     fn png_of(width: u32, height: u32) -> Vec<u8> {

@@ -108,7 +108,7 @@ impl Counter {
         let framing = self.framing();
         let content = message.content.iter().map(|content| match content {
             Content::Text { text } => self.count(text),
-            Content::Image { .. } => framing.pictures.max_tokens(),
+            Content::Image { data, .. } => framing.pictures.tokens(data),
         });
         let call = |call: &ToolCall| {
             framing.per_call + self.count(&call.id) + self.count(&call.name) + self.count(&call.arguments)

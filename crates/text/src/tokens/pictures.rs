@@ -1,5 +1,5 @@
 //! What a picture costs with OpenAI's models, according to the guide "Images and vision" in OpenAI's documentation.
-//! Knows sizes and model names, no picture.
+//! Knows sizes and model names.
 
 /// Tokens of pictures for a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,15 @@ impl Pictures {
         let known = SMALL.iter().find(|(model, _)| id.starts_with(model));
         let is_small = ["-mini", "-nano"].iter().any(|size| id.contains(size));
         known.map_or(if is_small { patches(246) } else { Self::OPENAI }, |(_, pictures)| *pictures)
+    }
+
+    /// Tokens for a picture in base64, by its size where that decides and is known.
+    pub(super) fn tokens(self, data: &str) -> usize {
+        match self {
+            Self::AtMost(most) => most,
+            Self::Tiles { .. } => crate::picture::size(data)
+                .map_or(self.max_tokens(), |(width, height)| self.sized(width, height)),
+        }
     }
 
     /// Tokens for a picture of unknown size.

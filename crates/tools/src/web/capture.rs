@@ -222,6 +222,19 @@ impl Visited {
         files
     }
 
+    /// Its screenshot, if there is one.
+    pub(super) fn picture(&self) -> Option<&[u8]> {
+        self.picture.as_deref()
+    }
+
+    /// Adds what a model saw on the screenshot to the main text.
+    pub(super) fn add_seen(&mut self, text: &str) {
+        self.notes.push("the page has little text; a model described its screenshot".to_owned());
+        let text = format!("On the screenshot, as a model read it:\n\n{text}");
+        self.content.text.push(PageStretch { main: true, text });
+        self.text = self.content.whole_text();
+    }
+
     /// Questions that the capture can answer without another visit (R1-6.7).
     fn questions(&self) -> Vec<String> {
         let values = value_names(&self.data);

@@ -8,6 +8,7 @@ mod capture;
 mod decode;
 mod extract;
 mod robots;
+mod screenshot;
 mod search;
 mod visit;
 
@@ -19,6 +20,7 @@ use larder_models::web::{self, Guard, WebError, WebReply, WebRequest};
 use self::browser::Browser;
 pub(super) use self::capture::Visited;
 use self::robots::Robots;
+pub(crate) use self::screenshot::RECIPE as SCREENSHOT_RECIPE;
 pub(super) use self::search::SearchHit;
 use super::context::ToolContext;
 use super::spec::{Tool, ToolError};

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::Web;
 use super::browser;
 use super::extract;
+use super::screenshot;
 use crate::context::ToolContext;
 use crate::spec::{ToolError, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
@@ -37,7 +38,11 @@ impl WebVisit {
     pub(super) fn new(web: Arc<Web>, settings: &ToolSettings) -> Self {
         Self {
             web,
-            timeout: settings.page_timeout + READING + browser::TIMEOUT + extract::TIMEOUT,
+            timeout: settings.page_timeout
+                + READING
+                + browser::TIMEOUT
+                + screenshot::TIMEOUT
+                + extract::TIMEOUT,
             // The text of a page is no longer than its markup, and what precedes it is short.
             max_bytes: settings.page_max_bytes.saturating_mul(2),
         }
@@ -54,6 +59,7 @@ impl TypedTool for WebVisit {
 
     async fn run(&self, args: WebVisitArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let mut page = self.web.visit(&args.url, context).await?;
+        screenshot::complete(&mut page, context).await;
         extract::complete(&mut page, context).await;
         Ok(page.output(context))
     }
