@@ -1,5 +1,7 @@
 //! Model selection: the model bound to a layer, its fallbacks, and the next layer to try.
 
+use std::time::Duration;
+
 use larder_core::recipe::{Layer, Mode};
 use larder_models::table::{Capability, ModelSpec, Provider};
 
@@ -15,6 +17,8 @@ pub struct ModelCandidate {
     /// Its entry in the model table.
     pub spec: ModelSpec,
     pub(crate) temperature: Option<f32>,
+    /// How fast its layer should answer.
+    pub(crate) target: Option<Duration>,
 }
 
 impl ModelCandidate {
@@ -53,6 +57,7 @@ impl Engine {
             layer,
             spec: found.spec.clone(),
             temperature: found.temperature,
+            target: found.target,
         })
     }
 }

@@ -103,7 +103,9 @@ impl Engine {
         // The name of a nonexistent recipe may be arbitrary text from a client (C104).
         let known = !matches!(source, RecipeError::NotFound { .. });
         tracing::info!(recipe = known.then_some(name), "recipe not found or broken");
-        match self.store.interventions().raise(&NewIntervention::missing_recipe(name)) {
+        let message = source.intervention();
+        let raised = NewIntervention { message, ..NewIntervention::missing_recipe(name) };
+        match self.store.interventions().raise(&raised) {
             Ok(intervention) => RunError::Recipe { source, intervention: intervention.id },
             Err(error) => error.into(),
         }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use larder_core::recipe::Risk;
 use larder_models::chat::{ChatModel, EmbeddingModel, ModelError, Usage};
 use larder_models::connect::{EmbeddedModels, Models};
 use larder_models::price::Usd;
 use larder_models::table::{ModelSpec, ModelTable};
 use larder_store::{Store, StoreOptions};
+use larder_testkit::events::Events;
 use larder_testkit::scripted::{Act, ScriptedModel, text};
 use larder_text::tokens::Counter;
 
@@ -18,7 +20,7 @@ use crate::settings::RunPolicy;
 
 const TABLE: &str = "
 [models.layers]
-VOICE = \"first\"
+VOICE = { model = \"first\", target_ms = 100 }
 MIND = \"first\"
 
 [models.first]
@@ -149,4 +151,78 @@ async fn a_repair_needs_a_budget() {
     let error = world.engine.run("ask/answer", &input(), &OneCall::default()).await.unwrap_err();
     assert!(matches!(error, RunError::Spent { .. }), "{error}");
     assert_eq!(world.first.left(), 1);
+}
+
+/// The recipe `ask/answer` with other terms.
+fn answer(world: &World, change: impl FnOnce(&mut Recipe)) -> Recipe {
+    let mut recipe = world.engine.find("ask/answer", None).unwrap().clone();
+    change(&mut recipe);
+    recipe
+}
+
+#[tokio::test]
+async fn at_high_risk_no_other_model_takes_over_without_a_human() {
+    let world = world(vec![failing(server)], vec![good()]);
+    let recipe = answer(&world, |recipe| recipe.risk = Risk::High);
+    let run = world.engine.run_recipe(&recipe, &input(), &NoopObserver, RunKind::Answer).await;
+    assert!(matches!(run, Err(RunError::Model { .. })), "{run:?}");
+    assert_eq!(world.spare.left(), 1, "the fallback was not called");
+    let raised = world.engine.store.interventions().list(false).unwrap();
+    assert!(raised[0].message.contains("its fallback spare was not asked"), "{raised:?}");
+}
+
+#[tokio::test]
+async fn the_time_for_a_call_is_the_recipes_unless_the_model_is_a_slow_one() {
+    let asked = async |stated: Option<u64>| {
+        let world = world(vec![good()], Vec::new());
+        let recipe = answer(&world, |recipe| recipe.gates.timeout_ms = stated);
+        world.engine.run_recipe(&recipe, &input(), &NoopObserver, RunKind::Answer).await.unwrap();
+        world.first.requests()[0].timeout.as_millis()
+    };
+    assert_eq!([asked(Some(700)).await, asked(Some(90_000)).await, asked(None).await], [700, 90_000, 30_000]);
+    let slow = call::timeout(Some(700), Duration::from_secs(600));
+    assert_eq!(slow, Duration::from_secs(600), "a table that gives its model more time is obeyed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_slower_than_its_layer_should_be_is_warned_of() {
+    for (millis, warnings) in [(50, 0), (200, 1)] {
+        let events = Events::default();
+        let world = world(vec![Act::After(Duration::from_millis(millis), Box::new(good()))], Vec::new());
+        let guard = tracing::subscriber::set_default(events.clone());
+        world.engine.run("ask/answer", &input(), &NoopObserver).await.unwrap();
+        drop(guard);
+        let missed = events.named("target_missed");
+        assert_eq!(missed.len(), warnings, "{missed:?}");
+        assert!(missed.iter().all(|missed| missed["target_ms"] == "100" && missed["layer"] == "VOICE"));
+    }
+}
+
+#[tokio::test]
+async fn settings_of_the_policy_hold_in_recipes() {
+    let used = |policy: RunPolicy| {
+        let mut world = world(Vec::new(), Vec::new());
+        world.engine.policy = policy;
+        let text: String = (0..60).map(|at| format!("On day {at} the barge left at {}.\n", at * 7)).collect();
+        let passage = InputDocument::whole("passages", "notes.md", text);
+        let input = RunInput { documents: vec![passage], ..input() };
+        let receipt = world.engine.explain("ask/answer", &input).unwrap().receipt;
+        (receipt.budget.available, receipt.total, receipt.refused.is_some())
+    };
+    let usual = RunPolicy::default();
+    let (available, whole, _) = used(usual);
+    let floor = used(RunPolicy { emergency_floor: Some(300), ..usual });
+    assert_eq!((floor.0, floor.2), (available - 300, false));
+    let most = used(RunPolicy { prompt_budget_override: Some(whole - 200), ..usual });
+    assert!(most.0 == whole - 200 && most.1 <= whole - 200 && !most.2, "{most:?}");
+    assert!(used(RunPolicy { prompt_budget_override: Some(whole - 200), enabled: false, ..usual }).2);
+}
+
+#[test]
+fn the_intervention_of_a_broken_recipe_says_that_it_is_broken() {
+    let world = world(Vec::new(), Vec::new());
+    let source = RecipeError::Invalid { name: "x/over".into(), path: "recipes/x/over.yaml".into() };
+    world.engine.missing("x/over", source);
+    let raised = world.engine.store.interventions().list(false).unwrap();
+    assert!(raised[0].message.contains("x/over has errors in recipes/x/over.yaml"), "{raised:?}");
 }

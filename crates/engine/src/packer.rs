@@ -49,7 +49,7 @@ pub(crate) fn relieved(
     let is_whole = |pack: &Pack| pack.receipt.parts.iter().all(|part| part.rendition == Rendition::Whole);
     // A message's decision must not change with what surrounds the conversation.
     let decides_once = |slot: &Slot| slot.form == SlotForm::Messages;
-    let may = policy.compression_enabled && !request.slots.iter().any(decides_once);
+    let may = policy.condenses() && !request.slots.iter().any(decides_once);
     if !may || !enough(threshold) || !is_whole(&whole) {
         return Ok(whole);
     }

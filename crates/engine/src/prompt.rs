@@ -36,7 +36,13 @@ pub(crate) fn prepare_for(
     {
         prepared.request.framing.per_call += citing_cost(schema, &prepared.citable, counter);
     }
-    if !engine.policy.compression_enabled || matches!(kind, RunKind::Condensing { .. }) {
+    let budget = &mut prepared.request.budget;
+    budget.emergency_floor = engine.policy.emergency_floor.unwrap_or(0);
+    if let Some(most) = engine.policy.prompt_budget_override {
+        let beside = budget.output + budget.response_reserve + budget.emergency_floor;
+        budget.total = budget.total.min(most.saturating_add(beside));
+    }
+    if !engine.policy.condenses() || matches!(kind, RunKind::Condensing { .. }) {
         prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
     }
     Ok(prepared)

@@ -59,7 +59,7 @@ pub struct Totals {
     pub refetches: u64,
     /// Decisions by status.
     pub decisions: Decisions,
-    /// Prompts sent over budget; stays 0 (R3-2.2).
+    /// Prompts over budget, as the provider counts them where it reports it; stays 0 (R3-2.2).
     pub violations: u64,
     /// What it cost, in dollars.
     #[schema(value_type = String, example = "0.0105")]

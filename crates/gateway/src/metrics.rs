@@ -147,8 +147,10 @@ impl Default for Metrics {
             tools: Mutex::default(),
             models: Mutex::default(),
             unlisted: Mutex::default(),
-            budget_violation: to
-                .counter("context_budget_violation", "Prompts sent over their budget; stays 0"),
+            budget_violation: to.counter(
+                "context_budget_violation",
+                "Prompts over their budget, as the provider counts them where it reports it; stays 0",
+            ),
             budget_decision: to.add(
                 "context_budget_decision",
                 "Decisions of the context policy by status",

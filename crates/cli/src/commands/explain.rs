@@ -26,6 +26,7 @@ pub async fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode
     let input = commands::run::read_input(&args.input)?;
     let access = ToolAccess { confirm: Arc::new(Refusing), workspace: None };
     let engine = recipe_tools::engine(context, &args.input.recipe, &input, access).await?;
+    commands::run::note_on_project(context, &engine);
     let receipt = engine.explain(&args.input.recipe, &input)?;
     context.note_on_counting(&receipt.model, &receipt.tokenizer);
     let refused = receipt.receipt.refused.is_some();

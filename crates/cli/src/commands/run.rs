@@ -1,10 +1,12 @@
 //! `larder run`: one recipe, run and recorded. Also reads the inputs that `explain` shares.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use larder_core::pack::layout;
 use larder_core::recipe::Mode;
+use larder_engine::Engine;
 use larder_engine::executor::RunOutcome;
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_text::picture::Picture;
@@ -25,6 +27,7 @@ pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError
     let confirm = confirm::by(args.yes, &Arc::default(), spinner.clone());
     let access = ToolAccess { confirm, workspace: args.workspace };
     let engine = recipe_tools::engine(context, &args.input.recipe, &input, access).await?;
+    note_on_project(context, &engine);
     if args.until_done {
         let work = (args.input.recipe.as_str(), input);
         return commands::until_done::run(context, &engine, work, &args.repeat, &spinner).await;
@@ -32,6 +35,21 @@ pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError
     let outcome = engine.run(&args.input.recipe, &input, &spinner).await;
     spinner.done();
     print(context, &outcome?, false)
+}
+
+/// Says what a run does not follow: recipes with errors, and a setting that holds for the gateway only.
+pub fn note_on_project(context: &CommandContext, engine: &Engine) {
+    let found = &engine.project.check().diagnostics;
+    let files: BTreeSet<&str> =
+        found.iter().filter(|found| found.is_error()).map(|found| found.file.as_str()).collect();
+    if let Some(first) = files.first() {
+        let more =
+            if files.len() > 1 { format!(" and {} more files", files.len() - 1) } else { String::new() };
+        output::say(&format!("{first}{more} cannot be used; `larder check` says why"));
+    }
+    if context.config.context_policy().dry_run {
+        output::say("policy.dry_run holds for the gateway; recipes condense what does not fit");
+    }
 }
 
 /// Prints an outcome: the answer on stdout; for people also its citations.

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use super::choose::Choice;
 use super::choose_messages::Presence;
 use super::history_builder::HistoryBuilder;
 use super::items::{Compressibility, ConversationItem, LinkedItem, link};
@@ -212,7 +213,7 @@ pub fn decide_history(
         protect_last: limits.protect_last,
     };
     let mut builder = HistoryBuilder::new(&entries, limits, context);
-    let MessageDecisions { mut costs, since, mut epoch, .. } =
+    let MessageDecisions { choices, mut costs, since, forced, mut epoch } =
         watermark::decide(&groups, &marks, &mut builder);
     let mut forms = builder.forms;
     // The marker of a run refers to the whole run, so it changes when the run does.
@@ -220,9 +221,10 @@ pub fn decide_history(
     epoch.from_message -= run.count();
     epoch.moved_prefix = moved(&entries, &epoch);
     let originals = mark_dropped(&entries, &mut forms, &mut costs, context);
-    let decided = entries.iter().zip(forms).zip(costs.into_iter().zip(since));
-    let decided = decided.map(|((entry, form), (tokens, epoch))| DecidedItem {
-        reason: reason(entry, &form, epoch),
+    let decided = entries.iter().zip(forms).zip(costs.into_iter().zip(since)).zip(choices);
+    let decided = decided.map(|(((entry, form), (tokens, epoch)), choice)| DecidedItem {
+        // What an epoch leaves as it entered has the reason for which it entered so.
+        reason: reason(entry, &form, forced.get(epoch.wrapping_sub(1)).filter(|_| choice != Choice::Whole)),
         form,
         tokens_before: entry.tokens.saturating_add(entry.item.opaque_tokens),
         tokens,
@@ -237,7 +239,8 @@ fn moved(entries: &[LinkedItem<'_>], epoch: &Epoch) -> bool {
     spoke.is_some_and(|at| epoch.number > 0 && epoch.at_message > entries[at].group)
 }
 
-fn reason(entry: &LinkedItem<'_>, form: &MessageForm, epoch: usize) -> PartReason {
+/// Why a message has its form; `forced` is whether the hard limit required the epoch that gave it this form.
+fn reason(entry: &LinkedItem<'_>, form: &MessageForm, forced: Option<&bool>) -> PartReason {
     match form {
         MessageForm::Whole => match entry.compressibility {
             Compressibility::Verbatim => PartReason::Critical,
@@ -248,7 +251,8 @@ fn reason(entry: &LinkedItem<'_>, form: &MessageForm, epoch: usize) -> PartReaso
         MessageForm::Replaced(with) => match with.complete {
             Some(Complete::StandsAbove) => PartReason::StandsAbove,
             Some(Complete::Terse) => PartReason::Terse,
-            None if epoch > 0 => PartReason::CallOverBudget,
+            None if forced == Some(&true) => PartReason::CallOverBudget,
+            None if forced == Some(&false) => PartReason::OverThreshold,
             None if with.rendition == Rendition::Pointer => PartReason::PinsTooLarge,
             None => PartReason::OverEntryCap,
         },

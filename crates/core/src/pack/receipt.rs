@@ -230,7 +230,9 @@ pub struct PackRefusal {
 
 fn describe(parts: &[(String, usize)], limit: &RefusalLimit) -> String {
     let raise = match limit {
-        RefusalLimit::Total => "Raise token_budget.total".to_owned(),
+        RefusalLimit::Total => {
+            "Raise token_budget.total, and policy.prompt_budget_override if it is set".to_owned()
+        }
         RefusalLimit::Window => "Use a model with a larger window".to_owned(),
         RefusalLimit::Slot { name, cap } => format!("Slot {name} holds at most {cap}: raise its cap"),
     };

@@ -74,6 +74,8 @@ pub(super) struct MessageDecisions {
     pub costs: Vec<usize>,
     /// The epoch in which each was decided.
     pub since: Vec<usize>,
+    /// For each epoch, from the first: whether the hard limit required it.
+    pub forced: Vec<bool>,
     pub epoch: Epoch,
 }
 
@@ -88,6 +90,7 @@ pub(super) fn decide(
         choices: Vec::with_capacity(count),
         costs: Vec::with_capacity(count),
         since: Vec::with_capacity(count),
+        forced: Vec::new(),
         epoch: Epoch { number: 0, at_message: 0, from_message: 0, moved_prefix: false },
     };
     let (mut used, mut fixed) = (0usize, 0usize);
@@ -111,6 +114,7 @@ pub(super) fn decide(
         match choose(groups, marks, messages, &so_far, must) {
             Some(choices) => {
                 so_far.begin(choices, messages);
+                so_far.forced.push(must);
                 used = sum(&so_far.costs);
                 so_far.epoch.moved_prefix = last;
                 trigger = if used < soft { soft } else { grown(used) };

@@ -125,7 +125,8 @@ fn nothing_is_decided_again_below_the_watermark() {
 #[test]
 fn an_epoch_begins_above_it_and_reduces_the_messages_so_far() {
     let (decisions, _) = decided(7, &[true; 7], true, 10_000, 0);
-    let MessageDecisions { choices, costs, since, epoch } = decisions;
+    let MessageDecisions { choices, costs, since, forced, epoch } = decisions;
+    assert_eq!(forced.len(), epoch.number);
     assert_eq!((epoch.number, epoch.at_message, epoch.from_message, epoch.moved_prefix), (1, 6, 0, false));
     assert!(costs[..6].iter().sum::<usize>() <= 250, "{costs:?}");
     assert_eq!((choices[6], since[0], since[6]), (Choice::Whole, 1, 1), "the newest enters whole");

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Span, Spanned};
 use super::model::{
-    Compression, DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_MS, Gates, InputDoc, OutputSpec, Risk, SlotSpec,
-    TokenBudget,
+    Compression, DEFAULT_MAX_RETRIES, Gates, InputDoc, OutputSpec, Risk, SlotSpec, TokenBudget,
 };
 use super::yaml::{self, YamlNode};
 use super::{PRESERVE, fields, inputs, outputs, slots};
@@ -335,8 +334,7 @@ fn gates(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Gates {
         gates.max_retries = retries.and_then(|n| u32::try_from(n).ok()).unwrap_or(DEFAULT_MAX_RETRIES);
     }
     if let Some(value) = node.get(KEYS[4]) {
-        let timeout = fields::whole(value, &what(KEYS[4]), 1..=MAX_TIMEOUT_MS, sink);
-        gates.timeout_ms = timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
+        gates.timeout_ms = fields::whole(value, &what(KEYS[4]), 1..=MAX_TIMEOUT_MS, sink);
     }
     gates
 }

@@ -19,8 +19,6 @@ use crate::pack::{Cap, Slot};
 pub const ADVISED_RESERVE: usize = 200;
 /// Default number of retries after an answer that failed its gates (R0-14.4).
 pub const DEFAULT_MAX_RETRIES: u32 = 2;
-/// Default timeout of a call in milliseconds (R0-14.5).
-pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 /// The highest section number of `context.md` (R0-11.19).
 pub const LAST_SECTION: u8 = 6;
 /// Default priority of a document or slot; on the scale of 0 to 100, higher is kept longer (R2-8.7).
@@ -222,8 +220,8 @@ pub struct Gates {
     pub evidence_required: bool,
     /// Retries after a failed gate.
     pub max_retries: u32,
-    /// The timeout of a call in milliseconds.
-    pub timeout_ms: u64,
+    /// The timeout of a call in milliseconds; `None` leaves it to the model.
+    pub timeout_ms: Option<u64>,
 }
 
 impl Default for Gates {
@@ -233,7 +231,7 @@ impl Default for Gates {
             confidence_threshold: None,
             evidence_required: false,
             max_retries: DEFAULT_MAX_RETRIES,
-            timeout_ms: DEFAULT_TIMEOUT_MS,
+            timeout_ms: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::settings::{self, GatewayPolicy};
 impl Config {
     /// How the gateway fits conversations.
     pub fn context_policy(&self) -> PolicySettings {
-        self.section::<GatewayPolicy>().settings(self.policy().compression_enabled)
+        self.section::<GatewayPolicy>().settings(&self.policy())
     }
 
     /// Fails if the policy cannot work with some value: reports all such values in the file, or the first one in the

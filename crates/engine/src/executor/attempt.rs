@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use larder_core::output::{GateFailure, Parsed};
 use larder_core::pack::Pack;
+use larder_core::recipe::Risk;
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Billable;
+use larder_store::NewIntervention;
 
 use super::rounds::Conversation;
 use super::{
@@ -66,6 +68,9 @@ impl RecipeRun<'_> {
                             .unanswered(max, prices.map(|prices| prices.most(&max, Billable::USUAL)));
                     }
                     let next = self.fallback(candidate, &tried);
+                    if let Some(next) = next.as_ref().filter(|_| self.asks_a_human_first()) {
+                        return Err(self.stop_before(&next.name, error)?);
+                    }
                     let Some(next) = next.filter(|_| !is_open || self.observer.may_spend()) else {
                         return Err(RunError::Model { source: error, run_id: self.run_id.clone() });
                     };
@@ -77,10 +82,31 @@ impl RecipeRun<'_> {
         }
     }
 
+    /// Whether no other model may take over without a human: a wrong answer can do lasting harm, and no rule stands in.
+    fn asks_a_human_first(&self) -> bool {
+        self.recipe.risk == Risk::High && !self.kind.has_substitute()
+    }
+
+    /// Raises the intervention that a fallback of a recipe of high risk needs, and returns the error of the run.
+    fn stop_before(&self, fallback: &str, error: ModelError) -> Result<RunError, RunError> {
+        let recipe = self.recipe.id();
+        self.engine.store.interventions().raise(&NewIntervention {
+            kind: "model_failure".to_owned(),
+            message: format!(
+                "{error}. {recipe} has risk_level high, so its fallback {fallback} was not asked; run it again, or bind \
+                 {fallback} to the layer"
+            ),
+            recipe: Some(recipe),
+            run_id: Some(self.run_id.clone()),
+        })?;
+        Ok(RunError::Model { source: error, run_id: self.run_id.clone() })
+    }
+
     fn fallback(&self, failed: &ModelCandidate, tried: &BTreeSet<String>) -> Option<ModelCandidate> {
         let name = failed.spec.fallback.clone().filter(|name| !tried.contains(name))?;
         let spec = self.engine.models.table().model(&name)?.clone();
-        Some(ModelCandidate { temperature: spec.temperature, layer: failed.layer, name, spec })
+        let (layer, target) = (failed.layer, failed.target);
+        Some(ModelCandidate { temperature: spec.temperature, layer, target, name, spec })
     }
 
     /// Packs for a candidate and stores everything that the prompt does not show whole, before anything is sent.
@@ -98,7 +124,7 @@ impl RecipeRun<'_> {
         let began = Instant::now();
         let (mut prepared, mut packed) = opening::pack(engine, prepared, &counter, true)?;
         let by_model = engine.policy.use_llm_summarizer
-            && engine.policy.compression_enabled
+            && engine.policy.condenses()
             && recipe.compression.enabled
             && self.kind == RunKind::Answer;
         if by_model && !packed.as_ref().is_ok_and(|pack| !opening::is_condensed(&pack.receipt)) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use larder_core::pack::Pack;
 use larder_models::chat::{ChatReply, ChatRequest, ModelError};
-use larder_models::table::Capability;
+use larder_models::table::{Capability, DEFAULT_TIMEOUT_MS};
 use larder_text::message::Message;
 
 use super::report::CallLog;
@@ -50,7 +50,7 @@ impl RecipeRun<'_> {
             }),
             max_output: u32::try_from(prepared.max_output).unwrap_or(u32::MAX),
             temperature: candidate.temperature,
-            timeout: Duration::from_millis(recipe.gates.timeout_ms).max(candidate.spec.timeout),
+            timeout: timeout(recipe.gates.timeout_ms, candidate.spec.timeout),
             stable_messages: pack.stable_messages,
             thinking_budget: None,
         };
@@ -63,5 +63,15 @@ impl RecipeRun<'_> {
         }
         let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };
         tokio::time::timeout(after, model.chat(&request)).await.map_err(late)?
+    }
+}
+
+/// The time for one call: the recipe's, but not less than that of a model which needs more than the default; the model's
+/// where the recipe states none.
+pub(super) fn timeout(recipe: Option<u64>, model: Duration) -> Duration {
+    match recipe.map(Duration::from_millis) {
+        Some(recipe) if model > Duration::from_millis(DEFAULT_TIMEOUT_MS) => recipe.max(model),
+        Some(recipe) => recipe,
+        None => model,
     }
 }

@@ -1,12 +1,13 @@
 //! The log events of a run and its calls, and its metrics report. Contains sizes, Larder's own names and outcomes,
 //! never any text (C104).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use larder_core::pack::{PartReason, PartReceipt, Receipt, Rendition};
+use larder_core::pack::{PackRefusal, PartReason, PartReceipt, Receipt, RefusalLimit, Rendition};
 use larder_core::policy::BudgetStatus;
 use larder_core::recipe::{Recipe, SlotSource};
 use larder_models::chat::{ChatReply, ModelError};
+use tokio::time::Instant;
 
 use super::{ModelCandidate, RecipeRun, ReducedText, RunReceipt, RunReport};
 use crate::run::class_of_model;
@@ -51,6 +52,11 @@ pub(super) fn log_decision(run: &RecipeRun<'_>, receipt: &RunReceipt) {
         BudgetStatus::NeedsSummary => "it fits after condensing",
         BudgetStatus::Reject => "it does not fit even after condensing",
     };
+    // A refused prompt is as much larger than its budget as the refusal says; one over the cap of a slot was not composed.
+    let prompt_tokens = match &pack.refused {
+        Some(PackRefusal { limit: RefusalLimit::Slot { .. }, .. }) | None => pack.total,
+        Some(refused) => pack.budget.available.saturating_add(refused.deficit),
+    };
     tracing::info!(
         run_id = %run.run_id,
         recipe = run.recipe.id(),
@@ -58,7 +64,7 @@ pub(super) fn log_decision(run: &RecipeRun<'_>, receipt: &RunReceipt) {
         status = status.as_str(),
         reason,
         deficit = pack.refused.as_ref().map_or(0, |refused| refused.deficit),
-        prompt_tokens = pack.total,
+        prompt_tokens,
         prompt_budget = pack.budget.available,
         response_reserve = pack.budget.limits.output,
         dry_run = false,
@@ -139,6 +145,7 @@ impl<'a> CallLog<'a> {
 
     pub(super) fn end(mut self, ended: &Result<ChatReply, ModelError>) {
         self.has_ended = true;
+        self.compare_with_target();
         let ChatReply { usage, .. } = match ended {
             Ok(reply) => reply,
             Err(error) => return self.fail(class_of_model(error)),
@@ -153,6 +160,22 @@ impl<'a> CallLog<'a> {
             duration_ms = self.duration_ms(),
             cost_usd = prices.map(|prices| prices.cost(usage).total.to_string()),
             "call_completed"
+        );
+    }
+
+    /// Warns of a call that took longer than its layer should (`target_ms`).
+    fn compare_with_target(&self) {
+        let Some(target) = self.candidate.target.filter(|target| self.began.elapsed() > *target) else {
+            return;
+        };
+        tracing::warn!(
+            run_id = %self.run.run_id,
+            operation = self.run.recipe.id(),
+            layer = self.candidate.layer.as_str(),
+            model = self.candidate.name,
+            duration_ms = self.duration_ms(),
+            target_ms = u64::try_from(target.as_millis()).unwrap_or(u64::MAX),
+            "target_missed"
         );
     }
 

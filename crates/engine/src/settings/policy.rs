@@ -49,6 +49,26 @@ settings! {
     /// The policy of every run.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct RunPolicy {
+        /// Make prompts fit, in recipes and in the gateway. If false, they are still counted, and refused if they cannot fit.
+        #[env("LARDER_CONTEXT_POLICY_ENABLED")]
+        #[aliases("ai.context_policy.enabled", "context_policy.enabled")]
+        // R3-4.7, C50
+        pub enabled: bool = "policy.enabled", true;
+        /// Maximum tokens of a prompt, in recipes and in the gateway, where that is less than the model's window or the
+        /// recipe's budget allows. Unset: these decide.
+        #[env("LARDER_PROMPT_BUDGET_OVERRIDE")]
+        #[aliases("ai.context_policy.prompt_budget_override", "context_policy.prompt_budget_override")]
+        #[like("1000")]
+        #[accept(positive_or_unset)]
+        // R3-4.8
+        pub prompt_budget_override: Option<usize> = "policy.prompt_budget_override", None;
+        /// Tokens that every prompt must leave free, in recipes and in the gateway. Unset: a twentieth of the window in the
+        /// gateway, none in recipes, whose budgets have a reserve.
+        #[env("LARDER_EMERGENCY_FLOOR")]
+        #[aliases("ai.context_policy.emergency_floor", "context_policy.emergency_floor")]
+        #[like("1000")]
+        // R3-4.1
+        pub emergency_floor: Option<usize> = "policy.emergency_floor", None;
         /// Condense what does not fit, in recipes and in the gateway. If false, prompts that do not fit are refused.
         #[env("LARDER_COMPRESSION_ENABLED", "COMPRESSION_ENABLED")]
         // R0-30.4, C50
@@ -94,7 +114,8 @@ settings! {
         #[accept(nerves)]
         // R0-30.7, R0-10.11
         pub model_layer: Layer = "policy.compression_model_layer", Layer::Nerves;
-        /// Seconds that renditions written by a model are cached.
+        /// Seconds for which renditions written by a model are kept at least. They are found by the content that they
+        /// condense, so one that is still there afterwards is used too.
         #[env("LARDER_COMPRESSION_CACHE_TTL", "COMPRESSION_CACHE_TTL")]
         // R0-30.5
         pub cache_ttl: Duration = "policy.compression_cache_ttl_s", Duration::from_secs(300);
@@ -105,35 +126,16 @@ settings! {
     /// How the gateway fits conversations.
     #[derive(Debug, Clone, PartialEq)]
     pub(crate) struct GatewayPolicy {
-        /// Let the gateway make conversations fit. If false, it still counts and refuses what cannot fit.
-        #[env("LARDER_CONTEXT_POLICY_ENABLED")]
-        #[aliases("ai.context_policy.enabled", "context_policy.enabled")]
-        // R3-4.7, C50
-        pub enabled: bool = "policy.enabled", true;
-        /// Make and report every decision, but forward requests unchanged.
+        /// In the gateway, make and report every decision, but forward requests unchanged. Recipes are not affected.
         #[env("LARDER_CONTEXT_POLICY_DRY_RUN")]
         #[aliases("ai.context_policy.dry_run", "context_policy.dry_run")]
         // R3-5.1
         pub dry_run: bool = "policy.dry_run", false;
-        /// Maximum tokens of a prompt through the gateway, where that is less than its model's window allows. Unset: the
-        /// window decides.
-        #[env("LARDER_PROMPT_BUDGET_OVERRIDE")]
-        #[aliases("ai.context_policy.prompt_budget_override", "context_policy.prompt_budget_override")]
-        #[like("1000")]
-        #[accept(positive_or_unset)]
-        // R3-4.8
-        pub prompt_budget_override: Option<usize> = "policy.prompt_budget_override", None;
         /// Tokens reserved for the reply when a request sets no limit for it.
         #[env("LARDER_RESPONSE_RESERVE", "RESPONSE_TOKEN_RESERVE")]
         #[aliases("ai.context_policy.response_reserve", "context_policy.response_reserve")]
         // R3-4.9, R0-30.2
         pub response_reserve: usize = "policy.response_reserve", PolicySettings::default().response_reserve;
-        /// Tokens that every prompt must leave free. Unset: a twentieth of the window.
-        #[env("LARDER_EMERGENCY_FLOOR")]
-        #[aliases("ai.context_policy.emergency_floor", "context_policy.emergency_floor")]
-        #[like("1000")]
-        // R3-4.1
-        pub emergency_floor: Option<usize> = "policy.emergency_floor", None;
         /// Tokens above which the oldest tool results of a conversation are compacted. Unset: four fifths of the budget.
         #[env("LARDER_TRACE_THRESHOLD_TOKENS")]
         #[aliases("ai.context_policy.trace_threshold_tokens", "context_policy.trace_threshold_tokens")]
@@ -181,15 +183,22 @@ settings! {
     }
 }
 
+impl RunPolicy {
+    /// Whether what does not fit is condensed: either switch turns it off (C50).
+    pub fn condenses(&self) -> bool {
+        self.enabled && self.compression_enabled
+    }
+}
+
 impl GatewayPolicy {
-    /// Converts to the settings of the policy for conversations. `compression_enabled` can also disable it (C50).
-    pub(crate) fn settings(self, compression_enabled: bool) -> PolicySettings {
+    /// Converts to the settings of the policy for conversations, with those that it shares with recipes.
+    pub(crate) fn settings(self, run: &RunPolicy) -> PolicySettings {
         PolicySettings {
-            enabled: self.enabled && compression_enabled,
+            enabled: run.condenses(),
             dry_run: self.dry_run,
-            prompt_budget_override: self.prompt_budget_override,
+            prompt_budget_override: run.prompt_budget_override,
             response_reserve: self.response_reserve,
-            emergency_floor: self.emergency_floor,
+            emergency_floor: run.emergency_floor,
             trace_threshold_tokens: self.trace_threshold_tokens,
             low_watermark: self.low_watermark,
             entry_cap: self.entry_cap,
@@ -209,6 +218,6 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_policy() {
-        assert_eq!(GatewayPolicy::default().settings(true), PolicySettings::default());
+        assert_eq!(GatewayPolicy::default().settings(&RunPolicy::default()), PolicySettings::default());
     }
 }

@@ -211,9 +211,6 @@ impl OpenRequest {
         if !self.usage.has_sent() && summary.endpoint != Endpoint::CountTokens {
             telemetry::log_call(summary, max.input);
         }
-        if let Some((policy, used)) = &mut self.policy {
-            summary.record_round(policy, used, max.input);
-        }
         self.usage.begin_round(max);
     }
 
@@ -325,6 +322,9 @@ impl OpenRequest {
             let early = summary.outcome != Outcome::Ok;
             summary.usage = self.usage.known(early);
             summary.usage_estimated = self.usage.is_estimated(early);
+            if let Some((policy, rounds)) = &mut self.policy {
+                self.usage.prompts().for_each(|prompt| summary.record_round(policy, rounds, prompt));
+            }
             let at_once = self.usage.at_once(early);
             if let (Some(at_once), Some(pricing)) = (at_once, &self.budget.pricing) {
                 let cost = self.usage.cost(early, pricing);

@@ -73,6 +73,11 @@ impl UsageAccounting {
         }
     }
 
+    /// The tokens of each round's prompt as the provider reports them, or else as counted.
+    pub fn prompts(&self) -> impl Iterator<Item = u64> {
+        self.rounds.iter().map(|round| round.known.usage.map_or(round.max.input, |usage| usage.input))
+    }
+
     /// The known usage of all rounds. Unreported usage is estimated from the bytes received; `early`: the reply did
     /// not reach its end, so even reported usage may be incomplete.
     pub fn known(&self, early: bool) -> Option<Usage> {

@@ -204,6 +204,48 @@ async fn a_dry_run_decides_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_provider_that_counts_more_than_the_budget_is_a_violation() {
+    let reply = |tokens: u64| {
+        let usage = json!({"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1});
+        let message = json!({"role": "assistant", "content": "ok"});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        Answer::json(
+            200,
+            &json!({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}),
+        )
+    };
+    let gateway = Gateway::with(StubServer::start([reply(100), reply(200_000)]).await, "").await;
+    let body = json!({"model": "mini", "messages": [{"role": "user", "content": "hi"}]});
+    for _ in 0..2 {
+        assert_eq!(gateway.chat(&body).await.status(), 200);
+    }
+    let (records, _) = gateway.stop().await;
+    let violations: Vec<u64> = records.iter().map(|record| record.summary.violations).collect();
+    assert_eq!(violations, [0, 1]);
+}
+
+#[tokio::test]
+async fn what_the_threshold_or_the_entry_cap_shortens_is_not_said_to_be_over_budget() {
+    let settings = "[policy]\ntrace_threshold_tokens = 1500\nexpected_turns = 50\n";
+    let gateway = Gateway::with(StubServer::start([said("ok")]).await, settings).await;
+    let mut messages = vec![json!({"role": "user", "content": "Read the logs."})];
+    for at in 0..8 {
+        let call = json!({"id": format!("c{at}"), "type": "function", "function": {"name": "read", "arguments": "{}"}});
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+        let log = long_log().replace("request", &format!("request of run {at}"));
+        messages.push(
+            json!({"role": "tool", "tool_call_id": format!("c{at}"), "content": format!("run {at}\n{log}")}),
+        );
+    }
+    assert_eq!(gateway.chat(&json!({"model": "mini", "messages": messages})).await.status(), 200);
+    let (records, _) = gateway.stop().await;
+    let shortened = records[0].window.iter().filter(|part| part.rendition != Rendition::Whole);
+    let reasons: Vec<String> = shortened.map(|part| part.reason.to_string()).collect();
+    assert!(reasons.iter().any(|reason| reason == "over entry cap"), "{reasons:?}");
+    assert!(!reasons.iter().any(|reason| reason == "call over budget"), "{reasons:?}");
+}
+
+#[tokio::test]
 async fn a_dry_run_refuses_nothing_either() {
     let gateway = Gateway::with(StubServer::start([said("ok")]).await, "[policy]\ndry_run = true\n").await;
     let flood = "all different words here ".repeat(4_000);

@@ -102,7 +102,7 @@ pub struct ModelSpec {
     pub prices: Option<Prices>,
     /// What it can do.
     pub capabilities: BTreeSet<Capability>,
-    /// Time for one call, where the recipe allows no less.
+    /// Time for one call where the recipe states none, or, if it is longer than the default, less.
     pub timeout: Duration,
     /// Number of retries of a retryable call.
     pub retries: u32,
