@@ -10,6 +10,7 @@
 mod turn_support;
 
 use larder_vault::context::{self, CallStatus, GatheredContext, GoalStatus, Sufficiency, TaskPlan, ToolLog};
+use larder_vault::links::NoteOutline;
 use larder_vault::{Mode, TurnStatus, VaultPath};
 use serde_json::{Value, json};
 use turn_support::tools::Given;
@@ -61,9 +62,10 @@ async fn numbers_in_an_answer_lead_somewhere() {
     let world = world();
     world.says(planned("coordinator"));
     world.tools.given.lock().unwrap().push_back(Given::text("doc.search", "1 hit", "The boat costs $450."));
+    let claim = json!({"claim": "The boat: $450", "confidence": 0.9, "source": "doc.search", "ttl": "6h"});
     world.says([
         answers::call(&[("doc.search", json!({"query": "boat"}))]).to_string(),
-        answers::done().to_string(),
+        changed(answers::done(), json!({"claims": [claim]})).to_string(),
         "It costs $450. [1]".to_owned(),
         answers::verdict("APPROVE", 0.9).to_string(),
     ]);
@@ -79,6 +81,25 @@ async fn numbers_in_an_answer_lead_somewhere() {
         response.contains("- [1] [turn_000001/toolresults.md](toolresults.md#^result-001)"),
         "{response}"
     );
+    // A block is what it names: the claim, and the content of the result that states it.
+    let block = |file: &str, name: &str| {
+        let text = world.text(&outcome.folder, file);
+        let range = NoteOutline::parse(&text).find(name).unwrap();
+        text[range].to_owned()
+    };
+    let claim = block("context.md", "^claim-001");
+    assert!(claim.contains(": The boat: $450 ^claim-001"), "{claim}");
+    assert!(block("toolresults.md", "^result-001").contains("The boat costs $450."));
+    // Each document says what it holds (R1-9.11).
+    for (file, holds) in [
+        ("context.md", "content_types: [context, pricing]"),
+        ("ticket.md", "content_types: [context]"),
+        ("response.md", "content_types: [context, pricing]"),
+        ("toolresults.md", "content_types: [context, pricing]"),
+    ] {
+        let text = world.text(&outcome.folder, file);
+        assert!(text.contains(holds), "{file}: {text}");
+    }
     assert_eq!(world.broken_links(), Vec::<String>::new());
 }
 

@@ -31,6 +31,13 @@ fn world() -> World {
     World::new("ann", NOW, Mode::Chat)
 }
 
+fn changed(mut value: Value, changes: Value) -> Value {
+    for (name, change) in changes.as_object().unwrap() {
+        value[name] = change.clone();
+    }
+    value
+}
+
 fn log(world: &World, folder: &str) -> ToolLog {
     let at = VaultPath::new(&format!("{folder}/context.md")).unwrap();
     context::read_newest(&world.text(folder, "context.md"), &at).unwrap().value.unwrap()
@@ -488,8 +495,90 @@ async fn no_link_of_many_turns_leads_nowhere() {
         assert!(world.model.script.lock().unwrap().is_empty(), "turn {number}");
     }
     assert_eq!(world.broken_links(), Vec::<String>::new());
+    assert_eq!(world.missing_headings(), Vec::<String>::new());
+    assert_eq!(world.repeated_ids(), Vec::<String>::new());
     let text = world.text("users/ann/turns/turn_000042", "context.md");
     assert!(text.contains("### Source References (Obsidian)"), "{text}");
+    assert!(text.contains("| [41](../turn_000041/context.md) | high | The same \\| again |"), "{text}");
+    assert!(text.contains("**Turns:** [[users/ann/turns/turn_000041/context|turn_000041]]"), "{text}");
+    // An answer that was replaced stays, and its own attempt leads to it.
+    let text = world.text("users/ann/turns/turn_000043", "context.md");
+    let full = |file: &str| text.find(&format!("**Full Response:** [turn_000043/{file}]({file})"));
+    let (first, second) = (full("response_1.md").unwrap(), full("response.md").unwrap());
+    let heading = text.find("## 5. Synthesis (Attempt 2)").unwrap();
+    assert!(first < heading && heading < second, "{text}");
+    assert!(world.text("users/ann/turns/turn_000043", "response_1.md").contains("A long answer"));
+}
+
+#[tokio::test]
+async fn a_plan_that_was_replaced_stays() {
+    let world = world();
+    let mut script = answers::opening();
+    script.push(changed(answers::plan("synthesis"), json!({"goal": "The first plan"})).to_string());
+    script.extend([answers::answer(), answers::verdict("RETRY", 0.9).to_string()]);
+    let again =
+        json!({"goal": "The second plan", "previous_failure": "too vague", "new_approach": "say more"});
+    script.push(changed(answers::plan("synthesis"), again).to_string());
+    script.extend([answers::answer(), answers::verdict("APPROVE", 0.9).to_string()]);
+    world.says(script);
+    let folder = world.ask("a question about larders").await.folder;
+    for (file, goal, heading) in [
+        ("ticket_1.md", "The first plan", "#3.%20Task%20Plan)"),
+        ("ticket.md", "The second plan", "#3.%20Task%20Plan%20%28Attempt%202%29)"),
+    ] {
+        let text = world.text(&folder, file);
+        assert!(text.contains(goal) && text.contains(heading), "{file}: {text}");
+    }
+    let context = world.text(&folder, "context.md");
+    let plans: Vec<&str> = context.lines().filter(|line| line.starts_with("**Ticket:**")).collect();
+    assert!(plans[0].contains("(ticket_1.md)") && plans[1].contains("(ticket.md)"), "{plans:?}");
+    assert_eq!(world.broken_links(), Vec::<String>::new());
+    assert_eq!(world.missing_headings(), Vec::<String>::new());
+    assert_eq!(world.repeated_ids(), Vec::<String>::new());
+}
+
+/// The gatherer is shown where each record stands, and §2 links to the records that it uses (R1-1.14, R1-8.5).
+#[tokio::test]
+async fn memory_is_shown_with_its_place_and_linked() {
+    let world = world();
+    let files = world.turns.documents.files();
+    let place = world.turns.documents.place();
+    let facts = json!({"facts": [{"id": "^fact-007", "category": "People", "fact": "Ann keeps seven larders",
+        "scope": "user", "confidence": 0.9, "ttl": "evergreen", "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z"}]});
+    let liked =
+        json!({"preferences": [{"id": "budget", "value": "$50", "updated_at": "2026-01-01T00:00:00Z"}]});
+    files.write(&place.memory("facts"), facts.to_string().as_bytes(), None).unwrap();
+    files.write(&place.memory("preferences"), liked.to_string().as_bytes(), None).unwrap();
+    let mut script = answers::plain_turn();
+    let gathered = json!({"information": "Ann keeps seven larders.",
+        "preferences": [{"name": "budget", "value": "$50", "source_turn": null}],
+        "references": ["users/ann/memory/facts.json"]});
+    script[3] = changed(serde_json::from_str(&script[3]).unwrap(), gathered).to_string();
+    world.says(script);
+    let folder = world.ask("How many larders does Ann keep?").await.folder;
+    let shown = world.model.prompts.lock().unwrap().join("\n");
+    assert!(shown.contains("Notable facts (path: users/ann/memory/facts.json):"), "{shown}");
+    assert!(shown.contains("confidence 0.90) ^fact-007"), "{shown}");
+    let context = world.text(&folder, "context.md");
+    for file in ["preferences", "facts"] {
+        let link =
+            format!("[memory/{file}.json](../../memory/{file}.json) | [[users/ann/memory/{file}.json|");
+        assert!(
+            context.lines().any(|line| line.starts_with("**Memory:** ") && line.contains(&link)),
+            "{context}"
+        );
+    }
+    assert!(context.contains("- [1] [memory/facts.json](../../memory/facts.json) - \"Memory\""), "{context}");
+    for file in ["memory/facts.json.md", "memory/preferences.json.md"] {
+        assert!(world.text("users/ann", file).contains("- facts: 1") || file.contains("preferences"));
+    }
+    let index = world.text("users/ann", "memory/index.md");
+    assert!(
+        index.contains("- #People - 1 fact") && index.contains("- #preferences - 1 preference"),
+        "{index}"
+    );
+    assert_eq!(world.broken_links(), Vec::<String>::new());
 }
 
 proptest! {

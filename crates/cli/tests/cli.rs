@@ -274,6 +274,7 @@ fn a_run_gives_output_citations_receipt_usage_and_cost() {
     assert_eq!(recorded[0]["compression_savings"].as_u64(), Some(counted - part["tokens"].as_u64().unwrap()));
     let shown = shop.json(&["runs", "show", run["run_id"].as_str().unwrap()]);
     assert_eq!(shown["receipt"]["parts"], run["receipt"]["parts"]);
+    assert_eq!(shown["query"], "whole", "the call held the query");
     assert!(shown["output"].as_str().unwrap().contains("2401 euros"));
     for part in run["receipt"]["parts"].as_array().unwrap() {
         if let Some(pointer) = part["pointer"].as_str() {

@@ -176,6 +176,40 @@ fn phases_have_the_budgets_sections_and_gates_of_the_requirements() {
     }
 }
 
+/// The page of phases has the numbers of every recipe, and what a typical turn may take in all (R0-11.12).
+#[test]
+fn the_page_of_phases_is_that_of_the_recipes() {
+    let page = include_str!("../../../docs/guide/phases.md");
+    let number = |tokens: usize| match tokens {
+        0..1_000 => tokens.to_string(),
+        _ => format!("{},{:03}", tokens / 1_000, tokens % 1_000),
+    };
+    let project = Project::builtin(&Counter::o200k());
+    let pipeline = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../cookbook/recipes/pipeline"));
+    let mut typical = 0;
+    for entry in pipeline.unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = name.trim_end_matches(".yaml");
+        let recipe = project.recipe(stem).unwrap();
+        let budget = recipe.budget;
+        let [total, prompt, input, output] =
+            [budget.total, budget.prompt, budget.input, budget.output].map(number);
+        let layer = recipe.layer.as_str();
+        let sections: Vec<String> = recipe.input_sections.iter().map(|number| format!("§{number}")).collect();
+        let sections = if sections.is_empty() { "none".to_owned() } else { sections.join(" ") };
+        let documents: Vec<&str> = recipe.input_docs.iter().map(|document| document.name.as_str()).collect();
+        let documents = if documents.is_empty() { "none".to_owned() } else { documents.join(", ") };
+        let row = format!(
+            "| `{stem}` | {layer} | {total} | {prompt} | {input} | {output} | {sections} | {documents} |"
+        );
+        assert!(page.contains(&row), "docs/guide/phases.md lacks this row:\n{row}");
+        let rounds = if stem.starts_with("phase4") { 2 } else { 1 };
+        let counts = !stem.ends_with("_code") && !stem.starts_with("phase7");
+        typical += if counts { budget.total * rounds } else { 0 };
+    }
+    assert!(page.contains(&number(typical)), "a typical turn may take {typical} tokens");
+}
+
 /// Other vocabularies need more tokens for the same prompt than the one the check counts with.
 #[test]
 fn shipped_prompts_leave_room_for_other_tokenizers() {

@@ -200,9 +200,10 @@ impl PreferenceCandidate {
 }
 
 impl FactCandidate {
-    /// `- statement (People, user, confidence 0.90)`.
+    /// `- statement (People, user, confidence 0.90) ^fact-001`, as it stands in `facts.md`.
     pub fn line(&self) -> String {
         let sure = self.confidence.map(|sure| format!(", confidence {sure}")).unwrap_or_default();
-        format!("- {} ({}, {}{sure})", line(&self.fact), line(&self.category), self.scope)
+        let block = self.id.as_ref().map(|id| format!(" ^{id}")).unwrap_or_default();
+        format!("- {} ({}, {}{sure}){block}", line(&self.fact), line(&self.category), self.scope)
     }
 }

@@ -6,6 +6,7 @@ use super::context::TaskPlan;
 use super::file::DocumentValue;
 use super::links::Reference;
 use super::problem::{ParseProblem, ParsedDocument};
+use larder_text::sections::SectionId;
 
 const TICKET: &str = "# Ticket";
 const RESPONSE: &str = "# Response";
@@ -22,6 +23,9 @@ impl DocumentValue for Ticket {
     fn write_body(&self, at: &VaultPath) -> String {
         let mut writer = BlockWriter::new(&super::context::PLAN);
         writer.head(TICKET);
+        // A plan that follows another says how that one failed.
+        let attempt = if self.0.previous_failure.is_some() { 2 } else { 1 };
+        writer.linked_turn(at, SectionId::TaskPlan, attempt);
         self.0.write_into(&mut writer, at);
         writer.finish()
     }

@@ -3,17 +3,18 @@
 
 use super::BlockId;
 use super::VaultPath;
-use super::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, parsed};
+use super::blocks::{BlockWriter, Grammar, HeadedBlock, LINKED_TURN, blocks, parsed};
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::value::{Number, Size};
 use larder_text::pointer::Pointer;
+use larder_text::sections::SectionId;
 
 const TITLE: &str = "# Attachments";
 const ATTACHMENT: &str = "## Attachment ";
 
 static GRAMMAR: Grammar =
-    Grammar { heads: &[TITLE, ATTACHMENT], labels: &["Kind", "Words", "Original", "Content"] };
+    Grammar { heads: &[TITLE, ATTACHMENT], labels: &[LINKED_TURN, "Kind", "Words", "Original", "Content"] };
 
 /// All attachments of a turn, in the order in which they were pasted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,11 +56,12 @@ impl Attachment {
         if let Some(original) = &self.original {
             writer.field("Original", &original.to_string());
         }
-        // The block id ends its paragraph, which describes the attachment.
-        writer.field("Words", &format!("{} {}", self.words, self.block()));
+        writer.field("Words", &self.words.to_string());
         writer.gap();
         writer.label("Content");
         writer.fenced(&self.content);
+        // The block is the content.
+        writer.line(&self.block().to_string());
     }
 
     fn read(block: &HeadedBlock<'_>, problems: &mut Vec<ParseProblem>) -> Option<Self> {
@@ -73,16 +75,17 @@ impl Attachment {
             kind: block.text("Kind").unwrap_or_default(),
             words: words.map(|words| words.0).unwrap_or_default(),
             original: block.line("Original").and_then(|(_, pointer)| pointer.parse().ok()),
-            content: block.text("Content").unwrap_or_default(),
+            content: block.text_of_block("Content").unwrap_or_default(),
         })
     }
 }
 
 impl DocumentValue for Attachments {
-    fn write_body(&self, _: &VaultPath) -> String {
+    fn write_body(&self, at: &VaultPath) -> String {
         let mut writer = BlockWriter::new(&GRAMMAR);
         writer.head(TITLE);
         writer.line("What was pasted into the query.");
+        writer.linked_turn(at, SectionId::UserQuery, 1);
         self.attachments.iter().for_each(|attachment| attachment.write(&mut writer));
         writer.finish()
     }

@@ -5,10 +5,16 @@
 
 use std::str::FromStr;
 
+use super::VaultPath;
+use super::links;
 use super::problem::ParseProblem;
 use super::quote;
 use super::value::ValueError;
 use super::write::escape_lines;
+use larder_text::sections::SectionId;
+
+/// The label of the link from a file of a turn to its `context.md`.
+pub(super) const LINKED_TURN: &str = "Linked turn";
 
 /// The headings and labels of one kind of document.
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +98,15 @@ impl BlockWriter {
         self.line(&format!("**{label}:**{space}{value}"));
     }
 
+    /// Writes the link from a file of a turn, at path `at`, to the section of its `context.md` that is about it
+    /// (R1-8.1); nothing for a file outside turns.
+    pub fn linked_turn(&mut self, at: &VaultPath, section: SectionId, attempt: u32) {
+        let Some(link) = links::section_of_turn(at, section, attempt) else { return };
+        self.gap();
+        self.field(LINKED_TURN, &link);
+        self.gap();
+    }
+
     /// Writes a label that is followed by a list or table.
     pub fn label(&mut self, label: &'static str) {
         self.field(label, "");
@@ -138,11 +153,20 @@ impl BlockWriter {
 
     /// Writes a table; its cells may contain untrusted text.
     pub fn table<const N: usize>(&mut self, head: [&str; N], rows: impl Iterator<Item = [String; N]>) {
+        self.written_table(head, rows.map(|row| row.map(|cell| quote::inline(&cell))));
+    }
+
+    /// Writes a table whose cells are already safe.
+    pub fn written_table<const N: usize>(
+        &mut self,
+        head: [&str; N],
+        rows: impl Iterator<Item = [String; N]>,
+    ) {
         self.gap();
         self.line(&format!("| {} |", head.join(" | ")));
         self.line(&format!("|{}", "---|".repeat(N)));
         for row in rows {
-            self.line(&format!("| {} |", row.map(|cell| quote::inline(&cell)).join(" | ")));
+            self.line(&format!("| {} |", row.join(" | ")));
         }
         self.gap();
     }
@@ -237,6 +261,14 @@ impl<'t> HeadedBlock<'t> {
     /// The free text after a label, or directly under the heading if the label is empty.
     pub fn text(&self, label: &str) -> Option<String> {
         self.texts().find(|(found, _)| *found == label).map(|(_, text)| text)
+    }
+
+    /// The free text after a label, without the name of the block that it is.
+    pub fn text_of_block(&self, label: &str) -> Option<String> {
+        let value = self.field(label)?.value.trim_end();
+        let named = value.rsplit_once('\n').filter(|(_, last)| last.starts_with('^'));
+        let value = named.map_or(value, |(before, _)| before);
+        Some(quote::unblock(value, |line| self.grammar.starts(line)))
     }
 
     /// Every label with the free text after it, in order; the label of text directly under the heading is empty.

@@ -56,6 +56,11 @@ impl UserPlace {
         self.file(&format!("research_cache/{}.json", safe_name(topic)))
     }
 
+    /// The index of a month's archived turns of this user.
+    pub fn archive_index(&self, month: &str) -> VaultPath {
+        VaultPath::of_safe(format!("archive/{}/{}/index.md", safe_name(month), self.name))
+    }
+
     /// The index of the research folder.
     pub fn research_index(&self) -> VaultPath {
         self.file("research_cache/index.md")
@@ -130,6 +135,16 @@ impl TurnPlace {
         if number <= 1 { self.research() } else { self.file(&format!("research_{number}.md")) }
     }
 
+    /// The plan of an attempt that another one replaced: `ticket_1.md`.
+    pub fn earlier_ticket(&self, attempt: u32) -> VaultPath {
+        self.file(&format!("ticket_{attempt}.md"))
+    }
+
+    /// The answer of an attempt that another one replaced: `response_1.md`.
+    pub fn earlier_response(&self, attempt: u32) -> VaultPath {
+        self.file(&format!("response_{attempt}.md"))
+    }
+
     /// The capture of a page that the turn visited: `webpage_cache/{url_slug}/`.
     pub fn page(&self, url: &str) -> PagePlace {
         let slug = url_slug(url);
@@ -177,9 +192,17 @@ impl PagePlace {
 
 /// Whether a file of a turn is a piece of research: `research.md`, or `research_2.md` where the turn did more than one.
 pub fn is_research(name: &str) -> bool {
-    let middle = name.strip_prefix("research").and_then(|rest| rest.strip_suffix(".md"));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    middle.is_some_and(|middle| middle.is_empty() || middle.strip_prefix('_').is_some_and(is_number))
+    name == "research.md" || is_numbered(name, "research_")
+}
+
+/// Whether a file of a turn is the plan or the answer of an attempt that another one replaced.
+pub fn is_earlier_attempt(name: &str) -> bool {
+    is_numbered(name, "ticket_") || is_numbered(name, "response_")
+}
+
+fn is_numbered(name: &str, start: &str) -> bool {
+    let number = name.strip_prefix(start).and_then(|rest| rest.strip_suffix(".md"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What is known about a site, for all users: `site_knowledge/{domain}.json`.

@@ -2,10 +2,11 @@
 //! is written inside fences.
 
 use larder_text::pointer::Pointer;
+use larder_text::sections::SectionId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::blocks::{BlockWriter, Grammar, HeadedBlock, blocks};
+use super::blocks::{BlockWriter, Grammar, HeadedBlock, LINKED_TURN, blocks};
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
 use super::quote::{inline, uninline};
@@ -18,8 +19,10 @@ const ELEMENTS: &str = "## Visible Elements";
 const MAIN: &str = "Main Text";
 const OTHER: &str = "Other Text";
 
-static GRAMMAR: Grammar =
-    Grammar { heads: &[TITLE, TEXT, ELEMENTS], labels: &["URL", "Captured", "Original", MAIN, OTHER] };
+static GRAMMAR: Grammar = Grammar {
+    heads: &[TITLE, TEXT, ELEMENTS],
+    labels: &[LINKED_TURN, "URL", "Captured", "Original", MAIN, OTHER],
+};
 
 /// `manifest.json`: what was captured, and which questions it can answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,9 +179,10 @@ fn joined<'t>(stretches: impl Iterator<Item = &'t PageStretch>) -> String {
 }
 
 impl DocumentValue for PageContent {
-    fn write_body(&self, _: &VaultPath) -> String {
+    fn write_body(&self, at: &VaultPath) -> String {
         let mut writer = BlockWriter::new(&GRAMMAR);
         writer.head(&format!("{TITLE}{}", inline(&self.title)));
+        writer.linked_turn(at, SectionId::ToolExecution, 1);
         writer.text_field("URL", &self.url);
         writer.field("Captured", &self.captured.to_string());
         if let Some(original) = &self.original {

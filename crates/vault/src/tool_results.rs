@@ -1,7 +1,7 @@
 //! `toolresults.md`: every tool call with its full result. It grows by one block per call; tool output is written in
 //! fences.
 
-use super::blocks::{BlockWriter, Grammar, HeadedBlock, blocks};
+use super::blocks::{BlockWriter, Grammar, HeadedBlock, LINKED_TURN, blocks};
 use super::context::{CallStatus, GoalId};
 use super::file::DocumentValue;
 use super::problem::{ParseProblem, ParsedDocument};
@@ -9,13 +9,14 @@ use super::value::{Number, Size};
 use super::write::escape;
 use super::{BlockId, DocumentTime, VaultPath};
 use larder_text::pointer::Pointer;
+use larder_text::sections::SectionId;
 
 const TITLE: &str = "# Tool Results";
 const RESULT: &str = "## Result ";
 
 static GRAMMAR: Grammar = Grammar {
     heads: &[TITLE, RESULT],
-    labels: &["Call", "Iteration", "Goal", "At", "Bytes", "Original", "Status", "Content"],
+    labels: &[LINKED_TURN, "Call", "Iteration", "Goal", "At", "Bytes", "Original", "Status", "Content"],
 };
 
 /// All results of a turn, in order.
@@ -72,11 +73,12 @@ impl ToolResult {
         if let Some(original) = &self.original {
             writer.field("Original", &original.to_string());
         }
-        // The block id ends its paragraph, which describes the result.
-        writer.field("Status", &format!("{} {}", self.status, self.block()));
+        writer.field("Status", self.status.as_str());
         writer.gap();
         writer.label("Content");
         writer.fenced(&self.content);
+        // The block is the content.
+        writer.line(&self.block().to_string());
         format!("\n{}", writer.finish())
     }
 
@@ -91,7 +93,7 @@ impl ToolResult {
             problems.push(ParseProblem::new(block.line, "**Status:** is missing"));
         }
         let at = block.required("At", problems);
-        let content = block.text("Content").unwrap_or_default();
+        let content = block.text_of_block("Content").unwrap_or_default();
         let bytes = block.value::<Size>("Bytes", problems);
         Some(Self {
             call: block.text("Call").unwrap_or_default(),
@@ -110,8 +112,12 @@ impl ToolResult {
 impl DocumentValue for ToolResults {
     fn write_body(&self, at: &VaultPath) -> String {
         let turn = at.folder().rsplit('/').next().unwrap_or_default();
+        let mut writer = BlockWriter::new(&GRAMMAR);
+        writer.head(TITLE);
+        writer.line(&format!("All calls of {turn} and what came of them."));
+        writer.linked_turn(at, SectionId::ToolExecution, 1);
         let results: String = self.results.iter().map(ToolResult::write_body).collect();
-        format!("{TITLE}\n\nAll calls of {turn} and what came of them.\n{results}")
+        writer.finish() + &results
     }
 
     fn read_body(body: &str, line: usize, _: &VaultPath) -> ParsedDocument<Self> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::VaultPath;
-use super::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, item};
+use super::blocks::{BlockWriter, Grammar, HeadedBlock, LINKED_TURN, blocks, item};
 use super::file::DocumentValue;
 use super::links::DualLink;
 use super::problem::{ParseProblem, ParsedDocument};
@@ -16,7 +16,7 @@ const KEY_FIELDS: &str = "## Key Fields";
 const RECENT: &str = "## Recent";
 const BY_TOPIC: &str = "## By Topic";
 
-static WRAPPER: Grammar = Grammar { heads: &["# ", KEY_FIELDS], labels: &["Source", "Linked turn"] };
+static WRAPPER: Grammar = Grammar { heads: &["# ", KEY_FIELDS], labels: &["Source", LINKED_TURN] };
 static INDEX: Grammar = Grammar { heads: &["# ", RECENT, BY_TOPIC], labels: &[] };
 
 /// The readable note next to a file that is not Markdown.
@@ -26,8 +26,8 @@ pub struct Wrapper {
     pub title: String,
     /// The wrapped file.
     pub source: DualLink,
-    /// The turn's `context.md`.
-    pub turn: DualLink,
+    /// The `context.md` of the turn that the file belongs to.
+    pub turn: Option<DualLink>,
     /// Key figures, such as `total_tokens` and `6850`.
     pub fields: Vec<(String, String)>,
 }
@@ -36,18 +36,37 @@ impl Wrapper {
     /// The wrapper of a turn's file, with the top-level scalars of `content` as fields.
     pub fn new(file: &VaultPath, context: &VaultPath, content: &Value) -> Self {
         let turn = context.folder().rsplit('/').next().unwrap_or_default();
-        let stem = file.name().rsplit_once('.').map_or(file.name(), |(stem, _)| stem);
-        let plain = |(key, value): (&String, &Value)| match value {
-            Value::Array(_) | Value::Object(_) | Value::Null => None,
-            Value::String(text) => Some((key.clone(), text.clone())),
-            other => Some((key.clone(), other.to_string())),
-        };
+        let plain = |(key, value): (&String, &Value)| Some((key.clone(), scalar(value)?));
         Self {
-            title: format!("{stem} ({turn})"),
+            title: format!("{} ({turn})", stem(file)),
             source: DualLink::new(file.clone(), file.name()),
-            turn: DualLink::new(context.clone(), turn),
+            turn: Some(DualLink::new(context.clone(), turn)),
             fields: content.as_object().into_iter().flatten().filter_map(plain).collect(),
         }
+    }
+
+    /// The wrapper of a record outside turns: the scalars of `content`, and how many entries its lists have.
+    pub fn of_record(file: &VaultPath, content: &Value) -> Self {
+        let entries = |value: &Value| value.as_array().map(|list| list.len().to_string());
+        let field = |(key, value): (&String, &Value)| Some((key.clone(), scalar(value).or(entries(value))?));
+        Self {
+            title: format!("{} ({})", stem(file), file.folder().rsplit('/').next().unwrap_or_default()),
+            source: DualLink::new(file.clone(), file.name()),
+            turn: None,
+            fields: content.as_object().into_iter().flatten().filter_map(field).collect(),
+        }
+    }
+}
+
+fn stem(file: &VaultPath) -> &str {
+    file.name().rsplit_once('.').map_or(file.name(), |(stem, _)| stem)
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(_) | Value::Object(_) | Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
     }
 }
 
@@ -56,7 +75,9 @@ impl DocumentValue for Wrapper {
         let mut writer = BlockWriter::new(&WRAPPER);
         writer.head(&format!("# {}", inline(&self.title)));
         writer.field("Source", &self.source.both(at));
-        writer.field("Linked turn", &self.turn.both(at));
+        if let Some(turn) = &self.turn {
+            writer.field(LINKED_TURN, &turn.both(at));
+        }
         writer.head(KEY_FIELDS);
         let field =
             |(name, value): &(String, String)| format!("{}: {}", inline_without(name, &[':']), inline(value));
@@ -72,18 +93,15 @@ impl DocumentValue for Wrapper {
         let fields = fields
             .filter_map(|(_, item)| item.split_once(':'))
             .map(|(name, value)| (uninline(name), uninline(value)));
-        let mut link = |label: &str| {
-            let link = under("# ").and_then(|block| DualLink::read(block.line(label)?.1, at));
-            if link.is_none() {
-                problems.push(ParseProblem::new(line, format!("**{label}:** followed by a link is missing")));
-            }
-            link
-        };
-        let (source, turn) = (link("Source"), link("Linked turn"));
-        let value = under("# ").zip(source).zip(turn).map(|((title, source), turn)| Self {
+        let link = |label: &str| under("# ").and_then(|block| DualLink::read(block.line(label)?.1, at));
+        let source = link("Source");
+        if source.is_none() {
+            problems.push(ParseProblem::new(line, "**Source:** followed by a link is missing"));
+        }
+        let value = under("# ").zip(source).map(|(title, source)| Self {
             title: uninline(&title.rest),
             source,
-            turn,
+            turn: link(LINKED_TURN),
             fields: fields.collect(),
         });
         ParsedDocument::new(value, problems)

@@ -3,6 +3,7 @@
 use larder_engine::answer::{UnusableAnswer, read};
 use larder_vault::context::Sufficiency;
 use larder_vault::context::{CheckResult, GoalStatus, ReflectionDecision, TaskPlan, Verdict};
+use larder_vault::layout::UserPlace;
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{ReferenceType, VaultPath};
 use serde_json::{Value, json};
@@ -86,7 +87,7 @@ fn only_what_was_shown_is_referred_to() {
     let reference = Reference { link, note: "Full research".into() };
     let known = ShownItems {
         documents: [(path.to_owned(), reference.clone())].into(),
-        turns: [758, 759].into(),
+        turns: [758, 759].map(|turn| (turn, UserPlace::new("u").turn(turn).context())).into(),
         research: Vec::new(),
         text: "favorite_hamster: syrian (turn 758); budget $50".to_owned(),
     };
@@ -108,6 +109,7 @@ fn only_what_was_shown_is_referred_to() {
     assert_eq!(gathered.references, [reference]);
     assert_eq!(gathered.preferences.iter().map(|p| p.source_turn).collect::<Vec<_>>(), [Some(758), None]);
     assert_eq!(gathered.prior_turns.iter().map(|t| t.turn).collect::<Vec<_>>(), [759]);
+    assert_eq!(gathered.turns.keys().copied().collect::<Vec<_>>(), [758, 759]);
     assert_eq!(dropped, ["reference users/u/turns/turn_000001/research.md", "turn 3", "preference made_up"]);
 }
 

@@ -238,7 +238,8 @@ fn content(bytes: &[u8], summary: &str) -> Option<String> {
 }
 
 fn is_reserved(name: &str) -> bool {
-    RESERVED_NAMES.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
+    let is_own = RESERVED_NAMES.iter().any(|reserved| reserved.eq_ignore_ascii_case(name));
+    is_own || larder_vault::layout::is_earlier_attempt(&name.to_ascii_lowercase())
 }
 
 /// The first line of an untrusted text, cut.
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn names_of_the_turn_are_reserved_in_any_case() {
-        assert!(is_reserved("context.md") && is_reserved("Metadata.JSON"));
+        assert!(is_reserved("context.md") && is_reserved("Metadata.JSON") && is_reserved("Response_1.md"));
         assert!(!is_reserved("research.md") && !is_reserved("webpage_cache/x/context.md"));
     }
 

@@ -2,8 +2,9 @@
 //! grows, see `documents`.
 
 use larder_store::TurnDraft;
+use larder_text::sections::Sections;
 use larder_vault::links::DualLink;
-use larder_vault::{Document, DocumentValue, Meta, VaultPath};
+use larder_vault::{Document, DocumentValue, Meta, Note, VaultPath};
 use serde::Serialize;
 
 /// Adds or replaces a file.
@@ -20,6 +21,25 @@ pub(super) fn insert_document<T: DocumentValue>(draft: &mut TurnDraft, at: &Vaul
 /// Adds or replaces a JSON document.
 pub(super) fn insert_json<T: Serialize>(draft: &mut TurnDraft, at: &VaultPath, value: &T) {
     insert(draft, at, larder_vault::write_json(value).into_bytes());
+}
+
+/// Keeps a document that is about to be replaced, if there is one, under another name (R1-3.81).
+pub(super) fn keep(draft: &mut TurnDraft, at: &VaultPath, kept: &VaultPath) {
+    let Some(text) = text(draft, at) else { return };
+    let stem = kept.name().trim_end_matches(".md");
+    let id = format!("{}_{stem}", larder_vault::turn_name(draft.number));
+    let text = with_meta(text, |meta| meta.id = id);
+    insert(draft, kept, text.into_bytes());
+}
+
+/// The document with a change in its frontmatter, if it has any.
+pub(super) fn with_meta(text: &str, change: impl FnOnce(&mut Meta)) -> String {
+    let end = Sections::parse(text).frontmatter.end;
+    let mut front = Note::parse(text).frontmatter;
+    let Some(mut meta) = Meta::read(&front).value else { return text.to_owned() };
+    change(&mut meta);
+    meta.write_into(&mut front);
+    format!("{}{}", front.as_str(), &text[end..])
 }
 
 /// The text of a file, if the file exists and is text.

@@ -10,10 +10,11 @@ use larder_retrieval::{
     ResearchCandidate, TurnCandidate,
 };
 use larder_text::hash::ContentHash;
+use larder_vault::layout::UserPlace;
 
 /// The inputs of the RETRIEVAL recipe by their names (R1-10.6): `page`, `turn_index`, `cached_intel`,
 /// `research_hits`, `strategy_patterns`, `preferences` (with facts), `passages`. Empty ones are left out.
-pub fn candidates(found: &Candidates) -> Vec<InputDocument> {
+pub fn candidates(found: &Candidates, place: &UserPlace) -> Vec<InputDocument> {
     let mut documents = Vec::new();
     documents.extend(page(found));
     let turns = found.turn_index.iter().map(TurnCandidate::line);
@@ -22,7 +23,7 @@ pub fn candidates(found: &Candidates) -> Vec<InputDocument> {
     documents.extend(research("research_hits", &found.research_hits));
     let strategies = found.strategy_patterns.iter().map(|pattern| format!("- {}", line(pattern)));
     documents.extend(list("strategy_patterns", strategies.collect()));
-    documents.extend(preferences(found));
+    documents.extend(preferences(found, place));
     documents.extend(found.passages.iter().map(passage));
     documents
 }
@@ -33,11 +34,18 @@ pub fn page(found: &Candidates) -> Option<InputDocument> {
 }
 
 /// The input `preferences` of the SYNTHESIS recipe (R1-10.9); `None` if nothing is known.
-pub fn preferences(found: &Candidates) -> Option<InputDocument> {
-    let preferences = found.preferences.iter().map(PreferenceCandidate::line);
-    let facts = found.facts.iter().map(FactCandidate::line);
-    let heading = (!found.facts.is_empty()).then(|| "Notable facts:".to_owned());
-    list("preferences", preferences.chain(heading).chain(facts).collect())
+///
+/// Each list begins with the path of its records, and each fact ends with its block (R1-1.14).
+pub fn preferences(found: &Candidates, place: &UserPlace) -> Option<InputDocument> {
+    let of_kind = |title: &str, kind: &str, lines: Vec<String>| {
+        let heading = (!lines.is_empty()).then(|| format!("{title} (path: {}):", place.memory(kind)));
+        heading.into_iter().chain(lines).collect::<Vec<_>>()
+    };
+    let preferences = found.preferences.iter().map(PreferenceCandidate::line).collect();
+    let facts = found.facts.iter().map(FactCandidate::line).collect();
+    let mut lines = of_kind("Preferences", "preferences", preferences);
+    lines.extend(of_kind("Notable facts", "facts", facts));
+    list("preferences", lines)
 }
 
 /// The linked documents, as the input `linked_content`. Those that were named are more relevant than those they link to.

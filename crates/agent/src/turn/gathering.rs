@@ -10,7 +10,7 @@ use larder_store::UserDocuments;
 use larder_text::tokens::Counter;
 use larder_vault::context::{CachedResearch, GatheredContext, TopResult};
 use larder_vault::links::{DualLink, Reference};
-use larder_vault::{Hours, Research, VaultPath};
+use larder_vault::{BlockId, Hours, Research, VaultPath};
 
 use super::answers::{GatheringAnswer, RetrievalAnswer, ShownItems};
 use super::embeddings::query_vector;
@@ -38,16 +38,16 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let reference = cx.state.analysis.as_ref().and_then(|analysis| analysis.content_reference.as_ref());
     let (number, session) = (cx.draft.number, cx.draft.session.as_deref());
     let found = retrieval.find(cx.query(), number, session, reference).await?;
-    let candidates = gathered_documents::candidates(&found);
+    let candidates = gathered_documents::candidates(&found, turns.documents.place());
     let inputs = PhaseInputs { documents: candidates.clone(), ..PhaseInputs::default() };
     let (chosen, links) = cx.recipes().decide(RETRIEVAL, inputs, |answer| Ok(links(answer))).await?;
     let direct = direct_info(&chosen, &found);
     let followed = retrieval.follow(&links, room_for_links(cx, &direct, &found)).await?;
     report_considered(cx, &found, &followed);
     let mut documents = gathered_documents::linked(&followed);
-    documents.extend(gathered_documents::preferences(&found));
+    documents.extend(gathered_documents::preferences(&found, turns.documents.place()));
     documents.extend(direct);
-    let mut shown = shown(&found, &followed);
+    let mut shown = shown(&turns.documents, &found, &followed)?;
     let texts = documents.iter().chain(&candidates).map(|document| &*document.text);
     let typed = cx.document.asked().unwrap_or_default();
     shown.text = texts.chain([typed.as_str(), cx.query()]).collect::<Vec<_>>().join("\n").to_lowercase();
@@ -59,6 +59,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
     add_page(&mut gathered, &found, is_meant, &counter);
+    gathered.memory = used_memory(&turns.documents, &gathered, &found)?;
     let facts = found.facts.iter().filter_map(|fact| Some((fact.id.clone()?, fact.fact.clone())));
     cx.state.facts = facts.collect();
     keep_used_research(&turns.documents, &mut gathered, &followed)?;
@@ -71,7 +72,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
 fn room_for_links(cx: &PhaseContext<'_>, direct: &Option<InputDocument>, found: &Candidates) -> usize {
     let counter = &cx.document.condenser.counter;
     let input = cx.recipe(SYNTHESIS).map_or(0, |recipe| recipe.budget.input);
-    let preferences = gathered_documents::preferences(found);
+    let preferences = gathered_documents::preferences(found, cx.turns.documents.place());
     let others = direct.iter().chain(&preferences).map(|document| counter.count(&document.text));
     let others: usize = others.sum();
     input.saturating_sub(others + counter.count(&cx.document.text))
@@ -123,7 +124,11 @@ fn direct_info(answer: &RetrievalAnswer, found: &Candidates) -> Option<InputDocu
 }
 
 /// Everything that the model was shown, by the paths in its prompt.
-fn shown(found: &Candidates, followed: &LinkExpansion) -> ShownItems {
+fn shown(
+    documents: &UserDocuments,
+    found: &Candidates,
+    followed: &LinkExpansion,
+) -> Result<ShownItems, Stop> {
     let mut shown = ShownItems::default();
     let mut add = |file: &VaultPath, label: &str, note: &str| {
         let link = DualLink::new(file.clone(), label);
@@ -149,9 +154,26 @@ fn shown(found: &Candidates, followed: &LinkExpansion) -> ShownItems {
     for read in &followed.documents {
         add(&read.path, read.path.short(), "Linked document");
     }
+    let place = documents.place();
+    if !found.facts.is_empty() {
+        add(&place.memory("facts"), "facts", "Memory");
+    }
+    if !found.preferences.is_empty() {
+        add(&place.memory("preferences"), "preferences", "Memory");
+    }
+    for id in found.facts.iter().filter_map(|fact| fact.id.as_deref().and_then(BlockId::new)) {
+        let link = DualLink::to_block(place.facts(), id.clone(), id.as_str());
+        let reference = Reference { link, note: "Memory".to_owned() };
+        shown.documents.insert(format!("{}#{id}", place.facts()), reference);
+    }
     let preferences = found.preferences.iter().filter_map(|preference| preference.source_turn);
     let read = followed.documents.iter().filter_map(|read| turn_of(&read.path));
-    shown.turns = found.turn_index.iter().map(|turn| turn.turn).chain(preferences).chain(read).collect();
+    shown.turns = found.turn_index.iter().map(|turn| (turn.turn, turn.context.clone())).collect();
+    for number in preferences.chain(read) {
+        // A turn that is gone is not linked to.
+        let turn = documents.catalog().turn(number)?;
+        shown.turns.extend(turn.map(|turn| (number, turn.context)));
+    }
     let mut seen = Vec::new();
     for candidate in research {
         if !seen.contains(&&candidate.document) {
@@ -159,7 +181,26 @@ fn shown(found: &Candidates, followed: &LinkExpansion) -> ShownItems {
             shown.research.push(cached(candidate));
         }
     }
-    shown
+    Ok(shown)
+}
+
+/// The records of memory that §2 uses: those of its preferences, and of facts that its information states (R1-8.5).
+fn used_memory(
+    documents: &UserDocuments,
+    gathered: &GatheredContext,
+    found: &Candidates,
+) -> Result<Vec<VaultPath>, Stop> {
+    let has_fact = found.facts.iter().any(|fact| larder_retrieval::states(&gathered.information, &fact.fact));
+    let used = [("preferences", !gathered.preferences.is_empty()), ("facts", has_fact)];
+    let mut memory = Vec::new();
+    for (kind, _) in used.into_iter().filter(|(_, is_used)| *is_used) {
+        let file = documents.place().memory(kind);
+        // What people wrote into the readable document alone has no record yet.
+        if documents.files().read(&file)?.is_some() {
+            memory.push(file);
+        }
+    }
+    Ok(memory)
 }
 
 fn cached(candidate: &ResearchCandidate) -> CachedResearch {

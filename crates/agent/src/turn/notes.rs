@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use larder_retrieval::states;
 use larder_store::{StoreError, UserDocuments};
 use larder_text::hash::ContentHash;
-use larder_text::sections::{SectionId, Sections};
+use larder_text::sections::SectionId;
 use larder_tools::site_of;
 use larder_vault::context::ToolLog;
 use larder_vault::layout::is_research;
 use larder_vault::links::DualLink;
-use larder_vault::{Backlink, Meta, Note, Research, Scope, TurnMetadata, TurnMetrics, VaultPath, read_json};
+use larder_vault::{Backlink, Research, Scope, TurnMetadata, TurnMetrics, VaultPath, read_json};
 
 use super::files;
 use super::phase::PhaseContext;
@@ -120,13 +120,7 @@ fn note_use(cx: &PhaseContext<'_>, used: &VaultPath, section: &str, ok: bool) {
 
 /// The document with a wider scope in its frontmatter, if it earned one.
 fn with_scope(text: &str, scope: Scope) -> String {
-    let end = Sections::parse(text).frontmatter.end;
-    let mut front = Note::parse(text).frontmatter;
-    let Some(meta) = Meta::read(&front).value.filter(|meta| meta.scope < scope) else {
-        return text.to_owned();
-    };
-    Meta { scope, ..meta }.write_into(&mut front);
-    format!("{}{}", front.as_str(), &text[end..])
+    files::with_meta(text, |meta| meta.scope = meta.scope.max(scope))
 }
 
 /// Changes an existing document; a concurrent change is preserved.

@@ -26,6 +26,10 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let convert = |answer: &PlanAnswer| answer.plan(attempt);
     let (answer, mut plan) = cx.recipes().decide(&name, inputs, convert).await?;
     let (ticket, meta) = (cx.draft.place.ticket(), cx.meta("ticket"));
+    if attempt > 1 {
+        let kept = cx.draft.place.earlier_ticket(attempt - 1);
+        files::keep(&mut cx.draft, &ticket, &kept);
+    }
     files::insert_document(&mut cx.draft, &ticket, meta, Ticket(plan.clone()));
     plan.ticket = Some(files::link(ticket));
     cx.document.append(&plan)?;

@@ -1,12 +1,15 @@
 //! Phase 7: saves by rule, before any model is asked for a summary (C5, R1-3.78). After the commit the turn is
 //! complete; later failures cost nothing.
 
+use larder_condense::salience::{self, ErrorSense, SpanKind};
 use larder_engine::executor::Spending;
 use larder_store::NewJob;
-use larder_text::sections::Sections;
+use larder_text::sections::{SectionId, Sections};
+use larder_vault::layout::is_research;
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{
-    BlockId, DocumentTime, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus, VaultPath,
+    BlockId, ContentKind, DocumentTime, Meta, Note, Response, TurnMetadata, TurnMetrics, TurnStatus,
+    VaultPath,
 };
 use serde_json::{Value, json};
 
@@ -109,6 +112,7 @@ fn outcome(cx: &mut PhaseContext<'_>, ending: Ending) -> TurnOutcome {
 fn complete(cx: &mut PhaseContext<'_>, ending: &Ending) {
     cx.draft.phase = Some(NUMBER);
     write_response(cx, ending);
+    relink_attempts(cx);
     complete_frontmatter(cx, ending);
     let (at, metrics) = (cx.draft.place.metrics(), metrics(cx));
     files::insert_json(&mut cx.draft, &at, &metrics);
@@ -158,18 +162,67 @@ pub(super) fn write_answer(cx: &mut PhaseContext<'_>, text: &str, sources: &[Ans
     files::insert_document(&mut cx.draft, &at, meta, Response { text: text.to_owned(), sources });
 }
 
-/// Adds topic, intent and quality of the turn to the frontmatter of `context.md`. The sections are unchanged.
-fn complete_frontmatter(cx: &mut PhaseContext<'_>, ending: &Ending) {
-    let context = &mut cx.document.text;
-    let end = Sections::parse(context).frontmatter.end;
-    let Some(mut meta) = Meta::read(&Note::parse(context).frontmatter).value else { return };
-    let plan = cx.state.plan.as_ref();
-    meta.topic = plan.and_then(|plan| plan.topic.clone());
-    meta.intent = plan.map(|plan| plan.intent);
-    if let Ending::Answer { quality, .. } = ending {
-        meta.quality = *quality;
+/// Leads the links of replaced attempts to their own plans and answers, as a rename does (R1-3.81). Prompts saw the
+/// newest attempt only, so nothing that a model read changes.
+fn relink_attempts(cx: &mut PhaseContext<'_>) {
+    let (place, at) = (&cx.draft.place, &cx.document.at);
+    let kept = |id: SectionId, attempt: u32| match id {
+        SectionId::TaskPlan => Some((place.ticket(), place.earlier_ticket(attempt))),
+        SectionId::Synthesis => Some((place.response(), place.earlier_response(attempt))),
+        _ => None,
+    };
+    let text = &cx.document.text;
+    let mut relinked = String::with_capacity(text.len());
+    let mut end = 0;
+    for section in &Sections::parse(text).sections {
+        let Some((file, earlier)) = kept(section.id, section.attempt) else { continue };
+        if files::text(&cx.draft, &earlier).is_none() {
+            continue;
+        }
+        let [old, new] = [file, earlier].map(|file| files::link(file).both(at));
+        relinked.push_str(&text[end..section.body.start]);
+        relinked.push_str(&text[section.body.clone()].replace(&old, &new));
+        end = section.body.end;
     }
-    context.replace_range(..end, meta.write().as_str());
+    relinked.push_str(&text[end..]);
+    cx.document.text = relinked;
+}
+
+/// Adds topic, intent and quality of the turn to the frontmatter of `context.md`, and to that of each document what it
+/// holds (R1-9.11). The sections are unchanged.
+fn complete_frontmatter(cx: &mut PhaseContext<'_>, ending: &Ending) {
+    let did_research = cx.draft.files.keys().any(|name| is_research(name));
+    let has_research = did_research || cx.state.references.iter().any(|file| is_research(file.name()));
+    let plan = cx.state.plan.as_ref();
+    let context = &mut cx.document.text;
+    if let Some(mut meta) = Meta::read(&Note::parse(context).frontmatter).value {
+        meta.topic = plan.and_then(|plan| plan.topic.clone());
+        meta.intent = plan.map(|plan| plan.intent);
+        if let Ending::Answer { quality, .. } = ending {
+            meta.quality = *quality;
+        }
+        meta.content_types = kinds(context, has_research);
+        let end = Sections::parse(context).frontmatter.end;
+        context.replace_range(..end, meta.write().as_str());
+    }
+    let place = &cx.draft.place;
+    let others = [(place.ticket(), false), (place.response(), false), (place.tool_results(), did_research)];
+    for (at, has_research) in others {
+        let Some(text) = files::text(&cx.draft, &at) else { continue };
+        let text = files::with_meta(text, |meta| meta.content_types = kinds(text, has_research));
+        files::insert(&mut cx.draft, &at, text.into_bytes());
+    }
+}
+
+/// What a document of the turn holds.
+fn kinds(text: &str, has_research: bool) -> Vec<ContentKind> {
+    let has_price = salience::scan(text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price);
+    let kinds = [
+        (ContentKind::Context, true),
+        (ContentKind::Research, has_research),
+        (ContentKind::Pricing, has_price),
+    ];
+    kinds.into_iter().filter(|(_, holds)| *holds).map(|(kind, _)| kind).collect()
 }
 
 fn metrics(cx: &mut PhaseContext<'_>) -> TurnMetrics {

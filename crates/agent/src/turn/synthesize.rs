@@ -52,6 +52,10 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     }
     let (response, cites) = (cx.draft.place.response(), citations.is_some());
     let sources = sources(&cx.draft, &citations.unwrap_or_default());
+    if attempt > 1 {
+        let kept = cx.draft.place.earlier_response(attempt - 1);
+        files::keep(&mut cx.draft, &response, &kept);
+    }
     save::write_answer(cx, &answer, &sources);
     let unsupported = figures::unsupported(&known(cx, &known_documents), &answer);
     for value in &unsupported {

@@ -34,8 +34,8 @@ use larder_testkit::lived_in;
 use larder_testkit::scripted::text;
 use larder_text::tokens::Counter;
 use larder_tools::{Confirm, ToolBox};
-use larder_vault::links::{LinkDestination, Vault, links};
-use larder_vault::{DocumentTime, Mode, VaultPath};
+use larder_vault::links::{LinkDestination, NoteOutline, Vault, links};
+use larder_vault::{DocumentTime, Mode, Note, VaultPath};
 use tempfile::TempDir;
 
 /// Who else has turns in a vault that has been lived in.
@@ -291,6 +291,16 @@ impl World {
 
     /// Every link of the vault that leads nowhere.
     pub fn broken_links(&self) -> Vec<String> {
+        self.broken(|fragment| fragment.starts_with('^'))
+    }
+
+    /// Links to headings that are not there.
+    pub fn missing_headings(&self) -> Vec<String> {
+        self.broken(|fragment| !fragment.starts_with('^'))
+    }
+
+    /// Links to no file, and those of these fragments to no part of one.
+    fn broken(&self, is_checked: impl Fn(&str) -> bool) -> Vec<String> {
         let mut all = BTreeMap::new();
         walk(&self.vault(), &self.vault(), &mut all);
         let paths = all.keys().filter_map(|name| VaultPath::new(name));
@@ -299,12 +309,31 @@ impl World {
         for (name, bytes) in all.iter().filter(|(name, _)| name.ends_with(".md")) {
             let from = VaultPath::new(name).unwrap();
             for link in links(&String::from_utf8_lossy(bytes)) {
-                if vault.resolve(&from, &link) == LinkDestination::Missing {
-                    broken.push(format!("{name}: {}", link.path));
+                let leads = match (vault.resolve(&from, &link), &link.fragment) {
+                    (LinkDestination::Missing, _) => false,
+                    (LinkDestination::File(to), Some(fragment)) if is_checked(fragment) => {
+                        let text = String::from_utf8_lossy(&all[to.as_str()]);
+                        NoteOutline::parse(&text).find(fragment).is_some()
+                    }
+                    _ => true,
+                };
+                if !leads {
+                    broken.push(format!("{name}: {}", link.destination()));
                 }
             }
         }
         broken
+    }
+
+    /// Ids that two documents of the vault have, and notes without an id.
+    pub fn repeated_ids(&self) -> Vec<String> {
+        let mut all = BTreeMap::new();
+        walk(&self.vault(), &self.vault(), &mut all);
+        let mut seen = std::collections::BTreeSet::new();
+        let notes = all.iter().filter(|(name, _)| name.ends_with(".md"));
+        let id = |bytes: &[u8]| Note::parse(&String::from_utf8_lossy(bytes)).frontmatter.get("id");
+        let ids = notes.map(|(name, bytes)| id(bytes).map_or_else(|| name.clone(), |id| id.to_string()));
+        ids.filter(|id| id.ends_with(".md") || !seen.insert(id.clone())).collect()
     }
 }
 

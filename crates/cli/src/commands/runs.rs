@@ -22,7 +22,8 @@ pub fn run(
             .map_err(|error| CliError::Bug(error.to_string()))?;
         let output = record.output.map(|hash| store.contents().get(hash)).transpose()?;
         let output = output.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        return output::json(&json!({"run": record, "receipt": receipt, "output": output}));
+        let query = query_of(&receipt);
+        return output::json(&json!({"run": record, "query": query, "receipt": receipt, "output": output}));
     }
     let all = recipe.is_none();
     // Records name a recipe without its category.
@@ -52,4 +53,11 @@ pub fn run(
         ))?;
     }
     Ok(())
+}
+
+/// How the call held the original query: `whole` or another rendition, `absent` if it did not (R1-3.71).
+fn query_of(receipt: &Value) -> &str {
+    let parts = receipt["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let query = parts.iter().find(|part| part["slot"] == "query");
+    query.and_then(|part| part["rendition"].as_str()).unwrap_or("absent")
 }

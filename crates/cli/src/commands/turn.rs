@@ -74,13 +74,16 @@ async fn resume(
 
 async fn drop_draft(context: &CommandContext, number: u32) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
-    if documents.drafts().get(number)?.is_none() {
-        return Err(TurnError::NoDraft(number).into());
-    }
+    let draft = documents.drafts().get(number)?.ok_or(TurnError::NoDraft(number))?;
     // The lease keeps other processes from resuming it meanwhile.
     let Some(_lease) = documents.leases().acquire(number)? else {
         return Err(TurnError::Running(number).into());
     };
+    // What the turn remembered stays, and would link to a document that will never be written.
+    let context_of_turn = documents.place().turn(number).context();
+    if let Err(error) = larder_tools::forget_source(&documents, draft.created_at, &context_of_turn) {
+        tracing::warn!(%error, "memory still links to the dropped turn");
+    }
     documents.drafts().discard(number)?;
     output::say(&format!("turn {number} was dropped"));
     if context.global.format == Format::Json {

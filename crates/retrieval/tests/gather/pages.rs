@@ -45,7 +45,7 @@ async fn a_referred_page_answers_at_the_level_that_the_query_asks_for() {
         );
         assert!(vault.counter.count(&page.text) <= 2_000, "R1-8.11");
         assert_eq!(found.turn_index.iter().map(|turn| turn.turn).collect::<Vec<_>>(), [30], "R1-5.8");
-        let documents = candidates(&found);
+        let documents = candidates(&found, vault.documents.place());
         let input = documents.iter().find(|document| document.input == "page").unwrap();
         assert!(
             input.text.contains(&dense().url(30)) && !input.text.contains("\n## 5. Synthesis"),

@@ -85,7 +85,7 @@ async fn research_is_offered_by_its_state() {
     let stale = found.research_hits.first().expect("stale research is offered");
     assert_eq!((stale.turn, stale.state), (95, ResearchState::Stale));
     assert!(!stale.digest.contains(&about.secret) && stale.digest.contains("lasts for years"));
-    let documents = candidates(&found);
+    let documents = candidates(&found, vault.documents.place());
     let text = documents.iter().find(|document| document.input == "research_hits").unwrap();
     assert!(text.text.contains("state: stale"), "{}", text.text);
     vault.now = dense().moment(95).plus_seconds(60 * 86_400);
@@ -147,7 +147,7 @@ async fn the_same_vault_and_clock_give_the_same_bytes() {
             let retrieval = vault.retrieval(Grant::Gatherer);
             let found =
                 retrieval.find(&dense().query(number), TURNS + 1, Some("session-3"), None).await.unwrap();
-            let texts: Vec<String> = candidates(&found)
+            let texts: Vec<String> = candidates(&found, vault.documents.place())
                 .iter()
                 .map(|document| format!("{}{}", document.name, document.text))
                 .collect();
@@ -180,7 +180,8 @@ async fn everything_that_was_considered_is_recorded() {
     assert_eq!(used("passage"), found.passages.len());
     assert_eq!(used("research"), found.cached_intel.len() + found.research_hits.len());
     assert!(found.considered.iter().all(|entry| !entry.why.is_empty() && (entry.used == (entry.tokens > 0))));
-    let inputs: Vec<String> = candidates(&found).into_iter().map(|document| document.input).collect();
+    let inputs: Vec<String> =
+        candidates(&found, vault.documents.place()).into_iter().map(|document| document.input).collect();
     for input in ["turn_index", "passages"] {
         assert!(inputs.iter().any(|name| name == input), "{inputs:?}");
     }
@@ -217,7 +218,7 @@ async fn strategies_and_lessons_are_ways_to_proceed_and_no_facts() {
         let way = format!("way {at}:");
         assert!(found.strategy_patterns.iter().any(|pattern| pattern.contains(&way)), "{category}");
     }
-    let documents = candidates(&found);
+    let documents = candidates(&found, vault.documents.place());
     let text_of =
         |input: &str| documents.iter().find(|document| document.input == input).unwrap().text.to_string();
     assert!(text_of("strategy_patterns").contains("way 0:") && !text_of("preferences").contains("way 0:"));

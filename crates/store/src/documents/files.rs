@@ -88,6 +88,8 @@ impl DocumentFiles<'_> {
         }
         if notes::shows_memory(path) {
             self.docs.notes().write_memory_index()?;
+        } else if notes::is_site(path) {
+            self.docs.notes().write_wrapper(path, bytes, None)?;
         }
         Ok(())
     }

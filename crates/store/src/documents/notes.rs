@@ -1,14 +1,14 @@
 //! Notes generated from other documents: wrappers inside a turn (R1-9.21, C80), index notes (R1-9.22, R1-9.23) and
 //! the overviews of research (C77). None of them is in the index, so it never depends on them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use larder_vault::layout::{TurnPlace, wrapper};
 use larder_vault::links::DualLink;
 use larder_vault::{
-    Document, DocumentTime, IndexEntry, IndexNote, Meta, Scope, Tag, TopicEntry, VaultPath, Wrapper,
-    turn_name, write_json,
+    Document, DocumentTime, FactRecords, IndexEntry, IndexNote, Meta, Note, PreferenceRecords, Scope, Tag,
+    TopicEntry, VaultPath, Wrapper, read_json, turn_name, write_json,
 };
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use super::UserDocuments;
 use super::index::{
     PathKind, Rows, Subject, Wanted, memory_documents, recent_turns, research, topics, turn_user,
 };
-use super::types::ResearchRow;
+use super::types::{ResearchRow, TurnRow};
 use crate::error::StoreError;
 
 /// Documents under `## Recent`.
@@ -49,7 +49,7 @@ pub(super) fn wrapper_of(
     let content =
         if is_json { serde_json::from_slice(bytes).unwrap_or_default() } else { serde_json::Value::Null };
     let note = Wrapper::new(&file, &place.context(), &content);
-    let kind = path.rsplit_once('.').map_or(path, |(stem, _)| stem).replace('/', "_");
+    let kind = path.replace(['/', '.'], "_");
     let tag = if path == "metrics.json" { &[Tag::Metrics][..] } else { &[] };
     let meta = Meta::for_turn(place.number(), &kind, user, created_at).holding(&[], tag);
     let at = wrapper(&file);
@@ -61,6 +61,12 @@ pub(super) fn wrapper_of(
 pub(super) fn shows_memory(path: &VaultPath) -> bool {
     PathKind::parse(path)
         .is_some_and(|spot| spot.turn.is_none() && spot.kind() == Some(super::types::DocumentKind::Memory))
+}
+
+/// Whether a document is what one user's visits showed about a site.
+pub(super) fn is_site(path: &VaultPath) -> bool {
+    PathKind::parse(path)
+        .is_some_and(|spot| spot.rest.starts_with("site_knowledge/") && spot.rest.ends_with(".json"))
 }
 
 /// Writes the notes of one user that are generated from the index.
@@ -89,7 +95,60 @@ impl Notes<'_> {
         if !all.is_empty() {
             self.write_research(all.iter().map(|(topic, ..)| topic.as_str()))?;
         }
-        self.write_memory_index()
+        self.write_memory_index()?;
+        self.write_archive_indexes()
+    }
+
+    /// Writes the readable note next to a record outside turns (R1-9.21).
+    pub(super) fn write_wrapper(
+        &self,
+        file: &VaultPath,
+        bytes: &[u8],
+        created_at: Option<DocumentTime>,
+    ) -> Result<(), StoreError> {
+        let below = file.as_str().splitn(3, '/').last().unwrap_or_default();
+        let meta =
+            self.meta(&below.replace(['/', '.'], "_"), created_at.unwrap_or_else(|| self.docs.now()))?;
+        let note = Wrapper::of_record(file, &serde_json::from_slice(bytes).unwrap_or_default());
+        let at = wrapper(file);
+        let standing = self.docs.tree().read(&at)?.and_then(|bytes| String::from_utf8(bytes).ok());
+        // The time of the first version stays.
+        let meta =
+            standing.and_then(|text| Meta::read(&Note::parse(&text).frontmatter).value).unwrap_or(meta);
+        self.docs.tree().write(&at, Document::new(meta, note).write(&at).as_bytes())
+    }
+
+    /// Writes the index of every month of this user's archive.
+    fn write_archive_indexes(&self) -> Result<(), StoreError> {
+        let mut months: BTreeMap<String, Vec<TurnRow>> = BTreeMap::new();
+        for turn in self.docs.index().read(|tx| recent_turns(tx, u64::MAX, None))? {
+            let month =
+                turn.context.as_str().strip_prefix("archive/").and_then(|rest| rest.split('/').next());
+            if let Some(month) = month.map(str::to_owned) {
+                months.entry(month).or_default().push(turn);
+            }
+        }
+        for (month, turns) in months {
+            let mut by_topic: BTreeMap<&str, (u64, u32)> = BTreeMap::new();
+            for (topic, number) in turns.iter().filter_map(|turn| Some((turn.topic.as_deref()?, turn.number)))
+            {
+                let (count, newest) = by_topic.entry(topic).or_default();
+                (*count, *newest) = (*count + 1, number.max(*newest));
+            }
+            let topics: Vec<_> = by_topic
+                .into_iter()
+                .map(|(topic, (count, newest))| (topic.to_owned(), count, newest))
+                .collect();
+            let note = IndexNote {
+                title: format!("Archive of {month}"),
+                recent: turns.iter().map(turn_entry).collect(),
+                topics: topic_entries(&topics, "turn"),
+            };
+            let Some(newest) = turns.first() else { continue };
+            let id = format!("archive_{}_index", month.replace('-', "_"));
+            self.write_index(&self.docs.place.archive_index(&month), &id, newest.created_at, &note)?;
+        }
+        Ok(())
     }
 
     fn write_turns_index(&self) -> Result<(), StoreError> {
@@ -99,13 +158,9 @@ impl Notes<'_> {
             .index()
             .read(|tx| Ok((recent_turns(tx, RECENT, None)?, topics(tx, Subject::Turns, TOPICS)?)))?;
         let Some(newest) = turns.first() else { return Ok(()) };
-        let recent = turns.iter().map(|turn| IndexEntry {
-            link: DualLink::new(turn.context.clone(), &turn_name(turn.number)),
-            note: turn.summary.as_ref().unwrap_or(&turn.query).clone(),
-        });
         let note = IndexNote {
             title: "Turns".to_owned(),
-            recent: recent.collect(),
+            recent: turns.iter().map(turn_entry).collect(),
             topics: topic_entries(&by_topic, "turn"),
         };
         self.write_index(&self.docs.place.turns_index(), "turns_index", newest.created_at, &note)
@@ -122,9 +177,12 @@ impl Notes<'_> {
             let path = self.docs.place.research(topic);
             if rows.is_empty() {
                 self.docs.tree().remove(&path)?;
+                self.docs.tree().remove(&wrapper(&path))?;
             } else {
+                let at = rows.iter().map(|row| row.created_at).min();
                 let view = write_json(&ResearchIndexFile { topic, research: rows });
                 self.docs.tree().write(&path, view.as_bytes())?;
+                self.write_wrapper(&path, view.as_bytes(), at)?;
             }
         }
         let (rows, by_topic) = self
@@ -150,16 +208,22 @@ impl Notes<'_> {
         if documents.is_empty() {
             return Ok(());
         }
-        let recent = documents.into_iter().map(|document| {
-            let note = if document.name().ends_with(".json") { "records" } else { "as it is shown" };
-            IndexEntry { link: DualLink::new(document.clone(), document.name()), note: note.to_owned() }
-        });
-        let note = IndexNote { title: "Memory".to_owned(), recent: recent.collect(), topics: Vec::new() };
         let newest = self.docs.index().read(|tx| recent_turns(tx, 1, None))?;
         let at = match newest.first() {
             Some(turn) => turn.created_at,
             None => self.docs.now(),
         };
+        let mut topics = Vec::new();
+        for document in documents.iter().filter(|document| document.name().ends_with(".json")) {
+            let Some(bytes) = self.docs.tree().read(document)? else { continue };
+            self.write_wrapper(document, &bytes, Some(at))?;
+            topics.extend(memory_topics(&bytes));
+        }
+        let recent = documents.into_iter().map(|document| {
+            let note = if document.name().ends_with(".json") { "records" } else { "as it is shown" };
+            IndexEntry { link: DualLink::new(document.clone(), document.name()), note: note.to_owned() }
+        });
+        let note = IndexNote { title: "Memory".to_owned(), recent: recent.collect(), topics };
         self.write_index(&self.docs.place.memory_index(), "memory_index", at, &note)
     }
 
@@ -200,12 +264,37 @@ impl Notes<'_> {
     }
 }
 
+fn turn_entry(turn: &TurnRow) -> IndexEntry {
+    IndexEntry {
+        link: DualLink::new(turn.context.clone(), &turn_name(turn.number)),
+        note: turn.summary.as_ref().unwrap_or(&turn.query).clone(),
+    }
+}
+
+/// The topics of records of memory: the categories of facts, and the preferences.
+fn memory_topics(bytes: &[u8]) -> Vec<TopicEntry> {
+    let Ok(text) = str::from_utf8(bytes) else { return Vec::new() };
+    let facts = read_json::<FactRecords>(text).value.unwrap_or_default().facts;
+    let preferences = read_json::<PreferenceRecords>(text).value.unwrap_or_default().preferences;
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for fact in facts {
+        *counts.entry(TopicEntry::new(&fact.category, "").topic).or_default() += 1;
+    }
+    let facts = counts.iter().map(|(category, count)| TopicEntry::new(category, &counted(*count, "fact")));
+    let many = preferences.len() as u64;
+    let preferences = (many > 0).then(|| TopicEntry::new("preferences", &counted(many, "preference")));
+    facts.chain(preferences).collect()
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Topics with the same tag share a line.
 fn topic_entries(topics: &[(String, u64, u32)], what: &str) -> Vec<TopicEntry> {
     let mut seen = BTreeSet::new();
     let entries = topics.iter().map(|(topic, count, newest)| {
-        let many = if *count == 1 { "" } else { "s" };
-        TopicEntry::new(topic, &format!("{count} {what}{many}, the newest in {}", turn_name(*newest)))
+        TopicEntry::new(topic, &format!("{}, the newest in {}", counted(*count, what), turn_name(*newest)))
     });
     entries.filter(|entry| seen.insert(entry.topic.clone())).collect()
 }

@@ -9,11 +9,11 @@ mod query;
 
 use larder_store::{StoreError, UserDocuments};
 use larder_vault::lifecycle::{TrackRecord, promoted};
-use larder_vault::{DocumentTime, FactRecord, Ttl};
+use larder_vault::{DocumentTime, FactRecord, Ttl, VaultPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::notebook::FactBook;
+use self::notebook::{FactBook, PreferenceBook};
 use super::spec::{Tool, ToolError};
 use super::typed::typed;
 
@@ -47,6 +47,46 @@ pub fn record_fact_uses(
             written => return written,
         }
     }
+}
+
+/// Removes the links of memory to a document that will never be there, such as that of a dropped turn. What was learned
+/// stays.
+///
+/// # Errors
+/// The records cannot be read or written.
+pub fn forget_source(
+    documents: &UserDocuments,
+    now: DocumentTime,
+    source: &VaultPath,
+) -> Result<(), ToolError> {
+    let mut tries = 1;
+    loop {
+        match without_source(documents, now, source) {
+            Err(ToolError::Store(StoreError::Changed { .. })) if tries < TRIES => tries += 1,
+            written => return written,
+        }
+    }
+}
+
+fn without_source(documents: &UserDocuments, now: DocumentTime, source: &VaultPath) -> Result<(), ToolError> {
+    let is_gone = |known: &Option<VaultPath>| known.as_ref() == Some(source);
+    let mut facts = FactBook::open(documents, now)?;
+    let mut has_changed = false;
+    for fact in facts.facts.iter_mut().filter(|fact| is_gone(&fact.source)) {
+        (fact.source, has_changed) = (None, true);
+    }
+    if has_changed {
+        facts.write(documents, now)?;
+    }
+    let mut preferences = PreferenceBook::open(documents, now)?;
+    has_changed = false;
+    for preference in preferences.preferences.iter_mut().filter(|preference| is_gone(&preference.source)) {
+        (preference.source, has_changed) = (None, true);
+    }
+    if has_changed {
+        preferences.write(documents, now)?;
+    }
+    Ok(())
 }
 
 fn standing(fact: &FactRecord, now: DocumentTime) -> TrackRecord {

@@ -59,7 +59,7 @@ impl ResearchResult<'_> {
             let number = next_number(context);
             let place = context.turn.research_number(number);
             let research = self.research(number, context)?;
-            let document = Document::new(meta(&research, context), research.clone()).write(&place);
+            let document = Document::new(meta(&place, &research, context), research.clone()).write(&place);
             files.insert(place.name().to_owned(), document.into_bytes());
             let data = place.name().replace(".md", ".json");
             files.insert(data, write_json(&research).into_bytes());
@@ -207,8 +207,9 @@ fn is_like(one: &BTreeSet<String>, other: &BTreeSet<String>) -> bool {
     shared > 0 && shared * 2 >= one.union(other).count()
 }
 
-fn meta(research: &Research, context: &ToolContext<'_>) -> Meta {
-    let base = Meta::for_turn(research.turn, "research", context.documents.user(), research.created);
+fn meta(place: &VaultPath, research: &Research, context: &ToolContext<'_>) -> Meta {
+    let kind = place.name().trim_end_matches(".md");
+    let base = Meta::for_turn(research.turn, kind, context.documents.user(), research.created);
     let mut kinds = vec![ContentKind::Research];
     if !research.listings.is_empty() {
         kinds.push(ContentKind::Pricing);

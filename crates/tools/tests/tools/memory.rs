@@ -2,7 +2,7 @@
 
 use larder_engine::settings::ToolSettings;
 use larder_text::hash::ContentHash;
-use larder_tools::record_fact_uses;
+use larder_tools::{forget_source, record_fact_uses};
 use larder_vault::context::CallStatus;
 use larder_vault::{FactRecords, Scope, VaultPath, read_json};
 use serde_json::{Value, json};
@@ -43,6 +43,26 @@ async fn a_fact_that_proves_right_counts_for_its_user() {
         assert_eq!((fact.uses, fact.scope), (uses, scope));
     }
     assert!(text(&fixture, "users/ann/facts.md").await.contains("(People, user, 0.80)"));
+}
+
+/// What a dropped turn remembered stays, without a link to the turn.
+#[tokio::test]
+async fn memory_links_to_no_dropped_turn() {
+    let fixture = fixture();
+    fixture.call("memory.create", json!({"kind": "fact", "fact": "Ann keeps hamsters"})).await;
+    fixture.call("memory.create", json!({"kind": "preference", "name": "hamster", "value": "Syrian"})).await;
+    let files = ["facts.md", "preferences.md", "memory/facts.json", "memory/preferences.json"];
+    for file in files {
+        assert!(text(&fixture, &format!("users/ann/{file}")).await.contains("/context"), "{file}");
+    }
+    let source = text(&fixture, "users/ann/memory/facts.json").await;
+    let source = read_json::<FactRecords>(&source).value.unwrap().facts.remove(0).source.unwrap();
+    forget_source(&fixture.documents, now(), &source).unwrap();
+    for file in files {
+        let text = text(&fixture, &format!("users/ann/{file}")).await;
+        assert!(!text.contains("/context"), "{file}: {text}");
+        assert!(text.contains("hamster"), "{file}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -1,10 +1,13 @@
 //! §2: the gathered context.
 
+use std::collections::BTreeMap;
+
 use crate::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, parsed};
-use crate::links::{DualLink, Reference};
+use crate::links::{DualLink, Reference, encoded, files_in};
 use crate::problem::{ParseProblem, ParsedDocument};
+use crate::quote::inline;
 use crate::value::{Hours, ValueError, words};
-use crate::{Score, VaultPath};
+use crate::{Score, VaultPath, turn_name};
 use larder_text::sections::SectionId;
 
 use super::SectionValue;
@@ -15,10 +18,14 @@ const TURNS: &str = "### Relevant Prior Turns";
 const RESEARCH: &str = "### Cached Research Intelligence";
 const REFERENCES: &str = "### Source References";
 const REFERENCES_WIKI: &str = "### Source References (Obsidian)";
+/// The label of the records of memory.
+const MEMORY: &str = "Memory";
+/// The label of the wikilinks of earlier turns, for which the cells of a table have no place.
+const TURNS_WIKI: &str = "Turns";
 
 static GRAMMAR: Grammar = Grammar {
     heads: &[INFORMATION, PREFERENCES, TURNS, RESEARCH, REFERENCES, REFERENCES_WIKI],
-    labels: &["Sufficiency", "Research", "Topic", "Quality Score", "Age", "Top Results"],
+    labels: &["Sufficiency", MEMORY, TURNS_WIKI, "Research", "Topic", "Quality Score", "Age", "Top Results"],
 };
 
 words! {
@@ -58,6 +65,10 @@ pub struct GatheredContext {
     pub prior_turns: Vec<PriorTurn>,
     /// Research that is already available.
     pub research: Vec<CachedResearch>,
+    /// The `context.md` of the turns that the tables name, to which their numbers link (R1-8.4).
+    pub turns: BTreeMap<u32, VaultPath>,
+    /// The records of memory that preferences and facts are from (R1-8.5).
+    pub memory: Vec<VaultPath>,
     /// The documents used.
     pub references: Vec<Reference>,
 }
@@ -122,21 +133,31 @@ impl SectionValue for GatheredContext {
         if let Some(sufficiency) = self.sufficiency {
             writer.field("Sufficiency", sufficiency.as_str());
         }
+        if !self.memory.is_empty() {
+            let link = |file: &VaultPath| DualLink::new(file.clone(), file.short()).both(at);
+            writer.field(MEMORY, &self.memory.iter().map(link).collect::<Vec<_>>().join(", "));
+        }
         if !self.information.is_empty() {
             writer.head(INFORMATION);
             writer.text(&self.information);
         }
         if !self.preferences.is_empty() {
             writer.head(PREFERENCES);
-            let turn = |turn: Option<u32>| turn.map(|turn| format!("turn {turn}")).unwrap_or_default();
-            let row = |row: &Preference| [row.name.clone(), row.value.clone(), turn(row.source_turn)];
-            writer.table(PREFERENCE, self.preferences.iter().map(row));
+            let turn = |turn: u32| self.link(turn, &format!("turn {turn}"), at);
+            let source = |row: &Preference| row.source_turn.map(turn).unwrap_or_default();
+            let row = |row: &Preference| [inline(&row.name), inline(&row.value), source(row)];
+            writer.written_table(PREFERENCE, self.preferences.iter().map(row));
         }
         if !self.prior_turns.is_empty() {
             writer.head(TURNS);
-            let row =
-                |row: &PriorTurn| [row.turn.to_string(), row.relevance.to_string(), row.summary.clone()];
-            writer.table(TURN, self.prior_turns.iter().map(row));
+            let turn = |turn: u32| self.link(turn, &turn.to_string(), at);
+            let row = |row: &PriorTurn| [turn(row.turn), row.relevance.to_string(), inline(&row.summary)];
+            writer.written_table(TURN, self.prior_turns.iter().map(row));
+        }
+        if !self.turns.is_empty() {
+            let link =
+                |(turn, file): (&u32, &VaultPath)| DualLink::new(file.clone(), &turn_name(*turn)).wiki();
+            writer.field(TURNS_WIKI, &self.turns.iter().map(link).collect::<Vec<_>>().join(", "));
         }
         self.research.iter().for_each(|research| research.write(&mut writer, at));
         if !self.references.is_empty() {
@@ -157,16 +178,22 @@ impl SectionValue for GatheredContext {
             match block.head {
                 INFORMATION | "" => {
                     read.sufficiency = read.sufficiency.or(block.value("Sufficiency", &mut problems));
+                    let memory = block.line(MEMORY).map(|(_, links)| files_in(links, at));
+                    read.memory.extend(memory.unwrap_or_default());
                     read.information.push_str(&block.text("").unwrap_or_default());
                 }
                 PREFERENCES => {
                     let rows = block.rows("", PREFERENCE).into_iter();
-                    read.preferences.extend(rows.map(|(line, row)| preference(line, row, &mut problems)));
+                    let rows =
+                        rows.map(|(line, row)| preference(line, row, (&mut read.turns, at), &mut problems));
+                    read.preferences.extend(rows);
                 }
                 TURNS => {
                     let rows = block.rows("", TURN).into_iter();
-                    read.prior_turns
-                        .extend(rows.filter_map(|(line, row)| prior_turn(line, row, &mut problems)));
+                    let turns = &mut read.turns;
+                    let rows =
+                        rows.filter_map(|(line, row)| prior_turn(line, row, (turns, at), &mut problems));
+                    read.prior_turns.extend(rows);
                 }
                 RESEARCH => read.research.extend(CachedResearch::read(&block, at, &mut problems)),
                 REFERENCES => numbered = references(&block, at, &mut problems),
@@ -185,7 +212,18 @@ impl GatheredContext {
     /// the same again.
     pub fn write_digest(&self, at: &VaultPath) -> String {
         let text = self.write(at);
-        text.split_once(REFERENCES_WIKI).map_or(text.as_str(), |(kept, _)| kept).trim_end().to_owned() + "\n"
+        let kept = text.split_once(REFERENCES_WIKI).map_or(text.as_str(), |(kept, _)| kept);
+        let copy = format!("**{TURNS_WIKI}:**");
+        let lines: Vec<&str> = kept.trim_end().lines().filter(|line| !line.starts_with(&copy)).collect();
+        lines.join("\n") + "\n"
+    }
+
+    /// The cell that names an earlier turn: a link to it, if its place is known.
+    fn link(&self, turn: u32, text: &str, at: &VaultPath) -> String {
+        match self.turns.get(&turn) {
+            Some(file) => format!("[{text}]({})", encoded(&at.relative(file))),
+            None => text.to_owned(),
+        }
     }
 }
 
@@ -219,29 +257,41 @@ impl CachedResearch {
     }
 }
 
+/// The places of turns, and the document that names them.
+type Turns<'t> = (&'t mut BTreeMap<u32, VaultPath>, &'t VaultPath);
+
 fn preference(
     line: usize,
     [name, value, source]: [String; 3],
+    turns: Turns<'_>,
     problems: &mut Vec<ParseProblem>,
 ) -> Preference {
-    let number = source.trim().trim_start_matches("turn").trim_matches([' ', '_']);
-    let source_turn = if number.is_empty() { None } else { turn(number, line, problems) };
+    let source_turn = if source.trim().is_empty() { None } else { turn(&source, line, turns, problems) };
     Preference { name, value, source_turn }
 }
 
 fn prior_turn(
     line: usize,
     [number, relevance, summary]: [String; 3],
+    turns: Turns<'_>,
     problems: &mut Vec<ParseProblem>,
 ) -> Option<PriorTurn> {
-    let number = turn(number.trim().trim_start_matches("turn").trim_matches([' ', '_']), line, problems);
+    let number = turn(&number, line, turns, problems);
     let relevance = parsed(&relevance, line, "Relevance", problems);
     Some(PriorTurn { turn: number?, relevance: relevance?, summary })
 }
 
-fn turn(number: &str, line: usize, problems: &mut Vec<ParseProblem>) -> Option<u32> {
+/// The turn of a cell such as `811`, `turn 811` or `[turn 811](../turn_000811/context.md)`.
+fn turn(cell: &str, line: usize, turns: Turns<'_>, problems: &mut Vec<ParseProblem>) -> Option<u32> {
+    let link = cell.trim().strip_prefix('[').and_then(|rest| rest.split_once("]("));
+    let text = link.map_or(cell, |(text, _)| text);
+    let number = text.trim().trim_start_matches("turn").trim_matches([' ', '_']);
     let error = || ParseProblem::new(line, ValueError::new("the number of a turn", number).to_string());
-    number.parse().map_err(|_| problems.push(error())).ok()
+    let number = number.parse().map_err(|_| problems.push(error())).ok()?;
+    let (known, at) = turns;
+    let file = link.and_then(|_| DualLink::read(cell, at)).map(|link| link.file);
+    known.extend(file.map(|file| (number, file)));
+    Some(number)
 }
 
 fn references(block: &HeadedBlock<'_>, at: &VaultPath, problems: &mut Vec<ParseProblem>) -> Vec<Reference> {

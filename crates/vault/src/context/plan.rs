@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::{BlockWriter, Grammar, HeadedBlock, blocks, parsed};
+use crate::blocks::{BlockWriter, Grammar, HeadedBlock, LINKED_TURN, blocks, parsed};
 use crate::links::DualLink;
 use crate::problem::{ParseProblem, ParsedDocument};
 use crate::quote::{inline, uninline};
@@ -31,6 +31,7 @@ pub(crate) static GRAMMAR: Grammar = Grammar {
         "Route To",
         "Clarification Question",
         "Ticket",
+        LINKED_TURN,
     ],
 };
 

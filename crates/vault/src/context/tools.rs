@@ -318,7 +318,7 @@ impl CallResult {
 
 impl Claim {
     /// The text to append to §4, for [`extend_section`](crate::extend_section): the table, followed by one line for
-    /// each claim with known provenance, since Obsidian cannot link to a table row.
+    /// each claim with known provenance, since Obsidian cannot link to a table row. The line ends with the claim.
     pub fn write_all(claims: &[Self], at: &VaultPath) -> String {
         let mut writer = BlockWriter::new(&GRAMMAR);
         writer.line(CLAIMS);
@@ -331,14 +331,13 @@ impl Claim {
             [claim.claim.clone(), claim.confidence.to_string(), claim.source.clone(), claim.ttl.to_string()]
         };
         writer.table(CLAIM, claims.iter().map(row));
-        let known = claims
-            .iter()
-            .enumerate()
-            .filter_map(|(number, claim)| Some((number + 1, claim.origin.as_ref()?)));
-        writer.list(known.map(|(number, origin)| {
+        let known =
+            (1..).zip(claims).filter_map(|(number, claim)| Some((number, claim, claim.origin.as_ref()?)));
+        writer.list(known.map(|(number, claim, origin): (usize, &Self, &ClaimOrigin)| {
             let bytes = origin.bytes.as_ref().map(|bytes| format!(" from {bytes}")).unwrap_or_default();
             let document = origin.document.as_ref().map(|document| format!(" in {}", document.both(at)));
-            format!("claim {number}{bytes}{} {}", document.unwrap_or_default(), origin.block)
+            let document = document.unwrap_or_default();
+            format!("claim {number}{bytes}{document}: {} {}", inline(&claim.claim), origin.block)
         }));
     }
 
@@ -349,8 +348,10 @@ impl Claim {
     ) -> Vec<Self> {
         let origins = block.items("");
         let origin = |number: usize| {
-            let start = format!("claim {number} ");
-            origins.iter().find_map(|(_, item)| ClaimOrigin::read(item.strip_prefix(&start)?, at))
+            let start = format!("claim {number}");
+            let rests = origins.iter().filter_map(|(_, item)| item.strip_prefix(&start));
+            let mut rests = rests.filter(|rest| rest.starts_with([' ', ':']));
+            rests.find_map(|rest| ClaimOrigin::read(rest, at))
         };
         let rows = block.rows("", CLAIM).into_iter().enumerate();
         rows.filter_map(|(place, (line, [claim, confidence, source, ttl]))| {

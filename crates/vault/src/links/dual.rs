@@ -1,6 +1,7 @@
 //! Links in Larder's own documents, in both styles: relative for any Markdown reader, and as a wikilink for Obsidian.
 //! Written by rule, never by a model.
 
+use larder_text::sections::SectionId;
 use serde::{Deserialize, Serialize};
 
 use super::spell::encoded;
@@ -85,6 +86,39 @@ impl DualLink {
         let label = shown.map_or("", |(label, _)| label.trim_start_matches('['));
         Some(Self { label: label.to_owned(), file, block })
     }
+}
+
+/// A link in both styles from a file of a turn, at path `at`, to a section of the turn's `context.md`; `None` for a file
+/// outside turns.
+pub(crate) fn section_of_turn(at: &VaultPath, section: SectionId, attempt: u32) -> Option<String> {
+    let folders = at.folder().match_indices('/').map(|(end, _)| &at.folder()[..end]);
+    let folder = folders.chain([at.folder()]).find(|folder| folder_turn(folder).is_some())?;
+    let context = VaultPath::new(&format!("{folder}/context.md"))?;
+    let heading = match attempt {
+        1 => section.heading().to_owned(),
+        attempt => format!("{} (Attempt {attempt})", section.heading()),
+    };
+    let heading = heading.trim_start_matches('#').trim();
+    let label = format!("{} section {}", folder.rsplit('/').next()?, section.number());
+    let relative = format!("[{}]({}#{})", context.short(), encoded(&at.relative(&context)), encoded(heading));
+    // Only a wikilink can name a heading as it is.
+    let wiki = DualLink::new(context, &label).wiki().replacen('|', &format!("#{heading}|"), 1);
+    Some(format!("{relative}{BETWEEN}{wiki}"))
+}
+
+/// The files that a text of ours, in the file `at`, links to, each once.
+pub(crate) fn files_in(text: &str, at: &VaultPath) -> Vec<VaultPath> {
+    let mut files = Vec::new();
+    for link in super::scan(text, super::Dialect::Vault) {
+        let file = DualLink::read(&text[link.range], at).map(|link| link.file);
+        files.extend(file.filter(|file| !files.contains(file)));
+    }
+    files
+}
+
+/// The turn whose folder this is.
+fn folder_turn(folder: &str) -> Option<u32> {
+    crate::turn_number(folder.rsplit('/').next()?)
 }
 
 /// The text reduced to what is valid in any label.

@@ -14,9 +14,11 @@ mod vault;
 mod wiki;
 
 pub use dual::{DualLink, Reference};
+pub(crate) use dual::{files_in, section_of_turn};
 pub use outline::{Anchor, Heading, NoteOutline};
 pub use rename::{NoteRename, RenameError, Rewritten};
 pub use scan::{Dialect, Link, LinkKind, links, scan};
+pub(crate) use spell::encoded;
 pub use vault::{LinkDestination, Vault};
 
 /// Whether a destination has a scheme or a host, and so points outside the vault.

@@ -23,7 +23,7 @@ const SPECIAL: &AsciiSet = &CONTROLS
     .add(b'|');
 
 /// A path encoded for `(…)`, for a definition, and for an attribute.
-pub(super) fn encoded(path: &str) -> String {
+pub(crate) fn encoded(path: &str) -> String {
     let path = utf8_percent_encode(path, SPECIAL).to_string();
     // `a:b` would be parsed as a scheme.
     if super::is_external(&path) { format!("./{path}") } else { path }

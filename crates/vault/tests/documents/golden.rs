@@ -1,7 +1,7 @@
 //! Whole turns as files, in `tests/goldens/documents`: single goal with REVISE (turn 815), several goals (turn 816),
 //! RETRY (turn 817). `LARDER_BLESS=1` writes them anew; read the diff.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -109,6 +109,8 @@ fn gathered(turn: &TurnPlace) -> GatheredContext {
                 top("HP Victus 15", "$649", "walmart.com"),
             ],
         }],
+        turns: [811, 809].map(|number| (number, prior(number))).into(),
+        memory: vec![henry().memory("preferences")],
         references: vec![
             Reference { link: DualLink::new(prior(811), "turn_000811"), note: "Prior comparison".to_owned() },
             Reference { link: DualLink::new(prior(809), "turn_000809"), note: "Screens".to_owned() },
@@ -710,6 +712,51 @@ fn the_files_of_whole_turns_are_as_expected() {
     assert_eq!(names, expected.keys().collect::<Vec<_>>());
     for (path, text) in &files {
         assert_eq!(*text, expected[path.as_str()], "{path}; LARDER_BLESS=1 writes it anew");
+    }
+}
+
+/// The page of formats names every field, every label and every heading that is written, and the budgets.
+#[test]
+fn the_page_of_formats_is_complete() {
+    let page = include_str!("../../../../docs/reference/formats.md");
+    let mut names = BTreeSet::new();
+    let files = files();
+    for (path, text) in &files {
+        if path.name().ends_with(".json") && path.name() != "extracted_data.json" {
+            keys(&serde_json::from_str(text).unwrap(), 2, &mut names);
+        }
+        let is_ours = path.name() != "response.md" && !path.name().ends_with(".json.md");
+        if path.name().ends_with(".md") && is_ours {
+            let lines = text.lines().take_while(|line| !line.starts_with("```"));
+            let labels = lines.filter_map(|line| line.strip_prefix("**")?.split_once(":**"));
+            names.extend(labels.map(|(label, _)| label.to_owned()));
+        }
+        let front = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+        let keys = front.into_iter().flat_map(|(front, _)| front.lines());
+        names.extend(keys.filter_map(|line| Some(line.split_once(": ")?.0.to_owned())));
+    }
+    let missing: Vec<&String> = names.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert_eq!(missing, Vec::<&String>::new(), "docs/reference/formats.md lacks them");
+    for id in SectionId::ALL {
+        let budget = id.token_budget();
+        let budget = if budget < 1_000 {
+            budget.to_string()
+        } else {
+            format!("{},{:03}", budget / 1_000, budget % 1_000)
+        };
+        assert!(page.contains(&format!("| `{}` | {budget} |", id.heading())), "{id}: {budget}");
+    }
+}
+
+/// The keys of a JSON value, down to `depth` levels of objects.
+fn keys(value: &serde_json::Value, depth: u32, names: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) if depth > 0 => {
+            names.extend(fields.keys().cloned());
+            fields.values().for_each(|field| keys(field, depth - 1, names));
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| keys(item, depth, names)),
+        _ => {}
     }
 }
 

@@ -99,7 +99,8 @@ proptest! {
         section(&value)?;
         let linked = value.references.iter().map(|reference| reference.link.file.clone());
         let research = value.research.iter().filter_map(|research| Some(research.document.as_ref()?.file.clone()));
-        only_links_to(&value.write(&place()), linked.chain(research))?;
+        let known = value.turns.values().chain(&value.memory).cloned();
+        only_links_to(&value.write(&place()), linked.chain(research).chain(known))?;
     }
 
     #[test]

@@ -243,14 +243,28 @@ pub fn gathered() -> impl Strategy<Value = GatheredContext> {
     );
     let reference = (link(), text()).prop_map(|(link, note)| Reference { link, note });
     let lists = (vec(preference, 0..3), vec(turn, 0..3), vec(research, 0..2), vec(reference, 0..3));
-    (option::of(word(Sufficiency::ALL)), text(), lists).prop_map(
-        |(sufficiency, information, (preferences, prior_turns, research, references))| GatheredContext {
+    let user = UserPlace::new("henry");
+    let links = (any::<bool>(), option::of(Just(user.memory("facts"))));
+    (option::of(word(Sufficiency::ALL)), text(), lists, links).prop_map(
+        move |(
             sufficiency,
             information,
-            preferences,
-            prior_turns,
-            research,
-            references,
+            (preferences, prior_turns, research, references),
+            (linked, memory),
+        )| {
+            let stated = preferences.iter().filter_map(|row: &Preference| row.source_turn);
+            let numbers = stated.chain(prior_turns.iter().map(|row: &PriorTurn| row.turn));
+            let turns = numbers.filter(|_| linked).map(|turn| (turn, user.turn(turn).context())).collect();
+            GatheredContext {
+                sufficiency,
+                information,
+                turns,
+                memory: memory.into_iter().collect(),
+                preferences,
+                prior_turns,
+                research,
+                references,
+            }
         },
     )
 }
@@ -464,7 +478,8 @@ pub fn facts() -> impl Strategy<Value = Facts> {
 }
 
 pub fn wrapper() -> impl Strategy<Value = Wrapper> {
-    (text(), link(), link(), vec((text(), text()), 0..4)).prop_map(|(title, source, turn, fields)| Wrapper {
+    let fields = vec((text(), text()), 0..4);
+    (text(), link(), option::of(link()), fields).prop_map(|(title, source, turn, fields)| Wrapper {
         title,
         source,
         turn,

@@ -1,7 +1,8 @@
 //! Phase 2: what to read, and what was gathered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use larder_vault::VaultPath;
 use larder_vault::context::{CachedResearch, GatheredContext, Preference, PriorTurn, Relevance, Sufficiency};
 use larder_vault::links::Reference;
 use serde::{Deserialize, Serialize};
@@ -75,8 +76,8 @@ pub struct PriorTurnAnswer {
 pub struct ShownItems {
     /// Documents by their path in the prompt, each with its link for §2.
     pub documents: BTreeMap<String, Reference>,
-    /// Turns by number.
-    pub turns: BTreeSet<u32>,
+    /// Turns by number, with their `context.md`.
+    pub turns: BTreeMap<u32, VaultPath>,
     /// Available research, as listed in §2 (R1-3.32).
     pub research: Vec<CachedResearch>,
     /// Everything that it was shown and the query, in lower case: preferences may only repeat what is in it.
@@ -99,7 +100,7 @@ impl GatheringAnswer {
             }
         }
         let (shown, invented): (Vec<_>, Vec<_>) =
-            self.prior_turns.iter().partition(|row| known.turns.contains(&row.turn));
+            self.prior_turns.iter().partition(|row| known.turns.contains_key(&row.turn));
         dropped.extend(invented.iter().map(|row| format!("turn {}", row.turn)));
         let preferences = self.preferences.iter().filter_map(|row| {
             let preference = row.preference(known)?;
@@ -109,11 +110,16 @@ impl GatheringAnswer {
             }
             is_shown.then_some(preference)
         });
-        let preferences = preferences.collect();
+        let preferences: Vec<Preference> = preferences.collect();
+        let stated = preferences.iter().filter_map(|row| row.source_turn);
+        let named = stated.chain(shown.iter().map(|row| row.turn));
+        let turns = named.filter_map(|turn| Some((turn, known.turns.get(&turn)?.clone()))).collect();
         let gathered = GatheredContext {
             sufficiency: Some(self.sufficiency),
             information: self.information.trim().to_owned(),
             preferences,
+            turns,
+            memory: Vec::new(),
             prior_turns: shown.into_iter().map(PriorTurnAnswer::prior_turn).collect(),
             research: known.research.clone(),
             references,
@@ -135,7 +141,7 @@ impl PreferenceAnswer {
         Some(Preference {
             name: stated(Some(&self.name))?,
             value: stated(Some(&self.value))?,
-            source_turn: self.source_turn.filter(|turn| known.turns.contains(turn)),
+            source_turn: self.source_turn.filter(|turn| known.turns.contains_key(turn)),
         })
     }
 }

@@ -58,7 +58,8 @@ impl<'p> PathKind<'p> {
             "turns/index.md" | "memory/index.md" | "research_cache/index.md" => None,
             "facts.md" | "preferences.md" => Some(DocumentKind::Memory),
             rest if rest.starts_with("memory/") => {
-                (name.ends_with(".json") || name.ends_with(".md")).then_some(DocumentKind::Memory)
+                let is_shown = name.ends_with(".md") && !is_wrapper(name);
+                (name.ends_with(".json") || is_shown).then_some(DocumentKind::Memory)
             }
             rest if rest.starts_with("research_cache/") => None,
             _ => (name.ends_with(".md") && !is_wrapper(name)).then_some(DocumentKind::Other),
@@ -112,6 +113,7 @@ mod tests {
             ("users/u/turns/mine.md", None, false, Some(Other)),
             ("users/u/memory/facts.json", None, false, Some(Memory)),
             ("users/u/memory/index.md", None, false, None),
+            ("users/u/memory/facts.json.md", None, false, None),
             ("users/u/facts.md", None, false, Some(Memory)),
             ("users/u/research_cache/a.json", None, false, None),
         ] {

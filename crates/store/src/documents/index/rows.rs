@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use larder_vault::layout::is_earlier_attempt;
 use larder_vault::links::{Link, LinkKind, is_external, links};
 use larder_vault::{Document, Manifest, Research, Scope, TurnMetadata, VaultPath, read_json};
 use percent_encoding::percent_decode_str;
@@ -86,7 +87,9 @@ pub(in crate::documents) fn rows_of(path: &VaultPath, bytes: &[u8]) -> Indexed {
                 (document.value, scope)
             });
         }
-        rows.text = Some((kind, text[..text.floor_char_boundary(MOST_TEXT)].to_owned()));
+        // What an attempt said that another one replaced is no answer: only its links count.
+        let searched = if is_earlier_attempt(spot.rest) { 0 } else { MOST_TEXT };
+        rows.text = Some((kind, text[..text.floor_char_boundary(searched)].to_owned()));
     }
     let read = rows.metadata.is_some() || rows.capture.is_some() || rows.text.is_some();
     if read { Indexed::Rows(Box::new(rows)) } else { Indexed::Unreadable }
@@ -158,6 +161,11 @@ mod tests {
             assert_eq!(rows_of(&path(&format!("{turn}/{file}")), bytes), Indexed::Unreadable, "{file}");
         }
         assert_eq!(rows_of(&path(&format!("{turn}/metrics.json")), b"\xff"), Indexed::Nothing);
+        let Indexed::Rows(rows) = rows_of(&path(&format!("{turn}/response_1.md")), b"not the [answer](a.md)")
+        else {
+            panic!("its links count")
+        };
+        assert_eq!((rows.text.map(|(_, text)| text), rows.links.len()), (Some(String::new()), 1));
         assert_eq!(rows_of(&path("site_knowledge/a.md"), b"x"), Indexed::Nothing);
     }
 }

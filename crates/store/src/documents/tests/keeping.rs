@@ -120,6 +120,12 @@ fn what_is_new_counts_for_its_user_after_three_uses_and_an_hour() {
     };
 }
 
+/// The month of the archive in which a turn is.
+fn report_month(user: &UserDocuments, number: u32) -> String {
+    let context = user.catalog().turn(number).unwrap().unwrap().context;
+    context.as_str().split('/').nth(1).unwrap().to_owned()
+}
+
 #[test]
 fn records_follow_a_turn_to_the_archive() {
     let home = Home::new();
@@ -143,6 +149,9 @@ fn records_follow_a_turn_to_the_archive() {
         let now = larder_vault::DocumentTime::from_millis(i64::try_from(START).unwrap() + 200 * 86_400_000);
         let report = documents.archive("u", now.unwrap()).unwrap();
         assert_eq!(report.turns, [at.number()]);
+        let month = report_month(&user, at.number());
+        let index = user.files().read_text(&user.place().archive_index(&month)).unwrap().unwrap();
+        assert!(index.contains(&format!("/{}/context|", larder_vault::turn_name(at.number()))), "{index}");
         let folder = user.catalog().turn(at.number()).unwrap().unwrap().context.folder().to_owned();
         for (name, expected) in [
             ("research.json", record.replace(at.folder(), &folder)),
