@@ -6,6 +6,7 @@ mod documents;
 mod exchanges;
 mod extract;
 mod interventions;
+mod jobs;
 mod live;
 mod pointers;
 mod policy;
@@ -68,6 +69,7 @@ fn endpoints() -> OpenApiRouter<Arc<App>> {
         .merge(policy::endpoints())
         .merge(revisions::endpoints())
         .merge(interventions::endpoints())
+        .merge(jobs::endpoints())
         .merge(exchanges::endpoints())
         .merge(transcripts::endpoints())
         .merge(live::endpoints())

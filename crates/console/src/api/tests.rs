@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
 use futures::StreamExt;
-use larder_store::{NewIntervention, NewRun, RunFacts, RunStatus, RunTokens, UserStore};
+use larder_store::{NewIntervention, NewJob, NewRun, RunFacts, RunStatus, RunTokens, UserStore};
 use larder_testkit::gateway::{TestApp as Fake, ask, ask_with_key, get, post, read};
 use larder_testkit::records::{self as fake, exchange, flooded};
 use larder_text::hash::ContentHash;
@@ -128,6 +128,8 @@ async fn types_of_other_crates_are_described_as_they_are() {
     let run = run_of(&store);
     let pointer = store.pointers().insert(b"x", "part", "x").unwrap();
     let intervention = store.interventions().raise(&NewIntervention::missing_recipe("x")).unwrap();
+    store.jobs().add(&job()).unwrap();
+    let job = store.jobs().get(1).unwrap();
     let diagnostic = larder_core::recipe::Diagnostic::whole_file(
         larder_core::recipe::DiagnosticCode::ALL[0],
         "f",
@@ -141,6 +143,7 @@ async fn types_of_other_crates_are_described_as_they_are() {
         ("RunTokens", json!(run.facts.tokens)),
         ("StoredPointer", json!(pointer)),
         ("Intervention", json!(intervention)),
+        ("Job", json!(job)),
         ("Setting", json!(fake.settings()[0])),
         ("Diagnostic", json!(diagnostic)),
         ("Usage", json!(usage)),
@@ -216,6 +219,7 @@ async fn no_user_reads_anything_of_another() {
     let run = run_of(&store);
     let pointer = store.pointers().insert(b"secret", "part", "p").unwrap().pointer_id;
     store.interventions().raise(&NewIntervention::missing_recipe("x")).unwrap();
+    store.jobs().add(&job()).unwrap();
     let exchange = exchange("a", 1);
     fake.record(&exchange);
     for path in [
@@ -224,6 +228,7 @@ async fn no_user_reads_anything_of_another() {
         format!("/api/v1/pointers/{pointer}"),
         format!("/api/v1/pointers/{pointer}/content"),
         "/api/v1/interventions/1".to_owned(),
+        "/api/v1/jobs/1".to_owned(),
         format!("/api/v1/exchanges/{}", exchange.summary.id),
         "/api/v1/sessions/session-1".to_owned(),
     ] {
@@ -233,6 +238,7 @@ async fn no_user_reads_anything_of_another() {
     for (path, list, count) in [
         ("/api/v1/runs", "runs", 1),
         ("/api/v1/interventions", "interventions", 1),
+        ("/api/v1/jobs", "jobs", 1),
         ("/api/v1/exchanges", "exchanges", 1),
         ("/api/v1/sessions", "sessions", 1),
         // The run and the request.
@@ -304,6 +310,23 @@ async fn revisions_are_shown_and_reverted_by_operators() {
         let refused = ask_with_key(&fake, &router, "a", request).await;
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     }
+}
+
+fn job() -> NewJob {
+    NewJob { kind: "summarize_turn", key: "x".to_owned(), session: None, payload: json!({}), after: 60_000 }
+}
+
+#[tokio::test]
+async fn jobs_are_repeated_and_cancelled() {
+    let (fake, router) = started();
+    fake.user("a").jobs().add(&job()).unwrap();
+    let act = |action: &str| post(&format!("/api/v1/jobs/1/{action}"), "application/json", "");
+    assert_eq!(ask(&fake, &router, "b", act("retry")).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(ask(&fake, &router, "a", act("retry")).await.status(), StatusCode::OK);
+    let job = fake.user("a").jobs().get(1).unwrap();
+    assert_eq!(job.due, job.created);
+    assert_eq!(ask(&fake, &router, "a", act("cancel")).await.status(), StatusCode::OK);
+    assert_eq!(fake.user("a").jobs().list().unwrap(), []);
 }
 
 #[tokio::test]

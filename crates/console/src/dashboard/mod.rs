@@ -85,6 +85,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/costs", get(costs::show))
         .route("/interventions", get(interventions::list))
         .route("/interventions/{id}", post(interventions::resolve))
+        .route("/jobs/{id}", post(interventions::act_on_job))
         .route("/policy", get(policy::show).post(policy::inspect))
         .layer(DefaultBodyLimit::max(app.max_body_bytes()))
         .layer(map_response(guard))

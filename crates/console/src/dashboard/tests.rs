@@ -9,7 +9,7 @@ use larder_gateway::auth::create_key;
 use larder_models::table::Provider;
 use larder_proxy::record::{AnsweredBy, LeftAlone, RequestRecord};
 use larder_store::{
-    KeyLimits, NewIntervention, NewRun, RunFacts, RunRecord, RunStatus, RunTokens, TranscriptMessage,
+    KeyLimits, NewIntervention, NewJob, NewRun, RunFacts, RunRecord, RunStatus, RunTokens, TranscriptMessage,
 };
 use larder_testkit::gateway::{TestApp as Fake, ask, ask_with_key, get, post, read};
 use larder_testkit::records::{exchange, flooded, part};
@@ -391,6 +391,21 @@ async fn an_intervention_is_settled_from_its_page() {
     );
     let body = page(&fake, &router, "a", "/interventions?all=true").await;
     assert!(body.contains("made it") && body.contains("settled"));
+}
+
+#[tokio::test]
+async fn jobs_are_listed_with_interventions_and_removed_there() {
+    let (fake, router) = started(Fake::new());
+    let key = HOSTILE.to_owned();
+    let new = NewJob { kind: "x", key, session: None, payload: serde_json::Value::Null, after: 0 };
+    fake.user("a").jobs().add(&new).unwrap();
+    let body = page(&fake, &router, "a", "/interventions").await;
+    assert!(body.contains("Background jobs") && !body.contains(HOSTILE));
+    let form = |action: &str| post("/jobs/1", "application/x-www-form-urlencoded", action);
+    assert_eq!(ask(&fake, &router, "b", form("action=cancel")).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(ask(&fake, &router, "a", form("action=cancel")).await.status(), StatusCode::SEE_OTHER);
+    assert_eq!(fake.user("a").jobs().list().unwrap(), []);
+    assert!(!page(&fake, &router, "a", "/interventions").await.contains("Background jobs"));
 }
 
 #[tokio::test]
