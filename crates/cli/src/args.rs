@@ -169,7 +169,7 @@ pub enum Command {
     },
     /// Remove data that has expired by the settings of retention
     ///
-    /// `larder serve` does this every hour. Prints items and bytes on disk by class; with --format json, `by_age` and
+    /// A background job does this every hour. Prints items and bytes on disk by class; with --format json, `by_age` and
     /// `by_size`. A server may run at the same time.
     #[command(after_help = "Examples:\n  larder gc --dry-run\n  larder gc --format json")]
     Gc {

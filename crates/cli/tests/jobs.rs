@@ -31,8 +31,11 @@ fn summaries(shop: &Shop) -> BTreeMap<u64, String> {
         .collect()
 }
 
+/// The jobs in the queue that do not come again by themselves.
 fn jobs(shop: &Shop) -> Vec<Value> {
-    shop.json(&["jobs", "list"]).as_array().unwrap().clone()
+    let mut jobs = shop.json(&["jobs", "list"]).as_array().unwrap().clone();
+    jobs.retain(|job| !["collect", "clean_up", "roll_up"].map(Value::from).contains(&job["kind"]));
+    jobs
 }
 
 #[test]
@@ -113,7 +116,8 @@ fn whatever_is_killed_no_job_is_lost_and_none_is_done_once_more_for_nothing() {
         // A worker is killed only where it has something to do.
         let works = !jobs(&shop).is_empty() && !next(&mut state).is_multiple_of(3);
         let (args, time) = if works { (&["jobs", "work"][..], &mut work) } else { (&TURN[..], &mut turn) };
-        let delay = time.mul_f64(1.1 * (next(&mut state) % 1_000) as f64 / 1_000.0);
+        // Two thirds are killed, so that there is something to do.
+        let delay = time.mul_f64(1.5 * (next(&mut state) % 1_000) as f64 / 1_000.0);
         let started = Instant::now();
         let mut child = shop.start(args);
         if ended_within(&mut child, delay) {
@@ -182,4 +186,28 @@ fn a_worker_that_is_killed_in_the_middle_leaves_the_job_to_the_next() {
 #[allow(clippy::print_stdout, reason = "figures of a test")]
 fn report(line: &str) {
     println!("{line}");
+}
+
+/// Where NERVES and MIND are one model, the background waits while someone waits for an answer.
+#[test]
+fn background_work_waits_for_a_turn_of_the_same_model() {
+    let stuck = Arc::new(AtomicBool::new(false));
+    let hangs = Arc::clone(&stuck);
+    let shop = Shop::with_scholar(move |role, _| {
+        let hangs = role == Role::Validator && hangs.load(Ordering::SeqCst);
+        hangs.then(|| reply_text("never").ending(End::Hang))
+    });
+    shop.ok(&TURN);
+    stuck.store(true, Ordering::SeqCst);
+    let validated = || shop.roles().iter().filter(|role| **role == Role::Validator).count();
+    let mut turn = shop.start(&TURN);
+    until("the turn", || validated() == 2);
+    let mut worker = shop.start(&["jobs", "work"]);
+    until("the worker", || jobs(&shop)[0]["state"] == "running");
+    assert!(!ended_within(&mut worker, Duration::from_millis(300)));
+    assert!(!shop.roles().contains(&Role::Summarizer), "it is in the way of the turn");
+    turn.kill().unwrap();
+    turn.wait().unwrap();
+    assert!(worker.wait().unwrap().success());
+    assert_eq!(summaries(&shop)[&1], SUMMARY);
 }

@@ -7,7 +7,7 @@ use larder_core::output::Schemas;
 use larder_core::recipe::{Mode, Recipe, RecipeError};
 use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
-use larder_store::UserStore;
+use larder_store::{KeyId, UserStore};
 use larder_text::family::OTHER_TOKENIZER;
 use larder_text::tokens::{Counter, Label, Registry};
 
@@ -40,6 +40,10 @@ pub struct Engine {
     pub(crate) metrics: Arc<dyn RunMetricsSink>,
     /// Carries out what the models of recipes call.
     pub(crate) tools: Option<Arc<dyn RecipeTools>>,
+    /// The key whose budget pays for what is done behind runs.
+    pub payer: Option<KeyId>,
+    /// Whether no one waits for the runs.
+    pub(crate) is_background: bool,
 }
 
 /// Counters by name, each looked up once.
@@ -73,6 +77,8 @@ impl Engine {
             tokenizers: Arc::new(tokenizers),
             metrics: Arc::new(NoopSink),
             tools: None,
+            payer: None,
+            is_background: false,
         };
         if engine.policy.use_llm_summarizer {
             compression_recipes::check(|name| engine.recipe_or_builtin(name))?;
@@ -84,6 +90,12 @@ impl Engine {
     #[must_use]
     pub fn for_user(&self, store: UserStore) -> Self {
         Self { store, ..self.clone() }
+    }
+
+    /// The same engine, with jobs behind its runs at the expense of a key.
+    #[must_use]
+    pub fn paid_by(self, payer: Option<KeyId>) -> Self {
+        Self { payer, ..self }
     }
 
     /// The same engine, reporting to `metrics`.

@@ -332,12 +332,11 @@ impl App {
     pub async fn turns(&self, caller: &Caller) -> Result<Turns, Problem> {
         let current = self.current();
         Ok(Turns {
-            engine: current.engine(&caller.store),
+            engine: current.engine(&caller.store).paid_by(caller.key.clone()),
             documents: self.documents.user(caller.store.user())?,
             tools: current.tools.get().await.map_err(|error| Problem::internal(&error))?,
             limits: current.config.turn_limits(),
             embedding: current.config.embedding().map(str::to_owned),
-            payer: caller.key.clone(),
             // Over HTTP there is no one to ask, so dangerous calls are denied.
             confirm: Arc::new(DenyAll),
         })
@@ -350,7 +349,7 @@ impl App {
     pub(crate) fn background(&self, user: &str) -> Result<Background, StoreError> {
         let current = self.current();
         Ok(Background {
-            engine: current.engine(&self.store.user(user)?),
+            engine: current.engine(&self.store.user(user)?).in_background(),
             documents: self.documents.user(user)?,
             embedding: current.config.embedding().map(str::to_owned),
         })

@@ -1,15 +1,9 @@
-//! Removes what has expired, once an hour, next to the traffic.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Removes what has expired, next to the traffic.
 
 use larder_store::{CollectionReport, StoreError};
 
 use crate::app::App;
 use crate::storage_health::StoredFor;
-
-/// Time between two collections.
-const PERIOD: Duration = Duration::from_hours(1);
 
 impl App {
     /// Removes what has expired by the current settings. It waits after each small transaction as long as that took, so
@@ -26,26 +20,13 @@ impl App {
     }
 }
 
-/// Collects until the gateway stops.
-pub(crate) async fn run(app: Arc<App>) {
-    loop {
-        let collecting = Arc::clone(&app);
-        match tokio::task::spawn_blocking(move || collecting.collect()).await {
-            Ok(Ok(report)) => {
-                let found = if report.over_limit { Err(StoreError::OverLimit) } else { Ok(()) };
-                app.storage.note(StoredFor::SizeLimit, &found);
-                report_on(&report);
-            }
-            Ok(Err(error)) => {
-                tracing::error!(%error, "expired data could not be removed; the next attempt is in an hour");
-            }
-            Err(error) => tracing::error!(%error, "the removal of expired data has failed"),
-        }
-        tokio::select! {
-            () = app.stop.cancelled() => return,
-            () = tokio::time::sleep(PERIOD) => {}
-        }
-    }
+/// Collects, and notes whether the store is too large.
+pub(crate) fn run(app: &App) -> Result<(), StoreError> {
+    let report = app.collect()?;
+    let found = if report.over_limit { Err(StoreError::OverLimit) } else { Ok(()) };
+    app.storage.note(StoredFor::SizeLimit, &found);
+    report_on(&report);
+    Ok(())
 }
 
 fn report_on(report: &CollectionReport) {

@@ -8,18 +8,35 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use larder_agent::turn::background::{AfterTurn, EMBED, SUMMARIZE};
 use larder_engine::blocking;
-use larder_engine::executor::{Meter, NoopObserver};
-use larder_store::{Job, JobEnd, JobWorker, KeyLimits, StoreError, Timestamp};
+use larder_engine::executor::{Meter, ModelSet, NoopObserver};
+use larder_store::{
+    Job, JobEnd, JobState, JobWorker, KeyId, KeyLimits, LOCAL_USER, NewJob, StoreError, Timestamp,
+};
 
 use crate::app::App;
-use crate::auth::{AuthError, Caller};
+use crate::auth::{AuthError, BudgetReservation, Caller};
+use crate::collection;
 
 /// Jobs that are done at once.
 const PARALLEL: usize = 4;
 /// How often the queue is looked at.
 const PERIOD: Duration = Duration::from_millis(500);
+/// How often a process tries to become the worker, or to reach a store that fails.
+const AGAIN: Duration = Duration::from_secs(5);
 /// Tokens reserved for a job behind a turn: a summary takes two recipe calls, and vectors as far as this allows.
 const RESERVED: u64 = 12_000;
+/// Removes what has expired and converts what an older version has stored.
+const COLLECT: &str = "collect";
+/// Moves expired research to the archive (R1-12.4).
+const CLEAN_UP: &str = "clean_up";
+/// Sums the figures of days and weeks anew.
+const ROLL_UP: &str = "roll_up";
+/// Jobs that come again, and the time between them.
+const MAINTENANCE: [(&str, Duration); 3] = [
+    (COLLECT, Duration::from_hours(1)),
+    (CLEAN_UP, Duration::from_hours(6)),
+    (ROLL_UP, Duration::from_hours(24)),
+];
 /// The least time, in milliseconds, before a job whose budget is reserved by others is looked at again.
 const BUSY: u64 = 30_000;
 
@@ -29,7 +46,7 @@ pub(crate) async fn serve(app: Arc<App>) {
         if let Some(worker) = worker(&app).await {
             work_off(&app, worker, None).await;
         }
-        if app.stop.run_until_cancelled(tokio::time::sleep(PERIOD)).await.is_none() {
+        if app.stop.run_until_cancelled(tokio::time::sleep(AGAIN)).await.is_none() {
             return;
         }
     }
@@ -52,8 +69,15 @@ pub async fn work(app: Arc<App>, wait: Duration) {
 
 async fn worker(app: &Arc<App>) -> Option<Arc<JobWorker>> {
     let store = app.store.clone();
-    let acquired = tokio::task::spawn_blocking(move || store.job_queue().acquire()).await;
-    match acquired.unwrap_or(Ok(None)) {
+    let working = Arc::clone(app);
+    let acquired = tokio::task::spawn_blocking(move || -> Result<_, StoreError> {
+        let worker = store.job_queue().acquire()?;
+        if worker.is_some() {
+            add_regular(&working)?;
+        }
+        Ok(worker)
+    });
+    match acquired.await.unwrap_or(Ok(None)) {
         Ok(worker) => worker.map(Arc::new),
         Err(error) => {
             tracing::warn!(%error, "background jobs cannot be done now");
@@ -74,11 +98,15 @@ async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>
     let mut running = FuturesUnordered::new();
     while !app.stop.is_cancelled() {
         while running.len() < PARALLEL {
-            let found = worker.claim().unwrap_or_else(|error| {
-                tracing::warn!(%error, "the queue of background jobs cannot be read");
-                None
-            });
-            let Some(job) = found else { break };
+            let job = match worker.claim() {
+                Ok(Some(job)) => job,
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "the queue of background jobs cannot be used now");
+                    while running.next().await.is_some() {}
+                    return;
+                }
+            };
             running.push(blocking::spawn(attempt(Arc::clone(app), Arc::clone(&worker), job)));
         }
         if running.is_empty() && wait.is_some_and(|wait| is_idle(app, wait)) {
@@ -95,7 +123,7 @@ async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>
 
 /// Does a job, and reports its end. Where the process is asked to stop, the job waits for the next worker.
 async fn attempt(app: Arc<App>, worker: Arc<JobWorker>, job: Job) {
-    let end = match app.stop.run_until_cancelled(app.work_on(&job)).await {
+    let end = match app.stop.run_until_cancelled(work_on(&app, &job)).await {
         Some(Ok(end)) => end,
         Some(Err(error)) => JobEnd::Failed(error.to_string()),
         None => JobEnd::NotBefore(job.due, "its worker was stopped".to_owned()),
@@ -106,79 +134,142 @@ async fn attempt(app: Arc<App>, worker: Arc<JobWorker>, job: Job) {
             tracing::warn!(job = job.id, kind = job.kind, reason, "a background job was not done");
         }
     }
-    if let Err(error) = worker.end(&job, &end) {
-        // It is done again by the next worker.
+    while let Err(error) = worker.end(&job, &end) {
         tracing::error!(%error, job = job.id, "the end of a background job was not recorded");
+        if app.stop.run_until_cancelled(tokio::time::sleep(AGAIN)).await.is_none() {
+            // It is done again by the next worker.
+            return;
+        }
+    }
+    if matches!(end, JobEnd::Failed(_))
+        && let Err(error) = add_regular(&app)
+    {
+        tracing::warn!(%error, "regular jobs were not added to the queue");
     }
 }
 
-impl App {
-    async fn work_on(&self, job: &Job) -> Result<JobEnd, StoreError> {
-        match job.kind.as_str() {
-            SUMMARIZE | EMBED => self.after_turn(job).await,
-            kind => Ok(JobEnd::Failed(format!("this version knows no job {kind}"))),
+async fn work_on(app: &Arc<App>, job: &Job) -> Result<JobEnd, StoreError> {
+    match job.kind.as_str() {
+        SUMMARIZE | EMBED => after_turn(app, job).await,
+        COLLECT | CLEAN_UP | ROLL_UP => maintain(app, job).await,
+        kind => Ok(JobEnd::Failed(format!("this version knows no job {kind}"))),
+    }
+}
+
+/// Summarizes a turn, or creates vectors.
+async fn after_turn(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
+    let after: AfterTurn = match read(job) {
+        Ok(after) => after,
+        Err(end) => return Ok(end),
+    };
+    let background = app.background(&job.user)?;
+    let reach = background.reach(&job.kind);
+    let (reservation, meter) = match app.pay(job, after.key.as_ref(), RESERVED, &reach)? {
+        Ok(paid) => paid,
+        Err(end) => return Ok(end),
+    };
+    let worked = background.work(&job.kind, &after, &meter).await;
+    settle(reservation, &meter);
+    match worked {
+        Ok(next) => {
+            next.iter().try_for_each(|next| background.engine.store.jobs().add(next))?;
+            Ok(JobEnd::Done)
+        }
+        Err(error) => Ok(JobEnd::Failed(error.to_string())),
+    }
+}
+
+/// Keeps the store small and the figures right, and comes again.
+async fn maintain(app: &Arc<App>, job: &Job) -> Result<JobEnd, StoreError> {
+    let (working, kind, user) = (Arc::clone(app), job.kind.clone(), job.user.clone());
+    let done = tokio::task::spawn_blocking(move || -> Result<(), StoreError> {
+        let documents = &working.documents;
+        match kind.as_str() {
+            COLLECT => collection::run(&working),
+            ROLL_UP => documents.roll_up(),
+            _ => documents.user(&user)?.clean_up(working.store.now().into()).map(drop),
+        }
+    });
+    if let Err(error) = done.await.unwrap_or(Ok(())) {
+        return Ok(JobEnd::Failed(error.to_string()));
+    }
+    for (kind, period) in MAINTENANCE {
+        if kind == job.kind {
+            app.store.user(&job.user)?.jobs().add(&regular(kind, period))?;
         }
     }
+    Ok(JobEnd::Done)
+}
 
-    /// Summarizes a turn, or creates vectors, at the expense of the key of the turn. Without budget, it waits for the
-    /// next day; where no day's budget is large enough, nothing is done.
-    async fn after_turn(&self, job: &Job) -> Result<JobEnd, StoreError> {
-        let after: AfterTurn = match serde_json::from_value(job.payload.clone()) {
-            Ok(after) => after,
-            Err(error) => return Ok(JobEnd::Failed(format!("its payload cannot be read: {error}"))),
-        };
-        let background = self.background(&job.user)?;
-        let Some(caller) = self.payer(job, &after)? else { return Ok(JobEnd::Done) };
-        let reach = background.reach(&job.kind);
-        let reservation = match self.auth.reserve_for(&caller, RESERVED, &reach) {
-            Ok(reservation) => reservation,
-            Err(error) => return Ok(self.unpaid(&caller, error, reach.max_cost(RESERVED).picos())),
-        };
-        // No call starts that the reservation does not cover.
-        let meter = Meter::new(&NoopObserver, Some(RESERVED), None);
-        let worked = background.work(&job.kind, &after, &meter).await;
-        let taken = meter.total();
-        reservation.settle_or_log(taken.tokens(), taken.cost.unwrap_or_default());
-        match worked {
-            Ok(next) => {
-                next.iter().try_for_each(|next| caller.store.jobs().add(next))?;
-                Ok(JobEnd::Done)
+fn regular(kind: &'static str, period: Duration) -> NewJob {
+    let after = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+    NewJob { kind, key: kind.to_owned(), session: None, payload: serde_json::Value::Null, after }
+}
+
+/// Adds the regular jobs that are not in the queue. What concerns the whole home belongs to the user of this machine.
+fn add_regular(app: &App) -> Result<(), StoreError> {
+    let add = |user: &str, kinds: &[&'static str]| -> Result<(), StoreError> {
+        let store = app.store.user(user)?;
+        let known = store.jobs().list()?;
+        for (kind, period) in MAINTENANCE.into_iter().filter(|(kind, _)| kinds.contains(kind)) {
+            let known: Vec<&Job> = known.iter().filter(|job| job.kind == kind).collect();
+            if known.iter().all(|job| job.state == JobState::Failed) {
+                // It comes again, even if the last one has failed for good.
+                let after = if known.is_empty() { Duration::ZERO } else { period };
+                store.jobs().add(&regular(kind, after))?;
             }
-            Err(error) => Ok(JobEnd::Failed(error.to_string())),
         }
-    }
+        Ok(())
+    };
+    add(LOCAL_USER, &[COLLECT, ROLL_UP])?;
+    app.documents.users()?.iter().try_for_each(|user| add(user.user(), &[CLEAN_UP]))
+}
 
-    /// Who pays for a job; `None` where the key does not exist any more.
-    fn payer(&self, job: &Job, after: &AfterTurn) -> Result<Option<Caller>, StoreError> {
+fn read<T: serde::de::DeserializeOwned>(job: &Job) -> Result<T, JobEnd> {
+    serde_json::from_value(job.payload.clone())
+        .map_err(|error| JobEnd::Failed(format!("its payload cannot be read: {error}")))
+}
+
+fn settle(reservation: BudgetReservation, meter: &Meter<'_>) {
+    let taken = meter.total();
+    reservation.settle_or_log(taken.tokens(), taken.cost.unwrap_or_default());
+}
+
+impl App {
+    /// Reserves tokens for a job at the expense of a key. Without budget, the job waits for the next day; where no day's
+    /// budget is large enough, or the key does not exist any more, it is dropped.
+    fn pay(
+        &self,
+        job: &Job,
+        key: Option<&KeyId>,
+        tokens: u64,
+        reach: &ModelSet,
+    ) -> Result<Result<(BudgetReservation, Meter<'static>), JobEnd>, StoreError> {
         let store = self.store.user(&job.user)?;
-        let Some(id) = &after.key else {
-            return Ok(Some(Caller { store, key: None, limits: KeyLimits::default(), operator: false }));
-        };
-        let known = self.store.keys().get(id)?;
-        Ok(known.map(|known| Caller {
-            store,
-            key: Some(id.clone()),
-            limits: known.record.limits,
-            operator: false,
-        }))
-    }
-
-    /// What becomes of a job that its key does not pay for.
-    fn unpaid(&self, caller: &Caller, error: AuthError, picos: u64) -> JobEnd {
+        let mut caller = Caller { store, key: None, limits: KeyLimits::default(), operator: false };
+        if let Some(id) = key {
+            let Some(known) = self.store.keys().get(id)? else { return Ok(Err(JobEnd::Done)) };
+            (caller.key, caller.limits) = (Some(id.clone()), known.record.limits);
+        }
+        // No call starts that the reservation does not cover.
+        let meter = || Meter::new(&NoopObserver, Some(tokens), None);
+        let reserved = self.auth.reserve_for(&caller, tokens, reach);
         let limits = caller.limits;
-        let never = limits.tokens_per_day.is_some_and(|most| most < RESERVED)
-            || limits.picos_per_day.is_some_and(|most| most < picos);
-        match error {
-            AuthError::Store(error) => JobEnd::Failed(error.to_string()),
-            AuthError::OverLimit(shortage) if !never => {
+        let never = limits.tokens_per_day.is_some_and(|most| most < tokens)
+            || limits.picos_per_day.is_some_and(|most| most < reach.max_cost(tokens).picos());
+        Ok(match reserved {
+            Ok(reservation) => Ok((reservation, meter())),
+            Err(AuthError::Store(error)) => return Err(error),
+            Err(AuthError::OverLimit(shortage)) if !never => {
                 let soon = self.store.now().as_millis().saturating_add(BUSY);
                 let due = if shortage.passes() { soon } else { shortage.resets.as_millis().max(soon) };
-                JobEnd::NotBefore(Timestamp::from_millis(due), "the budget of its key is used up".to_owned())
+                let reason = "the budget of its key is used up".to_owned();
+                Err(JobEnd::NotBefore(Timestamp::from_millis(due), reason))
             }
-            error => {
-                tracing::info!(%error, "a background job was dropped, since its key does not pay for it");
-                JobEnd::Done
+            Err(error) => {
+                tracing::info!(%error, job = job.id, "a background job was dropped, since its key does not pay for it");
+                Err(JobEnd::Done)
             }
-        }
+        })
     }
 }

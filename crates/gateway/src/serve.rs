@@ -61,7 +61,6 @@ pub async fn run(
     let watching = tokio::spawn(reload::watch(Arc::clone(&app), watched, app.stop.clone()));
     let holding = Arc::clone(&app);
     let renewing = tokio::spawn(renew(move || holding.auth.renew()));
-    let collecting = tokio::spawn(crate::collection::run(Arc::clone(&app)));
     let working = tokio::spawn(crate::jobs::serve(Arc::clone(&app)));
     let router = crate::routes::router(&app, extra);
     let serving = tokio::spawn(serve(listener, router, pace, app.stop.clone()));
@@ -71,7 +70,6 @@ pub async fn run(
     let left = serving.await.unwrap_or_default();
     renewing.abort();
     let _ = watching.await;
-    let _ = collecting.await;
     let _ = working.await;
     let finished = tokio::task::spawn_blocking(move || {
         app.recorder.finish();

@@ -42,6 +42,27 @@ async fn until(condition: impl Fn() -> bool) {
     panic!("in vain waited for it");
 }
 
+/// The jobs of the user that do not come again.
+fn left(fake: &Fake) -> Vec<String> {
+    let jobs = fake.user("a").jobs().list().unwrap().into_iter();
+    jobs.map(|job| job.kind).filter(|kind| kind != "clean_up").collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_regular_jobs_are_done_and_come_again() {
+    let fake = Fake::scripted(plain_turn());
+    start(&shared(&fake), &caller(fake.user("a")), asking("What is it?")).unwrap().ended().await.unwrap();
+    larder_gateway::jobs::work(shared(&fake), Duration::ZERO).await;
+    let hours = |user: &str| -> Vec<(String, u64)> {
+        let jobs = fake.user(user).jobs().list().unwrap().into_iter();
+        jobs.map(|job| (job.kind, (job.due.as_millis() - job.created.as_millis()) / 3_600_000)).collect()
+    };
+    assert_eq!(hours("a"), [("clean_up".to_owned(), 6)]);
+    let mut local = hours("local");
+    local.sort();
+    assert_eq!(local, [("collect".to_owned(), 1), ("roll_up".to_owned(), 24)]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_tells_what_happens_and_is_summarized_behind_its_reply() {
     let fake = Fake::scripted(plain_turn());
@@ -61,7 +82,7 @@ async fn a_turn_tells_what_happens_and_is_summarized_behind_its_reply() {
     assert_ne!(summary().as_deref(), Some("It was answered."), "the reply does not wait for it");
     larder_gateway::jobs::work(shared(&fake), Duration::ZERO).await;
     assert_eq!(summary().as_deref(), Some("It was answered."));
-    assert_eq!(fake.user("a").jobs().list().unwrap(), []);
+    assert_eq!(left(&fake), [""; 0]);
     assert!(fake.running_turns.get("a", 1).is_none(), "it is not under way any more");
 }
 
@@ -186,7 +207,7 @@ async fn a_summary_begins_only_where_the_money_left_may_pay_for_it() {
     let outcome = start(&shared(&fake), &who, asking("What is it?")).unwrap().ended().await.unwrap();
     assert!(outcome.answer.is_some(), "{outcome:?}");
     larder_gateway::jobs::work(shared(&fake), Duration::ZERO).await;
-    assert_eq!(fake.user("a").jobs().list().unwrap(), [], "no day's budget would be enough");
+    assert_eq!(left(&fake), [""; 0], "no day's budget would be enough");
     assert_eq!(fake.model.left(), 1, "the summary was not asked for");
     assert_eq!(
         (day(&fake, &who).used.picos, day(&fake, &who).held.picos),

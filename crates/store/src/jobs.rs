@@ -201,12 +201,15 @@ pub struct JobQueue<'s> {
 }
 
 impl JobQueue<'_> {
-    /// The moment at which the next job that waits is due.
+    /// The moment at which the next job is due that waits for no earlier one of its session. One that is running counts,
+    /// since its worker may have been killed.
     ///
     /// # Errors
     /// The store fails.
     pub fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let least = "SELECT min(due) FROM jobs WHERE state = 0";
+        let least = "SELECT min(due) FROM jobs AS job WHERE state < 2
+             AND NOT EXISTS (SELECT 1 FROM jobs AS other WHERE other.user = job.user AND other.state < 2
+                 AND other.session = job.session AND other.id < job.id)";
         let least = self.store.index().read_once(|index| {
             Ok(index.prepare_cached(least)?.query_row([], |row| row.get::<_, Option<i64>>(0))?)
         })?;

@@ -19,6 +19,7 @@
 //!   blobs/.deleted-…         what is left of a deleted user, being removed
 //!   indexes/documents/….db   the index over the documents of a user; may be deleted at any time
 //!   turns/USER-NUMBER        empty; locked by the process that runs this turn
+//!   turns/foreground         empty; shared by the processes in which someone waits for a model
 //!   turns/jobs               empty; locked by the process that does background jobs
 //! ```
 //!
@@ -55,6 +56,7 @@ mod documents;
 mod error;
 mod exchanges;
 mod files;
+mod foreground;
 mod frame;
 mod group_sync;
 mod home;
@@ -88,6 +90,7 @@ pub use documents::{
 };
 pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};
+pub use foreground::ForegroundWork;
 pub use home::{remove_home_file, write_home_file};
 pub use index::FORMAT_VERSION;
 pub use interventions::{CONFIG_ERROR, Intervention, Interventions, NewIntervention};

@@ -65,7 +65,7 @@ impl Turns {
             turn: turn.number,
             tokens: self.limits.tokens.map(|limit| limit.saturating_sub(turn.spent.tokens())),
             cost: self.limits.cost.map(|limit| Usd::from_picos(limit.picos().saturating_sub(spent))),
-            key: self.payer.clone(),
+            key: self.engine.payer.clone(),
             interim: None,
         };
         if turn.status != TurnStatus::Complete {

@@ -68,7 +68,7 @@ impl TurnHost {
     pub fn turns(&self, engine: Engine, confirm: Arc<dyn Confirm>) -> Result<Turns, StoreError> {
         let documents = self.documents.user(engine.store.user())?;
         let (tools, embedding) = (Arc::clone(&self.tools), self.embedding.clone());
-        Ok(Turns { engine, documents, tools, limits: self.limits, embedding, confirm, payer: None })
+        Ok(Turns { engine, documents, tools, limits: self.limits, embedding, confirm })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs phase after phase, with a checkpoint after each. Knows the order of the phases and nothing of what happens
 //! inside one.
 
-use larder_store::{TurnDraft, TurnLease};
+use larder_store::{ForegroundWork, TurnDraft, TurnLease};
 use larder_text::pointer::Pointer;
 use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
@@ -24,6 +24,8 @@ pub(super) struct Machine<'a> {
     is_committed: bool,
     /// Keeps other processes from running this turn.
     _lease: TurnLease,
+    /// Keeps background work from the model until the turn has ended.
+    _first: Option<ForegroundWork>,
 }
 
 impl Drop for Machine<'_> {
@@ -107,7 +109,7 @@ impl<'a> Machine<'a> {
         let events = Events(observer);
         events.send(&TurnEvent::Started { turn: draft.number, folder: draft.place.folder().to_owned() });
         let cx = PhaseContext::new(turns, draft, state, events);
-        Ok(Self { cx, is_committed: false, _lease: lease })
+        Ok(Self { cx, is_committed: false, _lease: lease, _first: turns.engine.enter_foreground() })
     }
 
     /// Runs phase after phase until the turn is committed.

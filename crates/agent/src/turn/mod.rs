@@ -65,7 +65,7 @@ use std::sync::Arc;
 use larder_engine::settings::TurnLimits;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_store::{KeyId, UserDocuments};
+use larder_store::UserDocuments;
 use larder_vault::{Mode, TurnStatus};
 use serde::Serialize;
 
@@ -150,8 +150,6 @@ pub struct Turns {
     pub embedding: Option<String>,
     /// Permits dangerous calls.
     pub confirm: Arc<dyn Confirm>,
-    /// The key whose budget pays for what is done behind a turn.
-    pub payer: Option<KeyId>,
 }
 
 impl Turns {

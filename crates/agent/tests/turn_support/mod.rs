@@ -223,7 +223,6 @@ impl World {
             limits: TurnLimits::default(),
             embedding: None,
             confirm: Arc::new(Yes),
-            payer: None,
         };
         Self { turns, model, tools: script, clock, events: Events::default(), store, documents, ids, dir }
     }

@@ -36,6 +36,7 @@ impl RecipeRun<'_> {
     ) -> Result<ChatReply, ModelError> {
         let recipe = self.recipe;
         let model = self.engine.models.chat(&candidate.name)?;
+        let _first = self.engine.take_turn(&candidate.name).await;
         let enforced = candidate.spec.can(Capability::JsonSchema);
         let request = ChatRequest {
             model: candidate.spec.id.clone(),

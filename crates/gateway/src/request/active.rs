@@ -11,6 +11,7 @@ use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTripFate, cut_name};
+use larder_store::ForegroundWork;
 use larder_text::pointer::{Pointer, PointerId};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -68,6 +69,8 @@ struct Guards {
     place: Option<OwnedSemaphorePermit>,
     /// Counts it among the requests in progress.
     in_flight: Option<InFlight>,
+    /// Keeps background work from the model meanwhile.
+    _first: Option<ForegroundWork>,
 }
 
 impl ActiveRequest {
@@ -90,6 +93,7 @@ impl ActiveRequest {
             pending: Some(app.recorder.expect(user, id.as_str())),
             place: app.admission.take(),
             in_flight: Some(app.telemetry.begin(user)),
+            _first: app.current().shared().enter_foreground(),
         };
         let has_place = guards.place.is_some();
         let open = OpenRequest {

@@ -101,6 +101,7 @@ pub async fn run(
         Ok(engine) => engine,
         Err(problem) => return reply::refuse(active, dialect, RequestError::bug(&problem)),
     };
+    let engine = engine.paid_by(active.caller.key.clone());
     let gone = CancellationToken::new();
     let leaves = gone.clone().drop_guard();
     // A run reads and writes the store, before and between its calls of models.

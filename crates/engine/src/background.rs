@@ -1,0 +1,43 @@
+//! Work that no one waits for goes behind calls that someone waits for where both ask one model (C57).
+
+use std::time::Duration;
+
+use larder_core::recipe::Layer;
+use larder_store::ForegroundWork;
+
+use crate::engine::Engine;
+
+/// How often background work looks whether someone waits.
+const PERIOD: Duration = Duration::from_millis(100);
+
+impl Engine {
+    /// The same engine for work that no one waits for.
+    #[must_use]
+    pub fn in_background(self) -> Self {
+        Self { is_background: true, ..self }
+    }
+
+    /// Says that someone waits for what is done with this engine, if background work could be in its way.
+    pub fn enter_foreground(&self) -> Option<ForegroundWork> {
+        let shares = !self.is_background && self.shared_model().is_some();
+        shares.then(|| self.store.store().enter_foreground()).flatten()
+    }
+
+    /// Waits, in the background, until no one waits for the model that NERVES shares with MIND.
+    pub(crate) async fn take_turn(&self, model: &str) -> Option<ForegroundWork> {
+        if self.shared_model() != Some(model) {
+            return None;
+        }
+        while self.is_background && self.store.store().is_in_foreground() {
+            tokio::time::sleep(PERIOD).await;
+        }
+        self.enter_foreground()
+    }
+
+    /// The model of MIND, if it is that of NERVES, too.
+    fn shared_model(&self) -> Option<&str> {
+        let table = self.models.table();
+        let (mind, nerves) = (table.resolve(Layer::Mind, None)?, table.resolve(Layer::Nerves, None)?);
+        (mind.name == nerves.name).then_some(mind.name)
+    }
+}
