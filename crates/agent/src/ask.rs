@@ -266,7 +266,7 @@ impl<'e> Asker<'e> {
         }
         let outcome = self.answer(question.text, recipe, &mut passages, &found).await?;
         search.count(&outcome);
-        let claims = self.claims(&outcome, &mut passages)?;
+        let claims = self.claims(question.text, &outcome, &mut passages)?;
         let verified = claims.iter().any(|claim| claim.supported);
         let quotes = self.quoted_claims(&quotation, &mut passages)?;
         Ok(AskAnswer { outcome, verified, claims, quotes, search })
@@ -338,6 +338,7 @@ impl<'e> Asker<'e> {
 
     fn claims(
         &self,
+        question: &str,
         outcome: &RunOutcome,
         passages: &mut Passages,
     ) -> Result<Vec<GroundedClaim>, StoreError> {
@@ -351,7 +352,7 @@ impl<'e> Asker<'e> {
             }
         }
         let pointer = |file: usize, bytes| Some(Pointer::bytes(stored.get(&file)?.clone(), bytes));
-        Ok(claims::claims(text, &outcome.citations, passages, pointer))
+        Ok(claims::claims((question, text), &outcome.citations, passages, pointer))
     }
 
     /// Stores a file and returns a pointer to a range of it; `None` when it has changed since it was read.

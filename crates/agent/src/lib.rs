@@ -5,5 +5,6 @@
 #![deny(missing_docs)]
 
 pub mod ask;
+mod figures;
 pub mod recipe_tools;
 pub mod turn;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::passages::Passages;
 use super::sentences::sentences;
+use crate::figures;
 use larder_engine::executor::ResolvedCitation;
 
 /// Sentences of an answer that are grounded.
@@ -27,7 +28,8 @@ pub struct GroundedClaim {
     pub lines: (usize, usize),
     /// Pointer to these bytes.
     pub pointer: Pointer,
-    /// Whether the bytes share words with the claim. A claim without support is doubtful.
+    /// Whether the bytes share words with the claim, and the cited passages state or yield its numbers, dates and names. A
+    /// claim without support is doubtful.
     pub supported: bool,
 }
 
@@ -38,18 +40,20 @@ struct Ground {
     lines: (usize, usize),
 }
 
-/// Grounds every sentence of `answer` in the passages that it cites. `pointer` mints pointers into a file.
+/// Grounds every sentence of the answer to `question` in the passages that it cites. `pointer` mints pointers into a file.
 pub(super) fn claims(
-    answer: &str,
+    (question, answer): (&str, &str),
     citations: &[ResolvedCitation],
     passages: &mut Passages,
     pointer: impl Fn(usize, Range<usize>) -> Option<Pointer>,
 ) -> Vec<GroundedClaim> {
     let cited: Vec<Ground> = citations.iter().filter_map(|citation| ground(citation, passages)).collect();
     let mut grounds = Vec::new();
+    let mut known = format!("{question}\n\n");
     let mut index = RankIndex::default();
     for passage in &cited {
         let Some(text) = passages.library.text(passage.file) else { continue };
+        known.extend([text.get(passage.bytes.clone()).unwrap_or_default(), "\n\n"]);
         for sentence in sentences(text.get(passage.bytes.clone()).unwrap_or_default()) {
             let bytes = passage.bytes.start + sentence.start..passage.bytes.start + sentence.end;
             let words = text.get(bytes.clone()).unwrap_or_default();
@@ -70,7 +74,7 @@ pub(super) fn claims(
             bytes: (place.bytes.start, place.bytes.end),
             lines: place.lines,
             pointer,
-            supported: hit.is_some(),
+            supported: hit.is_some() && figures::unsupported(&known, text).is_empty(),
         });
     }
     found

@@ -12,7 +12,7 @@
 //! | 2 | what is known already | `gathering` |
 //! | 3 | plan and route | `plan`, `goals` |
 //! | 4 | tools | `coordinate`, `round_rules`, `calls`, `evidence`, `shown_results`, `tool_log`, `shrink` |
-//! | 5 | the answer | `synthesize`, `figures` |
+//! | 5 | the answer | `synthesize`, and `figures` of the crate |
 //! | 6 | the verdict | `validate` |
 //! | 7 | saving, then the summary and vectors in the background | `save`, `notes`, `background`, `summarize`, `embeddings` |
 //!
@@ -33,7 +33,6 @@ mod ending;
 mod error;
 mod event;
 mod evidence;
-mod figures;
 mod files;
 pub mod gathered_documents;
 mod gathering;

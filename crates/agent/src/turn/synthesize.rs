@@ -21,7 +21,8 @@ use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
-use super::{AnswerSource, ending, evidence, figures, files, save};
+use super::{AnswerSource, ending, evidence, files, save};
+use crate::figures;
 
 /// Why an answer without citations is not validated.
 const UNFOUNDED: &str = "it does not cite its sources";

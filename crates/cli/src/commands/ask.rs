@@ -87,7 +87,7 @@ fn print(context: &CommandContext, answer: &AskAnswer, explain: bool) -> Result<
         }
         commands::run::print(context, &answer.outcome, explain)?;
         for claim in &answer.claims {
-            let doubt = if claim.supported { "" } else { " (no words in common)" };
+            let doubt = if claim.supported { "" } else { " (its source does not support it)" };
             output::line(&format!("  {:?}\n    {}{doubt}", claim.text, place(claim)))?;
         }
     }

@@ -161,7 +161,7 @@ impl Answered {
         }
         for claim in &self.claims {
             let [first, last] = claim.lines;
-            let doubt = if claim.supported { "" } else { " (no words in common)" };
+            let doubt = if claim.supported { "" } else { " (its source does not support it)" };
             text.push_str(&format!(
                 "\n{:?}\n  ← {}:{first}-{last} {}{doubt}",
                 claim.text, claim.source, claim.pointer
