@@ -54,6 +54,7 @@ fn rank_of_needle(shop: &Shop, file: &str) -> usize {
     }
     let first = quotes.first().unwrap();
     let back = shop.ok(&["rehydrate", first["pointer"].as_str().unwrap()]).out;
+    assert_eq!(shop.json(&["rehydrate", first["pointer"].as_str().unwrap()])["text"], back);
     assert_eq!(back, first["text"].as_str().unwrap(), "the pointer gives the passage back");
     1 + quotes.iter().position(|quote| quote["text"].as_str().unwrap().contains(NEEDLE)).unwrap()
 }

@@ -1,9 +1,10 @@
-//! `larder rehydrate`: prints the bytes behind a pointer and nothing else.
+//! `larder rehydrate`: prints the bytes behind a pointer and nothing else, or in JSON the pointer and the text.
 
 use larder_store::Selection;
 use larder_text::pointer::Pointer;
+use serde_json::json;
 
-use crate::args::SelectArgs;
+use crate::args::{Format, SelectArgs};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
@@ -23,5 +24,12 @@ pub fn run(context: &CommandContext, id: &str, select: SelectArgs) -> Result<(),
         Some(selection) => store.pointers().rehydrate(&pointer, &selection)?,
         None => store.pointers().resolve(&pointer)?,
     };
-    output::bytes(&bytes)
+    match (context.global.format, String::from_utf8(bytes)) {
+        (Format::Json, Ok(text)) => output::json(&json!({"pointer": pointer, "text": text})),
+        (Format::Json, Err(_)) => Err(CliError::Fixable(format!(
+            "{pointer} leads to bytes that are not UTF-8, which JSON cannot hold; leave out --format json"
+        ))),
+        (Format::Plain, Ok(text)) => output::bytes(text.as_bytes()),
+        (Format::Plain, Err(bytes)) => output::bytes(bytes.as_bytes()),
+    }
 }
