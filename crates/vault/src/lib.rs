@@ -29,6 +29,7 @@ mod meta;
 mod names;
 mod note;
 mod page;
+pub mod path_kind;
 mod problem;
 mod query;
 mod quote;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use larder_vault::layout::TurnPlace;
+pub use larder_vault::path_kind::DocumentKind;
 use larder_vault::{DocumentTime, Intent, Mode, Scope, Score, TurnStatus, VaultPath};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::index::Subject;
 
@@ -134,23 +135,6 @@ pub struct CaptureRow {
     pub manifest: VaultPath,
     /// When it was captured.
     pub captured_at: DocumentTime,
-}
-
-/// The type of a document, by its path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum DocumentKind {
-    /// `context.md` of a turn.
-    Context,
-    /// `research.md` of a turn.
-    Research,
-    /// `page_content.md` of a captured page.
-    Page,
-    /// Facts, preferences and the records behind them.
-    Memory,
-    /// Any other text.
-    Other,
 }
 
 /// A document that was found by its words.

@@ -3,7 +3,6 @@
 mod choose;
 mod embedding_text;
 mod file;
-mod path_kind;
 mod put;
 mod read;
 mod rows;
@@ -12,7 +11,7 @@ mod vectors;
 mod words;
 
 pub(super) use file::IndexFile;
-pub(super) use path_kind::{PathKind, name_of};
+pub(super) use larder_vault::path_kind::{PathKind, name_of};
 pub(super) use put::{Subject, put, remove};
 pub(super) use read::{
     Wanted, captures, documents_of_turn, highest_turn, links_into, links_of, links_to, memory_documents,

@@ -8,7 +8,7 @@ use larder_vault::links::{Link, LinkKind, is_external, links};
 use larder_vault::{Document, Manifest, Research, Scope, TurnMetadata, VaultPath, read_json};
 use percent_encoding::percent_decode_str;
 
-use super::path_kind::PathKind;
+use super::PathKind;
 use crate::documents::types::DocumentKind;
 
 /// Maximum indexed bytes of a document: far more than anyone reads at once, and a bound for tool output.

@@ -1,26 +1,43 @@
 //! What follows from the path of a document: its user, its turn, its type. Reads no bytes.
 
-use larder_vault::layout::{UserPlace, is_research};
-use larder_vault::{VaultPath, turn_number};
+use serde::{Deserialize, Serialize};
 
-use crate::documents::types::DocumentKind;
+use crate::layout::{UserPlace, is_research};
+use crate::{VaultPath, turn_number};
+
+/// The type of a document, by its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DocumentKind {
+    /// `context.md` of a turn.
+    Context,
+    /// `research.md` of a turn.
+    Research,
+    /// `page_content.md` of a captured page.
+    Page,
+    /// Facts, preferences and the records behind them.
+    Memory,
+    /// Any other text.
+    Other,
+}
 
 /// A parsed path of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::documents) struct PathKind<'p> {
+pub struct PathKind<'p> {
     /// The name of the user's folder.
-    pub(in crate::documents) name: &'p str,
+    pub name: &'p str,
     /// The turn.
-    pub(in crate::documents) turn: Option<u32>,
+    pub turn: Option<u32>,
     /// Whether it is in the archive.
-    pub(in crate::documents) archived: bool,
+    pub archived: bool,
     /// The path inside the turn's folder, or inside the user's.
-    pub(in crate::documents) rest: &'p str,
+    pub rest: &'p str,
 }
 
 impl<'p> PathKind<'p> {
     /// `None` for a path outside the folders of users.
-    pub(in crate::documents) fn parse(path: &'p VaultPath) -> Option<Self> {
+    pub fn parse(path: &'p VaultPath) -> Option<Self> {
         let (top, below) = path.as_str().split_once('/')?;
         match top {
             "users" => {
@@ -34,16 +51,21 @@ impl<'p> PathKind<'p> {
             }
             "archive" => {
                 let mut parts = below.splitn(4, '/');
-                let (_month, name, folder, rest) =
-                    (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-                Some(Self { name, turn: Some(turn_number(folder)?), archived: true, rest })
+                let (_month, name, folder) = (parts.next()?, parts.next()?, parts.next()?);
+                match parts.next() {
+                    Some(rest) => Some(Self { name, turn: Some(turn_number(folder)?), archived: true, rest }),
+                    None if folder == "index.md" => {
+                        Some(Self { name, turn: None, archived: true, rest: folder })
+                    }
+                    None => None,
+                }
             }
             _ => None,
         }
     }
 
     /// The type of the document, if it is searchable. Generated notes are not: they would match every query.
-    pub(in crate::documents) fn kind(&self) -> Option<DocumentKind> {
+    pub fn kind(&self) -> Option<DocumentKind> {
         let name = self.rest.rsplit('/').next().unwrap_or_default();
         if self.turn.is_some() {
             return match self.rest {
@@ -53,6 +75,9 @@ impl<'p> PathKind<'p> {
                 _ if name == "page_content.md" => Some(DocumentKind::Page),
                 _ => Some(DocumentKind::Other),
             };
+        }
+        if self.archived {
+            return None;
         }
         match self.rest {
             "turns/index.md" | "memory/index.md" | "research_cache/index.md" => None,
@@ -67,17 +92,17 @@ impl<'p> PathKind<'p> {
     }
 
     /// Whether the path is a piece of research: `research.md`, or `research_2.md` where a turn did more than one.
-    pub(in crate::documents) fn is_research(&self) -> bool {
+    pub fn is_research(&self) -> bool {
         self.turn.is_some() && is_research(self.rest)
     }
 
     /// Whether the path is the file that marks a folder as a turn.
-    pub(in crate::documents) fn is_metadata(&self) -> bool {
+    pub fn is_metadata(&self) -> bool {
         self.turn.is_some() && self.rest == "metadata.json"
     }
 
     /// Whether the path is the manifest of a captured page.
-    pub(in crate::documents) fn is_manifest(&self) -> bool {
+    pub fn is_manifest(&self) -> bool {
         let page =
             self.rest.strip_prefix("webpage_cache/").and_then(|page| page.strip_suffix("/manifest.json"));
         self.turn.is_some() && page.is_some_and(|page| !page.contains('/'))
@@ -90,7 +115,7 @@ fn is_wrapper(name: &str) -> bool {
 }
 
 /// The name of a user's folder.
-pub(in crate::documents) fn name_of(place: &UserPlace) -> String {
+pub fn name_of(place: &UserPlace) -> String {
     place.preferences().folder().trim_start_matches("users/").to_owned()
 }
 
@@ -109,6 +134,7 @@ mod tests {
             ("users/u/turns/turn_000815/metrics.json.md", Some(815), false, None),
             ("users/u/turns/turn_000815/webpage_cache/a_1/page_content.md", Some(815), false, Some(Page)),
             ("archive/2026-01/u/turn_000815/response.md", Some(815), true, Some(Other)),
+            ("archive/2026-01/u/index.md", None, true, None),
             ("users/u/turns/index.md", None, false, None),
             ("users/u/turns/mine.md", None, false, Some(Other)),
             ("users/u/memory/facts.json", None, false, Some(Memory)),
