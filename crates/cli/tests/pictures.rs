@@ -36,7 +36,7 @@ fn shop(provider: &str, id: &str, capabilities: &str) -> Shop {
         ),
     });
     let path = if provider == "openai" { "/v1" } else { "" };
-    let key = if provider == "openai" { "" } else { "key_env = \"STUB_KEY\"\n" };
+    let key = if provider == "openai" { "" } else { "api_key_env = \"STUB_KEY\"\n" };
     shop.write(
         "larder.toml",
         format!(

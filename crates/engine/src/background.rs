@@ -11,12 +11,6 @@ use crate::engine::Engine;
 const PERIOD: Duration = Duration::from_millis(100);
 
 impl Engine {
-    /// The same engine for work that no one waits for.
-    #[must_use]
-    pub fn in_background(self) -> Self {
-        Self { is_background: true, ..self }
-    }
-
     /// Says that someone waits for what is done with this engine, if background work could be in its way.
     pub fn enter_foreground(&self) -> Option<ForegroundWork> {
         let shares = !self.is_background && self.shared_model().is_some();

@@ -98,6 +98,12 @@ impl Engine {
         Self { payer, ..self }
     }
 
+    /// The same engine for work that no one waits for.
+    #[must_use]
+    pub fn in_background(self) -> Self {
+        Self { is_background: true, ..self }
+    }
+
     /// The same engine, reporting to `metrics`.
     #[must_use]
     pub fn with_metrics(self, metrics: Arc<dyn RunMetricsSink>) -> Self {

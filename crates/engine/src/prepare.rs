@@ -1,5 +1,7 @@
 //! Turns a recipe and a run's inputs into slots and parts. Knows recipes and packs; knows no model and no store.
 
+mod pinned;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,16 +24,6 @@ pub(crate) const QUERY_SLOT: &str = "query";
 pub(crate) const NOTE: &str = "note";
 /// The newest section of `context.md` is shortened after the others (C27).
 const NEWEST_SECTION_PRIORITY: u8 = 80;
-
-/// Labels by which later phases decide: a section keeps their lines however far it is condensed.
-const PINNED_LABELS: [(SectionId, &[&str]); 4] = [
-    (SectionId::Reflection, &["**Decision:**"]),
-    (SectionId::GatheredContext, &["**Sufficiency:**"]),
-    (SectionId::TaskPlan, &["**Goal:**", "**Intent:**", "**Route To:**"]),
-    (SectionId::Validation, &["**Decision:**"]),
-];
-/// Bytes of a line that is kept for its label.
-const LONGEST_PINNED: usize = 300;
 
 /// A run that cannot be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -372,7 +364,7 @@ impl Build<'_> {
             if section.id == SectionId::UserQuery {
                 part.protection = Protection::Critical;
             } else {
-                part.pins = pinned_lines(section.id, &part.text);
+                part.pins = pinned::lines(section.id, &part.text);
                 if self.recipe.compression.preserve.contains(&format!("section_{number}")) {
                     part.protection = Protection::Protected;
                 }
@@ -483,14 +475,6 @@ impl Build<'_> {
             self.parts.push(part);
         }
     }
-}
-
-/// The first line of a section that begins with each of its own labels: the others are part of a text.
-fn pinned_lines(id: SectionId, text: &str) -> Vec<String> {
-    let labels = PINNED_LABELS.iter().find(|(of, _)| *of == id).map_or(&[][..], |(_, labels)| labels);
-    let first = |label: &&str| text.lines().find(|line| line.starts_with(label));
-    let lines = labels.iter().filter_map(first).filter(|line| line.len() <= LONGEST_PINNED);
-    lines.map(str::to_owned).collect()
 }
 
 /// A tag name from an input's name: `build_logs`, `context.md` → `context`.

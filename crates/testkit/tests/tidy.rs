@@ -36,6 +36,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("model_id", &[]),
             ("months", &[]),
             ("parallel", &[]),
+            ("picture", &["message"]),
             ("pointer", &["hash"]),
             ("price", &["usage"]),
             ("provider", &[]),

@@ -324,7 +324,7 @@ async fn jobs_are_repeated_and_cancelled() {
     assert_eq!(ask(&fake, &router, "b", act("retry")).await.status(), StatusCode::NOT_FOUND);
     assert_eq!(ask(&fake, &router, "a", act("retry")).await.status(), StatusCode::OK);
     let job = fake.user("a").jobs().get(1).unwrap();
-    assert_eq!(job.due, job.created);
+    assert!(job.due.as_millis() < job.created.as_millis() + 60_000, "it need not wait: {job:?}");
     assert_eq!(ask(&fake, &router, "a", act("cancel")).await.status(), StatusCode::OK);
     assert_eq!(fake.user("a").jobs().list().unwrap(), []);
 }

@@ -280,13 +280,13 @@ mod tests {
     #[test]
     fn the_newest_stays_whole_where_the_cap_has_room_for_it() {
         for (size, is_text) in [(700, true), (806, true), (806, false), (950, false)] {
-            let mut history = history(3, 101);
-            history.group_of = vec![0, 1, 2];
-            history.settled = vec![true; 3];
-            history.sizes[2] = size;
+            let mut history = history(4, 101);
+            history.group_of = vec![0, 1, 2, 3];
+            history.settled = vec![true; 4];
+            history.sizes[3] = size;
             let folded = folded(&history, is_text, 1_000);
             let fold = folded.fold.unwrap();
-            assert_eq!((fold.until, fold.level), (2, usize::MAX), "{size}: {fold:?}");
+            assert_eq!((fold.until, fold.level), (3, usize::MAX), "{size}: {fold:?}");
             assert!(folded.used <= 1_000, "{size}: {}", folded.used);
         }
     }
