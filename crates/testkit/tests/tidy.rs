@@ -44,7 +44,10 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("select", &["json", "pointer"]),
             ("sse", &["json"]),
             ("time", &[]),
-            ("tokens", &["cache", "family", "gguf", "hash", "message", "model_id", "parallel", "pointer"]),
+            (
+                "tokens",
+                &["cache", "family", "gguf", "hash", "message", "model_id", "parallel", "picture", "pointer"],
+            ),
             ("transcript", &["message"]),
             ("usage", &[]),
             ("words", &[]),
