@@ -104,7 +104,7 @@ impl RecipeTools for RunTools {
 
     fn call<'a>(&'a self, call: &'a ToolCall, run: RunScope<'a>) -> BoxFuture<'a, CallResult> {
         async move {
-            let specs = self.named(run.mode, &[]);
+            let specs = self.named(run.mode, &run.recipe.tools);
             let spec = specs.into_iter().find(|spec| spec.wire_name() == call.name);
             let name = spec.map_or(call.name.as_str(), |spec| spec.name.as_str());
             let arguments = serde_json::from_str(&call.arguments);

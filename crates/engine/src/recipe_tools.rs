@@ -38,6 +38,8 @@ pub struct CallLimits {
 pub struct RunScope<'a> {
     /// Its engine, without tools: a run inside a call calls none.
     pub engine: &'a Engine,
+    /// The recipe, which names what may be called.
+    pub recipe: &'a Recipe,
     /// Its inputs.
     pub input: &'a RunInput,
     /// Chat or code.

@@ -41,6 +41,8 @@ pub struct PromptRoom {
     pub max_tokens: usize,
     /// Tokens by which the prompt may still grow.
     pub room: usize,
+    /// Calls of this round that are not answered yet.
+    pub unanswered: usize,
 }
 
 impl PromptRoom {
@@ -57,19 +59,31 @@ impl PromptRoom {
         if self.room < needed { Some("the budget of the prompt has no room for more") } else { None }
     }
 
-    /// Starts a round: the reply that made its calls joins the prompt.
-    pub const fn begin_round(&mut self, said: usize) {
+    /// Starts a round: the reply that made so many calls joins the prompt.
+    pub const fn begin_round(&mut self, said: usize, calls: usize) {
+        self.unanswered = calls;
         self.rounds = self.rounds.saturating_sub(1);
         self.room = self.room.saturating_sub(said);
     }
 
-    /// Tokens that the next answer may have.
+    /// Tokens that the next answer may have, so that each of the others has room for a note.
     pub fn share(&self) -> usize {
-        self.max_tokens.min(self.room.saturating_sub(FRAMING))
+        let others = self.unanswered.saturating_sub(1).saturating_mul(FRAMING + NOTE_TOKENS);
+        self.max_tokens.min(self.room.saturating_sub(FRAMING).saturating_sub(others))
+    }
+
+    /// An answer as the model reads it: never more than its share, with what must be said after the last one.
+    pub fn limited(&self, counter: &Counter, text: &str) -> String {
+        let last = if self.rounds == 0 { LAST } else { "" };
+        let share = self.share().saturating_sub(counter.count(last));
+        let text =
+            if counter.count_up_to(text, share).is_some() { text } else { counter.prefix(text, share) };
+        format!("{text}{last}")
     }
 
     /// Takes the tokens of an answer from the room.
     pub const fn take(&mut self, tokens: usize) {
+        self.unanswered = self.unanswered.saturating_sub(1);
         self.room = self.room.saturating_sub(tokens.saturating_add(FRAMING));
     }
 
@@ -88,14 +102,13 @@ impl PromptRoom {
             Err(Miss::Explained { pointer, words }) => (pointer, Err(words)),
             Err(Miss::Failed(error)) => return Err(error),
         };
-        let (is_found, share) = (found.is_ok(), self.share());
-        let (mut text, bytes) = match found {
+        let last = if self.rounds == 0 { counter.count(LAST) } else { 0 };
+        let (is_found, share) = (found.is_ok(), self.share().saturating_sub(last));
+        let (text, bytes) = match found {
             Ok(selected) => (cut(counter, &selected, share), selected.content.len()),
-            Err(words) => (counter.prefix(&words, share).to_owned(), 0),
+            Err(words) => (words, 0),
         };
-        if self.rounds == 0 {
-            text.push_str(LAST);
-        }
+        let text = self.limited(counter, &text);
         let tokens = counter.count(&text);
         self.take(tokens);
         Ok(OpenedOriginal { text, pointer, is_found, bytes, tokens })

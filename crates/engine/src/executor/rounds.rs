@@ -68,6 +68,7 @@ impl RecipeRun<'_> {
             rounds: limits.rounds.saturating_sub(self.rounds),
             max_tokens: counter.charge_of(self.engine.policy.rehydration.tokens),
             room: budget.available.saturating_sub(pack.receipt.total),
+            unanswered: 0,
         };
         let mut messages = pack.messages.clone();
         loop {
@@ -91,18 +92,25 @@ impl RecipeRun<'_> {
             if limit.is_some() {
                 return Ok(Conversation::Replied { reply, unanswered: limit });
             }
-            left.begin_round(size);
+            left.begin_round(size, reply.tool_calls.len());
             self.rounds += 1;
             messages.push(said);
             for call in &reply.tool_calls {
                 let answered = self.answer_call(call, &mut left, limits, (prepared, &counter)).await?;
-                self.observer.stage(&format!("{}: {}", answered.receipt.call, answered.receipt.summary));
+                // What a call says and gets is nobody's but the model's: stages may be logged.
+                let CallReceipt { status, tokens, .. } = &answered.receipt;
+                self.observer.stage(&format!("{}: {status}, {tokens} tokens", shortened(&call.name)));
                 if let Some(receipt) = &mut self.receipt {
                     receipt.calls.push(answered.receipt);
                 }
                 let mut result = Message::text(Role::Tool, answered.text);
                 result.tool_call_id = Some(call.id.clone());
                 messages.push(result);
+            }
+            // Runs inside calls may have spent what was left.
+            if !self.observer.may_spend() {
+                let unanswered = Some("the spending limit is reached".to_owned());
+                return Ok(Conversation::Replied { reply, unanswered });
             }
         }
     }
@@ -146,10 +154,9 @@ impl RecipeRun<'_> {
         for (name, bytes) in &result.files {
             files.insert(name.clone(), stored(self.engine, bytes, name)?);
         }
-        let mut text = self.shown(&result, left.share(), counter, &pointer);
-        if left.rounds == 0 {
-            text.push_str(LAST);
-        }
+        let last = if left.rounds == 0 { counter.count(LAST) } else { 0 };
+        let text = self.shown(&result, left.share().saturating_sub(last), counter, &pointer);
+        let text = left.limited(counter, &text);
         let tokens = counter.count(&text);
         left.take(tokens);
         let CallResult { call, status, summary, .. } = result;
@@ -158,10 +165,16 @@ impl RecipeRun<'_> {
     }
 
     async fn carry_out(&self, tools: &dyn RecipeTools, call: &ToolCall) -> CallResult {
-        self.observer.stage(&format!("calling {}({})", call.name, shortened(&call.arguments)));
+        self.observer.stage(&format!("calling {}", shortened(&call.name)));
         let engine = self.engine.clone().with_tools(None);
         let mode = self.input.mode.or(self.recipe.mode).unwrap_or(Mode::Chat);
-        let run = RunScope { engine: &engine, input: self.input, mode, observer: self.observer };
+        let run = RunScope {
+            engine: &engine,
+            recipe: self.recipe,
+            input: self.input,
+            mode,
+            observer: self.observer,
+        };
         tools.call(call, run).await
     }
 

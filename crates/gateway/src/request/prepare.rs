@@ -206,6 +206,7 @@ impl RequestDecider<'_> {
             place: request.place(),
             held_in: request.conversation.clone(),
             left: PromptRoom {
+                unanswered: 0,
                 rounds: gateway.rehydrate_rounds,
                 max_tokens: counter.charge_of(gateway.rehydrate_tokens),
                 room,

@@ -52,7 +52,7 @@ impl Rehydrator {
         exchange: &mut RequestRecord,
     ) -> Result<Vec<String>, RequestError> {
         let (store, counter, mut left) = (self.store.clone(), self.counter.clone(), self.left);
-        left.begin_round(said);
+        left.begin_round(said, calls.len());
         let calls: Vec<String> = calls.iter().map(|call| call.arguments.clone()).collect();
         let answering = tokio::task::spawn_blocking(move || {
             let answers: Result<Vec<OpenedOriginal>, StoreError> =
