@@ -44,15 +44,32 @@ pub(crate) fn pack(
             packed => Ok(packed),
         }
     };
-    if !prepared.tools.is_empty() {
-        let roomy = prepared.clone().with_room(ROOM_TO_CALL);
-        if let Ok(pack) = try_out(&roomy)? {
-            return opened(engine, roomy, pack, counter, &try_out);
-        }
-    }
     match try_out(&prepared)? {
+        // A prompt that fits whole has the room that it leaves.
+        Ok(pack) if !prepared.tools.is_empty() && is_condensed(&pack.receipt) => {
+            let roomy = prepared.clone().with_room(ROOM_TO_CALL);
+            match try_out(&roomy)? {
+                Ok(pack) => opened(engine, roomy, pack, counter, &try_out),
+                Err(_) => opened(engine, prepared, pack, counter, &try_out),
+            }
+        }
         Ok(pack) => opened(engine, prepared, pack, counter, &try_out),
-        refused => Ok((prepared, refused)),
+        refused if prepared.tools.is_empty() => Ok((prepared, refused)),
+        // Their definitions may be what does not fit.
+        refused => {
+            let mut without = prepared.clone();
+            without.request.framing.per_call -= without.tool_tokens(counter);
+            without.tools.clear();
+            match try_out(&without)? {
+                Ok(pack) => {
+                    tracing::warn!(
+                        "the definitions of the recipe's tools do not fit the prompt; none is offered"
+                    );
+                    opened(engine, without, pack, counter, &try_out)
+                }
+                Err(_) => Ok((prepared, refused)),
+            }
+        }
     }
 }
 
@@ -65,7 +82,8 @@ fn opened(
     try_out: &dyn Fn(&PreparedPrompt) -> Result<Packed, PackError>,
 ) -> Result<(PreparedPrompt, Packed), PackError> {
     let condensed = is_condensed(&pack.receipt);
-    let opens = prepared.opens && has_pointers(&pack, engine.store.key());
+    // Results of tools may be shown by pointer, too.
+    let opens = prepared.opens && (!prepared.tools.is_empty() || has_pointers(&pack, engine.store.key()));
     let over_threshold = pack.receipt.parts.iter().any(|part| part.reason == PartReason::OverThreshold);
     let mut ways = Vec::new();
     if opens {
