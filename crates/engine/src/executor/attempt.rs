@@ -47,13 +47,14 @@ impl RecipeRun<'_> {
                 self.observer.packed(receipt);
             }
             self.observer.stage(&format!("asking {}", candidate.name));
+            let rounds = self.rounds;
             match self.converse(candidate, &prepared, &pack).await? {
                 Conversation::Replied { reply, unanswered } => {
                     return self.judge(&prepared, &pack, reply, unanswered);
                 }
                 // Some servers take no tools next to a schema.
                 Conversation::Failed(error @ ModelError::BadRequest { .. })
-                    if !prepared.tools.is_empty() && !self.without_tools =>
+                    if !prepared.tools.is_empty() && !self.without_tools && self.rounds == rounds =>
                 {
                     self.observer.stage(&format!("{error}; asking again without tools"));
                     self.without_tools = true;
@@ -138,6 +139,8 @@ impl RecipeRun<'_> {
         let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
         let mut receipt = RunReceipt::new(recipe, &candidate.name, counter.name(), packed_ref);
         receipt.condensing = self.summarizer.tally();
+        // What was called for an earlier attempt was called.
+        receipt.calls = self.receipt.take().map(|before| before.calls).unwrap_or_default();
         self.receipt = Some(receipt.clone());
         match packed {
             Ok(pack) => {
