@@ -17,6 +17,11 @@ impl Engine {
         shares.then(|| self.store.store().enter_foreground()).flatten()
     }
 
+    /// Whether background work would have to wait now.
+    pub fn must_wait(&self) -> bool {
+        self.is_background && self.shared_model().is_some() && self.store.store().is_in_foreground()
+    }
+
     /// Waits, in the background, until no one waits for the model that NERVES shares with MIND.
     pub(crate) async fn take_turn(&self, model: &str) -> Option<ForegroundWork> {
         if self.shared_model() != Some(model) {

@@ -2,7 +2,7 @@
 //! kinds of jobs, and that one process at a time works for a home.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -37,6 +37,10 @@ const MAINTENANCE: [(&str, Duration); 3] = [
     (CLEAN_UP, Duration::from_hours(6)),
     (ROLL_UP, Duration::from_hours(24)),
 ];
+/// How often regular jobs are looked for that the queue lacks.
+const REGULAR: Duration = Duration::from_hours(1);
+/// Milliseconds before a job is looked at again that would have to wait for its model.
+const SOON: u64 = 1_000;
 /// The least time, in milliseconds, before a job whose budget is reserved by others is looked at again.
 const BUSY: u64 = 30_000;
 
@@ -57,7 +61,10 @@ pub async fn work(app: Arc<App>, wait: Duration) {
     let holding = Arc::clone(&app);
     let renewing = tokio::spawn(crate::serve::renew(move || holding.auth.renew()));
     while let Some(worker) = worker(&app).await {
-        work_off(&app, worker, Some(wait)).await;
+        if !work_off(&app, worker, Some(wait)).await {
+            // The next command starts another process, when the store may work again.
+            break;
+        }
         // A job may have been added while no other process could become the worker.
         if app.stop.is_cancelled() || is_idle(&app, wait) {
             break;
@@ -93,10 +100,19 @@ fn is_idle(app: &App, wait: Duration) -> bool {
     !matches!(app.store.job_queue().next_due(), Ok(Some(due)) if due.as_millis() <= until)
 }
 
-/// Works until the process is asked to stop or, with `wait`, until nothing is due within that time.
-async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>) {
+/// Works until the process is asked to stop or, with `wait`, until nothing is due within that time. `false` if the queue
+/// cannot be used.
+async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>) -> bool {
+    let mut regular = Instant::now();
     let mut running = FuturesUnordered::new();
     while !app.stop.is_cancelled() {
+        // There may be new users, and regular jobs that somebody removed.
+        if regular.elapsed() > REGULAR {
+            regular = Instant::now();
+            if let Err(error) = add_regular(app) {
+                tracing::warn!(%error, "regular jobs were not added to the queue");
+            }
+        }
         while running.len() < PARALLEL {
             let job = match worker.claim() {
                 Ok(Some(job)) => job,
@@ -104,13 +120,13 @@ async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>
                 Err(error) => {
                     tracing::warn!(%error, "the queue of background jobs cannot be used now");
                     while running.next().await.is_some() {}
-                    return;
+                    return false;
                 }
             };
-            running.push(blocking::spawn(attempt(Arc::clone(app), Arc::clone(&worker), job)));
+            running.push(guarded(Arc::clone(app), Arc::clone(&worker), job));
         }
         if running.is_empty() && wait.is_some_and(|wait| is_idle(app, wait)) {
-            return;
+            return true;
         }
         tokio::select! {
             Some(_) = running.next() => {}
@@ -119,6 +135,17 @@ async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>
         }
     }
     while running.next().await.is_some() {}
+    true
+}
+
+/// Does a job; one that panics has failed.
+async fn guarded(app: Arc<App>, worker: Arc<JobWorker>, job: Job) {
+    let attempted = blocking::spawn(attempt(app, Arc::clone(&worker), job.clone())).await;
+    if attempted.is_err()
+        && let Err(error) = worker.end(&job, &JobEnd::Failed("it panicked".to_owned()))
+    {
+        tracing::error!(%error, job = job.id, "the end of a background job was not recorded");
+    }
 }
 
 /// Does a job, and reports its end. Where the process is asked to stop, the job waits for the next worker.
@@ -163,6 +190,11 @@ async fn after_turn(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         Err(end) => return Ok(end),
     };
     let background = app.background(&job.user)?;
+    // Not with a budget reserved that replies may need.
+    if background.engine.must_wait() {
+        let soon = Timestamp::from_millis(app.store.now().as_millis().saturating_add(SOON));
+        return Ok(JobEnd::NotBefore(soon, "someone waits for the model that it needs".to_owned()));
+    }
     let reach = background.reach(&job.kind);
     let (reservation, meter) = match app.pay(job, after.key.as_ref(), RESERVED, &reach)? {
         Ok(paid) => paid,
@@ -190,8 +222,10 @@ async fn maintain(app: &Arc<App>, job: &Job) -> Result<JobEnd, StoreError> {
             _ => documents.user(&user)?.clean_up(working.store.now().into()).map(drop),
         }
     });
-    if let Err(error) = done.await.unwrap_or(Ok(())) {
-        return Ok(JobEnd::Failed(error.to_string()));
+    match done.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Ok(JobEnd::Failed(error.to_string())),
+        Err(error) => return Ok(JobEnd::Failed(error.to_string())),
     }
     for (kind, period) in MAINTENANCE {
         if kind == job.kind {
