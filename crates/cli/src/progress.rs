@@ -55,7 +55,7 @@ impl ProgressObserver for Spinner {
             self.bar.set_style(style);
         }
         self.bar.reset_elapsed();
-        self.bar.set_message(text.to_owned());
+        self.bar.set_message(output::visible(text));
         if self.bar.is_hidden() {
             tracing::info!("{text}");
         }
