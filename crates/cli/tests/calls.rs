@@ -69,7 +69,10 @@ fn a_recipe_calls_its_tools_in_its_workspace() {
     let run = shop.json(&RUN);
     assert!(run["reply"].as_str().unwrap().contains("The harbour opens at six."), "{}", run["reply"]);
     let seen = shop.seen();
-    assert_eq!(offered(&seen[0]), ["command_run", "file_edit", "file_read", "memory_create"]);
+    assert_eq!(
+        offered(&seen[0]),
+        ["command_run", "file_edit", "file_read", "memory_create", "larder_rehydrate"]
+    );
     assert_eq!(run["usage"]["input"], 200, "every round is on the record");
     let call = &run["receipt"]["calls"][0];
     assert_eq!((&call["call"], &call["status"]), (&json!("file.read(path=\"a.txt\")"), &json!("success")));
@@ -156,9 +159,13 @@ fn a_long_result_is_condensed_into_the_room_that_is_left() {
 #[test]
 fn over_http_only_what_the_settings_allow_is_offered() {
     for (setting, tools, remembered) in [
-        ("", vec!["memory_query"], false),
+        ("", vec!["memory_query", "larder_rehydrate"], false),
         ("[gateway]\nrecipe_tools = \"none\"\n", vec![], false),
-        ("[gateway]\nrecipe_tools = \"write\"\n", vec!["memory_create", "memory_query"], true),
+        (
+            "[gateway]\nrecipe_tools = \"write\"\n",
+            vec!["memory_create", "memory_query", "larder_rehydrate"],
+            true,
+        ),
     ] {
         let fact = json!({"kind": "fact", "fact": "The harbour opens at six.", "category": "Work"});
         let shop = shop(calls("memory_create", fact));

@@ -203,7 +203,7 @@ fn background_work_waits_for_a_turn_of_the_same_model() {
     let mut turn = shop.start(&TURN);
     until("the turn", || validated() == 2);
     let mut worker = shop.start(&["jobs", "work"]);
-    until("the worker", || jobs(&shop)[0]["state"] == "running");
+    until("the worker", || jobs(&shop)[0]["reason"] == "someone waits for the model that it needs");
     assert!(!ended_within(&mut worker, Duration::from_millis(300)));
     assert!(!shop.roles().contains(&Role::Summarizer), "it is in the way of the turn");
     turn.kill().unwrap();
