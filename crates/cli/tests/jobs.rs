@@ -202,7 +202,7 @@ fn background_work_waits_for_a_turn_of_the_same_model() {
     let validated = || shop.roles().iter().filter(|role| **role == Role::Validator).count();
     let mut turn = shop.start(&TURN);
     until("the turn", || validated() == 2);
-    let mut worker = shop.start(&["jobs", "work"]);
+    let mut worker = shop.start(&["jobs", "work", "--wait", "3"]);
     until("the worker", || jobs(&shop)[0]["reason"] == "someone waits for the model that it needs");
     assert!(!ended_within(&mut worker, Duration::from_millis(300)));
     assert!(!shop.roles().contains(&Role::Summarizer), "it is in the way of the turn");
