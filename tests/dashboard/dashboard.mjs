@@ -489,7 +489,7 @@ check("runs", () =>
     await open(page, `/runs/${shown.run}`);
     is(await page.locator('pre[aria-label="The answer"]').textContent(), say.ANSWERS["Write the report"], "the answer, as it came");
     const parts = await table(page, "Parts of the window");
-    is(parts.map((row) => row.Part), ["prompt:orders/incident", "notes.md", "import.log", "query"], "the parts of its window");
+    is(parts.map((row) => row.Part), ["prompt:orders/incident", "notes.md", "import.log", "marks", "query"], "the parts of its window");
     const came = await texts(page.locator(".lane-figure strong"));
     yes(figure(came[0]) > 2 * figure(came[1]), `it came larger than it was sent: ${came.slice(0, 2)}`);
     const badge = page.locator("tr", { hasText: "import.log" }).locator("details.disclosure");
@@ -543,7 +543,7 @@ check("the queue of interventions", () =>
     const { interventions } = await api("interventions");
     await open(page, "/interventions");
     const titles = await texts(page.locator("section h2"));
-    is(titles, interventions.map((one) => `#${one.id} ${one.type}`), "what waits for a human");
+    is(titles, [...interventions.map((one) => `#${one.id} ${one.type}`), "Background jobs"], "what waits for a human, then for a worker");
     const failed = page.locator("section", { hasText: "gate_failure" }).first();
     yes((await failed.textContent()).includes('"printer" is not one of'), "says what is wrong");
     is(await failed.getByRole("link", { name: /^run / }).getAttribute("href"), `/runs/${shown.failedRun}`, "and leads to its run");
