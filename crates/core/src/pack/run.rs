@@ -58,7 +58,7 @@ impl<'a> Packing<'a> {
         let members = self.slot_parts[slot_index].clone();
         let mark = self.mark_cost(slot).max(if slot.overflow.point { POINTER } else { 0 });
         // A cap in tokens is the same for every prompt. What other parts leave is not: it is cut to steps, so that it
-        // seldom changes, and where it binds, nobody is told that the prefix stands.
+        // seldom changes, and where it binds, the receipt says that the prefix may have moved.
         let (cap, is_steady) = match slot.cap {
             Cap::Tokens(cap) if whole.min(cap) <= allowed => (cap.saturating_sub(mark), true),
             Cap::Share(_) | Cap::Flexible if whole <= allowed => (usize::MAX, true),
