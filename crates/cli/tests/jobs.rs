@@ -1,4 +1,4 @@
-//! Background jobs by the command: what a turn leaves is done behind it, by whoever comes first, and is seen and
+//! Background jobs by the command: what a turn leaves is done after it, by the first worker, and is seen and
 //! controlled meanwhile.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 

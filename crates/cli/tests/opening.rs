@@ -130,7 +130,7 @@ fn a_prompt_that_is_whole_says_nothing_of_it_and_offers_nothing() {
     let seen = shop.seen();
     assert!(offered(&seen[0]).is_empty() && !seen[0].json()["messages"].to_string().contains(NOTE));
     assert!(run["receipt"]["calls"].is_null());
-    // A model that can call no tools is told what is missing, and offered none.
+    // A model without tools reads that parts are missing, and is offered no tool.
     shop.configure("", "");
     shop.write("long.txt", notes(6_000));
     shop.ok(&["run", "notes/notes", "--doc", "notes=long.txt", "-q", "What do they say?"]);

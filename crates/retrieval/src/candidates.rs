@@ -200,7 +200,7 @@ impl PreferenceCandidate {
 }
 
 impl FactCandidate {
-    /// `- statement (People, user, confidence 0.90) ^fact-001`, as it stands in `facts.md`.
+    /// `- statement (People, user, confidence 0.90) ^fact-001`, as `facts.md` has it.
     pub fn line(&self) -> String {
         let sure = self.confidence.map(|sure| format!(", confidence {sure}")).unwrap_or_default();
         let block = self.id.as_ref().map(|id| format!(" ^{id}")).unwrap_or_default();

@@ -115,7 +115,7 @@ pub const PROPERTIES: [&str; 15] = [
 pub struct Subject {
     pub thing: String,
     pub property: String,
-    /// The planted fact: stands in the answer of this turn and nowhere else.
+    /// The planted fact, which only the answer of this turn states.
     pub secret: String,
 }
 

@@ -103,7 +103,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// What a program that failed is told.
+    /// The note on the output of a program that failed.
     pub(super) const fn limits(&self) -> &'static str {
         if self.network {
             "it ran confined to the workspace; tools.command_read and tools.command_write allow more"

@@ -1,5 +1,5 @@
 //! What is done behind a committed turn: its summary (C5), and vectors for it and the turns before it. The jobs are
-//! committed with the turn; whoever works the queue of the store does them, and each can be done again at any time.
+//! committed with the turn; the worker of the store's queue does them, and each can be repeated at any time.
 
 use larder_core::recipe::Mode;
 use larder_models::price::Usd;

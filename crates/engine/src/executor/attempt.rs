@@ -83,7 +83,7 @@ impl RecipeRun<'_> {
         }
     }
 
-    /// Whether no other model may take over without a human: a wrong answer can do lasting harm, and no rule stands in.
+    /// Whether no other model may take over without a human: a wrong answer can do lasting harm, and no rule replaces it.
     fn asks_a_human_first(&self) -> bool {
         self.recipe.risk == Risk::High && !self.kind.has_substitute()
     }

@@ -140,7 +140,7 @@ async fn settings_let_programs_reach_more() {
     assert!(run(&reading, &read).await.2.contains("found"));
     let (_, status, said) = run(&reading, &write).await;
     assert!(status == CallStatus::Error && !outside.path().join("made").exists(), "{said}");
-    assert!(said.contains("tools.command_write"), "it is told what allows more: {said}");
+    assert!(said.contains("tools.command_write"), "the output names the setting that allows more: {said}");
     assert_eq!(run(&writing, &write).await.1, CallStatus::Success);
     let online = Fixture::code(&ToolSettings { command_network: true, ..confined() });
     let [.., tcp, udp, unix] = WAYS_OUT;
@@ -185,5 +185,5 @@ async fn settings_and_store_in_a_workspace_are_out_of_reach() {
         }
     }
     let hidden = run("cat /etc/shadow; true").await;
-    assert!(words(&hidden).contains("tools.command_read"), "it is told why: {}", words(&hidden));
+    assert!(words(&hidden).contains("tools.command_read"), "the output says why: {}", words(&hidden));
 }
