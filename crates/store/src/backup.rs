@@ -12,14 +12,14 @@ use larder_text::hash::ContentHash;
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::contents::{self, COLUMNS, RecordRow, record_row};
-use crate::error::StoreError;
-use crate::files;
 use crate::index::FORMAT_VERSION;
 use crate::retention;
-use crate::segments::Record;
 use crate::store::{Store, UserStore};
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
+use larder_disk::files;
+use larder_disk::segments::Record;
 
 /// The file that makes a folder a backup.
 const MANIFEST: &str = "backup.json";

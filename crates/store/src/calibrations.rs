@@ -5,11 +5,11 @@
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::UserStore;
 use crate::user;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
 
 /// The factor 1, in parts per million.
 const ONE_PPM: u64 = 1_000_000;

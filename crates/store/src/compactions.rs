@@ -5,9 +5,9 @@ use std::time::Duration;
 use larder_text::hash::ContentHash;
 use rusqlite::OptionalExtension;
 
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::UserStore;
+use larder_disk::StoreError;
 
 /// How long a condensed form is cached (R0-30.5). The key covers everything the form depends on, so old ones remain
 /// valid: expiry only limits the size (C106).

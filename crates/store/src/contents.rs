@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use larder_text::hash::ContentHash;
 use rusqlite::Transaction;
 
-use crate::error::StoreError;
-use crate::frame::{self, FrameReader, FrameWriter};
-use crate::segments::{Appended, PointerNote, Record};
 use crate::store::UserStore;
+use larder_disk::StoreError;
+use larder_disk::frame::{self, FrameReader, FrameWriter};
+use larder_disk::segments::{Appended, PointerNote, Record};
 
 pub(crate) use self::places::{COLUMNS, Found, RecordRow, enter_record, find, record, record_row};
 

@@ -9,10 +9,12 @@ use std::io;
 use rusqlite::Transaction;
 
 use crate::data_rules::user_tables;
-use crate::error::StoreError;
 use crate::store::Store;
 use crate::user;
-use crate::{files, repair};
+use larder_disk::StoreError;
+use larder_disk::files;
+
+use crate::repair;
 
 /// The prefix of folders that are being removed.
 const DELETED_PREFIX: &str = ".deleted-";

@@ -4,10 +4,10 @@
 use rusqlite::{OptionalExtension, Row};
 use serde::Serialize;
 
-use crate::clock::{MILLIS_PER_DAY, Timestamp};
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
+use larder_disk::StoreError;
+use larder_disk::{MILLIS_PER_DAY, Timestamp};
 
 /// Runs that no request pays for, in the columns of exchanges. Of a run without tokens of a reply and without a cost, no
 /// call was answered: the tokens of its prompt are then those that were packed. Records from before runs named their request

@@ -3,8 +3,8 @@
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 
-use crate::files;
 use crate::store::Store;
+use larder_disk::files;
 
 /// Work that someone waits for, until it is dropped.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::clock::Entropy;
-use crate::error::StoreError;
-use crate::files;
+use larder_disk::Entropy;
+use larder_disk::StoreError;
+use larder_disk::files;
 
 /// The length of the master pointer key, in bytes.
 const KEY_BYTES: usize = 32;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use crate::error::StoreError;
-use crate::files;
-use crate::group_sync::GroupSync;
+use larder_disk::StoreError;
+use larder_disk::files;
+use larder_disk::group_sync::GroupSync;
 
 /// Marks an SQLite file as an index of Larder: "LRDR".
 const APPLICATION_ID: i64 = 0x4C52_4452;

@@ -3,11 +3,11 @@
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::runs::RunId;
 use crate::store::UserStore;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
 
 /// The type of a request about missing or invalid files of the user (R0-18.2).
 pub const CONFIG_ERROR: &str = "config_error";

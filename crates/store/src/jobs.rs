@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::documents::{TurnLease, take_lease};
-use crate::error::StoreError;
 use crate::interventions::{self, NewIntervention};
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
+use larder_disk::StoreError;
 
 /// The type of the request for a human that a failed job becomes.
 pub const JOB_FAILED: &str = "job_failed";

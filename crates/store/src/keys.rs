@@ -11,11 +11,11 @@ use std::str::FromStr;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::clock::Timestamp;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::Store;
 use crate::user;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
 
 pub use budgets::{DaySpend, RESERVATION_LIFETIME, Reservation, ReserveOutcome, Shortage, Spend};
 

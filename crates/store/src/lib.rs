@@ -45,20 +45,14 @@
 #![deny(missing_docs)]
 
 mod backup;
-mod blobs;
 mod calibrations;
-mod clock;
 mod compactions;
 mod contents;
 mod data_rules;
 mod deletion;
 mod documents;
-mod error;
 mod exchanges;
-mod files;
 mod foreground;
-mod frame;
-mod group_sync;
 mod home;
 mod index;
 mod interventions;
@@ -70,7 +64,6 @@ mod retention;
 mod revisions;
 mod round_trips;
 mod runs;
-mod segments;
 
 mod store;
 mod transcripts;
@@ -79,7 +72,6 @@ mod verify;
 
 pub use backup::BackupReport;
 pub use calibrations::{Calibration, Calibrations};
-pub use clock::{Clock, Entropy, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
 pub use contents::StoredContents;
 pub use data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
@@ -88,7 +80,6 @@ pub use documents::{
     Documents, DraftSummary, Drafts, EmbeddingText, ExportReport, Leases, ReindexReport, ResearchRow,
     SourceRow, TextVector, Trends, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
 };
-pub use error::StoreError;
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};
 pub use foreground::ForegroundWork;
 pub use home::{remove_home_file, write_home_file};
@@ -98,6 +89,9 @@ pub use jobs::{JOB_FAILED, Job, JobEnd, JobQueue, JobState, JobWorker, Jobs, New
 pub use keys::{
     DaySpend, KeyId, KeyLimits, KeyRecord, Keys, NewKey, ParseKeyIdError, RESERVATION_LIFETIME, Reservation,
     ReserveOutcome, Shortage, Spend, StoredKey,
+};
+pub use larder_disk::{
+    Clock, Entropy, ParseTimestampError, StoreError, SystemClock, SystemEntropy, Timestamp,
 };
 pub use larder_text::select::{SelectError, Selection};
 pub use pointers::{NewPointer, Pointers, StoredPointer};

@@ -5,12 +5,12 @@ use larder_text::pointer::{Fragment, Pointer, PointerId};
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::contents::NewContent;
-use crate::error::StoreError;
 use crate::retention::{USE_STEP_MILLIS, limit};
-use crate::segments::PointerNote;
 use crate::store::UserStore;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
+use larder_disk::segments::PointerNote;
 use larder_text::select::{Cutter, Selection};
 
 /// Content to be stored behind a pointer.

@@ -10,14 +10,14 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use crate::contents::Found;
-use crate::error::StoreError;
-use crate::files;
 use crate::home::Layout;
 use crate::index::IndexDb;
 use crate::pointers::{StoredPointer, instructions};
-use crate::segments::{PointerNote, Record, RecordPlace};
 use crate::store::{Store, StoreOptions, UserStore};
 use crate::user::{self, LOCAL_USER};
+use larder_disk::StoreError;
+use larder_disk::files;
+use larder_disk::segments::{PointerNote, Record, RecordPlace};
 
 /// What a pointer says whose record is of a format that did not keep it.
 const UNKNOWN_KIND: &str = "unknown";
@@ -243,7 +243,7 @@ fn pointer(user: &UserStore, content: ContentHash, note: &PointerNote) -> Stored
         display_text: note.display_text.clone(),
         content,
         bytes: note.bytes,
-        created: crate::clock::Timestamp::from_millis(note.created),
+        created: larder_disk::Timestamp::from_millis(note.created),
     }
 }
 

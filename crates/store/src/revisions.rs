@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
 use crate::user;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
 
 /// Learned values as texts, by the key of the setting.
 pub type LearnedSettings = BTreeMap<String, String>;

@@ -1,9 +1,9 @@
 //! Round trips between model and gateway that a client does not see, by the keys under which they are found in the
 //! history that it sends later. Does not read the documents.
 
-use crate::error::StoreError;
 use crate::store::UserStore;
 use crate::user;
+use larder_disk::StoreError;
 
 /// Maximum keys read per conversation; of a larger one, always the same keys are read.
 const MAX_READ: i64 = 10_000;

@@ -8,11 +8,11 @@ use larder_text::pointer::Pointer;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::clock::Timestamp;
 use crate::contents::NewContent;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::UserStore;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
 
 /// Runs, newest first. The `+` keeps SQLite from sorting all of them by its time index, since it can stop at a limit.
 pub(crate) const NEWEST: &str = "

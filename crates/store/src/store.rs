@@ -11,13 +11,10 @@ use larder_text::hash::ContentHash;
 use larder_text::pointer::PointerKey;
 use rusqlite::Transaction;
 
-use crate::blobs::Blobs;
 use crate::calibrations::Calibrations;
-use crate::clock::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
 use crate::compactions::{Compactions, DEFAULT_COMPACTION_TTL};
 use crate::contents::StoredContents;
 use crate::deletion::finish_deletions;
-use crate::error::StoreError;
 use crate::exchanges::Exchanges;
 use crate::home::Layout;
 use crate::index::IndexDb;
@@ -29,9 +26,12 @@ use crate::retention::USE_STEP_MILLIS;
 use crate::revisions::{Revisions, SessionRevisions};
 use crate::round_trips::RoundTrips;
 use crate::runs::{RunId, Runs};
-use crate::segments::Segments;
 use crate::transcripts::Transcripts;
 use crate::user;
+use larder_disk::StoreError;
+use larder_disk::blobs::Blobs;
+use larder_disk::segments::Segments;
+use larder_disk::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
 
 /// Default time to wait for another process before giving up.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);

@@ -17,9 +17,9 @@ use larder_text::pointer::Pointer;
 use rusqlite::Transaction;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::error::StoreError;
 use crate::store::UserStore;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
 
 pub use larder_text::message::TranscriptMessage;
 

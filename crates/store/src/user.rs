@@ -1,6 +1,6 @@
 //! User ids, the folder names derived from them, and valid names of other things. Does not access the folders.
 
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// The default user: on the command line unless another is given, and for gateway callers while there are no keys.
 pub const LOCAL_USER: &str = "local";

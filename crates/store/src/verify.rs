@@ -9,15 +9,15 @@ use larder_text::pointer::{Pointer, PointerId};
 use rusqlite::Transaction;
 
 use crate::contents::{COLUMNS, RecordRow, record_row};
-use crate::error::StoreError;
-use crate::files::{self, FolderEntry, TEMP_PREFIX};
-use crate::frame::FrameReader;
 use crate::retention;
 use crate::runs::RunRecord;
-use crate::segments::is_segment;
 use crate::store::{Store, UserStore};
 use crate::transcripts::{self, PayloadRef};
 use crate::user;
+use larder_disk::StoreError;
+use larder_disk::files::{self, FolderEntry, TEMP_PREFIX};
+use larder_disk::frame::FrameReader;
+use larder_disk::segments::is_segment;
 
 /// What a check found.
 #[derive(Debug, Default)]

@@ -43,7 +43,8 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("larder-vault", &["larder-text"]),
     ("larder-models", &["larder-text"]),
     ("larder-local", &["larder-models", "larder-text"]),
-    ("larder-store", &["larder-text", "larder-vault"]),
+    ("larder-disk", &["larder-text"]),
+    ("larder-store", &["larder-disk", "larder-text", "larder-vault"]),
     (
         "larder-engine",
         &["larder-condense", "larder-core", "larder-models", "larder-store", "larder-text", "larder-vault"],

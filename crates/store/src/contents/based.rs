@@ -6,7 +6,7 @@
 
 use larder_text::hash::ContentHash;
 
-use crate::frame::{COMPRESSION_LEVEL, other_hash};
+use larder_disk::frame::{COMPRESSION_LEVEL, other_hash};
 
 /// The longest base, and the longest content that has one: the window of zstd must hold both.
 const MAX_BYTES: usize = 512 << 10;

@@ -9,9 +9,9 @@ use larder_text::pointer::PointerId;
 use rusqlite::Transaction;
 
 use super::{Found, MAX_RECORD_BYTES, MAX_RECORD_FRAME, StoredContents, places};
-use crate::error::StoreError;
-use crate::frame::{self, FrameReader};
-use crate::segments::{PointerNote, Record};
+use larder_disk::StoreError;
+use larder_disk::frame::{self, FrameReader};
+use larder_disk::segments::{PointerNote, Record};
 
 impl StoredContents<'_> {
     /// Removes from a record what its pointer said, if the pointer has gone and the content has not.

@@ -3,9 +3,9 @@
 use larder_text::hash::ContentHash;
 use rusqlite::{OptionalExtension, Transaction};
 
-use crate::error::StoreError;
 use crate::pointers::to_sql;
-use crate::segments::{Record, RecordPlace};
+use larder_disk::StoreError;
+use larder_disk::segments::{Record, RecordPlace};
 
 /// The record has what its pointer says.
 const HAS_POINTER: i64 = 1;

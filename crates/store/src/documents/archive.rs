@@ -14,8 +14,8 @@ use super::commit::METADATA;
 use super::index::{self, Indexed, Wanted, documents_of_turn, links_in, put, remove, rows_of};
 use super::types::{ArchiveReport, ResearchRow, TurnRow};
 use super::{Documents, UserDocuments, journal, refuse_last};
-use crate::error::StoreError;
 use crate::retention::holds;
+use larder_disk::StoreError;
 
 /// Age after which a turn is archived: 90 days. Questions about past conversations mostly concern younger ones.
 const OLD_AFTER_MILLIS: i64 = 90 * 86_400 * 1_000;

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, params};
 use super::UserDocuments;
 use super::index::{self, Wanted};
 use super::types::{CaptureRow, DocumentHit, DocumentKind, ResearchRow, TurnRow};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// The most captured pages that one query returns.
 const CAPTURES: u64 = 1_000;

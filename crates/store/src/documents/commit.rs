@@ -12,8 +12,8 @@ use super::journal::{self, TurnFiles};
 use super::notes;
 use super::types::TurnDraft;
 use super::{Documents, UserDocuments};
-use crate::error::StoreError;
 use crate::jobs::{self, NewJob};
+use larder_disk::StoreError;
 
 /// The file that marks a folder as a turn.
 pub(super) const METADATA: &str = "metadata.json";

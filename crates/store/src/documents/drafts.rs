@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::index::highest_turn;
 use super::types::{DraftSummary, TurnDraft};
 use super::{UserDocuments, journal, refuse_last};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// The part of a draft's row that is stored as JSON.
 #[derive(Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::index::recent_turns;
 use super::{Documents, UserDocuments};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// Weeks in the trends.
 const WEEKS: usize = 12;

@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 
 use super::index::{Indexed, is_indexed, put, remove, rows_of};
 use super::{UserDocuments, notes};
-use crate::error::StoreError;
 use crate::retention::holds;
+use larder_disk::StoreError;
 
 /// Knowledge about sites, which all users can read (R1-7.2).
 const SHARED: &str = "site_knowledge";

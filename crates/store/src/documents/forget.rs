@@ -4,7 +4,7 @@ use larder_vault::layout::UserPlace;
 
 use super::Documents;
 use super::index::name_of;
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 impl Documents {
     /// Removes everything that belongs to a user: documents, index, drafts, journal, and what

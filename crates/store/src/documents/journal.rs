@@ -6,9 +6,9 @@ use larder_text::hash::ContentHash;
 use larder_vault::layout::UserPlace;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use crate::error::StoreError;
-use crate::frame::{self, FrameReader};
 use crate::retention::holds;
+use larder_disk::StoreError;
+use larder_disk::frame::{self, FrameReader};
 
 /// Files from this many bytes on are compressed.
 const LARGE: usize = 2 << 10;

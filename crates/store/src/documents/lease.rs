@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::UserDocuments;
-use crate::error::StoreError;
-use crate::files;
+use larder_disk::StoreError;
+use larder_disk::files;
 
 /// Attempts to take a lease: a process that merely checks it also holds it for a moment.
 const TRIES: usize = 10;

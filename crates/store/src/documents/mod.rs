@@ -67,9 +67,9 @@ use self::commit::TurnWriter;
 use self::index::{IndexFile, PathKind, name_of};
 use self::notes::Notes;
 use self::tree::Tree;
-use crate::error::StoreError;
-use crate::files::create_dir_all;
 use crate::store::{Store, UserStore};
+use larder_disk::StoreError;
+use larder_disk::files::create_dir_all;
 
 /// The documents of all users. Cheap to clone.
 ///

@@ -17,7 +17,7 @@ use super::index::{
     PathKind, Rows, Subject, Wanted, memory_documents, recent_turns, research, topics, turn_user,
 };
 use super::types::{ResearchRow, TurnRow};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// Documents under `## Recent`.
 const RECENT: u64 = 20;

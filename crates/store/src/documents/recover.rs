@@ -9,7 +9,7 @@ use super::commit::TurnWriter;
 use super::forget::finish_forgets;
 use super::index::put;
 use super::{Documents, journal};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 impl Documents {
     /// Completes what a crash interrupted, and builds missing indexes; returns the number of committed turns whose

@@ -11,8 +11,8 @@ use super::index::{IndexFile, Indexed, PathKind, Rows, is_indexed, name_of, put,
 use super::tree::Tree;
 use super::types::ReindexReport;
 use super::{Documents, UserDocuments, journal};
-use crate::error::StoreError;
 use crate::retention::holds;
+use larder_disk::StoreError;
 
 /// Files that cannot be read and are named.
 const MOST_NAMED: usize = 100;
@@ -146,7 +146,7 @@ impl Documents {
 
 /// Empties the indexes of users that have no documents any more.
 fn clear_all_but(all: &Documents, names: &BTreeSet<String>) -> Result<(), StoreError> {
-    for entry in crate::files::entries(&all.inner.indexes)? {
+    for entry in larder_disk::files::entries(&all.inner.indexes)? {
         match entry.name.strip_suffix(".db") {
             Some(name) if !names.contains(name) => {
                 let handles = all.handles(name)?;

@@ -8,8 +8,8 @@ use rusqlite::{OptionalExtension, params};
 use super::UserDocuments;
 use super::index::{self, Wanted};
 use super::types::SourceRow;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
+use larder_disk::StoreError;
 
 /// How far documents and sites proved reliable for one user; from [`UserDocuments::uses`].
 #[derive(Debug, Clone, Copy)]

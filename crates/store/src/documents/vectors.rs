@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::UserDocuments;
 use super::index::{self, Subject, Wanted};
 use super::types::{EmbeddingText, ResearchRow, TextVector};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// How many times more research is examined than returned, since research on one topic often repeats itself.
 const COPIES: usize = 20;

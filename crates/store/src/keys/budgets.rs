@@ -10,9 +10,9 @@ use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::{KeyId, KeyLimits, Keys, require_key};
-use crate::clock::{MILLIS_PER_DAY, Timestamp};
-use crate::error::StoreError;
 use crate::pointers::to_sql;
+use larder_disk::StoreError;
+use larder_disk::{MILLIS_PER_DAY, Timestamp};
 
 /// Lifetime of a reservation that is neither settled nor renewed, as after a crash. Long enough to miss one renewal,
 /// as while another process holds the index; short enough that the budget is soon available again.

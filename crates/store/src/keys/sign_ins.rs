@@ -5,9 +5,9 @@ use larder_text::hash::ContentHash;
 use rusqlite::OptionalExtension;
 
 use super::{COLUMNS, KeyId, KeyRecord, Keys, read};
-use crate::clock::Timestamp;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
 
 impl Keys<'_> {
     /// Signs in with a key until `expires`, and clears out the sign-ins that have expired.

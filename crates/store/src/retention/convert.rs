@@ -7,9 +7,9 @@ use larder_text::hash::ContentHash;
 use rusqlite::Transaction;
 
 use super::Collector;
-use crate::error::StoreError;
-use crate::segments::PointerNote;
 use crate::store::UserStore;
+use larder_disk::StoreError;
+use larder_disk::segments::PointerNote;
 
 /// Contents moved in one transaction, and the bytes after which no further one is added.
 const BATCH: i64 = 64;
@@ -76,7 +76,7 @@ impl Collector<'_> {
             }
         }
         self.convert_batch(user, batch)?;
-        for shard in crate::files::entries(&user.blobs().root().join(user.folder()))? {
+        for shard in larder_disk::files::entries(&user.blobs().root().join(user.folder()))? {
             // Only those that are empty.
             let _ = std::fs::remove_dir(shard.path);
         }

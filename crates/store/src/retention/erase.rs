@@ -6,12 +6,12 @@ use std::path::Path;
 use larder_text::hash::ContentHash;
 use rusqlite::Transaction;
 
-use crate::error::StoreError;
-use crate::files;
 use crate::pointers::to_sql;
-use crate::segments::RecordPlace;
 use crate::store::Store;
 use crate::user;
+use larder_disk::StoreError;
+use larder_disk::files;
+use larder_disk::segments::RecordPlace;
 
 /// Contents erased in one transaction: each may be a file to remove, and others wait for the transaction.
 const BATCH: i64 = 64;

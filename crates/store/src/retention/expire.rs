@@ -7,11 +7,11 @@ use rusqlite::{OptionalExtension, Transaction, named_params};
 
 use super::erase::each_namer;
 use super::{Collected, RetentionClass, USE_STEP_MILLIS};
-use crate::clock::Timestamp;
 use crate::contents;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::Store;
+use larder_disk::StoreError;
+use larder_disk::Timestamp;
 
 /// Items removed in one transaction.
 const BATCH: usize = 64;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use larder_text::pointer::{PREFIX, Pointer};
 use rusqlite::{Transaction, params};
 
-use crate::error::StoreError;
 use crate::pointers::to_sql;
+use larder_disk::StoreError;
 
 /// The names of all pointers in a document.
 ///

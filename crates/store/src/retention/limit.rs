@@ -3,8 +3,8 @@
 
 use rusqlite::Transaction;
 
-use crate::error::StoreError;
 use crate::store::Store;
+use larder_disk::StoreError;
 
 const KEY: &str = "over_limit";
 

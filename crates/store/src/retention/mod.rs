@@ -24,11 +24,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use self::expire::{Going, Kind};
-use crate::clock::{MILLIS_PER_DAY, Timestamp};
 use crate::documents::Documents;
-use crate::error::StoreError;
 use crate::pointers::to_sql;
 use crate::store::Store;
+use larder_disk::StoreError;
+use larder_disk::{MILLIS_PER_DAY, Timestamp};
 
 pub(crate) const USE_STEP_MILLIS: u64 = 3_600_000;
 /// Uses are recorded once an hour at most: more would write an index row for each item of each request.

@@ -5,9 +5,9 @@ use rusqlite::Transaction;
 
 use super::Collector;
 use crate::contents::Found;
-use crate::error::StoreError;
-use crate::segments::Record;
 use crate::store::UserStore;
+use larder_disk::StoreError;
+use larder_disk::segments::Record;
 
 /// Bytes of contents moved in one transaction.
 const BATCH_BYTES: usize = 1 << 20;

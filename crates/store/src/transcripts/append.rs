@@ -11,11 +11,11 @@ use super::{
     path,
 };
 use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES, NewContent, based};
-use crate::error::StoreError;
 use crate::pointers::{StoredPointer, to_sql};
 use crate::retention::limit;
 use crate::store::{Store, UserStore};
 use crate::user;
+use larder_disk::StoreError;
 
 /// The hash of a history, or of the form in which a message went upstream.
 type Digest = [u8; 32];

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Transaction};
 
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// Rows that are visited for one word, or for words together.
 pub(super) const ROWS: usize = 2_000;

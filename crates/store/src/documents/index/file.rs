@@ -9,8 +9,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::vectors::sweep;
-use crate::error::StoreError;
-use crate::files;
+use larder_disk::StoreError;
+use larder_disk::files;
 
 /// Increase it with every change of the tables or their content; an index of another version is rebuilt.
 const VERSION: i64 = 3;

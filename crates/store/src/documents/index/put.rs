@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::embedding_text;
 use super::rows::Rows;
 use crate::documents::types::DocumentKind;
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// zstd's fastest ordinary level: the texts are short and read one at a time.
 const LEVEL: i32 = 1;

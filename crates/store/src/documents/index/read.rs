@@ -8,8 +8,8 @@ use rusqlite::{Error, OptionalExtension, Params, Row, Transaction, params};
 
 use super::put::Subject;
 use crate::documents::types::{CaptureRow, DocumentKind, ResearchRow, TurnRow};
-use crate::error::StoreError;
 use crate::pointers::to_sql;
+use larder_disk::StoreError;
 
 const TURN: &str = "SELECT number, status, query, summary, topic, intent, quality, created, document, archived, \
                     session FROM turns";

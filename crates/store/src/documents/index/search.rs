@@ -13,7 +13,7 @@ use super::choose::{Lookup, QueryWord, ROWS, choose};
 use super::put::COLUMNS;
 use super::words::{counts, of_query, snippet};
 use crate::documents::types::{DocumentHit, DocumentKind};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// The number of documents whose texts are read and ranked.
 const WEIGHED: usize = 96;

@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, Params, Transaction, params};
 use super::embedding_text::hash;
 use super::put::Subject;
 use crate::documents::types::{EmbeddingText, TextVector};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// The number of vectors whose signs are stored together.
 const BLOCK: i64 = 256;

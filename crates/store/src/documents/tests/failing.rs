@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use larder_vault::VaultPath;
 
 use super::super::tree::{Level, Tree};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// The same as the tree in it, until it has failed; then everything fails.
 #[derive(Debug)]

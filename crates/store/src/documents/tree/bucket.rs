@@ -10,7 +10,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Level, Tree};
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// The number of objects removed concurrently.
 const AT_ONCE: usize = 16;

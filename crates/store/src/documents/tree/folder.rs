@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use larder_vault::VaultPath;
 
 use super::{Level, Tree};
-use crate::error::StoreError;
-use crate::files::{self, TEMP_PREFIX};
+use larder_disk::StoreError;
+use larder_disk::files::{self, TEMP_PREFIX};
 
 /// Nesting of folders that a listing descends into; a path of 1,024 bytes cannot have more.
 const DEEPEST: usize = 512;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use larder_vault::VaultPath;
 
 use super::types::DocumentPlace;
-use crate::error::StoreError;
+use larder_disk::StoreError;
 
 /// The direct entries of a folder, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

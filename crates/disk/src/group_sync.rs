@@ -7,23 +7,23 @@ use std::sync::{Mutex, PoisonError};
 
 /// Counts the writes to a file and how many of them are synced.
 #[derive(Debug, Default)]
-pub(crate) struct GroupSync {
+pub struct GroupSync {
     written: AtomicU64,
     synced: Mutex<u64>,
 }
 
 /// A write that is not yet synced; from [`GroupSync::written`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unsynced(u64);
+pub struct Unsynced(u64);
 
 impl GroupSync {
     /// Counts a write that has just been made.
-    pub(crate) fn written(&self) -> Unsynced {
+    pub fn written(&self) -> Unsynced {
         Unsynced(self.written.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
     /// Returns once the write survives a crash of the machine; `file` is the one that was written to.
-    pub(crate) fn sync(&self, write: Unsynced, file: &File) -> io::Result<()> {
+    pub fn sync(&self, write: Unsynced, file: &File) -> io::Result<()> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         if *synced >= write.0 {
             return Ok(());

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::error::StoreError;
+use crate::StoreError;
 
 /// The prefix of unfinished files, which are invisible to every reader.
-pub(crate) const TEMP_PREFIX: &str = ".tmp-";
+pub const TEMP_PREFIX: &str = ".tmp-";
 
 /// Creates a folder that only its owner may enter; returns whether it was missing.
-pub(crate) fn create_dir(path: &Path) -> Result<bool, StoreError> {
+pub fn create_dir(path: &Path) -> Result<bool, StoreError> {
     match private_builder().create(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
@@ -21,7 +21,7 @@ pub(crate) fn create_dir(path: &Path) -> Result<bool, StoreError> {
 }
 
 /// As [`create_dir`], with the folders above it.
-pub(crate) fn create_dir_all(path: &Path) -> Result<(), StoreError> {
+pub fn create_dir_all(path: &Path) -> Result<(), StoreError> {
     private_builder().recursive(true).create(path).map_err(StoreError::io(path, "creating the folder"))
 }
 
@@ -33,7 +33,7 @@ fn private_builder() -> DirBuilder {
 }
 
 /// Makes the names in a folder survive a power failure. Only Unix has, and needs, this.
-pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
+pub fn sync_dir(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     File::open(path)
         .and_then(|folder| folder.sync_all())
@@ -45,7 +45,7 @@ pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
 ///
 /// The file is locked while it is open: a process that can lock it knows that its writer is dead (see
 /// [`is_abandoned`]).
-pub(crate) fn write_temp(dir: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
+pub fn write_temp(dir: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(dir)?;
     match file.as_file().lock() {
         // Without locks, abandoned files cannot be distinguished from others and are never removed.
@@ -56,13 +56,13 @@ pub(crate) fn write_temp(dir: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> 
 }
 
 /// Whether the writer of a temporary file has died.
-pub(crate) fn is_abandoned(path: &Path) -> bool {
+pub fn is_abandoned(path: &Path) -> bool {
     // The lock is released at once: a writer that has not yet locked its new file finds it removed, and writes again.
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Opens, or creates, a file that only its owner may read.
-pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+pub fn open_private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -71,7 +71,7 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a file that only its owner may read; it must not exist.
-pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+pub fn create_private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
     #[cfg(unix)]
@@ -80,14 +80,15 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
 }
 
 /// Something in a folder.
-pub(crate) struct FolderEntry {
+pub struct FolderEntry {
     /// Its name; invalid UTF-8, which none of Larder's names contains, is replaced.
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
+    pub name: String,
+    /// Its place.
+    pub path: PathBuf,
 }
 
 /// The entries of a folder by name; empty if it does not exist or is not a folder.
-pub(crate) fn entries(dir: &Path) -> Result<Vec<FolderEntry>, StoreError> {
+pub fn entries(dir: &Path) -> Result<Vec<FolderEntry>, StoreError> {
     let list = || -> io::Result<Vec<FolderEntry>> {
         let entry = |entry: std::fs::DirEntry| FolderEntry {
             name: entry.file_name().to_string_lossy().into_owned(),

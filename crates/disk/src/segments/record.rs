@@ -31,31 +31,34 @@ const IS_EXTERNAL: u8 = 4;
 
 /// What a record keeps of the pointer to its content, so that the index can be rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PointerNote {
+pub struct PointerNote {
     /// The kind of the content.
     #[serde(rename = "k")]
-    pub(crate) kind: String,
+    pub kind: String,
     /// The line that describes it.
     #[serde(rename = "d")]
-    pub(crate) display_text: String,
+    pub display_text: String,
     /// Its length.
     #[serde(rename = "b")]
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// When it was stored, in milliseconds since 1970.
     #[serde(rename = "c")]
-    pub(crate) created: u64,
+    pub created: u64,
 }
 
 /// A record to be written, or read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) owner: String,
-    pub(crate) hash: ContentHash,
+pub struct Record {
+    /// Whose it is.
+    pub owner: String,
+    /// The hash of the content.
+    pub hash: ContentHash,
     /// The content without which the frame cannot be read.
-    pub(crate) base: Option<ContentHash>,
-    pub(crate) pointer: Option<PointerNote>,
+    pub base: Option<ContentHash>,
+    /// The pointer that was made with it.
+    pub pointer: Option<PointerNote>,
     /// The content as a zstd frame; `None` if it is a file of its own.
-    pub(crate) frame: Option<Vec<u8>>,
+    pub frame: Option<Vec<u8>>,
 }
 
 /// What is at a place of a segment.

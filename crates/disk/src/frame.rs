@@ -5,22 +5,22 @@ use std::path::Path;
 
 use larder_text::hash::ContentHash;
 
-use crate::error::StoreError;
+use crate::StoreError;
 
 /// The default of zstd: about 3 times smaller text at some 300 MB/s.
-pub(crate) const COMPRESSION_LEVEL: i32 = 3;
+pub const COMPRESSION_LEVEL: i32 = 3;
 /// Contents of at least this size are compressed at the fastest level, since a caller waits for them.
 const LARGE: usize = 1 << 18;
 const FASTEST: i32 = 1;
 
 /// The frame of one content.
-pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
+pub fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
     let level = if content.len() < LARGE { COMPRESSION_LEVEL } else { FASTEST };
     zstd::bulk::compress(content, level)
 }
 
 /// Compresses many contents with one compressor, which is created only if needed.
-pub(crate) fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::Result<Vec<Vec<u8>>> {
+pub fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::Result<Vec<Vec<u8>>> {
     let mut contents = contents.peekable();
     if contents.peek().is_none() {
         return Ok(Vec::new());
@@ -32,29 +32,32 @@ pub(crate) fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::
 }
 
 /// Creates frames. Setting one up costs more than compressing a small content: reuse it for many.
-pub(crate) struct FrameWriter(zstd::bulk::Compressor<'static>);
+pub struct FrameWriter(zstd::bulk::Compressor<'static>);
 
 impl FrameWriter {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// A writer at the usual level.
+    pub fn new() -> io::Result<Self> {
         zstd::bulk::Compressor::new(COMPRESSION_LEVEL).map(Self)
     }
 
-    pub(crate) fn write(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
+    /// The frame of a content.
+    pub fn write(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
         self.0.compress(content)
     }
 }
 
 /// Reads frames in memory. Setting one up costs more than reading a small frame: reuse it for many.
-pub(crate) struct FrameReader(zstd::bulk::Decompressor<'static>);
+pub struct FrameReader(zstd::bulk::Decompressor<'static>);
 
 impl FrameReader {
-    pub(crate) fn new() -> Result<Self, StoreError> {
+    /// A reader.
+    pub fn new() -> Result<Self, StoreError> {
         let made = zstd::bulk::Decompressor::new();
         made.map(Self).map_err(StoreError::io(Path::new("zstd"), "making a decompressor"))
     }
 
     /// The content of a frame, at most `limit` bytes long, or why it is invalid.
-    pub(crate) fn read(&mut self, frame: &[u8], limit: usize, hash: ContentHash) -> Result<Vec<u8>, String> {
+    pub fn read(&mut self, frame: &[u8], limit: usize, hash: ContentHash) -> Result<Vec<u8>, String> {
         let content = self.0.decompress(frame, limit).map_err(|error| error.to_string())?;
         if ContentHash::new(&content) != hash {
             return Err(other_hash());
@@ -65,11 +68,7 @@ impl FrameReader {
 
 /// Passes the content of a frame to `sink` piece by piece and returns its length, or why it cannot be read. What
 /// `sink` received is valid only if this returns `Ok`: the hash is known at the end.
-pub(crate) fn stream(
-    frame: impl Read,
-    hash: ContentHash,
-    mut sink: impl FnMut(&[u8]),
-) -> Result<u64, String> {
+pub fn stream(frame: impl Read, hash: ContentHash, mut sink: impl FnMut(&[u8])) -> Result<u64, String> {
     let mut decoder = zstd::stream::read::Decoder::new(frame).map_err(|error| error.to_string())?;
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; zstd::zstd_safe::DCtx::out_size()];
@@ -85,6 +84,7 @@ pub(crate) fn stream(
     Ok(hasher.count())
 }
 
-pub(crate) fn other_hash() -> String {
+/// Why a content is not the one that is named.
+pub fn other_hash() -> String {
     "its content has another hash".to_owned()
 }

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::record::{ALIGNMENT, Found, decode, erasable};
-pub(crate) use self::record::{PointerNote, Record};
-use crate::error::StoreError;
+pub use self::record::{PointerNote, Record};
+use crate::StoreError;
 use crate::files;
 use crate::group_sync::GroupSync;
 
@@ -31,18 +31,18 @@ const SUFFIX: &str = ".seg";
 
 /// Where a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RecordPlace {
+pub struct RecordPlace {
     /// The number of the segment.
-    pub(crate) segment: u32,
+    pub segment: u32,
     /// Its first byte.
-    pub(crate) at: u64,
+    pub at: u64,
     /// Its length in bytes.
-    pub(crate) length: u64,
+    pub length: u64,
 }
 
 /// The segments of a home folder: `<user folder>/<6 digits or more>.seg`.
 #[derive(Debug)]
-pub(crate) struct Segments {
+pub struct Segments {
     root: PathBuf,
     open: Mutex<OpenSegments>,
 }
@@ -67,27 +67,30 @@ struct Segment {
 
 /// Records that were appended and synced. While this exists, no other process takes the segment over or rewrites it.
 #[derive(Debug)]
-pub(crate) struct Appended {
+pub struct Appended {
     segment: Arc<Segment>,
     /// In the order of the records.
-    pub(crate) places: Vec<RecordPlace>,
+    pub places: Vec<RecordPlace>,
 }
 
 impl Segments {
-    pub(crate) fn new(root: PathBuf) -> Self {
+    /// The segments below a folder.
+    pub fn new(root: PathBuf) -> Self {
         Self { root, open: Mutex::default() }
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    /// The folder below which they are.
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
-    pub(crate) fn path(&self, folder: &str, number: u32) -> PathBuf {
+    /// Where a segment is.
+    pub fn path(&self, folder: &str, number: u32) -> PathBuf {
         self.root.join(folder).join(format!("{number:06}{SUFFIX}"))
     }
 
     /// The segment files of a user, in the order of their numbers.
-    pub(crate) fn list(&self, folder: &str) -> Result<Vec<u32>, StoreError> {
+    pub fn list(&self, folder: &str) -> Result<Vec<u32>, StoreError> {
         let entries = files::entries(&self.root.join(folder))?;
         let mut numbers: Vec<u32> = entries.iter().filter_map(|entry| number_of(&entry.name)).collect();
         numbers.sort_unstable();
@@ -96,7 +99,7 @@ impl Segments {
 
     /// Appends records of a user to one segment; when it returns, they survive a crash of the machine. There must be at
     /// least one.
-    pub(crate) fn append(&self, folder: &str, records: &[Record]) -> Result<Appended, StoreError> {
+    pub fn append(&self, folder: &str, records: &[Record]) -> Result<Appended, StoreError> {
         for _ in 0..MAX_TRIES {
             let segment = self.open(folder)?;
             let Some(places) = segment.write(records)? else {
@@ -204,12 +207,12 @@ impl Segments {
     }
 
     /// Locks a segment, so that no one appends to it while the file exists; `None` if it is in use or gone.
-    pub(crate) fn lock(&self, folder: &str, number: u32) -> Result<Option<File>, StoreError> {
+    pub fn lock(&self, folder: &str, number: u32) -> Result<Option<File>, StoreError> {
         self.lock_file(&self.path(folder, number))
     }
 
     /// The record at a place. Its frame is not checked.
-    pub(crate) fn read(&self, folder: &str, place: RecordPlace) -> Result<Record, StoreError> {
+    pub fn read(&self, folder: &str, place: RecordPlace) -> Result<Record, StoreError> {
         let path = self.path(folder, place.segment);
         let mut bytes = vec![0; usize::try_from(place.length).unwrap_or(0)];
         let read = File::open(&path).and_then(|mut file| {
@@ -234,7 +237,7 @@ impl Segments {
     }
 
     /// Overwrites records with zeros, and returns their blocks to the file system. What is gone already is skipped.
-    pub(crate) fn erase(&self, folder: &str, places: &[RecordPlace]) -> Result<(), StoreError> {
+    pub fn erase(&self, folder: &str, places: &[RecordPlace]) -> Result<(), StoreError> {
         for place in places {
             let path = self.path(folder, place.segment);
             let mut file = match File::options().read(true).write(true).open(&path) {
@@ -248,7 +251,7 @@ impl Segments {
     }
 
     /// Makes what was erased from segments stay so after a crash of the machine.
-    pub(crate) fn sync(&self, folder: &str, places: &[RecordPlace]) -> Result<(), StoreError> {
+    pub fn sync(&self, folder: &str, places: &[RecordPlace]) -> Result<(), StoreError> {
         let numbers: BTreeSet<u32> = places.iter().map(|place| place.segment).collect();
         for number in numbers {
             let path = self.path(folder, number);
@@ -263,7 +266,7 @@ impl Segments {
     }
 
     /// Every record of a segment that is whole, with its place. Between records, anything is skipped.
-    pub(crate) fn scan(&self, folder: &str, number: u32) -> Result<Vec<(RecordPlace, Record)>, StoreError> {
+    pub fn scan(&self, folder: &str, number: u32) -> Result<Vec<(RecordPlace, Record)>, StoreError> {
         let path = self.path(folder, number);
         let bytes = std::fs::read(&path).map_err(StoreError::io(&path, "reading a segment"))?;
         let (mut found, mut at) = (Vec::new(), 0_usize);
@@ -282,13 +285,13 @@ impl Segments {
     }
 
     /// The size of a segment with what was erased of it; 0 if there is none.
-    pub(crate) fn size(&self, folder: &str, number: u32) -> u64 {
+    pub fn size(&self, folder: &str, number: u32) -> u64 {
         self.path(folder, number).metadata().map_or(0, |file| file.len())
     }
 
     /// Removes a segment with all that is in it. Lock it first. Its number is not used again: notes of what to erase may
     /// still name it.
-    pub(crate) fn remove(&self, folder: &str, number: u32) -> Result<(), StoreError> {
+    pub fn remove(&self, folder: &str, number: u32) -> Result<(), StoreError> {
         if self.list(folder)?.last() == Some(&number) {
             let next = self.path(folder, number.saturating_add(1));
             match files::create_private(&next) {
@@ -311,12 +314,12 @@ impl Segments {
 impl Appended {
     /// Whether the segment is still where it was. Ask in the transaction that commits the records: the folder of a user
     /// who is deleted is moved away in one, too.
-    pub(crate) fn is_current(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         self.segment.is_current()
     }
 
     /// Takes the records back, of which no row may have been committed. What fails here leaves bytes that nothing names.
-    pub(crate) fn discard(self, segments: &Segments, folder: &str) {
+    pub fn discard(self, segments: &Segments, folder: &str) {
         let (Some(first), Some(last)) = (self.places.first(), self.places.last()) else { return };
         {
             let mut end = lock(&self.segment.end);
@@ -373,7 +376,7 @@ fn number_of(name: &str) -> Option<u32> {
 }
 
 /// Whether a file of a user's folder is a segment.
-pub(crate) fn is_segment(name: &str) -> bool {
+pub fn is_segment(name: &str) -> bool {
     number_of(name).is_some()
 }
 

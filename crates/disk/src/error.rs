@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use larder_text::pointer::Pointer;
 use rusqlite::ErrorCode;
 
-use crate::clock::Timestamp;
+use crate::Timestamp;
 use larder_text::select::SelectError;
 
 /// Every error of the store. Each message names the file or id and says how to fix it.
@@ -333,7 +333,7 @@ impl StoreError {
     }
 
     /// Maps an IO error to the variant whose message says how to fix it.
-    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_path_buf();
             match source.kind() {
@@ -347,7 +347,7 @@ impl StoreError {
     }
 
     /// Adds the index file to an SQLite error and picks the variant whose message says how to fix it.
-    pub(crate) fn at_index(self, index: &Path) -> Self {
+    pub fn at_index(self, index: &Path) -> Self {
         let Self::Index { source, .. } = self else { return self };
         let path = index.to_path_buf();
         let action = "using the index";

@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use larder_text::time::{ParseTimestampError, Timestamp};
 
-pub(crate) const MILLIS_PER_DAY: u64 = 86_400_000;
+/// Milliseconds of a day.
+pub const MILLIS_PER_DAY: u64 = 86_400_000;
 
 /// The source of time.
 pub trait Clock: Send + Sync {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use larder_text::hash::ContentHash;
 use tempfile::NamedTempFile;
 
-use crate::error::StoreError;
+use crate::StoreError;
 use crate::files;
 use crate::{frame, segments};
 
@@ -20,22 +20,25 @@ const MAX_TRIES: usize = 3;
 
 /// The blobs of a home folder: `<user folder>/<2 hex digits>/<62 hex digits>`, each one zstd frame.
 #[derive(Debug)]
-pub(crate) struct Blobs {
+pub struct Blobs {
     root: PathBuf,
     /// Folders whose own directory entries this process has already synced.
     durable: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Blobs {
-    pub(crate) fn new(root: PathBuf) -> Self {
+    /// The blobs below a folder.
+    pub fn new(root: PathBuf) -> Self {
         Self { root, durable: Mutex::default() }
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    /// The folder below which they are.
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
-    pub(crate) fn path(&self, folder: &str, hash: ContentHash) -> PathBuf {
+    /// Where the blob of a content is.
+    pub fn path(&self, folder: &str, hash: ContentHash) -> PathBuf {
         let hex = hash.to_hex();
         let (first, rest) = hex.split_at(2);
         self.root.join(folder).join(first).join(rest)
@@ -43,11 +46,7 @@ impl Blobs {
 
     /// Stores the frames of contents; when it returns, they survive a crash of the machine. Intact blobs are not rewritten,
     /// damaged ones are replaced.
-    pub(crate) fn put_all(
-        &self,
-        folder: &str,
-        frames: &BTreeMap<ContentHash, Vec<u8>>,
-    ) -> Result<(), StoreError> {
+    pub fn put_all(&self, folder: &str, frames: &BTreeMap<ContentHash, Vec<u8>>) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
             match self.write_missing(folder, frames) {
@@ -101,12 +100,12 @@ impl Blobs {
     }
 
     /// Whether the file exists; its content is not checked.
-    pub(crate) fn contains(&self, folder: &str, hash: ContentHash) -> bool {
+    pub fn contains(&self, folder: &str, hash: ContentHash) -> bool {
         self.path(folder, hash).is_file()
     }
 
     /// Removes a blob; there need not be one. Sync its folder before relying on this after a power failure.
-    pub(crate) fn remove(&self, folder: &str, hash: ContentHash) -> Result<(), StoreError> {
+    pub fn remove(&self, folder: &str, hash: ContentHash) -> Result<(), StoreError> {
         let path = self.path(folder, hash);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -117,7 +116,7 @@ impl Blobs {
     }
 
     /// Bytes of all blobs and segments, with what was erased of segments.
-    pub(crate) fn bytes_on_disk(&self) -> Result<u64, StoreError> {
+    pub fn bytes_on_disk(&self) -> Result<u64, StoreError> {
         let mut bytes: u64 = 0;
         for user in files::entries(&self.root)? {
             for entry in files::entries(&user.path)? {
@@ -132,7 +131,7 @@ impl Blobs {
     }
 
     /// The addresses of a user's blobs.
-    pub(crate) fn list(&self, folder: &str) -> Result<Vec<ContentHash>, StoreError> {
+    pub fn list(&self, folder: &str) -> Result<Vec<ContentHash>, StoreError> {
         let mut hashes = Vec::new();
         for shard in files::entries(&self.root.join(folder))? {
             let names =
@@ -144,12 +143,7 @@ impl Blobs {
 
     /// Passes the content to `sink` piece by piece and returns its length. The hash is known only at the end, so discard
     /// what `sink` received unless this returns `Ok`.
-    pub(crate) fn read(
-        &self,
-        folder: &str,
-        hash: ContentHash,
-        sink: impl FnMut(&[u8]),
-    ) -> Result<u64, StoreError> {
+    pub fn read(&self, folder: &str, hash: ContentHash, sink: impl FnMut(&[u8])) -> Result<u64, StoreError> {
         let path = self.path(folder, hash);
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -1,0 +1,14 @@
+//! How the store puts bytes on disk: private files that are either whole or absent, contents as compressed frames in
+//! blobs and segments, and the errors of the store. Knows no rows of the index, and no users but as names of folders.
+#![deny(missing_docs)]
+
+pub mod blobs;
+mod clock;
+mod error;
+pub mod files;
+pub mod frame;
+pub mod group_sync;
+pub mod segments;
+
+pub use clock::{Clock, Entropy, MILLIS_PER_DAY, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
+pub use error::StoreError;
