@@ -4,10 +4,14 @@
 
 mod support;
 
-use larder_testkit::stub::{Answer, Seen};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use larder_testkit::stub::{Answer, End, Seen};
 use serde_json::{Value, json};
 use support::served::Served;
-use support::{Shop, reply_text as reply};
+use support::{Shop, ended_within, reply_text as reply};
 
 const CARD: &str = "card/card_agent";
 const REQUEST: &str =
@@ -295,16 +299,24 @@ fn summary(seen: &Seen, state: &str) -> Answer {
 
 /// A shop whose model for older messages writes this as their state.
 fn summarizing(state: &'static str) -> Shop {
-    let shop =
-        Shop::responding(
-            move |seen| {
-                if asks_for_summary(seen) { summary(seen, state) } else { reply("Going on.") }
-            },
-        );
-    shop.configure_layers(&["MIND", "VOICE", "NERVES"], "", "[policy]\nuse_llm_summarizer = true\n");
+    with_summarizer(move |seen| summary(seen, state))
+}
+
+fn with_summarizer(summarize: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Shop {
+    let shop = Shop::responding(
+        move |seen| {
+            if asks_for_summary(seen) { summarize(seen) } else { reply("Going on.") }
+        },
+    );
+    shop.configure_layers(
+        &["MIND", "VOICE"],
+        "",
+        "[policy]\nuse_llm_summarizer = true\n[models.small]\nwindow = 8000\nmax_output = 1000\n",
+    );
     let path = shop.path().join("larder.toml");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(path, text.replace("window = 8000", "window = 128000")).unwrap();
+    let text = text.replacen("[models.layers]\n", "[models.layers]\nNERVES = \"small\"\n", 1);
+    std::fs::write(path, text.replacen("window = 8000", "window = 128000", 1)).unwrap();
     shop
 }
 
@@ -370,4 +382,60 @@ fn a_rendition_far_below_its_allowance_is_refused() {
     let notes = receipt["parts"].as_array().unwrap().iter().find(|part| part["slot"] == "context").unwrap();
     assert!(notes["author"].is_null(), "{notes}");
     assert!(receipt["condensing"]["failures"].to_string().contains("far below"), "{}", receipt["condensing"]);
+}
+
+#[test]
+fn above_its_soft_share_a_history_is_summarized_in_the_background_for_the_next_run() {
+    let (history, number) = (long_history(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&number);
+    // The third summary never ends.
+    let shop = with_summarizer(move |seen| {
+        let hangs = counted.fetch_add(1, Ordering::SeqCst) == 2;
+        if hangs { reply("never").ending(End::Hang) } else { summary(seen, "- export: In Progress") }
+    });
+    let asked = || number.load(Ordering::SeqCst);
+    let run = |count: usize| {
+        shop.write("h.json", Value::from(history[..count].to_vec()).to_string());
+        let args = ["run", CARD, "-q", "Go on", "--history", "h.json", "--session", "s"];
+        shop.json(&args)["receipt"].clone()
+    };
+    let jobs = || {
+        let mut jobs = shop.json(&["jobs", "list"]).as_array().unwrap().clone();
+        jobs.retain(|job| job["kind"] == "condense_history");
+        jobs
+    };
+    // A call without its result is never sent.
+    let soon = (2..15).find(|&count| slot(&run(count), "history")["soft_trigger"] == true).unwrap();
+    assert_eq!((asked(), jobs().len()), (0, 1), "no run below the cap waits for a summary");
+
+    // What a killed worker has summarized is not summarized again.
+    let mut worker = shop.start(&["jobs", "work"]);
+    while asked() < 3 {
+        assert!(!ended_within(&mut worker, Duration::from_millis(2)), "nothing is summarized");
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    assert_eq!(jobs().len(), 1);
+    shop.ok(&["jobs", "work"]);
+    assert_eq!(jobs(), Vec::<Value>::new());
+    let ahead = asked();
+
+    let over = (soon + 1..15).find(|&count| run(count)["condensing"]["renditions"] == 1).unwrap();
+    let receipt = run(over);
+    let calls = asked() - ahead;
+    assert!(
+        receipt["condensing"]["failures"].as_array().is_none_or(Vec::is_empty),
+        "{}",
+        receipt["condensing"]
+    );
+    assert!(calls <= 1 + 4 * (over - soon), "{calls} calls for {} new messages, {ahead} before", over - soon);
+    assert!(prompt_of(&receipt).contains("- export: In Progress"));
+    let tokens = slot(&receipt, "history")["tokens"].as_u64().unwrap();
+    assert!((4_000..=7_500).contains(&tokens), "{tokens}");
+
+    let without = summarizing("- export: In Progress");
+    without.write("h.json", Value::from(history[..over].to_vec()).to_string());
+    without.ok(&["run", CARD, "-q", "Go on", "--history", "h.json"]);
+    let all = without.seen().iter().filter(|seen| asks_for_summary(seen)).count();
+    assert!(calls * 2 < all, "{calls} of {all} calls are left to the run");
 }

@@ -4,17 +4,22 @@
 //! byte for byte are copied by code, and nothing that a model wrote is used unchecked. If anything fails, the
 //! condensers by rule take over: a failure costs time and money, never content.
 
+mod ahead;
 mod budget;
 mod rounds;
 
-use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, rewrite};
+use std::time::Duration;
+
+use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, ContentType, rewrite};
 use larder_core::pack::{Pack, PackError, PackRequest, PackStep, Packing, Receipt, RenditionRequest};
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_store::{CompactionKey, StoreError};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 
+pub use self::ahead::{CONDENSE_HISTORY, CondenseHistory};
 use self::budget::{MAX_CALLS, SummarizerBudget};
+use crate::candidate::ModelCandidate;
 use crate::compression_recipes;
 use crate::engine::Engine;
 use crate::inputs::RunInput;
@@ -78,13 +83,9 @@ impl<'a> Summarizer<'a> {
         input: &'a RunInput,
         observer: &'a dyn ProgressObserver,
     ) -> Self {
-        Self {
-            engine,
-            runner,
-            input,
-            observer,
-            budget: SummarizerBudget::new(engine.policy.summarizer_timeout),
-        }
+        // In the background, each call has a limit of its own.
+        let timeout = if engine.is_background { Duration::MAX } else { engine.policy.summarizer_timeout };
+        Self { engine, runner, input, observer, budget: SummarizerBudget::new(timeout) }
     }
 
     /// What condensing has cost so far; `None` if it was never requested.
@@ -164,10 +165,7 @@ impl<'a> Summarizer<'a> {
         name: &str,
     ) -> Result<Condensed, SummarizerError> {
         let store = &self.engine.store;
-        let recipe = self.engine.recipe_or_builtin(compression_recipes::recipe_name(request.content_type))?;
-        let candidate = self.engine.candidate(recipe.layer, recipe.mode)?;
-        let author =
-            Author { model: candidate.name.clone(), recipe: recipe.id(), version: recipe.version.to_hex() };
+        let (recipe, candidate, author) = self.author(request.content_type)?;
         let condenser = condenser_id(&author, request.pins, preserve);
         let key = CompactionKey {
             content: ContentHash::new(request.text.as_bytes()),
@@ -192,6 +190,14 @@ impl<'a> Summarizer<'a> {
             store.compactions().insert(&key, &json)?;
         }
         Ok(condensed)
+    }
+
+    /// The recipe and the model that condense a type of content.
+    fn author(&self, content: ContentType) -> Result<(&'a Recipe, ModelCandidate, Author), SummarizerError> {
+        let recipe = self.engine.recipe_or_builtin(compression_recipes::recipe_name(content))?;
+        let candidate = self.engine.candidate(recipe.layer, recipe.mode)?;
+        let (model, version) = (candidate.name.clone(), recipe.version.to_hex());
+        Ok((recipe, candidate, Author { model, recipe: recipe.id(), version }))
     }
 }
 

@@ -10,7 +10,7 @@ mod background;
 pub mod blocking;
 mod candidate;
 mod compression_recipes;
-mod condensing;
+pub mod condensing;
 pub mod config;
 pub mod embedding;
 mod engine;

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use larder_agent::turn::background::{AfterTurn, EMBED, SUMMARIZE};
+use larder_engine::Engine;
 use larder_engine::blocking;
+use larder_engine::condensing::{CONDENSE_HISTORY, CondenseHistory};
 use larder_engine::executor::{Meter, ModelSet, NoopObserver};
 use larder_store::{
     Job, JobEnd, JobState, JobWorker, KeyId, KeyLimits, LOCAL_USER, NewJob, StoreError, Timestamp,
@@ -178,6 +180,7 @@ async fn attempt(app: Arc<App>, worker: Arc<JobWorker>, job: Job) {
 async fn work_on(app: &Arc<App>, job: &Job) -> Result<JobEnd, StoreError> {
     match job.kind.as_str() {
         SUMMARIZE | EMBED => after_turn(app, job).await,
+        CONDENSE_HISTORY => condense_history(app, job).await,
         COLLECT | CLEAN_UP | ROLL_UP => maintain(app, job).await,
         kind => Ok(JobEnd::Failed(format!("this version knows no job {kind}"))),
     }
@@ -190,10 +193,8 @@ async fn after_turn(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         Err(end) => return Ok(end),
     };
     let background = app.background(&job.user)?;
-    // Not with a budget reserved that replies may need.
-    if background.engine.must_wait() {
-        let soon = Timestamp::from_millis(app.store.now().as_millis().saturating_add(SOON));
-        return Ok(JobEnd::NotBefore(soon, "someone waits for the model that it needs".to_owned()));
+    if let Some(end) = waits(app, &background.engine) {
+        return Ok(end);
     }
     let reach = background.reach(&job.kind);
     let (reservation, meter) = match app.pay(job, after.key.as_ref(), RESERVED, &reach)? {
@@ -209,6 +210,34 @@ async fn after_turn(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         }
         Err(error) => Ok(JobEnd::Failed(error.to_string())),
     }
+}
+
+/// Summarizes a history for its next run.
+async fn condense_history(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
+    let ahead: CondenseHistory = match read(job) {
+        Ok(ahead) => ahead,
+        Err(end) => return Ok(end),
+    };
+    let engine = app.background(&job.user)?.engine;
+    if let Some(end) = waits(app, &engine) {
+        return Ok(end);
+    }
+    let reach = engine.models_of_history(&ahead);
+    let (reservation, meter) = match app.pay(job, ahead.key.as_ref(), ahead.tokens, &reach)? {
+        Ok(paid) => paid,
+        Err(end) => return Ok(end),
+    };
+    let condensed = engine.condense_history(&ahead, &meter).await;
+    settle(reservation, &meter);
+    Ok(condensed.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done))
+}
+
+/// Puts a job off while replies need its model, so that it holds no budget that they may need.
+fn waits(app: &App, engine: &Engine) -> Option<JobEnd> {
+    let soon = Timestamp::from_millis(app.store.now().as_millis().saturating_add(SOON));
+    engine
+        .must_wait()
+        .then(|| JobEnd::NotBefore(soon, "someone waits for the model that it needs".to_owned()))
 }
 
 /// Keeps the store small and the figures right, and comes again.

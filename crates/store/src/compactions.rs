@@ -7,11 +7,15 @@ use rusqlite::OptionalExtension;
 
 use crate::pointers::to_sql;
 use crate::store::UserStore;
-use larder_disk::StoreError;
+use larder_disk::{MILLIS_PER_DAY, StoreError};
 
 /// How long a condensed form is cached (R0-30.5). The key covers everything the form depends on, so old ones remain
 /// valid: expiry only limits the size (C106).
 pub const DEFAULT_COMPACTION_TTL: Duration = Duration::from_secs(300);
+
+/// Milliseconds for which the condensed form of a conversation is cached: it may have been made ahead of time, and the
+/// conversation may go on another day.
+const CONVERSATION_TTL: u64 = 7 * MILLIS_PER_DAY;
 
 /// Everything a condensed form depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,11 +43,17 @@ pub struct Compactions<'s> {
 impl Compactions<'_> {
     /// The cached form for `key`, as the JSON that was inserted.
     pub fn get(&self, key: &CompactionKey<'_>) -> Result<Option<String>, StoreError> {
+        self.get_from(key, key.target_tokens)
+    }
+
+    /// The largest cached form for `key` whose target is at most that of the key and at least `least`.
+    pub fn get_from(&self, key: &CompactionKey<'_>, least: u64) -> Result<Option<String>, StoreError> {
         self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT condensed FROM compactions
-                 WHERE user = ?1 AND content = ?2 AND content_type = ?3 AND target = ?4 AND query = ?5
-                   AND condenser = ?6 AND tokenizer = ?7",
+                 WHERE user = ?1 AND content = ?2 AND content_type = ?3 AND target BETWEEN ?8 AND ?4
+                   AND query = ?5 AND condenser = ?6 AND tokenizer = ?7
+                 ORDER BY target DESC LIMIT 1",
             )?;
             let parameters = (
                 self.store.user(),
@@ -53,6 +63,7 @@ impl Compactions<'_> {
                 key.query.as_bytes(),
                 key.condenser,
                 key.tokenizer,
+                to_sql(least),
             );
             Ok(query.query_row(parameters, |row| row.get(0)).optional()?)
         })
@@ -63,8 +74,10 @@ impl Compactions<'_> {
         let now = self.store.now().as_millis();
         let ttl = u64::try_from(self.store.store().options().compaction_ttl.as_millis()).unwrap_or(u64::MAX);
         self.store.write_unsynced(|tx| {
-            tx.prepare_cached("DELETE FROM compactions WHERE created < ?1")?
-                .execute([to_sql(now.saturating_sub(ttl))])?;
+            tx.prepare_cached(
+                "DELETE FROM compactions WHERE created < ?1 AND (content_type <> 'chat' OR created < ?2)",
+            )?
+            .execute([ttl, ttl.max(CONVERSATION_TTL)].map(|ttl| to_sql(now.saturating_sub(ttl))))?;
             tx.prepare_cached(
                 "INSERT INTO compactions
                  (user, content, content_type, target, query, condenser, tokenizer, condensed, created)

@@ -15,6 +15,8 @@ const HIGH: usize = 75;
 const MOST_KEPT: usize = 55;
 const USUALLY_KEPT: usize = 25;
 const LEAST_TEXT: usize = 15;
+/// A summary that is written ahead of time serves where it may take up to twice its tokens.
+const AHEAD: usize = 60;
 /// The newest messages stay, whatever `protect_last` says.
 const NEWEST: usize = 2;
 
@@ -36,6 +38,8 @@ pub(super) struct FoldInput<'a> {
     pub protect_last: usize,
     /// Whether a text takes the place of older messages; otherwise a line that points to them.
     pub text: bool,
+    /// With a share of the mark, the next step is taken ahead of time where the last message exceeds it.
+    pub ahead: Option<f64>,
 }
 
 /// What becomes of the messages.
@@ -79,10 +83,16 @@ pub(super) fn fold(input: &FoldInput<'_>, cap: usize) -> Folded {
             critical += input.sizes[at];
         }
         let last = at + 1 == count;
-        if so_far.used <= so_far.high || !(input.settled[at] || last) {
+        let left = so_far.high.saturating_sub(so_far.used);
+        let is_soon = |share: f64| last && so_far.used as f64 > so_far.high as f64 * share;
+        let ahead = so_far.used <= so_far.high && input.settled[at] && input.ahead.is_some_and(is_soon);
+        if so_far.used <= so_far.high && !ahead || !(input.settled[at] || last) {
             continue;
         }
-        let (fold, used) = step(input, at + 1, critical, cap);
+        let (mut fold, used) = step(input, at + 1, critical, cap);
+        if ahead {
+            fold.allowance = allowance_ahead(input, &fold, left);
+        }
         let first = (0..fold.until).find(|&at| !input.critical[at] && fold.kept != Some(at));
         so_far.epoch = Epoch {
             number: so_far.epoch.number + 1,
@@ -147,6 +157,15 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     };
     let kept = kept.filter(|&kept| kept < start);
     (Fold { until: start, kept, allowance, level }, used.saturating_add(allowance))
+}
+
+/// What the text of a step that is still to come should take now, when `left` tokens are missing to it: `AHEAD` of what
+/// its messages will get if the step is like this one, since the newest messages may take more by then.
+fn allowance_ahead(input: &FoldInput<'_>, fold: &Fold, left: usize) -> usize {
+    let older = (0..fold.until).filter(|&at| !input.critical[at] && fold.kept != Some(at));
+    let sum = older.map(|at| input.sizes[at]).fold(0, usize::saturating_add);
+    let then = sum.saturating_add(left).max(1);
+    share((fold.allowance as u128 * sum as u128 / then as u128) as usize, AHEAD)
 }
 
 /// Where the last `number` of the first `count` messages begin, with the rest of the group of the first of them.
@@ -230,6 +249,7 @@ mod tests {
                 request: Some(0),
                 protect_last: 0,
                 text,
+                ahead: None,
             },
             cap,
         )

@@ -36,6 +36,8 @@ pub struct Packing<'a> {
     /// By part.
     critical: Vec<bool>,
     rounds: usize,
+    /// Whether slots of messages take their next step ahead of time.
+    pub(super) ahead: bool,
     /// Parts that the model could not condense.
     pub(super) refused_by_model: BTreeSet<usize>,
 }
@@ -76,7 +78,8 @@ impl<'a> Packing<'a> {
         let ladders = request.parts.iter().map(|part| measure(&renderer, part, limit, &mut framed)).collect();
         let refused_by_model = BTreeSet::new();
         let runs = Vec::new();
-        Ok(Self { request, renderer, ladders, slot_parts, runs, critical, rounds: 0, refused_by_model })
+        let (rounds, ahead) = (0, false);
+        Ok(Self { request, renderer, ladders, slot_parts, runs, critical, rounds, ahead, refused_by_model })
     }
 
     /// Accepts a requested rendition; `None` means that the model failed, and the part is condensed by rule.
@@ -87,6 +90,15 @@ impl<'a> Packing<'a> {
                 self.refused_by_model.insert(key.0);
             }
         }
+    }
+
+    /// The renditions of older messages by a model that will be needed soon: those of slots of messages above their soft
+    /// share, as if they had reached their next step (R2-8.6).
+    pub fn ahead(mut self) -> Vec<RenditionRequest> {
+        self.ahead = true;
+        let PackStep::Need(mut wanted) = self.step() else { return Vec::new() };
+        wanted.retain(|one| one.key.0 >= self.request.parts.len());
+        wanted
     }
 
     /// Plans with the renditions available so far.

@@ -135,6 +135,7 @@ impl<'a> Packing<'a> {
                 request: if text || overflow.point { members.iter().position(is_request) } else { None },
                 protect_last: slot.protect_last,
                 text,
+                ahead: slot.soft.filter(|_| self.ahead),
             },
             cap,
         )

@@ -115,14 +115,9 @@ impl Summarizer<'_> {
         condenser: &str,
     ) -> Result<String, SummarizerError> {
         let counter = request.counter;
-        let header = counter.count(&rewrite::header(request.text, request.key, counter, request.target));
-        let left =
-            request.target.checked_sub(header).ok_or(SummarizerError::NoRoom { target: request.target })?;
+        let left = without_header(request)?;
         let mut passages = passages(request);
-        let headings = match request.content_type {
-            ContentType::Chat => counter.count(&rewrite::merged_histories(&[]).unwrap_or_default()),
-            _ => 0,
-        };
+        let headings = headings(request);
         for round in 0..MAX_ROUNDS {
             let jobs = plan(&passages, left, &room, counter, request.target)?;
             self.budget.reserve(jobs.len())?;
@@ -160,6 +155,25 @@ impl Summarizer<'_> {
         Err(SummarizerError::NotSmaller)
     }
 
+    /// Summarizes the chunks of the first round, except the last one, which changes when the text grows.
+    pub(super) async fn first_round(
+        &self,
+        recipe: &Recipe,
+        request: &CondenseRequest<'_>,
+        preserve: &[String],
+        room: CallRoom,
+        condenser: &str,
+    ) -> Result<(), SummarizerError> {
+        let left = without_header(request)?;
+        let mut jobs = plan(&passages(request), left, &room, request.counter, request.target)?;
+        jobs.pop();
+        self.budget.reserve(jobs.len())?;
+        let (headings, stop) = (headings(request), AtomicBool::new(false));
+        let calls = SummaryRound { recipe, request, preserve, room: &room, condenser, headings, stop };
+        let written = join_all(jobs.iter().map(|job| self.summarize(&calls, job))).await;
+        all_or_first_failure(written).map(drop)
+    }
+
     /// One chunk summarized, unless another call of the round has failed.
     async fn summarize(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
         let _slot = self.budget.slot().await?;
@@ -194,7 +208,8 @@ impl Summarizer<'_> {
             tokenizer: round.request.counter.name(),
         };
         let store = self.engine.store.compactions();
-        if let Some(known) = store.get(&key)? {
+        // One that was written for less room, such as ahead of time, serves as well.
+        if let Some(known) = store.get_from(&key, (job.share / LEAST) as u64)? {
             return Ok(known);
         }
         let asked = (job.share * ASKED / 100).max(1) + round.headings;
@@ -261,6 +276,21 @@ fn all_or_first_failure(
         }
     }
     failure.map_or(Ok(words), Err)
+}
+
+/// The tokens that the target leaves to the summary.
+fn without_header(request: &CondenseRequest<'_>) -> Result<usize, SummarizerError> {
+    let CondenseRequest { text, key, counter, target, .. } = *request;
+    let header = counter.count(&rewrite::header(text, key, counter, target));
+    target.checked_sub(header).ok_or(SummarizerError::NoRoom { target })
+}
+
+/// Tokens of the headings under which a conversation is summarized.
+fn headings(request: &CondenseRequest<'_>) -> usize {
+    match request.content_type {
+        ContentType::Chat => request.counter.count(&rewrite::merged_histories(&[]).unwrap_or_default()),
+        _ => 0,
+    }
 }
 
 /// The parts of the text. Those too short for a call stay unchanged.

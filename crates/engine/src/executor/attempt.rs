@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use larder_core::output::{GateFailure, Parsed};
-use larder_core::pack::Pack;
+use larder_core::pack::{Pack, Packing};
 use larder_core::recipe::Risk;
 use larder_models::chat::{ModelError, Usage};
 use larder_models::price::Billable;
@@ -144,8 +144,14 @@ impl RecipeRun<'_> {
         self.receipt = Some(receipt.clone());
         match packed {
             Ok(pack) => {
-                self.originals = Originals::of(&prepared.request, &pack.receipt, counter);
                 store_originals(&engine.store, &pack)?;
+                let is_soon = pack.receipt.budget.slots.iter().any(|slot| slot.soft_trigger);
+                if by_model && is_soon {
+                    prepared.request.by_model = true;
+                    let ahead = Packing::new(&prepared.request, &counter, engine.store.key())?.ahead();
+                    engine.condense_later(recipe, self.input, (candidate, &counter), &ahead)?;
+                }
+                self.originals = Originals::of(&prepared.request, &pack.receipt, counter);
                 Ok((prepared, *pack))
             }
             Err(_) => Err(RunError::Refused { receipt: Box::new(receipt), run_id: self.run_id.clone() }),
