@@ -8,7 +8,7 @@ use larder_engine::executor::Meter;
 use larder_engine::inputs::InputDocument;
 use larder_vault::{Stock, value_names};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::capture::Visited;
@@ -19,9 +19,11 @@ use crate::sub_run::run_recipe;
 const RECIPE: &str = "research/extract_page";
 /// Time for one page.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
-/// Words that pages use where they list technical data …
+/// Characters of a line that is a heading, a label or a value; longer ones are prose.
+const SHORT_LINE: usize = 80;
+/// Words of headings under which pages list technical data …
 const SPECIFICATIONS: [&str; 4] = ["specification", "specs", "technical details", "technical data"];
-/// … and where readers wrote something.
+/// … and of counts of what readers wrote.
 const COMMENTS: [&str; 5] = ["comments", "replies", "points", "upvotes", "reviews"];
 
 /// What `research/extract_page` answers.
@@ -62,7 +64,8 @@ struct SpecificationAnswer {
 /// Adds what the page's text states and its data does not. A model is asked only if the text shows signs of it.
 pub(super) async fn complete(page: &mut Visited, context: &ToolContext<'_>) {
     let wanted = Wanted::of(page);
-    if !wanted.anything() {
+    // A document of JSON is its own data.
+    if page.kind == "json" || !wanted.anything() {
         return;
     }
     let meter = Meter::new(context.observer, context.budget.tokens, context.budget.cost);
@@ -72,13 +75,43 @@ pub(super) async fn complete(page: &mut Visited, context: &ToolContext<'_>) {
     match run_recipe::<PageAnswer>(context, &meter, RECIPE, vec![document], &[], until).await {
         Ok(answer) => {
             let (found, dropped) = answer.on_page(&page.text, &wanted);
-            page.data.extend(found);
+            add(&mut page.data, found);
             if dropped > 0 {
                 page.notes
                     .push(format!("{dropped} extracted values were dropped: the page does not state them"));
             }
         }
         Err(why) => page.notes.push(format!("values were not extracted from its text: {why}")),
+    }
+}
+
+/// Adds extracted values to those that the page states as data, which stay as they are.
+fn add(stated: &mut Map<String, Value>, found: Vec<(String, Value)>) {
+    for (name, value) in found {
+        match (stated.get_mut(&name), value) {
+            (Some(Value::Array(stated)), Value::Array(found)) => add_things(stated, found),
+            (Some(_), _) => {}
+            (None, value) => drop(stated.insert(name, value)),
+        }
+    }
+}
+
+/// Completes the things of the same name, such as a product without its price, and adds the others.
+fn add_things(stated: &mut Vec<Value>, found: Vec<Value>) {
+    let name = |thing: &Value| thing.get("name").and_then(Value::as_str).map(str::to_lowercase);
+    for thing in found {
+        let same = stated.iter_mut().find(|stated| name(stated).is_some() && name(stated) == name(&thing));
+        match (same.and_then(Value::as_object_mut), thing) {
+            (Some(same), Value::Object(thing)) => {
+                for (name, value) in thing {
+                    let known = same.entry(name).or_insert(Value::Null);
+                    if known.is_null() {
+                        *known = value;
+                    }
+                }
+            }
+            (_, thing) => stated.push(thing),
+        }
     }
 }
 
@@ -93,13 +126,19 @@ impl Wanted {
     fn of(page: &Visited) -> Self {
         let known = value_names(&page.data);
         let lacks = |name: &str| !known.iter().any(|known| known == name);
-        let lower = page.text.to_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        let prices = || scan(&page.text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price);
+        // Prose that mentions a price or a review offers none.
+        let is_short = |line: &&str| line.chars().count() <= SHORT_LINE;
+        let short = page.text.lines().filter(is_short).map(str::to_lowercase).collect::<Vec<_>>();
+        let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
+        let counts = |line: &str| line.contains(|char: char| matches!(char, '1'..='9'));
+        let prices =
+            || scan(&short.join("\n"), ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price);
         Self {
             products: lacks("price") && prices(),
-            comments: lacks("top_comments") && says(&COMMENTS),
-            specifications: lacks("specifications") && lacks("tables") && says(&SPECIFICATIONS),
+            comments: lacks("top_comments") && short.iter().any(|line| says(line, &COMMENTS) && counts(line)),
+            specifications: lacks("specifications")
+                && lacks("tables")
+                && short.iter().any(|line| says(line, &SPECIFICATIONS)),
         }
     }
 

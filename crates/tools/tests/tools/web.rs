@@ -128,6 +128,44 @@ async fn a_capture_keeps_the_whole_page_and_what_led_to_it() {
 }
 
 #[tokio::test]
+async fn a_model_is_asked_only_where_a_page_shows_values_that_it_does_not_state_as_data() {
+    let prose = "We paid $40 for it, read all the reviews and specifications, and after 3 points of trouble with the \
+        motor we would buy it again, wherever it is sold and whatever others write about it in their comments.";
+    let pages = [
+        (
+            "text/html",
+            format!("<!doctype html><title>Diary</title><h1>A pump</h1><p>{prose}</p><h2>0 comments</h2>"),
+        ),
+        ("application/json", r#"{"price": "$74.00", "note": "54 points"}"#.to_owned()),
+    ];
+    for (kind, page) in pages {
+        let server = site(move |_| Answer::new(200, kind, page.clone())).await;
+        let fixture = Fixture::answering(&settings(), |prompt| panic!("asked for nothing: {prompt}"));
+        let output = fixture.call("web.visit", json!({"url": server.address()})).await;
+        assert_eq!(output.status, CallStatus::Success, "{}", words(&output));
+        assert!(!words(&output).contains("Note:"), "{}", words(&output));
+    }
+}
+
+#[tokio::test]
+async fn what_a_page_states_as_data_is_completed_and_never_replaced() {
+    let stated = json!({"@context": "https://schema.org", "@type": "ItemList", "itemListElement": [
+        {"@type": "ListItem", "item": {"@type": "Product", "name": "Rule 1100 pump", "url": "/1100"}},
+        {"@type": "ListItem", "item": {"@type": "Product", "name": "Rule 800 pump", "url": "/800"}}]});
+    let script = format!(r#"<script type="application/ld+json">{stated}</script></head>"#);
+    let page = SHOP.replace("</head>", &script);
+    let server = site(move |_| html(page.clone())).await;
+    let fixture = Fixture::answering(&settings(), |_| copied().to_string());
+    let output = fixture.call("web.visit", json!({"url": server.address()})).await;
+    let data = output.files.iter().find(|(name, _)| name.ends_with("extracted_data.json")).unwrap().1;
+    let data: serde_json::Value = serde_json::from_slice(data).unwrap();
+    let products = data["products"].as_array().unwrap();
+    let names: Vec<&str> = products.iter().map(|product| product["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Rule 1100 pump", "Rule 800 pump"], "{data}");
+    assert_eq!((&products[0]["url"], &products[0]["price"]), (&json!("/1100"), &json!("$74.00")), "{data}");
+}
+
+#[tokio::test]
 async fn what_no_model_copies_is_said_to_be_missing() {
     let server = site(|_| html(SHOP)).await;
     let fixture = Fixture::answering(&settings(), |_| "no JSON".to_owned());
