@@ -4,4 +4,5 @@
 mod edits;
 mod golden;
 mod round_trips;
+mod samples;
 mod values;
