@@ -17,7 +17,11 @@ pub struct Served {
 
 impl Served {
     pub fn start(shop: &Shop, args: &[&str]) -> Self {
-        let mut process = shop.start(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
+        Self::of(shop.start(&[&["serve", "--listen", "127.0.0.1:0"], args].concat()))
+    }
+
+    /// A gateway whose process was started with its output piped.
+    pub fn of(mut process: Child) -> Self {
         let mut out = BufReader::new(process.stdout.take().unwrap());
         let mut greeting = String::new();
         // The last line says whether there are keys.
