@@ -4,6 +4,7 @@ mod policy;
 mod recipes;
 mod revisions;
 mod serving;
+mod sharing;
 mod texts;
 mod turns;
 
@@ -16,6 +17,7 @@ pub use self::policy::{PolicyArgs, PolicyCommand};
 pub use self::recipes::{ExplainArgs, InputArgs, ModeArg, RepeatArgs, RunArgs};
 pub use self::revisions::RevisionsCommand;
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
+pub use self::sharing::ShareCommand;
 pub use self::texts::{AskArgs, CondenseArgs, PlannerArg, SelectArgs, TokenTarget};
 pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags, mistyped};
 
@@ -39,7 +41,7 @@ pub struct Global {
     /// Store originals, runs and documents in DIR [default: .larder in the project folder]
     #[arg(long, global = true, env = "LARDER_HOME", hide_env_values = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
-    /// Use the project in DIR, with its larder.toml, recipes/ and prompts/ [default: the current folder, if it has them]
+    /// Use the project in DIR, with its larder.toml, recipes/ and prompts/ [default: the current folder if it has them, otherwise the nearest folder above it with a larder.toml]
     #[arg(long, global = true, env = "LARDER_PROJECT", hide_env_values = true, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Work on the documents, pointers and runs of this user
@@ -166,6 +168,18 @@ pub enum Command {
         /// Show the last N days that have turns
         #[arg(long, value_name = "N", default_value_t = 14)]
         days: usize,
+    },
+    /// Publish what proved right for all users, and revoke it
+    ///
+    /// What may be published was right in at least 10 approved answers over a day, with a trust of 0.8, and stays true.
+    /// Nothing is published by itself: you see the text first, and only that text is copied, with its source and your
+    /// name. Turns of other users are offered it from the next one on, until it is revoked or you are forgotten.
+    #[command(
+        after_help = "Examples:\n  larder share list\n  larder share publish fact-001\n  larder share revoke 3"
+    )]
+    Share {
+        #[command(subcommand)]
+        command: Option<ShareCommand>,
     },
     /// Remove data that has expired by the settings of retention
     ///

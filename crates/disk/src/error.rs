@@ -247,6 +247,14 @@ pub enum StoreError {
         /// The number.
         id: u64,
     },
+    /// Nothing that this user published, or may revoke, has this number.
+    #[error(
+        "publication {id}: you published nothing with this number; `larder share list` shows what is published and by whom"
+    )]
+    UnknownPublication {
+        /// The number.
+        id: u64,
+    },
     /// A job that is running can be neither cancelled nor repeated.
     #[error("job {id}: running; wait until it ends")]
     JobRunning {

@@ -74,6 +74,7 @@ impl From<StoreError> for Problem {
             | StoreError::UnknownRun { .. }
             | StoreError::UnknownRevision { .. }
             | StoreError::UnknownIntervention { .. }
+            | StoreError::UnknownPublication { .. }
             | StoreError::UnknownJob { .. } => Self::not_found(error.to_string()),
             StoreError::Expired { .. } => Self::new(StatusCode::GONE, error.to_string()),
             // Its owner and location are no one else's business.

@@ -109,6 +109,17 @@ pub struct PreferenceCandidate {
     pub score: f64,
 }
 
+/// Who published a statement for all users (R1-12.12).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PublishedBy {
+    /// The number of the publication.
+    pub id: u64,
+    /// The user who published it.
+    pub user: String,
+    /// Where the author has it from, in words.
+    pub source: String,
+}
+
 /// A fact about or for the user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FactCandidate {
@@ -124,6 +135,8 @@ pub struct FactCandidate {
     pub confidence: Option<Score>,
     /// The document it comes from.
     pub source: Option<VaultPath>,
+    /// What another user published: by whom.
+    pub published: Option<PublishedBy>,
     /// When it was last learned; `None` for what people wrote themselves.
     pub updated_at: Option<DocumentTime>,
     /// How well it answers the query; 0 if it shares nothing with it.
@@ -199,11 +212,20 @@ impl PreferenceCandidate {
     }
 }
 
+impl PublishedBy {
+    /// `published by ann: fact-001 of ann, learned in turn 12`.
+    pub fn line(&self) -> String {
+        format!("published by {}: {}", line(&self.user), line(&self.source))
+    }
+}
+
 impl FactCandidate {
-    /// `- statement (People, user, confidence 0.90) ^fact-001`, as `facts.md` has it.
+    /// `- statement (People, user, confidence 0.90) ^fact-001`, as `facts.md` has it; of another user
+    /// `- statement (Pets, global, published by ann: fact-001 of ann, learned in turn 12)`.
     pub fn line(&self) -> String {
         let sure = self.confidence.map(|sure| format!(", confidence {sure}")).unwrap_or_default();
         let block = self.id.as_ref().map(|id| format!(" ^{id}")).unwrap_or_default();
-        format!("- {} ({}, {}{sure}){block}", line(&self.fact), line(&self.category), self.scope)
+        let by = self.published.as_ref().map(|by| format!(", {}", by.line())).unwrap_or_default();
+        format!("- {} ({}, {}{sure}{by}){block}", line(&self.fact), line(&self.category), self.scope)
     }
 }

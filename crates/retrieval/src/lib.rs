@@ -32,7 +32,8 @@ use larder_text::tokens::Counter;
 use larder_vault::{ContentReference, DocumentTime};
 
 pub use candidates::{
-    Candidates, FactCandidate, PassageCandidate, PreferenceCandidate, ResearchCandidate, TurnCandidate,
+    Candidates, FactCandidate, PassageCandidate, PreferenceCandidate, PublishedBy, ResearchCandidate,
+    TurnCandidate,
 };
 pub use link_expansion::{LinkExpansion, LinkToFollow, LinkedDocument};
 pub use page::{FoundCapture, PageAnswer, PageLevel};

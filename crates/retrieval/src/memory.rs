@@ -13,7 +13,9 @@ use super::phrases::PaddedQuery;
 use super::ranking::{Ranked, scores};
 use super::render::line;
 use super::trace::Trace;
-use super::{FactCandidate, MAX_SHOWN, PreferenceCandidate, Retrieval, RetrievalError, SearchRequest};
+use super::{
+    FactCandidate, MAX_SHOWN, PreferenceCandidate, PublishedBy, Retrieval, RetrievalError, SearchRequest,
+};
 
 /// Categories of facts that are ways to proceed, not statements.
 const STRATEGIES: [&str; 6] =
@@ -39,6 +41,7 @@ pub(super) async fn find(
     let scored = rank(retrieval, request.query, &preferences, |line| format!("{} {}", line.name, line.value));
     let set = |line: &mut PreferenceCandidate, score| line.score = score;
     let at = place.preferences();
+    let at = |_: &PreferenceCandidate| at.to_string();
     let preferences =
         show(retrieval, preferences, &scored, set, ("preference", &at), trace, PreferenceCandidate::line);
     let (mut facts, mut ways) = (Vec::new(), Vec::new());
@@ -46,22 +49,61 @@ pub(super) async fn find(
         let is_way = STRATEGIES.iter().any(|name| fact.category.eq_ignore_ascii_case(name));
         if is_way { ways.push(fact) } else { facts.push(fact) }
     }
+    let published = published(retrieval, &facts)?;
+    facts.extend(published);
     let mut scored =
         rank(retrieval, request.query, &facts, |line| format!("{} {}", line.fact, line.category));
-    // What is new counts in its own conversation; elsewhere only where the query asks for it (R1-12.6).
+    // What is new counts in its own conversation; elsewhere only where the query asks for it (R1-12.6). So does what
+    // others published.
     scored.retain(|(at, score)| {
-        let counts = *score > 0.0 || is_of_conversation(retrieval, request, &facts[*at]);
+        let fact = &facts[*at];
+        let counts = *score > 0.0 || fact.published.is_none() && is_of_conversation(retrieval, request, fact);
         if !counts {
-            let why = "it is new in another conversation and holds no words of the query";
-            trace.unused("fact", place.facts().as_str(), *score, why);
+            let why = match &fact.published {
+                None => "it is new in another conversation and holds no words of the query",
+                Some(_) => "another user published it, and it holds no words of the query",
+            };
+            trace.unused("fact", &fact_place(retrieval, fact), *score, why);
         }
         counts
     });
     let set = |line: &mut FactCandidate, score| line.score = score;
-    let at = place.facts();
+    let at = |fact: &FactCandidate| fact_place(retrieval, fact);
     let facts = show(retrieval, facts, &scored, set, ("fact", &at), trace, FactCandidate::line);
     let strategies = strategies(retrieval, request, page, ways, trace).await;
     Ok(Memory { preferences, facts, strategies })
+}
+
+/// What other users published (R1-12.12), unless the user knows it already. What this user published is among the user's
+/// own facts.
+fn published(retrieval: &Retrieval<'_>, own: &[FactCandidate]) -> Result<Vec<FactCandidate>, RetrievalError> {
+    let store = retrieval.documents.store();
+    let mut others = store.publications().list()?;
+    others.retain(|publication| publication.published_by != store.user());
+    let facts = others.into_iter().flat_map(|publication| {
+        let by =
+            PublishedBy { id: publication.id, user: publication.published_by, source: publication.source };
+        publication.statements.into_iter().map(move |fact| FactCandidate {
+            id: None,
+            fact,
+            category: publication.category.clone(),
+            scope: Scope::Global,
+            confidence: None,
+            source: None,
+            published: Some(by.clone()),
+            updated_at: Some(publication.published_at.into()),
+            score: 0.0,
+        })
+    });
+    Ok(facts.filter(|fact| own.iter().all(|own| own.fact != fact.fact)).collect())
+}
+
+/// Where a fact is, for the receipt.
+fn fact_place(retrieval: &Retrieval<'_>, fact: &FactCandidate) -> String {
+    match &fact.published {
+        Some(by) => format!("publication {} by {}", by.id, by.user),
+        None => retrieval.documents.place().facts().to_string(),
+    }
 }
 
 /// Whether a fact counts in the conversation of the request, whatever is asked.
@@ -136,6 +178,7 @@ async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactCandi
                 scope: shown.scope,
                 confidence: shown.confidence,
                 source: shown.source.map(|source| source.file),
+                published: None,
                 updated_at: None,
                 score: 0.0,
             }),
@@ -159,6 +202,7 @@ fn fact_line(record: FactRecord) -> FactCandidate {
         scope: record.scope,
         confidence: Some(record.confidence),
         source: record.source,
+        published: None,
         updated_at: Some(record.updated_at),
         score: 0.0,
     }
@@ -205,7 +249,7 @@ fn show<T: Clone>(
     lines: Vec<T>,
     ranked: &[(usize, f64)],
     set: impl Fn(&mut T, f64),
-    (kind, at): (&'static str, &VaultPath),
+    (kind, at): (&'static str, &dyn Fn(&T) -> String),
     trace: &mut Trace,
     line: impl Fn(&T) -> String,
 ) -> Vec<T> {
@@ -214,11 +258,11 @@ fn show<T: Clone>(
         let mut entry = lines[place].clone();
         set(&mut entry, score);
         if shown.len() == MAX_SHOWN {
-            trace.unused(kind, at.as_str(), score, format!("five rank above it: {}", line(&entry)));
+            trace.unused(kind, &at(&entry), score, format!("five rank above it: {}", line(&entry)));
             continue;
         }
         let why = if score > 0.0 { "it holds words of the query" } else { "it is recent" };
-        trace.used(kind, at.as_str(), score, retrieval.counter.count(&line(&entry)), why);
+        trace.used(kind, &at(&entry), score, retrieval.counter.count(&line(&entry)), why);
         shown.push(entry);
     }
     shown

@@ -109,6 +109,7 @@ pub const DATA_RULES: &[DataRule] = &[
     rule(Table("run_pointers"), Records, Rows(&[]), ByUser),
     rule(Table("interventions"), Records, Rows(&[]), ByUser),
     rule(Table("jobs"), WhileNamed, Rows(&[]), ByUser),
+    rule(Table("publications"), Forever, Rows(&[]), ByUser),
     rule(Table("key_days"), Records, Rows(&[]), ByUser),
     rule(Table("keys"), Forever, Rows(&["hash"]), ByUser),
     rule(Table("reservations"), Shortly, Rows(&[]), ByUser),

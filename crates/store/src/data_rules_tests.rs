@@ -10,8 +10,8 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::{
-    DocumentPlace, Documents, KeyId, KeyLimits, NewExchange, NewIntervention, NewJob, NewKey, NewRun,
-    RunFacts, Store, StoreError, StoreOptions, Timestamp,
+    DocumentPlace, Documents, KeyId, KeyLimits, NewExchange, NewIntervention, NewJob, NewKey, NewPublication,
+    NewRun, RunFacts, Store, StoreError, StoreOptions, Timestamp,
 };
 
 /// What is not stored under any rule: tables of the index and of the documents' indexes, and files.
@@ -78,6 +78,14 @@ fn lived_in(home: &Path) -> Documents {
         user.interventions().raise(&NewIntervention::missing_recipe("r")).unwrap();
         let job = NewJob { kind: "x", key: small.clone(), session: None, payload: "p".into(), after: 0 };
         user.jobs().add(&job).unwrap();
+        user.publications()
+            .publish(&NewPublication {
+                origin: "fact-001",
+                category: "c",
+                source: name,
+                statements: &[small],
+            })
+            .unwrap();
         let facts: RunFacts = serde_json::from_value(serde_json::json!({
             "recipe": "r", "recipe_version": "1", "model_layer": "MIND", "model": "m", "session_id": null,
             "turn_id": null, "tokens": {"prompt": 1, "input": 1, "output": 1}, "latency_ms": 1, "success": true,

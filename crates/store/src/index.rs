@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011.sql"),
     include_str!("migrations/0012.sql"),
     include_str!("migrations/0013.sql"),
+    include_str!("migrations/0014.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.

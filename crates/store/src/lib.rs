@@ -59,6 +59,7 @@ mod interventions;
 mod jobs;
 mod keys;
 mod pointers;
+mod publications;
 mod repair;
 mod retention;
 mod revisions;
@@ -95,6 +96,7 @@ pub use larder_disk::{
 };
 pub use larder_text::select::{SelectError, Selection};
 pub use pointers::{NewPointer, Pointers, StoredPointer};
+pub use publications::{NewPublication, Publication, Publications};
 pub use repair::RepairReport;
 pub use retention::{Collected, CollectionReport, Retention, RetentionClass, STORED_FOR, USE_STEP};
 pub use revisions::{LearnedSettings, Revision, Revisions, SessionRevisions};

@@ -22,6 +22,7 @@ use crate::interventions::Interventions;
 use crate::jobs::{JobQueue, Jobs};
 use crate::keys::Keys;
 use crate::pointers::{Pointers, to_sql};
+use crate::publications::Publications;
 use crate::retention::USE_STEP_MILLIS;
 use crate::revisions::{Revisions, SessionRevisions};
 use crate::round_trips::RoundTrips;
@@ -272,6 +273,11 @@ impl UserStore {
     /// Background jobs.
     pub const fn jobs(&self) -> Jobs<'_> {
         Jobs { store: self }
+    }
+
+    /// What users published for all users.
+    pub const fn publications(&self) -> Publications<'_> {
+        Publications { store: self }
     }
 
     /// How far token estimates are off.

@@ -36,7 +36,7 @@ const IO: [&str; 17] = [
 const NETWORK: [&str; 5] = ["reqwest", "rustls", "tokio-rustls", "ureq", "curl"];
 
 /// Our crates from the bottom up, and those that each may depend on: only ones above it in this list.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("larder-text", &[]),
     ("larder-condense", &["larder-text"]),
     ("larder-core", &["larder-condense", "larder-text"]),
@@ -133,6 +133,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "larder-proxy",
             "larder-store",
             "larder-text",
+            "larder-tools",
             "larder-vault",
         ],
     ),

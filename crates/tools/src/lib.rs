@@ -29,7 +29,9 @@ mod typed;
 mod web;
 
 pub use self::context::{Confirm, DenyAll, NO_TURN, RemainingBudget, ToolContext};
-pub use self::memory::{forget_source, record_fact_uses};
+pub use self::memory::{
+    ShareCandidate, ShareError, forget_source, publish, record_fact_uses, share_candidates,
+};
 pub use self::research::site_of;
 pub use self::spec::{Tool, ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec, call_text, describe};
 pub use self::sub_run::RECIPES_OF_TOOLS;

@@ -42,9 +42,14 @@ pub fn preferences(found: &Candidates, place: &UserPlace) -> Option<InputDocumen
         heading.into_iter().chain(lines).collect::<Vec<_>>()
     };
     let preferences = found.preferences.iter().map(PreferenceCandidate::line).collect();
-    let facts = found.facts.iter().map(FactCandidate::line).collect();
+    let (published, own): (Vec<_>, Vec<_>) = found.facts.iter().partition(|fact| fact.published.is_some());
+    let facts = own.into_iter().map(FactCandidate::line).collect();
     let mut lines = of_kind("Preferences", "preferences", preferences);
     lines.extend(of_kind("Notable facts", "facts", facts));
+    if !published.is_empty() {
+        lines.push("Facts that other users published:".to_owned());
+        lines.extend(published.into_iter().map(FactCandidate::line));
+    }
     list("preferences", lines)
 }
 

@@ -59,6 +59,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
     add_page(&mut gathered, &found, is_meant, &counter);
+    add_publications(&mut gathered, &found);
     gathered.memory = used_memory(&turns.documents, &gathered, &found)?;
     let facts = found.facts.iter().filter_map(|fact| Some((fact.id.clone()?, fact.fact.clone())));
     cx.state.facts = facts.collect();
@@ -155,7 +156,7 @@ fn shown(
         add(&read.path, read.path.short(), "Linked document");
     }
     let place = documents.place();
-    if !found.facts.is_empty() {
+    if found.facts.iter().any(|fact| fact.published.is_none()) {
         add(&place.memory("facts"), "facts", "Memory");
     }
     if !found.preferences.is_empty() {
@@ -184,13 +185,24 @@ fn shown(
     Ok(shown)
 }
 
+/// §2 says of each statement that another user published who did, and where it comes from (R1-12.12).
+fn add_publications(gathered: &mut GatheredContext, found: &Candidates) {
+    let used = found.facts.iter().filter(|fact| larder_retrieval::states(&gathered.information, &fact.fact));
+    let lines: Vec<String> =
+        used.filter(|fact| fact.published.is_some()).map(larder_retrieval::FactCandidate::line).collect();
+    if !lines.is_empty() {
+        gathered.information += &format!("\n\nFrom other users:\n{}", lines.join("\n"));
+    }
+}
+
 /// The records of memory that §2 uses: those of its preferences, and of facts that its information states (R1-8.5).
 fn used_memory(
     documents: &UserDocuments,
     gathered: &GatheredContext,
     found: &Candidates,
 ) -> Result<Vec<VaultPath>, Stop> {
-    let has_fact = found.facts.iter().any(|fact| larder_retrieval::states(&gathered.information, &fact.fact));
+    let mut own = found.facts.iter().filter(|fact| fact.published.is_none());
+    let has_fact = own.any(|fact| larder_retrieval::states(&gathered.information, &fact.fact));
     let used = [("preferences", !gathered.preferences.is_empty()), ("facts", has_fact)];
     let mut memory = Vec::new();
     for (kind, _) in used.into_iter().filter(|(_, is_used)| *is_used) {

@@ -28,6 +28,7 @@ mod revisions;
 mod run;
 mod runs;
 mod serve;
+mod share;
 mod top;
 mod transcript;
 mod trends;
@@ -82,6 +83,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
         Command::Forget { who, yes } => forget::run(&CommandContext::new(global)?, &who, yes).await?,
         Command::Export { who, to } => export::run(&CommandContext::new(global)?, &who, &to)?,
         Command::Trends { days } => trends::run(&CommandContext::new(global)?, days)?,
+        Command::Share { command } => share::run(&CommandContext::new(global)?, command).await?,
         Command::Gc { dry_run } => gc::run(&CommandContext::new(global)?, dry_run)?,
         Command::Mcp(args) => mcp::run(&CommandContext::new(global)?, args).await?,
         Command::Rehydrate { id, select } => rehydrate::run(&CommandContext::new(global)?, &id, select)?,

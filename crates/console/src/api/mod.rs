@@ -13,6 +13,7 @@ mod policy;
 mod recipes;
 mod revisions;
 mod runs;
+mod shared;
 mod transcripts;
 mod turns;
 
@@ -36,6 +37,7 @@ pub use live::stream;
 pub use pointers::{ContentParams, parse, read};
 pub use policy::look;
 pub use runs::RunDetail;
+pub use shared::{Shared, publish_seen};
 pub use transcripts::{
     SentAs, TranscriptLines, TranscriptPage, TranscriptPageMessage, TranscriptParams, no_transcript,
 };
@@ -75,6 +77,7 @@ fn endpoints() -> OpenApiRouter<Arc<App>> {
         .merge(live::endpoints())
         .merge(turns::endpoints())
         .merge(documents::endpoints())
+        .merge(shared::endpoints())
 }
 
 /// What holds for all endpoints.

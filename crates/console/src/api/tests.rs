@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
 use futures::StreamExt;
-use larder_store::{NewIntervention, NewJob, NewRun, RunFacts, RunStatus, RunTokens, UserStore};
+use larder_store::{
+    NewIntervention, NewJob, NewPublication, NewRun, RunFacts, RunStatus, RunTokens, UserStore,
+};
 use larder_testkit::gateway::{TestApp as Fake, ask, ask_with_key, get, post, read};
 use larder_testkit::records::{self as fake, exchange, flooded};
 use larder_text::hash::ContentHash;
@@ -130,6 +132,8 @@ async fn types_of_other_crates_are_described_as_they_are() {
     let intervention = store.interventions().raise(&NewIntervention::missing_recipe("x")).unwrap();
     store.jobs().add(&job()).unwrap();
     let job = store.jobs().get(1).unwrap();
+    let new = NewPublication { origin: "o", category: "c", source: "s", statements: &["x".to_owned()] };
+    let publication = store.publications().publish(&new).unwrap();
     let diagnostic = larder_core::recipe::Diagnostic::whole_file(
         larder_core::recipe::DiagnosticCode::ALL[0],
         "f",
@@ -144,6 +148,7 @@ async fn types_of_other_crates_are_described_as_they_are() {
         ("StoredPointer", json!(pointer)),
         ("Intervention", json!(intervention)),
         ("Job", json!(job)),
+        ("Publication", json!(publication)),
         ("Setting", json!(fake.settings()[0])),
         ("Diagnostic", json!(diagnostic)),
         ("Usage", json!(usage)),

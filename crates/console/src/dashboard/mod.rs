@@ -16,6 +16,7 @@ mod policy;
 mod requests;
 mod runs;
 mod sessions;
+mod sharing;
 mod sign_in;
 mod transcript;
 mod turn;
@@ -82,6 +83,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/live/turns/{number}", get(turn::events))
         .route("/vault", get(vault::tree))
         .route("/vault/{*path}", get(vault::one))
+        .route("/shared/{id}", post(sharing::publish))
+        .route("/shared/{id}/revoke", post(sharing::revoke))
         .route("/costs", get(costs::show))
         .route("/interventions", get(interventions::list))
         .route("/interventions/{id}", post(interventions::resolve))

@@ -9,7 +9,8 @@ use larder_gateway::auth::create_key;
 use larder_models::table::Provider;
 use larder_proxy::record::{AnsweredBy, LeftAlone, RequestRecord};
 use larder_store::{
-    KeyLimits, NewIntervention, NewJob, NewRun, RunFacts, RunRecord, RunStatus, RunTokens, TranscriptMessage,
+    KeyLimits, NewIntervention, NewJob, NewPublication, NewRun, RunFacts, RunRecord, RunStatus, RunTokens,
+    TranscriptMessage,
 };
 use larder_testkit::gateway::{TestApp as Fake, ask, ask_with_key, get, post, read};
 use larder_testkit::records::{exchange, flooded, part};
@@ -119,6 +120,9 @@ async fn hostile_pages() -> Vec<(String, String)> {
     let mut intervention = NewIntervention::missing_recipe(HOSTILE);
     intervention.kind = HOSTILE.to_owned();
     fake.user("a").interventions().raise(&intervention).unwrap();
+    let statements = &[HOSTILE.to_owned()];
+    let new = NewPublication { origin: HOSTILE, category: HOSTILE, source: HOSTILE, statements };
+    fake.user(HOSTILE).publications().publish(&new).unwrap();
     let learned = [(format!("models.x{HOSTILE}.window"), Some("32768".to_owned()))].into();
     fake.store.revisions().write(&format!("x{HOSTILE}"), &learned).unwrap();
     let said = TranscriptMessage {
@@ -165,6 +169,7 @@ async fn hostile_pages() -> Vec<(String, String)> {
         "/interventions".to_owned(),
         "/interventions?all=true".to_owned(),
         "/policy".to_owned(),
+        "/vault".to_owned(),
     ] {
         let body = page(&fake, &router, "a", &path).await;
         pages.push((path, body));

@@ -18,9 +18,10 @@ use super::figures::{name, number};
 use super::layout::{NavItem, PageError, page};
 use super::links::{Links, raw_address, vault_address};
 use super::markdown::MarkdownPage;
+use super::sharing;
 use super::turn::properties;
 use super::ui::{self, Column, chip, empty, heading, panel, payload, untitled_panel};
-use crate::api::{Path, Problem, Query, blocking, document, place_in_turn, vault_path};
+use crate::api::{Path, Problem, Query, Shared, blocking, document, place_in_turn, vault_path};
 
 /// Research and captures of the tree.
 const LISTED: usize = 200;
@@ -68,7 +69,13 @@ pub async fn tree(
     Extension(caller): Extension<Caller>,
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
-    let tree = blocking(move || FolderTree::read(&app.documents_of(&store)?)).await?;
+    let read = blocking(move || {
+        let documents = app.documents_of(&store)?;
+        Ok((FolderTree::read(&documents)?, Shared::read(&documents)))
+    });
+    let (tree, shared) = read.await?;
+    let shared = shared.inspect_err(|error| tracing::warn!(%error, "what may be shared is not shown"));
+    let shared = shared.ok().and_then(|shared| sharing::shared(&caller, &shared));
     let about = "What Larder remembers, what it looked up, and the pages it read.";
     let memory = if tree.memory.is_empty() {
         empty("Nothing is remembered", "Preferences and facts of turns are kept here.")
@@ -80,6 +87,7 @@ pub async fn tree(
         (panel("memory", "Memory", memory))
         (panel("research", "Research", research(&tree.research)))
         (panel("captures", "Captured pages", captures(&tree.captures)))
+        @if let Some(shared) = shared { (shared) }
         @if !tree.sites.is_empty() { (panel("sites", "Sites", files(tree.sites.iter(), "site_knowledge"))) }
     };
     Ok(page(&caller, NavItem::Documents, "The vault", &content))

@@ -6,6 +6,7 @@
 mod create;
 mod notebook;
 mod query;
+mod sharing;
 
 use larder_store::{StoreError, UserDocuments};
 use larder_vault::lifecycle::{TrackRecord, promoted};
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::notebook::{FactBook, PreferenceBook};
+pub use self::sharing::{ShareCandidate, ShareError, publish, share_candidates};
 use super::spec::{Tool, ToolError};
 use super::typed::typed;
 
