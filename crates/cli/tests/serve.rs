@@ -78,6 +78,39 @@ fn it_notes_prompts_that_are_bounded_by_bytes() {
 }
 
 #[test]
+fn models_that_stay_loaded_are_loaded_at_the_start() {
+    let hot = "capabilities = [\"always_hot\"]\n";
+    // A model that costs money is not asked before anyone needs it, nor is one without the capability.
+    for (keys, asked) in [
+        (format!("{hot}prices = {{ input = 0, output = 0 }}\n"), 1),
+        (format!("{hot}prices = {{ input = 1, output = 2 }}\n"), 0),
+        ("prices = { input = 0, output = 0 }\n".to_owned(), 0),
+    ] {
+        let shop = Shop::with_provider([reply_text("H")]);
+        shop.configure_layers(&["REFLEX", "NERVES"], &keys, "");
+        let mut served = Served::start(&shop, &["-v"]);
+        if asked > 0 {
+            let mut log = BufReader::new(served.process.stderr.take().unwrap());
+            let mut line = String::new();
+            while !line.contains("model_warmed") {
+                line.clear();
+                assert!(log.read_line(&mut line).unwrap() > 0, "it ends without a word");
+            }
+            assert!(line.contains("stub"), "{line}");
+            served.process.stderr = Some(log.into_inner());
+        }
+        let (status, body) = served.get("/readyz");
+        let ready: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((status, &ready["hot"]), (200, &json!({"models": asked, "warm": asked, "failed": 0})));
+        served.signal("TERM");
+        assert_eq!(served.end().0, Some(0));
+        let seen = shop.seen();
+        assert_eq!(seen.len(), asked, "two layers share the model");
+        assert!(seen.iter().all(|seen| seen.json()["max_tokens"] == 1), "{seen:?}");
+    }
+}
+
+#[test]
 fn it_reloads_on_sighup_and_refuses_what_is_wrong() {
     let shop = Shop::with_provider([reply_text("hello"), reply_text("hello")]);
     let served = Served::start(&shop, &[]);

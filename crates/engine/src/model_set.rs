@@ -1,12 +1,12 @@
 //! The models a run may call, so that its maximum cost is known before it starts. Knows no budget.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use larder_condense::ContentType;
 use larder_core::recipe::{Layer, Mode, Recipe};
 use larder_models::chat::Usage;
 use larder_models::price::{Billable, Prices, Rates, Usd};
-use larder_models::table::{ModelTable, Provider};
+use larder_models::table::{Capability, ModelSpec, ModelTable, Provider};
 
 use crate::candidate::next_layer;
 use crate::compression_recipes::recipe_name;
@@ -79,6 +79,22 @@ impl ModelSet {
 }
 
 impl Engine {
+    /// The chat models that stay loaded, play a layer and cost nothing as far as is known, so that they may be loaded
+    /// before anyone asks (R0-20.2). A server of a provider's own loads its models itself.
+    pub fn hot_models(&self) -> Vec<String> {
+        let table = self.models.table();
+        let layers = Layer::ALL.into_iter().flat_map(|(_, layer)| {
+            [None, Some(Mode::Code)].map(|mode| table.resolve(layer, mode)).into_iter().flatten()
+        });
+        let is_free = |spec: &ModelSpec| match &spec.prices {
+            Some(prices) => prices.max_cost(1_000_000) == Usd::default(),
+            None => spec.provider == Provider::Embedded || spec.base_url.is_some(),
+        };
+        let hot = layers.filter(|found| found.spec.can(Capability::AlwaysHot) && is_free(found.spec));
+        let names: BTreeSet<String> = hot.map(|found| found.name.to_owned()).collect();
+        names.into_iter().collect()
+    }
+
     /// Every model that a run of `recipe` may call: that of its layer, that of the next layer for answers that fail
     /// their checks, those that condense for it, and the fallbacks of each.
     pub fn reachable_models(&self, recipe: &Recipe, mode: Option<Mode>) -> ModelSet {

@@ -29,6 +29,7 @@ use crate::revisions::RevisedSettings;
 use crate::storage_health::StorageHealth;
 use crate::telemetry::Telemetry;
 use crate::turns::{RunningTurns, TurnTools};
+use crate::warming::Warmth;
 
 /// Revisions of learned values that are kept in memory: conversations under way may still use older ones.
 const REVISIONS: usize = 64;
@@ -145,6 +146,8 @@ pub struct App {
     pub telemetry: Telemetry,
     /// Cancelled when the gateway starts to shut down.
     pub stop: CancellationToken,
+    /// Which models are loaded.
+    pub warmth: Warmth,
     /// Whether the store can write.
     pub storage: Arc<StorageHealth>,
     /// Caches shared between requests.
@@ -197,6 +200,7 @@ impl App {
         Ok(Arc::new(Self {
             documents: Documents::open(&store, &snapshot.config.document_place())?,
             running_turns: Arc::new(RunningTurns::new(stop.clone())),
+            warmth: Warmth::default(),
             auth: Auth::new(store.clone())?,
             stop,
             caches: RequestCaches::default(),

@@ -29,3 +29,4 @@ pub mod telemetry;
 mod transcript;
 pub mod tune;
 pub mod turns;
+pub mod warming;

@@ -62,6 +62,7 @@ pub async fn run(
     let holding = Arc::clone(&app);
     let renewing = tokio::spawn(renew(move || holding.auth.renew()));
     let working = tokio::spawn(crate::jobs::serve(Arc::clone(&app)));
+    let warming = tokio::spawn(crate::warming::warm(Arc::clone(&app)));
     let router = crate::routes::router(&app, extra);
     let serving = tokio::spawn(serve(listener, router, pace, app.stop.clone()));
     asked.await;
@@ -71,6 +72,7 @@ pub async fn run(
     renewing.abort();
     let _ = watching.await;
     let _ = working.await;
+    let _ = warming.await;
     let finished = tokio::task::spawn_blocking(move || {
         app.recorder.finish();
         app.telemetry.flush();

@@ -38,10 +38,18 @@ impl Served {
 
     /// Status and body of the reply to a request.
     pub fn post(&self, path: &str, body: &Value) -> (u16, String) {
+        self.request("POST", path, &body.to_string())
+    }
+
+    /// The same for a request without a body.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        self.request("GET", path, "")
+    }
+
+    fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let body = body.to_string();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();

@@ -5,12 +5,37 @@ use std::time::Duration;
 use larder_core::pack::Pack;
 use larder_models::chat::{ChatReply, ChatRequest, ModelError};
 use larder_models::table::{Capability, DEFAULT_TIMEOUT_MS};
-use larder_text::message::Message;
+use larder_text::message::{Message, Role};
 
 use super::report::CallLog;
-use super::{ModelCandidate, RecipeRun, RunKind};
+use super::{Engine, ModelCandidate, RecipeRun, RunKind};
 use crate::evidence::{citing, shown};
 use crate::prepare::PreparedPrompt;
+
+/// What a model is asked to be loaded.
+const WARMING: &str = "Hi";
+
+impl Engine {
+    /// Has a model load by asking it for one token (R0-20.2).
+    ///
+    /// # Errors
+    /// If the model is not available, or does not answer.
+    pub async fn warm(&self, name: &str) -> Result<(), ModelError> {
+        let Some(spec) = self.models.table().model(name) else { return Ok(()) };
+        let request = ChatRequest {
+            model: spec.id.clone(),
+            messages: vec![Message::text(Role::User, WARMING)],
+            tools: Vec::new(),
+            schema: None,
+            max_output: 1,
+            temperature: None,
+            timeout: spec.timeout,
+            stable_messages: 0,
+            thinking_budget: None,
+        };
+        self.models.chat(name)?.chat(&request).await.map(drop)
+    }
+}
 
 impl RecipeRun<'_> {
     /// Calls a candidate with messages of so many tokens, which begin with those of the pack, and logs the call. A run that rules can replace waits no longer than its own timeout.
