@@ -26,10 +26,10 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         // An interrupted round continues after its last call.
         if cx.state.rounds().under_way.is_none() {
             if let Some(reason) = round_rules::end(cx.state.rounds(), &cx.turns.limits) {
-                return end(cx, &reason);
+                return end(cx, &reason).await;
             }
             if let Some(reason) = cx.budget.reached(&cx.state) {
-                return end(cx, &reason);
+                return end(cx, &reason).await;
             }
             begin_round(cx).await?;
         }
@@ -65,7 +65,8 @@ async fn begin_round(cx: &mut PhaseContext<'_>) -> Result<(), Stop> {
         // An answer that satisfies its schema and cannot be used counts as a round, and the next round reads why.
         Err(unusable) => {
             cx.events.warn(format!("the answer of iteration {number} cannot be used: {unusable}"));
-            tool_log::add_round(&mut cx.document, &cx.draft, &failed_round(number, unusable.to_string()))?;
+            tool_log::add_round(&mut cx.document, &cx.draft, &failed_round(number, unusable.to_string()))
+                .await?;
             cx.state.rounds().iterations = number;
         }
     }
@@ -128,7 +129,7 @@ async fn carry_out(cx: &mut PhaseContext<'_>) -> Result<(), Stop> {
     let calls = calls_before(cx.state.rounds(), goal, &called);
     iteration.calls = called.iter().map(|record| record.text.clone()).collect();
     shown_results::fit(&mut iteration, &called, &cx.document);
-    tool_log::add_round(&mut cx.document, &cx.draft, &iteration)?;
+    tool_log::add_round(&mut cx.document, &cx.draft, &iteration).await?;
     if let Some(plan) = &mut cx.state.plan {
         let confidence = answer.goal_confidence;
         let ended = round_rules::note_progress(&mut plan.goals, answer.action, goal, confidence, calls);
@@ -154,7 +155,7 @@ fn calls_before(rounds: &mut RoundsState, goal: Option<GoalId>, called: &[CallRe
 }
 
 /// Writes the claims and how the loop ended.
-fn end(cx: &mut PhaseContext<'_>, reason: &str) -> Result<PhaseOutcome, Stop> {
+async fn end(cx: &mut PhaseContext<'_>, reason: &str) -> Result<PhaseOutcome, Stop> {
     let rounds = cx.state.rounds.take().unwrap_or_default();
     let limits = cx.turns.limits;
     let termination = Termination {
@@ -165,7 +166,7 @@ fn end(cx: &mut PhaseContext<'_>, reason: &str) -> Result<PhaseOutcome, Stop> {
     // In one piece: compacting for the termination must not hide the claims.
     let claims = (!rounds.claims.is_empty()).then(|| Claim::write_all(&rounds.claims, &cx.document.at));
     let pieces: Vec<String> = claims.into_iter().chain([termination.write()]).collect();
-    tool_log::finish(&mut cx.document, &cx.draft, &pieces.join("\n"))?;
+    tool_log::finish(&mut cx.document, &cx.draft, &pieces.join("\n")).await?;
     let text = format!("{reason}; {} iterations, {} tool calls", rounds.iterations, rounds.calls);
     Ok(PhaseOutcome::new(TurnPhase::Synthesize, text))
 }

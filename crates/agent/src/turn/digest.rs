@@ -1,5 +1,6 @@
 //! A section in fewer tokens along its own structure (R1-3.15, R1-3.16): labels, tables, decisions and references stay,
-//! texts get shorter. A result counts only if it can be read back as its section. §4 has its own rule, `shrink`.
+//! texts get shorter; what was gathered is condensed by a model where the policy allows it. A result counts only if it can
+//! be read back as its section. §4 has its own rule, `shrink`.
 
 use larder_condense::ContentType;
 use larder_text::sections::SectionId;
@@ -17,13 +18,13 @@ const MIN_INFORMATION: usize = 64;
 
 /// The newest version of section `id` in at most `target` tokens, the frame of a compaction counted; `None` for sections
 /// without such a rule, and if it cannot be that short.
-pub(super) fn of(id: SectionId, document: &TurnDocument<'_>, target: usize) -> Option<String> {
+pub(super) async fn of(id: SectionId, document: &TurnDocument<'_>, target: usize) -> Option<String> {
     let target = target.checked_sub(FRAME)?;
     let at = &document.at;
     let fits = |text: &str| document.condenser.counter.count_up_to(text, target).is_some();
     match id {
         SectionId::Reflection => shortened(&document.newest()?, at, fits, shorten_reflection),
-        SectionId::GatheredContext => gathered(&document.newest()?, document, target),
+        SectionId::GatheredContext => gathered(&document.newest()?, document, target).await,
         SectionId::TaskPlan => shortened(&document.newest()?, at, fits, shorten_plan),
         SectionId::Validation => shortened(&document.newest()?, at, fits, shorten_verdict),
         SectionId::UserQuery | SectionId::ToolExecution | SectionId::Synthesis => None,
@@ -50,8 +51,9 @@ fn is_readable<T: SectionValue>(text: &str, at: &VaultPath) -> bool {
 }
 
 /// What was gathered takes what the lists leave.
-fn gathered(value: &GatheredContext, document: &TurnDocument<'_>, target: usize) -> Option<String> {
+async fn gathered(value: &GatheredContext, document: &TurnDocument<'_>, target: usize) -> Option<String> {
     let TurnDocument { condenser, at, .. } = document;
+    let mut is_first = true;
     for chars in STEPS {
         let mut short = GatheredContext { information: String::new(), ..value.clone() };
         short.preferences.iter_mut().for_each(|preference| cut(&mut preference.value, chars));
@@ -60,15 +62,28 @@ fn gathered(value: &GatheredContext, document: &TurnDocument<'_>, target: usize)
         let lists = condenser.counter.count(&short.write_digest(at));
         let room = target.saturating_sub(lists);
         for room in [room, room * 4 / 5, room / 2].into_iter().filter(|room| *room >= MIN_INFORMATION) {
-            let condensed = condenser.for_document(&value.information, ContentType::Markdown, room);
-            let Some(condensed) = condensed else { continue };
-            short.information.clone_from(&condensed.result.text);
+            let written = match std::mem::take(&mut is_first) {
+                true => condenser.by_model(&value.information, ContentType::Markdown, room, "§2").await,
+                false => None,
+            };
+            let by_rule = match written {
+                Some(written) => {
+                    short.information = written.text;
+                    None
+                }
+                None => {
+                    let by_rule = condenser.for_document(&value.information, ContentType::Markdown, room);
+                    let Some(by_rule) = by_rule else { continue };
+                    short.information.clone_from(&by_rule.result.text);
+                    Some(by_rule)
+                }
+            };
             let text = short.write_digest(at);
             if condenser.counter.count_up_to(&text, target).is_some()
                 && is_readable::<GatheredContext>(&text, at)
                 && condenser.store(value.information.as_bytes(), "section", "what was gathered").is_ok()
             {
-                condenser.report(&condensed);
+                by_rule.iter().for_each(|condensed| condenser.report(condensed));
                 return Some(text);
             }
         }

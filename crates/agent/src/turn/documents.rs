@@ -37,11 +37,11 @@ impl<'a> TurnDocument<'a> {
     }
 
     /// Adds a version of a section.
-    pub(super) fn append<T: SectionValue>(&mut self, value: &T) -> Result<(), Stop> {
+    pub(super) async fn append<T: SectionValue>(&mut self, value: &T) -> Result<(), Stop> {
         self.text += &context::append(&self.text, value, &self.at);
         // §4 is kept within its budget while it is written (R0-26.1), §0 never shrinks (C30).
         if !matches!(T::ID, SectionId::UserQuery | SectionId::ToolExecution) {
-            self.settle(T::ID)?;
+            self.settle(T::ID).await?;
         }
         Ok(())
     }
@@ -89,13 +89,13 @@ impl<'a> TurnDocument<'a> {
         self.condenser.counter.count(&shown(&self.text, id))
     }
 
-    /// Compacts the last section by rule if it exceeds its budget, along its own structure where it has one.
-    pub(super) fn settle(&mut self, id: SectionId) -> Result<(), Stop> {
+    /// Compacts the last section if it exceeds its budget, along its own structure where it has one.
+    pub(super) async fn settle(&mut self, id: SectionId) -> Result<(), Stop> {
         let budget = id.token_budget();
         if self.condenser.counter.count_up_to(&shown(&self.text, id), budget).is_some() {
             return Ok(());
         }
-        let digest = digest::of(id, self, budget);
+        let digest = digest::of(id, self, budget).await;
         self.compact(id, budget, digest)
     }
 

@@ -64,7 +64,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let facts = found.facts.iter().filter_map(|fact| Some((fact.id.clone()?, fact.fact.clone())));
     cx.state.facts = facts.collect();
     keep_used_research(&turns.documents, &mut gathered, &followed)?;
-    cx.document.append(&gathered)?;
+    cx.document.append(&gathered).await?;
     cx.state.references = gathered.references.into_iter().map(|reference| reference.link.file).collect();
     Ok(PhaseOutcome::new(TurnPhase::Plan, answer.sufficiency.as_str()))
 }

@@ -17,7 +17,7 @@ use super::state::TurnState;
 pub(super) struct TurnBudget {
     limits: TurnLimits,
     /// When time runs out.
-    until: Option<Instant>,
+    pub(super) until: Option<Instant>,
     /// Counts model usage since the turn was started or resumed.
     pub(super) meter: Arc<Meter<'static>>,
     /// The part of the meter's count that the state includes already.

@@ -60,11 +60,12 @@ impl<'a> PhaseContext<'a> {
         let counter =
             planner.map_or_else(|_| Counter::unknown(), |candidate| turns.engine.counter(&candidate.spec));
         let query = state.analysis.as_ref().map_or(&draft.query, |analysis| &analysis.resolved_query);
-        let condenser = TurnCondenser::new(&turns.engine, counter, query.clone());
+        let budget = TurnBudget::new(turns.limits, &state);
+        let condenser = TurnCondenser::new(&turns.engine, counter, query.clone(), &budget);
         Self {
             document: TurnDocument::new(text.unwrap_or_default(), draft.place.context(), condenser, events),
             clock: TurnClock::new(turns.engine.store.store(), state.moment, state.spent_ms),
-            budget: TurnBudget::new(turns.limits, &state),
+            budget,
             saved: state.clone(),
             call_begun: AtomicBool::new(false),
             turns,
@@ -115,6 +116,9 @@ impl<'a> PhaseContext<'a> {
 
     /// Saves everything that is needed to resume the turn from here.
     pub(super) fn checkpoint(&mut self) -> Result<(), TurnError> {
+        // A section may have been condensed by a model since the last run of a recipe.
+        self.budget.settle(&mut self.state);
+        self.state.receipts.extend(self.document.condenser.take_asked());
         self.state.spent_ms = self.clock.spent();
         self.state.moment = self.clock.last();
         self.draft.files.insert(CONTEXT.to_owned(), self.document.text.clone().into_bytes());

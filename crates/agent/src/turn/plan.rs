@@ -32,7 +32,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     }
     files::insert_document(&mut cx.draft, &ticket, meta, Ticket(plan.clone()));
     plan.ticket = Some(files::link(ticket));
-    cx.document.append(&plan)?;
+    cx.document.append(&plan).await?;
     let topic = Some(topic(&answer.topic));
     cx.state.plan = Some(PlanSummary { intent: plan.intent, topic, goals: plan.goals.clone() });
     cx.state.rounds = None;

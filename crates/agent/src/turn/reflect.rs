@@ -32,6 +32,6 @@ async fn reflection(cx: &mut PhaseContext<'_>, layer: Option<Layer>) -> Result<R
     let (_, mut reflection) =
         cx.recipes().decide("phase1_reflection", inputs, ReflectionAnswer::reflection).await?;
     reflection.block = cx.document.next_decision("reflection", SectionId::Reflection);
-    cx.document.append(&reflection)?;
+    cx.document.append(&reflection).await?;
     Ok(reflection)
 }

@@ -8,8 +8,11 @@ use larder_vault::VaultPath;
 use larder_vault::context::{CallStatus, Iteration, ToolLog};
 use larder_vault::links::DualLink;
 
+/// Tokens of each result at the first step.
+pub(super) const LONGEST_RESULT: usize = 150;
 /// What each step keeps: tokens of each result, characters of reasoning and of calls.
-const STEPS: [(usize, usize, usize); 4] = [(150, 300, 200), (80, 160, 160), (40, 60, 100), (16, 0, 60)];
+const STEPS: [(usize, usize, usize); 4] =
+    [(LONGEST_RESULT, 300, 200), (80, 160, 160), (40, 60, 100), (16, 0, 60)];
 /// Tokens of the compaction's heading and frame.
 const FRAME: usize = 80;
 /// Characters of a line that is kept because it reports an error or states a price or an address.

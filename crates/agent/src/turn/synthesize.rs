@@ -64,14 +64,14 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     }
     let checklist = checklist(&answer, &unsupported, cites);
     let preview = preview(&cx.document.condenser, &answer);
-    cx.document.append(&Synthesis { preview, full: Some(files::link(response)), checklist })?;
+    cx.document.append(&Synthesis { preview, full: Some(files::link(response)), checklist }).await?;
     let text = format!("{} tokens", cx.document.condenser.counter.count(&answer));
     cx.state.attempts.push(AnswerAttempt { answer, unsupported, sources, verdict: None });
     if cites {
         return Ok(PhaseOutcome::new(TurnPhase::Validate, text));
     }
     let verdict = unfounded(cx);
-    cx.document.append(&verdict)?;
+    cx.document.append(&verdict).await?;
     Ok(ending::exhausted(&mut cx.state, cx.events, UNFOUNDED))
 }
 

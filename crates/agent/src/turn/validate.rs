@@ -37,7 +37,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     hold_to_documents(&mut validation, &unsupported);
     hold_to_goals(&mut validation);
     validation.block = cx.document.next_decision("validation", SectionId::Validation);
-    cx.document.append(&validation)?;
+    cx.document.append(&validation).await?;
     if let Some(attempt) = cx.state.attempts.last_mut() {
         // Code may be wrong about a value that the model has judged: it keeps the answer from being called verified, not
         // from being delivered.
