@@ -120,6 +120,19 @@ fn r0_22_16_to_18_confidence_decides_what_is_shown() {
 }
 
 #[test]
+fn r0_22_17_a_zone_of_middling_confidence_leaves_no_open_stub() {
+    let lamp = zone("gallery", 0.79, 4, 40).replace("gallery_field_2", "price");
+    let text = capture(&[zone("pricing", 0.8, 4, 40), zone("reviews", 0.6, 4, 40), lamp]);
+    let shown = run(ContentType::PageDoc, &text, 1_500, None).text;
+    assert!(!shown.contains("reviews"), "a zone without a key field says nothing: {shown}");
+    assert!(shown.contains("value 2 of gallery") && !shown.contains("value 1 of gallery"), "{shown}");
+    let open = shown.matches("\"fields\": {").count() + shown.matches("\"fields\":{").count();
+    assert_eq!(open, 2, "the fields of two zones: {shown}");
+    let last = &shown[shown.rfind("\"fields\"").unwrap()..];
+    assert!(last.contains('}'), "they are closed: {last}");
+}
+
+#[test]
 fn r0_22_14_and_19_narrative_is_condensed_and_leaves_room_for_structure() {
     let zones: Vec<String> =
         (0..8).map(|n| zone(if n % 2 == 0 { "pricing" } else { "reviews" }, 0.9, 12, 60)).collect();

@@ -43,6 +43,8 @@ fn request(counter: &Counter) -> PackRequest {
         framing: CallFraming::for_call(counter, &[], None),
         query: None,
         by_model: false,
+        trigger: None,
+        layer: None,
     }
 }
 

@@ -19,6 +19,8 @@ fn packed(parts: Vec<Part>, total: usize) -> Vec<Message> {
         framing: CallFraming::for_call(&counter, &[], None),
         query: Some(format!("What is a {ELSEWHERE}?")),
         by_model: false,
+        trigger: None,
+        layer: None,
     };
     match Packing::new(&request, &counter, &PointerKey::new([7; 32])).unwrap().step() {
         PackStep::Done(pack) => pack.messages,

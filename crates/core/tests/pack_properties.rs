@@ -185,6 +185,8 @@ prop_compose! {
             framing: CallFraming::for_call(&counter(), &[], None),
             query: Some("what about the price?".into()),
             by_model: false,
+            trigger: None,
+            layer: None,
         }
     }
 }
@@ -294,6 +296,8 @@ proptest! {
             framing: CallFraming::for_call(&counter(), &[], None),
             query: None,
             by_model: false,
+            trigger: None,
+            layer: None,
         };
         let all: usize = request.parts.iter().map(|part| counter().count(&part.text)).sum();
         prop_assume!(all > total + total / 4);
@@ -326,6 +330,8 @@ proptest! {
                 framing: CallFraming::for_call(&counter(), &[], None),
                 query: None,
                 by_model: false,
+                trigger: None,
+                layer: None,
             };
             let PackStep::Done(pack) = run(&request) else { return Err(TestCaseError::fail("refused")) };
             let epoch = pack.receipt.epoch.expect("a slot of messages has an epoch").number;

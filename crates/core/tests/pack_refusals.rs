@@ -24,6 +24,8 @@ fn pack(slot: Slot, parts: Vec<Part>, total: usize, window: usize) -> Result<Pac
         framing: CallFraming::for_call(&counter, &[], None),
         query: None,
         by_model: false,
+        trigger: None,
+        layer: None,
     };
     match Packing::new(&request, &counter, &PointerKey::new([7; 32])).unwrap().step() {
         PackStep::Done(pack) => Ok(*pack),

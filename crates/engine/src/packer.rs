@@ -53,7 +53,7 @@ pub(crate) fn relieved(
     if !may || !enough(threshold) || !is_whole(&whole) {
         return Ok(whole);
     }
-    let mut smaller = PackRequest { by_model: false, ..request.clone() };
+    let mut smaller = PackRequest { by_model: false, trigger: None, ..request.clone() };
     smaller.budget.response_reserve += available.saturating_sub(threshold);
     for slot in &mut smaller.slots {
         // Parts of a prompt that fits may only be condensed, with markers; none becomes a pointer or is truncated.
@@ -65,6 +65,7 @@ pub(crate) fn relieved(
     if !receipt.parts.iter().all(is_kept) || !enough(receipt.total) {
         return Ok(whole);
     }
+    receipt.whole = whole.receipt.whole;
     receipt.budget.limits = request.budget;
     receipt.budget.available = available;
     // The receipt shows the call's budget, not the reduced one.

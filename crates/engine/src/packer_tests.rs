@@ -24,6 +24,8 @@ fn request(tokens: usize, available: usize) -> PackRequest {
         framing: CallFraming::default(),
         query: None,
         by_model: false,
+        trigger: None,
+        layer: None,
     }
 }
 

@@ -1,19 +1,24 @@
 //! Turns a recipe and a run's inputs into slots and parts. Knows recipes and packs; knows no model and no store.
 
+mod error;
+pub(crate) mod levels;
 mod pinned;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use larder_condense::ContentType;
-use larder_core::pack::{CallBudget, CallFraming, Cap, Frame, Overflow, PackRequest, Part, Protection, Slot};
+use larder_core::pack::{
+    CallBudget, CallFraming, Cap, Frame, Overflow, PackRequest, Part, PartKind, Protection, Slot,
+};
 use larder_core::recipe::{
-    InputDoc, PromptInputs, PromptTemplate, Recipe, SlotSource, SlotSpec, TemplateError,
+    InputDoc, PromptInputs, PromptTemplate, Recipe, RenderedPrompts, SlotSource, SlotSpec,
 };
 use larder_text::message::{Role, ToolDef};
 use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
 
+pub use self::error::PrepareError;
 use crate::inputs::{InputDocument, RunInput};
 
 /// The document that is read by sections.
@@ -24,86 +29,6 @@ pub(crate) const QUERY_SLOT: &str = "query";
 pub(crate) const NOTE: &str = "note";
 /// The newest section of `context.md` is shortened after the others (C27).
 const NEWEST_SECTION_PRIORITY: u8 = 80;
-
-/// A run that cannot be prepared.
-#[derive(Debug, thiserror::Error)]
-pub enum PrepareError {
-    /// A template needs a value that was not provided.
-    #[error(transparent)]
-    Template(#[from] TemplateError),
-    /// A recipe that requires the user's query has none.
-    #[error(
-        "recipe {recipe} needs the user's query; pass --query, or a context.md whose section 0 contains it"
-    )]
-    NoQuery {
-        /// The recipe.
-        recipe: String,
-    },
-    /// A required document is missing.
-    #[error("recipe {recipe} needs the document {name}; pass it with --doc {name}=PATH")]
-    MissingDocument {
-        /// The recipe.
-        recipe: String,
-        /// The input's name.
-        name: String,
-    },
-    /// A document that the recipe does not accept.
-    #[error("recipe {recipe} accepts no document called {name}; it accepts {takes}")]
-    UnknownDocument {
-        /// The recipe.
-        recipe: String,
-        /// The given name.
-        name: String,
-        /// What the recipe accepts.
-        takes: String,
-    },
-    /// A picture for a model that does not see.
-    #[error(
-        "recipe {recipe} is given the picture {picture}, but {model}, the model of layer {layer}, does not see; bind a \
-         model with the capability `vision` to the layer under [models.layers], or use a recipe of layer EYES"
-    )]
-    Blind {
-        /// The recipe.
-        recipe: String,
-        /// The picture's name.
-        picture: String,
-        /// The model.
-        model: String,
-        /// Its layer.
-        layer: &'static str,
-    },
-    /// A stage that the recipe does not have.
-    #[error("recipe {recipe} has no variant {name}; {takes}")]
-    UnknownVariant {
-        /// The recipe.
-        recipe: String,
-        /// The given name.
-        name: String,
-        /// The variants it has.
-        takes: String,
-    },
-    /// A conversation for a recipe without a place for one.
-    #[error(
-        "recipe {recipe} has no slot of messages, so it takes no conversation, and {messages} messages came before the question; add a \
-         slot with `from: messages`, or send the question alone"
-    )]
-    NoConversation {
-        /// The recipe.
-        recipe: String,
-        /// The number of messages given.
-        messages: usize,
-    },
-    /// A value that the recipe's prompts do not use.
-    #[error("recipe {recipe} has no variable {name}; it accepts {takes}")]
-    UnknownValue {
-        /// The recipe.
-        recipe: String,
-        /// The given name.
-        name: String,
-        /// What the recipe accepts.
-        takes: String,
-    },
-}
 
 /// What a recipe needs to know about the model that will answer.
 #[derive(Debug, Clone, Copy)]
@@ -137,13 +62,14 @@ pub struct PreparedPrompt {
     pub reserved: usize,
 }
 
-/// Puts a run's inputs into slots. `note` is shown to the model after the query: why its last answer was rejected.
+/// Puts a run's inputs of `user` into slots. `note` is shown to the model after the query: why its last answer was rejected.
 pub fn prepare(
     recipe: &Recipe,
     input: &RunInput,
     limits: ModelLimits,
     counter: &Counter,
     note: Option<&str>,
+    user: &str,
 ) -> Result<PreparedPrompt, PrepareError> {
     check_inputs(recipe, input)?;
     let query = query_of(recipe, input)?;
@@ -152,9 +78,13 @@ pub fn prepare(
         query: query.as_deref().unwrap_or_default(),
         mode: input.mode,
         variant: input.variant.as_deref(),
+        session_id: input.session_id.as_deref().unwrap_or_default(),
+        turn_id: input.turn_id.as_deref().unwrap_or_default(),
+        user,
         documents: &names,
         values: Some(&input.values),
     })?;
+    check_prompt(recipe, &rendered)?;
     let max_output = recipe.budget.output.min(limits.max_output);
     let mut build = Build { recipe, input, slots: Vec::new(), parts: Vec::new(), ids: BTreeMap::new() };
     if recipe.slots.is_empty() {
@@ -187,26 +117,47 @@ pub fn prepare(
         .map(|part| part.id.to_string())
         .collect();
     let schema = recipe.output.schema.as_ref().filter(|_| limits.enforces_schema && limits.schema_in_prompt);
+    let budget = CallBudget {
+        total: recipe.budget.total,
+        // A prompt that has a limit of its own gets it in addition to the reply.
+        window: limits.input_limit.map_or(limits.window, |input| {
+            let beside = max_output.saturating_add(recipe.budget.response_reserve);
+            limits.window.min(input.saturating_add(beside))
+        }),
+        output: max_output,
+        response_reserve: recipe.budget.response_reserve,
+        emergency_floor: 0,
+    };
     let request = PackRequest {
         slots: build.slots,
         parts: build.parts,
-        budget: CallBudget {
-            total: recipe.budget.total,
-            // A prompt that has a limit of its own gets it in addition to the reply.
-            window: limits.input_limit.map_or(limits.window, |input| {
-                limits
-                    .window
-                    .min(input.saturating_add(max_output).saturating_add(recipe.budget.response_reserve))
-            }),
-            output: max_output,
-            response_reserve: recipe.budget.response_reserve,
-            emergency_floor: 0,
-        },
+        budget,
         framing: CallFraming::for_call(counter, &[], schema),
         query,
         by_model: false,
+        trigger: None,
+        layer: None,
     };
     Ok(PreparedPrompt { request, max_output, citable, tools: Vec::new(), opens: false, reserved: 0 })
+}
+
+/// Refuses a prompt that the values of a call make larger than the recipe allots to it, unless its slot has a cap of its
+/// own. Counted as `larder check` does, so that a prompt that passes there fits whichever model answers.
+fn check_prompt(recipe: &Recipe, rendered: &RenderedPrompts) -> Result<(), PrepareError> {
+    let has_cap = |source: SlotSource| {
+        recipe.slots.iter().any(|spec| spec.source == source && matches!(spec.slot.cap, Cap::Tokens(_)))
+    };
+    let prompts = [(SlotSource::Prompt, &rendered.system), (SlotSource::Variant, &rendered.variant)];
+    let prompts = prompts.into_iter().filter(|(source, _)| !has_cap(*source)).map(|(_, prompts)| {
+        let texts: Vec<&str> = prompts.iter().map(|prompt| prompt.text.as_str()).collect();
+        texts.join("\n\n")
+    });
+    let counter = Counter::cl100k();
+    let (tokens, limit) = (prompts.map(|text| counter.count(&text)).sum(), recipe.budget.prompt);
+    if tokens > limit {
+        return Err(PrepareError::PromptTooLong { recipe: recipe.id(), tokens, limit });
+    }
+    Ok(())
 }
 
 fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
@@ -290,6 +241,7 @@ impl Build<'_> {
         let mut part = Part::new(id, slot, text);
         part.role = role;
         part.protection = Protection::Critical;
+        part.kind = if slot == QUERY_SLOT { PartKind::Query } else { PartKind::Policy };
         self.parts.push(part);
         let at = if role == Role::System {
             self.slots.iter().take_while(|slot| matches!(&*slot.name, "system" | "agent")).count()
@@ -305,6 +257,7 @@ impl Build<'_> {
             let mut part = Part::new(id, Arc::clone(&slot.name), prompt.text);
             part.role = role;
             part.protection = Protection::Critical;
+            part.kind = PartKind::RolePrompt;
             self.parts.push(part);
         }
         self.slots.push(slot);
@@ -360,7 +313,11 @@ impl Build<'_> {
             }
             let mut part = Part::new(id, name.as_str(), text);
             part.source.name = format!("{}§{number}", document.name).into();
-            part.content_type = ContentType::Markdown;
+            part.content_type = match section.id {
+                SectionId::ToolExecution => ContentType::ToolResult,
+                _ => ContentType::Markdown,
+            };
+            part.kind = PartKind::Context;
             if section.id == SectionId::UserQuery {
                 part.protection = Protection::Critical;
             } else {
@@ -402,6 +359,11 @@ impl Build<'_> {
         part.source.name = document.name.as_str().into();
         part.source.slice.clone_from(&document.slice);
         part.content_type = larder_condense::detect(doc.content_type, &document.name, true, &document.text);
+        part.kind = match part.content_type {
+            _ if doc.name == CONTEXT => PartKind::Context,
+            ContentType::ToolResult => PartKind::ToolResults,
+            _ => PartKind::LinkedDocs,
+        };
         part.priority = doc.priority;
         part.relevance = document.relevance;
         part.min_remaining = doc.min_remaining;
@@ -463,6 +425,10 @@ impl Build<'_> {
             part.shell.tool_calls.clone_from(&message.tool_calls);
             part.shell.tool_call_id.clone_from(&message.tool_call_id);
             part.summarizable = message.tool_calls.is_empty();
+            part.kind = match message.role {
+                Role::Tool => PartKind::ToolResults,
+                Role::System | Role::User | Role::Assistant => PartKind::Context,
+            };
             part.priority = match message.role {
                 Role::System => 100,
                 Role::User => 80,

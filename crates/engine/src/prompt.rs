@@ -9,7 +9,7 @@ use crate::candidate::ModelCandidate;
 use crate::engine::Engine;
 use crate::evidence::citing_cost;
 use crate::inputs::RunInput;
-use crate::prepare::{PrepareError, PreparedPrompt, prepare};
+use crate::prepare::{PrepareError, PreparedPrompt, levels, prepare};
 use crate::run::{RunError, RunKind};
 
 /// Puts inputs into slots for a candidate. With condensing disabled, a prompt that does not fit whole is refused (C50).
@@ -29,7 +29,8 @@ pub(crate) fn prepare_for(
         return Err(PrepareError::Blind { recipe, picture: picture.name.clone(), model, layer }.into());
     }
     let limits = candidate.limits();
-    let mut prepared = prepare(recipe, input, limits, counter, note)?;
+    let mut prepared = prepare(recipe, input, limits, counter, note, engine.store.user())?;
+    prepared.request.layer = Some(candidate.layer);
     if let Some(schema) = recipe.output.schema.as_ref().filter(|_| recipe.gates.evidence_required)
         && limits.enforces_schema
         && limits.schema_in_prompt
@@ -44,6 +45,8 @@ pub(crate) fn prepare_for(
     }
     if !engine.policy.condenses() || matches!(kind, RunKind::Condensing { .. }) {
         prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
+    } else {
+        levels::limit(&mut prepared.request, counter);
     }
     Ok(prepared)
 }

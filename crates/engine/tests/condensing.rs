@@ -346,8 +346,8 @@ async fn condensing_logs_sizes_and_names_only() {
     for (field, value) in [
         ("event", "compressed"),
         ("compressed_tokens", part.tokens.to_string().as_str()),
-        ("recipe", "summarize"),
-        ("model_layer", "VOICE"),
+        ("recipe", "compress/generic"),
+        ("model_layer", "NERVES"),
         ("run_id", outcome.run_id.as_str()),
     ] {
         assert_eq!(event[field], value, "{field}");

@@ -7,20 +7,34 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// Level 2: `context.md` as a whole is condensed when it exceeds this many tokens (R0-25.2).
-pub const DOCUMENT_TRIGGER_TOKENS: usize = 8_600;
-/// The size to which level 2 condenses `context.md`, in tokens (R0-25.2).
-pub const DOCUMENT_TARGET_TOKENS: usize = 7_500;
-/// Level 3: a call is condensed aggressively above this many tokens, if the whole-call limit applies (R0-25.3).
-pub const CALL_TRIGGER_TOKENS: usize = 11_000;
-/// The outer limit of one call in the profile with numbered phases (R0-25.3); a recipe's own total is tighter (C20).
-pub const CALL_LIMIT_TOKENS: usize = 12_000;
+/// Level 2: the size at which `context.md` as a whole is condensed, in a call of [`CALL_LIMIT_TOKENS`] (R0-25.2).
+const DOCUMENT_TRIGGER_TOKENS: usize = 8_600;
+/// The size to which level 2 condenses it in such a call (R0-25.2).
+const DOCUMENT_TARGET_TOKENS: usize = 7_500;
+/// Level 3: the size at which such a call is condensed aggressively (R0-25.3).
+const CALL_TRIGGER_TOKENS: usize = 11_000;
+/// The call that the sizes above are given for, in tokens. A larger or smaller one has them in proportion (C20).
+const CALL_LIMIT_TOKENS: usize = 12_000;
 
-/// The size at which level 3 starts for a call of `total` tokens: in proportion to 11,000 of 12,000 (C20).
+/// The size above which level 2 condenses `context.md` in a call of `total` tokens.
+pub const fn document_trigger(total: usize) -> usize {
+    in_proportion(total, DOCUMENT_TRIGGER_TOKENS)
+}
+
+/// The size to which level 2 condenses `context.md` in a call of `total` tokens.
+pub const fn document_target(total: usize) -> usize {
+    in_proportion(total, DOCUMENT_TARGET_TOKENS)
+}
+
+/// The size of prompt and input above which level 3 reduces a call of `total` tokens.
 pub const fn call_trigger(total: usize) -> usize {
+    in_proportion(total, CALL_TRIGGER_TOKENS)
+}
+
+const fn in_proportion(total: usize, of_limit: usize) -> usize {
     // Multiplying quotient and remainder separately gives the exact floor without overflow.
     let (whole, rest) = (total / CALL_LIMIT_TOKENS, total % CALL_LIMIT_TOKENS);
-    whole * CALL_TRIGGER_TOKENS + rest * CALL_TRIGGER_TOKENS / CALL_LIMIT_TOKENS
+    whole * of_limit + rest * of_limit / CALL_LIMIT_TOKENS
 }
 
 /// A section of `context.md` by its stable id; the number is for display.

@@ -25,6 +25,11 @@ pub(super) fn assemble(
 ) -> Pack {
     let Planned { standings, mut made, runs, mut slots, epoch, .. } = planned;
     let mut receipts = Vec::with_capacity(request.parts.len());
+    let hidden = |(ladder, standing): (&Ladder, &Standing)| match (standing.rendition, standing.reason) {
+        (Rendition::Whole, _) | (_, PartReason::Summarized) => 0,
+        _ => ladder.full.0.saturating_sub(standing.tokens),
+    };
+    let mut hidden: usize = ladders.iter().zip(&standings).map(hidden).sum();
     let mut originals = Vec::new();
     for (number, (members, bundle)) in slot_parts.iter().zip(prompt.left_out).enumerate() {
         let run = runs.get(&number);
@@ -53,10 +58,17 @@ pub(super) fn assemble(
             receipts.push(part_receipt(part, &ladders[index], standing, made, pointer));
         }
         if let Some(run) = run {
-            receipts.push(run_receipt(run, renderer));
+            let summary = run_receipt(run, renderer);
+            hidden += summary.original_tokens.unwrap_or_default().saturating_sub(summary.tokens);
+            receipts.push(summary);
             originals.push(PartRenderer::original(&run.run.part));
         }
         originals.extend(bundle.map(Bundle::into_original));
+    }
+    let whole = prompt.total.saturating_add(hidden);
+    if whole <= request.budget.available() {
+        let over = receipts.iter_mut().filter(|part| part.reason == PartReason::CallOverBudget);
+        over.for_each(|part| part.reason = PartReason::CallNearLimit);
     }
     dedup(&mut originals);
     for ((slot, used), spans) in slots.iter_mut().zip(prompt.used).zip(prompt.spans) {
@@ -78,7 +90,8 @@ pub(super) fn assemble(
     let stable_messages = messages.iter().take_while(|message| message.role == Role::System).count();
     Pack {
         messages,
-        receipt: Receipt { budget, total: prompt.total, refused: None, parts: receipts, epoch },
+        receipt: Receipt { budget, total: prompt.total, whole, refused: None, parts: receipts, epoch },
+        layer: request.layer,
         originals,
         stable_messages,
     }
@@ -109,6 +122,7 @@ fn run_receipt(run: &PlannedRun, renderer: &PartRenderer<'_>) -> PartReceipt {
     let (part, rendered) = (&run.run.part, &run.rendered);
     PartReceipt {
         id: Arc::clone(&part.id),
+        kind: Some(part.kind),
         slot: Arc::clone(&part.slot),
         source: Arc::clone(&part.source.name),
         bytes: None,
@@ -142,13 +156,14 @@ fn part_receipt(
     let (gaps, author) = made.map(|made| (made.gaps, made.author)).unwrap_or_default();
     PartReceipt {
         id: Arc::clone(&part.id),
+        kind: Some(part.kind),
         slot: Arc::clone(&part.slot),
         source: Arc::clone(&part.source.name),
         bytes: slice.map(|slice| (slice.bytes.start, slice.bytes.end)),
         lines: slice.map(|slice| slice.lines),
         rendition: standing.rendition,
         tokens: standing.tokens,
-        original_tokens: ladder.whole,
+        original_tokens: ladder.full.1.then_some(ladder.full.0),
         reason: standing.reason,
         pointer,
         gaps,

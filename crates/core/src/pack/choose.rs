@@ -17,10 +17,13 @@ const POINTER_VALUE: f64 = 0.05;
 /// The possible renditions of a part and their costs.
 #[derive(Debug, Clone)]
 pub(super) struct Ladder {
-    /// Tokens of the whole part; `None` if it exceeds the budget of the call.
+    /// Tokens of the whole part; `None` if it exceeds the budget of the call or its own maximum.
     pub whole: Option<usize>,
-    /// Tokens of the whole part as far as known: exact, or an estimate if it exceeds the budget.
+    /// The most tokens that it can take: its own maximum, or those of the whole part as far as known: exact, or an
+    /// estimate if it exceeds the budget.
     pub size: usize,
+    /// Tokens of the whole part, whatever it may take, and whether they were counted to the end.
+    pub full: (usize, bool),
     /// Tokens of its pointer.
     pub pointer: usize,
     /// Tokens of its frame around any rendition.
@@ -85,8 +88,14 @@ impl Ladder {
             let kept = target as f64 / self.size as f64;
             (Choice::Condensed(target), self.relevance * kept.sqrt())
         });
+        let capped = self.is_capped().then_some((Choice::Condensed(self.size), self.relevance));
         let whole = self.whole.map(|_| (Choice::Whole, self.relevance));
-        std::iter::once((Choice::Absent, 0.0)).chain(pointer).chain(condensed).chain(whole)
+        std::iter::once((Choice::Absent, 0.0)).chain(pointer).chain(condensed).chain(capped).chain(whole)
+    }
+
+    /// Whether its own maximum is what keeps it from being whole.
+    pub const fn is_capped(&self) -> bool {
+        self.size < self.full.0
     }
 
     /// Appends the rungs on the upper convex hull: each step has a lower value per token than the one before.
@@ -312,6 +321,7 @@ mod tests {
         Ladder {
             whole: Some(size),
             size,
+            full: (size, true),
             pointer: 30,
             frame: 0,
             priority,

@@ -84,6 +84,7 @@ mod tests {
         Ladder {
             whole: Some(100),
             size: 100,
+            full: (100, true),
             pointer: 30,
             frame: 0,
             priority: 1,

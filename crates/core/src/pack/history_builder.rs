@@ -293,6 +293,7 @@ impl MessageRenderer<'_> {
         Ladder {
             whole: Some(size),
             size,
+            full: (size, true),
             pointer,
             frame: entry.item.opaque_tokens,
             priority: u8::from(entry.is_error()),

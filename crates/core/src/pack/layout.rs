@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::levels::{BudgetAssessment, LevelTaken};
 use super::receipt::{PartReason, PartReceipt, Receipt, Rendition};
 
 /// Formats a receipt: a ledger line, then one line per part with slot, source, rendition, tokens and reason. Runs of
@@ -20,6 +21,19 @@ pub fn layout(receipt: &Receipt) -> String {
         limits.output,
         limits.response_reserve
     );
+    let BudgetAssessment { needed, total_tokens, budget, overflow, compression_ratio, levels } =
+        receipt.assessment();
+    if needed {
+        let _ = writeln!(
+            out,
+            "whole it has {total_tokens} tokens, {overflow} more than {budget}; compression ratio {compression_ratio:.2}"
+        );
+    }
+    for LevelTaken { level, impact, parts, tokens } in levels {
+        let (number, level, impact) = (level.number(), level.as_str(), impact.as_str());
+        let noun = if parts == 1 { "part" } else { "parts" };
+        let _ = writeln!(out, "level {number} ({level}), impact {impact}: {parts} {noun} in {tokens} tokens");
+    }
     if let Some(refusal) = &receipt.refused {
         let _ = writeln!(out, "REFUSED {refusal}");
     }

@@ -16,6 +16,7 @@ mod history;
 mod history_builder;
 mod items;
 mod layout;
+mod levels;
 mod links;
 mod memo;
 mod packing;
@@ -36,9 +37,10 @@ pub use history::{
 };
 pub use items::{ConversationItem, ItemCall};
 pub use layout::layout;
+pub use levels::{BudgetAssessment, Impact, Level, LevelTaken};
 pub use memo::Memo;
 pub use packing::Packing;
-pub use part::{Frame, Part, PartSource, Protection, Shell, Slice};
+pub use part::{Frame, Part, PartKind, PartSource, Protection, Shell, Slice};
 pub use receipt::{
     BudgetLedger, Epoch, NextRung, OriginalText, Pack, PackOriginal, PackRefusal, PartReason, PartReceipt,
     Receipt, RefusalLimit, Rendition, SlotLedger, TextSpan,

@@ -107,6 +107,18 @@ impl<'a> Packing<'a> {
         if let Some(refusal) = self.hopeless(available) {
             return PackStep::Refused(Box::new(self.refuse(refusal)));
         }
+        let trigger = self.request.trigger.filter(|&tokens| tokens < available);
+        let reduced = trigger.filter(|&tokens| self.hopeless(tokens).is_none());
+        let fitted = match reduced.map(|tokens| self.fit(tokens)) {
+            Some(Ok(step)) => Ok(step),
+            // A trigger refuses nothing.
+            Some(Err(_)) | None => self.fit(available),
+        };
+        fitted.unwrap_or_else(|refusal| PackStep::Refused(Box::new(self.refuse(refusal))))
+    }
+
+    /// Plans within `available` tokens.
+    fn fit(&mut self, available: usize) -> Result<PackStep, PackRefusal> {
         let ask = self.request.by_model && self.rounds < MODEL_ROUNDS;
         let mut slack = 0;
         let mut over = 0;
@@ -115,15 +127,16 @@ impl<'a> Packing<'a> {
             let plan = self.plan(available.saturating_sub(slack), ask.then_some(&mut wanted));
             if !wanted.is_empty() {
                 self.rounds += 1;
-                return PackStep::Need(wanted.into_iter().map(|key| self.rendition_request(key)).collect());
+                let wanted = wanted.into_iter().map(|key| self.rendition_request(key));
+                return Ok(PackStep::Need(wanted.collect()));
             }
             let prompt = self.composed(&plan);
             if prompt.total <= available {
-                let (plan, prompt) = self.fill_up(plan, prompt);
+                let (plan, prompt) = self.fill_up(plan, prompt, available);
                 if let Some(refusal) = self.lost_pins(&prompt).or_else(|| self.dropped(&plan)) {
-                    return PackStep::Refused(Box::new(self.refuse(refusal)));
+                    return Err(refusal);
                 }
-                return PackStep::Done(Box::new(self.assembled(plan, prompt)));
+                return Ok(PackStep::Done(Box::new(self.assembled(plan, prompt))));
             }
             over = prompt.total - available;
             // A token more or less at a join can recur in every plan, so later rounds leave more slack.
@@ -131,7 +144,7 @@ impl<'a> Packing<'a> {
         }
         let parts = self.largest(|_| true);
         let limit = self.call_limit();
-        PackStep::Refused(Box::new(self.refuse(PackRefusal { deficit: over, limit, parts })))
+        Err(PackRefusal { deficit: over, limit, parts })
     }
 
     pub(super) fn composed(&self, plan: &Planned) -> ComposedPrompt {
@@ -274,6 +287,12 @@ impl<'a> Packing<'a> {
         self.request.framing.per_call + self.request.framing.per_message * messages
     }
 
+    /// Tokens of the prompt if everything were whole.
+    fn whole(&self) -> usize {
+        let sizes = self.ladders.iter().map(|ladder| ladder.full.0);
+        sizes.fold(self.framing(self.least_messages()), usize::saturating_add)
+    }
+
     fn refuse(&self, refusal: PackRefusal) -> Receipt {
         let counter = self.renderer.counter;
         Receipt {
@@ -287,6 +306,7 @@ impl<'a> Packing<'a> {
                 label: counter.label(),
             },
             total: 0,
+            whole: self.request.budget.available().saturating_add(refusal.deficit).max(self.whole()),
             refused: Some(refusal),
             parts: Vec::new(),
             epoch: None,
@@ -302,9 +322,11 @@ fn measure(renderer: &PartRenderer<'_>, part: &Part, limit: usize, framed: &mut 
     let large = size > POINTER_WORTH;
     // Calls and ids are part of every rendition of their message.
     let shell = renderer.shell_cost(part);
+    let most = part.max_tokens.filter(|most| *most < size + shell);
     Ladder {
-        whole: whole.map(|whole| whole + shell),
-        size: size + shell,
+        whole: whole.map(|whole| whole + shell).filter(|_| most.is_none()),
+        size: most.unwrap_or(size + shell),
+        full: (size + shell, whole.is_some()),
         pointer: if large { renderer.pointer(part).tokens + shell } else { usize::MAX / 4 },
         frame: if large { renderer.frame_cost(part) + shell } else { 0 },
         priority: part.priority,

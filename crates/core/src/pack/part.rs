@@ -113,6 +113,29 @@ pub struct Part {
     pub picture: Option<Picture>,
     /// If not everything fits, the part enters only while its slot has more than this many tokens left.
     pub min_remaining: usize,
+    /// The most tokens that it may take, however many there are: the share of a document over its limit (R0-25.2).
+    pub max_tokens: Option<usize>,
+    /// Which of the parts of a prompt pack it belongs to.
+    pub kind: PartKind,
+}
+
+/// The parts of a prompt pack that are text (R0-6.2 to R0-6.7); the seventh is the target layer
+/// ([`Pack::layer`](super::Pack::layer)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// The prompt of the role.
+    RolePrompt,
+    /// Policy and the schema of input and output.
+    Policy,
+    /// The context of the current turn: `context.md`, or the messages of a conversation.
+    Context,
+    /// Documents.
+    LinkedDocs,
+    /// Results of tools.
+    ToolResults,
+    /// The user's query.
+    Query,
 }
 
 impl Part {
@@ -135,6 +158,8 @@ impl Part {
             shell: Shell::default(),
             picture: None,
             min_remaining: 0,
+            max_tokens: None,
+            kind: PartKind::LinkedDocs,
         }
     }
 

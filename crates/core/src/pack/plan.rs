@@ -272,9 +272,13 @@ impl<'a> Packing<'a> {
                 _ => PartReason::Fits,
             };
         }
-        if matches!(choice, Choice::Condensed(_)) && rendition != Rendition::Condensed {
-            return PartReason::PinsTooLarge;
+        let Choice::Condensed(target) = choice else { return over };
+        match rendition {
+            Rendition::Condensed if self.ladders[part].is_capped() && target == self.ladders[part].size => {
+                PartReason::DocumentOverLimit
+            }
+            Rendition::Condensed => over,
+            _ => PartReason::PinsTooLarge,
         }
-        over
     }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::part::PartKind;
 use super::slot::CallBudget;
 use larder_condense::{Author, Gap};
+use larder_text::Layer;
 use larder_text::message::Message;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Label;
@@ -52,6 +54,9 @@ pub struct PartReceipt {
     /// The part's id.
     #[serde(with = "shared_text")]
     pub id: Arc<str>,
+    /// Which of the parts of a prompt pack it belongs to; `None` in records of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kind: Option<PartKind>,
     /// The name of its slot.
     #[serde(with = "shared_text")]
     pub slot: Arc<str>,
@@ -115,8 +120,12 @@ pub enum PartReason {
     OverEntryCap,
     /// Its slot exceeds its cap.
     SlotOverCap,
+    /// The document that it belongs to exceeds its share of the call.
+    DocumentOverLimit,
     /// The whole call exceeds its budget.
     CallOverBudget,
+    /// The call fits, but exceeds the limit above which it is reduced all the same.
+    CallNearLimit,
     /// The call fits, but exceeds its soft threshold.
     OverThreshold,
     /// Its pins do not fit into a smaller rendition.
@@ -140,7 +149,9 @@ impl PartReason {
             Self::Protected => "protected",
             Self::OverEntryCap => "over entry cap",
             Self::SlotOverCap => "slot over cap",
+            Self::DocumentOverLimit => "document over limit",
             Self::CallOverBudget => "call over budget",
+            Self::CallNearLimit => "call near limit",
             Self::OverThreshold => "call over threshold",
             Self::PinsTooLarge => "pins too large",
             Self::Summarized => "summarized",
@@ -264,6 +275,9 @@ pub struct Receipt {
     pub budget: BudgetLedger,
     /// Tokens of the whole prompt; the same as `budget.used`.
     pub total: usize,
+    /// Tokens of the prompt if everything were whole; a part larger than the whole budget is estimated.
+    #[serde(default)]
+    pub whole: usize,
     /// Set if nothing may be sent.
     pub refused: Option<PackRefusal>,
     /// All parts, in prompt order.
@@ -285,6 +299,8 @@ impl Receipt {
 pub struct Pack {
     /// The messages for the model.
     pub messages: Vec<Message>,
+    /// The layer that it is for, one of five; `None` if no recipe chose one (R0-6.8).
+    pub layer: Option<Layer>,
     /// The decisions and their reasons.
     pub receipt: Receipt,
     /// What must be in the blob store before the request is sent.

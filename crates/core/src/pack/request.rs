@@ -6,6 +6,7 @@ use super::part::Part;
 use super::receipt::{Pack, Receipt};
 use super::slot::{CallBudget, Slot};
 use larder_condense::ContentType;
+use larder_text::Layer;
 use larder_text::message::{Message, Role, ToolDef};
 use larder_text::tokens::Counter;
 
@@ -43,6 +44,10 @@ pub struct PackRequest {
     pub query: Option<String>,
     /// Whether a model should write condensed renditions where possible.
     pub by_model: bool,
+    /// Tokens of prompt and input above which they are reduced although they fit, as far as that is possible (R0-25.3).
+    pub trigger: Option<usize>,
+    /// The layer that the prompt is for; `None` if no recipe chose one (R0-6.8).
+    pub layer: Option<Layer>,
 }
 
 /// A condensed rendition requested from a model.

@@ -9,7 +9,7 @@ use super::compose::{Planned, Standing};
 use super::fold::{Fold, FoldInput, Folded, fold};
 use super::links::Linker;
 use super::packing::Packing;
-use super::part::{Frame, Part};
+use super::part::{Frame, Part, PartKind};
 use super::receipt::{PartReason, Rendition};
 use super::render::Rendered;
 use super::slot::{Cap, Slot};
@@ -174,6 +174,7 @@ impl<'a> Packing<'a> {
             let mut part =
                 Part::new(format!("messages {}-{}", first + 1, last + 1), Arc::clone(&slot.name), text);
             part.content_type = ContentType::Chat;
+            part.kind = PartKind::Context;
             part.frame = Frame::Tagged { name: TAG.to_owned(), attributes: Vec::new() };
             let pins: BTreeSet<&String> =
                 parts.iter().flat_map(|&part| &self.request.parts[part].pins).collect();

@@ -22,14 +22,14 @@ const ROUNDS: usize = 8;
 const MIN_SPARE: usize = 4;
 
 impl Packing<'_> {
-    /// Spends the call's budget down to the last percent, as far as anything fits. Skips messages and what stands before
+    /// Spends the `available` tokens of a call down to the last percent, as far as anything fits. Skips messages and what stands before
     /// them, since their form must persist while a conversation grows.
     pub(super) fn fill_up(
         &mut self,
         mut planned: Planned,
         mut prompt: ComposedPrompt,
+        available: usize,
     ) -> (Planned, ComposedPrompt) {
-        let available = self.request.budget.available();
         let mut spare = available - prompt.total;
         for _ in 0..ROUNDS {
             if available - prompt.total <= available / 100 || spare < MIN_SPARE {

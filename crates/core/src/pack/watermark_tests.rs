@@ -16,6 +16,7 @@ impl Messages for Counting {
         let ladder = Ladder {
             whole: Some(10),
             size: 10,
+            full: (10, true),
             pointer: 5,
             frame: 0,
             priority: 50,
@@ -71,6 +72,7 @@ impl Messages for Shrinking {
         let ladder = Ladder {
             whole: Some(100),
             size: 100,
+            full: (100, true),
             pointer: 20,
             frame: 0,
             priority: 50,

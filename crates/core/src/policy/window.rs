@@ -6,7 +6,7 @@ use super::budget::{BudgetDecision, BudgetStatus, ContextBudgetPolicy, name, sum
 use super::conversation::Conversation;
 use crate::pack::{
     BudgetLedger, CallBudget, ConversationItem, DecidedItem, Epoch, MessageForm, NextRung, PackOriginal,
-    PackRefusal, PartReceipt, Receipt, RefusalLimit, Rendition, SlotLedger,
+    PackRefusal, PartKind, PartReceipt, Receipt, RefusalLimit, Rendition, SlotLedger,
 };
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -98,6 +98,8 @@ impl DecidedWindow {
         let items = || conversation.items.iter().zip(&self.items);
         let fixed = self.tokens_after.saturating_sub(sum(self.items.iter().map(|decided| decided.tokens)));
         let budget = self.decision.prompt_budget;
+        let hides = |decided: &DecidedItem| decided.tokens_before.saturating_sub(decided.tokens);
+        let hidden = sum(self.items.iter().map(hides));
         let slot = |slot: &'static str| {
             let inside = items().filter(|(item, _)| slot_of(item) == slot);
             let tokens = sum(inside.map(|(_, decided)| decided.tokens));
@@ -128,6 +130,7 @@ impl DecidedWindow {
                 label: counter.label(),
             },
             total: self.tokens_after,
+            whole: self.tokens_after.saturating_add(hidden),
             refused,
             parts: items().enumerate().map(|(at, (item, decided))| part(at, item, decided)).collect(),
             epoch: Some(self.epoch),
@@ -147,6 +150,11 @@ fn part(at: usize, item: &ConversationItem<'_>, decided: &DecidedItem) -> PartRe
     let whole = NextRung { rendition: Rendition::Whole, tokens: decided.tokens_before };
     PartReceipt {
         id: format!("message {}", at + 1).into(),
+        kind: Some(match item.role {
+            Role::System => PartKind::RolePrompt,
+            Role::Tool => PartKind::ToolResults,
+            Role::User | Role::Assistant => PartKind::Context,
+        }),
         slot: slot_of(item).into(),
         source: Arc::from(name(at, item)),
         bytes: None,

@@ -20,7 +20,7 @@ token_budget: {total: 5750, prompt: 1540, input: 2000, output: 2000, response_re
 prompt_files: [prompts/planner/common.md]
 input_docs: [query_analysis.json, {name: notes, priority: 90, required: false, content_type: prose}]
 input_sections: ["§2", "§0", "§1"]
-variables: {session: "{{ session_id }}", tone: "{{ tone | default('plain') }}"}
+variables: {session: "{{ customer }} in {{ session_id }} of {{ user }}, {{ turn_id }}", tone: "{{ tone | default('plain') }}"}
 output_format: json
 output_schema:
   type: object
@@ -68,7 +68,7 @@ fn a_clean_recipe_becomes_what_it_says() {
     assert_eq!(recipe.input_sections, [0, 1, 2]);
     assert_eq!(recipe.input_docs[1].content_type, Some(ContentType::Prose));
     assert_eq!((recipe.input_docs[1].priority, recipe.input_docs[0].required), (90, true));
-    assert_eq!(recipe.inputs.iter().collect::<Vec<_>>(), ["session_id", "tone"]);
+    assert_eq!(recipe.inputs.iter().collect::<Vec<_>>(), ["customer", "tone"]);
     let history = &recipe.slots[2];
     assert_eq!(
         (history.slot.cap, history.slot.soft, history.slot.protect_last),
@@ -98,10 +98,14 @@ fn every_name_of_a_recipe_loads_it() {
 fn prompts_render_with_variables_and_includes() {
     let report = checked();
     let recipe = report.recipes.find("planner_chat").unwrap();
-    let values = [("session_id".to_owned(), "{{ query }}".into())].into();
-    let rendered = recipe.render(&PromptInputs { values: Some(&values), ..Default::default() }).unwrap();
+    let values = [("customer".to_owned(), "{{ query }}".into())].into();
+    let place = PromptInputs { session_id: "s1", turn_id: "turn_000004", user: "ann", ..Default::default() };
+    let rendered = recipe.render(&PromptInputs { values: Some(&values), ..place }).unwrap();
     // A value that looks like a template stays what it is.
-    assert_eq!(rendered.system[0].text, "Session {{ query }}.\nStyle: plain.\nTools: internet.research.");
+    assert_eq!(
+        rendered.system[0].text,
+        "Session {{ query }} in s1 of ann, turn_000004.\nStyle: plain.\nTools: internet.research."
+    );
     assert_eq!(rendered.variant[0].text, "Think twice.");
     let error = recipe.render(&PromptInputs::default()).unwrap_err();
     assert_eq!((error.template.as_str(), error.line), ("variables.session", 1));
@@ -144,7 +148,7 @@ fn a_template_cannot_run_or_grow_without_end() {
         let prompt = format!("{{{{ session }}}}{{% if tone %}}{prompt}{{% endif %}}");
         let report = check(&project(&with_variant_slot(), &prompt), &Counter::o200k());
         let recipe = report.recipes.find("planner_chat").unwrap();
-        let values = [("session_id".to_owned(), "s".into()), ("tone".to_owned(), "t".into())].into();
+        let values = [("customer".to_owned(), "s".into()), ("tone".to_owned(), "t".into())].into();
         let error = recipe.render(&PromptInputs { values: Some(&values), ..Default::default() }).unwrap_err();
         assert!(format!("{error:?}").contains(why), "{error:?}");
     }

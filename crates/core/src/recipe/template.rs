@@ -18,14 +18,17 @@ use larder_text::Mode;
 
 /// Names available to every template, and what they contain. A recipe's own variable of the same name takes
 /// precedence.
-pub const BUILTINS: [(&str, &str); 8] = [
+pub const BUILTINS: [(&str, &str); 11] = [
     ("budget", "token_budget of the recipe: budget.total, .prompt, .input, .output, .response_reserve"),
     ("documents", "names of the documents in this call, in order"),
     ("mode", "chat or code"),
     ("query", "the user's query, byte for byte"),
     ("recipe", "the recipe: recipe.name, .category, .description"),
     ("sections", "numbers of the sections of context.md that the recipe reads"),
+    ("session_id", "id of the session of the call; empty without one"),
     ("tools", "names of the tools the model may call"),
+    ("turn_id", "id of the turn, such as turn_000042; empty outside a turn"),
+    ("user", "the user whose store the call works with"),
     ("variant", "the current stage, or none"),
 ];
 /// Functions that templates may call.
@@ -60,6 +63,12 @@ pub struct PromptInputs<'a> {
     pub mode: Option<Mode>,
     /// The state that selects a variant.
     pub variant: Option<&'a str>,
+    /// The session's id.
+    pub session_id: &'a str,
+    /// The turn's id.
+    pub turn_id: &'a str,
+    /// The user.
+    pub user: &'a str,
     /// The names of the documents in this call.
     pub documents: &'a [String],
     /// Values for [`Recipe::inputs`]; others are ignored.
@@ -114,7 +123,10 @@ impl Recipe {
             ("query", Value::from(inputs.query)),
             ("recipe", value(recipe)),
             ("sections", value(&self.input_sections)),
+            ("session_id", Value::from(inputs.session_id)),
             ("tools", value(&self.tools)),
+            ("turn_id", Value::from(inputs.turn_id)),
+            ("user", Value::from(inputs.user)),
             ("variant", value(variant)),
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -137,7 +137,8 @@ impl RecipeRun<'_> {
         }
         self.packing += began.elapsed();
         let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
-        let mut receipt = RunReceipt::new(recipe, &candidate.name, counter.name(), packed_ref);
+        let mut receipt =
+            RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
         receipt.condensing = self.summarizer.tally();
         // What was called for an earlier attempt was called.
         receipt.calls = self.receipt.take().map(|before| before.calls).unwrap_or_default();

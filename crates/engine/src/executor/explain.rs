@@ -6,6 +6,7 @@ use super::{RunError, RunKind, RunReceipt, store_originals};
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::opening;
+use crate::prepare::levels;
 use crate::prompt::prepare_for;
 
 impl Engine {
@@ -51,9 +52,12 @@ fn packed(
             *cap += extra;
         }
     }
+    if extra > 0 && prepared.request.trigger.is_some() {
+        levels::limit(&mut prepared.request, &counter);
+    }
     // With more tokens the prompt must never contain less than before.
     let (_, packed) = opening::pack(engine, prepared, &counter, extra == 0)?;
     let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
-    let receipt = RunReceipt::new(recipe, &candidate.name, counter.name(), packed_ref);
+    let receipt = RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
     Ok((receipt, packed.ok()))
 }

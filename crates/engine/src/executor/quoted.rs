@@ -45,7 +45,7 @@ impl RecipeRun<'_> {
     ) -> Result<Parsed, RunError> {
         let (request, packed) = self.pack_quotation(&counter)?;
         let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
-        let receipt = RunReceipt::new(self.recipe, "", counter.name(), packed_ref);
+        let receipt = RunReceipt::new(self.recipe, self.recipe.layer, "", counter.name(), packed_ref);
         let QuotedAnswer { value, reply, parts } = answer(&receipt.receipt);
         self.originals = Originals::of(&request, &receipt.receipt, counter);
         self.receipt = Some(receipt);
@@ -71,7 +71,8 @@ impl RecipeRun<'_> {
             enforces_schema: true,
             schema_in_prompt: false,
         };
-        let request = prepare(self.recipe, self.input, limits, counter, None)?.request;
+        let request =
+            prepare(self.recipe, self.input, limits, counter, None, self.engine.store.user())?.request;
         let packed = packer::pack(&request, counter, self.engine.store.key())?;
         Ok((request, packed))
     }

@@ -125,23 +125,26 @@ fn unpacked(recipe: &Recipe) -> RunReceipt {
         tokenizer: String::new(),
         label: Label::Exact,
     };
-    let receipt = Receipt { budget, total: 0, refused: None, parts: Vec::new(), epoch: None };
-    RunReceipt::new(recipe, "", "", Err(&receipt))
+    let receipt = Receipt { budget, total: 0, whole: 0, refused: None, parts: Vec::new(), epoch: None };
+    RunReceipt::new(recipe, recipe.layer, "", "", Err(&receipt))
 }
 
-/// The event of every part that a run condensed (R0-27.6): sizes and names, no text.
+/// The event of every part that a run condensed (R0-27.6): sizes and names, no text. Recipe and layer are those that
+/// wrote the text; by rule, those of the run and `none`.
 fn log_summaries(run: &RecipeRun<'_>, receipt: &Receipt, original: &dyn Fn(&PartReceipt) -> Option<usize>) {
     let is_summary = |part: &&PartReceipt| part.rendition == Rendition::Condensed;
     for part in receipt.own_parts().filter(is_summary).filter(|_| receipt.refused.is_none()) {
         let Some(tokens) = original(part) else { continue };
+        let author = part.author.as_ref();
+        let writer = author.and_then(|author| run.engine.recipe_or_builtin(&author.recipe).ok());
         tracing::info!(
             event = "compressed",
             original_tokens = tokens,
             compressed_tokens = part.tokens,
             compression_ratio = part.tokens as f64 / tokens.max(1) as f64,
             content_type = run.originals.content_type(part),
-            recipe = run.recipe.name,
-            model_layer = run.layer.as_str(),
+            recipe = author.map_or_else(|| run.recipe.id(), |author| author.recipe.clone()),
+            model_layer = writer.map_or("none", |recipe| recipe.layer.as_str()),
             run_id = %run.run_id,
             "smart_summarization"
         );

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::pack::{Pack, Receipt, SlotLedger};
-use larder_core::recipe::Recipe;
+use larder_core::pack::{BudgetAssessment, Pack, Receipt, SlotLedger};
+use larder_core::recipe::{Layer, Recipe};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::RunId;
@@ -18,6 +18,9 @@ pub struct RunReceipt {
     pub recipe: String,
     /// The recipe's version.
     pub version: String,
+    /// The layer it was packed for; `None` in records of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub layer: Option<Layer>,
     /// The model's name in the table.
     pub model: String,
     /// The tokenizer that counted.
@@ -25,6 +28,9 @@ pub struct RunReceipt {
     /// The outcome for each part.
     #[serde(flatten)]
     pub receipt: Receipt,
+    /// How far the prompt exceeded its budget, and by which levels it was reduced.
+    #[serde(default)]
+    pub assessment: BudgetAssessment,
     /// The messages of the prompt; empty if it was refused.
     pub messages: Vec<Message>,
     /// What condensing by a model cost, if it was requested.
@@ -58,6 +64,7 @@ impl RunReceipt {
     /// The receipt of a prompt for `model`; `packed` is the pack, or the receipt of its refusal.
     pub(crate) fn new(
         recipe: &Recipe,
+        layer: Layer,
         model: &str,
         tokenizer: &str,
         packed: Result<&Pack, &Receipt>,
@@ -69,8 +76,10 @@ impl RunReceipt {
         Self {
             recipe: recipe.id(),
             version: recipe.version.to_hex(),
+            layer: Some(layer),
             model: model.to_owned(),
             tokenizer: tokenizer.to_owned(),
+            assessment: receipt.assessment(),
             receipt,
             messages,
             condensing: None,

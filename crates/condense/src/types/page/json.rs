@@ -102,6 +102,10 @@ impl Out<'_> {
         // A zone that states no confidence is fully trusted.
         let confidence = find(&CONFIDENCE).and_then(|value| value.parse().ok()).unwrap_or(1.0);
         let this = (self.zones, kind, confidence);
+        if !members.is_empty() && is_middling(confidence) && self.says_nothing(&members) {
+            self.push(range, Role::Dropped, this);
+            return Some(());
+        }
         if members.is_empty() {
             let role = if confidence < KEY_FIELDS { Role::Dropped } else { Role::Structured };
             self.push(range, role, this);
@@ -115,6 +119,27 @@ impl Out<'_> {
         Some(())
     }
 
+    /// The fields of a zone, if `member` holds some.
+    fn fields(&self, member: &CaptureMember) -> Option<Vec<CaptureMember>> {
+        let key = unquoted(&self.text[member.key.clone()]);
+        let holds = FIELDS.contains(&key) && self.text[member.value.clone()].starts_with('{');
+        if holds { members(self.text, member.value.start) } else { None }
+    }
+
+    fn is_key(&self, field: &CaptureMember) -> bool {
+        is_key_field(unquoted(&self.text[field.key.clone()]))
+    }
+
+    /// Whether a zone of middling confidence has nothing besides what it is, its text, and fields that are not key.
+    fn says_nothing(&self, members: &[CaptureMember]) -> bool {
+        let is_frame = |member: &CaptureMember| {
+            let key = unquoted(&self.text[member.key.clone()]);
+            [&KIND[..], &CONFIDENCE, &TEXT].iter().any(|names| names.contains(&key))
+        };
+        let lacks_key = |fields: Vec<CaptureMember>| !fields.iter().any(|field| self.is_key(field));
+        members.iter().all(|member| is_frame(member) || self.fields(member).is_some_and(lacks_key))
+    }
+
     fn member(
         &mut self,
         range: Range<usize>,
@@ -126,23 +151,33 @@ impl Out<'_> {
         if TEXT.contains(&key) {
             let role = if confidence < FULL { Role::Dropped } else { Role::Text };
             self.push(range, role, zone);
-        } else if (KEY_FIELDS..FULL).contains(&confidence)
-            && FIELDS.contains(&key)
-            && text[member.value.clone()].starts_with('{')
+        } else if is_middling(confidence)
+            && let Some(fields) = self.fields(member)
         {
-            let fields = members(text, member.value.start)?;
+            if !fields.iter().any(|field| self.is_key(field)) {
+                self.push(range, Role::Dropped, zone);
+                return Some(());
+            }
             let first = fields.first().map_or(range.end, |field| field.range.start);
             self.push(range.start..first, Role::Structured, zone);
             for (index, field) in fields.iter().enumerate() {
                 let end = fields.get(index + 1).map_or(range.end, |next| next.range.start);
-                let kept = is_key_field(unquoted(&text[field.key.clone()]));
-                self.push(field.range.start..end, if kept { Role::Structured } else { Role::Dropped }, zone);
+                let kept = self.is_key(field);
+                // The brace after the last field closes those that are kept.
+                let own = if kept { end } else { field.range.end };
+                self.push(field.range.start..own, if kept { Role::Structured } else { Role::Dropped }, zone);
+                self.push(own..end, Role::Structured, zone);
             }
         } else {
             self.push(range, role(confidence, Role::Structured), zone);
         }
         Some(())
     }
+}
+
+/// Whether a zone is shown by its key fields alone (R0-22.17).
+fn is_middling(confidence: f64) -> bool {
+    (KEY_FIELDS..FULL).contains(&confidence)
 }
 
 fn role(confidence: f64, role: Role) -> Role {

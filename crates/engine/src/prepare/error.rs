@@ -1,0 +1,97 @@
+//! Why a run cannot be prepared, and how to repair it.
+
+use larder_core::recipe::TemplateError;
+
+/// A run that cannot be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// A template needs a value that was not provided.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A recipe that requires the user's query has none.
+    #[error(
+        "recipe {recipe} needs the user's query; pass --query, or a context.md whose section 0 contains it"
+    )]
+    NoQuery {
+        /// The recipe.
+        recipe: String,
+    },
+    /// The values of the call make the prompt longer than the recipe allots to it.
+    #[error(
+        "the prompt of recipe {recipe} takes {tokens} tokens with the values of this call, {} more than \
+         token_budget.prompt, which is {limit}; shorten the values, or raise token_budget.prompt",
+        tokens - limit
+    )]
+    PromptTooLong {
+        /// The recipe.
+        recipe: String,
+        /// Tokens of the prompt.
+        tokens: usize,
+        /// Tokens allotted to it.
+        limit: usize,
+    },
+    /// A required document is missing.
+    #[error("recipe {recipe} needs the document {name}; pass it with --doc {name}=PATH")]
+    MissingDocument {
+        /// The recipe.
+        recipe: String,
+        /// The input's name.
+        name: String,
+    },
+    /// A document that the recipe does not accept.
+    #[error("recipe {recipe} accepts no document called {name}; it accepts {takes}")]
+    UnknownDocument {
+        /// The recipe.
+        recipe: String,
+        /// The given name.
+        name: String,
+        /// What the recipe accepts.
+        takes: String,
+    },
+    /// A picture for a model that does not see.
+    #[error(
+        "recipe {recipe} is given the picture {picture}, but {model}, the model of layer {layer}, does not see; bind a \
+         model with the capability `vision` to the layer under [models.layers], or use a recipe of layer EYES"
+    )]
+    Blind {
+        /// The recipe.
+        recipe: String,
+        /// The picture's name.
+        picture: String,
+        /// The model.
+        model: String,
+        /// Its layer.
+        layer: &'static str,
+    },
+    /// A stage that the recipe does not have.
+    #[error("recipe {recipe} has no variant {name}; {takes}")]
+    UnknownVariant {
+        /// The recipe.
+        recipe: String,
+        /// The given name.
+        name: String,
+        /// The variants it has.
+        takes: String,
+    },
+    /// A conversation for a recipe without a place for one.
+    #[error(
+        "recipe {recipe} has no slot of messages, so it takes no conversation, and {messages} messages came before the question; add a \
+         slot with `from: messages`, or send the question alone"
+    )]
+    NoConversation {
+        /// The recipe.
+        recipe: String,
+        /// The number of messages given.
+        messages: usize,
+    },
+    /// A value that the recipe's prompts do not use.
+    #[error("recipe {recipe} has no variable {name}; it accepts {takes}")]
+    UnknownValue {
+        /// The recipe.
+        recipe: String,
+        /// The given name.
+        name: String,
+        /// What the recipe accepts.
+        takes: String,
+    },
+}
