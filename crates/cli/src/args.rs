@@ -361,15 +361,9 @@ pub enum Command {
         after_help = "Examples:\n  larder top\n  LARDER_KEY=lk-… larder top --gateway https://larder.example.com\n  larder top --once"
     )]
     Top {
-        /// Address of the gateway; a key for it is read from $LARDER_KEY
-        #[arg(
-            long,
-            env = "LARDER_GATEWAY",
-            hide_env_values = true,
-            value_name = "URL",
-            default_value = "http://127.0.0.1:8787"
-        )]
-        gateway: String,
+        /// Address of the gateway; a key for it is read from $LARDER_KEY [default: where gateway.listen says]
+        #[arg(long, env = "LARDER_GATEWAY", hide_env_values = true, value_name = "URL")]
+        gateway: Option<String>,
         /// Print once instead of watching
         #[arg(long)]
         once: bool,

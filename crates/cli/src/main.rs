@@ -5,7 +5,6 @@ mod commands;
 mod context;
 mod error;
 mod files;
-mod history;
 mod keyboard;
 mod memory;
 mod output;

@@ -363,6 +363,38 @@ fn a_model_summarizes_older_messages_in_parts_and_each_part_once() {
 }
 
 #[test]
+fn a_summary_names_the_fallback_that_wrote_it_the_second_time_too() {
+    let shop = Shop::responding(|seen| {
+        if seen.json()["model"] == "gpt-4o" {
+            Answer::json(500, &json!({"error": {"message": "broken"}}))
+        } else if asks_for_summary(seen) {
+            summary(seen, "- export: In Progress")
+        } else {
+            reply("Going on.")
+        }
+    });
+    let models = format!(
+        "[policy]\nuse_llm_summarizer = true\n[models.bad]\nprovider = \"openai\"\nbase_url = \"{}/v1\"\n\
+         id = \"gpt-4o\"\nretries = 0\nwindow = 128000\nmax_output = 1000\nfallback = \"stub\"\n",
+        shop.address()
+    );
+    shop.configure_layers(&["MIND", "VOICE"], "", &models);
+    let path = shop.path().join("larder.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replace("window = 8000", "window = 128000");
+    std::fs::write(path, text.replace("[models.layers]", "[models.layers]\nNERVES = \"bad\"")).unwrap();
+    shop.write("h.json", Value::from(long_history()).to_string());
+    for cached in [0, 1] {
+        let receipt = shop.json(&["run", CARD, "-q", "Go on", "--history", "h.json"])["receipt"].clone();
+        assert_eq!(receipt["condensing"]["cached"], cached, "{}", receipt["condensing"]);
+        let parts = receipt["parts"].as_array().unwrap();
+        let authors: Vec<&Value> =
+            parts.iter().map(|part| &part["author"]["model"]).filter(|model| !model.is_null()).collect();
+        assert!(!authors.is_empty() && authors.iter().all(|model| *model == "stub"), "{receipt}");
+    }
+}
+
+#[test]
 fn a_summary_without_a_status_is_replaced_by_the_rule_and_the_receipt_says_why() {
     let shop = summarizing("- export");
     shop.write("h.json", Value::from(long_history()).to_string());

@@ -58,7 +58,7 @@ fn after_tool(output: &str) -> Value {
 fn a_request_is_decided_as_the_gateway_would_and_nothing_is_sent() {
     let shop = Shop::with_models([]);
     let log: String =
-        (1..=400).map(|n| format!("lamp {n} stands in row {} and costs {} euros\n", n % 7, n * 7)).collect();
+        (1..=600).map(|n| format!("lamp {n} stands in row {} and costs {} euros\n", n % 7, n * 7)).collect();
     shop.write("request.json", after_tool(&log).to_string());
     let looked = shop.json(&["policy", "request.json"]);
     assert_eq!(looked["decision"]["status"], "needs_summary", "{looked}");
@@ -66,6 +66,16 @@ fn a_request_is_decided_as_the_gateway_would_and_nothing_is_sent() {
     let told = shop.ok(&["policy", "request.json"]).out;
     assert!(told.starts_with("needs_summary: ") && told.contains("\nlargest: message 3 (tool) "), "{told}");
     assert!(told.contains("condensed") && told.contains("lp1-"), "{told}");
+
+    // What fits is no problem of the budget, even where shortening it is cheaper.
+    shop.configure("", "[policy]\nentry_cap = 300\n");
+    let short: String = log.lines().take(100).map(|line| format!("{line}\n")).collect();
+    shop.write("fits.json", after_tool(&short).to_string());
+    let looked = shop.json(&["policy", "fits.json"]);
+    let decided = (&looked["decision"]["status"], &looked["decision"]["deficit"]);
+    assert_eq!(decided, (&json!("ok"), &json!(0)), "{looked}");
+    assert!(looked["tokens"]["after"].as_u64() < looked["tokens"]["before"].as_u64(), "{looked}");
+    shop.configure("", "");
 
     let flood =
         json!({"model": "stub", "messages": [{"role": "user", "content": "all of it, ".repeat(9_000)}]});

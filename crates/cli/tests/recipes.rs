@@ -182,3 +182,19 @@ fn a_folder_below_a_project_is_in_it_unless_it_is_one_itself() {
     let nearer = deep(&run);
     assert!(nearer.code == 1 && nearer.err.contains("notes/summary"), "{nearer:?}");
 }
+
+#[test]
+fn a_model_that_must_cite_in_text_is_told_how_and_its_repair_lists_the_ids() {
+    let recipe = "name: cited\ndescription: Answer from some notes.\nmodel_layer: VOICE\n\
+        token_budget: {total: 2000, prompt: 200, input: 1300, output: 300, response_reserve: 200}\n\
+        prompt_files: [prompts/notes/all.md]\ninput_docs: [{name: notes, content_type: prose}]\n\
+        output_format: markdown\nquality_gates: {evidence_required: true, max_retries: 1}\n";
+    let shop = Shop::with_provider([reply("2401 euros."), reply("2401 euros [notes].")]);
+    shop.write("recipes/notes/cited.yaml", recipe);
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    let run = shop.json(&["run", "notes/cited", "--doc", "notes=a.txt", "-q", "What does lamp 343 cost?"]);
+    assert_eq!(run["citations"][0]["part"], "notes", "{run}");
+    let prompts: Vec<String> = shop.seen().iter().map(|seen| seen.json()["messages"].to_string()).collect();
+    assert!(prompts[0].contains("in square brackets, as in [notes]"), "{}", prompts[0]);
+    assert!(prompts[1].contains("in square brackets: notes"), "{}", prompts[1]);
+}

@@ -40,6 +40,9 @@ fn it_prints_its_address_serves_and_stops_on_signal() {
     }
     let (status, body) = served.post("/v1/chat/completions", &hi());
     assert!(status == 200 && body.contains("hello"), "{body}");
+    shop.configure("", &format!("[gateway]\nlisten = \"{address}\"\n"));
+    let top = shop.ok(&["top", "--once"]).out;
+    assert!(top.starts_with("requests 1 "), "`larder top` asks where the settings say: {top}");
     served.signal("TERM");
     assert_eq!(served.end(), (Some(0), String::new()));
 }

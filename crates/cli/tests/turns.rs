@@ -54,6 +54,11 @@ fn a_turn_is_answered_and_its_documents_are_written() {
     let ran = shop.ok(&["turn", ASKED]);
     assert_eq!(ran.out.trim_end(), ANSWER, "nothing but the answer is on standard output");
     assert!(ran.err.contains("turn 1 · complete · users/local/turns/turn_000001 · 1 tool call"), "{ran:?}");
+    let runs = shop.json(&["runs"]);
+    assert!(
+        runs.as_array().unwrap().iter().all(|run| run["session_id"] == "local"),
+        "as in its documents: {runs}"
+    );
     let outcome = shop.json(&["turn", ASKED, "--session", "s"]);
     assert_eq!((number(&outcome["turn"]), &outcome["status"]), (2, &json!("complete")), "{outcome}");
     let turns = shop.documents().turns();

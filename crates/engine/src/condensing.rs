@@ -8,6 +8,7 @@ mod ahead;
 mod budget;
 mod rounds;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use larder_condense::{Author, CONDENSER_VERSION, CondenseRequest, Condensed, ContentType, rewrite};
@@ -165,7 +166,7 @@ impl<'a> Summarizer<'a> {
         name: &str,
     ) -> Result<Condensed, SummarizerError> {
         let store = &self.engine.store;
-        let (recipe, candidate, author) = self.author(request.content_type)?;
+        let (recipe, candidate, mut author) = self.author(request.content_type)?;
         let condenser = condenser_id(&author, request.pins, preserve);
         let key = CompactionKey {
             content: ContentHash::new(request.text.as_bytes()),
@@ -183,7 +184,10 @@ impl<'a> Summarizer<'a> {
         // The original is stored before any model is called.
         store.pointers().insert(request.text.as_bytes(), "part", name)?;
         let room = self.room(recipe, &candidate)?;
-        let summary = self.rounds(recipe, request, preserve, room, &condenser).await?;
+        let fallback = Mutex::default();
+        let summary = self.rounds(recipe, request, preserve, room, (&author, &condenser), &fallback).await?;
+        let fallback = fallback.into_inner().unwrap_or_else(PoisonError::into_inner);
+        author.model = fallback.unwrap_or(author.model);
         let condensed = rewrite::accept(request, &summary, author)?;
         worth_it(request, &condensed)?;
         if let Ok(json) = serde_json::to_string(&condensed) {

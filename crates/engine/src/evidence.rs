@@ -3,11 +3,21 @@
 use std::collections::BTreeSet;
 
 use larder_core::pack::{Pack, PartReceipt, Rendition};
+use larder_core::recipe::{OutputFormat, Recipe};
 use larder_text::tokens::Counter;
 use serde_json::Value;
 
 /// Maximum part ids that a schema offers for citation; a longer list costs more than it helps.
 const CITABLE_IDS: usize = 24;
+/// The slot and part that say how to cite.
+pub(crate) const CITING: &str = "citing";
+
+/// What a model is told that has to cite in text; in data, the schema says where ids belong.
+pub(crate) fn how_to_cite(recipe: &Recipe, citable: &BTreeSet<String>) -> Option<String> {
+    let in_text = !matches!(recipe.output.format, OutputFormat::Json | OutputFormat::Yaml);
+    let example = citable.first().filter(|_| in_text && recipe.gates.evidence_required)?;
+    Some(format!("Cite every part you use by the id in its tag, in square brackets, as in [{example}]."))
+}
 
 /// The schema with citations restricted to the citable parts, so that a model with constrained output cannot cite
 /// anything else.

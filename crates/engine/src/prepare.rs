@@ -19,6 +19,7 @@ use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
 
 pub use self::error::PrepareError;
+use crate::evidence::{CITING, how_to_cite};
 use crate::inputs::{InputDocument, RunInput};
 
 /// The document that is read by sections.
@@ -110,12 +111,15 @@ pub fn prepare(
         let at = build.slots.len();
         build.critical(NOTE, NOTE, Role::User, note.to_owned(), at);
     }
-    let citable = build
+    let citable: BTreeSet<String> = build
         .parts
         .iter()
         .filter(|part| part.role == Role::User && !matches!(&*part.slot, QUERY_SLOT | NOTE))
         .map(|part| part.id.to_string())
         .collect();
+    if let Some(text) = how_to_cite(recipe, &citable) {
+        build.critical(CITING, CITING, Role::System, text, 0);
+    }
     let schema = recipe.output.schema.as_ref().filter(|_| limits.enforces_schema && limits.schema_in_prompt);
     let budget = CallBudget {
         total: recipe.budget.total,

@@ -1,6 +1,6 @@
 //! Recipes as prompts: their arguments, and the messages of their packs.
 
-use larder_core::recipe::Recipe;
+use larder_core::recipe::{Recipe, SlotSource};
 use larder_engine::executor::RunError;
 use larder_text::message::Role as Speaker;
 use rmcp::model::{ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
@@ -11,6 +11,7 @@ use super::{McpCaller, brief};
 
 const QUERY: &str = "query";
 const VARIANT: &str = "variant";
+const HISTORY: &str = "history";
 /// The document of recipes with sections.
 const CONTEXT: &str = "context.md";
 /// How to give a document.
@@ -45,11 +46,22 @@ fn arguments(recipe: &Recipe) -> Vec<PromptArgument> {
     for name in &recipe.inputs {
         found.push(argument(name, "A value of the recipe's prompts".to_owned(), true));
     }
+    if takes_history(recipe) {
+        let what = "The messages so far, a JSON array as OpenAI's or Anthropic's API writes it: a pointer, a path, or the \
+                    array itself";
+        found.push(argument(HISTORY, what.to_owned(), false));
+    }
     if !recipe.variants.is_empty() {
         let stages: Vec<&str> = recipe.variants.keys().map(String::as_str).collect();
         found.push(argument(VARIANT, format!("The stage: {}", stages.join(", ")), false));
     }
     found
+}
+
+/// Whether a recipe has a place for a conversation, and no document or value of that name.
+fn takes_history(recipe: &Recipe) -> bool {
+    let is_taken = recipe.inputs.contains(HISTORY) || recipe.input_docs.iter().any(|doc| doc.name == HISTORY);
+    !is_taken && recipe.slots.iter().any(|spec| spec.source == SlotSource::Messages)
 }
 
 /// The messages of a recipe's pack, within its budget and with every pointer stored.
@@ -105,6 +117,8 @@ fn inputs(recipe: &Recipe, arguments: JsonObject) -> Result<Inputs, CallError> {
             inputs.documents.push((name, value));
         } else if recipe.inputs.contains(&name) {
             inputs.values.insert(name, value);
+        } else if name == HISTORY {
+            inputs.history = Some(value);
         } else if name == VARIANT {
             inputs.variant = Some(value);
         } else {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_core::recipe::Mode;
+use larder_engine::history;
 use larder_engine::inputs::{InputDocument, RunInput};
+use larder_text::message::Message;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::{Counter, Registry};
 
@@ -13,6 +15,8 @@ use super::{McpCaller, brief};
 
 /// The most bytes of one file, as for a question over files.
 const MAX_FILE: u64 = 256 << 20;
+/// The problems of a history that an error lists.
+const SHOWN_PROBLEMS: usize = 5;
 
 /// Why a call failed and how to fix it. The caller reads it as the result.
 #[derive(Debug)]
@@ -111,6 +115,8 @@ pub(super) struct Inputs {
     pub documents: Vec<(String, String)>,
     pub values: BTreeMap<String, String>,
     pub variant: Option<String>,
+    /// The messages so far: their source, or a JSON array.
+    pub history: Option<String>,
     pub mode: Option<Mode>,
 }
 
@@ -126,7 +132,12 @@ impl Inputs {
             };
             Ok(InputDocument::whole(input, name, text))
         };
+        let history = match self.history {
+            Some(source) => history_of(&source, caller)?,
+            None => Vec::new(),
+        };
         Ok(RunInput {
+            history,
             documents: self.documents.into_iter().map(document).collect::<Result<_, _>>()?,
             query: self.query,
             values: self.values.into_iter().map(|(name, value)| (name, value.into())).collect(),
@@ -135,4 +146,17 @@ impl Inputs {
             ..RunInput::default()
         })
     }
+}
+
+/// The messages behind a source, or in the array itself.
+fn history_of(source: &str, caller: &McpCaller) -> Result<Vec<Message>, CallError> {
+    let text = match source.trim_start().starts_with(['[', '{']) {
+        true => source.into(),
+        false => caller.read(source)?.text,
+    };
+    history::read(&text).map_err(|problems| {
+        let (shown, more) = problems.split_at(problems.len().min(SHOWN_PROBLEMS));
+        let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
+        CallError(format!("history: {}{more}", brief(&shown.join("; "))))
+    })
 }

@@ -367,7 +367,26 @@ async fn recipes_are_prompts_whose_pointers_can_be_read() {
     let given = json!({"query": "What?", "document": "a text\nof two lines"});
     let got = client.ask("prompts/get", json!({"name": "summarize/summarize", "arguments": given})).await;
     assert!(got.to_string().contains("of two lines"));
+    let history = json!([{"role": "user", "content": "Why are imports slow?"},
+        {"role": "assistant", "content": "They parse everything twice."}]);
+    shop.write("h.json", history.to_string());
+    for source in [history.to_string(), "h.json".to_owned()] {
+        let given = json!({"query": "Go on", "history": source});
+        let got = client.ask("prompts/get", json!({"name": "card/card_agent", "arguments": given})).await;
+        let said: Vec<&str> =
+            got["messages"].as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
+        assert_eq!(said, ["user", "user", "assistant", "user"], "{got}");
+        assert!(got.to_string().contains("They parse everything twice."), "{got}");
+        let explain = json!({"recipe": "card/card_agent", "query": "Go on", "history": source});
+        let (data, _) = client.call("explain", explain).await;
+        assert!(data["parts"].to_string().contains("message 2"), "{data}");
+    }
     for (name, arguments, words) in [
+        (
+            "card/card_agent",
+            json!({"query": "Go on", "history": "[{\"role\": \"robot\"}]"}),
+            "message 1: role",
+        ),
         ("summarize/nothing", json!({}), "prompts/list"),
         ("summarize/summarize", json!({"document": "app.log"}), "query"),
         ("summarize/summarize", json!({"query": "What?"}), "document"),

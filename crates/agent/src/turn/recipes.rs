@@ -109,10 +109,15 @@ impl RecipeRunner<'_> {
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
             mode: Some(self.draft.mode),
-            session_id: self.draft.session.clone(),
+            session_id: Some(self.session()),
             turn_id: Some(turn_name(self.draft.number)),
             ..RunInput::default()
         }
+    }
+
+    /// The session in the records: that of documents, which is the user where a turn belongs to none.
+    fn session(&self) -> String {
+        self.draft.session.clone().unwrap_or_else(|| self.engine.store.user().to_owned())
     }
 
     fn record(&mut self, outcome: &RunOutcome, spent: Spending, began: DocumentTime) {
@@ -145,7 +150,7 @@ fn metrics(phase: TurnPhase, outcome: &RunOutcome, spent: Spending, duration_ms:
 fn receipt(metrics: &RunMetrics, outcome: &RunOutcome) -> Value {
     let parts = outcome.receipt.receipt.parts.iter();
     let read: Vec<Value> = parts
-        .filter(|part| !matches!(&*part.slot, "system" | "output_schema" | "marks" | "note"))
+        .filter(|part| !matches!(&*part.slot, "system" | "output_schema" | "citing" | "marks" | "note"))
         .map(|part| {
             json!({
                 "part": &*part.id, "source": &*part.source, "rendition": part.rendition, "tokens": part.tokens,

@@ -47,7 +47,7 @@ impl Background {
         let input = RunInput {
             documents: vec![InputDocument::whole(CONTEXT, row.context.as_str(), Arc::from(text))],
             mode: Some(metadata.mode),
-            session_id: metadata.session_id.clone(),
+            session_id: metadata.session_id.clone().or_else(|| Some(metadata.user_id.clone())),
             turn_id: Some(turn_name(number)),
             ..RunInput::default()
         };

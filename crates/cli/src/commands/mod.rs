@@ -107,7 +107,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
         Command::Config => config::run(&CommandContext::new(global)?)?,
         Command::Revisions { command } => revisions::run(&CommandContext::new(global)?, command)?,
         Command::Policy(args) => return policy::run(&CommandContext::new(global)?, &args),
-        Command::Top { gateway, once } => top::run(&global, &gateway, once).await?,
+        Command::Top { gateway, once } => top::run(global, gateway, once).await?,
         Command::Backup { target } => return backup::run(&CommandContext::new(global)?, &target),
         Command::Restore { backup } => return restore::run(&CommandContext::new(global)?, &backup),
         Command::Repair => return repair::run(&CommandContext::new(global)?),

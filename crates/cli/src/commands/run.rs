@@ -8,6 +8,7 @@ use larder_core::pack::layout;
 use larder_core::recipe::Mode;
 use larder_engine::Engine;
 use larder_engine::executor::RunOutcome;
+use larder_engine::history;
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_text::picture::Picture;
 use larder_text::sections::{SectionId, starts_section};
@@ -18,7 +19,7 @@ use crate::error::CliError;
 use crate::progress::Spinner;
 use crate::recipe_tools::{self, ToolAccess};
 use crate::turns::confirm;
-use crate::{commands, files, history, output};
+use crate::{commands, files, output};
 
 pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     let input = read_input(&args.input)?;
@@ -111,7 +112,12 @@ pub fn read_input(args: &InputArgs) -> Result<RunInput, CliError> {
         input.values.insert(name.to_owned(), serde_json::Value::from(value));
     }
     if let Some(path) = &args.history {
-        input.history = history::read(path)?;
+        let of_file = |problems: Vec<String>| {
+            let lines: Vec<String> =
+                problems.iter().map(|problem| format!("{}: {problem}", path.display())).collect();
+            CliError::Fixable(lines.join("\n"))
+        };
+        input.history = history::read(&files::read_text(path)?).map_err(of_file)?;
     }
     Ok(input)
 }

@@ -2,6 +2,7 @@
 //! store.
 
 use std::io::{self, IsTerminal};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use console::{Key, Style, Term, measure_text_width, truncate_str};
@@ -12,6 +13,7 @@ use larder_proxy::record::{RequestSummary, Tokens};
 use tokio::sync::oneshot;
 
 use crate::args::{Format, Global};
+use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
@@ -24,10 +26,16 @@ const PACE: Duration = Duration::from_secs(1);
 /// Requests that are printed once.
 const PRINTED: usize = 20;
 
-pub async fn run(global: &Global, gateway: &str, once: bool) -> Result<(), CliError> {
+pub async fn run(global: Global, gateway: Option<String>, once: bool) -> Result<(), CliError> {
+    let format = global.format;
+    let gateway = match gateway {
+        Some(gateway) => gateway,
+        None => address(CommandContext::new(global)?.config.gateway().listen),
+    };
+    let gateway = gateway.as_str();
     let key = std::env::var("LARDER_KEY").ok().and_then(|key| Secret::new(&key));
     let server = PlainClient::new("the gateway", gateway, key, LIMIT)?;
-    if global.format == Format::Json {
+    if format == Format::Json {
         return output::json(&ask(&server, gateway).await?);
     }
     if once || !io::stdout().is_terminal() {
@@ -40,6 +48,16 @@ pub async fn run(global: &Global, gateway: &str, once: bool) -> Result<(), CliEr
     let watched = watch(&terminal, &server, gateway, first).await;
     terminal.write_str(CLOSE).map_err(CliError::Print)?;
     watched
+}
+
+/// The address of a gateway on this machine that listens there.
+fn address(listen: SocketAddr) -> String {
+    let host = match listen.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    format!("http://{}", SocketAddr::new(host, listen.port()))
 }
 
 /// Switches to the second screen of the terminal, without a cursor …

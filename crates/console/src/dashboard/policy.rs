@@ -138,7 +138,11 @@ fn result(looked: &Result<RequestRecord, Problem>) -> Markup {
 
 fn verdict(exchange: &RequestRecord) -> Markup {
     let Some(decision) = &exchange.summary.decision else { return html! {} };
+    let tokens = exchange.summary.tokens;
     let words = match decision.status {
+        BudgetStatus::Ok if tokens.after < tokens.before => {
+            "It fits, and would be sent with parts shortened."
+        }
         BudgetStatus::Ok => "It would be sent unchanged.",
         BudgetStatus::NeedsSummary => "It would be sent, with parts condensed or replaced by pointers.",
         BudgetStatus::Reject => "It would be refused.",

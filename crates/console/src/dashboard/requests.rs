@@ -89,6 +89,7 @@ fn row(head: &RequestSummary, most: u64) -> [Markup; 8] {
 fn decision(head: &RequestSummary) -> Markup {
     let Some(decision) = &head.decision else { return html! { span.muted { "–" } } };
     let (kind, word) = match decision.status {
+        BudgetStatus::Ok if head.tokens.after < head.tokens.before => ("good", "shortened"),
         BudgetStatus::Ok => ("good", "fits"),
         BudgetStatus::NeedsSummary => ("warn", "shrunk"),
         BudgetStatus::Reject => ("bad", "rejected"),

@@ -79,8 +79,11 @@ pub enum GateFailure {
         threshold: f64,
     },
     /// The answer cites nothing, though the recipe requires evidence.
-    #[error("nothing is cited; cite the parts that each claim comes from, by their ids")]
-    NoEvidence,
+    #[error("nothing is cited; cite the parts that each claim comes from, in square brackets: {offered}")]
+    NoEvidence {
+        /// The ids that may be cited, as listed in the message.
+        offered: String,
+    },
     /// A claim without citations.
     #[error("the claim at {} cites nothing; add the id of the part it comes from", where_at(path))]
     BareClaim {
@@ -253,7 +256,7 @@ fn evidence_gate(
         return;
     }
     if result.citations.is_empty() && citations.unknown.is_empty() && citations.bare_claims.is_empty() {
-        result.failures.push(GateFailure::NoEvidence);
+        result.failures.push(GateFailure::NoEvidence { offered: offer(citable) });
     }
     result.failures.extend(citations.bare_claims.into_iter().map(|path| GateFailure::BareClaim { path }));
     let offered = offer(citable);

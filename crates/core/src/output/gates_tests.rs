@@ -122,7 +122,7 @@ fn markers_and_links_in_text_resolve_to_parts() {
     let unknown = judge(OutputFormat::Text, None, &gates(None, true), &citable, "b[8]");
     assert_eq!(unknown.failures.len(), 1);
     let none = judge(OutputFormat::Markdown, None, &gates(None, true), &citable, "plain `[1]`");
-    assert_eq!(none.failures, [GateFailure::NoEvidence]);
+    assert_eq!(none.failures, [GateFailure::NoEvidence { offered: "p1, p2, p3, ticket.md".to_owned() }]);
 }
 
 #[test]

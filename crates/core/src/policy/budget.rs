@@ -54,9 +54,9 @@ pub struct ContextBudgetPolicy {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DecisionStatus))]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetStatus {
-    /// Fits as it is.
+    /// Fits as it is, even if some of it is shortened because that is cheaper.
     Ok,
-    /// Fits once something in it is shortened.
+    /// Fits only once something in it is shortened.
     NeedsSummary,
     /// It cannot fit.
     Reject,

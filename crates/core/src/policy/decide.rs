@@ -121,12 +121,11 @@ impl ContextBudgetPolicy {
             };
         }
         let (status, reason) = match changed {
-            false => (BudgetStatus::Ok, "it fits".to_owned()),
-            true if came > budget => {
-                (BudgetStatus::NeedsSummary, "the original prompt exceeds its budget".to_owned())
-            }
-            true => (BudgetStatus::NeedsSummary, "tool results exceed their cap".to_owned()),
+            false => (BudgetStatus::Ok, "it fits"),
+            true if came > budget => (BudgetStatus::NeedsSummary, "the original prompt exceeds its budget"),
+            true => (BudgetStatus::Ok, "it fits; tool results are shortened where that pays"),
         };
+        let reason = reason.to_owned();
         let deficit = came.saturating_sub(budget);
         BudgetDecision { deficit, ..self.decision(conversation, status, reason, after) }
     }

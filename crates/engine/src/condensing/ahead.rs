@@ -125,6 +125,6 @@ impl Summarizer<'_> {
         let (recipe, candidate, author) = self.author(ahead.content_type)?;
         let condenser = condenser_id(&author, &ahead.pins, &ahead.preserve);
         let room = self.room(recipe, &candidate)?;
-        self.first_round(recipe, &request, &ahead.preserve, room, &condenser).await
+        self.first_round(recipe, &request, &ahead.preserve, room, (&author, &condenser)).await
     }
 }

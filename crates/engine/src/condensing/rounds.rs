@@ -3,14 +3,16 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
-use larder_condense::{CondenseRequest, ContentType, rewrite};
+use larder_condense::{Author, CondenseRequest, ContentType, rewrite};
 use larder_core::recipe::Recipe;
 use larder_store::CompactionKey;
 use larder_text::chunk::{SMALLEST_CHUNK, chunks};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Summarizer, SummarizerError};
@@ -67,10 +69,30 @@ struct SummaryRound<'a> {
     room: &'a CallRoom,
     /// Everything about the condenser that a summary depends on.
     condenser: &'a str,
+    /// The model that is asked, and the fallback that wrote a summary in its place.
+    model: &'a str,
+    fallback: &'a Mutex<Option<String>>,
     /// Tokens of the headings of a conversation, which merging makes once of many times.
     headings: usize,
     /// Set when a call fails, because the others would be wasted.
     stop: AtomicBool,
+}
+
+/// The summary of a chunk, with the model that wrote it: the one that was asked, or its fallback.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    by: String,
+    summary: String,
+}
+
+impl SummaryRound<'_> {
+    /// The summary, after its writer is noted.
+    fn credit(&self, written: Written) -> String {
+        if written.by != self.model {
+            *self.fallback.lock().unwrap_or_else(PoisonError::into_inner) = Some(written.by);
+        }
+        written.summary
+    }
 }
 
 /// One call of a round.
@@ -105,14 +127,16 @@ impl Summarizer<'_> {
         Ok(CallRoom { input, output: prepared.max_output, counter })
     }
 
-    /// The whole text summarized within the target, without its header.
+    /// The whole text summarized within the target, without its header; `fallback` receives the model that wrote some of
+    /// it in place of the one of `author`.
     pub(super) async fn rounds(
         &self,
         recipe: &Recipe,
         request: &CondenseRequest<'_>,
         preserve: &[String],
         room: CallRoom,
-        condenser: &str,
+        (author, condenser): (&Author, &str),
+        fallback: &Mutex<Option<String>>,
     ) -> Result<String, SummarizerError> {
         let counter = request.counter;
         let left = without_header(request)?;
@@ -129,7 +153,9 @@ impl Summarizer<'_> {
             }
             let before: usize = jobs.iter().map(|job| room.counter.count(&job.text)).sum();
             let stop = AtomicBool::new(false);
-            let calls = SummaryRound { recipe, request, preserve, room: &room, condenser, headings, stop };
+            let (room, model) = (&room, author.model.as_str());
+            let calls =
+                SummaryRound { recipe, request, preserve, room, condenser, model, fallback, headings, stop };
             let written = join_all(jobs.iter().map(|job| self.summarize(&calls, job))).await;
             let written = all_or_first_failure(written)?;
             // Summaries under headings are merged under one set of them (C53).
@@ -162,14 +188,17 @@ impl Summarizer<'_> {
         request: &CondenseRequest<'_>,
         preserve: &[String],
         room: CallRoom,
-        condenser: &str,
+        (author, condenser): (&Author, &str),
     ) -> Result<(), SummarizerError> {
         let left = without_header(request)?;
         let mut jobs = plan(&passages(request), left, &room, request.counter, request.target)?;
         jobs.pop();
         self.budget.reserve(jobs.len())?;
         let (headings, stop) = (headings(request), AtomicBool::new(false));
-        let calls = SummaryRound { recipe, request, preserve, room: &room, condenser, headings, stop };
+        // Each summary is kept with its writer.
+        let (room, model, fallback) = (&room, author.model.as_str(), &Mutex::default());
+        let calls =
+            SummaryRound { recipe, request, preserve, room, condenser, model, fallback, headings, stop };
         let written = join_all(jobs.iter().map(|job| self.summarize(&calls, job))).await;
         all_or_first_failure(written).map(drop)
     }
@@ -209,8 +238,9 @@ impl Summarizer<'_> {
         };
         let store = self.engine.store.compactions();
         // One that was written for less room, such as ahead of time, serves as well.
-        if let Some(known) = store.get_from(&key, (job.share / LEAST) as u64)? {
-            return Ok(known);
+        let known = store.get_from(&key, (job.share / LEAST) as u64)?;
+        if let Some(written) = known.and_then(|json| serde_json::from_str(&json).ok()) {
+            return Ok(round.credit(written));
         }
         let asked = (job.share * ASKED / 100).max(1) + round.headings;
         let named = named(&required, round.preserve);
@@ -236,8 +266,9 @@ impl Summarizer<'_> {
         }
         let summary =
             with_spans(summary, &required, &job.text, job.share + round.headings, round.request.counter);
-        store.insert(&key, &summary)?;
-        Ok(summary)
+        let written = Written { by: outcome.receipt.model, summary };
+        store.insert(&key, &serde_json::to_string(&written).unwrap_or_default())?;
+        Ok(round.credit(written))
     }
 }
 

@@ -12,6 +12,7 @@ use larder_text::tokens::{Counter, Label};
 
 use super::report::{log_decision, log_sizes, report};
 use super::{RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt};
+use crate::evidence::CITING;
 use crate::opening::MARKS;
 use crate::run::{class, signals};
 
@@ -180,7 +181,7 @@ fn facts(
     let tokens = |slot: &dyn Fn(&str) -> bool| {
         pack.parts.iter().filter(|part| slot(&part.slot)).map(|part| part.tokens as u64).sum::<u64>()
     };
-    let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema" | MARKS);
+    let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema" | CITING | MARKS);
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
     // Covers all calls, like output and price, if the provider reports it; otherwise the count of the last prompt.

@@ -31,6 +31,8 @@ pub(super) struct Explain {
     variant: Option<String>,
     /// The mode, for recipes that differ by mode.
     mode: Option<ModeGiven>,
+    /// The messages so far: a pointer, a path, or the JSON array itself.
+    history: Option<String>,
 }
 
 /// A document.
@@ -114,6 +116,7 @@ impl McpTool for Explain {
             documents: self.documents.into_iter().map(|given| (given.input, given.source)).collect(),
             values: self.values,
             variant: self.variant,
+            history: self.history,
             mode: self.mode.map(|mode| match mode {
                 ModeGiven::Chat => Mode::Chat,
                 ModeGiven::Code => Mode::Code,

@@ -1,14 +1,9 @@
-//! Reads a conversation from a file: messages as OpenAI's and Anthropic's APIs and Larder's own records write them.
+//! Reads a conversation: messages as OpenAI's and Anthropic's APIs and Larder's own records write them.
 //!
-//! Whatever would be lost is refused with the place and the reason; all problems of a file are reported together.
-
-use std::path::Path;
+//! Whatever would be lost is refused with the place and the reason; all problems are reported together.
 
 use larder_text::message::{Content, Message, Role, ToolCall};
 use serde_json::{Map, Value};
-
-use crate::error::CliError;
-use crate::files;
 
 /// Fields that say nothing about what was said.
 const METADATA: [&str; 11] = [
@@ -27,21 +22,15 @@ const METADATA: [&str; 11] = [
 /// Precedes the result of a tool that reported an error, which Anthropic's API keeps apart from the text.
 const FAILED: &str = "[the tool reported an error]\n";
 
-/// The messages in a file: a JSON array, or a request with `messages`.
+/// The messages of a JSON array, or of a request with `messages`.
 ///
 /// # Errors
-/// If the file is not such JSON, or a message has something that cannot be kept.
-pub fn read(path: &Path) -> Result<Vec<Message>, CliError> {
-    let text = files::read_text(path)?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        CliError::Fixable(format!("{}:{line}:{column}: {error}; expected {EXPECTED}", path.display()))
+/// If the text is not such JSON, or a message has something that cannot be kept: all problems, each with its place.
+pub fn read(text: &str) -> Result<Vec<Message>, Vec<String>> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        vec![format!("line {}, column {}: {error}; expected {EXPECTED}", error.line(), error.column())]
     })?;
-    messages(&value).map_err(|problems| {
-        let list: Vec<String> =
-            problems.iter().map(|problem| format!("{}: {problem}", path.display())).collect();
-        CliError::Fixable(list.join("\n"))
-    })
+    messages(&value)
 }
 
 const EXPECTED: &str = "a JSON array of messages with role and content, or a request with messages";
@@ -272,7 +261,7 @@ mod tests {
     use super::*;
 
     fn read(value: Value) -> Vec<Message> {
-        messages(&value).unwrap()
+        super::read(&value.to_string()).unwrap()
     }
 
     fn call(id: &str) -> ToolCall {
