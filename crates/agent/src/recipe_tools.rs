@@ -12,6 +12,7 @@ use larder_engine::recipe_tools::{CallLimits, CallResult, RecipeTools, RunScope}
 use larder_engine::settings::TurnLimits;
 use larder_store::UserDocuments;
 use larder_text::message::{ToolCall, ToolDef};
+use larder_text::tokens::Counter;
 use larder_tools::{Confirm, RemainingBudget, ToolBox, ToolClass, ToolContext, ToolOutput, ToolSpec};
 use larder_vault::context::CallStatus;
 use larder_vault::{DocumentTime, Intent};
@@ -64,6 +65,8 @@ impl RunTools {
         let context = ToolContext {
             engine: run.engine,
             documents: &self.documents,
+            // Runs outside turns have no receipt of what was considered.
+            counter: &Counter::unknown(),
             turn: &place,
             draft_files: &BTreeMap::new(),
             original_query: run.input.query.as_deref().unwrap_or_default(),

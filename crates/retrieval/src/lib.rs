@@ -10,6 +10,7 @@
 //! passes it in. The same documents, query, vector and moment give the same bytes.
 #![deny(missing_docs)]
 
+mod asked;
 mod candidates;
 mod extract;
 pub mod index;
@@ -29,8 +30,9 @@ mod turns;
 
 use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
 use larder_text::tokens::Counter;
-use larder_vault::{ContentReference, DocumentTime};
+use larder_vault::{ContentReference, DocumentTime, VaultPath};
 
+pub use asked::{FoundDocuments, MemoryEntry, MemoryKinds, OpenedDocument, RecalledMemory};
 pub use candidates::{
     Candidates, FactCandidate, PassageCandidate, PreferenceCandidate, PublishedBy, ResearchCandidate,
     TurnCandidate,
@@ -69,6 +71,8 @@ pub enum Grant {
     QueryAnalyzer,
     /// Phase 2: everything.
     Gatherer,
+    /// Phase 4, and recipes outside turns: what a tool asks for by its words, its path, or of memory.
+    Tools,
     /// Phase 5: one document that the gathered context links to, and nothing that it links to in turn (R1-14.4).
     Synthesis,
 }
@@ -125,9 +129,13 @@ impl<'a> Retrieval<'a> {
     /// The newest `count` turns before turn `before`, newest first (R1-14.1).
     ///
     /// # Errors
-    /// The grant is that of synthesis, or the index cannot be read.
+    /// The grant is not that of phase 0 or 2, or the index cannot be read.
     pub async fn recent(&self, count: u64, before: u32) -> Result<Vec<TurnRow>, RetrievalError> {
-        self.may(self.grant != Grant::Synthesis, "read the turn index", "phases 0 and 2")?;
+        self.may(
+            matches!(self.grant, Grant::QueryAnalyzer | Grant::Gatherer),
+            "read the turn index",
+            "phases 0 and 2",
+        )?;
         Ok(self.documents.catalog().recent_turns(count, Some(before))?)
     }
 
@@ -136,13 +144,17 @@ impl<'a> Retrieval<'a> {
     /// one page, the newest.
     ///
     /// # Errors
-    /// The grant is that of synthesis, or the index cannot be read.
+    /// The grant is not that of phase 0 or 2, or the index cannot be read.
     pub async fn capture(
         &self,
         turn: Option<u32>,
         hint: &str,
     ) -> Result<Option<FoundCapture>, RetrievalError> {
-        self.may(self.grant != Grant::Synthesis, "look for captured pages", "phases 0 and 2")?;
+        self.may(
+            matches!(self.grant, Grant::QueryAnalyzer | Grant::Gatherer),
+            "look for captured pages",
+            "phases 0 and 2",
+        )?;
         page::capture(self, turn, hint, u32::MAX)
     }
 
@@ -186,14 +198,57 @@ impl<'a> Retrieval<'a> {
     /// synthesis one document is read and its links are not followed.
     ///
     /// # Errors
-    /// The grant is that of phase 0.
+    /// The grant is not that of phase 2 or 5.
     pub async fn follow(
         &self,
         links: &[LinkToFollow],
         limit: usize,
     ) -> Result<LinkExpansion, RetrievalError> {
-        self.may(self.grant != Grant::QueryAnalyzer, "follow links", "phases 2 and 5")?;
+        self.may(matches!(self.grant, Grant::Gatherer | Grant::Synthesis), "follow links", "phases 2 and 5")?;
         Ok(link_expansion::expand(self, links, limit).await)
+    }
+
+    /// The documents that contain these words, best first, for a tool.
+    ///
+    /// # Errors
+    /// The grant is not that of tools, or the index cannot be read.
+    pub fn search_documents(
+        &self,
+        words: &str,
+        kinds: &[DocumentKind],
+        limit: u64,
+    ) -> Result<FoundDocuments, RetrievalError> {
+        self.may(self.grant == Grant::Tools, "search documents by words", "phase 4")?;
+        asked::search(self, words, kinds, limit)
+    }
+
+    /// The user's document at a path in any spelling, for a tool; `None` if there is none. `unsaved` gives the documents
+    /// that the current turn has written.
+    ///
+    /// # Errors
+    /// The grant is not that of tools, or the document cannot be read.
+    pub fn open(
+        &self,
+        path: &str,
+        unsaved: &dyn Fn(&VaultPath) -> Option<String>,
+    ) -> Result<Option<OpenedDocument>, RetrievalError> {
+        self.may(self.grant == Grant::Tools, "open documents by path", "phase 4")?;
+        asked::open(self, path, unsaved)
+    }
+
+    /// What memory has on a question, or the newest entries: facts, preferences or both, for a tool. What other users
+    /// published counts where the question holds words of it.
+    ///
+    /// # Errors
+    /// The grant is not that of tools, or what is published cannot be read.
+    pub async fn recall(
+        &self,
+        query: Option<&str>,
+        kinds: MemoryKinds,
+        limit: usize,
+    ) -> Result<RecalledMemory, RetrievalError> {
+        self.may(self.grant == Grant::Tools, "ask memory", "phase 4")?;
+        asked::recall(self, query, kinds, limit).await
     }
 
     fn may(&self, may: bool, what: &'static str, allowed: &'static str) -> Result<(), RetrievalError> {

@@ -76,7 +76,10 @@ pub(super) async fn find(
 
 /// What other users published (R1-12.12), unless the user knows it already. What this user published is among the user's
 /// own facts.
-fn published(retrieval: &Retrieval<'_>, own: &[FactCandidate]) -> Result<Vec<FactCandidate>, RetrievalError> {
+pub(super) fn published(
+    retrieval: &Retrieval<'_>,
+    own: &[FactCandidate],
+) -> Result<Vec<FactCandidate>, RetrievalError> {
     let store = retrieval.documents.store();
     let mut others = store.publications().list()?;
     others.retain(|publication| publication.published_by != store.user());
@@ -99,7 +102,7 @@ fn published(retrieval: &Retrieval<'_>, own: &[FactCandidate]) -> Result<Vec<Fac
 }
 
 /// Where a fact is, for the receipt.
-fn fact_place(retrieval: &Retrieval<'_>, fact: &FactCandidate) -> String {
+pub(super) fn fact_place(retrieval: &Retrieval<'_>, fact: &FactCandidate) -> String {
     match &fact.published {
         Some(by) => format!("publication {} by {}", by.id, by.user),
         None => retrieval.documents.place().facts().to_string(),
@@ -114,7 +117,7 @@ fn is_of_conversation(retrieval: &Retrieval<'_>, request: &SearchRequest<'_>, fa
 }
 
 /// The records, in which people's own edits of the readable rendering count (C76).
-async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceCandidate> {
+pub(super) async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceCandidate> {
     let place = retrieval.documents.place();
     let records: PreferenceRecords = json(retrieval, &place.memory("preferences")).await.unwrap_or_default();
     let records = records.preferences.into_iter().map(|record| PreferenceCandidate {
@@ -146,7 +149,7 @@ async fn preferences(retrieval: &Retrieval<'_>) -> Vec<PreferenceCandidate> {
 }
 
 /// The unexpired records, with people's edits of the rendering applied.
-async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactCandidate> {
+pub(super) async fn facts_of(retrieval: &Retrieval<'_>, trace: &mut Trace) -> Vec<FactCandidate> {
     let place = retrieval.documents.place();
     let at = place.memory("facts");
     let records: FactRecords = json(retrieval, &at).await.unwrap_or_default();
@@ -209,7 +212,7 @@ fn fact_line(record: FactRecord) -> FactCandidate {
 }
 
 /// Something that was remembered at some time.
-trait Remembered {
+pub(super) trait Remembered {
     fn updated_at(&self) -> Option<DocumentTime>;
 }
 

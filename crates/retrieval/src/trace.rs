@@ -11,7 +11,7 @@ pub struct TraceEntry {
     /// Its path in the vault; of a link that leads nowhere, the path as written.
     pub document: String,
     /// What it was considered as: `turn`, `research`, `capture`, `preference`, `fact`, `strategy`, `passage`, `link`;
-    /// `vector` where the query could not be embedded.
+    /// `document` where a tool searched or read it; `vector` where the query could not be embedded.
     pub kind: String,
     /// How well it answers in comparison with others of its kind; 0 where they are not ranked.
     pub score: f64,

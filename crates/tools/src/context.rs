@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use larder_models::price::Usd;
+use larder_retrieval::{Grant, Retrieval};
 use larder_store::{StoreError, UserDocuments};
+use larder_text::tokens::Counter;
 use larder_vault::layout::TurnPlace;
 use larder_vault::{DocumentTime, Intent, Mode, VaultPath};
 use tokio::time::Instant;
@@ -24,6 +26,8 @@ pub struct ToolContext<'a> {
     pub engine: &'a Engine,
     /// The documents of the turn's user only.
     pub documents: &'a UserDocuments,
+    /// Counts the tokens of what retrieval considers.
+    pub counter: &'a Counter,
     /// Where the turn's files will be stored; its number is [`NO_TURN`] where a recipe calls outside turns.
     pub turn: &'a TurnPlace,
     /// The files that the turn has so far, by their path in its folder.
@@ -52,6 +56,11 @@ pub struct ToolContext<'a> {
 }
 
 impl ToolContext<'_> {
+    /// The retrieval service, with the grant of tools (R1-1.3).
+    pub(crate) fn retrieval(&self) -> Retrieval<'_> {
+        Retrieval::new(self.documents, self.counter, self.now, Grant::Tools)
+    }
+
     /// The document of the turn that the call belongs to, if it belongs to one.
     pub(crate) fn source(&self) -> Option<VaultPath> {
         (self.turn.number() != NO_TURN).then(|| self.turn.context())

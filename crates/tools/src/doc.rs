@@ -2,6 +2,7 @@
 //! reached: the context holds those of one user.
 
 use larder_condense::ContentType;
+use larder_retrieval::{FoundDocuments, OpenedDocument};
 use larder_store::DocumentKind;
 use larder_text::sections::SectionId;
 use larder_vault::layout::is_research;
@@ -57,15 +58,17 @@ impl TypedTool for DocSearch {
     }
 
     async fn run(&self, args: DocSearchArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let hits =
-            context.documents.catalog().search(&args.query, &args.kinds, args.limit.unwrap_or(HITS))?;
+        let limit = args.limit.unwrap_or(HITS);
+        let FoundDocuments { hits, considered } =
+            context.retrieval().search_documents(&args.query, &args.kinds, limit)?;
         let summary = match hits.len() {
             0 => "No document contains these words".to_owned(),
             1 => "1 document".to_owned(),
             found => format!("{found} documents"),
         };
         let content = serde_json::to_string_pretty(&hits).unwrap_or_default();
-        Ok(ToolOutput::success(summary, content).typed(ContentType::Json))
+        let output = ToolOutput::success(summary, content).typed(ContentType::Json);
+        Ok(ToolOutput { considered, ..output })
     }
 }
 
@@ -97,59 +100,24 @@ impl TypedTool for DocRead {
     }
 
     async fn run(&self, args: DocReadArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let (path, text) = find(&args.path, context)?;
+        let unsaved = |path: &VaultPath| {
+            let name = path.as_str().strip_prefix(context.turn.folder())?.strip_prefix('/')?;
+            String::from_utf8(context.draft_files.get(name)?.clone()).ok()
+        };
+        let Some(found) = context.retrieval().open(&args.path, &unsaved)? else {
+            let shown: String = args.path.chars().take(200).collect();
+            return Err(ToolError::Failed(format!("there is no document {shown:?}; doc.search gives paths")));
+        };
+        let OpenedDocument { path, text, mut considered } = found;
         let part = match &args.section {
             Some(section) => part_of(&text, section).ok_or_else(|| no_section(&path, &text, section))?,
             None => text,
         };
         let (part, lines) = range(&part, args.from, args.to);
+        considered.tokens = context.counter.count(&part);
         let summary = format!("{path}: {lines} lines, {} bytes", part.len());
         let output = ToolOutput::success(summary, part).typed(kind_of(&path));
-        Ok(ToolOutput { read: vec![path], ..output })
-    }
-}
-
-/// The document at a path: as given, or within the user's folder or the folder of the user's turns. Files written by
-/// the current turn are readable too.
-fn find(path: &str, context: &ToolContext<'_>) -> Result<(VaultPath, String), ToolError> {
-    let shown: String = path.chars().take(200).collect();
-    let own = context.documents.place().facts();
-    let folders = [String::new(), format!("{}/turns/", own.folder()), format!("{}/", own.folder())];
-    let bare = path.trim().trim_start_matches("./");
-    let candidates: Vec<VaultPath> =
-        folders.iter().filter_map(|folder| VaultPath::new(&format!("{folder}{bare}"))).collect();
-    if candidates.is_empty() {
-        return Err(ToolError::Arguments(format!(
-            "{shown:?} is not a path of a document; give names joined by /, without .. and \\"
-        )));
-    }
-    for path in candidates {
-        let in_turn =
-            path.as_str().strip_prefix(context.turn.folder()).and_then(|rest| rest.strip_prefix('/'));
-        if let Some(bytes) = in_turn.and_then(|name| context.draft_files.get(name)) {
-            let text = String::from_utf8(bytes.clone())
-                .map_err(|_| ToolError::Failed(format!("{path} is not text")))?;
-            return Ok((path, text));
-        }
-        if !may_be_read(&path, own.folder()) {
-            continue;
-        }
-        if let Some(text) = context.documents.files().read_text(&path)? {
-            return Ok((path, text));
-        }
-    }
-    Err(ToolError::Failed(format!("there is no document {shown:?}; doc.search gives paths")))
-}
-
-/// Whether a path is in the user's folder, in the user's archive, or in the shared folder.
-fn may_be_read(path: &VaultPath, own: &str) -> bool {
-    let name = own.strip_prefix("users/").unwrap_or(own);
-    let mut parts = path.as_str().split('/');
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some("users"), Some(user), Some(_)) => user == name,
-        (Some("archive"), Some(_), Some(user)) => user == name,
-        (Some("site_knowledge"), Some(_), None) => true,
-        _ => false,
+        Ok(ToolOutput { read: vec![path], considered: vec![considered], ..output })
     }
 }
 
@@ -221,21 +189,5 @@ mod tests {
         assert_eq!(range("a\nb\nc\n", Some(2), Some(2)), ("b\n".to_owned(), 1));
         assert_eq!(range("a\nb\nc", Some(3), None), ("c".to_owned(), 1));
         assert_eq!(range("a\n", Some(9), Some(3)), (String::new(), 0));
-    }
-
-    #[test]
-    fn only_the_users_own_places_are_read() {
-        for (path, may) in [
-            ("users/ann/facts.md", true),
-            ("users/bob/facts.md", false),
-            ("users/ann", false),
-            ("archive/2026-01/ann/turn_000001/context.md", true),
-            ("archive/2026-01/bob/turn_000001/context.md", false),
-            ("site_knowledge/x.json", true),
-            ("observability/daily/x.json", false),
-            ("users/annabel/facts.md", false),
-        ] {
-            assert_eq!(may_be_read(&VaultPath::new(path).unwrap(), "users/ann"), may, "{path}");
-        }
     }
 }

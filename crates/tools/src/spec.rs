@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use larder_condense::ContentType;
+use larder_retrieval::{RetrievalError, TraceEntry};
 use larder_store::StoreError;
 use larder_vault::context::{CallStatus, Claim};
 use larder_vault::{Mode, VaultPath};
@@ -119,6 +120,8 @@ pub struct ToolOutput {
     pub files: BTreeMap<String, Vec<u8>>,
     /// The documents that the call read: uses of them, which are recorded if the answer holds.
     pub read: Vec<VaultPath>,
+    /// What retrieval considered for the call, for the turn's receipt.
+    pub considered: Vec<TraceEntry>,
 }
 
 impl ToolOutput {
@@ -149,6 +152,7 @@ impl ToolOutput {
             claims: Vec::new(),
             files: BTreeMap::new(),
             read: Vec::new(),
+            considered: Vec::new(),
         }
     }
 }
@@ -179,6 +183,15 @@ pub enum ToolError {
     /// The documents could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<RetrievalError> for ToolError {
+    fn from(error: RetrievalError) -> Self {
+        match error {
+            RetrievalError::Store(error) => Self::Store(error),
+            other => Self::Failed(other.to_string()),
+        }
+    }
 }
 
 impl ToolError {

@@ -173,6 +173,7 @@ impl Browser {
         let context = ToolContext {
             engine: &self.engine,
             documents: &self.documents,
+            counter: &Counter::unknown(),
             turn: &turn,
             draft_files: &files,
             original_query: "What does the page say?",

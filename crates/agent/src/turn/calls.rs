@@ -123,6 +123,7 @@ async fn perform(cx: &mut PhaseContext<'_>, request: &ToolRequest) -> ToolOutput
     let context = ToolContext {
         engine: &turns.engine,
         documents: &turns.documents,
+        counter: &cx.document.condenser.counter,
         turn: &cx.draft.place,
         draft_files: &cx.draft.files,
         original_query: &cx.draft.query,
@@ -162,6 +163,8 @@ fn record(
             cx.state.read.push(read.clone());
         }
     }
+    let considered = output.considered.iter().filter_map(|entry| serde_json::to_value(entry).ok());
+    cx.state.considered.extend(considered);
     let summary = summary(&output.summary);
     // Not trimmed: positions in it are positions in the stored bytes.
     let text = std::str::from_utf8(&output.content).ok();

@@ -23,7 +23,7 @@ use super::state::Ending;
 use super::turn_phase::TurnPhase;
 use super::{AnswerSource, TurnOutcome};
 
-/// What the turn's runs read and gathering considered; not part of the vault's layout.
+/// What the turn's runs read and retrieval considered; not part of the vault's layout.
 const RECEIPTS: &str = "receipts.json";
 /// Picodollars of a millionth of a dollar.
 const PICOS_PER_MICRO: u64 = 1_000_000;

@@ -41,7 +41,7 @@ pub(super) struct TurnState {
     pub(super) runs: Vec<RunMetrics>,
     /// The short receipt of each run: its inputs and their renditions.
     pub(super) receipts: Vec<serde_json::Value>,
-    /// The documents that gathering considered.
+    /// The documents that retrieval considered, for gathering and for tools.
     pub(super) considered: Vec<serde_json::Value>,
     /// The result of phase 0.
     pub(super) analysis: Option<QueryAnalysis>,

@@ -15,8 +15,8 @@ use larder_vault::context::{
 use larder_vault::layout::{PagePlace, TurnPlace};
 use larder_vault::{
     ContentKind, Document, FactRecords, Intent, Manifest, Meta, Mode, PageContent, PageStretch,
-    PreferenceRecords, ReferenceType, Research, Response, Score, Tag, TurnMetadata, TurnMetrics, VaultPath,
-    url_slug,
+    PreferenceRecords, ReferenceType, Research, Response, Scope, Score, Tag, TurnMetadata, TurnMetrics,
+    VaultPath, url_slug,
 };
 use regex::{Captures, Regex};
 use serde::de::DeserializeOwned;
@@ -341,7 +341,7 @@ impl Earlier {
         );
         if let Some(research) = &self.research {
             let mut meta = meta("research").holding(&[ContentKind::Research], &[Tag::Research]);
-            meta.topic = Some(research.topic.clone());
+            (meta.topic, meta.scope) = (Some(research.topic.clone()), Scope::New);
             put(place.research(), Document::new(meta, research.clone()).write(&place.research()));
             put(place.research_json(), larder_vault::write_json(research));
         }

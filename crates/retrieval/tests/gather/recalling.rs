@@ -2,7 +2,7 @@
 
 use larder_agent::turn::gathered_documents::candidates;
 use larder_retrieval::index::Limits;
-use larder_retrieval::{Grant, MAX_SHOWN, RetrievalError, TURN_INDEX_LIMIT};
+use larder_retrieval::{Grant, MAX_SHOWN, MemoryKinds, RetrievalError, TURN_INDEX_LIMIT};
 use larder_vault::lifecycle::ResearchState;
 use larder_vault::{
     BlockId, DocumentValue, FactLine, FactRecord, FactRecords, Facts, PreferenceRecord, PreferenceRecords,
@@ -169,6 +169,17 @@ async fn a_caller_gets_what_it_is_granted() {
     assert!(synthesis.find("x", 11, None, None).await.is_err_and(|error| refused(&error)));
     assert!(synthesis.recent(3, 11).await.is_err_and(|error| refused(&error)));
     assert!(synthesis.capture(None, "x").await.is_err_and(|error| refused(&error)));
+    let tools = vault.retrieval(Grant::Tools);
+    assert!(tools.find("x", 11, None, None).await.is_err_and(|error| refused(&error)));
+    assert!(tools.follow(&[], 100).await.is_err_and(|error| refused(&error)));
+    assert!(tools.recent(3, 11).await.is_err_and(|error| refused(&error)));
+    assert!(tools.search_documents("hamster", &[], 3).is_ok_and(|found| !found.considered.is_empty()));
+    for other in [Grant::QueryAnalyzer, Grant::Gatherer, Grant::Synthesis] {
+        let other = vault.retrieval(other);
+        assert!(other.search_documents("x", &[], 3).is_err_and(|error| refused(&error)));
+        assert!(other.open("facts.md", &|_| None).is_err_and(|error| refused(&error)));
+        assert!(other.recall(None, MemoryKinds::All, 3).await.is_err_and(|error| refused(&error)));
+    }
 }
 
 #[tokio::test]

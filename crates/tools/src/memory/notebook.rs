@@ -116,8 +116,6 @@ pub(super) struct FactBook {
     last: usize,
     /// The facts, with edits by people applied.
     pub(super) facts: Vec<FactRecord>,
-    /// Lines that people wrote without a name; they are never changed.
-    pub(super) notes: Vec<String>,
 }
 
 impl FactBook {
@@ -126,16 +124,13 @@ impl FactBook {
         let rendering = MemoryFile::of(documents, documents.place().facts())?;
         let StoredFacts { records: FactRecords { mut facts }, last } = records.records()?;
         let last = facts.iter().filter_map(|fact| number(&fact.id)).chain([last]).max().unwrap_or_default();
-        let mut notes = Vec::new();
         if let Some(text) = &rendering.text {
             let lines = Document::<Facts>::read(text, &rendering.path).value.map(|document| document.value.0);
             let lines = lines.unwrap_or_default();
             facts.retain(|fact| lines.iter().any(|line| line.id.as_ref() == Some(&fact.id)));
             for line in lines {
-                let Some(id) = line.id.clone() else {
-                    notes.push(line.fact);
-                    continue;
-                };
+                // Lines that people wrote without a name are never changed.
+                let Some(id) = line.id.clone() else { continue };
                 match facts.iter_mut().find(|fact| fact.id == id) {
                     Some(fact) if fact.fact != line.fact => {
                         fact.fact = line.fact;
@@ -146,7 +141,7 @@ impl FactBook {
                 }
             }
         }
-        Ok(Self { records, rendering, last, facts, notes })
+        Ok(Self { records, rendering, last, facts })
     }
 
     /// An id that no fact has ever had, including people's edits.

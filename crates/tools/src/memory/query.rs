@@ -1,14 +1,12 @@
 //! `memory.query`: what is remembered about the user, by relevance to the question and then by age (C102).
 
 use larder_condense::ContentType;
-use larder_condense::rank::RankIndex;
-use larder_vault::DocumentTime;
+use larder_retrieval::{MemoryEntry, MemoryKinds, RecalledMemory};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::MemoryKind;
-use super::notebook::{FactBook, PreferenceBook};
 use crate::context::ToolContext;
 use crate::spec::{ToolError, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
@@ -33,13 +31,6 @@ pub(super) struct MemoryQueryArgs {
     limit: Option<usize>,
 }
 
-/// A fact or a preference, with the words it is found by.
-struct MemoryRecord {
-    words: String,
-    at: Option<DocumentTime>,
-    value: Value,
-}
-
 impl TypedTool for MemoryQuery {
     type Args = MemoryQueryArgs;
 
@@ -48,70 +39,43 @@ impl TypedTool for MemoryQuery {
     }
 
     async fn run(&self, args: MemoryQueryArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let wanted = |kind| args.kind.is_none_or(|only| only == kind);
-        let mut records = Vec::new();
-        if wanted(MemoryKind::Fact) {
-            records.extend(facts(context)?);
-        }
-        if wanted(MemoryKind::Preference) {
-            records.extend(preferences(context)?);
-        }
-        Ok(answer(records, args.query.as_deref(), args.limit.unwrap_or(SHOWN)))
+        let kinds = match args.kind {
+            Some(MemoryKind::Fact) => MemoryKinds::Facts,
+            Some(MemoryKind::Preference) => MemoryKinds::Preferences,
+            None => MemoryKinds::All,
+        };
+        let limit = args.limit.unwrap_or(SHOWN);
+        let RecalledMemory { entries, matching, considered } =
+            context.retrieval().recall(args.query.as_deref(), kinds, limit).await?;
+        let summary = match (entries.len(), &args.query) {
+            (0, Some(_)) => "Nothing remembered matches".to_owned(),
+            (0, None) => "Nothing is remembered yet".to_owned(),
+            (shown, _) => format!("{shown} of {matching} matching records"),
+        };
+        let entries: Vec<Value> = entries.iter().map(record).collect();
+        let content = serde_json::to_string_pretty(&entries).unwrap_or_default();
+        let output = ToolOutput::success(summary, content).typed(ContentType::Json);
+        Ok(ToolOutput { considered, ..output })
     }
 }
 
-fn facts(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError> {
-    let book = FactBook::open(context.documents, context.now)?;
-    let record = |fact: larder_vault::FactRecord| MemoryRecord {
-        words: format!("{} {}", fact.category, fact.fact),
-        at: Some(fact.updated_at),
-        value: json!({
-            "kind": "fact", "id": fact.id.as_str(), "fact": fact.fact, "category": fact.category,
-            "confidence": fact.confidence, "updated_at": fact.updated_at, "source": fact.source,
-            "expired": fact.ttl.end(fact.updated_at).is_some_and(|end| end <= context.now),
-        }),
-    };
-    let note =
-        |note: String| MemoryRecord { value: json!({"kind": "fact", "fact": note}), words: note, at: None };
-    Ok(book.facts.into_iter().map(record).chain(book.notes.into_iter().map(note)).collect())
-}
-
-fn preferences(context: &ToolContext<'_>) -> Result<Vec<MemoryRecord>, ToolError> {
-    let book = PreferenceBook::open(context.documents, context.now)?;
-    let record = |preference: larder_vault::PreferenceRecord| MemoryRecord {
-        words: format!("{} {}", preference.id.replace(['_', '-'], " "), preference.value),
-        at: Some(preference.updated_at),
-        value: json!({
-            "kind": "preference", "name": preference.id, "value": preference.value,
-            "updated_at": preference.updated_at, "source": preference.source,
-        }),
-    };
-    Ok(book.preferences.into_iter().map(record).collect())
-}
-
-fn answer(mut records: Vec<MemoryRecord>, query: Option<&str>, limit: usize) -> ToolOutput {
-    let all = records.len();
-    // Newest first, so that records of equal relevance are ordered by age.
-    records.sort_by_key(|record| std::cmp::Reverse(record.at));
-    let order: Vec<usize> = match query {
-        None => (0..all).collect(),
-        Some(query) => {
-            let mut index = RankIndex::for_query(query);
-            for record in &records {
-                index.start_document();
-                index.add(&record.words);
+/// An entry as the model reads it; what another user published says by whom.
+fn record(entry: &MemoryEntry) -> Value {
+    match entry {
+        MemoryEntry::Fact(fact) => {
+            let mut record = json!({
+                "kind": "fact", "id": fact.id, "fact": fact.fact, "category": fact.category,
+                "confidence": fact.confidence, "updated_at": fact.updated_at, "source": fact.source,
+            });
+            if let Some(by) = &fact.published {
+                record["published_by"] = by.user.as_str().into();
+                record["source"] = by.source.as_str().into();
             }
-            index.search(query, 0).into_iter().map(|hit| hit.passage).collect()
+            record
         }
-    };
-    let found = order.len();
-    let shown: Vec<&Value> =
-        order.iter().take(limit).filter_map(|at| records.get(*at)).map(|record| &record.value).collect();
-    let summary = match (shown.len(), query) {
-        (0, Some(_)) => format!("Nothing remembered matches; {all} records in all"),
-        (0, None) => "Nothing is remembered yet".to_owned(),
-        (shown, _) => format!("{shown} of {found} matching records, {all} in all"),
-    };
-    let content = serde_json::to_string_pretty(&shown).unwrap_or_default();
-    ToolOutput::success(summary, content).typed(ContentType::Json)
+        MemoryEntry::Preference(known) => json!({
+            "kind": "preference", "name": known.name, "value": known.value, "updated_at": known.updated_at,
+            "turn": known.source_turn,
+        }),
+    }
 }

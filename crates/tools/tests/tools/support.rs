@@ -106,6 +106,7 @@ impl Fixture {
         let context = ToolContext {
             engine: &self.engine,
             documents: &self.documents,
+            counter: &Counter::cl100k(),
             turn: &self.turn,
             draft_files: &self.files,
             original_query: &self.query,
