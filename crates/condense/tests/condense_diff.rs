@@ -76,6 +76,35 @@ fn diffs() -> impl Strategy<Value = String> {
     prop_oneof![3 => scraps, 3 => files, 1 => any::<Vec<char>>().prop_map(String::from_iter)]
 }
 
+#[test]
+fn what_is_left_out_has_the_counts_of_its_hunks() {
+    let hunk = |at: usize, added: usize, removed: usize| {
+        let lines = |sign: char, count: usize| -> String {
+            (0..count).map(|n| format!("{sign}value {n} of the configuration at {at}\n")).collect()
+        };
+        format!("@@ -{at},{removed} +{at},{added} @@\n{}{}", lines('-', removed), lines('+', added))
+    };
+    let hunks: String = (1..=8).map(|n| hunk(n * 1_000, 40 + n, 20 + n)).collect();
+    let text = format!("diff --git a/a.toml b/a.toml\n--- a/a.toml\n+++ b/a.toml\n{hunks}");
+    let shown = condensed(&text, 900).text;
+    let (mut counts, mut sum) = (0, (0, 0));
+    for line in shown.lines().skip(2) {
+        let Some((_, after)) = line.split_once(']').filter(|_| line.contains("[…")) else {
+            sum.0 += usize::from(line.starts_with('+'));
+            sum.1 += usize::from(line.starts_with('-'));
+            continue;
+        };
+        for hunk in after.split(',') {
+            let numbers: Vec<usize> =
+                hunk.split_whitespace().filter_map(|word| word[1..].parse().ok()).collect();
+            let [added, removed] = numbers[..] else { panic!("{line}") };
+            (counts, sum) = (counts + 1, (sum.0 + added, sum.1 + removed));
+        }
+    }
+    assert_eq!(sum, ((1..=8).map(|n| 40 + n).sum(), (1..=8).map(|n| 20 + n).sum()), "{shown}");
+    assert!(counts >= 8, "{shown}");
+}
+
 /// A well-formed file of one hunk.
 fn file(name: &str, lines: &[String]) -> String {
     let count = |sign: char| lines.iter().filter(|line| !line.starts_with(sign)).count();

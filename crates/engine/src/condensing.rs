@@ -182,7 +182,7 @@ impl<'a> Summarizer<'a> {
             return Ok(cached);
         }
         // The original is stored before any model is called.
-        store.pointers().insert(request.text.as_bytes(), "part", name)?;
+        store.pointers().insert(request.text.as_bytes(), request.content_type.as_str(), name)?;
         let room = self.room(recipe, &candidate)?;
         let fallback = Mutex::default();
         let summary = self.rounds(recipe, request, preserve, room, (&author, &condenser), &fallback).await?;

@@ -187,7 +187,11 @@ impl WindowBuilder<'_> {
             missing.then(|| UnstoredOriginal {
                 hash,
                 text: kept.text.to_owned(),
-                kind: kept.kind,
+                // A message, or a note of dropped ones.
+                kind: match kept.hash {
+                    Some(_) => larder_condense::detect(None, "", false, kept.text).as_str(),
+                    None => kept.kind,
+                },
                 display: kept.display,
             })
         });

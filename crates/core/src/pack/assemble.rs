@@ -106,7 +106,7 @@ fn part_original(part: &Part, rendition: Rendition) -> Option<PackOriginal> {
         Rendition::Pointer => Some(PartRenderer::original(part)),
         Rendition::Condensed => Some(PackOriginal {
             text: OriginalText::Given(Arc::clone(&part.text)),
-            kind: "part",
+            kind: part.content_type.as_str(),
             display: PartRenderer::original(part).display,
         }),
     }

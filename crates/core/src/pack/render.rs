@@ -168,7 +168,7 @@ impl<'a> PartRenderer<'a> {
             },
             None => PackOriginal {
                 text: OriginalText::Given(Arc::clone(&part.text)),
-                kind: "part",
+                kind: part.content_type.as_str(),
                 display: name,
             },
         }

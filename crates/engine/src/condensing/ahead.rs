@@ -50,7 +50,11 @@ impl Engine {
         for one in wanted {
             let name = compression_recipes::recipe_name(one.content_type);
             let condenses = self.recipe_or_builtin(name).map_err(|source| RunError::Unknown { source })?;
-            let text = self.store.pointers().insert(one.text.as_bytes(), "chat", &one.id)?.pointer_id;
+            let text = self
+                .store
+                .pointers()
+                .insert(one.text.as_bytes(), one.content_type.as_str(), &one.id)?
+                .pointer_id;
             // A chunk is at least half of what a call may read.
             let calls = 2 * counter.count(&one.text) / condenses.budget.input.max(1) + 1;
             let most = max_call_usage(condenses);

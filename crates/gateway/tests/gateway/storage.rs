@@ -96,6 +96,30 @@ async fn with_a_full_disk_what_fits_goes_whole_and_only_the_rest_is_refused() {
 }
 
 #[tokio::test]
+async fn originals_have_the_kind_of_their_content() {
+    let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, "").await;
+    let lines = |sign: char| -> String {
+        (0..900).map(|n| format!("{sign}value {n} of the configuration, {}\n", n * 7 % 97)).collect()
+    };
+    let diff = format!(
+        "diff --git a/a.toml b/a.toml\n--- a/a.toml\n+++ b/a.toml\n@@ -1,900 +1,900 @@\n{}{}",
+        lines('-'),
+        lines('+')
+    );
+    let rows: Vec<Value> =
+        (0..3_000).map(|n| json!({"id": n, "took": n * 7 % 97, "path": format!("/api/{n}")})).collect();
+    for (text, kind) in
+        [(long_log().repeat(4), "log"), (diff, "diff"), (Value::from(rows).to_string(), "json")]
+    {
+        assert_eq!(gateway.chat(&after_tool(&text)).await.status(), 200);
+        let pointer = pointers(&gateway, &gateway.last_sent().to_string()).remove(0);
+        let stored = gateway.store().pointers().get(&Pointer::whole(pointer.id)).unwrap();
+        assert_eq!((stored.kind.as_str(), stored.bytes), (kind, text.len() as u64));
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
 async fn a_store_that_another_holds_is_waited_for_and_then_named_and_nothing_is_sent() {
     let options = StoreOptions { patience: Duration::from_millis(20), ..StoreOptions::default() };
     let provider = StubServer::start([said("small"), said("ok")]).await;

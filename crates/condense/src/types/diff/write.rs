@@ -9,7 +9,7 @@
 //! @@ -1,3 +1,3 @@
 //! -old
 //! +new
-//! [… L9-20] +4 -2
+//! [… L9-20] +3 -2, +1 -0
 //! renamed src/b.rs → src/c.rs +2 -0 [… L21-40]
 //! ```
 
@@ -23,7 +23,9 @@ use crate::engine::job::Job;
 use crate::engine::markers::OPEN;
 use crate::engine::render::{Header, Renderer};
 
-/// The shares of the target, in per cent, that names with a marker each may take, and that names alone may take.
+/// The shares of the target, in per cent, that names with markers and the counts of every hunk may take, that names with
+/// a marker each may take, and that names alone may take.
+const SHARE_OF_HUNKS: usize = 25;
 const SHARE_OF_MARKED: usize = 35;
 const SHARE_OF_NAMES: usize = 60;
 /// Unused tokens that are not worth another attempt.
@@ -32,6 +34,8 @@ const SLACK: usize = 24;
 /// How files are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileNaming {
+    /// As `Marked`, and markers have the counts of each hunk that they stand for (R3-4.21).
+    Hunks,
     /// One line each, with a marker for what is omitted.
     Marked,
     /// One line each; adjacent files share a marker.
@@ -66,6 +70,13 @@ fn head(job: &Job<'_>, renderer: &Renderer<'_>, diff: &ParsedDiff, header: Heade
         ),
         Header::Brief => format!("[Condensed diff, {count} files: {id}]\n"),
         Header::Bare => renderer.header(),
+    }
+}
+
+impl FileNaming {
+    /// Whether each file has markers of its own.
+    const fn is_marked(self) -> bool {
+        matches!(self, Self::Hunks | Self::Marked)
     }
 }
 
@@ -116,6 +127,7 @@ impl<'a> DiffPage<'a> {
     fn base(&self) -> Option<DiffView> {
         let (target, count) = (self.job.request.target, self.diff.files.len());
         for (style, share) in [
+            (FileNaming::Hunks, SHARE_OF_HUNKS),
             (FileNaming::Marked, SHARE_OF_MARKED),
             (FileNaming::Lines, SHARE_OF_NAMES),
             (FileNaming::Folders, 100),
@@ -228,7 +240,7 @@ impl DiffSheet<'_> {
             let told = if named && self.gap.is_none() { file.header.clone() } else { 0..0 };
             self.header(told.clone());
             self.lines(file.lines.start + told.len()..file.lines.end);
-            if named && self.view.style == FileNaming::Marked {
+            if named && self.view.style.is_marked() {
                 self.close_gap();
             }
             at = file.lines.end;
@@ -306,19 +318,34 @@ impl DiffSheet<'_> {
         let Some(gap) = self.gap.take() else { return };
         let bytes = self.diff.lines[gap.start].start..self.diff.lines[gap.end - 1].end;
         // Either on the line with the file's name, which has the counts already, or on a line with its own counts.
-        let beside_name = self.view.style == FileNaming::Marked && !self.draft.text.ends_with('\n');
+        let style = self.view.style;
+        let beside_name = style.is_marked() && !self.draft.text.ends_with('\n');
         if beside_name {
             self.draft.text.push(' ');
         } else {
             self.end_line();
         }
         self.draft.text.push_str(&self.renderer.mark(bytes.start, bytes.end));
-        let (added, removed) = changes(self.diff, gap);
-        if !beside_name && self.view.style == FileNaming::Marked && added + removed > 0 {
-            self.draft.text.push_str(&format!(" +{added} -{removed}"));
+        let counts = match style {
+            FileNaming::Hunks => self.hunk_counts(&gap),
+            FileNaming::Marked => vec![changes(self.diff, gap)],
+            FileNaming::Lines | FileNaming::Folders => Vec::new(),
+        };
+        if !beside_name || counts.len() > 1 {
+            let counts = counts.iter().filter(|(added, removed)| added + removed > 0);
+            let counts: Vec<String> =
+                counts.map(|(added, removed)| format!(" +{added} -{removed}")).collect();
+            self.draft.text.push_str(&counts.join(","));
         }
         self.draft.text.push('\n');
         self.draft.gaps.push(self.renderer.gap(bytes));
+    }
+
+    /// Lines added and removed in each hunk, as far as it is omitted.
+    fn hunk_counts(&self, gap: &Range<usize>) -> Vec<(usize, usize)> {
+        let hunks = self.diff.files.iter().flat_map(|file| &file.hunks);
+        let omitted = hunks.map(|hunk| hunk.lines.start.max(gap.start)..hunk.lines.end.min(gap.end));
+        omitted.filter(|lines| !lines.is_empty()).map(|lines| changes(self.diff, lines)).collect()
     }
 
     fn end_line(&mut self) {
