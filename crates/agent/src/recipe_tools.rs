@@ -8,12 +8,13 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use larder_condense::ContentType;
 use larder_core::recipe::{Mode, Recipe};
+use larder_engine::executor::RemainingBudget;
 use larder_engine::recipe_tools::{CallLimits, CallResult, RecipeTools, RunScope};
 use larder_engine::settings::TurnLimits;
 use larder_store::UserDocuments;
 use larder_text::message::{ToolCall, ToolDef};
 use larder_text::tokens::Counter;
-use larder_tools::{Confirm, RemainingBudget, ToolBox, ToolClass, ToolContext, ToolOutput, ToolSpec};
+use larder_tools::{Confirm, ToolBox, ToolClass, ToolContext, ToolOutput, ToolSpec};
 use larder_vault::context::CallStatus;
 use larder_vault::{DocumentTime, Intent};
 use serde_json::Value;
@@ -78,11 +79,7 @@ impl RunTools {
             confirm: &*self.confirm,
             observer: run.observer,
             begun: &|| Ok(()),
-            budget: RemainingBudget {
-                tokens: self.limits.tokens,
-                cost: self.limits.cost,
-                deadline: self.limits.time.and_then(|time| Instant::now().checked_add(time)),
-            },
+            budget: run.left,
         };
         self.tools.call(name, arguments, &context).await
     }
@@ -102,7 +99,10 @@ impl RecipeTools for RunTools {
     }
 
     fn limits(&self) -> CallLimits {
-        CallLimits { rounds: self.limits.iterations, calls: self.limits.tool_calls }
+        let TurnLimits { iterations, tool_calls, tokens, cost, time, .. } = self.limits;
+        let deadline = time.and_then(|time| Instant::now().checked_add(time));
+        let budget = RemainingBudget { tokens, cost, deadline };
+        CallLimits { rounds: iterations, calls: tool_calls, budget }
     }
 
     fn call<'a>(&'a self, call: &'a ToolCall, run: RunScope<'a>) -> BoxFuture<'a, CallResult> {

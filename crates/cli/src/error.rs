@@ -9,7 +9,7 @@ use larder_condense::CondenseError;
 use larder_engine::MissingRecipe;
 use larder_engine::config::ConfigError;
 use larder_engine::embedding::EmbeddingError;
-use larder_engine::executor::RunError;
+use larder_engine::executor::{RunError, class, class_of_model};
 use larder_engine::project::ProjectError;
 use larder_gateway::app::StartError;
 use larder_gateway::auth::AuthError;
@@ -18,6 +18,8 @@ use larder_models::weights::WeightsError;
 use larder_retrieval::RetrievalError;
 use larder_store::{SelectError, StoreError};
 use larder_text::tokens::TokenError;
+
+use crate::args::Format;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -103,15 +105,47 @@ impl From<HostError> for CliError {
 }
 
 impl CliError {
-    /// Prints the error and returns the exit code.
+    /// Prints the error for people and returns the exit code.
     pub fn report(&self) -> ExitCode {
+        self.report_as(Format::Plain)
+    }
+
+    /// Prints the error in a format and returns the exit code.
+    pub fn report_as(&self, format: Format) -> ExitCode {
         if let Self::Print(error) = self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
             return ExitCode::SUCCESS;
         }
-        crate::output::error(&self.to_string());
-        ExitCode::from(self.code())
+        let (code, exit, message) = (self.class(), self.code(), self.to_string());
+        match format {
+            Format::Json => crate::output::error_json(
+                &serde_json::json!({"error": {"code": code, "exit_code": exit, "message": message}}),
+            ),
+            Format::Plain => crate::output::error(&message),
+        }
+        ExitCode::from(exit)
+    }
+
+    /// What kind of error it is, for programs.
+    fn class(&self) -> &'static str {
+        match self {
+            Self::Run(error) => class(error),
+            Self::Turn(TurnError::Stopped { source, .. }) => class(source),
+            Self::Turn(_) => "turn",
+            Self::Model(error) => class_of_model(error),
+            Self::Usage(_) | Self::Select(_) | Self::Config(ConfigError::Flag { .. }) => "usage",
+            Self::Config(_) | Self::Project(_) | Self::MissingRecipe(_) => "settings",
+            Self::Auth(AuthError::Hashing(_)) | Self::Bug(_) | Self::Runtime(_) => "bug",
+            Self::Auth(_) => "key",
+            Self::Store(_) | Self::Serve(StartError::Store(_)) => "store",
+            Self::Condense(_) => "condense",
+            Self::Read { .. } | Self::Write { .. } | Self::NotUtf8 { .. } | Self::Print(_) => "file",
+            Self::Token(_) => "tokenizer",
+            Self::Pull(_) => "weights",
+            Self::Serve(_) => "serve",
+            Self::Fixable(_) => "fixable",
+        }
     }
 
     fn code(&self) -> u8 {

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         memory::keep_small();
         memory::serving_threads().map(|threads| runtime.worker_threads(threads));
     }
+    let format = args.global.format;
     let outcome = runtime
         .enable_all()
         .thread_keep_alive(IDLE_THREAD)
@@ -64,6 +65,6 @@ fn main() -> ExitCode {
         .and_then(|runtime| runtime.block_on(commands::run(args)));
     match outcome {
         Ok(code) => code,
-        Err(error) => error.report(),
+        Err(error) => error.report_as(format),
     }
 }

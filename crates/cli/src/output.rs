@@ -64,6 +64,11 @@ pub fn error(text: &str) {
     say(&if text.starts_with("error[") { text.to_owned() } else { format!("{RED}error{RESET}: {text}") });
 }
 
+/// Says what went wrong, for programs.
+pub fn error_json(error: &serde_json::Value) {
+    say(&error.to_string());
+}
+
 /// Whether someone is there to read and answer.
 pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()

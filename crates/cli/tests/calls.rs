@@ -4,7 +4,7 @@
 
 mod support;
 
-use larder_testkit::stub::{Answer, Seen};
+use larder_testkit::stub::{Answer, End, Seen};
 use serde_json::{Value, json};
 use support::scholar::{asked, say};
 use support::served::Served;
@@ -140,6 +140,46 @@ fn calls_and_rounds_have_the_limits_of_a_turn() {
     let seen = again.seen();
     assert_eq!(seen.iter().filter(|seen| !offered(seen).is_empty()).count(), 6);
     assert!(results(&seen[5]).last().unwrap().contains("last call in this reply"));
+}
+
+#[test]
+fn a_run_with_all_its_calls_and_attempts_stays_within_the_limits_of_a_turn() {
+    // Every call of a model takes 110 tokens.
+    let shop = shop(|_| reply_calls(&[("file_read", json!({"path": "a.txt"}))]));
+    configure(&shop, "[turn]\nmax_tokens = 300\n");
+    let ran = shop.fails(1, &RUN);
+    assert!(ran.err.contains("its tokens are used up"), "{}", ran.err);
+    assert_eq!(shop.seen().len(), 3, "no repair follows");
+    assert!(shop.ok(&["runs"]).out.contains("Failed: gates"));
+    let shop = self::shop(|_| reply_calls(&[("file_read", json!({"path": "a.txt"}))]).ending(End::Hang));
+    configure(&shop, "[turn]\nmax_time_s = 1\n");
+    let ran = shop.fails(3, &[&RUN[..], &["--format", "json"]].concat());
+    let error: Value = serde_json::from_str(ran.err.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["exit_code"]),
+        (&json!("timeout"), &json!(3)),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_later_attempt_reads_what_was_called_before() {
+    let shop = shop(|seen| {
+        let text = seen.json()["messages"].to_string();
+        match (results(seen).is_empty(), text.contains("These calls were made already")) {
+            (true, false) => reply_calls(&[("file_read", json!({"path": "a.txt"}))]),
+            // The first answer is not what its schema asks for.
+            (false, _) => reply_text("It opens at six."),
+            (true, true) => {
+                reply_text(if text.contains("The harbour opens at six.") { "{\"at\": 6}" } else { "?" })
+            }
+        }
+    });
+    let schema = "output_format: json\noutput_schema: {type: object, required: [at], properties: {at: {type: integer}}}\nquality_gates: {schema_validation: true, max_retries: 1}\n";
+    shop.write("recipes/notes/helper.yaml", HELPER.replace("output_format: text\n", schema));
+    let run = shop.json(&RUN);
+    assert_eq!(run["output"]["at"], 6, "{run}");
+    assert_eq!(run["receipt"]["calls"].as_array().unwrap().len(), 1, "nothing is called twice");
 }
 
 #[test]

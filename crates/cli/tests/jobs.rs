@@ -211,3 +211,25 @@ fn background_work_waits_for_a_turn_of_the_same_model() {
     assert!(worker.wait().unwrap().success());
     assert_eq!(summaries(&shop)[&1], SUMMARY);
 }
+
+/// A job that fails has what its turn left, not that much again for each attempt.
+#[test]
+fn all_attempts_of_a_job_together_stay_within_the_limits_of_its_turn() {
+    let shop = Shop::with_scholar(|role, _| (role == Role::Summarizer).then(|| reply_text("No summary.")));
+    shop.ok(&TURN);
+    shop.ok(&["jobs", "cancel", &jobs(&shop)[0]["id"].to_string()]);
+    // Every call takes 110 tokens, so this leaves two calls for the summary.
+    let limit = (shop.roles().len() * 110 + 200).to_string();
+    shop.ok(&[&TURN[..], &["--max-tokens", &limit]].concat());
+    let waiting = jobs(&shop);
+    assert!(waiting[0]["payload"]["tokens"].as_u64().is_some_and(|left| left <= 200), "{waiting:?}");
+    shop.ok(&["jobs", "work"]);
+    let ended = jobs(&shop);
+    assert_eq!(
+        (&ended[0]["state"], &ended[0]["payload"]["tokens"]),
+        (&"failed".into(), &0.into()),
+        "{ended:?}"
+    );
+    assert!(ended[0]["reason"].as_str().unwrap().contains("its tokens are used up"), "{ended:?}");
+    assert_eq!(shop.roles().iter().filter(|role| **role == Role::Summarizer).count(), 2);
+}

@@ -34,7 +34,8 @@ pub use crate::model_set::{ModelSet, max_call_usage};
 use crate::run::RunRecipe;
 pub use crate::run::{
     CallReceipt, CondensingTally, Meter, NoopObserver, ProgressObserver, PromptSection, QuotedAnswer,
-    ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending,
+    RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending, class,
+    class_of_model,
 };
 
 /// A run in progress.
@@ -43,6 +44,8 @@ struct RecipeRun<'a> {
     recipe: &'a Recipe,
     input: &'a RunInput,
     observer: &'a dyn ProgressObserver,
+    /// The same observer, with the limits of a run that calls tools.
+    meter: &'a Meter<'a>,
     kind: RunKind,
     run_id: RunId,
     started: Instant,
@@ -52,6 +55,8 @@ struct RecipeRun<'a> {
     /// Rounds in which its model called tools, and the calls of the recipe's tools among them.
     rounds: u32,
     tool_calls: u32,
+    /// What its model called so far, with the results as it read them.
+    results: Vec<(String, String)>,
     /// Whether a server refused a request with tools, so that none are offered any more.
     without_tools: bool,
     /// Time spent packing.
@@ -91,11 +96,21 @@ impl Engine {
         kind: RunKind,
     ) -> BoxFuture<'a, Result<RunOutcome, RunError>> {
         let run = async move {
-            let mut run = RecipeRun::start(self, recipe, input, observer, kind)?;
+            let meter = Meter::within(observer, self.limits_of(recipe, kind));
+            let mut run = RecipeRun::start(self, recipe, input, &meter, kind)?;
             let outcome = run.answer().await;
             run.finish(outcome)
         };
         run.boxed()
+    }
+
+    /// What one run may spend: a run that calls tools has the limits of a turn, for all its calls of models and tools
+    /// together.
+    fn limits_of(&self, recipe: &Recipe, kind: RunKind) -> RemainingBudget {
+        match &self.tools {
+            Some(tools) if !recipe.tools.is_empty() && kind == RunKind::Answer => tools.limits().budget,
+            _ => RemainingBudget::default(),
+        }
     }
 
     /// Raises an intervention for a run that cannot start because its recipe is missing or broken (R0-18.2).
@@ -129,14 +144,15 @@ impl<'a> RecipeRun<'a> {
         engine: &'a Engine,
         recipe: &'a Recipe,
         input: &'a RunInput,
-        observer: &'a dyn ProgressObserver,
+        meter: &'a Meter<'a>,
         kind: RunKind,
     ) -> Result<Self, StoreError> {
         Ok(Self {
             engine,
             recipe,
             input,
-            observer,
+            observer: meter,
+            meter,
             kind,
             run_id: engine.store.store().new_run_id()?,
             started: Instant::now(),
@@ -144,6 +160,7 @@ impl<'a> RecipeRun<'a> {
             calls: 0,
             rounds: 0,
             tool_calls: 0,
+            results: Vec::new(),
             without_tools: false,
             packing: Duration::ZERO,
             receipt: None,
@@ -151,7 +168,7 @@ impl<'a> RecipeRun<'a> {
             answer: None,
             gates: GateResult::default(),
             layer: recipe.layer,
-            summarizer: Summarizer::new(engine, engine, input, observer),
+            summarizer: Summarizer::new(engine, engine, input, meter),
         })
     }
 

@@ -10,7 +10,7 @@ use larder_text::message::{ToolCall, ToolDef};
 
 use crate::engine::Engine;
 use crate::inputs::RunInput;
-use crate::run::ProgressObserver;
+use crate::run::{ProgressObserver, RemainingBudget};
 
 /// Carries out what the models of recipes call (R0-10.14).
 pub trait RecipeTools: Send + Sync {
@@ -24,13 +24,15 @@ pub trait RecipeTools: Send + Sync {
     fn call<'a>(&'a self, call: &'a ToolCall, run: RunScope<'a>) -> BoxFuture<'a, CallResult>;
 }
 
-/// How much the model of one run may call.
+/// How much one run and its model may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallLimits {
     /// Rounds of calls.
     pub rounds: u32,
     /// Calls in all rounds together.
     pub calls: u32,
+    /// What all calls of models and tools may take together, from now on.
+    pub budget: RemainingBudget,
 }
 
 /// The run that a call belongs to.
@@ -46,6 +48,8 @@ pub struct RunScope<'a> {
     pub mode: Mode,
     /// Learns of the progress and spending of runs inside the call.
     pub observer: &'a dyn ProgressObserver,
+    /// What the run may still spend.
+    pub left: RemainingBudget,
 }
 
 /// What came of a call.

@@ -159,7 +159,7 @@ async fn attempt(app: Arc<App>, worker: Arc<JobWorker>, job: Job) {
     };
     match &end {
         JobEnd::Done => tracing::info!(job = job.id, kind = job.kind, "a background job is done"),
-        JobEnd::NotBefore(_, reason) | JobEnd::Failed(reason) => {
+        JobEnd::NotBefore(_, reason) | JobEnd::Failed(reason) | JobEnd::GivenUp(reason) => {
             tracing::warn!(job = job.id, kind = job.kind, reason, "a background job was not done");
         }
     }
@@ -170,7 +170,7 @@ async fn attempt(app: Arc<App>, worker: Arc<JobWorker>, job: Job) {
             return;
         }
     }
-    if matches!(end, JobEnd::Failed(_))
+    if matches!(end, JobEnd::Failed(_) | JobEnd::GivenUp(_))
         && let Err(error) = add_regular(&app)
     {
         tracing::warn!(%error, "regular jobs were not added to the queue");
@@ -208,7 +208,16 @@ async fn after_turn(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
             next.iter().try_for_each(|next| background.engine.store.jobs().add(next))?;
             Ok(JobEnd::Done)
         }
-        Err(error) => Ok(JobEnd::Failed(error.to_string())),
+        Err(error) => {
+            // All attempts together hold the limits of the turn.
+            let after = after.less(&meter.total());
+            let payload = serde_json::to_value(&after).unwrap_or_default();
+            background.engine.store.jobs().set_payload(job.id, &payload)?;
+            Ok(match after.left().exhausted() {
+                Some(why) => JobEnd::GivenUp(format!("{error}; of what its turn may take, {why}")),
+                None => JobEnd::Failed(error.to_string()),
+            })
+        }
     }
 }
 

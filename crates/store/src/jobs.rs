@@ -98,6 +98,8 @@ pub enum JobEnd {
     Done,
     /// It failed for this reason.
     Failed(String),
+    /// It failed for this reason, and no further attempt is to follow.
+    GivenUp(String),
     /// It cannot be done before this moment, for this reason. This is no attempt.
     NotBefore(Timestamp, String),
 }
@@ -126,6 +128,18 @@ impl Jobs<'_> {
             let mut query =
                 tx.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE user = ?1 ORDER BY id"))?;
             Ok(query.query_map([self.store.user()], read)?.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Replaces what the next attempt of a job needs to know.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn set_payload(&self, id: u64, payload: &Value) -> Result<(), StoreError> {
+        self.store.write(|tx| {
+            tx.prepare_cached("UPDATE jobs SET payload = ?3 WHERE user = ?1 AND id = ?2")?
+                .execute(params![self.store.user(), to_sql(id), payload.to_string()])?;
+            Ok(())
         })
     }
 
@@ -291,7 +305,7 @@ impl JobWorker {
     pub fn end(&self, job: &Job, end: &JobEnd) -> Result<(), StoreError> {
         let attempts = match end {
             JobEnd::NotBefore(..) => job.attempts.saturating_sub(1),
-            JobEnd::Done | JobEnd::Failed(_) => job.attempts,
+            JobEnd::Done | JobEnd::Failed(_) | JobEnd::GivenUp(_) => job.attempts,
         };
         self.store.index().write(|tx| self.end_in(tx, job, end, attempts))
     }
@@ -300,7 +314,9 @@ impl JobWorker {
         let now = self.store.now();
         let (due, reason) = match end {
             // One with its key was added while it was running, and is done in its place.
-            JobEnd::NotBefore(..) | JobEnd::Failed(_) if waits(tx, job)? => return remove(tx, job.id),
+            JobEnd::NotBefore(..) | JobEnd::Failed(_) | JobEnd::GivenUp(_) if waits(tx, job)? => {
+                return remove(tx, job.id);
+            }
             JobEnd::Done => return remove(tx, job.id),
             JobEnd::NotBefore(due, reason) => (*due, reason),
             JobEnd::Failed(reason) if attempts < MAX_ATTEMPTS => {
@@ -308,7 +324,7 @@ impl JobWorker {
                     PAUSE.saturating_mul(LONGER.saturating_pow(u32::try_from(attempts).unwrap_or(1) - 1));
                 (Timestamp::from_millis(now.as_millis().saturating_add(pause)), reason)
             }
-            JobEnd::Failed(reason) => return bury(tx, job, reason, now),
+            JobEnd::Failed(reason) | JobEnd::GivenUp(reason) => return bury(tx, job, reason, now),
         };
         tx.prepare_cached("UPDATE jobs SET state = 0, due = ?2, reason = ?3, attempts = ?4 WHERE id = ?1")?
             .execute(params![to_sql(job.id), to_sql(due.as_millis()), reason, to_sql(attempts)])?;

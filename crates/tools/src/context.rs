@@ -2,19 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use larder_models::price::Usd;
 use larder_retrieval::{Grant, Retrieval};
 use larder_store::{StoreError, UserDocuments};
 use larder_text::tokens::Counter;
 use larder_vault::layout::TurnPlace;
 use larder_vault::{DocumentTime, Intent, Mode, VaultPath};
-use tokio::time::Instant;
 
 use larder_engine::Engine;
-use larder_engine::executor::ProgressObserver;
+use larder_engine::executor::{ProgressObserver, RemainingBudget};
 
 /// The number in [`ToolContext::turn`] of a call that belongs to no turn.
 pub const NO_TURN: u32 = 0;
@@ -64,25 +61,6 @@ impl ToolContext<'_> {
     /// The document of the turn that the call belongs to, if it belongs to one.
     pub(crate) fn source(&self) -> Option<VaultPath> {
         (self.turn.number() != NO_TURN).then(|| self.turn.context())
-    }
-}
-
-/// The remaining budget of the turn; `None` is no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RemainingBudget {
-    /// Tokens of prompts and replies.
-    pub tokens: Option<u64>,
-    /// Money, in US dollars.
-    pub cost: Option<Usd>,
-    /// The deadline of the turn.
-    pub deadline: Option<Instant>,
-}
-
-impl RemainingBudget {
-    /// The remaining time, at most `max`.
-    pub fn time(&self, max: Duration) -> Duration {
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        left.map_or(max, |left| left.min(max))
     }
 }
 

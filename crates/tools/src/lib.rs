@@ -28,7 +28,7 @@ mod toolbox;
 mod typed;
 mod web;
 
-pub use self::context::{Confirm, DenyAll, NO_TURN, RemainingBudget, ToolContext};
+pub use self::context::{Confirm, DenyAll, NO_TURN, ToolContext};
 pub use self::memory::{
     ShareCandidate, ShareError, forget_source, publish, record_fact_uses, share_candidates,
 };

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dom_query::{Document as Dom, NodeRef};
-use larder_engine::executor::{Meter, NoopObserver};
+use larder_engine::executor::{Meter, NoopObserver, RemainingBudget};
 use larder_engine::project::Project;
 use larder_engine::settings::ToolSettings;
 use larder_engine::{Engine, RunPolicy};
@@ -15,7 +15,7 @@ use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments}
 use larder_testkit::layers::{Answering, every_layer};
 use larder_testkit::stub::{Answer, StubServer};
 use larder_text::tokens::Counter;
-use larder_tools::{DenyAll, RemainingBudget, ToolBox, ToolContext};
+use larder_tools::{DenyAll, ToolBox, ToolContext};
 use larder_vault::layout::UserPlace;
 use larder_vault::{Document, DocumentTime, Mode, PageContent};
 use serde_json::json;

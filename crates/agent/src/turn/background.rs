@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{TurnError, Turns, summarize};
 use larder_engine::Engine;
 use larder_engine::embedding::EmbeddingError;
-use larder_engine::executor::{Meter, ModelSet, ProgressObserver, Spending};
+use larder_engine::executor::{Meter, ModelSet, ProgressObserver, RemainingBudget, Spending};
 use larder_engine::settings::TurnLimits;
 
 /// The job that summarizes a turn.
@@ -31,6 +31,20 @@ pub struct AfterTurn {
     pub key: Option<KeyId>,
     /// The beginning of the answer, which is the summary until a model writes one.
     pub interim: Option<String>,
+}
+
+impl AfterTurn {
+    /// What its turn's limits leave.
+    pub const fn left(&self) -> RemainingBudget {
+        RemainingBudget { tokens: self.tokens, cost: self.cost, deadline: None }
+    }
+
+    /// The same after an attempt has spent this.
+    #[must_use]
+    pub fn less(&self, spent: &Spending) -> Self {
+        let RemainingBudget { tokens, cost, .. } = self.left().less(spent);
+        Self { tokens, cost, ..self.clone() }
+    }
 }
 
 /// Why a job behind a turn failed.
@@ -131,15 +145,7 @@ impl Background {
             return Ok(None);
         }
         self.summarize(after.turn, after.interim.as_deref(), &meter).await?;
-        let spent = meter.total();
-        let left = AfterTurn {
-            tokens: after.tokens.map(|tokens| tokens.saturating_sub(spent.tokens())),
-            cost: after.cost.map(|cost| {
-                Usd::from_picos(cost.picos().saturating_sub(spent.cost.unwrap_or_default().picos()))
-            }),
-            interim: None,
-            ..after.clone()
-        };
+        let left = AfterTurn { interim: None, ..after.less(&meter.total()) };
         Ok(self.embedding.as_ref().map(|_| vectors(&left)))
     }
 }

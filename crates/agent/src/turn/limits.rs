@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_engine::executor::{Meter, NoopObserver, Spending};
+use larder_engine::executor::{Meter, NoopObserver, RemainingBudget, Spending};
 use larder_engine::settings::TurnLimits;
 use larder_models::price::Usd;
-use larder_tools::RemainingBudget;
 use tokio::time::Instant;
 
 use super::error::Stop;

@@ -41,8 +41,9 @@ pub fn run(
     }
     for run in runs {
         let facts = &run.facts;
+        let error = facts.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
         output::line(&format!(
-            "{} {} {:<20} {:<16} {:>6} tokens {:>7} ms  {:?}",
+            "{} {} {:<20} {:<16} {:>6} tokens {:>7} ms  {:?}{error}",
             run.run_id.as_str(),
             run.timestamp,
             facts.recipe,

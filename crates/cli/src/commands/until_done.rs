@@ -80,7 +80,8 @@ pub async fn run(
             break Some("--max-rounds is reached");
         }
         if !meter.may_spend() {
-            break Some("--max-tokens or --max-cost is reached");
+            let tokens_left = meter.left().tokens != Some(0);
+            break Some(if tokens_left { "--max-cost is reached" } else { "--max-tokens is reached" });
         }
     };
     if context.global.format == Format::Json {

@@ -38,7 +38,8 @@ impl Engine {
 }
 
 impl RecipeRun<'_> {
-    /// Calls a candidate with messages of so many tokens, which begin with those of the pack, and logs the call. A run that rules can replace waits no longer than its own timeout.
+    /// Calls a candidate with messages of so many tokens, which begin with those of the pack, and logs the call. A run that rules can replace waits no
+    /// longer than its own timeout, and one with a limit of time no longer than that.
     pub(super) async fn call(
         &self,
         candidate: &ModelCandidate,
@@ -80,13 +81,15 @@ impl RecipeRun<'_> {
             stable_messages: pack.stable_messages,
             thinking_budget: None,
         };
-        if !self.kind.has_substitute() {
+        let mut limits = self.meter.left();
+        if let RunKind::Condensing { until: Some(until) } = self.kind {
+            limits.deadline = Some(limits.deadline.map_or(until, |deadline| deadline.min(until)));
+        }
+        if !self.kind.has_substitute() && limits.deadline.is_none() {
             return model.chat(&request).await;
         }
-        let mut after = request.timeout;
-        if let RunKind::Condensing { until: Some(until) } = self.kind {
-            after = after.min(until.saturating_duration_since(tokio::time::Instant::now()));
-        }
+        let most = if self.kind.has_substitute() { request.timeout } else { Duration::MAX };
+        let after = limits.time(most);
         let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };
         tokio::time::timeout(after, model.chat(&request)).await.map_err(late)?
     }

@@ -8,7 +8,7 @@ use larder_core::recipe::Recipe;
 use larder_text::tokens::Counter;
 
 use super::{
-    NoopObserver, Originals, QuotedAnswer, RecipeRun, RunError, RunKind, RunOutcome, RunReceipt,
+    Meter, NoopObserver, Originals, QuotedAnswer, RecipeRun, RunError, RunKind, RunOutcome, RunReceipt,
     store_originals,
 };
 use crate::engine::Engine;
@@ -30,7 +30,8 @@ impl Engine {
         took: Duration,
         answer: impl FnOnce(&Receipt) -> QuotedAnswer,
     ) -> Result<RunOutcome, RunError> {
-        let mut run = RecipeRun::start(self, recipe, input, &NoopObserver, RunKind::Quoting)?;
+        let meter = Meter::new(&NoopObserver, None, None);
+        let mut run = RecipeRun::start(self, recipe, input, &meter, RunKind::Quoting)?;
         run.started -= took;
         let outcome = run.quote(counter, answer);
         run.finish(outcome)

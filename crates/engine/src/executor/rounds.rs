@@ -13,7 +13,7 @@ use larder_text::message::{Message, Role, ToolCall};
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 
-use super::{CallReceipt, ModelCandidate, RecipeRun, RunError, RunKind};
+use super::{CallReceipt, ModelCandidate, RecipeRun, RemainingBudget, RunError, RunKind};
 use crate::engine::Engine;
 use crate::prepare::PreparedPrompt;
 use crate::recipe_tools::{CallLimits, CallResult, RecipeTools, RunScope};
@@ -21,6 +21,8 @@ use crate::rehydrate::{LAST, PromptRoom};
 
 /// Characters of a call's arguments in a receipt.
 const SHOWN_ARGUMENTS: usize = 200;
+/// Tokens by which a shortened result stays below its room, since pieces are counted together.
+const SPARE: usize = 8;
 
 /// The end of a call with all its rounds.
 pub(super) enum Conversation {
@@ -47,10 +49,10 @@ impl RecipeRun<'_> {
         let reading = self.engine.policy.rehydration.rounds;
         match &self.engine.tools {
             Some(tools) if !self.recipe.tools.is_empty() => {
-                let CallLimits { rounds, calls } = tools.limits();
-                CallLimits { rounds: rounds.max(reading), calls }
+                let limits = tools.limits();
+                CallLimits { rounds: limits.rounds.max(reading), ..limits }
             }
-            _ => CallLimits { rounds: reading, calls: 0 },
+            _ => CallLimits { rounds: reading, calls: 0, budget: RemainingBudget::default() },
         }
     }
 
@@ -71,6 +73,10 @@ impl RecipeRun<'_> {
             unanswered: 0,
         };
         let mut messages = pack.messages.clone();
+        if let Some(carried) = self.carried(&counter, left.room) {
+            left.room = left.room.saturating_sub(counter.count_message(&carried));
+            messages.push(carried);
+        }
         loop {
             let tokens = budget.available.saturating_sub(left.room);
             let reply = match self.call(candidate, prepared, pack, (&messages, tokens)).await {
@@ -86,8 +92,7 @@ impl RecipeRun<'_> {
             let limit = match left.limit(reply.tool_calls.len(), size) {
                 _ if left.rounds == 0 => Some(format!("it may do so {} times within one run", limits.rounds)),
                 Some(limit) => Some(limit.to_owned()),
-                None if !self.observer.may_spend() => Some("the spending limit is reached".to_owned()),
-                None => None,
+                None => self.spent_out(),
             };
             if limit.is_some() {
                 return Ok(Conversation::Replied { reply, unanswered: limit });
@@ -98,8 +103,9 @@ impl RecipeRun<'_> {
             for call in &reply.tool_calls {
                 let answered = self.answer_call(call, &mut left, limits, (prepared, &counter)).await?;
                 // What a call says and gets is nobody's but the model's: stages may be logged.
-                let CallReceipt { status, tokens, .. } = &answered.receipt;
+                let CallReceipt { call: said, status, tokens, .. } = &answered.receipt;
                 self.observer.stage(&format!("{}: {status}, {tokens} tokens", shortened(&call.name)));
+                self.results.push((said.clone(), answered.text.clone()));
                 if let Some(receipt) = &mut self.receipt {
                     receipt.calls.push(answered.receipt);
                 }
@@ -108,11 +114,35 @@ impl RecipeRun<'_> {
                 messages.push(result);
             }
             // Runs inside calls may have spent what was left.
-            if !self.observer.may_spend() {
-                let unanswered = Some("the spending limit is reached".to_owned());
-                return Ok(Conversation::Replied { reply, unanswered });
+            if let Some(limit) = self.spent_out() {
+                return Ok(Conversation::Replied { reply, unanswered: Some(limit) });
             }
         }
+    }
+
+    /// Why no further call may be made, if so.
+    fn spent_out(&self) -> Option<String> {
+        let why = self.meter.left().exhausted().map(|why| format!("the limit of the run is reached: {why}"));
+        why.or_else(|| (!self.observer.may_spend()).then(|| "the spending limit is reached".to_owned()))
+    }
+
+    /// What the model of an earlier attempt called and read, in at most `room` tokens: the newest results, the oldest of
+    /// them shortened.
+    fn carried(&self, counter: &Counter, room: usize) -> Option<Message> {
+        let mut shown: Vec<String> = Vec::new();
+        for (call, text) in self.results.iter().rev() {
+            shown.insert(0, result_block(call, text));
+            let over = counter.count_message(&results_message(&shown)).saturating_sub(room);
+            if over > 0 {
+                let kept = counter.count(text).saturating_sub(over.saturating_add(SPARE));
+                shown[0] = result_block(call, counter.prefix(text, kept));
+                if kept == 0 || counter.count_message(&results_message(&shown)) > room {
+                    shown.remove(0);
+                }
+                break;
+            }
+        }
+        (!shown.is_empty()).then(|| results_message(&shown))
     }
 
     /// Answers one call, in at most the tokens that its round leaves it.
@@ -174,6 +204,7 @@ impl RecipeRun<'_> {
             input: self.input,
             mode,
             observer: self.observer,
+            left: self.meter.left(),
         };
         tools.call(call, run).await
     }
@@ -208,6 +239,16 @@ impl RecipeRun<'_> {
             }
         }
     }
+}
+
+/// A call and its result for a later attempt, which may be that of a model without tools.
+fn result_block(call: &str, text: &str) -> String {
+    format!("<result of={}>\n{text}\n</result>", serde_json::Value::from(call))
+}
+
+fn results_message(shown: &[String]) -> Message {
+    let head = "These calls were made already. Their results:";
+    Message::text(Role::User, format!("{head}\n\n{}", shown.join("\n")))
 }
 
 /// The message in which the model calls.

@@ -144,7 +144,7 @@ fn refused(receipt: &RunReceipt) -> String {
 }
 
 /// The class of an error, as stored in records; never its payload (C104).
-pub(crate) fn class(error: &RunError) -> &'static str {
+pub fn class(error: &RunError) -> &'static str {
     match error {
         RunError::Recipe { .. } | RunError::Unknown { .. } => "recipe",
         RunError::Prepare(_) | RunError::Pack(_) => "input",
@@ -159,7 +159,7 @@ pub(crate) fn class(error: &RunError) -> &'static str {
 }
 
 /// The class of a failed call.
-pub(crate) const fn class_of_model(error: &ModelError) -> &'static str {
+pub const fn class_of_model(error: &ModelError) -> &'static str {
     match error {
         ModelError::Timeout { .. } => "timeout",
         ModelError::RateLimited { .. } => "rate_limited",

@@ -1,9 +1,11 @@
 //! Sums what runs spend, call by call, so that failed and cancelled runs are charged too. Knows no run.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
+use tokio::time::Instant;
 
 use super::observer::ProgressObserver;
 use super::outcome::RunReceipt;
@@ -48,18 +50,68 @@ impl Spending {
     }
 }
 
+/// What is left of limits; `None` is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RemainingBudget {
+    /// Tokens of prompts and replies.
+    pub tokens: Option<u64>,
+    /// Money, in US dollars.
+    pub cost: Option<Usd>,
+    /// When time runs out.
+    pub deadline: Option<Instant>,
+}
+
+impl RemainingBudget {
+    /// The remaining time, at most `max`.
+    pub fn time(&self, max: Duration) -> Duration {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        left.map_or(max, |left| left.min(max))
+    }
+
+    /// What is left of it after `spent`.
+    #[must_use]
+    pub fn less(&self, spent: &Spending) -> Self {
+        let cost = spent.cost.unwrap_or_default().picos();
+        Self {
+            tokens: self.tokens.map(|tokens| tokens.saturating_sub(spent.tokens())),
+            cost: self.cost.map(|left| Usd::from_picos(left.picos().saturating_sub(cost))),
+            deadline: self.deadline,
+        }
+    }
+
+    /// Why nothing is left, in words.
+    pub fn exhausted(&self) -> Option<&'static str> {
+        if self.tokens == Some(0) {
+            Some("its tokens are used up")
+        } else if self.cost == Some(Usd::default()) {
+            Some("its money is used up")
+        } else {
+            self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| "its time is up")
+        }
+    }
+}
+
 /// Sums what runs spend, enforces a limit, and forwards everything to an observer.
 pub struct Meter<'a> {
     observer: &'a dyn ProgressObserver,
-    tokens: Option<u64>,
-    cost: Option<Usd>,
+    limits: RemainingBudget,
     total: Mutex<Spending>,
 }
 
 impl<'a> Meter<'a> {
     /// Starts at zero. `tokens` and `cost` limit the sum in addition to what `observer` permits.
     pub fn new(observer: &'a dyn ProgressObserver, tokens: Option<u64>, cost: Option<Usd>) -> Self {
-        Self { observer, tokens, cost, total: Mutex::default() }
+        Self::within(observer, RemainingBudget { tokens, cost, deadline: None })
+    }
+
+    /// The same with a deadline, too.
+    pub fn within(observer: &'a dyn ProgressObserver, limits: RemainingBudget) -> Self {
+        Self { observer, limits, total: Mutex::default() }
+    }
+
+    /// What its limits leave.
+    pub fn left(&self) -> RemainingBudget {
+        self.limits.less(&self.total())
     }
 
     /// The sum so far.
@@ -96,9 +148,6 @@ impl ProgressObserver for Meter<'_> {
     }
 
     fn may_spend(&self) -> bool {
-        let total = self.total();
-        let is_left = self.tokens.is_none_or(|limit| total.tokens() < limit)
-            && self.cost.is_none_or(|limit| total.cost.unwrap_or_default() < limit);
-        is_left && self.observer.may_spend()
+        self.left().exhausted().is_none() && self.observer.may_spend()
     }
 }

@@ -11,8 +11,9 @@ use futures::future::BoxFuture;
 use larder_core::recipe::Recipe;
 
 pub use self::error::RunError;
-pub(crate) use self::error::{class, class_of_model, is_open};
-pub use self::meter::{Meter, Spending};
+pub(crate) use self::error::is_open;
+pub use self::error::{class, class_of_model};
+pub use self::meter::{Meter, RemainingBudget, Spending};
 pub(crate) use self::observer::SpendingOnly;
 pub use self::observer::{NoopObserver, ProgressObserver};
 pub(crate) use self::outcome::signals;

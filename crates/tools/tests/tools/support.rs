@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::{BoxFuture, FutureExt};
+use larder_engine::executor::RemainingBudget;
 use larder_engine::executor::{Meter, NoopObserver};
 use larder_engine::project::Project;
 use larder_engine::settings::ToolSettings;
@@ -14,7 +15,7 @@ use larder_engine::{Engine, RunPolicy};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserDocuments};
 use larder_testkit::layers::{Answering, every_layer};
 use larder_text::tokens::Counter;
-use larder_tools::{Confirm, RemainingBudget, ToolBox, ToolContext, ToolOutput};
+use larder_tools::{Confirm, ToolBox, ToolContext, ToolOutput};
 use larder_vault::layout::{TurnPlace, UserPlace};
 use larder_vault::{DocumentTime, Intent, Mode};
 use serde_json::Value;
