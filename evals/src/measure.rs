@@ -23,6 +23,52 @@ pub struct Measured {
     pub ms: f64,
 }
 
+/// Milliseconds on the machine of docs/benchmarks.md of the work by which limits on time are held on any machine: parsing
+/// 5 MB of JSON with `serde_json`.
+const REFERENCE_MS: f64 = 50.0;
+/// Times that this work is done at least; the median counts.
+const REFERENCE_ROUNDS: usize = 7;
+
+/// Measures how long this machine takes for what takes a millisecond on the machine of docs/benchmarks.md.
+pub struct ReferenceClock {
+    json: String,
+    times: Vec<f64>,
+}
+
+impl ReferenceClock {
+    /// A clock that has measured once.
+    pub fn new() -> Self {
+        let mut clock = Self { json: crate::made::text(ContentType::Json, 1, 5_000_000), times: Vec::new() };
+        (0..REFERENCE_ROUNDS).for_each(|_| clock.tick());
+        clock
+    }
+
+    /// Does the work once more, so that a machine that becomes slower meanwhile counts as slower.
+    pub fn tick(&mut self) {
+        let started = Instant::now();
+        let parsed: Result<serde_json::Value, _> = serde_json::from_str(&self.json);
+        drop(std::hint::black_box(parsed));
+        self.times.push(started.elapsed().as_secs_f64() * 1e3);
+    }
+
+    /// The milliseconds that `ms` of this machine are on the reference machine.
+    pub fn reference_ms(&self, ms: f64) -> f64 {
+        ms * REFERENCE_MS / median(self.times.clone())
+    }
+}
+
+impl Default for ReferenceClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The value in the middle; not a number if there is none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// The key under which pointers are minted here.
 pub fn key() -> PointerKey {
     PointerKey::new([7; 32])

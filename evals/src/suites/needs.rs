@@ -27,6 +27,9 @@ const CACHE: CacheShares = CacheShares { minimum: 0, read: 0.1, write: 1.0 };
 /// A window that long runs do not fit into, so that older results have to be condensed.
 const SMALL_WINDOW: usize = 24_000;
 
+/// Milliseconds of the reference machine that the policy and condensing may add to a turn, as a median over runs (R3-2.5).
+const TURN_MS: f64 = 50.0;
+
 /// Runs of one source.
 struct Source {
     name: &'static str,
@@ -69,6 +72,7 @@ pub fn measure() -> Result<Report, Failure> {
         all += &net;
         seconds += took;
     }
+    faults.extend(too_slow(&sources));
     Ok(Report {
         suite: "needs",
         title: "Agent runs, replayed turn by turn: cost as a share of sending everything, a cached token at a tenth, \
@@ -157,6 +161,10 @@ fn sources() -> Result<Vec<Source>, Failure> {
 }
 
 fn replayed(source: &Source, way: &Way) -> NetCost {
+    replayed_runs(&source.runs, way)
+}
+
+fn replayed_runs(runs: &[RecordedRun], way: &Way) -> NetCost {
     let profile = ModelProfile {
         window: way.window,
         input_limit: None,
@@ -166,10 +174,26 @@ fn replayed(source: &Source, way: &Way) -> NetCost {
     let policy = ContextBudgetPolicy::from_settings(&way.settings, &profile).with_mechanisms(way.mechanisms);
     let replayer = Replayer::new(Counter::o200k(), measure::key());
     let mut all = NetCost::default();
-    for run in &source.runs {
+    for run in runs {
         all += &replayer.replay(run, &policy, way.rehydrates);
     }
     all
+}
+
+/// The fault if turns take longer than they may. A replayed turn is the decision of the gateway and the search for needs.
+fn too_slow(sources: &[Source]) -> Option<String> {
+    let mut clock = measure::ReferenceClock::new();
+    let mut times = Vec::new();
+    for run in sources.iter().flat_map(|source| &source.runs) {
+        let started = Instant::now();
+        let net = replayed_runs(std::slice::from_ref(run), &Way::default());
+        times.push(started.elapsed().as_secs_f64() * 1e3 / net.turns.max(1) as f64);
+        clock.tick();
+    }
+    let ms = clock.reference_ms(measure::median(times));
+    (!(ms <= TURN_MS)).then(|| {
+        format!("a turn takes {ms:.1} ms on the reference machine, more than the {TURN_MS} that it may take")
+    })
 }
 
 /// The limits that hold for every source.
