@@ -335,3 +335,24 @@ fn hostile_texts_are_condensed_in_linear_time() {
         }
     }
 }
+
+#[test]
+fn a_tiny_part_of_a_long_text_consists_of_whole_sentences() {
+    let dated = |n: usize| format!("On {} May 18{:02}, {}", n % 27 + 1, n % 90 + 10, town(n).to_lowercase());
+    let text = sample(dated, 400);
+    let condensed = condensed(&text, ContentType::Prose, 300, None);
+    let whole: Vec<String> = (0..400).map(|n| dated(n).trim().to_owned()).collect();
+    let body = condensed.text.split_once('\n').unwrap().1;
+    let shown: Vec<&str> =
+        body.split("[…").map(|piece| piece.split_once(']').map_or(piece, |(_, rest)| rest)).collect();
+    let (last, before) = shown.split_last().unwrap();
+    for piece in before.iter().chain([last]).map(|piece| piece.trim()).filter(|piece| !piece.is_empty()) {
+        let rest =
+            whole.iter().fold(piece.to_owned(), |rest, sentence| rest.replacen(sentence.as_str(), "", 1));
+        // Only the end of the budget may hold the beginning of one more.
+        assert!(
+            rest.trim().is_empty() || condensed.text.matches(rest.trim()).count() == 1,
+            "{rest:?} of {piece:?}"
+        );
+    }
+}

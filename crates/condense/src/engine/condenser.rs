@@ -44,7 +44,7 @@ pub(crate) trait Divide: Sync {
     fn units(&self, job: &Job<'_>) -> Vec<TextPiece>;
 
     /// How units are chosen and gaps are marked.
-    fn options(&self, _text: &str) -> ExtractionOptions {
+    fn options(&self, _job: &Job<'_>) -> ExtractionOptions {
         ExtractionOptions::default()
     }
 

@@ -12,6 +12,9 @@ pub(crate) type PartNames = (&'static str, Vec<(usize, Range<usize>)>);
 pub(crate) struct ExtractionOptions {
     /// Units with salient spans precede all text without any; otherwise spans only add to a unit's score.
     pub(crate) salient_first: bool,
+    /// Spans are shown in whole units: those of at most so many bytes are never divided around them, longer ones only at
+    /// clauses, except around what must be shown.
+    pub(crate) whole_up_to: Option<usize>,
     /// Gap markers are indented like the text they replace.
     pub(crate) indented_markers: bool,
     /// The text's parts, so that markers can list omitted ones.
@@ -20,7 +23,7 @@ pub(crate) struct ExtractionOptions {
 
 impl Default for ExtractionOptions {
     fn default() -> Self {
-        Self { salient_first: true, indented_markers: false, names: None }
+        Self { salient_first: true, whole_up_to: None, indented_markers: false, names: None }
     }
 }
 

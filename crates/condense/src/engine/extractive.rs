@@ -32,7 +32,7 @@ pub(crate) struct Extractive<D>(pub(crate) D);
 
 impl<D: Divide> Condenser for Extractive<D> {
     fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
-        extract(job, &self.0.units(job), &self.0.options(job.request.text), None)
+        extract(job, &self.0.units(job), &self.0.options(job), None)
     }
 
     fn condense_explained(
@@ -40,7 +40,7 @@ impl<D: Divide> Condenser for Extractive<D> {
         job: &Job<'_>,
     ) -> Result<(CondensedDraft, Option<Vec<UnitReason>>), CondenseError> {
         let mut reasons = Vec::new();
-        let options = self.0.options(job.request.text);
+        let options = self.0.options(job);
         let draft = extract(job, &self.0.units(job), &options, Some(&mut reasons))?;
         Ok((draft, Some(reasons)))
     }
@@ -72,9 +72,17 @@ pub(crate) fn extract(
         if dear && header != Header::Bare {
             continue;
         }
+        let whole_up_to = options.whole_up_to;
         let first: &[&SalientSpan] = if options.salient_first { &salient } else { &[] };
-        let attempt =
-            HeaderAttempt { job, units, scores: &scores, salient: &salient, first, renderer: &renderer };
+        let attempt = HeaderAttempt {
+            job,
+            units,
+            scores: &scores,
+            salient: &salient,
+            first,
+            renderer: &renderer,
+            whole_up_to,
+        };
         match attempt.run(&mut reasons) {
             Ok(draft) => return Ok(draft),
             Err(more) => needed = more.min(job.original_tokens),
@@ -92,6 +100,8 @@ struct HeaderAttempt<'a> {
     /// The spans that precede all text without any.
     first: &'a [&'a SalientSpan],
     renderer: &'a Renderer<'a>,
+    /// See [`ExtractionOptions::whole_up_to`].
+    whole_up_to: Option<usize>,
 }
 
 impl HeaderAttempt<'_> {
@@ -103,6 +113,9 @@ impl HeaderAttempt<'_> {
         let may_fit = self.first.len() <= self.job.request.target;
         let undivided = self.first.is_empty() && self.job.required.is_empty();
         for grain in Grain::LADDER {
+            if self.whole_up_to.is_some() && grain > Grain::Clause && !legal.is_empty() {
+                break;
+            }
             let pieces = self.pieces(grain);
             let mut selection = self.selection(&pieces);
             let required = selection.tokens();
@@ -143,7 +156,14 @@ impl HeaderAttempt<'_> {
 
     fn pieces(&self, grain: Grain) -> Vec<TextPiece> {
         let job = self.job;
-        refine(job.request.text, self.units, &job.required, self.first, job.view.seen, grain)
+        refine(
+            job.request.text,
+            self.units,
+            &job.required,
+            self.first,
+            job.view.seen,
+            (grain, self.whole_up_to),
+        )
     }
 
     fn selection<'s>(&'s self, pieces: &'s [TextPiece]) -> PieceSelection<'s> {

@@ -39,7 +39,7 @@ fn with_selection(job: &Job<'_>, check: impl FnOnce(PieceSelection<'_>)) {
     let ranges: Vec<_> = units.iter().map(|unit| unit.range.clone()).collect();
     let scores = Scores::new(text, &ranges, job.request.query);
     let renderer = Renderer::new(job, Header::Bare);
-    let pieces = refine(text, &units, &job.required, &[], &[], Grain::Exact);
+    let pieces = refine(text, &units, &job.required, &[], &[], (Grain::Exact, None));
     check(PieceSelection::new(job, &pieces, &scores, &renderer, &[]));
 }
 

@@ -55,7 +55,7 @@ impl TextPiece {
 }
 
 /// How finely units are divided around spans that must be shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Grain {
     Unit,
     Clause,
@@ -68,14 +68,14 @@ impl Grain {
 }
 
 /// Assigns tiers to `units` by content and, for finer grains, divides them around it. What is in `seen` need not be
-/// shown.
+/// shown. Units of at most `whole_up_to` bytes are divided around required spans only.
 pub(crate) fn refine(
     text: &str,
     units: &[TextPiece],
     required: &[Range<usize>],
     salient: &[&SalientSpan],
     seen: &[Range<usize>],
-    grain: Grain,
+    (grain, whole_up_to): (Grain, Option<usize>),
 ) -> Vec<TextPiece> {
     let mut pieces = Vec::with_capacity(units.len());
     let mut first_piece = Vec::with_capacity(units.len());
@@ -86,8 +86,9 @@ pub(crate) fn refine(
         let hard = required.overlapping(&unit.range, |range| (*range).clone());
         let soft = salient.overlapping(&unit.range, |span| span.range.clone());
         let seen_here = seen.overlapping(&unit.range, |range| (*range).clone());
-        let mut cuts = if hard.is_empty() && soft.is_empty() || !unit.divisible || unit.tier == Tier::Required
-        {
+        let stays_whole = hard.is_empty()
+            && (soft.is_empty() || whole_up_to.is_some_and(|bytes| unit.range.len() <= bytes));
+        let mut cuts = if stays_whole || !unit.divisible || unit.tier == Tier::Required {
             vec![unit.range.start, unit.range.end]
         } else {
             cuts(text, &unit.range, &hard, &soft, grain)

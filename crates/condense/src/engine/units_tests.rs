@@ -23,7 +23,7 @@ fn pieces(
     grain: Grain,
 ) -> Vec<(&'static str, Tier)> {
     let span = salient.map(|part| SalientSpan { range: find(part), kind: SpanKind::Id });
-    let pieces = refine(TEXT, &[unit()], required, &Vec::from_iter(&span), seen, grain);
+    let pieces = refine(TEXT, &[unit()], required, &Vec::from_iter(&span), seen, (grain, None));
     assert!(pieces.windows(2).all(|pair| pair[0].range.end == pair[1].range.start));
     assert_eq!((pieces[0].range.start, pieces.last().unwrap().range.end), (0, TEXT.len()));
     pieces.into_iter().map(|piece| (&TEXT[piece.range], piece.tier)).collect()
@@ -65,7 +65,7 @@ fn text_seen_before_is_never_shown_unless_required() {
 #[test]
 fn indivisible_units_stay_whole() {
     let unit = TextPiece { divisible: false, ..unit() };
-    let pieces = refine(TEXT, &[unit], &[find("crane")], &[], &[], Grain::Exact);
+    let pieces = refine(TEXT, &[unit], &[find("crane")], &[], &[], (Grain::Exact, None));
     assert_eq!((pieces.len(), pieces[0].tier), (1, Tier::Required));
 }
 
@@ -74,7 +74,7 @@ fn needs_point_at_the_first_piece_of_the_needed_unit() {
     let middle = find("and order").start;
     let second = TextPiece { needs: [Some(0), None], ..TextPiece::plain(middle..TEXT.len(), 1.0) };
     let units = [TextPiece::plain(0..middle, 1.0), second];
-    let pieces = refine(TEXT, &units, &[find("barge"), find("4711")], &[], &[], Grain::Exact);
+    let pieces = refine(TEXT, &units, &[find("barge"), find("4711")], &[], &[], (Grain::Exact, None));
     assert!(pieces.len() > 4);
     assert!(pieces.iter().filter(|piece| piece.unit == 1).all(|piece| piece.needs == [Some(0), None]));
 }

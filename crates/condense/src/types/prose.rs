@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::engine::condenser::Divide;
+use crate::engine::draft::ExtractionOptions;
 use crate::engine::job::Job;
 use crate::engine::units::{LONGEST_UNIT, TextPiece, split_long};
 use larder_text::abbreviation::is_abbreviation;
@@ -20,9 +21,24 @@ const OPENING: [f32; 4] = [4.0, 2.0, 1.5, 1.25];
 const PARAGRAPH_START: f32 = 1.2;
 const CLOSING: f32 = 1.5;
 
+/// A text of more than so many times the target is not shortened but summarized: what is left has to read as prose, so
+/// that a date or a price is shown with its sentence (R3-4.22). In longer parts of a text such details come first.
+const SUMMARY: usize = 8;
+/// In a summary, a sentence of at most one part in this many of the target is shown whole or not at all.
+const SENTENCES: usize = 12;
+/// Bytes of a token, about.
+const TOKEN_BYTES: usize = 4;
+
 pub(crate) struct Prose;
 
 impl Divide for Prose {
+    fn options(&self, job: &Job<'_>) -> ExtractionOptions {
+        let target = job.request.target;
+        let is_summary = job.original_tokens / SUMMARY > target;
+        let whole_up_to = is_summary.then_some(target.saturating_mul(TOKEN_BYTES) / SENTENCES);
+        ExtractionOptions { whole_up_to, ..ExtractionOptions::default() }
+    }
+
     fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
         let text = job.request.text;
         let sentences = sentences(text, 0..text.len());

@@ -81,10 +81,10 @@ impl Divide for Chat {
         pieces
     }
 
-    fn options(&self, text: &str) -> ExtractionOptions {
-        let messages = ChatTranscript::of(text).messages.into_iter();
+    fn options(&self, job: &Job<'_>) -> ExtractionOptions {
+        let messages = ChatTranscript::of(job.request.text).messages.into_iter();
         let names = ("message", messages.map(|message| (message.number, message.range)).collect());
-        ExtractionOptions { salient_first: false, indented_markers: false, names: Some(names) }
+        ExtractionOptions { salient_first: false, names: Some(names), ..ExtractionOptions::default() }
     }
 }
 

@@ -49,8 +49,8 @@ impl Divide for Code {
         outline.pieces()
     }
 
-    fn options(&self, _text: &str) -> ExtractionOptions {
-        ExtractionOptions { salient_first: false, indented_markers: true, names: None }
+    fn options(&self, _: &Job<'_>) -> ExtractionOptions {
+        ExtractionOptions { salient_first: false, indented_markers: true, ..ExtractionOptions::default() }
     }
 }
 
