@@ -265,7 +265,8 @@ export const turn = {
   },
   phases: {
     "You read a user's query before it is answered": same({
-      resolved_query: "", was_resolved: false, query_type: "general_question", content_reference: null,
+      resolved_query: "", was_resolved: false, query_type: "general_question", intent: "informational", entities: [],
+      content_reference: null,
       reasoning: "It stands by itself; nothing came before.",
     }),
     "You are the gate before any work": same({

@@ -9,6 +9,7 @@
 
 mod turn_support;
 
+use larder_engine::RunPolicy;
 use larder_vault::context::{self, CallStatus, GatheredContext, GoalStatus, Sufficiency, TaskPlan, ToolLog};
 use larder_vault::links::NoteOutline;
 use larder_vault::{Mode, TurnStatus, VaultPath};
@@ -177,4 +178,42 @@ async fn sections_keep_their_structure_when_they_are_condensed() {
     let at = VaultPath::new(&format!("{}/context.md", outcome.folder)).unwrap();
     let gathered: GatheredContext = context::read_newest(&text, &at).unwrap().value.unwrap();
     assert_eq!(gathered.sufficiency, Some(Sufficiency::NeedsMore));
+}
+
+/// A turn that gathers more than §2 holds, with a model that condenses to `retold`; §2 as later phases read it, and what
+/// the receipts say of condensing it.
+async fn gathered_by_model(retold: &str) -> (String, Value) {
+    let mut world = world();
+    world.turns.engine.policy = RunPolicy { use_llm_summarizer: true, ..RunPolicy::default() };
+    *world.model.retells.lock().unwrap() = Some(retold.to_owned());
+    let gathered = json!({"information": "ψω ξλ φχ. ".repeat(440).trim(), "preferences": [], "prior_turns": [],
+        "references": [], "sufficiency": "NEEDS_MORE"});
+    world.says([answers::analysis(), answers::proceed(0.9), answers::retrieval(), gathered.to_string()]);
+    world.says([
+        answers::plan("synthesis").to_string(),
+        answers::answer(),
+        answers::verdict("APPROVE", 0.9).to_string(),
+    ]);
+    let outcome = world.ask("Which boats are for sale?").await;
+    assert_eq!(outcome.status, TurnStatus::Complete, "{outcome:?}");
+    let text = world.text(&outcome.folder, "context.md");
+    let compaction = text.split("### Compaction 1").nth(1).unwrap().split("\n## 3.").next().unwrap();
+    let receipts: Value = serde_json::from_str(&world.text(&outcome.folder, "receipts.json")).unwrap();
+    let runs = receipts["runs"].as_array().unwrap();
+    let note = runs.iter().find(|run| run["condensed"] == "§2").unwrap().clone();
+    (compaction.to_owned(), note)
+}
+
+#[tokio::test]
+async fn a_model_condenses_what_was_gathered_where_the_policy_allows_it() {
+    let (section, note) = gathered_by_model(&"ψω ξλ φχ. ".repeat(18)).await;
+    assert!(section.contains("[Retold") && section.contains("NEEDS_MORE"), "it keeps its labels: {section}");
+    assert_eq!((&note["author"]["recipe"], &note["failures"]), (&json!("compress/generic"), &json!([])));
+    assert!(note["to"].as_u64() < note["from"].as_u64() && note["calls"].as_u64() > Some(1), "{note}");
+
+    // What states something that the text does not is replaced by the extract by rule, and the receipt says why.
+    let (section, note) = gathered_by_model(&"See https://example.org/4711 for it. ".repeat(12)).await;
+    assert!(section.contains("[Condensed") && section.contains("NEEDS_MORE"), "{section}");
+    assert_eq!(note["author"], Value::Null);
+    assert!(note["failures"][0].as_str().unwrap().contains("which the text does not say"), "{note}");
 }

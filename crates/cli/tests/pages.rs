@@ -50,7 +50,7 @@ fn reply(seen: &Seen, visit: u32, price: &str) -> String {
             call("web.visit", &json!({"url": short})).to_string()
         }
         Role::Analyzer if prompt.contains(FOLLOW_UP) => json!({"resolved_query": FOLLOW_UP, "was_resolved": true,
-            "query_type": "specific_content", "reasoning": "It asks about the page.", "content_reference": {
+            "query_type": "specific_content", "intent": "informational", "entities": [], "reasoning": "It asks about the page.", "content_reference": {
                 "title": "the pump", "content_type": "page", "site": "127.0.0.1", "source_turn": visit,
                 "prior_findings": "", "source_url": short}})
         .to_string(),

@@ -145,7 +145,7 @@ fn a_question_is_asked_back_and_its_answer_is_understood() {
         follows.then(|| {
             assert!(prompt.contains(QUESTION), "the question stands among the turns before: {prompt}");
             let answer = json!({"resolved_query": "Reserve a table for two on Friday", "was_resolved": true,
-                "query_type": "followup", "content_reference": null, "reasoning": "It answers the question."});
+                "query_type": "followup", "intent": "informational", "entities": [], "content_reference": null, "reasoning": "It answers the question."});
             reply_text(&answer.to_string())
         })
     });

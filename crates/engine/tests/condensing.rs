@@ -326,6 +326,21 @@ async fn a_run_condenses_by_model_where_the_policy_asks_for_it() {
 }
 
 #[tokio::test]
+async fn section_4_is_condensed_by_the_recipe_for_tool_results() {
+    let shop = answering(|_| "The council talked about the bridge. ".repeat(20));
+    let context = format!(
+        "## 0. User Query\n\n**Original:** What was said?\n\n## 4. Tool Execution\n\n{}\n\n## 5. Synthesis\n\nThe bridge.\n",
+        prose(300)
+    );
+    let mut input = RunInput::default();
+    input.documents.push(InputDocument::whole("context.md", "context.md", context));
+    // Whatever becomes of the answer, the prompt was packed.
+    let _ = shop.engine.run("pipeline/phase6_validator", &input, &NoopObserver).await;
+    let recipes: Vec<String> = shop.runs().into_iter().map(|run| run.facts.recipe).collect();
+    assert!(recipes.iter().any(|recipe| recipe == "compress_tool_result"), "{recipes:?}");
+}
+
+#[tokio::test]
 async fn a_run_condenses_by_rule_where_the_policy_does_not_ask() {
     let (shop, outcome) = run_with(RunPolicy::default()).await;
     assert!(outcome.receipt.condensing.is_none());

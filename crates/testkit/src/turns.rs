@@ -8,7 +8,7 @@ use crate::scripted::{Act, text};
 pub fn plain_turn() -> Vec<Act> {
     let say = |words: String| Act::Say(Ok(text(&words)));
     let mut acts: Vec<Act> = [
-        json!({"resolved_query": "", "was_resolved": false, "query_type": "new_topic", "content_reference": null,
+        json!({"resolved_query": "", "was_resolved": false, "query_type": "new_topic", "intent": "informational", "entities": [], "content_reference": null,
             "reasoning": "It refers to nothing."}),
         json!({"decision": "PROCEED", "confidence": 0.95, "is_action": false, "is_follow_up": false,
             "reasoning": "It is clear.", "question": null}),

@@ -16,6 +16,12 @@ pub struct QueryAnalysis {
     pub was_resolved: bool,
     /// What it refers to.
     pub query_type: ReferenceType,
+    /// What the user wants, in a word or two, before anything is planned; the plan has the intent that decides.
+    #[serde(default)]
+    pub intent: String,
+    /// What the query names: people, places, products, files, with references spelled out.
+    #[serde(default)]
+    pub entities: Vec<String>,
     /// The content it refers to, if any.
     #[serde(default)]
     pub content_reference: Option<ContentReference>,

@@ -23,7 +23,7 @@ fn message<T: std::fmt::Debug>(result: Result<T, UnusableAnswer>) -> String {
 
 fn query(changes: Value) -> QueryAnswer {
     let base = json!({"resolved_query": "find some Syrian hamsters for me", "was_resolved": true,
-        "query_type": "followup", "content_reference": null, "reasoning": "\"some\" means hamsters"});
+        "query_type": "followup", "intent": "informational", "entities": [], "content_reference": null, "reasoning": "\"some\" means hamsters"});
     read(&with(base, changes)).unwrap()
 }
 
@@ -47,6 +47,16 @@ fn a_query_without_references_is_kept_verbatim() {
     assert_eq!(
         (reference.source_turn, reference.source_url, reference.has_webpage_cache),
         (Some(814), None, false)
+    );
+}
+
+#[test]
+fn what_a_query_names_is_kept_once() {
+    let named = json!({"intent": " buy ", "entities": ["Syrian hamster", " ", "Anna", "Syrian hamster "]});
+    let analysis = query(named).analysis("find some for Anna");
+    assert_eq!(
+        (analysis.intent.as_str(), analysis.entities),
+        ("buy", vec!["Syrian hamster".to_owned(), "Anna".to_owned()])
     );
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 pub fn analysis() -> String {
-    json!({"resolved_query": "", "was_resolved": false, "query_type": "new_topic", "content_reference": null,
+    json!({"resolved_query": "", "was_resolved": false, "query_type": "new_topic", "intent": "informational", "entities": [], "content_reference": null,
         "reasoning": "It refers to nothing."})
     .to_string()
 }

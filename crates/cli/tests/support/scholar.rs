@@ -57,7 +57,7 @@ pub fn asked(seen: &Seen) -> (Role, String) {
 /// What a scholar says: one call of `doc.search`, then the answer.
 pub fn say(role: Role, prompt: &str) -> String {
     match role {
-        Role::Analyzer => json!({"resolved_query": "", "was_resolved": false, "query_type": "new_topic",
+        Role::Analyzer => json!({"resolved_query": "", "was_resolved": false, "query_type": "new_topic", "intent": "informational", "entities": [],
             "content_reference": null, "reasoning": "It refers to nothing."}),
         Role::Reflection if prompt.contains(UNCLEAR) => json!({"decision": "CLARIFY", "confidence": 0.94,
             "is_action": true, "is_follow_up": false, "reasoning": "Nothing says what.", "question": QUESTION}),

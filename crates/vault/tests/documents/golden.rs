@@ -63,6 +63,8 @@ fn analysis() -> QueryAnalysis {
             "what did they recommend in the \"Best laptop for the shop\" thread on GarageJournal?".to_owned(),
         was_resolved: true,
         query_type: ReferenceType::SpecificContent,
+        intent: "informational".to_owned(),
+        entities: vec!["Best laptop for the shop".to_owned(), "GarageJournal".to_owned()],
         content_reference: Some(ContentReference {
             title: "Best laptop for the shop".to_owned(),
             content_type: "thread".to_owned(),

@@ -1,5 +1,7 @@
 //! Phases 0 and 1: what the query refers to, and whether it is clear.
 
+use std::collections::BTreeSet;
+
 use larder_vault::context::{Reflection, ReflectionDecision};
 use larder_vault::{BlockId, ContentReference, QueryAnalysis, ReferenceType, Score};
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,12 @@ pub struct QueryAnswer {
     pub was_resolved: bool,
     /// The kind of its reference.
     pub query_type: ReferenceType,
+    /// What the user wants.
+    #[serde(default)]
+    pub intent: String,
+    /// What the query names.
+    #[serde(default)]
+    pub entities: Vec<String>,
     /// The content it refers to.
     pub content_reference: Option<ReferenceAnswer>,
     /// The model's reasoning.
@@ -56,9 +64,20 @@ impl QueryAnswer {
             resolved_query: resolved.unwrap_or(original).to_owned(),
             was_resolved: resolved.is_some(),
             query_type: self.query_type,
+            intent: self.intent.trim().to_owned(),
+            entities: self.entities(),
             content_reference: self.content_reference.as_ref().map(ReferenceAnswer::reference),
             reasoning: self.reasoning.clone(),
         }
+    }
+}
+
+impl QueryAnswer {
+    /// The entities, each once, without those that are empty.
+    fn entities(&self) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let named = self.entities.iter().map(|entity| entity.trim()).filter(|entity| !entity.is_empty());
+        named.filter(|entity| seen.insert(*entity)).map(str::to_owned).collect()
     }
 }
 
