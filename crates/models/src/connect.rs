@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::anthropic::Anthropic;
-use crate::bedrock::TitanEmbeddings;
+use crate::aws::{self, AwsSigner};
+use crate::bedrock::{Converse, TitanEmbeddings};
 use crate::chat::{ChatModel, EmbeddingModel, ModelError};
 use crate::http::{HttpClient, HttpEndpoint};
 use crate::openai::{OpenAiEmbeddings, OpenAiModel};
@@ -57,7 +58,9 @@ impl Models {
                 AddressPiece::Variable { name, .. } => Some(name.to_owned()),
                 AddressPiece::Text(_) => None,
             });
-            for name in named.chain(spec.api_key_env.clone()).chain(default_key(spec).map(str::to_owned)) {
+            let region = (spec.provider == Provider::Bedrock).then(|| aws::REGION.to_owned());
+            let keys = spec.api_key_env.clone().into_iter().chain(default_key(spec).map(str::to_owned));
+            for name in named.chain(keys).chain(region) {
                 variables.entry(name.clone()).or_insert_with(|| env(&name));
             }
         }
@@ -110,6 +113,9 @@ impl Models {
             if let Some(KeySource::Environment(name)) = &upstream.key {
                 self.variables.entry(name.clone()).or_insert_with(|| env(name));
             }
+            if upstream.aws_profile().is_some() {
+                self.variables.entry(aws::REGION.to_owned()).or_insert_with(|| env(aws::REGION));
+            }
         }
         self
     }
@@ -160,11 +166,13 @@ impl Models {
             None => self.key(name, spec).ok().flatten(),
         };
         let base_url = self.expand(name, base_url(spec))?;
-        let key = key.map(|key| (key_header(spec, server), key));
-        Ok(UpstreamTarget::new(
-            HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, &[])?,
-            spec.provider,
-        ))
+        let key = key.filter(|_| spec.aws_profile.is_none()).map(|key| (key_header(spec, server), key));
+        let endpoint = HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, &[])?;
+        let endpoint = match &spec.aws_profile {
+            Some(profile) => self.signed(endpoint, profile)?,
+            None => endpoint,
+        };
+        Ok(UpstreamTarget::new(endpoint, spec.provider))
     }
 
     /// The server for models outside the table; `upstream` is one of those passed to [`Models::with_upstreams`].
@@ -182,12 +190,15 @@ impl Models {
                     .map_err(|error| unset(name, &error.to_string()))?,
             ),
             Some(KeySource::Environment(variable)) => Some(self.required(name, variable)?),
+            Some(KeySource::Aws(_)) => None,
         };
         let key = key.map(|key| (server.key_header, key));
-        Ok(UpstreamTarget::new(
-            HttpEndpoint::new(Arc::clone(&self.http), name, base_url, key, &[])?,
-            *provider,
-        ))
+        let endpoint = HttpEndpoint::new(Arc::clone(&self.http), name, base_url, key, &[])?;
+        let endpoint = match upstream.aws_profile() {
+            Some(profile) => self.signed(endpoint, profile)?,
+            None => endpoint,
+        };
+        Ok(UpstreamTarget::new(endpoint, *provider))
     }
 
     fn open_chat(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
@@ -198,7 +209,7 @@ impl Models {
         let model: Arc<dyn ChatModel> = match spec.provider {
             Provider::OpenAi => Arc::new(OpenAiModel::new(self.endpoint(name, spec)?, settings(spec))),
             Provider::Anthropic => Arc::new(Anthropic::new(self.endpoint(name, spec)?, settings(spec))),
-            Provider::Bedrock => return Err(unset(name, "provider bedrock offers only embeddings")),
+            Provider::Bedrock => Arc::new(Converse::new(self.endpoint(name, spec)?, settings(spec))),
             Provider::Replay => {
                 Arc::new(Replay::new(self.folder.join(spec.folder.as_deref().unwrap_or_default())))
             }
@@ -250,8 +261,32 @@ impl Models {
     fn endpoint(&self, name: &str, spec: &ModelSpec) -> Result<HttpEndpoint, ModelError> {
         let server = server(name, spec.provider)?;
         let base_url = self.expand(name, base_url(spec))?;
+        if let Some(profile) = self.signing_profile(spec) {
+            let endpoint = HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, None, server.headers)?;
+            return self.signed(endpoint, profile);
+        }
         let key = self.key(name, spec)?.map(|key| (key_header(spec, server), key));
         HttpEndpoint::new(Arc::clone(&self.http), name, &base_url, key, server.headers)
+    }
+
+    /// The AWS profile whose credentials sign the requests to a model: the one that the table names, or where no key is
+    /// named or set, the usual sources.
+    fn signing_profile<'s>(&self, spec: &'s ModelSpec) -> Option<&'s str> {
+        let has_key = || {
+            let is_set = default_key(spec).is_some_and(|name| self.variable(name).is_some());
+            is_set || spec.api_key_env.is_some() || spec.api_key_file.is_some()
+        };
+        let usual = (spec.provider == Provider::Bedrock && !has_key()).then_some(aws::USUAL);
+        spec.aws_profile.as_deref().or(usual)
+    }
+
+    /// An endpoint whose requests are signed with the credentials of a profile.
+    fn signed(&self, endpoint: HttpEndpoint, profile: &str) -> Result<HttpEndpoint, ModelError> {
+        let region = aws::region(endpoint.base()).or_else(|| self.variable(aws::REGION));
+        let region = region.unwrap_or(aws::DEFAULT_REGION);
+        let signer = AwsSigner::new(Arc::clone(&self.http), profile, region);
+        let signer = signer.map_err(|why| unset(endpoint.name(), &why))?;
+        Ok(endpoint.with_signer(signer))
     }
 
     /// The key of a model; `None` if the table names none.

@@ -57,6 +57,8 @@ pub fn context_limit(body: &str) -> Option<u64> {
 
 fn in_message(message: &str) -> Option<u64> {
     let message = message.trim_start().to_ascii_lowercase();
+    // Bedrock passes on what the model's own server says.
+    let message = message.strip_prefix("the model returned the following errors: ").unwrap_or(&message);
     let (_, before) = SPELLINGS.iter().find(|(start, _)| message.starts_with(start))?;
     let (_, rest) = message.split_once(before)?;
     let digits = rest.trim_start_matches([' ', '(', ':']);
@@ -91,6 +93,10 @@ mod tests {
             ),
             (131_072, "This model's maximum prompt length is 131072 but the request contains 150000 tokens."),
             (200_000, "prompt is too long: 215000 tokens > 200000 maximum"),
+            (
+                200_000,
+                "The model returned the following errors: prompt is too long: 215000 tokens > 200000 maximum",
+            ),
             (
                 204_698,
                 "input length and `max_tokens` exceed context limit: 190000 + 20000 > 204698, decrease input length or `max_tokens` and try again",

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::chat::{ChatEvent, ChatReply, ModelError};
 use crate::http::{HttpEndpoint, HttpReply};
-use crate::sse::{SseEvent, SseParser};
+use crate::sse::{SseParser, StreamEvent};
 
 /// The latest deadline; a longer timeout means none.
 pub const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -26,13 +26,41 @@ pub enum DecodeStep {
     End,
 }
 
+/// Splits the bytes of a stream into events.
+pub trait EventParser: Default + Send {
+    /// Takes the next bytes and appends the events they complete to `events`.
+    ///
+    /// # Errors
+    /// If they are no such stream; the parser is of no use after that.
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), String>;
+
+    /// Ends the stream.
+    ///
+    /// # Errors
+    /// If its end is no event.
+    fn finish(self, events: &mut Vec<StreamEvent>) -> Result<(), String>;
+}
+
+impl EventParser for SseParser {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), String> {
+        Self::push(self, bytes, events).map_err(|error| error.to_string())
+    }
+
+    fn finish(self, events: &mut Vec<StreamEvent>) -> Result<(), String> {
+        Self::finish(self, events).map_err(|error| error.to_string())
+    }
+}
+
 /// Decodes a provider's stream.
 pub trait Decoder: Send {
+    /// What the stream is made of.
+    type Parser: EventParser;
+
     /// Takes one event.
     ///
     /// # Errors
     /// When the event is malformed, or is the provider's own report of an error.
-    fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError>;
+    fn event(&mut self, event: StreamEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError>;
 
     /// The whole reply, after the last event. `said_end`: whether an event was [`DecodeStep::End`].
     ///
@@ -84,10 +112,10 @@ pub fn until<'a>(
 }
 
 /// A stream in progress.
-struct Live<'a, D> {
+struct Live<'a, D: Decoder> {
     reply: HttpReply<'a>,
     /// `None` once no more bytes are needed.
-    parser: Option<SseParser>,
+    parser: Option<D::Parser>,
     decoder: D,
     /// Decoded events that have not been returned. Errors are queued too, so that chunking cannot change the order.
     ready: VecDeque<Result<ChatEvent, ModelError>>,
@@ -95,7 +123,7 @@ struct Live<'a, D> {
 
 impl<'a, D: Decoder> Live<'a, D> {
     fn new(reply: HttpReply<'a>, decoder: D) -> Self {
-        Self { reply, parser: Some(SseParser::default()), decoder, ready: VecDeque::new() }
+        Self { reply, parser: Some(D::Parser::default()), decoder, ready: VecDeque::new() }
     }
 
     async fn step(mut self) -> Result<Option<(ChatEvent, Self)>, ModelError> {
@@ -112,7 +140,7 @@ impl<'a, D: Decoder> Live<'a, D> {
     }
 
     /// Decodes the next bytes; `None` is the end of the body.
-    fn read(&mut self, mut parser: SseParser, bytes: Option<&[u8]>) -> Result<(), ModelError> {
+    fn read(&mut self, mut parser: D::Parser, bytes: Option<&[u8]>) -> Result<(), ModelError> {
         let mut events = Vec::new();
         let (parsed, rest) = match bytes {
             Some(bytes) => (parser.push(bytes, &mut events), Some(parser)),
@@ -126,7 +154,7 @@ impl<'a, D: Decoder> Live<'a, D> {
                 DecodeStep::End => return self.end(true),
             }
         }
-        parsed.map_err(|error| self.reply.endpoint().protocol(error.to_string()))?;
+        parsed.map_err(|error| self.reply.endpoint().protocol(error))?;
         match rest {
             Some(parser) => self.parser = Some(parser),
             None => self.end(false)?,

@@ -81,7 +81,8 @@ impl ProviderFailure {
             429 if !words.contains("insufficient_quota") => {
                 ModelError::RateLimited { provider, detail, retry_after: self.retry_after }
             }
-            408 | 500.. => ModelError::Server { provider, status, detail },
+            // 424: Bedrock passes on that the model failed.
+            408 | 424 | 500.. => ModelError::Server { provider, status, detail },
             400 | 413 | 422 if WINDOW_WORDS.iter().any(|window| words.contains(window)) => {
                 ModelError::WindowExceeded { provider, detail }
             }
@@ -104,7 +105,7 @@ fn kind_and_words(body: &Value) -> (String, Option<&str>) {
     (format!("{} {}", kind("type"), kind("code")).trim().to_owned(), words)
 }
 
-/// The HTTP status for an error kind; 500 for an unknown one.
+/// The HTTP status for an error kind, as OpenAI, Anthropic or Bedrock names it; 500 for an unknown one.
 fn status_of(kind: &str) -> u16 {
     kind.split(' ')
         .find_map(|kind| match kind {
@@ -116,6 +117,11 @@ fn status_of(kind: &str) -> u16 {
             "rate_limit_error" | "rate_limit_exceeded" => Some(429),
             "timeout_error" => Some(504),
             "overloaded_error" => Some(OVERLOADED),
+            "validationException" => Some(400),
+            "modelTimeoutException" => Some(408),
+            "modelStreamErrorException" => Some(424),
+            "throttlingException" => Some(429),
+            "serviceUnavailableException" => Some(503),
             number => number.parse().ok().filter(|status| (400..600).contains(status)),
         })
         .unwrap_or(500)

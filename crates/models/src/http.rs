@@ -1,6 +1,7 @@
 //! The one HTTP client (R4-1.1): certificates, proxies, limits, and the classification of broken connections. Knows
 //! no provider's wire format.
 
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url, redirect};
 use serde_json::Value;
 
+use crate::aws::AwsSigner;
 use crate::chat::ModelError;
 use crate::failure::{ProviderFailure, printable};
 use crate::secret::Secret;
@@ -21,7 +23,7 @@ const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// The client, built on first use. It trusts the system's certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` replace
-/// them on Unix), follows no redirect, and uses the environment's proxy, except for this machine.
+/// them on Unix), follows no redirect, and uses the environment's proxy, except for addresses that are near.
 #[derive(Debug, Default)]
 pub struct HttpClient {
     proxied: OnceLock<Result<Client, String>>,
@@ -29,8 +31,8 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    fn client(&self, url: &Url) -> Result<&Client, String> {
-        let (cell, builder) = if is_loopback(url) {
+    pub(crate) fn client(&self, url: &Url) -> Result<&Client, String> {
+        let (cell, builder) = if is_near(url) {
             (&self.direct, Client::builder().no_proxy())
         } else {
             (&self.proxied, Client::builder())
@@ -49,13 +51,15 @@ impl HttpClient {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether an address is on this machine, or is one of those under which a cloud's machines find their credentials.
+fn is_near(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,
-        Some(host) => host
-            .trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback()),
+        Some(host) => match host.trim_matches(['[', ']']).parse() {
+            Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_link_local(),
+            Ok(IpAddr::V6(address)) => address.is_loopback() || address.segments()[..2] == [0xfd00, 0xec2],
+            Err(_) => false,
+        },
         None => false,
     }
 }
@@ -73,6 +77,7 @@ pub struct HttpEndpoint {
     base: Url,
     headers: HeaderMap,
     secret: Option<Secret>,
+    signer: Option<AwsSigner>,
 }
 
 impl HttpEndpoint {
@@ -112,7 +117,19 @@ impl HttpEndpoint {
             headers.insert(header, value);
             secret = Some(key);
         }
-        Ok(Self { http, name: name.to_owned(), base, headers, secret })
+        Ok(Self { http, name: name.to_owned(), base, headers, secret, signer: None })
+    }
+
+    /// Signs each request in place of carrying a key.
+    #[must_use]
+    pub fn with_signer(mut self, signer: AwsSigner) -> Self {
+        self.signer = Some(signer);
+        self
+    }
+
+    /// The address.
+    pub const fn base(&self) -> &Url {
+        &self.base
     }
 
     /// What errors call this endpoint.
@@ -129,7 +146,11 @@ impl HttpEndpoint {
         let unset = |detail: String| ModelError::NotConfigured { provider: self.name.clone(), detail };
         let url = self.base.join(path).map_err(|error| unset(error.to_string()))?;
         let client = self.http.client(&url).map_err(unset)?;
-        let sent = client.post(url).headers(self.headers.clone()).json(body).send().await;
+        let body = body.to_string();
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.sign(&Method::POST, &url, &mut headers, body.as_bytes()).await?;
+        let sent = client.post(url).headers(headers).body(body).send().await;
         let response = sent.map_err(|error| self.broken(&error))?;
         let mut reply = HttpReply { endpoint: self, response, read: 0 };
         if reply.response.status().is_success() {
@@ -143,9 +164,21 @@ impl HttpEndpoint {
             .into_error(&self.name))
     }
 
-    /// Whether requests carry a key of the endpoint's own.
+    /// Whether requests carry a key or a signature of the endpoint's own.
     pub fn has_key(&self) -> bool {
-        self.secret.is_some()
+        self.secret.is_some() || self.signer.is_some()
+    }
+
+    async fn sign(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &mut HeaderMap,
+        body: &[u8],
+    ) -> Result<(), ModelError> {
+        let Some(signer) = &self.signer else { return Ok(()) };
+        let signed = signer.sign(method, url, headers, body).await;
+        signed.map_err(|detail| ModelError::NotConfigured { provider: self.name.clone(), detail })
     }
 
     /// Sends bytes to `path` under the base address and waits for the head of the reply with any status. The
@@ -174,6 +207,7 @@ impl HttpEndpoint {
             headers.insert(name, value.clone());
         }
         let client = self.http.client(&url).map_err(unset)?;
+        self.sign(&method, &url, &mut headers, &body).await?;
         let sent = client.request(method, url).headers(headers).body(body).send().await;
         sent.map_err(|error| self.broken(&error))
     }
@@ -321,15 +355,17 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_bypasses_the_proxy() {
-        for (url, loopback) in [
+    fn only_near_addresses_bypass_the_proxy() {
+        for (url, near) in [
             ("http://127.0.0.1:8000/v1", true),
             ("http://localhost/", true),
             ("http://[::1]:1/", true),
+            ("http://169.254.169.254/latest/api/token", true),
+            ("http://[fd00:ec2::254]/", true),
             ("http://localhost.example.com/", false),
             ("https://10.0.0.1/", false),
         ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), loopback, "{url}");
+            assert_eq!(is_near(&Url::parse(url).unwrap()), near, "{url}");
         }
     }
 

@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 mod anthropic;
+mod aws;
 mod bedrock;
 mod breaker;
 pub mod catalogue;
@@ -21,6 +22,7 @@ pub mod secret;
 mod settings;
 mod sse;
 pub mod table;
+mod turns;
 pub mod upstream;
 pub mod web;
 pub mod weights;

@@ -4,7 +4,7 @@ use larder_text::sse::{EventPiece, EventSplitter, MAX_EVENT_BYTES, fields};
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SseEvent {
+pub struct StreamEvent {
     /// The `event` field, empty when there is none.
     pub event: String,
     /// The `data` fields, joined by line feeds.
@@ -35,7 +35,7 @@ impl SseParser {
     ///
     /// # Errors
     /// When an event is too large or not UTF-8; the parser is of no use after that.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), SseError> {
         self.splitter.push(bytes);
         while let Some(piece) = self.splitter.next_piece() {
             events.extend(self.read(piece)?);
@@ -47,7 +47,7 @@ impl SseParser {
     ///
     /// # Errors
     /// When that event is not UTF-8.
-    pub fn finish(mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
+    pub fn finish(mut self, events: &mut Vec<StreamEvent>) -> Result<(), SseError> {
         if let Some(piece) = self.splitter.rest() {
             events.extend(self.read(piece)?);
         }
@@ -55,7 +55,7 @@ impl SseParser {
     }
 
     /// The event, if it has data.
-    fn read(&mut self, piece: EventPiece) -> Result<Option<SseEvent>, SseError> {
+    fn read(&mut self, piece: EventPiece) -> Result<Option<StreamEvent>, SseError> {
         let EventPiece::Event(bytes) = piece else { return Err(SseError::TooLarge) };
         let mut text = std::str::from_utf8(&bytes).map_err(|_| SseError::NotUtf8)?;
         if !std::mem::replace(&mut self.has_begun, true) {
@@ -73,7 +73,7 @@ impl SseParser {
                 _ => {}
             }
         }
-        Ok(data.map(|data| SseEvent { event: event.to_owned(), data }))
+        Ok(data.map(|data| StreamEvent { event: event.to_owned(), data }))
     }
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn parse<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<SseEvent>, SseError> {
+fn parse<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<StreamEvent>, SseError> {
     let (mut parser, mut events) = (SseParser::default(), Vec::new());
     for chunk in chunks {
         parser.push(chunk, &mut events)?;
@@ -13,8 +13,8 @@ fn parse<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<SseEvent>
     Ok(events)
 }
 
-fn event(event: &str, data: &str) -> SseEvent {
-    SseEvent { event: event.to_owned(), data: data.to_owned() }
+fn event(event: &str, data: &str) -> StreamEvent {
+    StreamEvent { event: event.to_owned(), data: data.to_owned() }
 }
 
 #[test]

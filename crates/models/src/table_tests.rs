@@ -180,7 +180,11 @@ fn names_and_numbers_must_fit_together() {
         (model("layer", "").replace("id = \"x\"\n", ""), "if this is not a model"),
         (embed.replace("dimensions = 4\n", ""), "lacks `dimensions`"),
         (embed.replace("openai", "anthropic"), "its provider does not offer"),
-        (embed.replace("\"embedding\"", "\"tools\"").replace("openai", "bedrock"), "only embeddings"),
+        (model("a", "aws_profile = \"p\""), "only provider `bedrock` uses"),
+        (
+            model("a", "aws_profile = \"p\"\napi_key_env = \"A\"").replace("openai", "bedrock"),
+            "requests carry a key or are signed",
+        ),
         (model("a", "").replace("max_output = 10", "max_output = 100"), "no prompt or no reply"),
         (model("a", "").replace("openai", "replay"), "lacks `folder`"),
         (model("a", "base_url = \"http://x\"").replace("openai", "embedded"), "provider does not use"),

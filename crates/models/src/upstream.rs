@@ -56,6 +56,8 @@ pub enum KeySource {
     Environment(String),
     /// A file, relative to `larder.toml`.
     File(PathBuf),
+    /// No key: requests are signed with the AWS credentials of this profile.
+    Aws(String),
 }
 
 impl Upstream {
@@ -63,6 +65,14 @@ impl Upstream {
     pub fn key_file(&self) -> Option<&Path> {
         match &self.key {
             Some(KeySource::File(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// The profile whose AWS credentials sign its requests.
+    pub fn aws_profile(&self) -> Option<&str> {
+        match &self.key {
+            Some(KeySource::Aws(profile)) => Some(profile),
             _ => None,
         }
     }

@@ -25,7 +25,15 @@ fn run(dialect: ApiDialect) -> RecordedRun {
             json!({"role": "tool", "tool_call_id": "c1", "content": listing()}),
             json!({"role": "assistant", "content": needed}),
         ],
-        ApiDialect::Messages => vec![
+        ApiDialect::Converse => vec![
+            json!({"role": "user", "content": [{"text": "Find what nobody needs."}]}),
+            json!({"role": "assistant", "content": [
+                {"toolUse": {"toolUseId": "c1", "name": "shell", "input": {"command": "ls -l"}}}]}),
+            json!({"role": "user", "content": [
+                {"toolResult": {"toolUseId": "c1", "content": [{"text": listing()}]}}]}),
+            json!({"role": "assistant", "content": [{"text": needed}]}),
+        ],
+        ApiDialect::Messages | ApiDialect::Invoke => vec![
             json!({"role": "user", "content": "Find what nobody needs."}),
             json!({"role": "assistant", "content": [
                 {"type": "tool_use", "id": "c1", "name": "shell", "input": {"command": "ls -l"}}]}),

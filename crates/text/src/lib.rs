@@ -9,6 +9,7 @@ pub mod bm25;
 pub mod cache;
 pub mod chunk;
 pub mod family;
+pub mod frames;
 pub mod gguf;
 pub mod hash;
 pub mod json;

@@ -13,7 +13,7 @@ pub enum Provider {
     OpenAi,
     /// Servers that implement Anthropic's Messages API: Anthropic, Amazon Bedrock …
     Anthropic,
-    /// Amazon Bedrock's `InvokeModel`, for Titan embeddings.
+    /// Amazon Bedrock: `Converse`, and `InvokeModel` for Titan embeddings.
     Bedrock,
     /// The model that runs inside Larder.
     Embedded,
@@ -28,8 +28,6 @@ pub struct ProviderInfo {
     pub name: &'static str,
     /// Its name in traces, as OpenTelemetry's conventions list it.
     pub telemetry_name: &'static str,
-    /// Whether it has chat models.
-    pub chats: bool,
     /// Whether it has embedding models.
     pub embeds: bool,
     /// Whether its models require `folder` in the model table; other providers reject it.
@@ -69,7 +67,6 @@ impl Provider {
             Self::OpenAi => ProviderInfo {
                 name: "openai",
                 telemetry_name: "openai",
-                chats: true,
                 embeds: true,
                 needs_folder: false,
                 server: Some(ServerInfo {
@@ -85,7 +82,6 @@ impl Provider {
             Self::Anthropic => ProviderInfo {
                 name: "anthropic",
                 telemetry_name: "anthropic",
-                chats: true,
                 embeds: false,
                 needs_folder: false,
                 server: Some(ServerInfo {
@@ -101,7 +97,6 @@ impl Provider {
             Self::Bedrock => ProviderInfo {
                 name: "bedrock",
                 telemetry_name: "aws.bedrock",
-                chats: false,
                 embeds: true,
                 needs_folder: false,
                 server: Some(ServerInfo {
@@ -117,7 +112,6 @@ impl Provider {
             Self::Embedded => ProviderInfo {
                 name: "embedded",
                 telemetry_name: "larder",
-                chats: true,
                 embeds: true,
                 needs_folder: false,
                 server: None,
@@ -125,7 +119,6 @@ impl Provider {
             Self::Replay => ProviderInfo {
                 name: "replay",
                 telemetry_name: "larder",
-                chats: true,
                 embeds: false,
                 needs_folder: true,
                 server: None,

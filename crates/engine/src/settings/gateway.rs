@@ -78,12 +78,26 @@ settings! {
         /// precedence.
         #[like("anthropic.key")]
         pub anthropic_key_file: Option<String> = "gateway.anthropic_key_file", None;
-        /// Base URL for requests in Amazon Bedrock's own format. They are forwarded unchanged, signed by the client for
-        /// that address.
+        /// Base URL for requests in Amazon Bedrock's format whose model is not in the model table. Unset: such requests
+        /// are rejected.
         #[env("LARDER_BEDROCK_UPSTREAM")]
         #[like("https://bedrock-runtime.us-east-1.amazonaws.com")]
         #[accept(url_or_unset)]
         pub bedrock: Option<String> = "gateway.bedrock", None;
+        /// Environment variable that holds the Bedrock API key for `gateway.bedrock`. Unset: clients send their own.
+        #[like("AWS_BEARER_TOKEN_BEDROCK")]
+        pub bedrock_key_env: Option<String> = "gateway.bedrock_key_env", None;
+        /// File that holds the Bedrock API key for `gateway.bedrock`, relative to larder.toml. `gateway.bedrock_key_env`
+        /// takes precedence.
+        #[like("bedrock.key")]
+        pub bedrock_key_file: Option<String> = "gateway.bedrock_key_file", None;
+        /// Profile whose AWS credentials sign requests to `gateway.bedrock`, where no key is set. `default`: the usual
+        /// sources (environment, shared files, web identity, roles of containers and machines). Unset: the gateway signs
+        /// nothing, and requests that their clients signed are rejected, since a signature covers the gateway's own
+        /// address. Needs a build with the feature `bedrock`.
+        #[env("LARDER_BEDROCK_AWS_PROFILE")]
+        #[like("default")]
+        pub bedrock_aws_profile: Option<String> = "gateway.bedrock_aws_profile", None;
         /// Maximum tokens of a reply, assumed for models that are not in the model table.
         #[env("LARDER_DEFAULT_MAX_OUTPUT")]
         #[accept(positive)]
@@ -159,16 +173,17 @@ impl GatewaySettings {
 
     /// The servers for models that are not in the model table.
     pub fn upstreams(&self) -> Vec<Upstream> {
-        let none = &None;
         let upstreams = [
             (Provider::OpenAi, &self.openai, &self.openai_key_env, &self.openai_key_file),
             (Provider::Anthropic, &self.anthropic, &self.anthropic_key_env, &self.anthropic_key_file),
-            (Provider::Bedrock, &self.bedrock, none, none),
+            (Provider::Bedrock, &self.bedrock, &self.bedrock_key_env, &self.bedrock_key_file),
         ];
         let upstream =
             |(provider, base_url, variable, file): (_, &Option<String>, &Option<String>, &Option<String>)| {
                 let variable = variable.clone().map(KeySource::Environment);
                 let key = variable.or_else(|| file.clone().map(|path| KeySource::File(path.into())));
+                let profile = self.bedrock_aws_profile.clone().filter(|_| provider == Provider::Bedrock);
+                let key = key.or_else(|| profile.map(KeySource::Aws));
                 Some(Upstream { provider, base_url: base_url.clone()?, key })
             };
         upstreams.into_iter().filter_map(upstream).collect()

@@ -6,10 +6,12 @@
 
 mod reply;
 mod request;
-mod schema;
+pub mod schema;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
+
+pub use request::usable_thinking;
 
 use crate::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use crate::decode;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::chat::{ChatReply, ModelError, StopReason, Usage};
 use crate::decode::{DecodeStep, Decoder};
 use crate::http::HttpEndpoint;
-use crate::sse::SseEvent;
+use crate::sse::{SseParser, StreamEvent};
 
 /// An unstreamed reply.
 ///
@@ -37,7 +37,9 @@ pub struct MessagesDecoder {
 }
 
 impl Decoder for MessagesDecoder {
-    fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError> {
+    type Parser = SseParser;
+
+    fn event(&mut self, event: StreamEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError> {
         let json: Value = serde_json::from_str(&event.data)
             .map_err(|error| from.protocol(format!("an event of the stream is not JSON: {error}")))?;
         let part = |key: &str| json.get(key).unwrap_or(&Value::Null);

@@ -1,12 +1,13 @@
 //! A [`ChatRequest`] → the body of `POST /v1/messages`. Knows no HTTP.
 
-use larder_text::message::{Content, Message, Role, ToolCall};
+use larder_text::message::{Content, Role};
 use serde_json::{Map, Value, json};
 
 use super::schema;
 use crate::chat::{ChatRequest, decimal};
 use crate::settings::ProviderSettings;
 use crate::table::Capability;
+use crate::turns::{Blocks, Turns};
 
 /// The minimum thinking budget that the API accepts.
 const MIN_THINKING: u32 = 1_024;
@@ -21,7 +22,7 @@ pub fn body(
     let mut body = Map::new();
     let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
     let mark = if settings.can(Capability::Cache) { request.stable_messages } else { 0 };
-    let prompt = MessagesPrompt::new(&request.messages, mark);
+    let prompt = Turns::new(&request.messages, mark, &MessagesBlocks);
     set("model", json!(request.model));
     set("max_tokens", json!(request.max_output));
     if !request.tools.is_empty() {
@@ -32,12 +33,7 @@ pub fn body(
         set("system", Value::Array(prompt.system));
     }
     set("messages", Value::Array(prompt.messages));
-    // A conversation that answers tool calls would need its earlier thinking, which Larder does not keep.
-    let answers_tools = request.messages.last().is_some_and(|message| message.role == Role::Tool);
-    let thinking = thinking
-        .map(|budget| budget.min(request.max_output.saturating_sub(1)))
-        .filter(|budget| *budget >= MIN_THINKING && !answers_tools);
-    if let Some(budget) = thinking {
+    if let Some(budget) = thinking.and_then(|budget| usable_thinking(request, budget)) {
         set("thinking", json!({ "type": "enabled", "budget_tokens": budget }));
     } else if let Some(temperature) = request.temperature {
         // With thinking enabled, the API accepts only its default temperature.
@@ -55,6 +51,14 @@ pub fn body(
     Value::Object(body)
 }
 
+/// The thinking budget that models of Anthropic accept for a request, if they think at all in it.
+pub fn usable_thinking(request: &ChatRequest, budget: u32) -> Option<u32> {
+    // A conversation that answers tool calls would need its earlier thinking, which Larder does not keep.
+    let answers_tools = request.messages.last().is_some_and(|message| message.role == Role::Tool);
+    let budget = budget.min(request.max_output.saturating_sub(1));
+    (budget >= MIN_THINKING && !answers_tools).then_some(budget)
+}
+
 fn tools(request: &ChatRequest, mark_last: bool) -> Value {
     let tool = |tool: &larder_text::message::ToolDef| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters });
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
@@ -64,80 +68,33 @@ fn tools(request: &ChatRequest, mark_last: bool) -> Value {
     Value::Array(tools)
 }
 
-/// The prompt in the API's shape: leading system messages apart, the rest in turns of user and assistant.
-struct MessagesPrompt {
-    system: Vec<Value>,
-    messages: Vec<Value>,
-}
+/// The blocks of the Messages API.
+struct MessagesBlocks;
 
-impl MessagesPrompt {
-    /// `stable` leading messages end with a cache breakpoint, and so does the system text.
-    fn new(messages: &[Message], stable: usize) -> Self {
-        let leading = messages.iter().take_while(|message| message.role == Role::System).count();
-        let (system, rest) = messages.split_at(leading);
-        let mut system: Vec<Value> = system.iter().flat_map(|message| blocks(&message.content)).collect();
-        if stable >= leading && stable > 0 {
-            system.last_mut().map(mark_cached);
-        }
-        let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
-        for (at, message) in rest.iter().enumerate() {
-            let role = if message.role == Role::Assistant { "assistant" } else { "user" };
-            let mut blocks = turn_blocks(message);
-            if at + leading + 1 == stable {
-                blocks.last_mut().map(mark_cached);
-            }
-            if blocks.is_empty() {
-                continue;
-            }
-            // Results of parallel calls must be together in one turn.
-            match turns.last_mut() {
-                Some((last, all)) if *last == role => all.append(&mut blocks),
-                _ => turns.push((role, blocks)),
-            }
-        }
-        let messages =
-            turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect();
-        Self { system, messages }
+impl Blocks for MessagesBlocks {
+    /// The API rejects empty text blocks, so they are omitted.
+    fn content(&self, content: &[Content]) -> Vec<Value> {
+        let block = |content: &Content| match content {
+            Content::Text { text } if text.is_empty() => None,
+            Content::Text { text } => Some(json!({ "type": "text", "text": text })),
+            Content::Image { media_type, data } => Some(json!({
+                "type": "image", "source": { "type": "base64", "media_type": media_type, "data": data },
+            })),
+        };
+        content.iter().filter_map(block).collect()
     }
-}
 
-/// A later system message becomes user text: the API knows only one system prompt, and order matters more than rank.
-fn turn_blocks(message: &Message) -> Vec<Value> {
-    if message.role == Role::Tool {
-        let id = tool_id(message.tool_call_id.as_deref().unwrap_or_default());
-        return vec![
-            json!({ "type": "tool_result", "tool_use_id": id, "content": blocks(&message.content) }),
-        ];
+    fn tool_use(&self, id: String, name: &str, input: Value) -> Value {
+        json!({ "type": "tool_use", "id": id, "name": name, "input": input })
     }
-    let mut blocks = blocks(&message.content);
-    blocks.extend(message.tool_calls.iter().map(tool_use));
-    blocks
-}
 
-fn tool_use(call: &ToolCall) -> Value {
-    let input = match serde_json::from_str(&call.arguments) {
-        Ok(input @ Value::Object(_)) => input,
-        // The API accepts objects only; malformed arguments must not make every later call fail.
-        _ => json!({ "arguments": call.arguments }),
-    };
-    json!({ "type": "tool_use", "id": tool_id(&call.id), "name": call.name, "input": input })
-}
+    fn tool_result(&self, id: String, content: &[Content]) -> Value {
+        json!({ "type": "tool_result", "tool_use_id": id, "content": self.content(content) })
+    }
 
-/// Ids from other providers may contain characters that this API rejects.
-fn tool_id(id: &str) -> String {
-    id.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).collect()
-}
-
-/// The API rejects empty text blocks, so they are omitted.
-fn blocks(content: &[Content]) -> Vec<Value> {
-    let block = |content: &Content| match content {
-        Content::Text { text } if text.is_empty() => None,
-        Content::Text { text } => Some(json!({ "type": "text", "text": text })),
-        Content::Image { media_type, data } => Some(json!({
-            "type": "image", "source": { "type": "base64", "media_type": media_type, "data": data },
-        })),
-    };
-    content.iter().filter_map(block).collect()
+    fn mark(&self, blocks: &mut Vec<Value>) {
+        blocks.last_mut().map(mark_cached);
+    }
 }
 
 fn mark_cached(block: &mut Value) {

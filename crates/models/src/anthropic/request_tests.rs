@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use larder_text::message::ToolDef;
+use larder_text::message::{Message, ToolCall, ToolDef};
 
 use super::*;
 

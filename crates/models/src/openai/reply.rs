@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::chat::{ChatReply, ModelError, StopReason, Usage};
 use crate::decode::{DecodeStep, Decoder};
 use crate::http::HttpEndpoint;
-use crate::sse::SseEvent;
+use crate::sse::{SseParser, StreamEvent};
 
 /// The event that ends a stream.
 const DONE: &str = "[DONE]";
@@ -46,7 +46,9 @@ pub struct CompletionsDecoder {
 }
 
 impl Decoder for CompletionsDecoder {
-    fn event(&mut self, event: SseEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError> {
+    type Parser = SseParser;
+
+    fn event(&mut self, event: StreamEvent, from: &HttpEndpoint) -> Result<DecodeStep, ModelError> {
         if event.data.trim() == DONE {
             return Ok(DecodeStep::End);
         }

@@ -114,6 +114,9 @@ pub struct ModelSpec {
     pub api_key_file: Option<String>,
     /// The header that carries the key, if not the provider's usual one.
     pub key_header: Option<String>,
+    /// The profile whose AWS credentials sign requests (provider `bedrock`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aws_profile: Option<String>,
     /// Length of the vectors of an embedding model.
     pub dimensions: Option<usize>,
     /// Folder of recorded replies, relative to `larder.toml` (provider `replay`).

@@ -25,7 +25,7 @@ const TABLE_KEYS: [&str; 4] = ["table", "use_alternative", "layers", CATALOGUE];
 /// The key of the table with single models of the catalogue.
 const CATALOGUE: &str = "catalogue";
 const BINDING_KEYS: [&str; 5] = ["model", "code_model", "alternative", "temperature", "target_ms"];
-const MODEL_KEYS: [&str; 20] = [
+const MODEL_KEYS: [&str; 21] = [
     "provider",
     "base_url",
     "id",
@@ -42,13 +42,14 @@ const MODEL_KEYS: [&str; 20] = [
     "api_key_env",
     "api_key_file",
     "key_header",
+    "aws_profile",
     "dimensions",
     "folder",
     "size",
     "extra_body",
 ];
 /// Fields of a request body that are Larder's own, since the budget rests on them.
-const OWN_FIELDS: [&str; 12] = [
+const OWN_FIELDS: [&str; 15] = [
     "model",
     "messages",
     "system",
@@ -61,6 +62,9 @@ const OWN_FIELDS: [&str; 12] = [
     "response_format",
     "n",
     "encoding_format",
+    "inferenceConfig",
+    "toolConfig",
+    "outputConfig",
 ];
 /// Highest temperature accepted by any provider.
 const MAX_TEMPERATURE: f64 = 2.0;
@@ -91,6 +95,7 @@ struct ModelDraft {
     api_key_env: Option<String>,
     api_key_file: Option<String>,
     key_header: Option<String>,
+    aws_profile: Option<String>,
     dimensions: Option<usize>,
     folder: Option<String>,
     size: Option<String>,
@@ -249,6 +254,7 @@ fn model(
             "api_key_env" => draft.api_key_env = walk.variable(value),
             "api_key_file" => draft.api_key_file = walk.string("api_key_file", value),
             "key_header" => draft.key_header = walk.string("key_header", value),
+            "aws_profile" => draft.aws_profile = walk.string("aws_profile", value),
             "dimensions" => draft.dimensions = walk.integer("dimensions", value, 1..=MAX_WINDOW),
             "folder" => draft.folder = walk.string("folder", value),
             "size" => draft.size = walk.string("size", value),
@@ -348,6 +354,7 @@ impl From<ModelSpec> for ModelDraft {
             api_key_env: spec.api_key_env,
             api_key_file: spec.api_key_file,
             key_header: spec.key_header,
+            aws_profile: spec.aws_profile,
             dimensions: spec.dimensions,
             folder: spec.folder,
             size: spec.size,
@@ -398,6 +405,7 @@ impl ModelDraft {
             api_key_env: self.api_key_env,
             api_key_file: self.api_key_file,
             key_header: self.key_header,
+            aws_profile: self.aws_profile,
             dimensions: self.dimensions,
             folder: self.folder,
             size: self.size,

@@ -24,7 +24,7 @@ impl Wire for Anthropic {
             "stop_reason": stop_reason(reply.stop), "stop_sequence": null, "usage": usage(&reply.usage)})
     }
 
-    fn streamed(&self, reply: &ChatReply) -> String {
+    fn streamed(&self, reply: &ChatReply) -> Vec<u8> {
         let mut start = usage(&reply.usage);
         start["output_tokens"] = json!(1);
         let mut body = begin(&start) + &blocks(&reply.text);
@@ -46,26 +46,26 @@ impl Wire for Anthropic {
         let last = json!({"output_tokens": reply.usage.output,
             "output_tokens_details": {"thinking_tokens": reply.usage.reasoning}});
         body.push_str(&event(json!({"type": "message_delta", "delta": delta, "usage": last})));
-        body + &event(json!({"type": "message_stop"}))
+        (body + &event(json!({"type": "message_stop"}))).into_bytes()
     }
 
-    fn unfinished(&self, text: &str) -> String {
-        begin(&usage(&Usage::default())) + &blocks(text)
+    fn unfinished(&self, text: &str) -> Vec<u8> {
+        (begin(&usage(&Usage::default())) + &blocks(text)).into_bytes()
     }
 
     fn error(&self, kind: &str, message: &str) -> Value {
         json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
     }
 
-    fn late_errors(&self) -> Vec<(String, Class)> {
+    fn late_errors(&self) -> Vec<(Vec<u8>, Class)> {
         vec![
-            (event(self.error("overloaded_error", "Overloaded")), |error| {
+            (event(self.error("overloaded_error", "Overloaded")).into_bytes(), |error| {
                 matches!(error, ModelError::Server { status: 529, .. })
             }),
-            (event(self.error("rate_limit_error", "slow down")), |error| {
+            (event(self.error("rate_limit_error", "slow down")).into_bytes(), |error| {
                 matches!(error, ModelError::RateLimited { .. })
             }),
-            (event(self.error("api_error", "oops")), |error| {
+            (event(self.error("api_error", "oops")).into_bytes(), |error| {
                 matches!(error, ModelError::Server { status: 500, .. })
             }),
         ]
@@ -81,8 +81,8 @@ impl Wire for Anthropic {
         anthropic.iter().chain([&bedrock]).map(|body| Answer::json(400, body)).collect()
     }
 
-    fn schema<'v>(&self, request: &'v Value) -> Option<&'v Value> {
-        request.pointer("/output_config/format/schema")
+    fn schema(&self, request: &Value) -> Option<Value> {
+        request.pointer("/output_config/format/schema").cloned()
     }
 
     fn key_header(&self) -> (&'static str, String) {

@@ -137,13 +137,13 @@ pub async fn garbage_is_an_error(wire: &dyn Wire) {
 
 pub async fn an_error_inside_a_stream_has_its_class(wire: &dyn Wire) {
     for (event, is_right) in wire.late_errors() {
-        let body = format!("{}{event}", wire.unfinished("Half a"));
+        let body = [wire.unfinished("Half a"), event.clone()].concat();
         for answer in [Answer::events(body.clone()), Answer::events(body).byte_by_byte()] {
             let stub = stubbed(wire, [answer]).await;
             let asked = request();
             let all: Vec<_> = stub.model.stream(&asked).collect().await;
             let (last, before) = all.split_last().expect("an error at least");
-            assert!(last.as_ref().is_err_and(is_right), "{event}: {last:?}");
+            assert!(last.as_ref().is_err_and(is_right), "{}: {last:?}", String::from_utf8_lossy(&event));
             assert!(!before.is_empty() && before.iter().all(Result::is_ok), "the text comes first: {all:?}");
         }
     }
@@ -190,7 +190,7 @@ pub async fn huge_error_bodies_are_cut(wire: &dyn Wire) {
 pub async fn no_error_tells_the_key(wire: &dyn Wire) {
     let words = format!("Incorrect API key provided: {KEY}");
     let answer = Answer::json(401, &wire.error("authentication_error", &words));
-    let late = format!("{}data: {KEY}\n\n", wire.unfinished("x"));
+    let late = [wire.unfinished("x"), format!("data: {KEY}\n\n").into_bytes()].concat();
     let stub = stubbed(wire, [answer.clone(), answer, Answer::events(late)]).await;
     let mut errors = both(&*stub.model, &request()).await.to_vec();
     errors.push(events(&*stub.model, &request()).await.unwrap_err());

@@ -9,6 +9,7 @@
 )]
 
 mod anthropic;
+mod bedrock;
 mod cases;
 mod errors;
 mod everyone;
@@ -50,6 +51,7 @@ macro_rules! every_case {
 
 every_case!(openai_compatible, openai::OpenAiModel);
 every_case!(anthropic_messages, anthropic::Anthropic);
+every_case!(bedrock_converse, bedrock::Bedrock);
 
 /// The cases that every provider runs, and more of [`everyone`] that it can run.
 macro_rules! replies {
@@ -71,6 +73,12 @@ replies!(
 replies!(
     anthropic_seam,
     subjects::Wired(anthropic::Anthropic),
+    time_runs_out,
+    a_prompt_beyond_the_window_is_an_error_of_its_own
+);
+replies!(
+    bedrock_seam,
+    subjects::Wired(bedrock::Bedrock),
     time_runs_out,
     a_prompt_beyond_the_window_is_an_error_of_its_own
 );

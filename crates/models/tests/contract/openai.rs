@@ -31,8 +31,8 @@ impl Wire for OpenAiModel {
             "usage": usage(&reply.usage)})
     }
 
-    fn streamed(&self, reply: &ChatReply) -> String {
-        let mut body = self.unfinished(&reply.text);
+    fn streamed(&self, reply: &ChatReply) -> Vec<u8> {
+        let mut body = begun(&reply.text);
         for (index, call) in reply.tool_calls.iter().enumerate() {
             let start = json!({"index": index, "id": call.id, "type": "function",
                 "function": {"name": call.name, "arguments": ""}});
@@ -53,24 +53,19 @@ impl Wire for OpenAiModel {
         }
         body.push_str(&chunk(json!({}), Some(finish(reply.stop))));
         body.push_str(&format!("data: {}\n\n", json!({"choices": [], "usage": usage(&reply.usage)})));
-        body + "data: [DONE]\n\n"
+        (body + "data: [DONE]\n\n").into_bytes()
     }
 
-    fn unfinished(&self, text: &str) -> String {
-        let mut body = chunk(json!({"role": "assistant", "content": ""}), None);
-        for piece in text.chars().collect::<Vec<_>>().chunks(4) {
-            body.push_str(&chunk(json!({"content": piece.iter().collect::<String>()}), None));
-            body.push_str(": keep-alive\n\n");
-        }
-        body
+    fn unfinished(&self, text: &str) -> Vec<u8> {
+        begun(text).into_bytes()
     }
 
     fn error(&self, kind: &str, message: &str) -> Value {
         json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
     }
 
-    fn late_errors(&self) -> Vec<(String, Class)> {
-        let event = |error: Value| format!("data: {error}\n\n");
+    fn late_errors(&self) -> Vec<(Vec<u8>, Class)> {
+        let event = |error: Value| format!("data: {error}\n\n").into_bytes();
         vec![
             (event(json!({"error": {"message": "m", "type": "server_error"}})), |error| {
                 matches!(error, ModelError::Server { status: 500, .. })
@@ -78,7 +73,7 @@ impl Wire for OpenAiModel {
             (event(json!({"error": {"message": "m", "code": 429}})), |error| {
                 matches!(error, ModelError::RateLimited { .. })
             }),
-            (format!("event: error\n{}", event(json!({"message": "m"}))), |error| {
+            ([b"event: error\n".to_vec(), event(json!({"message": "m"}))].concat(), |error| {
                 matches!(error, ModelError::Server { .. })
             }),
         ]
@@ -96,8 +91,8 @@ impl Wire for OpenAiModel {
         [openai, vllm, llama_cpp, kimi].iter().map(|body| Answer::json(400, body)).collect()
     }
 
-    fn schema<'v>(&self, request: &'v Value) -> Option<&'v Value> {
-        request.pointer("/response_format/json_schema/schema")
+    fn schema(&self, request: &Value) -> Option<Value> {
+        request.pointer("/response_format/json_schema/schema").cloned()
     }
 
     fn key_header(&self) -> (&'static str, String) {
@@ -108,6 +103,16 @@ impl Wire for OpenAiModel {
         let messages = request["messages"].as_array().expect("messages");
         messages.iter().map(|message| message["content"].as_str().expect("text").to_owned()).collect()
     }
+}
+
+/// The stream so far.
+fn begun(text: &str) -> String {
+    let mut body = chunk(json!({"role": "assistant", "content": ""}), None);
+    for piece in text.chars().collect::<Vec<_>>().chunks(4) {
+        body.push_str(&chunk(json!({"content": piece.iter().collect::<String>()}), None));
+        body.push_str(": keep-alive\n\n");
+    }
+    body
 }
 
 fn chunk(delta: Value, finish: Option<&str>) -> String {

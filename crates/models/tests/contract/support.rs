@@ -24,17 +24,39 @@ pub trait Wire: Sync {
     /// A whole reply.
     fn whole(&self, reply: &ChatReply) -> Value;
     /// The same reply as an event stream: text in small pieces, tool input in fragments, keep-alives in between.
-    fn streamed(&self, reply: &ChatReply) -> String;
+    fn streamed(&self, reply: &ChatReply) -> Vec<u8>;
     /// The stream up to the point where the text is said but the end is not.
-    fn unfinished(&self, text: &str) -> String;
+    fn unfinished(&self, text: &str) -> Vec<u8>;
+    /// The same stream in other bytes that mean the same.
+    fn spellings(&self, body: &[u8]) -> Vec<Vec<u8>> {
+        let body = String::from_utf8_lossy(body);
+        let commented = format!(": a comment\n\n\u{feff}\n{body}: another");
+        [body.replace('\n', "\r\n"), body.trim_end().to_owned(), commented].map(String::into_bytes).into()
+    }
     /// An error body.
     fn error(&self, kind: &str, message: &str) -> Value;
     /// An error as an event of a stream, and the class it stands for.
-    fn late_errors(&self) -> Vec<(String, Class)>;
+    fn late_errors(&self) -> Vec<(Vec<u8>, Class)>;
     /// Answers to prompts that are too long.
     fn window_errors(&self) -> Vec<Answer>;
     /// The schema in a request, if it is there.
-    fn schema<'v>(&self, request: &'v Value) -> Option<&'v Value>;
+    fn schema(&self, request: &Value) -> Option<Value>;
+    /// Whether a request asks for a stream.
+    fn wants_stream(&self, request: &Seen) -> bool {
+        request.json()["stream"] == true
+    }
+    /// The model, the limit of the reply and the temperature in a request.
+    fn settings(&self, request: &Seen) -> [Value; 3] {
+        ["model", "max_tokens", "temperature"].map(|field| request.json()[field].clone())
+    }
+    /// The tools in a request.
+    fn tools(&self, request: &Value) -> usize {
+        request["tools"].as_array().map_or(0, Vec::len)
+    }
+    /// What of its usage a reply can tell.
+    fn told(&self, usage: Usage) -> Usage {
+        usage
+    }
     /// The header that carries the key, and its value.
     fn key_header(&self) -> (&'static str, String);
     /// The texts of the prompt in a request, in order.

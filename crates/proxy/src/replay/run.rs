@@ -64,12 +64,13 @@ impl RecordedRun {
         };
         let messages = messages.into_iter().enumerate().map(compact).collect::<Result<Vec<_>, RunError>>()?;
         let list = match dialect {
-            ApiDialect::Chat | ApiDialect::Messages => "messages",
+            ApiDialect::Chat | ApiDialect::Messages | ApiDialect::Converse | ApiDialect::Invoke => "messages",
             ApiDialect::Responses => "input",
         };
         let body = format!(r#"{{"{list}":[{}]}}"#, messages.join(","));
         let request = wire::read(dialect, &body)?;
-        let head = format!(r#"{{"model":"recorded","tools":[{}],"{list}":["#, tools(&request));
+        let tools = dialect.tools_member(&format!("[{}]", tools(&request)));
+        let head = format!(r#"{{"model":"recorded",{tools},"{list}":["#);
         let (turns, results) = turns(&request);
         Ok(Self { dialect, head, messages, turns, results })
     }

@@ -85,6 +85,35 @@ impl ApiErrorKind {
     }
 }
 
+impl ApiErrorKind {
+    /// Bedrock's name of the exception.
+    pub(super) const fn bedrock(self) -> &'static str {
+        match self {
+            Self::Invalid | Self::ContextTooLong | Self::TooLarge => "ValidationException",
+            Self::Unauthorized => "UnrecognizedClientException",
+            Self::Forbidden => "AccessDeniedException",
+            Self::NotFound => "ResourceNotFoundException",
+            Self::RateLimited => "ThrottlingException",
+            Self::OverBudget => "ServiceQuotaExceededException",
+            Self::Upstream => "ModelErrorException",
+            Self::UpstreamTimeout => "ModelTimeoutException",
+            Self::Unavailable => "ServiceUnavailableException",
+            Self::Internal => "InternalServerException",
+        }
+    }
+
+    /// The exception with which a stream of Bedrock's ends.
+    pub(super) const fn bedrock_stream(self) -> &'static str {
+        match self {
+            Self::RateLimited | Self::OverBudget => "throttlingException",
+            Self::Upstream | Self::UpstreamTimeout => "modelStreamErrorException",
+            Self::Unavailable => "serviceUnavailableException",
+            Self::Internal => "internalServerException",
+            _ => "validationException",
+        }
+    }
+}
+
 /// An error for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {

@@ -27,8 +27,8 @@ impl WireFormat for ChatFormat {
         "chat"
     }
 
-    fn path(&self) -> &'static str {
-        "/v1/chat/completions"
+    fn path(&self) -> Option<&'static str> {
+        Some("/v1/chat/completions")
     }
 
     fn provider(&self) -> Provider {

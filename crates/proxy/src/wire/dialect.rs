@@ -12,12 +12,17 @@ pub enum ApiDialect {
     Responses,
     /// Anthropic's messages; a request to count tokens has the same body.
     Messages,
+    /// Amazon Bedrock's `Converse` and `ConverseStream`.
+    Converse,
+    /// Anthropic's messages as Amazon Bedrock's `InvokeModel` takes them.
+    Invoke,
 }
 
 impl ApiDialect {
     /// Every dialect, in the order in which they are listed.
-    pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Messages];
+    pub const ALL: [Self; 5] =
+        [Self::Chat, Self::Responses, Self::Messages, Self::Converse, Self::Invoke];
 }
 
-// A variant that is missing in `ALL` does not compile, as long as `Messages` stays the last one.
-const _: () = assert!(ApiDialect::ALL.len() == ApiDialect::Messages as usize + 1);
+// A variant that is missing in `ALL` does not compile, as long as `Invoke` stays the last one.
+const _: () = assert!(ApiDialect::ALL.len() == ApiDialect::Invoke as usize + 1);

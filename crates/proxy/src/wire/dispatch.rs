@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 
 use super::dialect::ApiDialect;
 use super::format::WireFormat;
-use super::{chat, messages, responses};
+use super::model_path::ModelPath;
+use super::{chat, converse, messages, responses};
 
 impl ApiDialect {
     /// The dialect of a client, by what it asks for and the names of its headers, in lower case: of any request, whether
@@ -14,8 +15,11 @@ impl ApiDialect {
     pub fn from_request(path: &str, has_header: impl Fn(&str) -> bool) -> Self {
         let by_header = |dialect: &Self| dialect.format().client_header().is_some_and(&has_header);
         let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
-        let by_path = |dialect: &Self| path.strip_prefix(dialect.path()).is_some_and(is_below);
-        let found = Self::ALL.into_iter().find(by_header).or_else(|| Self::ALL.into_iter().find(by_path));
+        let by_path =
+            |dialect: &Self| dialect.path().is_some_and(|own| path.strip_prefix(own).is_some_and(is_below));
+        let found = ModelPath::read(path).map(|path| path.dialect);
+        let found = found.or_else(|| Self::ALL.into_iter().find(by_header));
+        let found = found.or_else(|| Self::ALL.into_iter().find(by_path));
         found.unwrap_or(Self::Chat)
     }
 
@@ -24,7 +28,9 @@ impl ApiDialect {
         match self {
             Self::Chat => &chat::ChatFormat,
             Self::Responses => &responses::ResponsesFormat,
-            Self::Messages => &messages::MessagesFormat,
+            Self::Messages => &messages::MessagesFormat { invokes: false },
+            Self::Converse => &converse::ConverseFormat,
+            Self::Invoke => &messages::MessagesFormat { invokes: true },
         }
     }
 
@@ -33,9 +39,19 @@ impl ApiDialect {
         self.format().name()
     }
 
-    /// The path to which requests are posted.
-    pub fn path(self) -> &'static str {
+    /// The path to which requests are posted, unless that names the model.
+    pub fn path(self) -> Option<&'static str> {
         self.format().path()
+    }
+
+    /// The member of a request that defines tools; the argument is a list of them.
+    pub fn tools_member(self, tools: &str) -> String {
+        self.format().tools_member(tools)
+    }
+
+    /// The content type of its streams.
+    pub fn stream_type(self) -> &'static str {
+        self.format().framing().content_type()
     }
 
     /// The provider whose servers understand it.
@@ -68,12 +84,16 @@ mod tests {
     fn a_client_is_known_by_its_headers_before_its_path() {
         let dialect = |path: &str, header: &str| ApiDialect::from_request(path, |name| name == header);
         for each in ApiDialect::ALL {
-            assert_eq!(dialect(each.path(), ""), each);
-            assert_eq!(dialect(&format!("{}/x", each.path()), ""), each);
+            if let Some(path) = each.path() {
+                assert_eq!(dialect(path, ""), each);
+                assert_eq!(dialect(&format!("{path}/x"), ""), each);
+            }
             let header = each.format().client_header();
             assert!(header.is_none_or(|header| dialect("/v1/models", header) == each));
         }
-        assert_eq!(dialect(ApiDialect::Chat.path(), "anthropic-version"), ApiDialect::Messages);
+        assert_eq!(dialect("/v1/chat/completions", "anthropic-version"), ApiDialect::Messages);
+        assert_eq!(dialect("/model/m/converse", "anthropic-version"), ApiDialect::Converse);
+        assert_eq!(dialect("/model/anthropic.m/invoke", ""), ApiDialect::Invoke);
         for path in ["/v1/models", "/v1/messagesx", "/model/titan/invoke", ""] {
             assert_eq!(dialect(path, "authorization"), ApiDialect::Chat, "{path}");
         }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use larder_core::policy::MessageForm;
 use larder_text::json::{self, Edit, Id, Kind, Value, encoded};
 
+use super::dialect::ApiDialect;
 use super::request::{Item, OWN_FIELD, Request};
 use super::tool::rehydrate_tool_json;
 
@@ -59,7 +60,7 @@ impl<'b> Request<'b> {
             Some(tools) if tools.kind() == Kind::Array => json::append_to(tools, tool),
             Some(tools) if tools.kind() == Kind::Null => Edit::replace(tools.span(), format!("[{tool}]")),
             Some(_) => return Vec::new(),
-            None => json::add_members(root, &format!(r#""tools":[{tool}]"#)),
+            None => json::add_members(root, &self.dialect.format().tools_member(&format!("[{tool}]"))),
         };
         let allowed = self.allowed_at.map(|at| self.doc.value(at));
         let allowed =
@@ -132,14 +133,18 @@ impl<'b> Request<'b> {
         };
         let Some((blocks, content)) = item.blocks.as_ref().zip(self.doc.value(element).get("content")) else {
             if let Some(text) = text {
-                let message = format!(r#"{{"role":"assistant","content":{text}}}"#);
+                let content = match self.dialect {
+                    ApiDialect::Converse => format!("[{}]", self.dialect.format().text_block(&text)),
+                    _ => text,
+                };
+                let message = format!(r#"{{"role":"assistant","content":{content}}}"#);
                 plan.replace(self, element, message);
             }
             return;
         };
         let mut blocks = blocks.iter();
         if let (Some(text), Some(&first)) = (text, blocks.as_slice().first()) {
-            plan.replace(self, first, format!(r#"{{"type":"text","text":{text}}}"#));
+            plan.replace(self, first, self.dialect.format().text_block(&text));
             blocks.next();
         }
         for &block in blocks {

@@ -7,6 +7,7 @@ use larder_text::usage::Usage;
 use serde_json::Value as Json;
 
 use super::api_error::ApiError;
+use super::framing::Framing;
 use super::hidden::{HiddenStep, HiddenSteps};
 use super::read::ReadError;
 use super::recipe_reply::RecipeReply;
@@ -18,14 +19,20 @@ pub(super) trait WireFormat: Sync {
     /// Its name in records, metrics and pages.
     fn name(&self) -> &'static str;
 
-    /// The path to which its requests are posted. It is fixed: the body has to name the model and to say whether to stream.
-    fn path(&self) -> &'static str;
+    /// The path to which its requests are posted, where their body names the model and says whether to stream; `None`
+    /// where the path does ([`ModelPath`](super::ModelPath)).
+    fn path(&self) -> Option<&'static str>;
 
     /// The provider whose servers support it.
     fn provider(&self) -> Provider;
 
     /// A header that only clients of the format send, in lower case; `None` if they are known by the path alone.
     fn client_header(&self) -> Option<&'static str>;
+
+    /// How its streams are laid out.
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
 
     /// A model in a list of models.
     fn listed_model(&self, id: &str) -> Json;
@@ -67,11 +74,21 @@ pub(super) trait WireFormat: Sync {
     /// The definition of Larder's tool; the arguments are JSON.
     fn tool(&self, name: &str, description: &str, parameters: &str) -> String;
 
+    /// The member of a request that defines these tools, where it defines none.
+    fn tools_member(&self, tools: &str) -> String {
+        format!(r#""tools":{tools}"#)
+    }
+
     /// How a list of allowed tools names Larder's tool.
     fn tool_reference(&self, name: &str) -> String;
 
     /// A result of Larder's tool; the arguments are JSON.
     fn tool_result(&self, id: &str, text: &str) -> String;
+
+    /// A block of text; the argument is JSON.
+    fn text_block(&self, text: &str) -> String {
+        format!(r#"{{"type":"text","text":{text}}}"#)
+    }
 
     /// Whether a unit is a call, and the members with a call's id and arguments.
     fn call(&self, unit: Value<'_, '_>) -> (bool, &'static str, &'static str);

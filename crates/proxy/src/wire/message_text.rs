@@ -1,4 +1,4 @@
-//! The readable text of a stored message or reply, in any of the three formats, complete or streamed. Reads
+//! The readable text of a stored message or reply, in any of the formats, complete or streamed. Reads
 //! leniently; anything it does not understand is kept unchanged.
 
 use larder_text::message::ToolCall;
@@ -21,8 +21,10 @@ pub struct MessageText {
 const MAX_CALLS: usize = 1_024;
 
 /// Members in which messages, replies, items and parts have their text.
-const PLACES: [&str; 11] = [
+const PLACES: [&str; 13] = [
     "reasoning_content",
+    "reasoningContent",
+    "reasoningText",
     "thinking",
     "summary",
     "text",
@@ -73,6 +75,13 @@ impl MessageText {
         if kind == "tool_use" || (kind.ends_with("_call") && of["call_id"].is_string()) {
             let id = if kind == "tool_use" { "id" } else { "call_id" };
             return self.call(text(of, id), of, kind);
+        }
+        if let Some(call) = of.get("toolUse") {
+            return self.call(text(call, "toolUseId"), call, kind);
+        }
+        if let Some(result) = of.get("toolResult") {
+            self.answers.push(text(result, "toolUseId").to_owned());
+            return self.within(&result["content"]);
         }
         if let Some(inner) = ["function", "custom"].into_iter().find_map(|key| of.get(key)) {
             return self.call(text(of, "id"), inner, kind);
@@ -150,11 +159,23 @@ impl MessageText {
                 }
             }
             "error" => self.take(event),
-            _ => {
-                if let Some(choice) = first_choice(&event["choices"]) {
-                    self.delta(&choice["delta"]);
-                }
-            }
+            _ => match first_choice(&event["choices"]) {
+                Some(choice) => self.delta(&choice["delta"]),
+                None => self.block(event),
+            },
+        }
+    }
+
+    /// An event of Bedrock's `ConverseStream`.
+    fn block(&mut self, event: &Value) {
+        if let Some(call) = event["start"].get("toolUse") {
+            self.call(text(call, "toolUseId"), call, "");
+        }
+        let delta = &event["delta"];
+        self.text += text(&delta["reasoningContent"], "text");
+        self.text += text(delta, "text");
+        if let Some(call) = self.calls.last_mut() {
+            call.arguments += text(&delta["toolUse"], "input");
         }
     }
 

@@ -10,7 +10,9 @@ use larder_text::usage::Usage;
 use serde_json::{Value as Json, json};
 
 use super::api_error::ApiError;
+use super::converse;
 use super::format::WireFormat;
+use super::framing::Framing;
 use super::hidden::{HiddenStep, HiddenSteps, call_key, thought_key};
 use super::place::{is_text, said_in_content};
 use super::read::{ReadError, fields};
@@ -18,24 +20,31 @@ use super::recipe_reply::{RecipeReply, named};
 use super::reply::{ReplyClose, ReplyRound, ReplyRounds, Tally, length, stop_edit, text};
 use super::request::{Item, Request, ResultItem, role};
 
-/// The dialect of `POST /v1/messages`.
-pub(super) struct MessagesFormat;
+/// The dialect of `POST /v1/messages`, and of Bedrock's `InvokeModel` for models of Anthropic.
+pub(super) struct MessagesFormat {
+    /// Whether it is the latter: its path says what is not in its body, and its errors and streams are Bedrock's.
+    pub invokes: bool,
+}
 
 impl WireFormat for MessagesFormat {
     fn name(&self) -> &'static str {
-        "messages"
+        if self.invokes { "invoke" } else { "messages" }
     }
 
-    fn path(&self) -> &'static str {
-        "/v1/messages"
+    fn path(&self) -> Option<&'static str> {
+        (!self.invokes).then_some("/v1/messages")
     }
 
     fn provider(&self) -> Provider {
-        Provider::Anthropic
+        if self.invokes { Provider::Bedrock } else { Provider::Anthropic }
     }
 
     fn client_header(&self) -> Option<&'static str> {
-        Some("anthropic-version")
+        (!self.invokes).then_some("anthropic-version")
+    }
+
+    fn framing(&self) -> Framing {
+        if self.invokes { Framing::Chunks } else { Framing::Events }
     }
 
     fn listed_model(&self, id: &str) -> Json {
@@ -83,26 +92,7 @@ impl WireFormat for MessagesFormat {
         at: usize,
         unit: Value<'_, '_>,
     ) -> Vec<Edit> {
-        let (here, message) = (unit.span().start, request.element(at));
-        // A text alone, without blocks.
-        if unit.id() == message.id() {
-            let step = |step: &HiddenStep| {
-                format!(r#"{{"role":"assistant","content":[{}]}},{},"#, step.calls(), results(step))
-            };
-            return vec![Edit::insert(here, hidden.before.iter().map(step).collect::<String>())];
-        }
-        let (end, begin) = halves(message);
-        let step = |step: &HiddenStep| format!("{}{end},{},{begin}", step.calls(), results(step));
-        let before: String = hidden.before.iter().map(step).collect();
-        let mut edits = vec![Edit::insert(here, before)];
-        // Results must be in the very next message, before all else.
-        let next = request.elements.get(at + 1).and_then(|&next| request.doc.value(next).get("content"));
-        let next = next.filter(|next| next.kind() == Kind::Array && !hidden.beside.is_empty());
-        if let Some(next) = next {
-            edits.push(Edit::insert(here, format!("{},", hidden.calls())));
-            edits.extend(json::splice(next, &hidden.results(), |_| false));
-        }
-        edits
+        put_back(request, hidden, at, unit)
     }
 
     fn tool(&self, name: &str, description: &str, parameters: &str) -> String {
@@ -122,7 +112,7 @@ impl WireFormat for MessagesFormat {
     }
 
     fn next_step(&self, step: &HiddenStep, said: &str) -> (&'static str, String) {
-        ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, results(step)))
+        next_step(step, said)
     }
 
     fn may_be_said_again(&self, _: &ReplyRound, unit: Value<'_, '_>) -> bool {
@@ -168,15 +158,24 @@ impl WireFormat for MessagesFormat {
     }
 
     fn too_long(&self, tokens: usize, budget: usize) -> String {
+        if self.invokes {
+            return converse::too_long(tokens, budget);
+        }
         format!("prompt is too long: {tokens} tokens > {budget} maximum.")
     }
 
     fn error(&self, error: &ApiError) -> String {
+        if self.invokes {
+            return converse::error_body(error);
+        }
         let (kind, message) = (error.kind.anthropic(), encoded(&error.message));
         format!(r#"{{"type":"error","error":{{"type":"{kind}","message":{message}}}}}"#)
     }
 
     fn error_event(&self, error: &ApiError, _: u64) -> String {
+        if self.invokes {
+            return converse::error_event(error);
+        }
         format!("event: error\ndata: {}\n\n", self.error(error))
     }
 
@@ -217,6 +216,40 @@ pub(super) fn iterations(
             Vec::new()
         }
     }
+}
+
+/// Puts hidden steps back into a history of messages whose content are blocks.
+pub(super) fn put_back(
+    request: &Request<'_>,
+    hidden: &HiddenSteps,
+    at: usize,
+    unit: Value<'_, '_>,
+) -> Vec<Edit> {
+    let (here, message) = (unit.span().start, request.element(at));
+    // A text alone, without blocks.
+    if unit.id() == message.id() {
+        let step = |step: &HiddenStep| {
+            format!(r#"{{"role":"assistant","content":[{}]}},{},"#, step.calls(), results(step))
+        };
+        return vec![Edit::insert(here, hidden.before.iter().map(step).collect::<String>())];
+    }
+    let (end, begin) = halves(message);
+    let step = |step: &HiddenStep| format!("{}{end},{},{begin}", step.calls(), results(step));
+    let before: String = hidden.before.iter().map(step).collect();
+    let mut edits = vec![Edit::insert(here, before)];
+    // Results must be in the very next message, before all else.
+    let next = request.elements.get(at + 1).and_then(|&next| request.doc.value(next).get("content"));
+    let next = next.filter(|next| next.kind() == Kind::Array && !hidden.beside.is_empty());
+    if let Some(next) = next {
+        edits.push(Edit::insert(here, format!("{},", hidden.calls())));
+        edits.extend(json::splice(next, &hidden.results(), |_| false));
+    }
+    edits
+}
+
+/// What is appended to such a history to continue it.
+pub(super) fn next_step(step: &HiddenStep, said: &str) -> (&'static str, String) {
+    ("messages", format!(r#"{{"role":"assistant","content":[{said}]}},{}"#, results(step)))
 }
 
 /// The message with the results of a step.

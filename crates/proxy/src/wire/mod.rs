@@ -1,4 +1,4 @@
-//! The three wire formats of clients and providers: requests as views and edits, replies as views, edits and
+//! The wire formats of clients and providers: requests as views and edits, replies as views, edits and
 //! filtered streams, errors in each format's shape.
 //!
 //! Owns the formats and how Larder's tool and its calls are added to and removed from them. Knows no HTTP, no policy
@@ -33,13 +33,16 @@
 
 mod api_error;
 mod chat;
+mod converse;
 mod dialect;
 mod dispatch;
 mod edit;
 mod format;
+mod framing;
 mod hidden;
 mod message_text;
 mod messages;
+mod model_path;
 mod place;
 mod read;
 mod recipe_reply;
@@ -56,6 +59,7 @@ pub use self::api_error::{ApiError, ApiErrorKind};
 pub use self::dialect::ApiDialect;
 pub use self::hidden::HiddenSteps;
 pub use self::message_text::MessageText;
+pub use self::model_path::ModelPath;
 pub use self::place::ReplyPlace;
 pub use self::read::ReadError;
 pub use self::recipe_reply::RecipeReply;

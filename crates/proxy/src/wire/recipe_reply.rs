@@ -30,8 +30,9 @@ impl RecipeReply<'_> {
     }
 
     /// The reply as a stream of events.
-    pub fn events(&self, dialect: ApiDialect) -> String {
-        dialect.format().recipe_events(self)
+    pub fn events(&self, dialect: ApiDialect) -> Vec<u8> {
+        let format = dialect.format();
+        format.framing().laid_out(format.recipe_events(self))
     }
 }
 

@@ -22,6 +22,8 @@ use super::tool::NAMES;
 const BILLING: &str = "x-anthropic-billing-header:";
 /// The members that mark where a prefix that the provider may cache ends.
 const BREAKPOINTS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
+/// The block of its own that marks the same in Bedrock's `Converse`.
+const CACHE_POINT: &str = "cachePoint";
 /// Larder's extension to messages, results and tool definitions: `false` keeps a result whole (R3-4.28).
 pub(super) const OWN_FIELD: &str = "summarizable";
 
@@ -246,6 +248,7 @@ impl<'b> Request<'b> {
         let mut kept = String::with_capacity(whole.raw().len());
         let mut from = whole.span().start;
         let marks = objects.iter().flat_map(|&at| json::without(self.doc.value(at), &BREAKPOINTS));
+        let marks = marks.chain(self.cache_points(whole));
         let mut marks: Vec<_> = marks.map(|edit| edit.range).collect();
         marks.sort_by_key(|range| range.start);
         for mark in marks {
@@ -254,6 +257,14 @@ impl<'b> Request<'b> {
         }
         kept.push_str(&self.body[from..whole.span().end]);
         ContentHash::new(kept.as_bytes())
+    }
+
+    /// The edits that remove the blocks of a message that only mark where the provider's cache ends.
+    fn cache_points(&self, message: Value<'_, 'b>) -> Vec<json::Edit> {
+        let blocks: Vec<_> = message.given("content").into_iter().flat_map(Value::items).collect();
+        let is_mark = |at: usize| blocks.get(at).is_some_and(|block| block.given(CACHE_POINT).is_some());
+        let spans: Vec<_> = blocks.iter().map(|block| block.span()).collect();
+        json::remove_from(&spans, is_mark)
     }
 
     /// Whether its tokens can be counted: pictures, files and sound are charged at their worst case, and history
@@ -286,9 +297,10 @@ impl<'b> Request<'b> {
     pub(super) fn read_tools(&mut self, tools: Option<Value<'_, 'b>>) -> Result<(), ReadError> {
         let Some(tools) = tools else { return Ok(()) };
         self.tools_at = Some(tools.id());
-        for tool in tools.items() {
-            // Chat completions wrap a definition once more.
-            let inner = tool.given("function").or_else(|| tool.given("custom")).unwrap_or(tool);
+        for tool in tools.items().filter(|tool| tool.given(CACHE_POINT).is_none()) {
+            // Chat completions and Bedrock wrap a definition once more.
+            let wrapped = ["function", "custom", "toolSpec", "systemTool"].into_iter();
+            let inner = wrapped.filter_map(|name| tool.given(name)).next().unwrap_or(tool);
             let name = inner.given("name").or_else(|| tool.given("type")).and_then(Value::text);
             let name = name.unwrap_or_default();
             let mut summarizable = self.take_own(tool);
@@ -434,7 +446,19 @@ impl<'b> Item<'b> {
 
     pub(super) fn push_opaque(&mut self, value: Value<'_, 'b>) {
         let (kind, counted) = OpaqueKind::read(value);
+        self.push(kind, value, counted);
+    }
+
+    /// Adds something that is not text, of which `counted` is shown to the model.
+    pub(super) fn push(&mut self, kind: OpaqueKind, value: Value<'_, 'b>, counted: Value<'_, 'b>) {
         self.opaque.push(Opaque { kind, raw: value.raw(), counted: counted.raw() });
+    }
+
+    /// Adds the text of a part; returns whether it is one.
+    pub(super) fn push_text(&mut self, text: Option<Value<'_, 'b>>, part: Value<'_, 'b>) -> bool {
+        let text = text.and_then(Text::new);
+        self.texts.extend(text.map(|text| Text { part: Some((part.id(), false)), ..text }));
+        text.is_some()
     }
 }
 

@@ -26,8 +26,8 @@ impl WireFormat for ResponsesFormat {
         "responses"
     }
 
-    fn path(&self) -> &'static str {
-        "/v1/responses"
+    fn path(&self) -> Option<&'static str> {
+        Some("/v1/responses")
     }
 
     fn provider(&self) -> Provider {

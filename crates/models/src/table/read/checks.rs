@@ -53,8 +53,14 @@ fn contradictions(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     if draft.api_key_env.is_some() && draft.api_key_file.is_some() {
         wrong("has both `api_key_env` and `api_key_file`", "keep one");
     }
+    if draft.aws_profile.is_some() && (draft.api_key_env.is_some() || draft.api_key_file.is_some()) {
+        wrong("has both a key and `aws_profile`", "keep one: requests carry a key or are signed");
+    }
     let Some(provider) = draft.provider else { return };
     let info = provider.info();
+    if draft.aws_profile.is_some() && provider != Provider::Bedrock {
+        wrong("sets `aws_profile`, which only provider `bedrock` uses", "remove it");
+    }
     let remote_only = [
         ("base_url", draft.base_url.is_some()),
         ("api_key_env", draft.api_key_env.is_some()),
@@ -75,12 +81,6 @@ fn contradictions(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     if embeds && !info.embeds {
         let help = format!("use provider {}", listed(|info| info.embeds));
         wrong("has capability `embedding`, which its provider does not offer", &help);
-    }
-    if !embeds && !info.chats {
-        let chats = listed(|info| info.chats && info.server.is_some());
-        let help =
-            format!("for chat use provider {chats}, with the address of the server's API of that kind");
-        wrong(&format!("uses provider {}, which offers only embeddings", info.name), &help);
     }
 }
 

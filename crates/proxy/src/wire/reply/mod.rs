@@ -91,12 +91,13 @@ pub(super) struct ReplyUnit {
 impl ReplyUnit {
     /// Reads a block, an item or an entry of `tool_calls`. `tool`: the name of Larder's, if it was offered.
     pub(super) fn read(dialect: ApiDialect, value: Value<'_, '_>, tool: Option<&str>) -> Self {
-        let inner = value.given("function").unwrap_or(value);
+        let inner = value.given("function").or_else(|| value.given("toolUse")).unwrap_or(value);
         let (asks, id, arguments) = dialect.format().call(value);
         let ours = (asks && tool.is_some_and(|tool| text(inner, "name") == tool)).then(|| {
             let arguments = inner.given(arguments);
             let arguments = arguments.map(|a| a.text().unwrap_or(a.raw().into()).into_owned());
-            RehydrateCall { id: text(value, id).into_owned(), arguments: arguments.unwrap_or_default() }
+            let id = value.given(id).or_else(|| inner.given(id)).and_then(Value::text).unwrap_or_default();
+            RehydrateCall { id: id.into_owned(), arguments: arguments.unwrap_or_default() }
         });
         Self { raw: value.raw().to_owned(), asks: asks && ours.is_none(), ours }
     }
@@ -133,7 +134,17 @@ impl ReplyRound {
 
     /// Whether it reached its end, so that its calls are complete.
     fn answerable(&self) -> bool {
-        let cut = ["length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"];
+        let cut = [
+            "length",
+            "content_filter",
+            "max_tokens",
+            "refusal",
+            "model_context_window_exceeded",
+            "guardrail_intervened",
+            "content_filtered",
+            "malformed_model_output",
+            "malformed_tool_use",
+        ];
         self.complete && !self.lost && !self.stop.as_deref().is_some_and(|stop| cut.contains(&stop))
     }
 

@@ -38,7 +38,9 @@ impl ReplyRound {
         let says = |raw: &str| {
             let Ok(doc) = Document::parse(raw) else { return true };
             let kind = text(doc.root(), "type");
-            let thinks = kind.ends_with("thinking") || kind == "reasoning";
+            let thinks = kind.ends_with("thinking")
+                || kind == "reasoning"
+                || doc.root().given("reasoningContent").is_some();
             !thinks && dialect.format().said(doc.root()).is_none_or(|text| !text.trim().is_empty())
         };
         // A reply that is too long to keep is not empty.

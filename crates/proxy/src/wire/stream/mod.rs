@@ -5,21 +5,26 @@
 //! unreadable event is forwarded unchanged. Owns the state of one reply; each format knows its own events.
 
 mod chat;
+mod converse;
 mod messages;
 mod responses;
 
+use std::borrow::Cow;
+
 use larder_text::json::{Document, Edit};
-use larder_text::sse::{self, EventPiece, EventSplitter, MAX_EVENT_BYTES};
+use larder_text::sse::{EventPiece, MAX_EVENT_BYTES};
 
 use super::api_error::ApiError;
 use super::dialect::ApiDialect;
+use super::framing::{Framing, StreamSplitter};
 use super::read::ReadError;
 use super::reply::{LimitNote, PartialUsage, ReplyRound, ReplyRounds};
 
 /// The replies of one request, each a stream of events, as one stream.
 #[derive(Debug)]
 pub struct StreamedReply {
-    splitter: EventSplitter,
+    framing: Framing,
+    splitter: StreamSplitter,
     rounds: ReplyRounds,
     round: ReplyRound,
     /// Bytes of the reply that are kept.
@@ -38,6 +43,7 @@ enum DialectState {
     Chat(chat::ChatState),
     Responses(responses::ResponsesState),
     Messages(messages::MessagesState),
+    Converse(converse::ConverseState),
 }
 
 /// What becomes of an event.
@@ -78,10 +84,15 @@ impl StreamedReply {
         let state = match dialect {
             ApiDialect::Chat => DialectState::Chat(chat::ChatState::default()),
             ApiDialect::Responses => DialectState::Responses(responses::ResponsesState::default()),
-            ApiDialect::Messages => DialectState::Messages(messages::MessagesState::default()),
+            ApiDialect::Messages | ApiDialect::Invoke => {
+                DialectState::Messages(messages::MessagesState::default())
+            }
+            ApiDialect::Converse => DialectState::Converse(converse::ConverseState::default()),
         };
+        let framing = dialect.format().framing();
         Self {
-            splitter: EventSplitter::new(),
+            framing,
+            splitter: framing.splitter(),
             rounds: ReplyRounds::new(dialect, tool),
             round: ReplyRound::default(),
             kept: 0,
@@ -113,7 +124,7 @@ impl StreamedReply {
     pub fn end(&mut self, out: &mut Vec<u8>) {
         match self.splitter.rest() {
             // The stream broke off within an event that may be Larder's; clients drop such an event anyway.
-            Some(EventPiece::Event(event)) if self.is_spliced() && !is_whole(&event) => {}
+            Some(EventPiece::Event(event)) if self.is_spliced() && !self.is_whole(&event) => {}
             Some(piece) => self.take(piece, out),
             None => {}
         }
@@ -122,9 +133,10 @@ impl StreamedReply {
             DialectState::Chat(state) => state.finish(&mut self.round),
             DialectState::Messages(state) => state.finish(),
             DialectState::Responses(state) => state.finish(),
+            DialectState::Converse(state) => state.finish(&mut self.round),
         }
         self.rounds.done.push(std::mem::take(&mut self.round));
-        (self.splitter, self.kept) = (EventSplitter::new(), 0);
+        (self.splitter, self.kept) = (self.framing.splitter(), 0);
     }
 
     /// What is known about the current round.
@@ -165,12 +177,13 @@ impl StreamedReply {
                 DialectState::Chat(state) => state.say(note),
                 DialectState::Responses(state) => state.say(note),
                 DialectState::Messages(state) => state.say(note),
+                DialectState::Converse(state) => state.say(note),
             };
-            out.extend(said.into_bytes());
+            out.extend(self.framing.laid_out(said));
         }
         for event in std::mem::take(&mut self.held) {
-            let edits = if gave_up { end_edits(&event, note.as_ref()) } else { Vec::new() };
-            out.extend(sse::edited(event, edits));
+            let edits = if gave_up { self.end_edits(&event, note.as_ref()) } else { Vec::new() };
+            out.extend(self.framing.edited(event, edits));
         }
         self.held_bytes = 0;
     }
@@ -180,9 +193,10 @@ impl StreamedReply {
         self.forget_end();
         let sequence = match &self.state {
             DialectState::Responses(state) => state.next_sequence(),
-            DialectState::Chat(_) | DialectState::Messages(_) => 0,
+            DialectState::Chat(_) | DialectState::Messages(_) | DialectState::Converse(_) => 0,
         };
-        out.extend(self.rounds.dialect.format().error_event(problem, sequence).into_bytes());
+        let event = self.rounds.dialect.format().error_event(problem, sequence);
+        out.extend(self.framing.laid_out(event));
     }
 
     fn forget_end(&mut self) {
@@ -209,8 +223,8 @@ impl StreamedReply {
             }
         };
         if let DialectState::Chat(state) = &mut self.state {
-            let data = sse::data(&event);
-            let doc = data.as_ref().and_then(|(data, _)| Document::parse(data).ok());
+            let read = self.framing.read(&event);
+            let doc = read.as_ref().and_then(|event| Document::parse(&event.data).ok());
             if let Some((chunk, tool)) = doc.as_ref().zip(self.rounds.tool) {
                 state.classify(chunk.root(), tool, &mut self.round);
             }
@@ -243,27 +257,31 @@ impl StreamedReply {
     }
 
     fn emit(&mut self, event: Vec<u8>, out: &mut Vec<u8>) {
-        let action = match sse::data(&event) {
-            Some((data, _)) => {
-                self.kept = self.kept.saturating_add(data.len());
+        let action = match self.framing.read(&event) {
+            Some(read) if read.fails => {
+                self.round.failed = true;
+                EventAction::Pass(Vec::new())
+            }
+            Some(read) => {
+                self.kept = self.kept.saturating_add(read.data.len());
                 self.round.lost |= self.kept > super::reply::MAX_KEPT;
-                self.judge(&data)
+                self.judge(read.kind, &read.data)
             }
             // A comment, or unreadable.
             None => EventAction::Pass(Vec::new()),
         };
         match action {
             EventAction::Drop => {}
-            EventAction::Pass(edits) => self.pass(sse::edited(event, edits), out),
+            EventAction::Pass(edits) => self.pass(self.framing.edited(event, edits), out),
             EventAction::End(edits) => {
-                let event = sse::edited(event, edits);
+                let event = self.framing.edited(event, edits);
                 self.held_bytes += event.len();
                 self.held.push(event);
             }
         }
     }
 
-    fn judge(&mut self, data: &str) -> EventAction {
+    fn judge(&mut self, kind: &str, data: &str) -> EventAction {
         let tool = self.rounds.tool;
         let keep = tool.is_some() && !self.round.lost;
         let mut context = RoundContext { tool, keep, earlier: &self.rounds, round: &mut self.round };
@@ -271,7 +289,7 @@ impl StreamedReply {
             context.round.ended = true;
             return match &self.state {
                 DialectState::Chat(_) => chat::ChatState::done(&context),
-                DialectState::Responses(_) | DialectState::Messages(_) => EventAction::Pass(Vec::new()),
+                _ => EventAction::Pass(Vec::new()),
             };
         }
         let Ok(doc) = Document::parse(data) else { return EventAction::Pass(Vec::new()) };
@@ -279,6 +297,7 @@ impl StreamedReply {
             DialectState::Chat(state) => state.event(doc.root(), &mut context),
             DialectState::Responses(state) => state.event(doc.root(), &mut context),
             DialectState::Messages(state) => state.event(doc.root(), &mut context),
+            DialectState::Converse(state) => state.event(kind, doc.root(), &mut context),
         }
     }
 
@@ -299,25 +318,34 @@ impl StreamedReply {
             self.held_bytes = 0;
         }
     }
-}
 
-/// Whether the data of an event can be parsed, or there is none.
-fn is_whole(event: &[u8]) -> bool {
-    sse::data(event).is_none_or(|(data, _)| data.trim() == "[DONE]" || Document::parse(&data).is_ok())
-}
+    /// Whole events for the client, as one who reads a record of the stream finds them.
+    pub fn readable<'e>(&self, events: &'e [u8]) -> Cow<'e, [u8]> {
+        self.framing.readable(events)
+    }
 
-/// The edits that make a held event the end of a reply although the model waits for a result. `note` precedes the
-/// event.
-fn end_edits(event: &[u8], note: Option<&LimitNote>) -> Vec<Edit> {
-    let Some((data, _)) = sse::data(event) else { return Vec::new() };
-    let Ok(doc) = Document::parse(&data) else { return Vec::new() };
-    let root = doc.root();
-    let chat = root.given("choices").and_then(|choices| choices.items().next());
-    let chat = super::reply::stop_edit(chat.and_then(|choice| choice.get("finish_reason")), true, "stop");
-    let messages = root.given("delta").and_then(|delta| delta.get("stop_reason"));
-    let messages = super::reply::stop_edit(messages, true, "end_turn");
-    let responses = note.map(|note| responses::end_edits(root, note)).unwrap_or_default();
-    chat.into_iter().chain(messages).chain(responses).collect()
+    /// Whether the data of an event can be parsed, or there is none.
+    fn is_whole(&self, event: &[u8]) -> bool {
+        match self.framing.read(event) {
+            Some(event) => event.data.trim() == "[DONE]" || Document::parse(&event.data).is_ok(),
+            None => self.framing == Framing::Events,
+        }
+    }
+
+    /// The edits that make a held event the end of a reply although the model waits for a result. `note` precedes the
+    /// event.
+    fn end_edits(&self, event: &[u8], note: Option<&LimitNote>) -> Vec<Edit> {
+        let Some(event) = self.framing.read(event) else { return Vec::new() };
+        let Ok(doc) = Document::parse(&event.data) else { return Vec::new() };
+        let root = doc.root();
+        let chat = root.given("choices").and_then(|choices| choices.items().next());
+        let chat = super::reply::stop_edit(chat.and_then(|choice| choice.get("finish_reason")), true, "stop");
+        let messages = root.given("delta").and_then(|delta| delta.get("stop_reason"));
+        let messages = super::reply::stop_edit(messages, true, "end_turn");
+        let responses = note.map(|note| responses::end_edits(root, note)).unwrap_or_default();
+        let converse = super::reply::stop_edit(root.get("stopReason"), true, "end_turn");
+        chat.into_iter().chain(messages).chain(responses).chain(converse).collect()
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Titan embeddings through Amazon Bedrock's `InvokeModel` (R4-1.6). Chat on Bedrock uses its Anthropic and OpenAI
-//! endpoints. Knows no HTTP beyond its endpoint.
+//! Titan embeddings through `InvokeModel` (R4-1.6). Knows no HTTP beyond its endpoint.
 
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ pub struct TitanEmbeddings {
 impl TitanEmbeddings {
     /// The model `id` at `endpoint`, with vectors of `dimensions` numbers; `timeout` applies to each request.
     pub fn new(endpoint: HttpEndpoint, id: &str, dimensions: usize, timeout: Duration) -> Self {
-        Self { endpoint, path: format!("model/{}/invoke", percent_encoded(id)), dimensions, timeout }
+        Self { endpoint, path: super::path(id, "invoke"), dimensions, timeout }
     }
 
     async fn one(&self, text: &str) -> Result<(Vec<f32>, u64), ModelError> {
@@ -54,13 +53,4 @@ impl EmbeddingModel for TitanEmbeddings {
     fn dimensions(&self) -> usize {
         self.dimensions
     }
-}
-
-/// Model ids hold colons and, as ARNs, slashes.
-fn percent_encoded(id: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    id.bytes().map(byte).collect()
 }
