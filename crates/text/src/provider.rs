@@ -106,7 +106,7 @@ impl Provider {
                     key_env: "AWS_BEARER_TOKEN_BEDROCK",
                     headers: &[],
                     gateway_prefix: Some("/model/"),
-                    gateway_format: None,
+                    gateway_format: Some(("Bedrock's formats", "/model/ID/converse")),
                 }),
             },
             Self::Embedded => ProviderInfo {

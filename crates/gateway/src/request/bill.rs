@@ -25,8 +25,8 @@ impl Pricing {
     }
 }
 
-/// What a request allows its provider to bill: `service` is its `service_tier`, if it has one. Anthropic writes to its
-/// cache what is marked in the body; other providers decide by themselves.
+/// What a request allows its provider to bill: `service` is its `service_tier`, if it has one. Anthropic and Bedrock
+/// write to their cache what is marked in the body; other providers decide by themselves.
 pub fn billable(dialect: ApiDialect, service: Option<&str>, body: &str) -> Billable<'static> {
     let services: &[Service] = match service {
         // Flex may be answered as the usual service, never as a dearer one.
@@ -38,8 +38,11 @@ pub fn billable(dialect: ApiDialect, service: Option<&str>, body: &str) -> Billa
     // The names may be written with escapes.
     let names = |text: &str| body.contains(text) || body.contains("\\u00");
     let writes = match dialect {
-        ApiDialect::Messages if !names("cache_control") => CacheWrites::Nothing,
-        ApiDialect::Messages if names("\"1h\"") => CacheWrites::Hour,
+        ApiDialect::Messages | ApiDialect::Invoke if !names("cache_control") => CacheWrites::Nothing,
+        ApiDialect::Converse if !names("cachePoint") => CacheWrites::Nothing,
+        ApiDialect::Messages | ApiDialect::Invoke | ApiDialect::Converse if names("\"1h\"") => {
+            CacheWrites::Hour
+        }
         _ => CacheWrites::Usual,
     };
     Billable { services, writes }

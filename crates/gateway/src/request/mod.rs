@@ -22,9 +22,9 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{ALLOW, CONTENT_ENCODING, HeaderName, HeaderValue, UPGRADE};
+use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_ENCODING, HeaderName, HeaderValue, UPGRADE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
@@ -33,7 +33,7 @@ use larder_engine::settings::GatewaySettings;
 use larder_models::table::Provider;
 use larder_models::upstream::{self, Outgoing, RetryLimits, UpstreamTarget};
 use larder_proxy::record::{Endpoint, Outcome};
-use larder_proxy::wire::ApiDialect;
+use larder_proxy::wire::{ApiDialect, ModelPath};
 
 use crate::app::{App, Snapshot};
 use crate::auth::{ApiKey, Caller};
@@ -48,6 +48,9 @@ pub use reply::error;
 /// Beginning of the names of models that are recipes.
 pub const RECIPE: &str = "recipe/";
 
+/// The start of a header with a signature of AWS's.
+const SIGNATURE: &str = "AWS4-";
+
 /// A body of at most this size that starts a conversation is decided inline: handing it to another thread would take
 /// longer.
 const SMALL: usize = 4 << 10;
@@ -61,19 +64,33 @@ pub fn router() -> Router<Arc<App>> {
             },
         )
     };
-    let router = ApiDialect::ALL.into_iter().fold(Router::new(), |router, dialect| {
-        router.route(dialect.path(), generates(Endpoint::Generate(dialect), dialect))
+    let router = ApiDialect::ALL.into_iter().fold(Router::new(), |router, dialect| match dialect.path() {
+        Some(path) => router.route(path, generates(Endpoint::Generate(dialect), dialect)),
+        None => router,
     });
     let router = router
         .route("/v1/messages/count_tokens", generates(Endpoint::CountTokens, ApiDialect::Messages))
-        .route(ApiDialect::Responses.path(), get(no_web_socket))
+        .route("/v1/responses", get(no_web_socket))
         .route("/v1/embeddings", post(passthrough::embeddings))
         .route("/v1/models", get(passthrough::models))
         .route("/v1/models/{*id}", get(passthrough::model))
         .route("/v1/{*path}", any(passthrough::pass));
     let prefixes = Provider::ALL.into_iter().filter_map(|provider| provider.info().server?.gateway_prefix);
-    prefixes
-        .fold(router, |router, prefix| router.route(&format!("{prefix}{{*path}}"), any(passthrough::pass)))
+    prefixes.fold(router, |router, prefix| router.route(&format!("{prefix}{{*path}}"), any(of_provider)))
+}
+
+/// A request to a path of a provider's own, which may name a model to ask.
+async fn of_provider(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
+    match ModelPath::read(request.uri().path()).filter(|_| request.method() == Method::POST) {
+        Some(path) => {
+            generate(app, caller, Endpoint::Generate(path.dialect), path.dialect, request).await
+        }
+        None => passthrough::pass(State(app), Extension(caller), request).await,
+    }
 }
 
 /// The dialect of a client.
@@ -120,13 +137,13 @@ async fn generate(
         |body: &[u8]| std::str::from_utf8(body).is_ok_and(|text| dialect.may_have_history(text));
     let is_quick = body.len() <= SMALL && !has_history(&body);
     if is_quick && active.caller.limits.is_unlimited() {
-        let destination = prepare::prepare(&mut active, &current, dialect, &parts.headers, body);
+        let destination = prepare::prepare(&mut active, &current, dialect, &parts, body);
         return answer(active, destination, dialect, &parts, &current).await;
     }
     // Reads the store, and computes for as long as the body is large: not on the threads that serve everybody.
-    let (headers, snapshot) = (parts.headers.clone(), Arc::clone(&current));
+    let (head, snapshot) = (parts.clone(), Arc::clone(&current));
     let prepared = tokio::task::spawn_blocking(move || {
-        let destination = prepare::prepare(&mut active, &snapshot, dialect, &headers, body);
+        let destination = prepare::prepare(&mut active, &snapshot, dialect, &head, body);
         (active, destination)
     });
     match prepared.await {
@@ -179,11 +196,14 @@ async fn upstream(
     parts: &Parts,
     gateway: &GatewaySettings,
 ) -> Response {
-    let UpstreamRequest { target, body, rehydrator, estimate_factor, learns } = request;
+    let UpstreamRequest { target, path, body, rehydrator, estimate_factor, learns } = request;
     let ours = reply::ours(&active.record);
     let choices = active.usage.choices;
-    let mut sending =
-        InFlightRequest { outgoing: outgoing(&target, parts, body), patience: patience(gateway), target };
+    let mut outgoing = outgoing(&target, parts, body);
+    if let Some(path) = path {
+        outgoing.path = target.path(&path);
+    }
+    let mut sending = InFlightRequest { outgoing, patience: patience(gateway), target };
     let sent = sending.send(&mut active).await;
     if rehydrator.is_none() {
         // No further round will follow, however long the reply takes.
@@ -209,6 +229,19 @@ fn outgoing(target: &UpstreamTarget, parts: &Parts, body: Bytes) -> Outgoing {
         headers: upstream::passing(&parts.headers, keeps_key),
         body,
     }
+}
+
+/// Rejects a request that its client signed for this gateway's address and that nothing here signs again.
+fn refuse_signed(target: &UpstreamTarget, headers: &HeaderMap) -> Result<(), RequestError> {
+    let is_signature = |value: &HeaderValue| value.as_bytes().starts_with(SIGNATURE.as_bytes());
+    if target.has_key() || !headers.get_all(AUTHORIZATION).iter().any(is_signature) {
+        return Ok(());
+    }
+    let words = "nothing was sent: the request is signed with AWS credentials for the address of this gateway, and \
+                 Amazon Bedrock would reject it. Let the gateway sign: set bedrock_aws_profile under [gateway] in \
+                 larder.toml, or aws_profile of the model if it is in the table, to `default` or to a profile. Or send \
+                 a Bedrock API key in place of a signature (AWS_BEARER_TOKEN_BEDROCK)";
+    Err(passthrough::forbidden(words))
 }
 
 /// Whether a header contains one of Larder's own keys, which no one else may see.

@@ -29,7 +29,9 @@ use crate::request::active::ActiveRequest;
 use crate::request::bill::Pricing;
 use crate::request::relay::{self, InFlightRequest};
 use crate::request::route_rule::{RouteCharge, RouteRule, RouteState};
-use crate::request::{RECIPE, batch_results, dialect, outgoing, patience, read, recipes, reply, unit_price};
+use crate::request::{
+    RECIPE, batch_results, dialect, outgoing, patience, read, recipes, refuse_signed, reply, unit_price,
+};
 
 /// Bytes of a list of models, and of vectors.
 const MAX_REPLY_BYTES: usize = 64 << 20;
@@ -247,7 +249,9 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
         Ok(body) => body,
         Err(error) => return reply::refuse(active, dialect, error.into()),
     };
-    let (target, body) = match destination(&mut active, &current, &parts, (provider, rule), kept_at, body) {
+    let ready = destination(&mut active, &current, &parts, (provider, rule), kept_at, body);
+    let ready = ready.and_then(|ready| refuse_signed(&ready.0, &parts.headers).map(|()| ready));
+    let (target, body) = match ready {
         Ok(ready) => ready,
         Err(error) => return reply::refuse(active, dialect, error),
     };

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use bytes::Bytes;
 use larder_core::policy::{ContextBudgetPolicy, PolicySettings};
 use larder_engine::rehydrate::PromptRoom;
 use larder_models::upstream::UpstreamTarget;
 use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTripFate, Tokens};
 use larder_proxy::window::{LastRenditions, PreparedRequest, UnstoredOriginal, WindowBuilder};
-use larder_proxy::wire::{self, ApiDialect, Request};
+use larder_proxy::wire::{self, ApiDialect, ModelPath, Request};
 use larder_store::{ExchangeFilter, NewPointer, StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::json;
@@ -26,7 +26,7 @@ use crate::model_route::Route;
 use crate::request::RECIPE;
 use crate::request::active::ActiveRequest;
 use crate::request::bill::{self, Pricing};
-use crate::request::recipes;
+use crate::request::{recipes, refuse_signed};
 use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
 use crate::revisions::{self, RevisedSettings};
@@ -50,6 +50,8 @@ pub enum Destination {
 pub struct UpstreamRequest {
     /// Its server.
     pub target: Arc<UpstreamTarget>,
+    /// Its path below the gateway's address, if that names the model and the server knows the model by another name.
+    pub path: Option<String>,
     /// Its body.
     pub body: Bytes,
     /// Answers calls of Larder's tool, if it was offered.
@@ -68,22 +70,25 @@ pub fn prepare(
     active: &mut ActiveRequest,
     current: &Snapshot,
     dialect: ApiDialect,
-    headers: &HeaderMap,
+    head: &Parts,
     body: Bytes,
 ) -> Result<Destination, RequestError> {
     let text = std::str::from_utf8(&body).map_err(|error| {
         RequestError::invalid(format!("the body is not UTF-8: byte {}", error.valid_up_to()))
     })?;
-    let request = wire::read_up_to(dialect, text, current.gateway.max_messages)
+    let mut request = wire::read_up_to(dialect, text, current.gateway.max_messages)
         .map_err(|error| RequestError::invalid(error.to_string()))?;
-    let model = request.model.as_ref().map(wire::Text::text).unwrap_or_default();
+    let path = ModelPath::read(head.uri.path());
+    request.stream |= path.as_ref().is_some_and(|path| path.stream);
+    let named = path.as_ref().map(|path| path.model.as_str().into());
+    let model = named.or_else(|| request.model.as_ref().map(wire::Text::text)).unwrap_or_default();
     if model.is_empty() {
         return Err(RequestError::invalid("model: name the model to ask"));
     }
     active.set_model(&model);
     active.record.summary.stream = request.stream;
     active.usage.choices = request.choices;
-    let session = sessions::identify(&request, headers)?;
+    let session = sessions::identify(&request, &head.headers)?;
     active.record.summary.session = Some(session.clone());
     let named = active.caller.store.key().find_in(text);
     active.named = named.into_iter().map(|(_, pointer)| pointer.id).collect();
@@ -96,6 +101,8 @@ pub fn prepare(
     let revised = revised(active, current, &session, newest).map_err(unknown)?;
     let route = current.route(endpoint, &model, &revised)?;
     active.record.summary.answered_by = Some(route.model.clone());
+    refuse_signed(&route.target, &head.headers)?;
+    let path = path.as_ref().filter(|_| route.rename).map(|path| path.with_model(&route.model.id));
     let decider = RequestDecider {
         active,
         current,
@@ -109,7 +116,8 @@ pub fn prepare(
         holds_pointers: false,
         whole: None,
     };
-    decider.decide(&request).map(|request| Destination::Upstream(Box::new(request)))
+    let decided = decider.decide(&request)?;
+    Ok(Destination::Upstream(Box::new(UpstreamRequest { path, ..decided })))
 }
 
 /// The settings that the conversation uses: a revision of learned values, which a request that is only counted does not
@@ -215,6 +223,7 @@ impl RequestDecider<'_> {
         });
         Ok(UpstreamRequest {
             target: Arc::clone(&self.route.target),
+            path: None,
             body: prepared.body,
             rehydrator,
             estimate_factor,

@@ -287,8 +287,8 @@ fn answer(
         include_usage: job.include_usage,
     };
     let (kind, body) = match job.stream {
-        true => ("text/event-stream", answer.events(dialect)),
-        false => ("application/json", answer.whole(dialect)),
+        true => (dialect.stream_type(), answer.events(dialect)),
+        false => ("application/json", answer.whole(dialect).into_bytes()),
     };
     let mut response =
         Response::builder().header(CONTENT_TYPE, kind).body(Body::from(body)).unwrap_or_default();

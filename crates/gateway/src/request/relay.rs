@@ -113,7 +113,7 @@ impl ResponseRelay {
         let plain = !incoming.headers.contains_key(header::CONTENT_ENCODING);
         let kind = incoming.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         match kind.filter(|_| plain && incoming.status.is_success()) {
-            Some(kind) if kind.starts_with("text/event-stream") => self.stream(incoming),
+            Some(kind) if kind.starts_with(self.dialect.stream_type()) => self.stream(incoming),
             Some(kind) if kind.starts_with("application/json") => self.whole(incoming).await,
             _ if plain && self.learns && !incoming.status.is_success() => self.refusal(incoming).await,
             _ => pass(self.active, incoming, &self.ours),
@@ -330,7 +330,7 @@ impl StreamRelay {
                 self.ended = true;
             }
         }
-        self.call.active.capture(&out);
+        self.call.active.capture(&self.reply.readable(&out));
         self.call.active.timing.end_work(&work);
         if out.is_empty() {
             self.call.active.finish();

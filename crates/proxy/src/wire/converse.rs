@@ -17,7 +17,8 @@ use super::messages;
 use super::read::{ReadError, fields};
 use super::recipe_reply::RecipeReply;
 use super::reply::{ReplyClose, ReplyRound, Tally, length, stop_edit, text};
-use super::request::{Item, OpaqueKind, Request, ResultItem, role};
+use super::opaque::OpaqueKind;
+use super::request::{Item, Request, ResultItem, role};
 
 /// The dialect of `POST /model/ID/converse` and `converse-stream`.
 pub(super) struct ConverseFormat;

@@ -28,7 +28,14 @@ fn history(dialect: ApiDialect, units: &[Json], parts: &[Part]) -> String {
             list.push(units[0].clone());
             list.extend(calls.map(|id| json!({"role": "tool", "tool_call_id": id, "content": "done"})));
         }
-        ApiDialect::Messages => {
+        ApiDialect::Converse => {
+            let results: Vec<Json> = calls
+                .map(|id| json!({"toolResult": {"toolUseId": id, "content": [{"text": "done"}]}}))
+                .collect();
+            list.push(json!({"content": units, "role": "assistant"}));
+            list.push(json!({"role": "user", "content": results}));
+        }
+        ApiDialect::Messages | ApiDialect::Invoke => {
             let results: Vec<Json> = calls
                 .map(|id| json!({"type": "tool_result", "tool_use_id": id, "content": "done"}))
                 .collect();
@@ -74,7 +81,7 @@ fn reply(dialect: ApiDialect, rounds: &[Vec<Part>]) -> (Vec<HiddenSteps>, String
 proptest! {
     #[test]
     fn hidden_steps_are_restored_in_place(rounds in any_rounds()) {
-        for dialect in FORMATS {
+        for dialect in ApiDialect::ALL {
             let (hidden, body) = reply(dialect, &rounds);
             // It survives being stored.
             let hidden: Vec<HiddenSteps> = serde_json::from_str(&serde_json::to_string(&hidden).unwrap()).unwrap();
@@ -156,7 +163,7 @@ proptest! {
 
 #[test]
 fn without_its_memory_a_history_stays_as_it_is() {
-    for dialect in FORMATS {
+    for dialect in ApiDialect::ALL {
         let (_, body) = reply(dialect, &[vec![Part::ours("a")], vec![Part::call("b", "read", json!({}))]]);
         let seen = seen_whole(dialect, &body);
         let history = history(dialect, &seen.units, &seen.parts);

@@ -43,6 +43,7 @@ mod hidden;
 mod message_text;
 mod messages;
 mod model_path;
+mod opaque;
 mod place;
 mod read;
 mod recipe_reply;
@@ -60,12 +61,13 @@ pub use self::dialect::ApiDialect;
 pub use self::hidden::HiddenSteps;
 pub use self::message_text::MessageText;
 pub use self::model_path::ModelPath;
+pub use self::opaque::{Opaque, OpaqueKind};
 pub use self::place::ReplyPlace;
 pub use self::read::ReadError;
 pub use self::recipe_reply::RecipeReply;
 pub use self::reply::{PartialUsage, RehydrateCall, ReplyRounds, WholeReply};
 pub use self::request::{
-    Fixed, Item, OfferedTool, Opaque, OpaqueKind, Request, ResultItem, Text, read, read_up_to,
+    Fixed, Item, OfferedTool, Request, ResultItem, Text, read, read_up_to,
 };
 pub use self::stream::StreamedReply;
 pub use self::tool::{rehydrate_tool_json, tool_json};

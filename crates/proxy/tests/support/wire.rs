@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::{ApiDialect, REHYDRATE};
 
+/// The formats whose streams are server-sent events.
 pub(super) const FORMATS: [ApiDialect; 3] = [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages];
 
 /// Something a model says.
@@ -42,7 +43,14 @@ pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[Part]) -> String
         parts.iter().enumerate().map(|(at, part)| unit(dialect, round, at, part)).collect();
     let (input, output) = (100 * (round + 1), 10 + round);
     let reply = match dialect {
-        ApiDialect::Messages => json!({
+        ApiDialect::Converse => json!({
+            "output": {"message": {"role": "assistant", "content": units}},
+            "stopReason": if asks(parts) { "tool_use" } else { "end_turn" },
+            "usage": {"inputTokens": input, "cacheWriteInputTokens": 5, "cacheReadInputTokens": 7,
+                      "outputTokens": output, "totalTokens": input + output + 12},
+            "metrics": {"latencyMs": 1},
+        }),
+        ApiDialect::Messages | ApiDialect::Invoke => json!({
             "id": format!("msg_{round}"), "type": "message", "role": "assistant", "model": "m",
             "content": units,
             "stop_reason": if asks(parts) { "tool_use" } else { "end_turn" }, "stop_sequence": null,
@@ -85,11 +93,19 @@ pub(super) fn text_of(parts: &[Part]) -> String {
 
 fn unit(dialect: ApiDialect, round: usize, at: usize, part: &Part) -> Json {
     match (dialect, part) {
-        (ApiDialect::Messages, Part::Think(text)) => {
+        (ApiDialect::Converse, Part::Think(text)) => {
+            let thought = json!({"text": text, "signature": format!("sig-{round}-{at}")});
+            json!({"reasoningContent": {"reasoningText": thought}})
+        }
+        (ApiDialect::Converse, Part::Text(text)) => json!({"text": text}),
+        (ApiDialect::Converse, Part::Call { id, name, arguments }) => {
+            json!({"toolUse": {"toolUseId": id, "name": name, "input": arguments}})
+        }
+        (ApiDialect::Messages | ApiDialect::Invoke, Part::Think(text)) => {
             json!({"type": "thinking", "thinking": text, "signature": format!("sig-{round}-{at}")})
         }
-        (ApiDialect::Messages, Part::Text(text)) => json!({"type": "text", "text": text}),
-        (ApiDialect::Messages, Part::Call { id, name, arguments }) => {
+        (ApiDialect::Messages | ApiDialect::Invoke, Part::Text(text)) => json!({"type": "text", "text": text}),
+        (ApiDialect::Messages | ApiDialect::Invoke, Part::Call { id, name, arguments }) => {
             json!({"type": "tool_use", "id": id, "name": name, "input": arguments})
         }
         (ApiDialect::Responses, Part::Think(text)) => {
@@ -124,7 +140,8 @@ fn event(name: &str, data: &Json) -> String {
 pub(super) fn streamed(dialect: ApiDialect, round: usize, parts: &[Part]) -> String {
     let reply: Json = serde_json::from_str(&whole(dialect, round, parts)).unwrap();
     match dialect {
-        ApiDialect::Messages => streamed_messages(reply),
+        ApiDialect::Messages | ApiDialect::Invoke => streamed_messages(reply),
+        ApiDialect::Converse => streamed_converse(&reply),
         ApiDialect::Responses => streamed_responses(reply),
         ApiDialect::Chat => streamed_chat(&reply, parts),
     }
@@ -166,6 +183,34 @@ fn streamed_messages(mut reply: Json) -> String {
     let delta = json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null},
                        "usage": {"output_tokens": output}});
     out + &event("message_delta", &delta) + &event("message_stop", &json!({"type": "message_stop"}))
+}
+
+fn streamed_converse(reply: &Json) -> String {
+    let mut out = event("messageStart", &json!({"role": "assistant"}));
+    for (index, block) in reply["output"]["message"]["content"].as_array().unwrap().iter().enumerate() {
+        let thought = &block["reasoningContent"]["reasoningText"];
+        let call = &block["toolUse"];
+        let mut deltas: Vec<Json> = Vec::new();
+        if let Some(text) = block["text"].as_str() {
+            deltas.extend([halves(text).0, halves(text).1].map(|half| json!({"text": half})));
+        } else if let Some(text) = thought["text"].as_str() {
+            let half = |half: &str| json!({"reasoningContent": {"text": half}});
+            deltas.extend([half(halves(text).0), half(halves(text).1)]);
+            deltas.push(json!({"reasoningContent": {"signature": thought["signature"]}}));
+        } else {
+            let start = json!({"toolUse": {"toolUseId": call["toolUseId"], "name": call["name"]}});
+            out += &event("contentBlockStart", &json!({"contentBlockIndex": index, "start": start}));
+            let input = call["input"].to_string();
+            let half = |half: &str| json!({"toolUse": {"input": half}});
+            deltas.extend([half(halves(&input).0), half(halves(&input).1)]);
+        }
+        for delta in deltas {
+            out += &event("contentBlockDelta", &json!({"contentBlockIndex": index, "delta": delta}));
+        }
+        out += &event("contentBlockStop", &json!({"contentBlockIndex": index}));
+    }
+    out += &event("messageStop", &json!({"stopReason": reply["stopReason"]}));
+    out + &event("metadata", &json!({"usage": reply["usage"], "metrics": reply["metrics"], "p": "abc"}))
 }
 
 fn streamed_responses(reply: Json) -> String {
@@ -249,7 +294,8 @@ pub(super) struct Seen {
 pub(super) fn seen_whole(dialect: ApiDialect, body: &str) -> Seen {
     let reply: Json = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
     let (units, stop) = match dialect {
-        ApiDialect::Messages => (reply["content"].clone(), &reply["stop_reason"]),
+        ApiDialect::Messages | ApiDialect::Invoke => (reply["content"].clone(), &reply["stop_reason"]),
+        ApiDialect::Converse => (reply["output"]["message"]["content"].clone(), &reply["stopReason"]),
         ApiDialect::Responses => (reply["output"].clone(), &reply["status"]),
         ApiDialect::Chat => {
             let choice = &reply["choices"][0];
@@ -280,6 +326,18 @@ fn parts_of(dialect: ApiDialect, unit: &Json) -> Vec<Part> {
             }
             parts
         }
+        (ApiDialect::Converse, _) => {
+            let (call, thought) = (&unit["toolUse"], &unit["reasoningContent"]["reasoningText"]["text"]);
+            vec![match (unit["text"].as_str(), thought.as_str()) {
+                (Some(said), _) => Part::Text(said.to_owned()),
+                (_, Some(thought)) => Part::Think(thought.to_owned()),
+                _ => Part::Call {
+                    id: text(&call["toolUseId"]),
+                    name: text(&call["name"]),
+                    arguments: call["input"].clone(),
+                },
+            }]
+        }
         (_, "thinking") => vec![Part::Think(text(&unit["thinking"]))],
         (_, "reasoning") => vec![Part::Think(text(&unit["summary"][0]["text"]))],
         (_, "text") => vec![Part::Text(text(&unit["text"]))],
@@ -297,14 +355,18 @@ fn parts_of(dialect: ApiDialect, unit: &Json) -> Vec<Part> {
 
 /// What a client makes of a stream. It is strict: one beginning, one end, places and numbers without gaps.
 pub(super) fn seen_streamed(dialect: ApiDialect, bytes: &[u8]) -> Seen {
-    let text = std::str::from_utf8(bytes).unwrap();
+    let bytes = dialect.format().framing().readable(bytes);
+    let text = std::str::from_utf8(&bytes).unwrap();
     let mut events = Vec::new();
+    let mut names = Vec::new();
     for event in text.split("\n\n").filter(|event| !event.is_empty()) {
         let data = event.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        names.push(event.lines().find_map(|line| line.strip_prefix("event: ")).unwrap_or_default());
         events.push(if data == "[DONE]" { json!("[DONE]") } else { serde_json::from_str(data).unwrap() });
     }
     match dialect {
-        ApiDialect::Messages => seen_messages(&events),
+        ApiDialect::Messages | ApiDialect::Invoke => seen_messages(&events),
+        ApiDialect::Converse => seen_converse(&names, &events),
         ApiDialect::Responses => seen_responses(&events),
         ApiDialect::Chat => seen_chat(&events),
     }
@@ -357,6 +419,43 @@ fn seen_messages(events: &[Json]) -> Seen {
         }
     }
     seen.parts = seen.units.iter().flat_map(|unit| parts_of(ApiDialect::Messages, unit)).collect();
+    seen
+}
+
+fn seen_converse(names: &[&str], events: &[Json]) -> Seen {
+    for kind in ["messageStart", "messageStop", "metadata"] {
+        assert_eq!(names.iter().filter(|name| **name == kind).count(), 1, "{kind}");
+    }
+    assert_eq!((names[0], names[names.len() - 1]), ("messageStart", "metadata"));
+    let mut seen = Seen { usage: events.last().unwrap()["usage"].clone(), ..Seen::default() };
+    let mut input = String::new();
+    for (name, event) in names.iter().zip(events) {
+        let index = event["contentBlockIndex"].as_u64().unwrap_or_default() as usize;
+        if ["contentBlockStart", "contentBlockDelta"].contains(name) && index == seen.units.len() {
+            seen.units.push(event.get("start").cloned().unwrap_or_else(|| json!({})));
+            input.clear();
+        }
+        match *name {
+            "contentBlockDelta" => {
+                assert_eq!(index + 1, seen.units.len(), "blocks are numbered without a gap");
+                let (block, delta) = (&mut seen.units[index], &event["delta"]);
+                if delta["text"].is_string() {
+                    append(&mut block["text"], &delta["text"]);
+                }
+                for (name, piece) in delta["reasoningContent"].as_object().into_iter().flatten() {
+                    append(&mut block["reasoningContent"]["reasoningText"][name], piece);
+                }
+                input += delta["toolUse"]["input"].as_str().unwrap_or_default();
+            }
+            "contentBlockStop" if !input.is_empty() => {
+                seen.units[index]["toolUse"]["input"] = serde_json::from_str(&input).unwrap();
+                input.clear();
+            }
+            "messageStop" => seen.stop = event["stopReason"].as_str().unwrap().into(),
+            _ => {}
+        }
+    }
+    seen.parts = seen.units.iter().flat_map(|unit| parts_of(ApiDialect::Converse, unit)).collect();
     seen
 }
 

@@ -10,7 +10,8 @@ use super::*;
 /// A first request of each format.
 pub(in super::super) fn request(dialect: ApiDialect) -> String {
     let list = if dialect == ApiDialect::Responses { "input" } else { "messages" };
-    json!({"model": "m", list: [{"role": "user", "content": "go"}], "kept": 1.0}).to_string()
+    let content = if dialect == ApiDialect::Converse { json!([{"text": "go"}]) } else { json!("go") };
+    json!({"model": "m", list: [{"role": "user", "content": content}], "kept": 1.0}).to_string()
 }
 
 /// What the client is to see of `rounds`: everything but our calls.
@@ -43,7 +44,7 @@ fn drive(dialect: ApiDialect, rounds: &[Vec<Part>]) -> (WholeReply, Vec<String>)
 proptest! {
     #[test]
     fn the_client_sees_everything_but_our_calls_and_pays_for_all(rounds in any_rounds()) {
-        for dialect in FORMATS {
+        for dialect in ApiDialect::ALL {
             let (mut reply, _) = drive(dialect, &rounds);
             let usage = reply.rounds().usage().unwrap();
             let body = reply.close().unwrap();
@@ -52,10 +53,14 @@ proptest! {
             let plain = |at: usize| seen_whole(dialect, &whole(dialect, at, &rounds[at]));
             prop_assert_eq!(&seen.stop, &plain(rounds.len() - 1).stop);
             // Every number is the sum over the rounds.
-            let input = if dialect == ApiDialect::Chat { "prompt_tokens" } else { "input_tokens" };
+            let input = match dialect {
+                ApiDialect::Chat => "prompt_tokens",
+                ApiDialect::Converse => "inputTokens",
+                _ => "input_tokens",
+            };
             let sum: u64 = (0..rounds.len()).map(|at| plain(at).usage[input].as_u64().unwrap()).sum();
             prop_assert_eq!(&seen.usage[input], sum);
-            let apart = if dialect == ApiDialect::Messages { 12 * rounds.len() as u64 } else { 0 };
+            let apart = if !matches!(dialect, ApiDialect::Chat | ApiDialect::Responses) { 12 * rounds.len() as u64 } else { 0 };
             prop_assert_eq!(usage.input, sum + apart);
             prop_assert_eq!(usage.cached_input, 7 * rounds.len() as u64);
             if rounds.len() == 1 && !rounds[0].iter().any(Part::is_ours) {
@@ -66,7 +71,7 @@ proptest! {
 
     #[test]
     fn each_request_extends_the_one_before_by_what_was_said_and_answered(rounds in any_rounds()) {
-        for dialect in FORMATS {
+        for dialect in ApiDialect::ALL {
             let (_, sent) = drive(dialect, &rounds);
             for (at, pair) in sent.windows(2).enumerate() {
                 let end = pair[0].rfind(']').unwrap();

@@ -9,13 +9,14 @@ use super::super::{ApiErrorKind, REHYDRATE, ReplyPlace, WholeReply};
 use super::*;
 
 /// Pushes each stream in pieces of `sizes`, answers, and goes on; gives what the client gets and the requests sent.
-fn drive(dialect: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<String>, StreamedReply) {
+pub(super) fn drive(dialect: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<String>, StreamedReply) {
     let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
     let mut sent = vec![request(dialect)];
     let mut out = Vec::new();
     let mut sizes = sizes.iter().copied().chain([usize::MAX]).cycle();
     for text in streams {
-        let mut rest = text.as_bytes();
+        let bytes = dialect.format().framing().laid_out(text.clone());
+        let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let size = sizes.next().unwrap_or(1).clamp(1, rest.len());
             stream.push(&rest[..size], &mut out);
@@ -31,7 +32,7 @@ fn drive(dialect: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, 
     (out, sent, stream)
 }
 
-fn streams(dialect: ApiDialect, rounds: &[Vec<Part>]) -> Vec<String> {
+pub(super) fn streams(dialect: ApiDialect, rounds: &[Vec<Part>]) -> Vec<String> {
     rounds.iter().enumerate().map(|(at, parts)| streamed(dialect, at, parts)).collect()
 }
 
@@ -41,7 +42,7 @@ proptest! {
         rounds in any_rounds(),
         sizes in prop::collection::vec(1..200_usize, 1..20),
     ) {
-        for dialect in FORMATS {
+        for dialect in ApiDialect::ALL {
             let (out, sent, mut stream) = drive(dialect, &streams(dialect, &rounds), &sizes);
             let seen = seen_streamed(dialect, &out);
             prop_assert_eq!(&seen.parts, &visible(dialect, &rounds));
