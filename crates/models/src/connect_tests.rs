@@ -55,6 +55,32 @@ fn addresses_take_variables_with_defaults() {
     }
 }
 
+/// Which way requests to a Bedrock model of the conversation's table are authenticated: by key, or signed, which only
+/// some builds can.
+#[test]
+fn bedrock_is_asked_with_a_key_or_with_a_signature() {
+    let table = || ModelTable::shipped("conversation").unwrap();
+    let key = |name: &str| (name == "AWS_BEARER_TOKEN_BEDROCK").then(|| "k".to_owned());
+    let with_key = Models::new(table(), "/nowhere", &key);
+    for name in ["sonnet", "haiku", "kimi"] {
+        assert!(with_key.chat(name).is_ok());
+        assert!(with_key.target(name).unwrap().has_key());
+    }
+    assert!(with_key.embedding("titan").is_ok());
+    let without = Models::new(table(), "/nowhere", &|_| None);
+    assert!(!without.target("sonnet").unwrap().has_key(), "clients of the gateway send their own");
+    let profile = "[models]\ntable = \"conversation\"\n[models.sonnet]\naws_profile = \"default\"\n";
+    let signed = models(profile, &[("AWS_BEARER_TOKEN_BEDROCK", "k")]);
+    if cfg!(feature = "bedrock") {
+        assert!(without.chat("sonnet").is_ok() && signed.target("sonnet").unwrap().has_key());
+    } else {
+        let words = [error(&without, "sonnet"), signed.target("sonnet").map(|_| ()).unwrap_err().to_string()];
+        for words in words {
+            assert!(words.contains("AWS_BEARER_TOKEN_BEDROCK") && words.contains("--features bedrock"), "{words}");
+        }
+    }
+}
+
 #[test]
 fn a_model_is_opened_once() {
     let models = models(&model("base_url = \"http://127.0.0.1:1/v1\""), &[]);

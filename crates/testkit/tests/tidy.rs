@@ -27,6 +27,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("cache", &[]),
             ("chunk", &["tokens"]),
             ("family", &["model_id"]),
+            ("frames", &["sse"]),
             ("gguf", &[]),
             ("hash", &[]),
             ("json", &[]),

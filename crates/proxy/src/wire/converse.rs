@@ -361,3 +361,7 @@ fn read_block<'b>(
     item.push(kind, block, block);
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "converse_tests.rs"]
+mod tests;
