@@ -13,6 +13,7 @@ import sys
 import time
 
 import boto3
+import botocore
 import botocore.config
 import botocore.exceptions
 from strands import Agent, tool
@@ -54,9 +55,9 @@ def table(**more):
     return f'[models.layers]\nVOICE = "sonnet"\n[models.sonnet]\n{written}\n'
 
 
-def run(folder, environment, query="hello"):
+def run(folder, environment, *options):
     environment = {**BASE, "LARDER_HOME": str(SCRATCH / "home"), "HOME": str(SCRATCH / "nobody"), **environment}
-    done = subprocess.run([LARDER, "run", "say", "-q", query], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run([LARDER, "run", "say", "-q", "hello", *options], cwd=folder, env=environment, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -79,6 +80,26 @@ def check_provider_with_a_key():
     assert record["body"]["system"][-1] != [] and "hello" in json.dumps(record["body"]["messages"]), record
     code, said = run(folder, {"AWS_BEARER_TOKEN_BEDROCK": "wrong"})
     assert code != 0 and "refused the key" in said, said
+
+
+def check_conversation_table():
+    """The table of conversations that ships: both tiers, the switch to the alternative model, and what a call costs."""
+    here = "".join(
+        f'[models.{name}]\nbase_url = "{UPSTREAM}"\napi_key_env = "AWS_BEARER_TOKEN_BEDROCK"\n'
+        for name in ["sonnet", "haiku", "kimi", "titan"]
+    )
+    for name, switch, id, cost in [
+        # 100 tokens at full price, 60 read from the cache, 10 written to it, 20 of the reply.
+        ("primary", "false", "anthropic.claude-3-5-sonnet-20241022-v2%3A0", "0.0006555"),
+        ("alternative", "true", "moonshotai.kimi-k2.5", "0.00054"),
+    ]:
+        fresh()
+        folder = project(name, f'[models]\ntable = "conversation"\nuse_alternative = {switch}\n{here}')
+        code, said = run(folder, {"AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key"}, "--format", "json")
+        assert code == 0, said
+        assert records()[0]["path"] == f"/model/{id}/converse", records()
+        said = json.loads(said)
+        assert (said["cost"], said["usage"]["input"], said["usage"]["cached_input"]) == (cost, 170, 60), said
 
 
 def check_sources_of_credentials():
@@ -158,14 +179,20 @@ class Gateway:
         self.process.terminate()
         self.process.wait()
 
-    def client(self, bearer=None):
-        """boto3 against the gateway: with a Bedrock API key, or signing with credentials of its own."""
-        os.environ.pop("AWS_BEARER_TOKEN_BEDROCK", None)
-        if bearer:
-            os.environ["AWS_BEARER_TOKEN_BEDROCK"] = bearer
+    def options(self, bearer=None):
+        """How boto3 asks the gateway: signing with credentials of its own, or with a Bedrock API key, which it sends over
+        TLS only, unless it is told to."""
         session = boto3.Session(aws_access_key_id="AKIACLIENT", aws_secret_access_key="client", region_name="us-east-1")
         config = botocore.config.Config(retries={"max_attempts": 1})
-        return session.client("bedrock-runtime", endpoint_url=f"http://{self.address}", config=config)
+        if bearer:
+            config = config.merge(botocore.config.Config(signature_version=botocore.UNSIGNED))
+            key = lambda request, **_: request.headers.update({"Authorization": f"Bearer {bearer}"})
+            session.events.register("before-send.bedrock-runtime.*", key)
+        return session, f"http://{self.address}", config
+
+    def client(self, bearer=None):
+        session, address, config = self.options(bearer)
+        return session.client("bedrock-runtime", endpoint_url=address, config=config)
 
 
 SETTINGS = f"""
@@ -305,7 +332,7 @@ def check_table(client):
     assert records()[0]["path"] == "/model/anthropic.claude-3-5-haiku-20241022-v1%3A0/converse", records()
 
 
-def check_strands(client, gateway):
+def check_strands(gateway, bearer=None):
     @tool
     def read_log(name: str) -> str:
         """Reads a log.
@@ -317,8 +344,10 @@ def check_strands(client, gateway):
 
     for streaming in [True, False]:
         fresh()
-        session = boto3.Session(aws_access_key_id="AKIACLIENT", aws_secret_access_key="client", region_name="us-east-1")
-        model = BedrockModel(boto_session=session, endpoint_url=f"http://{gateway.address}", model_id=MODEL, streaming=streaming)
+        session, address, config = gateway.options(bearer)
+        model = BedrockModel(
+            boto_session=session, endpoint_url=address, boto_client_config=config, model_id=MODEL, streaming=streaming
+        )
         agent = Agent(model=model, tools=[read_log], callback_handler=None)
         result = agent("Which seal is broken? Read the log.")
         assert "It is the silver seal." in str(result), result
@@ -347,6 +376,7 @@ def check_signed(client):
 def main():
     can_sign = signs()
     check_provider_with_a_key()
+    check_conversation_table()
     if can_sign:
         check_sources_of_credentials()
         profile = 'bedrock_aws_profile = "default"'
@@ -355,14 +385,14 @@ def main():
             check_converse(client, "AKIAENVIRONMENT")
             check_invoke(client, "AKIAENVIRONMENT")
             check_table(client)
-            check_strands(client, gateway)
+            check_strands(gateway)
     with Gateway("passes", SETTINGS % ("", ""), {}) as gateway:
         check_signed(gateway.client())
         client = gateway.client("bedrock-api-key")
         check_converse(client, "bearer")
         check_invoke(client, "bearer")
         check_table(client)
-        check_strands(client, gateway)
+        check_strands(gateway, "bedrock-api-key")
     print("Bedrock: all well" + ("" if can_sign else " (without signatures, which this build lacks)"))
 
 

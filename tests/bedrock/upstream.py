@@ -196,13 +196,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def send(self, status, body, kind="application/json", error=None):
+    def send(self, status, body, kind="application/json", **headers):
         body = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
-        if error:
-            self.send_header("x-amzn-errortype", error)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -224,7 +224,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_PUT(self):
         if self.path == "/latest/api/token":
-            return self.send(200, "imds-token", "text/plain")
+            return self.send(200, "imds-token", "text/plain", x_aws_ec2_metadata_token_ttl_seconds="21600")
         self.send(404, {})
 
     def do_GET(self):
@@ -261,7 +261,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with LOCK, open(RECORD, "a") as file:
             file.write(json.dumps(record) + "\n")
         if "refused" in record:
-            return self.send(403, {"message": record["refused"]}, error="InvalidSignatureException")
+            return self.send(403, {"message": record["refused"]}, x_amzn_errortype="InvalidSignatureException")
         self.model(urllib.parse.unquote(self.path), record["body"])
 
     def model(self, path, body):
@@ -277,7 +277,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send(200, anthropic(body))
         if operation == "invoke-with-response-stream":
             return self.stream(anthropic_stream(body))
-        self.send(404, {"message": "no such operation"}, error="ResourceNotFoundException")
+        self.send(404, {"message": "no such operation"}, x_amzn_errortype="ResourceNotFoundException")
 
     def sts(self, headers, body):
         form = dict(urllib.parse.parse_qsl(body.decode()))

@@ -76,7 +76,10 @@ fn bedrock_is_asked_with_a_key_or_with_a_signature() {
     } else {
         let words = [error(&without, "sonnet"), signed.target("sonnet").map(|_| ()).unwrap_err().to_string()];
         for words in words {
-            assert!(words.contains("AWS_BEARER_TOKEN_BEDROCK") && words.contains("--features bedrock"), "{words}");
+            assert!(
+                words.contains("AWS_BEARER_TOKEN_BEDROCK") && words.contains("--features bedrock"),
+                "{words}"
+            );
         }
     }
 }

@@ -63,7 +63,9 @@ fn turn_blocks(message: &Message, api: &dyn Blocks) -> Vec<Value> {
         return vec![api.tool_result(id, &message.content)];
     }
     let mut blocks = api.content(&message.content);
-    blocks.extend(message.tool_calls.iter().map(|call| api.tool_use(tool_id(&call.id), &call.name, input(call))));
+    blocks.extend(
+        message.tool_calls.iter().map(|call| api.tool_use(tool_id(&call.id), &call.name, input(call))),
+    );
     blocks
 }
 

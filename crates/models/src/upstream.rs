@@ -265,7 +265,8 @@ pub fn passing(headers: &HeaderMap, keeps_key: impl Fn(&HeaderName, &HeaderValue
 
 /// Whether a header carries a key.
 fn is_credential(name: &HeaderName) -> bool {
-    *name == header::AUTHORIZATION || matches!(name.as_str(), "x-api-key" | "api-key" | "x-amz-security-token")
+    *name == header::AUTHORIZATION
+        || matches!(name.as_str(), "x-api-key" | "api-key" | "x-amz-security-token")
 }
 
 fn remove_hop_by_hop(headers: &mut HeaderMap) {

@@ -156,8 +156,7 @@ pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
 
 /// Writes an event with a JSON payload.
 pub fn event(kind: &str, payload: &[u8]) -> Vec<u8> {
-    let headers =
-        [(":event-type", kind), (":content-type", "application/json"), (":message-type", "event")];
+    let headers = [(":event-type", kind), (":content-type", "application/json"), (":message-type", "event")];
     frame(&headers, payload)
 }
 

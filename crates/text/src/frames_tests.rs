@@ -48,7 +48,8 @@ fn failures_are_told_from_events() {
     let frame = Frame::read(&bytes).unwrap();
     assert!(frame.is_failure());
     assert_eq!((frame.kind(), &*frame.text()), ("throttlingException", r#"{"message":"slow"}"#));
-    let headers = [(":message-type", "error"), (":error-code", "InternalFailure"), (":error-message", "oops")];
+    let headers =
+        [(":message-type", "error"), (":error-code", "InternalFailure"), (":error-message", "oops")];
     let bytes = super::frame(&headers, b"");
     let frame = Frame::read(&bytes).unwrap();
     assert!(frame.is_failure());

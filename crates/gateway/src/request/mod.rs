@@ -86,9 +86,7 @@ async fn of_provider(
     request: Request,
 ) -> Response {
     match ModelPath::read(request.uri().path()).filter(|_| request.method() == Method::POST) {
-        Some(path) => {
-            generate(app, caller, Endpoint::Generate(path.dialect), path.dialect, request).await
-        }
+        Some(path) => generate(app, caller, Endpoint::Generate(path.dialect), path.dialect, request).await,
         None => passthrough::pass(State(app), Extension(caller), request).await,
     }
 }

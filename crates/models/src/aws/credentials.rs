@@ -11,7 +11,8 @@ use aws_config::{BehaviorVersion, Region};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::{
-    HttpClient as SmithyClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+    HttpClient as SmithyClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings,
+    SharedHttpConnector,
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -87,7 +88,8 @@ impl AwsCredentials {
                 .await;
             return config.credentials_provider().ok_or_else(|| "no source of AWS credentials".to_owned());
         }
-        let config = ProviderConfig::default().with_region(Some(region)).with_http_client(self.connector.clone());
+        let config =
+            ProviderConfig::default().with_region(Some(region)).with_http_client(self.connector.clone());
         let file = ProfileFileCredentialsProvider::builder().configure(&config).profile_name(&self.profile);
         Ok(SharedCredentialsProvider::new(file.build()))
     }

@@ -54,7 +54,8 @@ impl AwsSigner {
             headers.remove(name);
         }
         // What a proxy on the way may change is left out.
-        let is_signed = |name: &HeaderName| *name == CONTENT_TYPE || name.as_str().starts_with("x-amzn-bedrock-");
+        let is_signed =
+            |name: &HeaderName| *name == CONTENT_TYPE || name.as_str().starts_with("x-amzn-bedrock-");
         let signed = headers.iter().filter(|(name, _)| is_signed(name));
         let signed = signed.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let request = SignableRequest::new(method.as_str(), url.as_str(), signed, SignableBody::Bytes(body));

@@ -156,7 +156,8 @@ impl ReplyDraft {
         let (cached_input, cache_write) =
             (number("/usage/cacheReadInputTokens"), number("/usage/cacheWriteInputTokens"));
         let details = json.pointer("/usage/cacheDetails").and_then(Value::as_array);
-        let hour = details.into_iter().flatten().filter(|detail| detail.get("ttl").is_some_and(|ttl| ttl == "1h"));
+        let hour =
+            details.into_iter().flatten().filter(|detail| detail.get("ttl").is_some_and(|ttl| ttl == "1h"));
         self.usage = Usage {
             input: number("/usage/inputTokens").saturating_add(cached_input).saturating_add(cache_write),
             cached_input,

@@ -43,7 +43,10 @@ pub fn body(request: &ChatRequest, settings: &ProviderSettings, thinking: Option
         && let Some(schema) = schema::supported(schema)
     {
         let schema = json!({ "name": "reply", "schema": schema.to_string() });
-        set("outputConfig", json!({ "textFormat": { "type": "json_schema", "structure": { "jsonSchema": schema } } }));
+        set(
+            "outputConfig",
+            json!({ "textFormat": { "type": "json_schema", "structure": { "jsonSchema": schema } } }),
+        );
     }
     settings.add_extra(&mut body);
     if let Some(budget) = thinking {
@@ -71,7 +74,8 @@ fn tools(request: &ChatRequest) -> Vec<Value> {
     }
     let called = request.messages.iter().flat_map(|message| &message.tool_calls);
     let names: BTreeSet<&str> = called.map(|call| call.name.as_str()).collect();
-    let named = |name: &str| json!({ "toolSpec": { "name": name, "inputSchema": { "json": { "type": "object" } } } });
+    let named =
+        |name: &str| json!({ "toolSpec": { "name": name, "inputSchema": { "json": { "type": "object" } } } });
     names.into_iter().map(named).collect()
 }
 

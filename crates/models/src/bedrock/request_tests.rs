@@ -39,7 +39,11 @@ fn a_whole_conversation() {
         result("c2", ""),
         text(Role::System, "hurry"),
     ];
-    let tool = ToolDef { name: "find".to_owned(), description: "d".to_owned(), parameters: json!({"type": "object"}) };
+    let tool = ToolDef {
+        name: "find".to_owned(),
+        description: "d".to_owned(),
+        parameters: json!({"type": "object"}),
+    };
     let asked = ChatRequest { tools: vec![tool], temperature: Some(0.3), ..request(messages) };
     let expected = json!({
         "inferenceConfig": {"maxTokens": 4096, "temperature": 0.3},
@@ -68,7 +72,8 @@ fn a_whole_conversation() {
 
 #[test]
 fn tools_of_the_history_stay_defined() {
-    let asked = request(vec![text(Role::User, "q"), called("a", "{}"), result("a", "x"), text(Role::User, "?")]);
+    let asked =
+        request(vec![text(Role::User, "q"), called("a", "{}"), result("a", "x"), text(Role::User, "?")]);
     let tools = &body(&asked, &settings(&[]), None)["toolConfig"]["tools"];
     assert_eq!(*tools, json!([{"toolSpec": {"name": "find", "inputSchema": {"json": {"type": "object"}}}}]));
     assert!(body(&request(vec![text(Role::User, "q")]), &settings(&[]), None).get("toolConfig").is_none());
@@ -77,13 +82,21 @@ fn tools_of_the_history_stay_defined() {
 #[test]
 fn the_cache_ends_where_the_stable_messages_do() {
     let point = json!({"cachePoint": {"type": "default"}});
-    let messages = vec![text(Role::System, "s"), text(Role::User, "a"), text(Role::Assistant, "b"), text(Role::User, "c")];
+    let messages = vec![
+        text(Role::System, "s"),
+        text(Role::User, "a"),
+        text(Role::Assistant, "b"),
+        text(Role::User, "c"),
+    ];
     let asked = ChatRequest { stable_messages: 3, ..request(messages) };
     let marked = body(&asked, &settings(&[Capability::Cache]), None);
     assert_eq!(marked["system"], json!([{"text": "s"}, point]));
     assert_eq!(marked["messages"][1]["content"], json!([{"text": "b"}, point]));
     assert_eq!(marked.to_string().matches("cachePoint").count(), 2);
-    assert!(!body(&asked, &settings(&[]), None).to_string().contains("cachePoint"), "the model does not cache");
+    assert!(
+        !body(&asked, &settings(&[]), None).to_string().contains("cachePoint"),
+        "the model does not cache"
+    );
     let unstable = ChatRequest { stable_messages: 0, ..asked };
     assert!(!body(&unstable, &settings(&[Capability::Cache]), None).to_string().contains("cachePoint"));
 

@@ -72,13 +72,22 @@ impl Wire for Bedrock {
         let failure = |kind: &str, message: &str| {
             frames::exception(kind, json!({"message": message}).to_string().as_bytes())
         };
-        let error = [(":message-type", "error"), (":error-code", "InternalFailure"), (":error-message", "oops")];
+        let error =
+            [(":message-type", "error"), (":error-code", "InternalFailure"), (":error-message", "oops")];
         vec![
             (failure("throttlingException", "slow down"), |e| matches!(e, ModelError::RateLimited { .. })),
-            (failure("modelStreamErrorException", "m"), |e| matches!(e, ModelError::Server { status: 424, .. })),
-            (failure("internalServerException", "m"), |e| matches!(e, ModelError::Server { status: 500, .. })),
-            (failure("serviceUnavailableException", "m"), |e| matches!(e, ModelError::Server { status: 503, .. })),
-            (failure("validationException", "m"), |e| matches!(e, ModelError::BadRequest { status: 400, .. })),
+            (failure("modelStreamErrorException", "m"), |e| {
+                matches!(e, ModelError::Server { status: 424, .. })
+            }),
+            (failure("internalServerException", "m"), |e| {
+                matches!(e, ModelError::Server { status: 500, .. })
+            }),
+            (failure("serviceUnavailableException", "m"), |e| {
+                matches!(e, ModelError::Server { status: 503, .. })
+            }),
+            (failure("validationException", "m"), |e| {
+                matches!(e, ModelError::BadRequest { status: 400, .. })
+            }),
             (failure("validationException", "Input is too long for requested model."), |e| {
                 matches!(e, ModelError::WindowExceeded { .. })
             }),
@@ -216,7 +225,8 @@ async fn a_thinking_budget_is_sent_only_to_models_that_take_one() {
         (r#"["thinking"]"#, json!({"thinking": {"type": "enabled", "budget_tokens": 2000}})),
         ("[]", Value::Null),
     ] {
-        let stub = stubbed_with(&Bedrock, capabilities, [Answer::json(200, &Bedrock.whole(&reply("x")))]).await;
+        let stub =
+            stubbed_with(&Bedrock, capabilities, [Answer::json(200, &Bedrock.whole(&reply("x")))]).await;
         stub.model.chat(&asked).await.expect("a reply");
         assert_eq!(only_request(&stub.server).json()["additionalModelRequestFields"], expected);
     }

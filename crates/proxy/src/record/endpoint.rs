@@ -93,7 +93,10 @@ mod tests {
     #[test]
     fn endpoints_are_recorded_by_name() {
         let names: Vec<&str> = Endpoint::all().map(Endpoint::as_str).collect();
-        assert_eq!(names, ["chat", "responses", "messages", "converse", "invoke", "embeddings", "count_tokens", "passed"]);
+        assert_eq!(
+            names,
+            ["chat", "responses", "messages", "converse", "invoke", "embeddings", "count_tokens", "passed"]
+        );
         for endpoint in Endpoint::all() {
             let text = serde_json::to_string(&endpoint).unwrap();
             assert_eq!(text, format!("{:?}", endpoint.as_str()));

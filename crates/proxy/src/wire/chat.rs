@@ -12,12 +12,13 @@ use serde_json::{Value as Json, json};
 use super::api_error::{ApiError, ApiErrorKind};
 use super::format::WireFormat;
 use super::hidden::{HiddenStep, HiddenSteps, call_key};
+use super::opaque::{Opaque, OpaqueKind};
 use super::read::{ReadError, fields};
 use super::recipe_reply::RecipeReply;
 use super::reply::{
     ReplyClose, ReplyRound, Tally, inner, is_thought, length, parts_length, push_text, stop_edit,
 };
-use super::request::{Item, Opaque, OpaqueKind, Request, ResultItem, role};
+use super::request::{Item, Request, ResultItem, role};
 
 /// The dialect of `POST /v1/chat/completions`.
 pub(super) struct ChatFormat;

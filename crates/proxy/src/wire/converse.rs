@@ -14,10 +14,10 @@ use super::format::WireFormat;
 use super::framing::Framing;
 use super::hidden::{HiddenStep, HiddenSteps, call_key, thought_key};
 use super::messages;
+use super::opaque::OpaqueKind;
 use super::read::{ReadError, fields};
 use super::recipe_reply::RecipeReply;
 use super::reply::{ReplyClose, ReplyRound, Tally, length, stop_edit, text};
-use super::opaque::OpaqueKind;
 use super::request::{Item, Request, ResultItem, role};
 
 /// The dialect of `POST /model/ID/converse` and `converse-stream`.
@@ -247,7 +247,11 @@ fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadEr
         request.items.push(item);
     }
     let Some(messages) = messages.filter(|messages| messages.kind() == Kind::Array) else {
-        return if prompt.is_some() { Ok(()) } else { Err(ReadError::shape("messages", root, "an array of messages")) };
+        return if prompt.is_some() {
+            Ok(())
+        } else {
+            Err(ReadError::shape("messages", root, "an array of messages"))
+        };
     };
     request.take_list("messages", messages)?;
     for (at, message) in messages.items().enumerate() {
@@ -342,7 +346,10 @@ fn read_block<'b>(
         return Ok(());
     }
     if let Some(thought) = thought {
-        match (thought.given("reasoningText").and_then(|thought| thought.given("text")), thought.given("redactedContent")) {
+        match (
+            thought.given("reasoningText").and_then(|thought| thought.given("text")),
+            thought.given("redactedContent"),
+        ) {
             (None, Some(seal)) => item.push(OpaqueKind::Sealed, block, seal),
             (said, _) => item.push(OpaqueKind::Reasoning, block, said.unwrap_or(block)),
         }
@@ -350,7 +357,8 @@ fn read_block<'b>(
     }
     // A document may be text, whole or in blocks.
     let source = block.given("document").and_then(|document| document.given("source"));
-    let is_text = source.is_some_and(|source| source.given("bytes").is_none() && source.given("s3Location").is_none());
+    let is_text =
+        source.is_some_and(|source| source.given("bytes").is_none() && source.given("s3Location").is_none());
     let kind = match () {
         () if block.given("image").is_some() => OpaqueKind::Image,
         () if block.given("audio").is_some() => OpaqueKind::Audio,

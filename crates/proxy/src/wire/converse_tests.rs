@@ -65,10 +65,14 @@ fn every_block_has_its_place() {
     assert_eq!(kinds[2], [OpaqueKind::Reasoning, OpaqueKind::Sealed]);
     assert_eq!(request.items[2].opaque[0].counted, "\"hm\"");
     assert_eq!(kinds[4], [OpaqueKind::Other]);
-    let calls: Vec<_> = request.items[2].calls.iter().map(|call| (&*call.id, &*call.name, &*call.arguments)).collect();
+    let calls: Vec<_> =
+        request.items[2].calls.iter().map(|call| (&*call.id, &*call.name, &*call.arguments)).collect();
     assert_eq!(calls, [("a", "find", r#"{"q":1}"#), ("b", "find", "{}")]);
     let results: Vec<_> = request.items[3..].iter().filter_map(|item| item.result.as_ref()).collect();
-    assert_eq!(results.iter().map(|result| (&*result.id, result.error)).collect::<Vec<_>>(), [("a", false), ("b", true)]);
+    assert_eq!(
+        results.iter().map(|result| (&*result.id, result.error)).collect::<Vec<_>>(),
+        [("a", false), ("b", true)]
+    );
     assert_eq!(results[0].name.as_deref(), Some("find"));
     assert_eq!(request.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["find"]);
 }
@@ -85,13 +89,21 @@ fn moved_cache_points_leave_a_message_the_same() {
 
 #[test]
 fn our_tool_joins_the_clients_or_stands_alone() {
-    let tools = edited(&body().to_string(), Request::offer)["toolConfig"]["tools"].clone();
+    let tools = edited(&body().to_string(), |request| request.offer())["toolConfig"]["tools"].clone();
     assert_eq!(tools[2]["toolSpec"]["name"], "larder_rehydrate");
-    assert!(tools[2]["toolSpec"]["inputSchema"]["json"].is_object() && tools[0] == body()["toolConfig"]["tools"][0]);
+    assert!(
+        tools[2]["toolSpec"]["inputSchema"]["json"].is_object()
+            && tools[0] == body()["toolConfig"]["tools"][0]
+    );
     let bare = json!({"messages": [{"role": "user", "content": [{"text": "a"}]}]}).to_string();
-    let tools = edited(&bare, Request::offer)["toolConfig"]["tools"].clone();
-    assert_eq!((tools.as_array().map(Vec::len), &tools[0]["toolSpec"]["name"]), (Some(1), &json!("larder_rehydrate")));
-    for body in [r#"{"messages":[],"toolConfig":{}}"#, r#"{"messages":[],"promptVariables":{"a":{"text":"b"}}}"#] {
+    let tools = edited(&bare, |request| request.offer())["toolConfig"]["tools"].clone();
+    assert_eq!(
+        (tools.as_array().map(Vec::len), &tools[0]["toolSpec"]["name"]),
+        (Some(1), &json!("larder_rehydrate"))
+    );
+    for body in
+        [r#"{"messages":[],"toolConfig":{}}"#, r#"{"messages":[],"promptVariables":{"a":{"text":"b"}}}"#]
+    {
         assert!(read(ApiDialect::Converse, body).unwrap().unofferable().is_some(), "{body}");
     }
 }
@@ -108,5 +120,8 @@ fn a_result_is_replaced_where_it_stands() {
     let note = MessageForm::DroppedFor(substitution("gone"));
     let dropped = MessageForm::Dropped;
     let new = edited(&text, |request| request.rewrite(&[(2, &note), (3, &dropped), (4, &dropped)]));
-    assert_eq!(new["messages"], json!([body()["messages"][0], {"role": "assistant", "content": [{"text": "gone"}]}]));
+    assert_eq!(
+        new["messages"],
+        json!([body()["messages"][0], {"role": "assistant", "content": [{"text": "gone"}]}])
+    );
 }

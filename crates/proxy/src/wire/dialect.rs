@@ -20,8 +20,7 @@ pub enum ApiDialect {
 
 impl ApiDialect {
     /// Every dialect, in the order in which they are listed.
-    pub const ALL: [Self; 5] =
-        [Self::Chat, Self::Responses, Self::Messages, Self::Converse, Self::Invoke];
+    pub const ALL: [Self; 5] = [Self::Chat, Self::Responses, Self::Messages, Self::Converse, Self::Invoke];
 }
 
 // A variant that is missing in `ALL` does not compile, as long as `Invoke` stays the last one.

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::dialect::ApiDialect;
 use super::format::WireFormat;
-use super::model_path::ModelPath;
+use super::model_path::{ModelPath, PREFIX};
 use super::{chat, converse, messages, responses};
 
 impl ApiDialect {
@@ -17,7 +17,9 @@ impl ApiDialect {
         let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
         let by_path =
             |dialect: &Self| dialect.path().is_some_and(|own| path.strip_prefix(own).is_some_and(is_below));
-        let found = ModelPath::read(path).map(|path| path.dialect);
+        // What is asked of Bedrock in a body of another maker still gets Bedrock's errors.
+        let by_model = ModelPath::read(path).map(|path| path.dialect);
+        let found = by_model.or_else(|| path.starts_with(PREFIX).then_some(Self::Converse));
         let found = found.or_else(|| Self::ALL.into_iter().find(by_header));
         let found = found.or_else(|| Self::ALL.into_iter().find(by_path));
         found.unwrap_or(Self::Chat)
@@ -94,7 +96,8 @@ mod tests {
         assert_eq!(dialect("/v1/chat/completions", "anthropic-version"), ApiDialect::Messages);
         assert_eq!(dialect("/model/m/converse", "anthropic-version"), ApiDialect::Converse);
         assert_eq!(dialect("/model/anthropic.m/invoke", ""), ApiDialect::Invoke);
-        for path in ["/v1/models", "/v1/messagesx", "/model/titan/invoke", ""] {
+        assert_eq!(dialect("/model/titan/invoke", "authorization"), ApiDialect::Converse);
+        for path in ["/v1/models", "/v1/messagesx", ""] {
             assert_eq!(dialect(path, "authorization"), ApiDialect::Chat, "{path}");
         }
     }

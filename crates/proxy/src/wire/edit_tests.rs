@@ -210,7 +210,13 @@ fn conversation(dialect: ApiDialect, results: &[(String, bool)]) -> Json {
                     {"id":id,"type":"function","function":{"name":"f","arguments":"{}"}}]}));
                 list.push(json!({"role":"tool","tool_call_id":id,"content":content}));
             }
-            ApiDialect::Messages => {
+            ApiDialect::Converse => {
+                let call = json!({"toolUseId":id,"name":"f","input":{}});
+                list.push(json!({"role":"assistant","content":[{"toolUse":call}]}));
+                let result = json!({"toolUseId":id,"content":[{"text":text}]});
+                list.push(json!({"role":"user","content":[{"toolResult":result}]}));
+            }
+            ApiDialect::Messages | ApiDialect::Invoke => {
                 let content = if *parts { json!([{"type":"text","text":text}]) } else { json!(text) };
                 list.push(
                     json!({"role":"assistant","content":[{"type":"tool_use","id":id,"name":"f","input":{}}]}),
@@ -233,7 +239,7 @@ proptest! {
     fn replaced_results_are_all_that_changes(
         results in prop::collection::vec((any::<String>(), any::<bool>()), 1..5),
         new in prop::collection::vec(prop::option::of("[ -~\n\"\\\\é]{1,20}"), 5),
-        dialect in prop::sample::select(vec![ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages]),
+        dialect in prop::sample::select(ApiDialect::ALL.to_vec()),
     ) {
         let body = serde_json::to_string_pretty(&conversation(dialect, &results)).unwrap();
         let request = read(dialect, &body).unwrap();
@@ -257,7 +263,7 @@ proptest! {
     fn any_changes_of_any_items_leave_a_request_of_the_other_items(
         results in prop::collection::vec((Just("text".to_owned()), any::<bool>()), 1..5),
         kinds in prop::collection::vec(0..4, 12),
-        dialect in prop::sample::select(vec![ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages]),
+        dialect in prop::sample::select(ApiDialect::ALL.to_vec()),
     ) {
         let body = conversation(dialect, &results).to_string();
         let request = read(dialect, &body).unwrap();

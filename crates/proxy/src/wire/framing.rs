@@ -135,7 +135,9 @@ impl StreamSplitter {
     pub fn rest(&mut self) -> Option<EventPiece> {
         match self {
             Self::Events(splitter) => splitter.rest(),
-            Self::Frames(splitter) => Some(splitter.rest()).filter(|rest| !rest.is_empty()).map(EventPiece::Event),
+            Self::Frames(splitter) => {
+                Some(splitter.rest()).filter(|rest| !rest.is_empty()).map(EventPiece::Event)
+            }
         }
     }
 }
@@ -159,13 +161,18 @@ mod tests {
     #[test]
     fn an_event_survives_every_layout() {
         let written = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
-        for (framing, kind) in [(Framing::Events, ""), (Framing::Frames, "message_stop"), (Framing::Chunks, "chunk")] {
+        for (framing, kind) in
+            [(Framing::Events, ""), (Framing::Frames, "message_stop"), (Framing::Chunks, "chunk")]
+        {
             let bytes = framing.laid_out(written.to_owned());
             let event = framing.read(&bytes).unwrap();
             assert_eq!((event.kind, &*event.data, event.fails), (kind, r#"{"type":"message_stop"}"#, false));
             let edited = framing.edited(bytes.clone(), vec![Edit::replace(0..event.data.len(), "{}")]);
             assert_eq!(framing.read(&edited).unwrap().data, "{}");
-            assert!(String::from_utf8_lossy(&framing.readable(&bytes)).contains(r#"data: {"type":"message_stop"}"#));
+            assert!(
+                String::from_utf8_lossy(&framing.readable(&bytes))
+                    .contains(r#"data: {"type":"message_stop"}"#)
+            );
         }
     }
 
@@ -175,7 +182,10 @@ mod tests {
         for framing in [Framing::Frames, Framing::Chunks] {
             let bytes = framing.laid_out(written.to_owned());
             let event = framing.read(&bytes).unwrap();
-            assert_eq!((event.kind, &*event.data, event.fails), ("throttlingException", r#"{"message":"slow"}"#, true));
+            assert_eq!(
+                (event.kind, &*event.data, event.fails),
+                ("throttlingException", r#"{"message":"slow"}"#, true)
+            );
         }
     }
 }

@@ -66,9 +66,7 @@ pub use self::place::ReplyPlace;
 pub use self::read::ReadError;
 pub use self::recipe_reply::RecipeReply;
 pub use self::reply::{PartialUsage, RehydrateCall, ReplyRounds, WholeReply};
-pub use self::request::{
-    Fixed, Item, OfferedTool, Request, ResultItem, Text, read, read_up_to,
-};
+pub use self::request::{Fixed, Item, OfferedTool, Request, ResultItem, Text, read, read_up_to};
 pub use self::stream::StreamedReply;
 pub use self::tool::{rehydrate_tool_json, tool_json};
 pub use larder_core::policy::{ItemCall, REHYDRATE};

@@ -3,7 +3,7 @@
 use super::dialect::ApiDialect;
 
 /// The beginning of these paths.
-const PREFIX: &str = "/model/";
+pub(super) const PREFIX: &str = "/model/";
 /// The last part of each, its dialect, and whether it asks for a stream.
 const OPERATIONS: [(&str, ApiDialect, bool); 4] = [
     ("converse", ApiDialect::Converse, false),
@@ -39,7 +39,9 @@ impl ModelPath {
     /// The path of the same operation of another model.
     pub fn with_model(&self, model: &str) -> String {
         let byte = |byte: u8| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
             _ => format!("%{byte:02X}"),
         };
         format!("{PREFIX}{}/{}", model.bytes().map(byte).collect::<String>(), self.operation)
@@ -67,7 +69,12 @@ mod tests {
     fn models_are_named_in_any_spelling() {
         let arn = "arn:aws:bedrock:us-east-1:1:application-inference-profile/a";
         for (path, model, dialect, stream) in [
-            ("/model/us.anthropic.claude-v1%3A0/converse", "us.anthropic.claude-v1:0", ApiDialect::Converse, false),
+            (
+                "/model/us.anthropic.claude-v1%3A0/converse",
+                "us.anthropic.claude-v1:0",
+                ApiDialect::Converse,
+                false,
+            ),
             ("/model/amazon.nova:0/converse-stream", "amazon.nova:0", ApiDialect::Converse, true),
             (
                 "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aapplication-inference-profile%2Fa/converse",
@@ -76,7 +83,12 @@ mod tests {
                 false,
             ),
             ("/model/anthropic.claude/invoke", "anthropic.claude", ApiDialect::Invoke, false),
-            ("/model/anthropic.claude/invoke-with-response-stream", "anthropic.claude", ApiDialect::Invoke, true),
+            (
+                "/model/anthropic.claude/invoke-with-response-stream",
+                "anthropic.claude",
+                ApiDialect::Invoke,
+                true,
+            ),
         ] {
             let read = ModelPath::read(path).unwrap();
             assert_eq!((read.model.as_str(), read.dialect, read.stream), (model, dialect, stream));

@@ -104,7 +104,9 @@ fn unit(dialect: ApiDialect, round: usize, at: usize, part: &Part) -> Json {
         (ApiDialect::Messages | ApiDialect::Invoke, Part::Think(text)) => {
             json!({"type": "thinking", "thinking": text, "signature": format!("sig-{round}-{at}")})
         }
-        (ApiDialect::Messages | ApiDialect::Invoke, Part::Text(text)) => json!({"type": "text", "text": text}),
+        (ApiDialect::Messages | ApiDialect::Invoke, Part::Text(text)) => {
+            json!({"type": "text", "text": text})
+        }
         (ApiDialect::Messages | ApiDialect::Invoke, Part::Call { id, name, arguments }) => {
             json!({"type": "tool_use", "id": id, "name": name, "input": arguments})
         }

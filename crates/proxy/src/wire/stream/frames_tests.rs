@@ -11,7 +11,8 @@ use super::*;
 #[test]
 fn frames_without_our_calls_are_forwarded_unchanged_and_broken_ones_too() {
     for dialect in [ApiDialect::Converse, ApiDialect::Invoke] {
-        let parts = [Part::Think("hm".into()), Part::Text("so".into()), Part::call("c", "read", json!({"a": 1}))];
+        let parts =
+            [Part::Think("hm".into()), Part::Text("so".into()), Part::call("c", "read", json!({"a": 1}))];
         let bytes = dialect.format().framing().laid_out(streamed(dialect, 0, &parts));
         let noise = [&bytes[..], b"no frame at all, but more bytes than the lengths of one take"].concat();
         for (sent, tool) in [(&bytes, Some(REHYDRATE)), (&noise, Some(REHYDRATE)), (&bytes, None)] {

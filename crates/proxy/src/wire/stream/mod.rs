@@ -349,8 +349,8 @@ impl StreamedReply {
 }
 
 #[cfg(test)]
-#[path = "stream_tests.rs"]
-mod tests;
-#[cfg(test)]
 #[path = "frames_tests.rs"]
 mod frames_tests;
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

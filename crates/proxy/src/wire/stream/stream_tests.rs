@@ -9,7 +9,11 @@ use super::super::{ApiErrorKind, REHYDRATE, ReplyPlace, WholeReply};
 use super::*;
 
 /// Pushes each stream in pieces of `sizes`, answers, and goes on; gives what the client gets and the requests sent.
-pub(super) fn drive(dialect: ApiDialect, streams: &[String], sizes: &[usize]) -> (Vec<u8>, Vec<String>, StreamedReply) {
+pub(super) fn drive(
+    dialect: ApiDialect,
+    streams: &[String],
+    sizes: &[usize],
+) -> (Vec<u8>, Vec<String>, StreamedReply) {
     let mut stream = StreamedReply::new(dialect, Some(REHYDRATE));
     let mut sent = vec![request(dialect)];
     let mut out = Vec::new();
@@ -395,7 +399,8 @@ fn an_endless_event_is_passed_on_in_pieces_and_not_kept() {
     let piece = vec![b'x'; 1 << 20];
     for _ in 0..40 {
         stream.push(&piece, &mut out);
-        assert!(stream.splitter.buffered() <= MAX_EVENT_BYTES + piece.len());
+        let StreamSplitter::Events(splitter) = &stream.splitter else { panic!("server-sent events") };
+        assert!(splitter.buffered() <= MAX_EVENT_BYTES + piece.len());
     }
     assert!(out.len() >= (40 << 20) - MAX_EVENT_BYTES);
     stream.push(b"\n\n", &mut out);
