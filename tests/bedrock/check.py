@@ -37,13 +37,13 @@ def fresh():
     RECORD.write_text("")
 
 
-def project(name, settings):
+def project(name, settings, output=500):
     folder = SCRATCH / name
     (folder / "recipes/ask").mkdir(parents=True)
     (folder / "larder.toml").write_text(settings)
     (folder / "recipes/ask/say.yaml").write_text(
         "name: say\ndescription: Says something.\nmodel_layer: VOICE\nsystem_prompt: You answer in one sentence.\n"
-        "variables: {tone: calm}\ntoken_budget: {total: 4000, prompt: 500, input: 1000, output: 500}\noutput_format: text\n"
+        f"variables: {{tone: calm}}\ntoken_budget: {{total: 4000, prompt: 500, input: 1000, output: {output}}}\noutput_format: text\n"
     )
     return folder
 
@@ -100,6 +100,19 @@ def check_conversation_table():
         assert records()[0]["path"] == f"/model/{id}/converse", records()
         said = json.loads(said)
         assert (said["cost"], said["usage"]["input"], said["usage"]["cached_input"]) == (cost, 170, 60), said
+
+
+def check_thinking():
+    """A thinking budget reaches a model that takes one; for another it is a line in the log (R4-9.7)."""
+    for capabilities, sent in [(["thinking"], {"thinking": {"type": "enabled", "budget_tokens": 1_500}}), ([], None)]:
+        fresh()
+        settings = table(api_key_env="AWS_BEARER_TOKEN_BEDROCK", capabilities=capabilities)
+        settings = settings.replace('VOICE = "sonnet"', 'VOICE = { model = "sonnet", thinking_budget = 1500 }')
+        folder = project(f"thinks-{len(capabilities)}", settings, output=2_000)
+        code, said = run(folder, {"AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key", "LARDER_LOG": "info"})
+        assert code == 0, said
+        assert records()[0]["body"].get("additionalModelRequestFields") == sent, records()
+        assert ("thinking budget ignored" in said) == (sent is None), said
 
 
 def check_sources_of_credentials():
@@ -377,6 +390,7 @@ def main():
     can_sign = signs()
     check_provider_with_a_key()
     check_conversation_table()
+    check_thinking()
     if can_sign:
         check_sources_of_credentials()
         profile = 'bedrock_aws_profile = "default"'

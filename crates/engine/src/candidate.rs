@@ -17,6 +17,7 @@ pub struct ModelCandidate {
     /// Its entry in the model table.
     pub spec: ModelSpec,
     pub(crate) temperature: Option<f32>,
+    pub(crate) thinking_budget: Option<u32>,
     /// How fast its layer should answer.
     pub(crate) target: Option<Duration>,
 }
@@ -57,6 +58,7 @@ impl Engine {
             layer,
             spec: found.spec.clone(),
             temperature: found.temperature,
+            thinking_budget: found.thinking_budget,
             target: found.target,
         })
     }

@@ -65,7 +65,9 @@ impl FrameSplitter {
 
     /// The bytes that have not been returned.
     pub fn rest(&mut self) -> Vec<u8> {
-        self.buffer.split_off(std::mem::take(&mut self.start))
+        let rest = self.buffer.split_off(std::mem::take(&mut self.start));
+        self.buffer.clear();
+        rest
     }
 }
 

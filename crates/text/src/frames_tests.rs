@@ -88,6 +88,7 @@ proptest! {
         }
         prop_assert_eq!(&found, &frames);
         prop_assert_eq!(splitter.rest(), [0, 0]);
+        prop_assert!(splitter.next_frame().unwrap().is_none() && splitter.rest().is_empty());
         for (frame, payload) in found.iter().zip(&payloads) {
             prop_assert_eq!(Frame::read(frame).unwrap().payload, payload.as_slice());
         }

@@ -106,8 +106,8 @@ impl RecipeRun<'_> {
     fn fallback(&self, failed: &ModelCandidate, tried: &BTreeSet<String>) -> Option<ModelCandidate> {
         let name = failed.spec.fallback.clone().filter(|name| !tried.contains(name))?;
         let spec = self.engine.models.table().model(&name)?.clone();
-        let (layer, target) = (failed.layer, failed.target);
-        Some(ModelCandidate { temperature: spec.temperature, layer, target, name, spec })
+        let (layer, target, thinking_budget) = (failed.layer, failed.target, failed.thinking_budget);
+        Some(ModelCandidate { temperature: spec.temperature, thinking_budget, layer, target, name, spec })
     }
 
     /// Packs for a candidate and stores everything that the prompt does not show whole, before anything is sent.

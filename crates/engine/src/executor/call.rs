@@ -79,7 +79,7 @@ impl RecipeRun<'_> {
             temperature: candidate.temperature,
             timeout: timeout(recipe.gates.timeout_ms, candidate.spec.timeout),
             stable_messages: pack.stable_messages,
-            thinking_budget: None,
+            thinking_budget: candidate.thinking_budget,
         };
         let mut limits = self.meter.left();
         if let RunKind::Condensing { until: Some(until) } = self.kind {

@@ -1,4 +1,4 @@
-//! Amazon Bedrock: chat by `Converse` and `ConverseStream`, Titan embeddings by `InvokeModel` (R4-1.2). Knows nothing
+//! Amazon Bedrock: chat by `Converse` and `ConverseStream`, Titan embeddings by `InvokeModel`. Knows nothing
 //! of the model table beyond [`ProviderSettings`], and nothing of keys and signatures, which its endpoint adds.
 
 mod embed;

@@ -145,6 +145,8 @@ pub struct Binding {
     pub alternative: Option<String>,
     /// Sampling temperature of the role (R1-2.11 to R1-2.14).
     pub temperature: Option<f32>,
+    /// Tokens of a reply that the model may spend on hidden reasoning, if it has the capability `thinking` (C63).
+    pub thinking_budget: Option<u32>,
     /// How fast answers should come; measured, not enforced (C71).
     pub target: Option<Duration>,
 }
@@ -158,6 +160,8 @@ pub struct ResolvedModel<'a> {
     pub spec: &'a ModelSpec,
     /// Sampling temperature; `None` leaves it to the provider.
     pub temperature: Option<f32>,
+    /// Tokens of a reply that it may spend on hidden reasoning.
+    pub thinking_budget: Option<u32>,
     /// How fast answers should come.
     pub target: Option<Duration>,
 }
@@ -212,6 +216,7 @@ impl ModelTable {
             name,
             spec,
             temperature: binding.temperature.or(spec.temperature),
+            thinking_budget: binding.thinking_budget,
             target: binding.target,
         })
     }

@@ -24,7 +24,8 @@ use walk::{Span, TableWalk};
 const TABLE_KEYS: [&str; 4] = ["table", "use_alternative", "layers", CATALOGUE];
 /// The key of the table with single models of the catalogue.
 const CATALOGUE: &str = "catalogue";
-const BINDING_KEYS: [&str; 5] = ["model", "code_model", "alternative", "temperature", "target_ms"];
+const BINDING_KEYS: [&str; 6] =
+    ["model", "code_model", "alternative", "temperature", "thinking_budget", "target_ms"];
 const MODEL_KEYS: [&str; 21] = [
     "provider",
     "base_url",
@@ -197,8 +198,14 @@ fn binding(
     value: &Spanned<DeValue<'_>>,
     start: Option<Binding>,
 ) -> Option<Binding> {
-    let bare =
-        |model| Binding { model, code_model: None, alternative: None, temperature: None, target: None };
+    let bare = |model| Binding {
+        model,
+        code_model: None,
+        alternative: None,
+        temperature: None,
+        thinking_budget: None,
+        target: None,
+    };
     if let Some(name) = value.get_ref().as_str() {
         return Some(bare(name.to_owned()));
     }
@@ -210,6 +217,9 @@ fn binding(
             "code_model" => binding.code_model = walk.string("code_model", value),
             "alternative" => binding.alternative = walk.string("alternative", value),
             "temperature" => binding.temperature = temperature(walk, value),
+            "thinking_budget" => {
+                binding.thinking_budget = walk.integer("thinking_budget", value, 1..=MAX_WINDOW);
+            }
             "target_ms" => {
                 binding.target =
                     walk.integer("target_ms", value, 1..=MAX_TIMEOUT_MS).map(Duration::from_millis);
