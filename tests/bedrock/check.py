@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 import boto3
 import botocore
@@ -226,11 +227,11 @@ max_output = 8_192
 TOOL = {"toolSpec": {"name": "read_log", "description": "Reads a log.", "inputSchema": {"json": {"type": "object"}}}}
 
 
-def history(text=LONG):
+def history(question="Which seal is broken?"):
     return [
-        {"role": "user", "content": [{"text": "Which seal is broken?"}]},
+        {"role": "user", "content": [{"text": question}]},
         {"role": "assistant", "content": [{"toolUse": {"toolUseId": "log_1", "name": "read_log", "input": {"name": "seals"}}}]},
-        {"role": "user", "content": [{"toolResult": {"toolUseId": "log_1", "content": [{"text": text}]}}, {"cachePoint": {"type": "default"}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "log_1", "content": [{"text": LONG}]}}, {"cachePoint": {"type": "default"}}]},
     ]
 
 
@@ -338,6 +339,25 @@ def check_invoke(client, key):
     assert len(vector["embedding"]) == 1024 and records()[0]["body"] == {"inputText": "x"}
 
 
+def check_record(client, gateway):
+    """What a streamed request leaves: usage over its rounds, its price, and a transcript that people can read."""
+    def get(path):
+        return json.load(urllib.request.urlopen(f"http://{gateway.address}/api/v1/{path}"))
+    streamed(client, modelId=MODEL, messages=history("And which seal is it now?"), toolConfig={"tools": [TOOL]})
+    # The record is written once the stream has ended, which its client does not wait for.
+    for _ in range(200):
+        record = get("exchanges?limit=1")["exchanges"][0]
+        if record["wire"] == "converse" and record["stream"]:
+            break
+        time.sleep(0.02)
+    assert (record["wire"], record["stream"], record["outcome"]) == ("converse", True, "ok"), record
+    lines = get(f"sessions/{record['session']}/transcript")["messages"]
+    used = {key: record["usage"][key] for key in ["input", "cached_input", "cache_write", "output"]}
+    assert used == {"input": 340, "cached_input": 120, "cache_write": 20, "output": 40}, record
+    assert lines[-1]["text"].startswith("Let me look it up.") and lines[-1]["text"].endswith("It is the silver seal."), lines[-1]
+    assert record["bill"]["cost"] == "0.001311", record["bill"]
+
+
 def check_table(client):
     """A model of the table is asked by its name there; its server knows it by its id."""
     fresh()
@@ -398,6 +418,7 @@ def main():
             client = gateway.client()
             check_converse(client, "AKIAENVIRONMENT")
             check_invoke(client, "AKIAENVIRONMENT")
+            check_record(client, gateway)
             check_table(client)
             check_strands(gateway)
     with Gateway("passes", SETTINGS % ("", ""), {}) as gateway:
