@@ -1,3 +1,5 @@
+//! Frames against damage, and against every way a network can cut a stream.
+
 use proptest::prelude::*;
 
 use super::*;
