@@ -223,6 +223,13 @@ id = "{HAIKU}"
 window = 200_000
 max_output = 8_192
 %s
+[models.vectors]
+provider = "bedrock"
+base_url = "{UPSTREAM}"
+id = "amazon.titan-embed-text-v2:0"
+capabilities = ["embedding"]
+dimensions = 1024
+%s
 """
 TOOL = {"toolSpec": {"name": "read_log", "description": "Reads a log.", "inputSchema": {"json": {"type": "object"}}}}
 
@@ -362,7 +369,9 @@ def check_table(client):
     """A model of the table is asked by its name there; its server knows it by its id."""
     fresh()
     client.converse(modelId="little", messages=[{"role": "user", "content": [{"text": "hello"}]}])
-    assert records()[0]["path"] == "/model/anthropic.claude-3-5-haiku-20241022-v1%3A0/converse", records()
+    client.invoke_model(modelId="vectors", body=json.dumps({"inputText": "x"}))
+    paths = [record["path"] for record in records()]
+    assert paths == ["/model/anthropic.claude-3-5-haiku-20241022-v1%3A0/converse", "/model/amazon.titan-embed-text-v2%3A0/invoke"], paths
 
 
 def check_strands(gateway, bearer=None):
@@ -414,14 +423,14 @@ def main():
     if can_sign:
         check_sources_of_credentials()
         profile = 'bedrock_aws_profile = "default"'
-        with Gateway("signs", SETTINGS % (profile, 'aws_profile = "default"'), ENVIRONMENT) as gateway:
+        with Gateway("signs", SETTINGS % (profile, *['aws_profile = "default"'] * 2), ENVIRONMENT) as gateway:
             client = gateway.client()
             check_converse(client, "AKIAENVIRONMENT")
             check_invoke(client, "AKIAENVIRONMENT")
             check_record(client, gateway)
             check_table(client)
             check_strands(gateway)
-    with Gateway("passes", SETTINGS % ("", ""), {}) as gateway:
+    with Gateway("passes", SETTINGS % ("", "", ""), {}) as gateway:
         check_signed(gateway.client())
         client = gateway.client("bedrock-api-key")
         check_converse(client, "bearer")

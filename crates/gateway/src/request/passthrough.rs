@@ -250,8 +250,8 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
         Err(error) => return reply::refuse(active, dialect, error.into()),
     };
     let ready = destination(&mut active, &current, &parts, (provider, rule), kept_at, body);
-    let ready = ready.and_then(|ready| refuse_signed(&ready.0, &parts.headers).map(|()| ready));
-    let (target, body) = match ready {
+    let ready = ready.and_then(|ready| refuse_signed(&ready.target, &parts.headers).map(|()| ready));
+    let Forwarded { target, path, body } = match ready {
         Ok(ready) => ready,
         Err(error) => return reply::refuse(active, dialect, error),
     };
@@ -264,6 +264,9 @@ pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, re
         return reply::refuse(active, dialect, error);
     }
     let mut outgoing = outgoing(&target, &parts, body);
+    if let Some(path) = path {
+        outgoing.path = target.path(&path);
+    }
     if rule.charge == RouteCharge::Results {
         batch_results::ask_whole(&mut outgoing.headers);
     }
@@ -361,7 +364,15 @@ fn no_server(provider: Provider) -> RequestError {
     RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words)
 }
 
-/// The server of a forwarded request, and its body for it.
+/// A request that is forwarded without a window.
+struct Forwarded {
+    target: Arc<UpstreamTarget>,
+    /// Its path, if that names the model and the server knows the model by another name.
+    path: Option<String>,
+    body: Bytes,
+}
+
+/// The server of a forwarded request, and its path and body for it.
 fn destination(
     active: &mut ActiveRequest,
     current: &Snapshot,
@@ -369,7 +380,7 @@ fn destination(
     (provider, rule): (Provider, RouteRule),
     kept_at: Option<Arc<UpstreamTarget>>,
     body: Bytes,
-) -> Result<(Arc<UpstreamTarget>, Bytes), RequestError> {
+) -> Result<Forwarded, RequestError> {
     let named =
         (body.len() <= MAX_NAMING || rule.state == RouteState::Answers).then(|| model_of(&body)).flatten();
     let in_path = || {
@@ -381,22 +392,35 @@ fn destination(
         (None, Some(model)) => current.routes.serving(provider, model)?,
         _ => None,
     };
-    let (target, id) = match serving {
-        Some((target, id)) => (target, named.filter(|named| named != id).map(|_| id)),
+    let (target, id, path) = match serving {
+        Some((target, id)) => {
+            let is_renamed = model.as_deref() != Some(id);
+            let path =
+                (is_renamed && named.is_none()).then(|| with_model(parts.uri.path(), provider, id)).flatten();
+            (target, named.filter(|_| is_renamed).map(|_| id), path)
+        }
         None => {
-            (kept_at.or_else(|| current.routes.other(provider)).ok_or_else(|| no_server(provider))?, None)
+            let other = kept_at.or_else(|| current.routes.other(provider));
+            (other.ok_or_else(|| no_server(provider))?, None, None)
         }
     };
     // Costs are grouped by this name, and clients may ask for any path.
     active.set_model(model.as_deref().unwrap_or(target.name()));
-    let Some(id) = id else { return Ok((target, body)) };
+    let Some(id) = id else { return Ok(Forwarded { target, path, body }) };
     let bug = |error: &dyn std::error::Error| RequestError::bug(&error.to_string());
     let text = std::str::from_utf8(&body).map_err(|error| bug(&error))?;
     let document = spans::Document::parse_request(text).map_err(|error| bug(&error))?;
     let edit =
         document.root().given("model").map(|model| spans::Edit::replace(model.span(), spans::encoded(id)));
     let body = spans::apply(text, edit.into_iter().collect()).map_err(|error| bug(&error))?;
-    Ok((target, body.into()))
+    Ok(Forwarded { target, path, body: body.into() })
+}
+
+/// A path of the provider's own with another model.
+fn with_model(path: &str, provider: Provider, id: &str) -> Option<String> {
+    let prefix = provider.info().server?.gateway_prefix?;
+    let (_, operation) = path.strip_prefix(prefix)?.split_once('/')?;
+    Some(format!("{prefix}{}/{operation}", id.replace(':', "%3A").replace('/', "%2F")))
 }
 
 /// Fails where the key's budget is used up: what a batch takes is known only later.

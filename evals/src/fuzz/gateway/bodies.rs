@@ -77,7 +77,7 @@ pub(super) fn request(dialect: ApiDialect, random: &mut Random) -> String {
     let mut body = match dialect {
         ApiDialect::Chat => chat(&said, random),
         ApiDialect::Responses => responses(&said, random),
-        ApiDialect::Messages => messages(&said, random),
+        ApiDialect::Messages | ApiDialect::Converse | ApiDialect::Invoke => messages(&said, random),
     };
     for (name, value) in [
         ("stream", json!(true)),
@@ -309,7 +309,7 @@ pub(super) fn stream(dialect: ApiDialect, round: usize, parts: &[ReplyPart]) -> 
     match dialect {
         ApiDialect::Chat => chat_stream(round, parts),
         ApiDialect::Responses => response_stream(round, parts),
-        ApiDialect::Messages => message_stream(round, parts),
+        ApiDialect::Messages | ApiDialect::Converse | ApiDialect::Invoke => message_stream(round, parts),
     }
 }
 
@@ -472,7 +472,7 @@ pub(super) fn whole(dialect: ApiDialect, round: usize, parts: &[ReplyPart]) -> S
             json!({"id": format!("resp_{round}"), "object": "response", "status": "completed", "output": output,
                 "usage": {"input_tokens": 100, "output_tokens": 9, "total_tokens": 109}})
         }
-        ApiDialect::Messages => {
+        ApiDialect::Messages | ApiDialect::Converse | ApiDialect::Invoke => {
             let block = |part: &ReplyPart| match part {
                 ReplyPart::Think(text) => json!({"type": "thinking", "thinking": text, "signature": "sig"}),
                 ReplyPart::Text(text) => json!({"type": "text", "text": text}),

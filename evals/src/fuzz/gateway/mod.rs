@@ -8,7 +8,8 @@ pub(super) mod streams;
 
 use larder_proxy::wire::ApiDialect;
 
-/// All formats, as the first byte of a case chooses them.
+/// The formats that are fuzzed, as the first byte of a case chooses them. What differs in Bedrock's two is held by the
+/// property tests of `proxy::wire`.
 const FORMATS: [ApiDialect; 3] = [ApiDialect::Chat, ApiDialect::Responses, ApiDialect::Messages];
 
 fn format_of(byte: u8) -> ApiDialect {

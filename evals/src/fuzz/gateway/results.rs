@@ -93,7 +93,7 @@ impl ResultCase {
                         .map(|id| json!({"type": "function_call_output", "call_id": id, "output": content})),
                 );
             }
-            ApiDialect::Messages => {
+            ApiDialect::Messages | ApiDialect::Converse | ApiDialect::Invoke => {
                 let call = |id: &String| json!({"type": "tool_use", "id": id, "name": "read", "input": {}});
                 list.push(json!({"role": "assistant", "content": ids.iter().map(call).collect::<Vec<_>>()}));
                 let failed = self.how & FAILED != 0;
