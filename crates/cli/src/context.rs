@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use larder_engine::config::{Config, FILE, LearnedValue};
+use larder_engine::config::{Config, LearnedValue};
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
 use larder_models::connect::Models;
@@ -235,35 +235,11 @@ fn confirm() -> Result<bool, CliError> {
     Ok(matches!(answer.trim(), "" | "y" | "Y" | "yes"))
 }
 
-/// The project folder: the given one, the current one if it has recipes or settings, or the nearest one above it with a
-/// `larder.toml`.
+/// The project folder: the given one, or the current one if it has recipes or settings.
 pub fn project_dir(global: &Global) -> Option<PathBuf> {
     if let Some(dir) = &global.project {
         return Some(dir.clone());
     }
     let here = PathBuf::from(".");
-    let is_project = here.join("recipes").is_dir() || here.join(FILE).is_file();
-    if is_project { Some(here) } else { project_above() }
-}
-
-/// The nearest folder above the current one with a `larder.toml` of the same owner: settings name programs that are
-/// started, so those that somebody else left in a shared folder do not count.
-fn project_above() -> Option<PathBuf> {
-    let above = std::env::current_dir().ok()?.ancestors().skip(1).count();
-    let owner = owner(Path::new("."))?;
-    let folders = (1..=above).map(|steps| PathBuf::from_iter(std::iter::repeat_n("..", steps)));
-    let mut projects = folders.filter(|dir| dir.join(FILE).is_file());
-    projects.next().filter(|dir| self::owner(&dir.join(FILE)) == Some(owner))
-}
-
-/// Who owns a file or folder.
-#[cfg(unix)]
-fn owner(path: &Path) -> Option<u32> {
-    std::fs::metadata(path).ok().map(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata))
-}
-
-/// Owners have no numbers here: everything counts as one's own.
-#[cfg(not(unix))]
-fn owner(path: &Path) -> Option<u32> {
-    path.exists().then_some(0)
+    (here.join("recipes").is_dir() || here.join("larder.toml").is_file()).then_some(here)
 }
