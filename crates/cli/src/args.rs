@@ -41,7 +41,7 @@ pub struct Global {
     /// Store originals, runs and documents in DIR [default: .larder in the project folder]
     #[arg(long, global = true, env = "LARDER_HOME", hide_env_values = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
-    /// Use the project in DIR, with its larder.toml, recipes/ and prompts/ [default: the current folder if it has them, otherwise the nearest folder above it with a larder.toml]
+    /// Use the project in DIR, with its larder.toml, recipes/ and prompts/ [default: the current folder, if it has them]
     #[arg(long, global = true, env = "LARDER_PROJECT", hide_env_values = true, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Work on the documents, pointers and runs of this user

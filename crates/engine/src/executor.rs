@@ -57,6 +57,8 @@ struct RecipeRun<'a> {
     tool_calls: u32,
     /// What its model called so far, with the results as it read them.
     results: Vec<(String, String)>,
+    /// Whether a summary ahead of time was asked for.
+    is_ahead: bool,
     /// Whether a server refused a request with tools, so that none are offered any more.
     without_tools: bool,
     /// Time spent packing.
@@ -161,6 +163,7 @@ impl<'a> RecipeRun<'a> {
             rounds: 0,
             tool_calls: 0,
             results: Vec::new(),
+            is_ahead: false,
             without_tools: false,
             packing: Duration::ZERO,
             receipt: None,

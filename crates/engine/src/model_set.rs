@@ -78,6 +78,15 @@ impl ModelSet {
     }
 }
 
+/// Whether a server is on this machine.
+fn is_local(address: &str) -> bool {
+    let host = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let host = host.split(['/', '?']).next().unwrap_or_default();
+    ["localhost", "127.0.0.1", "[::1]"]
+        .iter()
+        .any(|name| host.strip_prefix(name).is_some_and(|port| port.is_empty() || port.starts_with(':')))
+}
+
 impl Engine {
     /// The chat models that stay loaded, play a layer and cost nothing as far as is known, so that they may be loaded
     /// before anyone asks (R0-20.2). A server of a provider's own loads its models itself.
@@ -88,7 +97,7 @@ impl Engine {
         });
         let is_free = |spec: &ModelSpec| match &spec.prices {
             Some(prices) => prices.max_cost(1_000_000) == Usd::default(),
-            None => spec.provider == Provider::Embedded || spec.base_url.is_some(),
+            None => spec.provider == Provider::Embedded || spec.base_url.as_deref().is_some_and(is_local),
         };
         let hot = layers.filter(|found| found.spec.can(Capability::AlwaysHot) && is_free(found.spec));
         let names: BTreeSet<String> = hot.map(|found| found.name.to_owned()).collect();

@@ -27,6 +27,10 @@ const PERIOD: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_secs(5);
 /// Tokens reserved for a job behind a turn: a summary takes two recipe calls, and vectors as far as this allows.
 const RESERVED: u64 = 12_000;
+/// Most tokens reserved for a summary ahead of time. What is done within them is kept, and the next run goes on.
+const MOST_AHEAD: u64 = 50_000;
+/// Attempts at a summary ahead of time.
+const ATTEMPTS_AHEAD: u64 = 2;
 /// Removes what has expired and converts what an older version has stored.
 const COLLECT: &str = "collect";
 /// Moves expired research to the archive (R1-12.4).
@@ -232,13 +236,22 @@ async fn condense_history(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         return Ok(end);
     }
     let reach = engine.models_of_history(&ahead);
-    let (reservation, meter) = match app.pay(job, ahead.key.as_ref(), ahead.tokens, &reach)? {
+    let most = ahead.tokens.min(MOST_AHEAD);
+    let (reservation, meter) = match app.pay(job, ahead.key.as_ref(), most, &reach)? {
         Ok(paid) => paid,
         Err(end) => return Ok(end),
     };
     let condensed = engine.condense_history(&ahead, &meter).await;
     settle(reservation, &meter);
-    Ok(condensed.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done))
+    Ok(match condensed {
+        Ok(()) => JobEnd::Done,
+        // The next run can do without it: nobody is asked.
+        Err(error) if job.attempts >= ATTEMPTS_AHEAD => {
+            tracing::warn!(job = job.id, %error, "a summary ahead of time is given up");
+            JobEnd::Done
+        }
+        Err(error) => JobEnd::Failed(error.to_string()),
+    })
 }
 
 /// Puts a job off while replies need its model, so that it holds no budget that they may need.

@@ -4,7 +4,9 @@
 use larder_store::{DocumentHit, DocumentKind};
 use larder_vault::VaultPath;
 
-use super::memory::{Remembered, fact_place, facts_of, preferences, published};
+use super::memory::{
+    MANY_PUBLISHED, MAX_PUBLISHED, Remembered, fact_place, facts_of, preferences, published,
+};
 use super::ranking::{Ranked, scores};
 use super::scope::VaultScope;
 use super::trace::{Trace, TraceEntry};
@@ -159,7 +161,7 @@ pub(super) async fn recall(
     };
     let mut ranked: Vec<(MemoryEntry, f64)> = all.into_iter().zip(scores).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.updated_at().cmp(&a.0.updated_at())));
-    let (mut entries, mut matching) = (Vec::new(), 0);
+    let (mut entries, mut matching, mut others) = (Vec::new(), 0, 0);
     for (entry, score) in ranked {
         let (kind, place) = match &entry {
             MemoryEntry::Fact(fact) => ("fact", fact_place(retrieval, fact)),
@@ -172,6 +174,13 @@ pub(super) async fn recall(
             continue;
         }
         matching += 1;
+        if matches!(&entry, MemoryEntry::Fact(fact) if fact.published.is_some()) {
+            others += 1;
+            if others > MAX_PUBLISHED {
+                trace.unused(kind, &place, score, MANY_PUBLISHED);
+                continue;
+            }
+        }
         if entries.len() == limit {
             trace.unused(kind, &place, score, format!("{limit} rank above it"));
             continue;

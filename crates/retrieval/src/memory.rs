@@ -67,12 +67,26 @@ pub(super) async fn find(
         }
         counts
     });
+    let mut others = 0;
+    scored.retain(|(at, score)| {
+        others += usize::from(facts[*at].published.is_some());
+        let counts = facts[*at].published.is_none() || others <= MAX_PUBLISHED;
+        if !counts {
+            trace.unused("fact", &fact_place(retrieval, &facts[*at]), *score, MANY_PUBLISHED);
+        }
+        counts
+    });
     let set = |line: &mut FactCandidate, score| line.score = score;
     let at = |fact: &FactCandidate| fact_place(retrieval, fact);
     let facts = show(retrieval, facts, &scored, set, ("fact", &at), trace, FactCandidate::line);
     let strategies = strategies(retrieval, request, page, ways, trace).await;
     Ok(Memory { preferences, facts, strategies })
 }
+
+/// Statements of other users that are shown at most, so that they displace few of the user's own facts.
+pub(super) const MAX_PUBLISHED: usize = 2;
+/// Why another is not.
+pub(super) const MANY_PUBLISHED: &str = "two that other users published rank above it";
 
 /// What other users published (R1-12.12), unless the user knows it already. What this user published is among the user's
 /// own facts.

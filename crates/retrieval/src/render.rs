@@ -6,7 +6,17 @@ use larder_vault::{DocumentTime, Hours, escape};
 /// Characters of a text that is shown on one line.
 const LONGEST_LINE: usize = 400;
 
-/// A text on one line: spaces for line breaks and control characters, cut with `…` after 400 characters.
+/// Whether a character is seen by a model and not by a person: marks of direction, joiners, tags.
+const fn is_invisible(char: char) -> bool {
+    matches!(
+        char,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// A text on one line: spaces for line breaks and control characters, without invisible ones, cut with `…` after 400
+/// characters.
 pub fn line(text: &str) -> String {
     let words = text.split(|char: char| char.is_whitespace() || char.is_control());
     let mut line = String::new();
@@ -15,7 +25,7 @@ pub fn line(text: &str) -> String {
         if length > 0 {
             line.push(' ');
         }
-        for char in word.chars() {
+        for char in word.chars().filter(|char| !is_invisible(*char)) {
             if length >= LONGEST_LINE {
                 return line + "…";
             }

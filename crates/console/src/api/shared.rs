@@ -55,7 +55,9 @@ fn not_shared(error: ShareError) -> Problem {
     match error {
         ShareError::Store(error) => error.into(),
         ShareError::NotOffered { .. } => Problem::not_found(error.to_string()),
-        ShareError::Changed { .. } => Problem::new(StatusCode::CONFLICT, error.to_string()),
+        ShareError::Changed { .. } | ShareError::TooMany => {
+            Problem::new(StatusCode::CONFLICT, error.to_string())
+        }
         ShareError::Memory(error) => Problem::internal(&error),
     }
 }

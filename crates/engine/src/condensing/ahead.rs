@@ -114,7 +114,7 @@ impl Summarizer<'_> {
     async fn prepare_chunks(&self, ahead: &CondenseHistory) -> Result<(), SummarizerError> {
         let Some(spec) = self.engine.models.table().model(&ahead.model) else { return Ok(()) };
         let bytes = match self.engine.store.pointers().resolve(&ahead.text) {
-            Err(StoreError::UnknownPointer { .. }) => return Ok(()),
+            Err(StoreError::UnknownPointer { .. } | StoreError::Expired { .. }) => return Ok(()),
             bytes => bytes?,
         };
         let request = CondenseRequest {

@@ -147,10 +147,19 @@ impl RecipeRun<'_> {
             Ok(pack) => {
                 store_originals(&engine.store, &pack)?;
                 let is_soon = pack.receipt.budget.slots.iter().any(|slot| slot.soft_trigger);
-                if by_model && is_soon {
+                if by_model && is_soon && !self.is_ahead {
+                    self.is_ahead = true;
                     prepared.request.by_model = true;
-                    let ahead = Packing::new(&prepared.request, &counter, engine.store.key())?.ahead();
-                    engine.condense_later(recipe, self.input, (candidate, &counter), &ahead)?;
+                    // The prompt is whole: nothing that fails here concerns it.
+                    let ahead = Packing::new(&prepared.request, &counter, engine.store.key())
+                        .map_err(RunError::from)
+                        .and_then(|packing| {
+                            let ahead = packing.ahead();
+                            engine.condense_later(recipe, self.input, (candidate, &counter), &ahead)
+                        });
+                    if let Err(error) = ahead {
+                        tracing::warn!(%error, "no summary is made ahead of time");
+                    }
                 }
                 self.originals = Originals::of(&prepared.request, &pack.receipt, counter);
                 Ok((prepared, *pack))

@@ -52,8 +52,13 @@ fn limit_document(request: &mut PackRequest, counter: &Counter, total: usize) {
         return;
     }
     let mut excess = sum - document_target(total);
-    let may_shrink =
-        |part: &Part| part.protection == Protection::None && part.priority != NEWEST_SECTION_PRIORITY;
+    let is_condensed = |part: &Part| {
+        let slot = slots.iter().find(|slot| slot.name == part.slot);
+        part.summarizable && slot.is_some_and(|slot| slot.overflow.condense || slot.overflow.truncate)
+    };
+    let may_shrink = |part: &Part| {
+        part.protection == Protection::None && part.priority != NEWEST_SECTION_PRIORITY && is_condensed(part)
+    };
     let mut open: Vec<usize> =
         (0..sizes.len()).filter(|&at| sizes[at] > 0 && may_shrink(&request.parts[at])).collect();
     open.sort_by_key(|&at| (request.parts[at].priority, Reverse(sizes[at])));

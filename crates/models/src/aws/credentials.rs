@@ -3,7 +3,7 @@
 //! containers and machines.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use aws_config::profile::ProfileFileCredentialsProvider;
 use aws_config::provider_config::ProviderConfig;
@@ -27,6 +27,8 @@ use crate::http::{HttpClient, chain};
 
 /// How long before they expire credentials are renewed.
 const EARLY: Duration = Duration::from_secs(300);
+/// How long after a failure the sources are asked again.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// The credentials of a profile, fetched on first use and kept until shortly before they expire.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub struct AwsCredentials {
 struct CredentialState {
     source: Option<SharedCredentialsProvider>,
     current: Option<Credentials>,
+    /// When the sources had none, so that requests that wait do not ask them one after another.
+    failed: Option<Instant>,
 }
 
 impl AwsCredentials {
@@ -60,6 +64,9 @@ impl AwsCredentials {
         if let Some(current) = state.current.as_ref().filter(|current| is_valid(current, EARLY)) {
             return Ok(current.clone());
         }
+        if state.failed.is_some_and(|failed| failed.elapsed() < AGAIN) {
+            return Err(self.none());
+        }
         let source = match &state.source {
             Some(source) => source.clone(),
             None => state.source.insert(self.source().await?).clone(),
@@ -68,14 +75,22 @@ impl AwsCredentials {
             Ok(credentials) => Ok(state.current.insert(credentials).clone()),
             Err(error) => match state.current.as_ref().filter(|current| is_valid(current, Duration::ZERO)) {
                 Some(current) => Ok(current.clone()),
-                None => Err(format!(
-                    "no AWS credentials (profile `{}`): {}. Set AWS_BEARER_TOKEN_BEDROCK to a Bedrock API key, or give \
-                     credentials in one of the usual ways (docs/guide/bedrock.md)",
-                    self.profile,
-                    chain(&error)
-                )),
+                None => {
+                    // It may name files and roles, and quote programs: nothing for those who call a gateway.
+                    tracing::warn!(profile = self.profile, "no AWS credentials: {}", chain(&error));
+                    state.failed = Some(Instant::now());
+                    Err(self.none())
+                }
             },
         }
+    }
+
+    fn none(&self) -> String {
+        format!(
+            "no AWS credentials (profile `{}`); the log says why. Set AWS_BEARER_TOKEN_BEDROCK to a Bedrock API key, or \
+             give credentials in one of the usual ways (docs/guide/bedrock.md)",
+            self.profile
+        )
     }
 
     async fn source(&self) -> Result<SharedCredentialsProvider, String> {

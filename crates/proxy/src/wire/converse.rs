@@ -132,6 +132,7 @@ impl WireFormat for ConverseFormat {
             input: uncached.saturating_add(cached_input).saturating_add(cache_write),
             cached_input,
             cache_write,
+            cache_write_1h: tally.first(&["cacheDetails.1h.inputTokens"]),
             output: tally.first(&["outputTokens"]),
             ..Usage::default()
         }

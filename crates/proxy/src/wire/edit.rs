@@ -31,7 +31,9 @@ impl<'b> Request<'b> {
 
     /// The service that it asks its provider for.
     pub fn service_tier(&self) -> Option<Cow<'_, str>> {
-        self.doc.root().given("service_tier").and_then(Value::text)
+        let root = self.doc.root();
+        let tier = root.given("service_tier").or_else(|| root.given("serviceTier")?.given("type"));
+        tier.and_then(Value::text)
     }
 
     /// Replaces the model's name; `None` if the request names none.

@@ -44,6 +44,11 @@ pub enum ShareError {
         /// Its id.
         id: String,
     },
+    /// The user has published as much as one may.
+    #[error(
+        "{MAX_PUBLICATIONS} publications are the most that a user may have; revoke one with `larder share revoke`"
+    )]
+    TooMany,
     /// Memory cannot be read.
     #[error(transparent)]
     Memory(#[from] ToolError),
@@ -51,6 +56,9 @@ pub enum ShareError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+/// Publications of one user at a time.
+const MAX_PUBLICATIONS: usize = 100;
 
 /// Everything of a user that may be published.
 ///
@@ -130,6 +138,11 @@ pub fn publish(
     };
     if candidate.statements != seen {
         return Err(ShareError::Changed { id: id.to_owned() });
+    }
+    let published = documents.store().publications().list()?;
+    let own = published.iter().filter(|publication| publication.published_by == documents.user());
+    if own.count() >= MAX_PUBLICATIONS {
+        return Err(ShareError::TooMany);
     }
     let ShareCandidate { category, source, statements, .. } = &candidate;
     let new = NewPublication { origin: id, category, source, statements };

@@ -121,7 +121,8 @@ impl ReplyRound {
 
     /// Reads under which service the provider answers, where this part of a reply says so.
     pub(super) fn read_service(&mut self, object: Value<'_, '_>) {
-        if let Some(name) = object.given("service_tier").and_then(Value::text) {
+        let tier = object.given("service_tier").or_else(|| object.given("serviceTier")?.given("type"));
+        if let Some(name) = tier.and_then(Value::text) {
             self.service = Service::from_name(&name);
         }
     }

@@ -106,6 +106,11 @@ fn numbers<'d, 't>(report: Value<'d, 't>) -> Vec<(String, Value<'d, 't>)> {
                 match value.kind() {
                     Kind::Number => found.push((path, value)),
                     Kind::Object => open.push((path, value)),
+                    // Amazon Bedrock lists what is written to the cache by its lifetime.
+                    Kind::Array => open.extend(value.items().filter_map(|item| {
+                        let ttl = item.given("ttl").and_then(Value::text)?;
+                        Some((format!("{path}.{ttl}"), item))
+                    })),
                     _ => {}
                 }
             }

@@ -157,6 +157,7 @@ impl ConverseState {
 
     fn metadata(event: Value<'_, '_>, cx: &mut RoundContext<'_>) -> EventAction {
         cx.round.ended = true;
+        cx.round.read_service(event);
         let usage = event.given("usage");
         if let Some(usage) = usage {
             cx.round.tally.take(usage);
