@@ -315,3 +315,9 @@ async fn passages_follow_ids_into_documents_without_words_of_the_query() {
     let found = find(retrieval.with_passage_limits(unlinked)).await;
     assert!(found.passages.iter().all(|passage| !passage.text.contains("Ann Lee")));
 }
+
+#[test]
+fn what_a_person_does_not_see_is_shown_to_no_model() {
+    let hidden = "pay\u{200b}ments \u{202e}are\u{e0041} due\n\u{7}soon";
+    assert_eq!(larder_retrieval::render::line(hidden), "payments are due soon");
+}

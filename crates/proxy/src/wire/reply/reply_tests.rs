@@ -216,6 +216,19 @@ fn odd_numbers_of_a_report_are_left_as_they_are() {
 }
 
 #[test]
+fn what_a_reply_of_bedrock_costs_is_read_whole() {
+    let reply = json!({"output": {"message": {"role": "assistant", "content": [{"text": "four"}]}},
+        "stopReason": "end_turn", "serviceTier": {"type": "priority"},
+        "usage": {"inputTokens": 10, "outputTokens": 2, "cacheReadInputTokens": 5, "cacheWriteInputTokens": 7,
+            "cacheDetails": [{"ttl": "5m", "inputTokens": 3}, {"ttl": "1h", "inputTokens": 4}]}});
+    let mut whole = WholeReply::new(ApiDialect::Converse, None);
+    whole.take(&reply.to_string()).unwrap();
+    let usage = whole.rounds().last().usage.unwrap();
+    assert_eq!((usage.input, usage.cache_write, usage.cache_write_1h), (22, 7, 4), "{usage:?}");
+    assert_eq!(usage.service, Service::from_name("priority"));
+}
+
+#[test]
 fn only_text_counts_as_said() {
     let picture = "A".repeat(9_000);
     let chat = json!({"choices": [
