@@ -353,7 +353,8 @@ async fn health_needs_no_key_and_readiness_says_what_was_refused() {
         assert_eq!(gateway.get(path).send().await.unwrap().text().await.unwrap(), "ok", "{path}");
     }
     let ready: Value = gateway.get("/readyz").send().await.unwrap().json().await.unwrap();
-    assert_eq!(ready, json!({"ready": true, "degraded": null, "refused_change": null}));
+    let hot = json!({"models": 0, "warm": 0, "failed": 0});
+    assert_eq!(ready, json!({"ready": true, "degraded": null, "refused_change": null, "hot": hot}));
 }
 
 #[tokio::test]
