@@ -185,7 +185,7 @@ impl HeaderAttempt<'_> {
             Some(_) => CondensedDraft {
                 text,
                 shown: Vec::new(),
-                rewritten: between(&gaps, self.job.lines.len()),
+                rewritten: between(&gaps, self.job.lines.text_len()),
                 gaps,
             },
             None => CondensedDraft { text, shown, rewritten: Vec::new(), gaps },

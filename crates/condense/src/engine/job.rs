@@ -10,11 +10,11 @@ use hashbrown::{HashMap, HashSet};
 use crate::analysis::salience::{self, ErrorSense, SalientSpan, SpanKind};
 use crate::condensed::Probes;
 use crate::content_type::ContentType;
-use crate::engine::lines::LineIndex;
 use crate::engine::markers;
 use crate::engine::source_map::SourceMap;
 use crate::request::{CondenseRequest, KnownText, ReaderView};
 use larder_text::hash::ContentHash;
+use larder_text::lines::LineIndex;
 use larder_text::pointer::{Pointer, PointerId};
 
 /// Without white space, a word is assumed to end after this many bytes.

@@ -11,7 +11,6 @@ pub(crate) mod extractive;
 mod fill;
 pub(crate) mod greedy;
 pub(crate) mod job;
-mod lines;
 pub(crate) mod markers;
 pub(crate) mod render;
 pub(crate) mod seen_text;

@@ -20,9 +20,9 @@ use std::ops::Range;
 use crate::condensed::{Gap, GapUnit};
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::job::Job;
-use crate::engine::lines::LineIndex;
 use crate::engine::markers::OPEN;
 use crate::engine::source_map::{Part, SourceMap};
+use larder_text::lines::LineIndex;
 use larder_text::pointer::{Pointer, PointerId};
 
 /// A hidden range of at most this many bytes costs no more than its marker.
@@ -130,8 +130,8 @@ impl<'a> Renderer<'a> {
 
     /// A marker of typical size, for estimating costs.
     pub(crate) fn sample_mark(&self) -> String {
-        let middle = self.lines.len() / 2;
-        format!(" {} ", self.mark(middle + 1, (middle + 999).min(self.lines.len())))
+        let middle = self.lines.text_len() / 2;
+        format!(" {} ", self.mark(middle + 1, (middle + 999).min(self.lines.text_len())))
     }
 
     /// Sorts and merges `shown`, and closes gaps too short for a marker.
@@ -158,7 +158,7 @@ impl<'a> Renderer<'a> {
             if self.header == Header::Bare {
                 out.pop();
             } else {
-                out.push_str(&self.mark(0, self.lines.len()));
+                out.push_str(&self.mark(0, self.lines.text_len()));
             }
             return out;
         }
@@ -174,7 +174,7 @@ impl<'a> Renderer<'a> {
     /// The parts of the text for `shown`.
     fn parts(&self, shown: &[Range<usize>]) -> Vec<Part> {
         if let Some(source_map) = self.source_map {
-            return source_map.parts(shown, self.lines.len());
+            return source_map.parts(shown, self.lines.text_len());
         }
         let mut parts = Vec::with_capacity(2 * shown.len() + 1);
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! How far a prompt exceeded its budget, and by which levels it was reduced (R0-24.2, R0-25). Reads receipts only.
+//! How far a prompt exceeded its budget, and by which levels it was reduced (R0-24.2, R0-25.4). Reads receipts only.
 
 use serde::{Deserialize, Serialize};
 

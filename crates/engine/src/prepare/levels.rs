@@ -28,7 +28,7 @@ pub(crate) fn limit(request: &mut PackRequest, counter: &Counter) {
     limit_document(request, counter, total);
 }
 
-/// Level 2: shrinks the parts of `context.md`, those of lower priority and the largest first (C26), never the newest
+/// Level 2: shrinks the parts of `context.md`, those of lower priority and the largest first, never the newest
 /// section (C27).
 fn limit_document(request: &mut PackRequest, counter: &Counter, total: usize) {
     let trigger = document_trigger(total);

@@ -5,15 +5,14 @@
 //! space and non-ASCII characters, so the scan is linear and also works in text without spaces.
 
 mod failures;
-mod names;
 mod numbers;
 
 use std::ops::Range;
 
 use self::failures::error_lines;
 pub use self::failures::reports_failure;
-use self::names::{is_email, is_path, url_start};
 use self::numbers::classify_number;
+use larder_text::names::{is_email, is_path, url_start};
 
 /// Longer runs are data, not names: a data URI means nothing to a reader.
 const LONGEST_SPAN: usize = 300;

@@ -1,6 +1,7 @@
 //! Recognises names of places: web and e-mail addresses, file paths. Sees a single token.
 
-pub(super) fn url_start(token: &str) -> Option<usize> {
+/// Where a web address starts in a token.
+pub fn url_start(token: &str) -> Option<usize> {
     if let Some(colon) = token.find("://") {
         let scheme = token[..colon].bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
         return (scheme > 0 && token.len() > colon + 3).then_some(colon - scheme);
@@ -8,14 +9,16 @@ pub(super) fn url_start(token: &str) -> Option<usize> {
     (token.len() > 6 && token.as_bytes()[..4].eq_ignore_ascii_case(b"www.")).then_some(0)
 }
 
-pub(super) fn is_email(token: &str) -> bool {
+/// Whether a token is an e-mail address.
+pub fn is_email(token: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '%');
     token.split_once('@').is_some_and(|(user, host)| {
         !user.is_empty() && user.chars().all(name) && host.contains('.') && host.chars().all(name)
     })
 }
 
-pub(super) fn is_path(token: &str, after_angle: bool) -> bool {
+/// Whether a token is the path of a file; `after_angle`: it stands behind `<`, as the name of a tag does.
+pub fn is_path(token: &str, after_angle: bool) -> bool {
     let bytes = token.as_bytes();
     if bytes.len() > 3 && bytes[0].is_ascii_alphabetic() && &bytes[1..3] == b":\\" {
         return true;

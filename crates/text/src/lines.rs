@@ -4,13 +4,14 @@ use std::ops::Range;
 
 /// Byte offsets of line starts; lines end at `\n` and are counted from 1.
 #[derive(Debug, Clone)]
-pub(crate) struct LineIndex {
+pub struct LineIndex {
     starts: Vec<usize>,
     len: usize,
 }
 
 impl LineIndex {
-    pub(crate) fn of(text: &str) -> Self {
+    /// The lines of a text.
+    pub fn of(text: &str) -> Self {
         let starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .filter(|&start| start < text.len())
@@ -19,21 +20,22 @@ impl LineIndex {
     }
 
     /// The length of the original in bytes.
-    pub(crate) const fn len(&self) -> usize {
+    pub const fn text_len(&self) -> usize {
         self.len
     }
 
     /// The number of the line that contains byte `at`.
-    pub(crate) fn number(&self, at: usize) -> usize {
+    pub fn number(&self, at: usize) -> usize {
         self.starts.partition_point(|&start| start <= at)
     }
 
     /// The numbers of the first and last line touched by `range`.
-    pub(crate) fn touched(&self, range: &Range<usize>) -> (usize, usize) {
+    pub fn touched(&self, range: &Range<usize>) -> (usize, usize) {
         (self.number(range.start), self.number(range.end.saturating_sub(1).max(range.start)))
     }
 
-    pub(crate) fn is_boundary(&self, at: usize) -> bool {
+    /// Whether a line starts, or the text ends, at byte `at`.
+    pub fn is_boundary(&self, at: usize) -> bool {
         at == self.len || self.starts.binary_search(&at).is_ok()
     }
 }
