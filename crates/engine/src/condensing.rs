@@ -1,6 +1,6 @@
 //! Condensing by a model: the layer NERVES rewrites a text chunk by chunk until it meets its target.
 //!
-//! Every call is a run of a `compress` recipe with condensing disabled, through [`RunRecipe`]. Spans that must survive
+//! Every call is a run of a `compress` recipe with condensing disabled, through `RunRecipe`. Spans that must survive
 //! byte for byte are copied by code, and nothing that a model wrote is used unchecked. If anything fails, the
 //! condensers by rule take over: a failure costs time and money, never content.
 
