@@ -12,6 +12,9 @@ use super::{Level, Tree};
 use larder_disk::StoreError;
 use larder_disk::files::{self, TEMP_PREFIX};
 
+/// Attempts to write a file whose temporary another process keeps removing.
+const MAX_TRIES: usize = 3;
+
 /// Nesting of folders that a listing descends into; a path of 1,024 bytes cannot have more.
 const DEEPEST: usize = 512;
 
@@ -77,15 +80,22 @@ impl Tree for Folder {
         let place = self.place(path.as_str())?;
         let folder = place.parent().unwrap_or(&self.root);
         let failed = |error| StoreError::io(&place, "writing a document")(error);
-        let written = match files::write_temp(folder, bytes) {
-            Err(error) if is_missing(&error) => {
-                files::create_dir_all(folder)?;
-                files::write_temp(folder, bytes)
+        let mut tries = 1;
+        loop {
+            let written = match files::write_temp(folder, bytes) {
+                Err(error) if is_missing(&error) => {
+                    files::create_dir_all(folder)?;
+                    files::write_temp(folder, bytes)
+                }
+                written => written,
+            };
+            match written.map_err(failed)?.persist(&place) {
+                Ok(_) => return Ok(()),
+                // Another process, which completes what a crash left, has removed the new file before it was locked.
+                Err(error) if is_missing(&error.error) && tries < MAX_TRIES => tries += 1,
+                Err(error) => return Err(failed(error.error)),
             }
-            written => written,
-        };
-        written.map_err(failed)?.persist(&place).map_err(|error| failed(error.error))?;
-        Ok(())
+        }
     }
 
     fn list(&self, folder: &str) -> Result<Vec<VaultPath>, StoreError> {
