@@ -5,7 +5,8 @@
 
 Each line of FOLDER/*.jsonl holds `method`, `path` (still percent-encoded), `headers` and `body`. Accepted means a
 status of 2xx; the body that reaches the upstream has an equal JSON value; headers that are not of the connection
-itself are passed on.
+itself are passed on. Requests that are signed with AWS credentials for the gateway's address are refused, and nothing
+is sent: their signature would not hold for Amazon Bedrock.
 """
 import http.client
 import json
@@ -48,6 +49,11 @@ def main(gateway, record, folder):
             answer = reply.read()
             connection.close()
             sent += 1
+            if any(key.lower() == "authorization" and value.startswith("AWS4-") for key, value in headers):
+                after, _ = last(record)
+                if (reply.status, after) != (403, before) or b"nothing was sent" not in answer:
+                    wrong.append(f"{name}: signed, but not refused: status {reply.status}, {after - before} sent")
+                continue
             if reply.status // 100 != 2:
                 wrong.append(f"{name}: status {reply.status}: {answer[:200]!r}")
                 continue
