@@ -1,4 +1,4 @@
-//! What turns learn and look up: a fact proves right in turns, is published by a person, and is told to other users until
+//! What turns learn and look up: a fact proves right in turns, is published by a person, and is offered to other users until
 //! it is revoked; and what tools read is in the receipt.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
@@ -84,7 +84,7 @@ async fn of_bob(world: World, number: u32, minutes: u64) -> (World, String, Stri
     let context = world.text(&folder, "context.md");
     let receipts: Value = serde_json::from_str(&world.text(&folder, "receipts.json")).unwrap();
     let considered = receipts["considered"].as_array().unwrap().clone();
-    assert!(!prompts.contains(SECRET) && !context.contains(SECRET), "what was not published is told");
+    assert!(!prompts.contains(SECRET) && !context.contains(SECRET), "the prompt has what was not published");
     assert_eq!(world.broken_links(), Vec::<String>::new());
     (world, prompts, context, considered)
 }

@@ -32,7 +32,7 @@ fn shop(user: &str) -> Shop {
     shop
 }
 
-/// Whether a turn of bob is told the fact; he is never told what was not published.
+/// Whether a turn of bob includes the fact; it never includes what was not published.
 fn bob_is_told(shop: &Shop, by: &str) -> bool {
     let before = shop.seen().len();
     shop.ok(&TURN);

@@ -12,7 +12,7 @@ const CITABLE_IDS: usize = 24;
 /// The slot and part that say how to cite.
 pub(crate) const CITING: &str = "citing";
 
-/// What a model is told that has to cite in text; in data, the schema says where ids belong.
+/// The instruction for a model that has to cite in text; in data, the schema says where ids belong.
 pub(crate) fn how_to_cite(recipe: &Recipe, citable: &BTreeSet<String>) -> Option<String> {
     let in_text = !matches!(recipe.output.format, OutputFormat::Json | OutputFormat::Yaml);
     let example = citable.first().filter(|_| in_text && recipe.gates.evidence_required)?;

@@ -144,7 +144,7 @@ pub(super) async fn recall(
     let mut all = Vec::new();
     if kinds != MemoryKinds::Preferences {
         let mut facts = facts_of(retrieval, &mut trace).await;
-        // What others published is told where it is asked for.
+        // Publications of others are only included if there is a query.
         if query.is_some() {
             let published = published(retrieval, &facts)?;
             facts.extend(published);

@@ -1,4 +1,6 @@
 //! Pages: what others wrote stays text, every user is walled, contrast holds, and what a picture shows a table says.
+//!
+//! Longer than 500 lines because every page is checked against the same hostile store, which these tests share.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -34,7 +34,7 @@ const SLACK: usize = 24;
 /// How files are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileNaming {
-    /// As `Marked`, and markers have the counts of each hunk that they stand for (R3-4.21).
+    /// As `Marked`, and markers have the counts of each hunk that they replace (R3-4.21).
     Hunks,
     /// One line each, with a marker for what is omitted.
     Marked,
