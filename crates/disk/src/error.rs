@@ -241,6 +241,32 @@ pub enum StoreError {
         /// The number.
         id: u64,
     },
+    /// There is no such conversation, or this user neither began it nor takes part under that name.
+    #[error("conversation {id}: none of yours; check the id and the participant")]
+    UnknownConversation {
+        /// The id.
+        id: String,
+    },
+    /// The track has no message of this number.
+    #[error("message {number}: no such message in this conversation")]
+    UnknownMessage {
+        /// The number; 0 if any would do.
+        number: u64,
+    },
+    /// The message has its reply, or no longer waits for one.
+    #[error("message {number}: already answered, or replaced by another; read the conversation again")]
+    Answered {
+        /// Its number.
+        number: u64,
+    },
+    /// A key was used for another message.
+    #[error(
+        "Idempotency-Key {key:?}: used for another message of this conversation; send a new key with a new message"
+    )]
+    KeyTaken {
+        /// The key.
+        key: String,
+    },
     /// No job of this user has this number.
     #[error("job {id}: no such job; `larder jobs` lists those that wait, run or have failed")]
     UnknownJob {

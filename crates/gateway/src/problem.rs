@@ -75,15 +75,23 @@ impl From<StoreError> for Problem {
             | StoreError::UnknownRevision { .. }
             | StoreError::UnknownIntervention { .. }
             | StoreError::UnknownPublication { .. }
+            | StoreError::UnknownConversation { .. }
+            | StoreError::UnknownMessage { .. }
             | StoreError::UnknownJob { .. } => Self::not_found(error.to_string()),
+            StoreError::InvalidName { .. } | StoreError::InvalidUser { .. } => {
+                Self::new(StatusCode::BAD_REQUEST, error.to_string())
+            }
             StoreError::Expired { .. } => Self::new(StatusCode::GONE, error.to_string()),
             // Its owner and location are no one else's business.
             StoreError::Foreign { .. } | StoreError::Symlink { .. } => {
                 Self::not_found("there is no such document")
             }
-            StoreError::NotText { .. } => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
+            StoreError::NotText { .. } | StoreError::KeyTaken { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+            }
             StoreError::BadTurn { .. }
             | StoreError::InterventionResolved { .. }
+            | StoreError::Answered { .. }
             | StoreError::JobRunning { .. }
             | StoreError::BeingDeleted { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             StoreError::Select(select) => select.clone().into(),

@@ -10,8 +10,9 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::{
-    DocumentPlace, Documents, KeyId, KeyLimits, NewExchange, NewIntervention, NewJob, NewKey, NewPublication,
-    NewRun, RunFacts, Store, StoreError, StoreOptions, Timestamp,
+    DocumentPlace, Documents, KeyId, KeyLimits, MemoryChange, MemoryKind, MemoryRecord, NewConversation,
+    NewExchange, NewIntervention, NewJob, NewKey, NewMessage, NewPublication, NewRun, RunFacts, Store,
+    StoreError, StoreOptions, Timestamp, Track, UserStore,
 };
 
 /// What is not stored under any rule: tables of the index and of the documents' indexes, and files.
@@ -55,6 +56,32 @@ fn without_rule(home: &Path) -> Vec<String> {
     missing
 }
 
+/// A conversation with a long message, and a fact about who takes part.
+fn talk(user: &UserStore, small: &str, large: &str) {
+    let state = serde_json::json!({"of": small});
+    let participants = [("me".to_owned(), user.user().to_owned())];
+    let new = NewConversation { kind: "talk", title: small, participants: &participants, state: &state };
+    let talk = user.conversations().create(&new).unwrap();
+    let track = Track { conversation: &talk.id, participant: "me" };
+    let said = NewMessage { text: large, key: Some("k"), data: &state, chars: 100 };
+    user.conversations().post(track, &said).unwrap();
+    let fact = MemoryRecord {
+        number: 0,
+        kind: MemoryKind::Fact,
+        id: "fact-1".to_owned(),
+        participant: "me".to_owned(),
+        conversation: Some(talk.id.clone()),
+        session: Some(1),
+        consent: None,
+        data: state.clone(),
+        vector: Some(vec![0.5; 4]),
+        created: user.now(),
+        ended: None,
+    };
+    let change = MemoryChange { put: vec![fact], ..MemoryChange::default() };
+    user.conversations().memory().apply(&change).unwrap();
+}
+
 /// A home in which two users have left something of every class.
 fn lived_in(home: &Path) -> Documents {
     let store = Store::open(home, StoreOptions::default()).unwrap();
@@ -83,9 +110,10 @@ fn lived_in(home: &Path) -> Documents {
                 origin: "fact-001",
                 category: "c",
                 source: name,
-                statements: &[small],
+                statements: std::slice::from_ref(&small),
             })
             .unwrap();
+        talk(&user, &small, &large);
         let facts: RunFacts = serde_json::from_value(serde_json::json!({
             "recipe": "r", "recipe_version": "1", "model_layer": "MIND", "model": "m", "session_id": null,
             "turn_id": null, "tokens": {"prompt": 1, "input": 1, "output": 1}, "latency_ms": 1, "success": true,

@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012.sql"),
     include_str!("migrations/0013.sql"),
     include_str!("migrations/0014.sql"),
+    include_str!("migrations/0015.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.
@@ -145,10 +146,10 @@ impl IndexDb {
         self.syncs.sync(write, log).map_err(failed())
     }
 
-    /// Folds the log of writes into the file and empties it.
-    pub(crate) fn truncate_log(&self) -> Result<(), StoreError> {
-        let truncated = lock(&self.writer).query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        truncated.map_err(|error| StoreError::from(error).at_index(&self.path))
+    /// Folds the log of writes into the file and empties it; returns false if readers kept it from being emptied.
+    pub(crate) fn truncate_log(&self) -> Result<bool, StoreError> {
+        let busy = lock(&self.writer).query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        busy.map(|busy: bool| !busy).map_err(|error| StoreError::from(error).at_index(&self.path))
     }
 
     fn transact<T>(

@@ -1,5 +1,5 @@
 //! Everything that persists in a home folder: originals behind pointers, receipts, run records, interventions, API
-//! keys and their budgets, background jobs, exchanges, transcripts, calibrations, revisions of settings and caches; and the documents of turns and memory,
+//! keys and their budgets, background jobs, exchanges, transcripts, conversations, calibrations, revisions of settings and caches; and the documents of turns and memory,
 //! which may be stored elsewhere. Knows nothing of models, recipes or prompts; time and randomness are injected.
 //!
 //! # On disk
@@ -20,6 +20,7 @@
 //!   indexes/documents/….db   the index over the documents of a user; may be deleted at any time
 //!   turns/USER-NUMBER        empty; locked by the process that runs this turn
 //!   turns/foreground         empty; shared by the processes in which someone waits for a model
+//!   turns/talk-…             empty; locked by the process that answers in a track of a conversation
 //!   turns/jobs               empty; locked by the process that does background jobs
 //! ```
 //!
@@ -48,6 +49,7 @@ mod backup;
 mod calibrations;
 mod compactions;
 mod contents;
+mod conversations;
 mod data_rules;
 mod deletion;
 mod documents;
@@ -75,6 +77,11 @@ pub use backup::BackupReport;
 pub use calibrations::{Calibration, Calibrations};
 pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
 pub use contents::StoredContents;
+pub use conversations::{
+    ConversationMessage, ConversationRecord, Conversations, ERASE_JOB, Erasure, Memory, MemoryChange,
+    MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage, NewReply, ParticipantRecord,
+    ReplacedMessage, SessionRecord, Speaker, Track,
+};
 pub use data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,

@@ -334,13 +334,15 @@ impl Runs<'_> {
 
     /// The pointers in the prompt of a run, in the order of their text.
     pub fn pointers(&self, id: &RunId) -> Result<Vec<Pointer>, StoreError> {
-        let texts: Vec<String> = self.store.index().read(|tx| {
-            let mut query = tx.prepare_cached(
-                "SELECT pointer FROM run_pointers WHERE user = ?1 AND run_id = ?2 ORDER BY pointer",
-            )?;
-            let rows = query.query_map((self.store.user(), id.as_str()), |row| row.get(0))?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })?;
+        self.store.index().read(|tx| self.pointers_in(tx, id))
+    }
+
+    pub(crate) fn pointers_in(&self, tx: &Transaction<'_>, id: &RunId) -> Result<Vec<Pointer>, StoreError> {
+        let mut query = tx.prepare_cached(
+            "SELECT pointer FROM run_pointers WHERE user = ?1 AND run_id = ?2 ORDER BY pointer",
+        )?;
+        let rows = query.query_map((self.store.user(), id.as_str()), |row| row.get(0))?;
+        let texts: Vec<String> = rows.collect::<Result<_, _>>()?;
         let parse = |text: String| {
             let what = || format!("pointer {text:?} of run {id}");
             text.parse()

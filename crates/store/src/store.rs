@@ -14,6 +14,7 @@ use rusqlite::Transaction;
 use crate::calibrations::Calibrations;
 use crate::compactions::{Compactions, DEFAULT_COMPACTION_TTL};
 use crate::contents::StoredContents;
+use crate::conversations::Conversations;
 use crate::deletion::finish_deletions;
 use crate::exchanges::Exchanges;
 use crate::home::Layout;
@@ -268,6 +269,11 @@ impl UserStore {
     /// Requests for a human.
     pub const fn interventions(&self) -> Interventions<'_> {
         Interventions { store: self }
+    }
+
+    /// Conversations, and what is remembered of those who take part.
+    pub const fn conversations(&self) -> Conversations<'_> {
+        Conversations { store: self }
     }
 
     /// Background jobs.

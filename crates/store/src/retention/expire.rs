@@ -65,6 +65,8 @@ impl Kind {
                 oldest: "SELECT user, name, used FROM pointers AS p
                          WHERE used >= :from AND used < :before AND NOT EXISTS
                              (SELECT 1 FROM document_pointers AS d WHERE d.user = p.user AND d.name = p.name)
+                         AND NOT EXISTS
+                             (SELECT 1 FROM conversation_messages AS m WHERE m.user = p.user AND m.pointer = p.name)
                          ORDER BY used, user, name LIMIT :limit",
                 contents: "SELECT content FROM pointers WHERE user = :user AND name = :id",
                 bytes: "SELECT length(display_text) + length(rehydrate_instructions) FROM pointers

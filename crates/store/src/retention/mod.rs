@@ -41,7 +41,8 @@ pub const STORED_FOR: Duration = Duration::from_millis(MILLIS_PER_DAY / 2);
 /// How long data is kept, by class. `None` is without limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Originals behind pointers, from their last use on. One that a document refers to does not expire.
+    /// Originals behind pointers, from their last use on. One that a document or a message of a conversation refers to does not
+    /// expire.
     pub originals: Option<Duration>,
     /// Transcripts, and what else belongs to a conversation, from its last request on.
     pub transcripts: Option<Duration>,
@@ -199,6 +200,15 @@ impl Store {
             Ok(())
         })?;
         Ok(report)
+    }
+}
+
+impl Store {
+    /// Erases everything that is noted for it, from files, the index and the log of its writes.
+    pub(crate) fn finish_erasing(&self) -> Result<(), StoreError> {
+        while self.erase_batch()?.is_some() {}
+        let path = || self.index().path().to_path_buf();
+        self.index().truncate_log()?.then_some(()).ok_or_else(|| StoreError::Locked { path: path() })
     }
 }
 

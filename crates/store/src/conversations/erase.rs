@@ -1,0 +1,210 @@
+//! Erasing at once: rows, the originals of messages, receipts and answers of runs. When it returns, no file of the home
+//! has the bytes any more: records are overwritten, and so are pages of the index and the log of its writes.
+
+use std::collections::BTreeSet;
+
+use larder_disk::StoreError;
+use larder_text::hash::ContentHash;
+use rusqlite::{OptionalExtension, Transaction, params};
+use serde_json::{Value, json};
+
+use super::{Conversations, MemoryKind, Track};
+use crate::contents::NewContent;
+use crate::jobs::{self, NewJob};
+use crate::pointers::to_sql;
+use crate::repair;
+use crate::runs::{RunId, RunRecord};
+use crate::store::UserStore;
+
+/// What is erased together. Numbers and ids that do not exist are skipped.
+#[derive(Debug, Clone, Default)]
+pub struct Erasure {
+    /// Messages that say something else from now on.
+    pub replace: Vec<ReplacedMessage>,
+    /// Messages that go.
+    pub messages: Vec<u64>,
+    /// States of participants, with the conversation and the name.
+    pub states: Vec<(String, String, Value)>,
+    /// Records of memory that go.
+    pub records: Vec<(MemoryKind, String)>,
+    /// Records whose data is other data from now on.
+    pub redacted: Vec<(MemoryKind, String, Value)>,
+    /// Runs whose receipts and answers go; what is recorded of them stays.
+    pub runs: Vec<RunId>,
+    /// Participants who leave, with all of their tracks: the conversation and the name.
+    pub tracks: Vec<(String, String)>,
+    /// Conversations that go from their owner, with tracks of the owner only.
+    pub conversations: Vec<String>,
+    /// What is to be done behind it.
+    pub jobs: Vec<NewJob>,
+}
+
+/// A message in which something was erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplacedMessage {
+    /// Its number.
+    pub number: u64,
+    /// What it says now.
+    pub text: String,
+    /// What is kept of it now.
+    pub data: Value,
+}
+
+impl Erasure {
+    /// Whether nothing is to be erased.
+    pub fn is_empty(&self) -> bool {
+        let Self { replace, messages, states, records, redacted, runs, tracks, conversations, jobs } = self;
+        let lists = [replace.len(), messages.len(), states.len(), records.len(), redacted.len(), runs.len()];
+        lists.iter().all(|&many| many == 0)
+            && tracks.is_empty()
+            && conversations.is_empty()
+            && jobs.is_empty()
+    }
+}
+
+impl Conversations<'_> {
+    /// Erases things of this user: all or nothing, and completely when it returns. The caches of the user go, too.
+    ///
+    /// # Errors
+    /// The store fails; if that is after the transaction, what is left goes with the next erasure or collection.
+    pub fn erase(&self, erasure: &Erasure) -> Result<(), StoreError> {
+        let today = self.store.now().date();
+        let notice = |hash: ContentHash| json!({"erased_on": today.to_string(), "blake3": hash}).to_string();
+        let runs: Vec<RunRecord> =
+            erasure.runs.iter().filter_map(|id| self.store.runs().get(id).ok()).collect();
+        let mut notices = Vec::new();
+        for run in &runs {
+            notices.extend([Some(run.receipt), run.output].into_iter().flatten().map(notice));
+        }
+        let notices: Vec<_> = notices.iter().map(String::as_bytes).collect();
+        self.store.contents().write_placed(&NewContent::plain(&notices), |tx, _| {
+            self.erase_messages(tx, erasure)?;
+            for (kind, id) in &erasure.records {
+                self.memory().remove(tx, *kind, id)?;
+            }
+            for (kind, id, data) in &erasure.redacted {
+                self.memory().redact(tx, *kind, id, data)?;
+            }
+            for (conversation, participant, state) in &erasure.states {
+                self.put_state(tx, Track { conversation, participant }, state)?;
+            }
+            for run in &runs {
+                erase_run(self.store, tx, run, &notice)?;
+            }
+            tx.execute("DELETE FROM compactions WHERE user = ?1", [self.store.user()])?;
+            let now = self.store.now();
+            erasure.jobs.iter().try_for_each(|job| jobs::insert(tx, self.store.user(), job, now))
+        })?;
+        let store = self.store.store();
+        store.finish_erasing()?;
+        repair::remove_damaged(store.home())
+    }
+
+    fn erase_messages(&self, tx: &Transaction<'_>, erasure: &Erasure) -> Result<(), StoreError> {
+        let user = self.store.user();
+        let mut originals = BTreeSet::new();
+        let mut names = |condition: &str, values: &[&dyn rusqlite::ToSql]| -> Result<(), StoreError> {
+            let sql = format!(
+                "SELECT pointer FROM conversation_messages WHERE user = ?1 AND pointer IS NOT NULL AND {condition}"
+            );
+            let mut query = tx.prepare_cached(&sql)?;
+            for name in query.query_map(values, |row| row.get::<_, String>(0))? {
+                originals.insert(name?);
+            }
+            Ok(())
+        };
+        for number in erasure.messages.iter().copied().chain(erasure.replace.iter().map(|one| one.number)) {
+            names("number = ?2", params![user, to_sql(number)])?;
+        }
+        let mut tracks = erasure.tracks.clone();
+        for id in &erasure.conversations {
+            let mut query = tx.prepare_cached(
+                "SELECT name FROM conversation_participants WHERE user = ?1 AND conversation = ?2",
+            )?;
+            for name in query.query_map([user, id], |row| row.get(0))? {
+                tracks.push((id.clone(), name?));
+            }
+            tx.execute("DELETE FROM conversations WHERE user = ?1 AND id = ?2", [user, id])?;
+        }
+        for (conversation, name) in &tracks {
+            names("conversation = ?2 AND participant = ?3", params![user, conversation, name])?;
+            for (table, column) in [
+                ("conversation_messages", "participant"),
+                ("conversation_sessions", "participant"),
+                ("conversation_participants", "name"),
+                ("memory_records", "participant"),
+            ] {
+                let sql =
+                    format!("DELETE FROM {table} WHERE user = ?1 AND conversation = ?2 AND {column} = ?3");
+                tx.execute(&sql, [user, conversation, name])?;
+            }
+        }
+        for number in &erasure.messages {
+            tx.execute(
+                "DELETE FROM conversation_messages WHERE user = ?1 AND number = ?2",
+                params![user, to_sql(*number)],
+            )?;
+        }
+        for ReplacedMessage { number, text, data } in &erasure.replace {
+            // What is left of a long one is in its row.
+            tx.execute(
+                "UPDATE conversation_messages SET text = ?3, data = ?4, pointer = NULL WHERE user = ?1 AND number = ?2",
+                params![user, to_sql(*number), text, data.to_string()],
+            )?;
+        }
+        for name in originals {
+            erase_original(self.store, tx, &name)?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes an original, unless another message or a document needs it.
+fn erase_original(store: &UserStore, tx: &Transaction<'_>, name: &str) -> Result<(), StoreError> {
+    let user = store.user();
+    let needed = "SELECT 1 FROM conversation_messages WHERE user = ?1 AND pointer = ?2
+                  UNION ALL SELECT 1 FROM document_pointers WHERE user = ?1 AND name = ?2";
+    if tx.prepare_cached(needed)?.exists([user, name])? {
+        return Ok(());
+    }
+    let content: Option<[u8; 32]> = tx
+        .prepare_cached("SELECT content FROM pointers WHERE user = ?1 AND name = ?2")?
+        .query_row([user, name], |row| row.get(0))
+        .optional()?;
+    let Some(content) = content else { return Ok(()) };
+    tx.execute("DELETE FROM pointers WHERE user = ?1 AND name = ?2", [user, name])?;
+    note(tx, user, ContentHash::from_bytes(content))
+}
+
+/// Puts notices in place of the receipt and the answer of a run, and removes the originals that only it made.
+fn erase_run(
+    store: &UserStore,
+    tx: &Transaction<'_>,
+    run: &RunRecord,
+    notice: &dyn Fn(ContentHash) -> String,
+) -> Result<(), StoreError> {
+    let (user, id) = (store.user(), run.run_id.as_str());
+    let of = |hash: ContentHash| ContentHash::new(notice(hash).as_bytes());
+    let erased = RunRecord { receipt: of(run.receipt), output: run.output.map(of), ..run.clone() };
+    let json = serde_json::to_string(&erased)
+        .map_err(|source| StoreError::Record { what: format!("run {id}"), source })?;
+    tx.execute(
+        "UPDATE runs SET record = ?3, receipt = ?4, output = ?5 WHERE user = ?1 AND run_id = ?2",
+        params![user, id, json, erased.receipt.as_bytes(), erased.output.as_ref().map(ContentHash::as_bytes)],
+    )?;
+    for hash in [Some(run.receipt), run.output].into_iter().flatten() {
+        note(tx, user, hash)?;
+    }
+    for pointer in store.runs().pointers_in(tx, &run.run_id)? {
+        erase_original(store, tx, pointer.id.name())?;
+    }
+    tx.execute("DELETE FROM run_pointers WHERE user = ?1 AND run_id = ?2", [user, id])?;
+    Ok(())
+}
+
+/// Notes a content whose bytes go if nothing names it.
+fn note(tx: &Transaction<'_>, user: &str, hash: ContentHash) -> Result<(), StoreError> {
+    tx.prepare_cached("INSERT INTO erasures (user, hash) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+        .execute(params![user, hash.as_bytes()])?;
+    Ok(())
+}
