@@ -14,6 +14,7 @@ mod record;
 mod report;
 mod rounds;
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
@@ -68,6 +69,8 @@ struct RecipeRun<'a> {
     originals: Originals,
     answer: Option<String>,
     gates: GateResult,
+    /// Whether the caller has read a piece of the last answer.
+    shown: AtomicBool,
     /// The layer asked last.
     layer: Layer,
     /// Condenses for all prompts of the run within one budget.
@@ -170,6 +173,7 @@ impl<'a> RecipeRun<'a> {
             originals: Originals::default(),
             answer: None,
             gates: GateResult::default(),
+            shown: AtomicBool::new(false),
             layer: recipe.layer,
             summarizer: Summarizer::new(engine, engine, input, meter),
         })

@@ -12,7 +12,7 @@ use larder_core::pack::{
     CallBudget, CallFraming, Cap, Frame, Overflow, PackRequest, Part, PartKind, Protection, Slot,
 };
 use larder_core::recipe::{
-    InputDoc, PromptInputs, PromptTemplate, Recipe, RenderedPrompts, SlotSource, SlotSpec,
+    InputDoc, PromptInputs, PromptTemplate, QueryFormat, Recipe, RenderedPrompts, SlotSource, SlotSpec,
 };
 use larder_text::message::{Role, ToolDef};
 use larder_text::sections::SectionId;
@@ -246,6 +246,9 @@ impl Build<'_> {
         part.role = role;
         part.protection = Protection::Critical;
         part.kind = if slot == QUERY_SLOT { PartKind::Query } else { PartKind::Policy };
+        if let (QUERY_SLOT, Some(QueryFormat { before, after })) = (slot, &self.recipe.query_format) {
+            part.frame = Frame::Within { before: before.clone(), after: after.clone() };
+        }
         self.parts.push(part);
         let at = if role == Role::System {
             self.slots.iter().take_while(|slot| matches!(&*slot.name, "system" | "agent")).count()
@@ -379,9 +382,10 @@ impl Build<'_> {
         if let Some(slice) = &document.slice {
             attributes.push(("lines".to_owned(), format!("{}-{}", slice.lines.0, slice.lines.1)));
         }
-        part.frame = match &doc.heading {
-            Some(heading) => Frame::Fenced { heading: format!("## {heading}") },
-            None => Frame::Tagged { name: tag_of(&doc.name), attributes },
+        part.frame = match (&doc.label, &doc.heading) {
+            (Some(label), _) => Frame::Bare { heading: Some(label.clone()) },
+            (None, Some(heading)) => Frame::Fenced { heading: format!("## {heading}") },
+            (None, None) => Frame::Tagged { name: tag_of(&doc.name), attributes },
         };
         part
     }

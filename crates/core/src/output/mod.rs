@@ -39,6 +39,14 @@ pub fn parse(spec: &OutputSpec, answer: &str) -> Result<Parsed, OutputError> {
     stream.finish()
 }
 
+/// What can be read of an answer that does not parse, for one whose text a user has already seen: the tags that are whole,
+/// the first of repeated ones, and the text outside of tags.
+pub fn salvage(spec: &OutputSpec, answer: &str) -> Parsed {
+    let mut stream = OutputStream::new(spec);
+    stream.push(answer.as_bytes());
+    stream.salvage()
+}
+
 /// Why an answer cannot be parsed. The messages are written for the model, which sees them when it tries again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutputError {

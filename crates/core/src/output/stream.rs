@@ -76,6 +76,17 @@ impl OutputStream {
         (events, parsed)
     }
 
+    /// As [`salvage`](super::salvage).
+    pub(super) fn salvage(self) -> Parsed {
+        match self.body {
+            Body::Tagged(tagged) => {
+                let (value, reply) = tagged.salvage();
+                Parsed { value, reply }
+            }
+            Body::Whole(text) => Parsed { value: text.as_str().into(), reply: text },
+        }
+    }
+
     /// As [`end`](Self::end), for callers that display nothing before the answer is checked.
     ///
     /// # Errors

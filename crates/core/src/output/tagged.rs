@@ -161,6 +161,25 @@ impl Tagged {
         self.error.get_or_insert(error);
     }
 
+    /// The tags that can be read and the reply, whatever is wrong with the others. What is in a tag that never closes
+    /// stays hidden.
+    pub(super) fn salvage(mut self) -> (Value, String) {
+        self.release(&mut Vec::new());
+        let mut value = Map::new();
+        for (at, spec) in self.specs.iter().enumerate() {
+            let texts = self.found.iter().filter(|(found, _)| *found == at);
+            let mut contents = texts.filter_map(|(_, text)| content(spec, text).ok());
+            let content = if spec.multiple {
+                Some(Value::Array(contents.collect()))
+                    .filter(|all| all.as_array().is_some_and(|all| !all.is_empty()))
+            } else {
+                contents.next()
+            };
+            value.extend(content.map(|content| (spec.name.clone(), content)));
+        }
+        (Value::Object(value), self.reply)
+    }
+
     /// Returns the tags by name and the reply.
     pub(super) fn finish(mut self, events: &mut Vec<OutputEvent>) -> Result<(Value, String), OutputError> {
         self.release(events);

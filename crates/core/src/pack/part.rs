@@ -42,6 +42,13 @@ pub enum Frame {
         /// Attributes in order.
         attributes: Vec<(String, String)>,
     },
+    /// Between two texts on the same lines.
+    Within {
+        /// Before the text.
+        before: String,
+        /// After it.
+        after: String,
+    },
     /// In a Markdown fence longer than any in the text.
     Fenced {
         /// A line before the fence.
@@ -175,6 +182,7 @@ impl Part {
         match &self.frame {
             Frame::Bare { heading: None } => out.extend([body, "\n"]),
             Frame::Bare { heading: Some(heading) } => out.extend([heading.as_str(), "\n", body, "\n"]),
+            Frame::Within { before, after } => out.extend([before.as_str(), body, after.as_str(), "\n"]),
             Frame::Fenced { heading } => {
                 let longest = longest_run(&self.text, '`').max(longest_run(body, '`'));
                 let fence = "`".repeat(longest.max(2) + 1);

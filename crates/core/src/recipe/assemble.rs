@@ -338,6 +338,7 @@ fn build(
         mode: file.mode.as_ref().map(|mode| mode.value),
         tools: file.tools.clone(),
         needs_query: file.needs_query,
+        query_format: file.query_format.clone(),
         slots: file.slots.iter().map(|slot| slot.value.clone()).collect(),
         variants: variants.collect(),
         default_variant: file.default_variant.as_ref().map(|stage| stage.value.clone()),

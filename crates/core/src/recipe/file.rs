@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Span, Spanned};
 use super::model::{
-    Compression, DEFAULT_MAX_RETRIES, Gates, InputDoc, OutputSpec, Risk, SlotSpec, TokenBudget,
+    Compression, DEFAULT_MAX_RETRIES, Gates, InputDoc, OutputSpec, QueryFormat, Risk, SlotSpec, TokenBudget,
 };
 use super::yaml::{self, YamlNode};
 use super::{PRESERVE, fields, inputs, outputs, slots};
 use larder_text::{Layer, Mode};
 
 /// The keys of a recipe, in the order of the reference (R0-10).
-pub const KEYS: [&str; 23] = [
+pub const KEYS: [&str; 24] = [
     "name",
     "aliases",
     "description",
@@ -27,6 +27,7 @@ pub const KEYS: [&str; 23] = [
     "input_sections",
     "variables",
     "needs_query",
+    "query_format",
     "slots",
     "variants",
     "default_variant",
@@ -62,6 +63,7 @@ pub struct RecipeFile {
     pub(super) input_sections: Vec<u8>,
     pub(super) variables: BTreeMap<String, Spanned<String>>,
     pub(super) needs_query: bool,
+    pub(super) query_format: Option<QueryFormat>,
     pub(super) slots: Vec<Spanned<SlotSpec>>,
     pub(super) variants: BTreeMap<String, VariantFile>,
     pub(super) default_variant: Option<Spanned<String>>,
@@ -148,11 +150,12 @@ pub(super) fn parse(
             .and_then(|node| fields::choice(node, "model_layer", &Layer::ALL, sink)),
         mode: mode(&root, sink),
         budget: root.get("token_budget").and_then(|node| budget(node, total, sink)),
-        prompts: prompts(&root, &start, sink),
+        prompts: prompts(&root, &start, &variants, sink),
         input_docs: inputs::docs(root.get("input_docs"), &variants, sink),
         input_sections: inputs::sections(root.get("input_sections"), sink),
         variables: inputs::variables(root.get("variables"), sink),
         needs_query: needs_query(&root, category, sink),
+        query_format: root.get("query_format").and_then(|node| query_format(node, sink)),
         slots: slots::slots(root.get("slots"), sink),
         default_variant: inputs::default_variant(&root, &variants, sink),
         variants,
@@ -248,7 +251,12 @@ fn check_budget(budget: &TokenBudget, span: &Span, sink: &mut DiagnosticSink<'_>
     }
 }
 
-fn prompts(root: &YamlNode<'_>, start: &Span, sink: &mut DiagnosticSink<'_>) -> Prompts {
+fn prompts(
+    root: &YamlNode<'_>,
+    start: &Span,
+    variants: &BTreeMap<String, VariantFile>,
+    sink: &mut DiagnosticSink<'_>,
+) -> Prompts {
     match (root.get("system_prompt"), root.get("prompt_files")) {
         (Some(node), None) => {
             fields::text(node, "system_prompt", sink).map_or(Prompts::Unclear, Prompts::Inline)
@@ -264,6 +272,8 @@ fn prompts(root: &YamlNode<'_>, start: &Span, sink: &mut DiagnosticSink<'_>) -> 
             );
             Prompts::Unclear
         }
+        // Every stage has its whole prompt.
+        (None, None) if !variants.is_empty() => Prompts::Files(Vec::new()),
         (None, None) => {
             let help = "add `prompt_files: [prompts/category/name.md]`";
             sink.report(
@@ -309,6 +319,21 @@ fn needs_query(root: &YamlNode<'_>, category: &str, sink: &mut DiagnosticSink<'_
         sink.report(DiagnosticCode::QueryRequired, &node.span, message, "remove needs_query");
     }
     needs
+}
+
+/// Reads `query_format`: text with `{query}` in one place.
+fn query_format(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<QueryFormat> {
+    let text = fields::text(node, "query_format", sink)?.value;
+    match text.split_once("{query}") {
+        Some((before, after)) if !after.contains("{query}") => {
+            Some(QueryFormat { before: before.to_owned(), after: after.to_owned() })
+        }
+        _ => {
+            let help = "such as `query_format: 'User message: \"{query}\"'`";
+            sink.report(DiagnosticCode::WrongType, &node.span, "`query_format` must have {query} once", help);
+            None
+        }
+    }
 }
 
 fn gates(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Gates {

@@ -38,8 +38,17 @@ fn doc(
     variants: &BTreeMap<String, VariantFile>,
     sink: &mut DiagnosticSink<'_>,
 ) -> Option<InputDoc> {
-    const KEYS: [&str; 8] =
-        ["name", "required", "priority", "content_type", "protect", "variants", "min_remaining", "heading"];
+    const KEYS: [&str; 9] = [
+        "name",
+        "required",
+        "priority",
+        "content_type",
+        "protect",
+        "variants",
+        "min_remaining",
+        "heading",
+        "label",
+    ];
     let mut doc = InputDoc {
         name: String::new(),
         required: true,
@@ -49,6 +58,7 @@ fn doc(
         variants: Vec::new(),
         min_remaining: 0,
         heading: None,
+        label: None,
     };
     if matches!(node.kind, YamlKind::Scalar { .. }) {
         doc.name = doc_name(node, sink)?;
@@ -82,6 +92,14 @@ fn doc(
     }
     if let Some(value) = node.get("heading") {
         doc.heading = Some(fields::text(value, "input_docs.heading", sink)?.value);
+    }
+    if let Some(value) = node.get("label") {
+        let label = fields::text(value, "input_docs.label", sink)?;
+        if doc.heading.is_some() || label.value.contains('\n') {
+            let message = "`input_docs.label` must be one line, and takes the place of `heading`";
+            sink.report(DiagnosticCode::WrongType, &label.span, message, "");
+        }
+        doc.label = Some(label.value);
     }
     let stages = fields::names(node.get("variants"), "input_docs.variants", sink);
     for stage in stages.iter().filter(|stage| !variants.contains_key(&stage.value)) {

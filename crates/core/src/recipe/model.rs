@@ -70,6 +70,9 @@ pub struct Recipe {
     pub tools: Vec<String>,
     /// Whether the prompt contains the user's query; false only in category `compress` (C54).
     pub needs_query: bool,
+    /// What stands around the query; `None` sends the query alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_format: Option<QueryFormat>,
     /// Slots in prompt order; empty if `budget`, `input_docs` and `input_sections` say everything.
     pub slots: Vec<SlotSpec>,
     /// Stage → its prompts; empty if the recipe has no stages.
@@ -106,6 +109,15 @@ fn spelled_alike(one: &str, other: &str) -> bool {
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
     letters(one) == letters(other)
+}
+
+/// What stands around the query, which itself is sent verbatim (R4-6.11, C105).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QueryFormat {
+    /// Before it.
+    pub before: String,
+    /// After it.
+    pub after: String,
 }
 
 /// The harm that a wrong answer can do.
@@ -165,6 +177,9 @@ pub struct InputDoc {
     pub min_remaining: usize,
     /// The heading under which it is sent, in a fence; without one, it is sent in tags.
     pub heading: Option<String>,
+    /// The line under which it is sent as it is, for text that the caller wrote: what follows it looks the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
 }
 
 /// The format of an answer.

@@ -2,7 +2,7 @@
 
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Spanned};
-use super::file::RecipeFile;
+use super::file::{Prompts, RecipeFile};
 use super::model::{DEFAULT_PRIORITY, OverflowPolicy, SlotSource, SlotSpec};
 use super::yaml::YamlNode;
 use super::{fields, file, inputs};
@@ -237,7 +237,7 @@ pub(super) fn check_together(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     for source in [SlotSource::Prompt, SlotSource::Variant, SlotSource::Messages] {
         let mut of_source = file.slots.iter().filter(|slot| slot.value.source == source);
         let wanted = match source {
-            SlotSource::Prompt => true,
+            SlotSource::Prompt => !matches!(&file.prompts, Prompts::Files(files) if files.is_empty()),
             SlotSource::Variant => !file.variants.is_empty(),
             _ => false,
         };

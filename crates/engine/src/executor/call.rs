@@ -1,9 +1,12 @@
 //! The one place that sends a prompt to a model.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::StreamExt;
+use larder_core::output::{OutputEvent, OutputStream};
 use larder_core::pack::Pack;
-use larder_models::chat::{ChatReply, ChatRequest, ModelError};
+use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use larder_models::table::{Capability, DEFAULT_TIMEOUT_MS};
 use larder_text::message::{Message, Role};
 
@@ -78,7 +81,13 @@ impl RecipeRun<'_> {
             max_output: u32::try_from(prepared.max_output).unwrap_or(u32::MAX),
             temperature: candidate.temperature,
             timeout: timeout(recipe.gates.timeout_ms, candidate.spec.timeout),
-            stable_messages: pack.stable_messages,
+            stable_messages: match pack.messages.len() {
+                // A session goes on: all but its newest message is sent again.
+                messages if self.input.session_id.is_some() && !self.input.history.is_empty() => {
+                    messages.saturating_sub(1)
+                }
+                _ => pack.stable_messages,
+            },
             thinking_budget: candidate.thinking_budget,
         };
         let mut limits = self.meter.left();
@@ -86,12 +95,44 @@ impl RecipeRun<'_> {
             limits.deadline = Some(limits.deadline.map_or(until, |deadline| deadline.min(until)));
         }
         if !self.kind.has_substitute() && limits.deadline.is_none() {
-            return model.chat(&request).await;
+            return self.receive(model.as_ref(), &request).await;
         }
         let most = if self.kind.has_substitute() { request.timeout } else { Duration::MAX };
         let after = limits.time(most);
         let late = |_| ModelError::Timeout { provider: candidate.name.clone(), after };
-        tokio::time::timeout(after, model.chat(&request)).await.map_err(late)?
+        tokio::time::timeout(after, self.receive(model.as_ref(), &request)).await.map_err(late)?
+    }
+}
+
+impl RecipeRun<'_> {
+    /// Gets the whole reply, and passes it on meanwhile if the caller wants that.
+    async fn receive(&self, model: &dyn ChatModel, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        if self.kind != RunKind::Answer || !self.observer.wants_output() {
+            return model.chat(request).await;
+        }
+        if self.shown.swap(false, Ordering::Relaxed) {
+            self.observer.restarted();
+        }
+        let mut output = OutputStream::new(&self.recipe.output);
+        let pass_on = |events: Vec<OutputEvent>| {
+            for event in &events {
+                self.shown.store(true, Ordering::Relaxed);
+                self.observer.output(event);
+            }
+        };
+        let mut events = model.stream(request);
+        while let Some(event) = events.next().await {
+            match event? {
+                ChatEvent::Text(text) => pass_on(output.push(text.as_bytes())),
+                ChatEvent::ToolCall(_) => {}
+                ChatEvent::Done(reply) => {
+                    pass_on(output.end().0);
+                    return Ok(reply);
+                }
+            }
+        }
+        let detail = "the stream has no end".to_owned();
+        Err(ModelError::Protocol { provider: request.model.clone(), detail })
     }
 }
 

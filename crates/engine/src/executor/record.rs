@@ -97,6 +97,11 @@ impl RecipeRun<'_> {
         Ok(RunOutcome {
             run_id: self.run_id,
             signals: signals(self.recipe, &parsed.value),
+            failures: if self.shown.into_inner() {
+                self.gates.failures.iter().map(ToString::to_string).collect()
+            } else {
+                Vec::new()
+            },
             output: parsed.value,
             reply: parsed.reply,
             citations,

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use larder_core::output::OutputEvent;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use tokio::time::Instant;
@@ -135,6 +136,18 @@ impl ProgressObserver for Meter<'_> {
 
     fn is_wanted(&self) -> bool {
         self.observer.is_wanted()
+    }
+
+    fn wants_output(&self) -> bool {
+        self.observer.wants_output()
+    }
+
+    fn output(&self, event: &OutputEvent) {
+        self.observer.output(event);
+    }
+
+    fn restarted(&self) {
+        self.observer.restarted();
     }
 
     fn spent(&self, usage: Usage, cost: Option<Usd>) {

@@ -1,5 +1,6 @@
 //! Observers of a run: progress for the waiting caller, and permission to spend. Knows no run.
 
+use larder_core::output::OutputEvent;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 
@@ -23,6 +24,15 @@ pub trait ProgressObserver: Send + Sync {
     fn may_spend(&self) -> bool {
         true
     }
+    /// Whether the answer is passed on by [`output`](Self::output) while the model writes it. What a user has read cannot
+    /// be asked for again: an answer that fails its gates after that is returned with what is wrong with it (C69).
+    fn wants_output(&self) -> bool {
+        false
+    }
+    /// The next piece of the answer.
+    fn output(&self, _event: &OutputEvent) {}
+    /// What was passed on so far is void: another model answers.
+    fn restarted(&self) {}
     /// Whether a caller is still waiting. Reading many files stops soon after this becomes false.
     fn is_wanted(&self) -> bool {
         true

@@ -168,6 +168,9 @@ pub struct RunOutcome {
     /// not part of the reply.
     #[serde(skip)]
     pub signals: Vec<String>,
+    /// What is wrong with an answer that was passed on while it was written; empty for every other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
     /// What the answer cites.
     pub citations: Vec<ResolvedCitation>,
     /// How the last prompt was packed.
