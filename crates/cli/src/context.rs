@@ -74,7 +74,7 @@ impl CommandContext {
     /// The project in its folder, or the built-in one.
     pub fn project(&self) -> Result<Project, CliError> {
         let counter = Counter::cl100k();
-        let project = match project_dir(&self.global).filter(|dir| dir.join("recipes").is_dir()) {
+        let project = match project_dir(&self.global).filter(|dir| Project::has_own(dir)) {
             Some(dir) => Project::open_with(&dir, &counter, self.config.default_context_budget())?,
             None => Project::builtin(&counter),
         };
@@ -241,5 +241,5 @@ pub fn project_dir(global: &Global) -> Option<PathBuf> {
         return Some(dir.clone());
     }
     let here = PathBuf::from(".");
-    (here.join("recipes").is_dir() || here.join("larder.toml").is_file()).then_some(here)
+    (Project::has_own(&here) || here.join("larder.toml").is_file()).then_some(here)
 }

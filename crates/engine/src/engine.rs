@@ -127,11 +127,14 @@ impl Engine {
     /// If it does not exist or has errors.
     pub fn recipe_or_builtin(&self, name: &str) -> Result<&Recipe, RecipeError> {
         match self.project.recipe(name) {
-            Err(RecipeError::NotFound { .. }) => {
-                self.cookbook.get_or_init(|| Project::builtin(&Counter::cl100k())).recipe(name)
-            }
+            Err(RecipeError::NotFound { .. }) => self.cookbook().recipe(name),
             found => found,
         }
+    }
+
+    /// What ships: recipes, prompts and conversation types for names that the project does not define.
+    pub fn cookbook(&self) -> &Project {
+        self.cookbook.get_or_init(|| Project::builtin(&Counter::cl100k()))
     }
 
     /// A recipe of the project by its name, or by its role in a mode; otherwise the built-in one.

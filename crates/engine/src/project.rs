@@ -1,4 +1,4 @@
-//! A project folder: its recipes, prompts and registry, read safely from disk, or built into the program.
+//! A project folder: its recipes, prompts, conversation types and registry, read safely from disk, or built into the program.
 //!
 //! Owns reading and writing those files. Problems inside them are the business of [`larder_core::recipe`].
 
@@ -31,7 +31,7 @@ pub struct Project {
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// The folder could not be read.
-    #[error("cannot read {}: {source}; expected a project folder with recipes/ and prompts/", path.display())]
+    #[error("cannot read {}: {source}; expected a project folder with recipes/ or conversations/", path.display())]
     Read {
         /// What could not be read.
         path: PathBuf,
@@ -68,6 +68,11 @@ pub enum ProjectError {
 }
 
 impl Project {
+    /// Whether a folder has recipes or conversation types of its own.
+    pub fn has_own(dir: &Path) -> bool {
+        ["recipes", "conversations"].iter().any(|top| dir.join(top).is_dir())
+    }
+
     /// Reads and checks the project in folder `dir`. Problems inside files do not cause a failure; they are in
     /// [`Self::check`]. `counter` measures whether prompts fit their allotments.
     ///
@@ -90,7 +95,7 @@ impl Project {
         Ok(Self { root: Some(dir.to_owned()), files, report })
     }
 
-    /// The recipes and prompts that ship with Larder.
+    /// The recipes, prompts and conversation types that ship with Larder.
     pub fn builtin(counter: &Counter) -> Self {
         let files: ProjectFiles =
             COOKBOOK.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect();

@@ -10,8 +10,15 @@ use larder_core::recipe::{DiagnosticCode, Layer, MAX_FILE_BYTES, Mode, PromptInp
 use larder_engine::project::{Project, ProjectError};
 use larder_text::tokens::Counter;
 
-/// Codes that no folder in a repository can show; tests below hold them.
-const WITHOUT_GOLDEN: [DiagnosticCode; 2] = [DiagnosticCode::TooLarge, DiagnosticCode::Unreadable];
+/// Codes that no folder here can show: tests below hold the first two, those of the crate of conversations the others.
+const WITHOUT_GOLDEN: [DiagnosticCode; 6] = [
+    DiagnosticCode::TooLarge,
+    DiagnosticCode::Unreadable,
+    DiagnosticCode::UnknownReference,
+    DiagnosticCode::UnfitRecipe,
+    DiagnosticCode::Contradiction,
+    DiagnosticCode::Flow,
+];
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/broken");
@@ -314,6 +321,6 @@ fn symbolic_links_do_not_lead_out_of_the_project() {
 fn a_folder_without_a_project_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let error = open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("it contains no recipes"), "{error}");
+    assert!(error.contains("it contains no recipes and no conversations"), "{error}");
     assert!(open(&dir.path().join("absent")).is_err());
 }

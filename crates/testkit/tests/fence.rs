@@ -36,7 +36,7 @@ const IO: [&str; 17] = [
 const NETWORK: [&str; 5] = ["reqwest", "rustls", "tokio-rustls", "ureq", "curl"];
 
 /// Our crates from the bottom up, and those that each may depend on: only ones above it in this list.
-const MAY_USE: [(&str, &[&str]); 18] = [
+const MAY_USE: [(&str, &[&str]); 19] = [
     ("larder-text", &[]),
     ("larder-condense", &["larder-text"]),
     ("larder-core", &["larder-condense", "larder-text"]),
@@ -50,6 +50,10 @@ const MAY_USE: [(&str, &[&str]); 18] = [
         &["larder-condense", "larder-core", "larder-models", "larder-store", "larder-text", "larder-vault"],
     ),
     ("larder-retrieval", &["larder-condense", "larder-store", "larder-text", "larder-vault"]),
+    (
+        "larder-conversation",
+        &["larder-core", "larder-engine", "larder-retrieval", "larder-store", "larder-text"],
+    ),
     (
         "larder-tools",
         &[
@@ -143,6 +147,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
             "larder-agent",
             "larder-condense",
             "larder-console",
+            "larder-conversation",
             "larder-core",
             "larder-engine",
             "larder-gateway",

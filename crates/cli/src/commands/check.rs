@@ -1,8 +1,9 @@
-//! `larder check`: reports every problem of every recipe, prompt and setting at once.
+//! `larder check`: reports every problem of every recipe, prompt, conversation type and setting at once.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use larder_conversation::catalog::TypeCatalog;
 use larder_core::recipe::{Diagnostic, DiagnosticCode};
 use larder_engine::config::{Config, ConfigError, FILE, LearnedValue, SettingProblem, Standing};
 use larder_engine::project::Project;
@@ -26,14 +27,17 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     }
     let config = budgeted(&global)?;
     // A folder with settings only is the project of a gateway: it runs the built-in recipes.
-    let has_own = |dir: &PathBuf| dir.join("recipes").is_dir() || !dir.join("larder.toml").is_file();
+    let has_own = |dir: &PathBuf| Project::has_own(dir) || !dir.join("larder.toml").is_file();
     let project = match global.project.as_ref().filter(|dir| has_own(dir)) {
         Some(dir) => Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?,
         None => CommandContext { config, global: global.clone() }.project()?,
     };
     // Without own recipes the built-in ones are checked; their warnings are of no use to the user.
     let own = project.root().is_some();
-    let found = project.check().diagnostics.iter();
+    let counter = Counter::cl100k();
+    let cookbook = project.root().map(|_| Project::builtin(&counter));
+    let types = TypeCatalog::load(&project, cookbook.as_ref().unwrap_or(&project), &counter);
+    let found = project.check().diagnostics.iter().chain(types.diagnostics());
     let mut diagnostics: Vec<_> = found.filter(|one| own || one.is_error()).cloned().collect();
     diagnostics.extend(misplaced(global.project.as_deref().unwrap_or(Path::new("."))));
     let settings = settings(&global, &project)?;
@@ -43,7 +47,8 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
             diagnostics.iter().map(|one| json!(one)).chain(settings.iter().map(|one| json!(one))).collect();
         output::json(&all)?;
     } else if diagnostics.is_empty() && settings.is_empty() {
-        output::line(&without_problems(&global, own, project.check().recipes.len()))?;
+        let types = types.iter().filter(|one| project.files().contains_key(&one.path())).count();
+        output::line(&without_problems(&global, own, project.check().recipes.len(), types))?;
     } else {
         output::line(&project.render(&diagnostics))?;
         for problem in &settings {
@@ -115,10 +120,14 @@ fn note_on_learning(learned: &[LearnedValue]) {
 }
 
 /// The report when there are no problems.
-fn without_problems(global: &Global, own: bool, recipes: usize) -> String {
-    let plural = if recipes == 1 { "" } else { "s" };
+fn without_problems(global: &Global, own: bool, recipes: usize, types: usize) -> String {
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     match (own, project_dir(global)) {
-        (true, _) => format!("{recipes} recipe{plural}, no problems"),
+        (true, _) if types > 0 => {
+            let (recipes, types) = (counted(recipes, "recipe"), counted(types, "conversation type"));
+            format!("{recipes} and {types}, no problems")
+        }
+        (true, _) => format!("{}, no problems", counted(recipes, "recipe")),
         (false, Some(dir)) => {
             format!("{} and the {recipes} built-in recipes: no problems", dir.join(FILE).display())
         }

@@ -133,7 +133,10 @@ pub(super) fn is_prompt_path(path: &str) -> bool {
 }
 
 /// Decodes UTF-8 without byte order mark and control characters, normalising line ends to LF.
-fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
+///
+/// # Errors
+/// If the file is not such text, with the place.
+pub fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
         let message = format!("the file has {} bytes; the maximum is {MAX_FILE_BYTES}", bytes.len());
         let help = "put text for the model to work on into documents";

@@ -141,7 +141,8 @@ codes! {
          declared ones."
     // Project.
     Layout "L060" Error "File is in the wrong place"
-        "Recipes are recipes/{category}/{name}.yaml, prompts are prompts/{category}/{name}.md. Path \
+        "Recipes are recipes/{category}/{name}.yaml, prompts prompts/{category}/{name}.md, conversation types \
+         conversations/{name}.yaml. Path \
          components may contain letters, digits, - and _ only."
     NameTaken "L061" Error "Name is already taken"
         "The name, file stem and aliases of a recipe must be unique in the project, because each of them \
@@ -155,4 +156,17 @@ codes! {
     RegistryStale "L064" Warning "registry.yaml is out of date"
         "registry.yaml is generated from recipes and prompts and keeps the history of their versions. Run \
          `larder check --write-registry`."
+    // Conversation types.
+    UnknownReference "L080" Error "Name does not exist"
+        "A conversation type names stages, recipes, actions, fields and tags; each must exist, and a recipe must be \
+         free of errors. The help has the nearest name."
+    UnfitRecipe "L081" Error "Recipe does not fit its use"
+        "A recipe of replies has a variant for each stage, a slot of messages and all blocks as documents that are \
+         not required; an action's recipe takes what the action reads; tags and fields are those that the type reads."
+    Contradiction "L082" Error "Values contradict each other"
+        "The message names both. For example, a summary must keep out fewer messages than it starts after, and \
+         protect_last of the recipe must be the type's number."
+    Flow "L083" Error "Stage or action can never happen"
+        "Each stage is reached by a transition or begun as an aside, no transition leads to an aside, and what starts \
+         an action must exist."
 }

@@ -16,18 +16,20 @@ mod model;
 mod outputs;
 mod prompts;
 mod registry;
+mod schema_file;
 mod slots;
 mod template;
 mod yaml;
 
 pub use catalog::{Catalog, RecipeError};
-pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check, check_with};
+pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check, check_with, read_text};
 pub use code::DiagnosticCode;
 pub use diagnostic::{Diagnostic, Severity, SpanEnd, nearest, render_plain, suggest};
 pub use file::{KEYS, RecipeFile};
 pub use larder_text::{Layer, Mode};
 pub use model::*;
 pub use registry::REGISTRY_PATH;
+pub use schema_file::SchemaFile;
 pub use template::{BUILTINS, PromptInputs, RenderedPrompts, TemplateError};
 
 /// Names allowed in `compression.preserve` in addition to `section_0` … `section_6`.

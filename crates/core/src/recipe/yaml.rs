@@ -153,7 +153,7 @@ pub(super) fn parse<'s>(sink: &mut DiagnosticSink<'s>) -> Option<YamlNode<'s>> {
         }
     }
     if builder.documents != 1 || builder.root.as_ref().is_some_and(YamlNode::is_null) {
-        let help = "a recipe file contains exactly one mapping, starting with `name:`";
+        let help = "such a file contains exactly one mapping, starting with `name:`";
         sink.report(DiagnosticCode::NotOneDocument, &(0..0), "the file contains no YAML document", help);
         return None;
     }
@@ -221,7 +221,7 @@ impl<'s> YamlBuilder<'s> {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents == 2 {
-                    let help = "put each recipe into a file of its own";
+                    let help = "put each into a file of its own";
                     sink.report(
                         DiagnosticCode::NotOneDocument,
                         &span,

@@ -10,7 +10,7 @@ use super::ProjectError;
 
 /// Maximum number of files in a project.
 const MAX_FILES: usize = 10_000;
-/// Maximum folder depth below `recipes/` and `prompts/`.
+/// Maximum folder depth below each of the folders that are read.
 const MAX_DEPTH: usize = 8;
 /// Maximum bytes of a registry; it has about 2 KiB per recipe.
 const MAX_REGISTRY_BYTES: usize = 64 << 20;
@@ -21,7 +21,7 @@ pub(super) struct FolderContents {
     pub problems: Vec<Diagnostic>,
 }
 
-/// Reads `recipes/`, `prompts/` and `registry.yaml` below `root`. Hidden files, and files that are neither YAML nor
+/// Reads `recipes/`, `prompts/`, `conversations/` and `registry.yaml` below `root`. Hidden files, and files that are neither YAML nor
 /// Markdown, are skipped.
 pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
     let unreadable = |source| ProjectError::Read { path: root.to_owned(), source };
@@ -30,11 +30,12 @@ pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
     }
     fs::read_dir(root).map_err(unreadable)?;
     let mut contents = FolderContents { files: ProjectFiles::new(), problems: Vec::new() };
-    for top in ["recipes", "prompts"] {
+    for top in ["recipes", "prompts", "conversations"] {
         walk(&root.join(top), top, 0, &mut contents);
     }
-    if !contents.files.keys().any(|path| path.starts_with("recipes/")) && contents.problems.is_empty() {
-        let source = io::Error::new(io::ErrorKind::NotFound, "it contains no recipes");
+    let is_own = |path: &String| path.starts_with("recipes/") || path.starts_with("conversations/");
+    if !contents.files.keys().any(is_own) && contents.problems.is_empty() {
+        let source = io::Error::new(io::ErrorKind::NotFound, "it contains no recipes and no conversations");
         return Err(unreadable(source));
     }
     let registry = root.join(REGISTRY_PATH);
