@@ -252,6 +252,26 @@ fn simplify(schema: &mut schemars::Schema) {
         }
     }
     if let Some(Value::String(text)) = object.get_mut("description") {
-        *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        *text = without_citations(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
+}
+
+/// A text without the rows of requirements that it cites in parentheses, which say nothing to a user.
+fn without_citations(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(" (") {
+        let cites = ["R4-", "C", "N"].iter().any(|start| {
+            after.strip_prefix(start).is_some_and(|id| id.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        kept.push_str(before);
+        match after.split_once(')').filter(|_| cites) {
+            Some((_, behind)) => rest = behind,
+            None => {
+                kept.push_str(" (");
+                rest = after;
+            }
+        }
+    }
+    kept + rest
 }

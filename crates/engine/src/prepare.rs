@@ -383,7 +383,9 @@ impl Build<'_> {
             attributes.push(("lines".to_owned(), format!("{}-{}", slice.lines.0, slice.lines.1)));
         }
         part.frame = match (&doc.label, &doc.heading) {
-            (Some(label), _) => Frame::Bare { heading: Some(label.clone()) },
+            (Some(label), _) => {
+                Frame::Bare { heading: Some(label.clone()).filter(|label| !label.is_empty()) }
+            }
             (None, Some(heading)) => Frame::Fenced { heading: format!("## {heading}") },
             (None, None) => Frame::Tagged { name: tag_of(&doc.name), attributes },
         };

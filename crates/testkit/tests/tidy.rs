@@ -459,8 +459,9 @@ fn every_cited_requirement_is_listed_and_every_listed_one_is_cited() {
     assert!(uncited.is_empty(), "nothing cites these rows of docs/requirements.md; remove them: {uncited:?}");
 }
 
-/// The parts whose rows are all on the page, and how many each has.
-const ROWS: [(&str, usize); 4] = [("R0-", 287), ("R1-", 252), ("R2-", 77), ("R3-", 102)];
+/// The parts of the page, and how many rows each has, if all of them are there.
+const ROWS: [(&str, Option<usize>); 5] =
+    [("R0-", Some(287)), ("R1-", Some(252)), ("R2-", Some(77)), ("R3-", Some(102)), ("R4-", None)];
 
 #[test]
 fn every_requirement_says_where_it_lives_and_what_holds_it() {
@@ -483,8 +484,9 @@ fn every_requirement_says_where_it_lives_and_what_holds_it() {
             .filter(|row: &Vec<&str>| row[0].starts_with(part) && row[0].contains('.'))
             .collect();
         let ids: BTreeSet<&str> = rows.iter().map(|row| row[0]).collect();
-        assert_eq!((rows.len(), ids.len()), (expected, expected), "rows of {part}");
-        for row in rows {
+        assert_eq!((rows.len(), ids.len()), (expected.unwrap_or(rows.len()), rows.len()), "rows of {part}");
+        // Where rows are still missing, those without a place are described when they are worked on.
+        for row in rows.into_iter().filter(|row| expected.is_some() || row.len() == 4) {
             let [id, _, place, held] = row[..] else { panic!("{row:?} has not four cells") };
             if !root().join(place.trim_matches('`')).exists() {
                 wrong.push(format!("{id}: there is no {place}"));

@@ -94,12 +94,16 @@ fn doc(
         doc.heading = Some(fields::text(value, "input_docs.heading", sink)?.value);
     }
     if let Some(value) = node.get("label") {
-        let label = fields::text(value, "input_docs.label", sink)?;
-        if doc.heading.is_some() || label.value.contains('\n') {
+        // An empty label is none: the text itself has the line, if it wants one.
+        let label = match value.to_json() {
+            serde_json::Value::String(text) if text.is_empty() => text,
+            _ => fields::text(value, "input_docs.label", sink)?.value,
+        };
+        if doc.heading.is_some() || label.contains('\n') {
             let message = "`input_docs.label` must be one line, and takes the place of `heading`";
-            sink.report(DiagnosticCode::WrongType, &label.span, message, "");
+            sink.report(DiagnosticCode::WrongType, &value.span, message, "");
         }
-        doc.label = Some(label.value);
+        doc.label = Some(label);
     }
     let stages = fields::names(node.get("variants"), "input_docs.variants", sink);
     for stage in stages.iter().filter(|stage| !variants.contains_key(&stage.value)) {
