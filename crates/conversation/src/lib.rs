@@ -2,8 +2,19 @@
 //! remembered and who may see it; this crate carries that out over the engine and the store.
 #![deny(missing_docs)]
 
+pub mod background;
+mod blocks;
 pub mod catalog;
 mod check;
+mod conversation;
 pub mod intent;
 pub mod kind;
+mod recall;
+mod reply;
+mod state;
 pub mod window;
+
+pub use self::conversation::{
+    ALONE, Conversation, ConversationError, Conversations, Reply, ReplyRecord, WindowRecord,
+};
+pub use self::state::{Milestone, ParticipantState};

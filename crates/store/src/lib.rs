@@ -78,9 +78,9 @@ pub use calibrations::{Calibration, Calibrations};
 pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
 pub use contents::StoredContents;
 pub use conversations::{
-    ConversationMessage, ConversationRecord, Conversations, ERASE_JOB, Erasure, Memory, MemoryChange,
-    MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage, NewReply, ParticipantRecord,
-    ReplacedMessage, SessionRecord, Speaker, Track,
+    ConversationCost, ConversationCostRow, ConversationMessage, ConversationRecord, Conversations, ERASE_JOB,
+    Erasure, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage,
+    NewReply, ParticipantRecord, ReplacedMessage, SessionRecord, Speaker, Track,
 };
 pub use data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
 pub use documents::{

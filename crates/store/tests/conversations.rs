@@ -7,8 +7,9 @@ use std::path::Path;
 
 use common::{Home, facts};
 use larder_store::{
-    Conversations, Erasure, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewConversation,
-    NewMessage, NewReply, NewRun, ReplacedMessage, Speaker, StoreError, Timestamp, Track, UserStore,
+    ConversationCost, Conversations, Erasure, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord,
+    NewConversation, NewMessage, NewReply, NewRun, ReplacedMessage, Speaker, StoreError, Timestamp, Track,
+    UserStore,
 };
 use serde_json::{Value, json};
 
@@ -48,6 +49,7 @@ fn answer(
         memory,
         jobs: &[],
         chars: 40,
+        cost: ConversationCost::default(),
     };
     user.conversations().answer(track, &new).map(|message| message.number)
 }

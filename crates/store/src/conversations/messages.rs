@@ -7,7 +7,7 @@ use rusqlite::{Row, Transaction, params};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Conversations, MemoryRecord, Track, json, number, time};
+use super::{ConversationCost, Conversations, MemoryRecord, Track, json, number, time};
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
 use crate::user;
@@ -82,6 +82,8 @@ pub struct NewReply<'a> {
     pub memory: &'a [MemoryRecord],
     /// What is to be done behind it.
     pub jobs: &'a [NewJob],
+    /// What it cost.
+    pub cost: ConversationCost<'a>,
     /// The characters from which the text is an original, too.
     pub chars: usize,
 }
@@ -178,7 +180,20 @@ impl Conversations<'_> {
             for job in new.jobs {
                 jobs::insert(tx, self.store.user(), job, self.store.now())?;
             }
+            self.put_cost(tx, track, &new.cost)?;
             Ok(reply)
+        })
+    }
+
+    /// Lets a message stay without a reply, so that it no longer waits for one.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn leave(&self, track: Track<'_>, number: u64) -> Result<(), StoreError> {
+        self.store.write(|tx| {
+            self.message(tx, track, number)?;
+            tx.execute("UPDATE conversation_messages SET pending = 0 WHERE number = ?1", [to_sql(number)])?;
+            Ok(())
         })
     }
 

@@ -5,6 +5,7 @@
 //! every look-up names user, conversation and participant. What one participant gives to another is a record of kind
 //! [`MemoryKind::Share`]; nothing else of a track can be read by the user of another.
 
+mod costs;
 mod erase;
 mod memory;
 mod messages;
@@ -19,6 +20,7 @@ use crate::pointers::to_sql;
 use crate::store::UserStore;
 use crate::user;
 
+pub use self::costs::{ConversationCost, ConversationCostRow};
 pub use self::erase::{Erasure, ReplacedMessage};
 pub use self::memory::{ERASE_JOB, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord};
 pub use self::messages::{ConversationMessage, NewMessage, NewReply, Speaker};
@@ -290,6 +292,21 @@ impl Conversations<'_> {
                         created: time(row, 2)?,
                     })
                 })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// A value in the state of each other participant, by its path: all that a participant may know of the others.
+    ///
+    /// # Errors
+    /// There is no such participant of this user, or the store fails.
+    pub fn values_of_others(&self, track: Track<'_>, path: &str) -> Result<Vec<Option<String>>, StoreError> {
+        self.store.index().read(|tx| {
+            self.own(tx, track)?;
+            let mut query = tx.prepare_cached(
+                "SELECT state ->> ?3 FROM conversation_participants WHERE conversation = ?1 AND name <> ?2",
+            )?;
+            let rows = query.query_map([track.conversation, track.participant, path], |row| row.get(0))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }

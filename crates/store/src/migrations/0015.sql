@@ -77,3 +77,21 @@ CREATE TABLE memory_records (
 CREATE UNIQUE INDEX memory_ids ON memory_records (user, kind, id);
 CREATE INDEX memory_of_persons ON memory_records (user, participant, kind, conversation, session);
 CREATE INDEX memory_of_conversations ON memory_records (conversation, kind) WHERE conversation IS NOT NULL;
+
+-- What conversations cost, summed as it is spent. day: days since 1970. call: the reply, or the kind of a job behind it.
+CREATE TABLE conversation_costs (
+    user         TEXT NOT NULL,
+    conversation TEXT NOT NULL,
+    type         TEXT NOT NULL,
+    stage        TEXT NOT NULL,
+    call         TEXT NOT NULL,
+    day          INTEGER NOT NULL,
+    calls        INTEGER NOT NULL,
+    input        INTEGER NOT NULL,
+    cached_input INTEGER NOT NULL,
+    output       INTEGER NOT NULL,
+    picos        INTEGER NOT NULL,
+    PRIMARY KEY (user, conversation, stage, call, day)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX conversation_costs_of_days ON conversation_costs (user, day);

@@ -1,0 +1,182 @@
+//! What is done behind a reply, as durable jobs in the order of the track: the summary of older messages. Each can be
+//! repeated at any time, and no reply waits for one.
+
+use larder_engine::executor::{ModelSet, ProgressObserver};
+use larder_engine::inputs::{InputDocument, RunInput};
+use larder_store::{
+    ConversationMessage, KeyId, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob, Timestamp,
+};
+use larder_text::tokens::Counter;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::conversation::{Conversation, ConversationError, Conversations};
+use crate::kind::{Block, CallTime, Stage};
+use crate::reply::{line, past, spent};
+use crate::window::summary_due;
+
+/// The job that summarizes older messages of a session.
+pub const SUMMARIZE: &str = "conversation_summary";
+/// What a summary is asked for.
+const SUMMARY_QUERY: &str = "Write the summary.";
+
+/// What a job behind a reply needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AfterReply {
+    /// The conversation.
+    pub conversation: String,
+    /// The participant.
+    pub participant: String,
+    /// The session.
+    pub session: u64,
+    /// The stage in which the reply was written.
+    pub stage: String,
+    /// The key whose budget pays.
+    pub key: Option<KeyId>,
+}
+
+/// The jobs that a reply leaves; `messages` is the number of messages of the session with it.
+pub(crate) fn after_reply(
+    conversation: &Conversation,
+    message: &ConversationMessage,
+    messages: usize,
+    stage: &Stage,
+) -> Vec<NewJob> {
+    let kind = &conversation.loaded.kind;
+    let after = AfterReply {
+        conversation: conversation.id.clone(),
+        participant: conversation.participant.clone(),
+        session: message.session,
+        stage: stage.name.clone(),
+        key: conversation.all.engine.payer.clone(),
+    };
+    let session = conversation.session_id(message.session);
+    let payload = serde_json::to_value(&after).unwrap_or_default();
+    let mut jobs = Vec::new();
+    // Whether one is due is looked at when the job is done; below the kept tail it cannot be.
+    if kind.calls.summary.runs == CallTime::Behind && messages > kind.summary_in(stage).keep {
+        let key = format!("{SUMMARIZE} {session}");
+        jobs.push(NewJob { kind: SUMMARIZE, key, session: Some(session), payload, after: 0 });
+    }
+    jobs
+}
+
+/// Whether a job is one of these.
+pub fn knows(kind: &str) -> bool {
+    kind == SUMMARIZE
+}
+
+impl Conversations {
+    /// Every model that a job may ask.
+    pub fn reach(&self, after: &AfterReply) -> ModelSet {
+        let mut reach = ModelSet::default();
+        let Ok(conversation) = self.open(&after.conversation, Some(&after.participant)) else { return reach };
+        let kind = &conversation.loaded.kind;
+        let Some(stage) = kind.stage(&after.stage) else { return reach };
+        for name in [kind.summary_in(stage).recipe] {
+            if let Ok(recipe) = self.engine.find(&name, None) {
+                reach.join(self.engine.reachable_models(recipe, None));
+            }
+        }
+        reach
+    }
+
+    /// Does a job behind a reply.
+    ///
+    /// # Errors
+    /// A model, its answer or the store fails; nothing has changed then.
+    pub async fn work(
+        &self,
+        kind: &str,
+        after: &AfterReply,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), ConversationError> {
+        // What was deleted meanwhile needs nothing.
+        let Ok(conversation) = self.open(&after.conversation, Some(&after.participant)) else {
+            return Ok(());
+        };
+        match kind {
+            SUMMARIZE => conversation.summarize(after, observer).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Conversation {
+    /// The summary of a session with the last message that it covers.
+    pub(crate) fn summary(&self, session: u64) -> Result<Option<(u64, Value)>, ConversationError> {
+        let id = self.session_id(session);
+        let filter =
+            MemoryFilter { kind: Some(MemoryKind::Summary), id: Some(&id), ..MemoryFilter::default() };
+        let found = self.all.store().memory().list(&filter)?.pop();
+        Ok(found.and_then(|record| {
+            Some((record.data.get("watermark")?.as_u64()?, record.data.get("summary")?.clone()))
+        }))
+    }
+
+    /// Summarizes what is due: the summary so far, with the messages that it does not cover up to the kept tail.
+    async fn summarize(
+        &self,
+        after: &AfterReply,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), ConversationError> {
+        let kind = &self.loaded.kind;
+        let Some(stage) = kind.stage(&after.stage) else { return Ok(()) };
+        let rules = kind.summary_in(stage);
+        let messages = self.messages(Some(after.session))?;
+        let messages: Vec<_> = messages.iter().map(past).collect();
+        let before = self.summary(after.session)?;
+        let watermark = before.as_ref().map(|(watermark, _)| *watermark);
+        let counter = Counter::cl100k();
+        let Some(upto) = summary_due(&messages, watermark, &rules, |message| counter.count(&message.text))
+        else {
+            return Ok(());
+        };
+        let open = messages
+            .iter()
+            .filter(|one| one.number <= upto && watermark.is_none_or(|mark| one.number > mark));
+        let open: Vec<String> = open.map(|one| line(one.number, one.role, &one.text)).collect();
+        let recipe = self.all.engine.find(&rules.recipe, None);
+        let recipe = recipe.map_err(|source| self.all.engine.missing(&rules.recipe, source))?;
+        let texts = [
+            (Block::Messages, open.join("\n")),
+            (Block::Summary, before.map(|(_, value)| value.to_string()).unwrap_or_default()),
+        ];
+        let takes = |input: Block| recipe.input_docs.iter().any(|doc| doc.name == input.as_str());
+        let given = texts.into_iter().filter(|(input, text)| takes(*input) && !text.is_empty());
+        let mut input = RunInput {
+            query: Some(SUMMARY_QUERY.to_owned()),
+            documents: given
+                .map(|(input, text)| InputDocument::whole(input.as_str(), input.as_str(), text))
+                .collect(),
+            session_id: Some(self.session_id(after.session)),
+            ..RunInput::default()
+        };
+        if recipe.inputs.contains("words") {
+            input.values.insert("words".to_owned(), rules.words.into());
+        }
+        let outcome = self.all.engine.run(&rules.recipe, &input, observer).await?;
+        self.all
+            .store()
+            .add_cost(self.track(), &spent(&after.stage, SUMMARIZE, &outcome.usage, outcome.cost))?;
+        let data = serde_json::json!({
+            "watermark": upto,
+            "summary": outcome.output,
+            "run": outcome.run_id.to_string(),
+        });
+        let record = MemoryRecord {
+            number: 0,
+            kind: MemoryKind::Summary,
+            id: self.session_id(after.session),
+            participant: self.participant.clone(),
+            conversation: Some(self.id.clone()),
+            session: Some(after.session),
+            consent: None,
+            data,
+            vector: None,
+            created: Timestamp::from_millis(0),
+            ended: None,
+        };
+        Ok(self.all.store().memory().apply(&MemoryChange { put: vec![record], ..MemoryChange::default() })?)
+    }
+}

@@ -1,0 +1,417 @@
+//! Conversations of one user: begins them, posts messages, answers them in order, and records what was sent and why.
+//!
+//! A message is stored before anything is asked, and its reply is committed with the participant's state and the jobs
+//! behind it in one transaction. Whoever answers holds the lock of the track, so that two processes answer in order and
+//! once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_engine::Engine;
+use larder_engine::executor::{ProgressObserver, RunError};
+use larder_store::{
+    ConversationMessage, ConversationRecord, NewConversation, NewMessage, ParticipantRecord, StoreError,
+    Track,
+};
+use larder_text::price::Usd;
+use larder_text::usage::Usage;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{LoadedType, TypeCatalog, TypeError};
+use crate::intent::MemoryIntent;
+use crate::kind::Aside;
+use crate::state::ParticipantState;
+
+/// The name of a participant who is alone.
+pub const ALONE: &str = "user";
+/// How often the lock of a track is tried.
+const AGAIN: Duration = Duration::from_millis(20);
+/// Millionths of a millionth of a US dollar in one.
+const PICOS: f64 = 1e12;
+/// Characters of a title that is taken from the first message.
+const TITLE_CHARS: usize = 60;
+
+/// Why something in a conversation was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ConversationError {
+    /// The type does not exist, or has errors.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// The store failed, or does not know what was named.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The reply was not written.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// There is nothing to answer.
+    #[error("the message is empty; write something to answer")]
+    Empty,
+    /// More participants than the type allows.
+    #[error("{given} participants, but a conversation of type {kind} has at most {most}")]
+    TooMany {
+        /// Participants that were named.
+        given: usize,
+        /// The type.
+        kind: String,
+        /// The most it allows.
+        most: u8,
+    },
+    /// There is no such stage to begin a session in.
+    #[error("{name:?} is no stage that a session can begin in; {help}")]
+    NoAside {
+        /// What was named.
+        name: String,
+        /// What there is.
+        help: String,
+    },
+    /// There is no such action now.
+    #[error("{name:?} cannot be done here; {help}")]
+    NoAction {
+        /// What was named.
+        name: String,
+        /// What there is.
+        help: String,
+    },
+    /// A ceiling of the type is reached.
+    #[error(
+        "the ceiling of ${limit} for {of} is reached; raise `ceilings.{key}` of the conversation type to go on"
+    )]
+    Ceiling {
+        /// The limit, in US dollars.
+        limit: f64,
+        /// What it limits.
+        of: &'static str,
+        /// Its key in the type.
+        key: &'static str,
+    },
+}
+
+/// The conversations of one user.
+#[derive(Clone)]
+pub struct Conversations {
+    /// Recipes, models and the user's store.
+    pub engine: Engine,
+    /// The types.
+    pub types: Arc<TypeCatalog>,
+    /// The name of the embedding model; without one, the past is searched by words alone.
+    pub embedding: Option<String>,
+}
+
+/// One participant's side of a conversation.
+#[derive(Clone)]
+pub struct Conversation {
+    pub(crate) all: Conversations,
+    pub(crate) id: String,
+    pub(crate) participant: String,
+    pub(crate) loaded: Arc<LoadedType>,
+}
+
+/// A reply of the assistant.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Reply {
+    /// Its number.
+    pub number: u64,
+    /// The number of the message that it answers; `None` for one that the assistant says by itself.
+    pub to: Option<u64>,
+    /// The text.
+    pub text: String,
+    /// The stage in which it was written.
+    pub stage: String,
+    /// The stage in which the participant is now.
+    pub next_stage: String,
+    /// A text that the participant may share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft: Option<String>,
+    /// The action that took the place of the reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// Whether safety rules applied.
+    pub safety: bool,
+    /// The model.
+    pub model: String,
+    /// Tokens of all calls.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub usage: Usage,
+    /// Their price in US dollars; `None` for models without one.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
+    pub cost: Option<Usd>,
+    /// Milliseconds from the message to the end.
+    pub latency_ms: u64,
+    /// What is wrong with the form of the reply.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// What is kept of a reply besides its text: how it was made, by references and sizes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplyRecord {
+    /// The run.
+    pub run: String,
+    /// Runs of actions behind it.
+    pub more_runs: Vec<String>,
+    /// The recipe.
+    pub recipe: String,
+    /// The model.
+    pub model: String,
+    /// The stage.
+    pub stage: String,
+    /// The stage after it.
+    pub next_stage: String,
+    /// The fields of the hidden tag.
+    pub fields: BTreeMap<String, String>,
+    /// A text that the participant may share.
+    pub draft: Option<String>,
+    /// The action that took the place of the reply.
+    pub action: Option<String>,
+    /// What was sent.
+    pub window: WindowRecord,
+    /// Tokens of all calls.
+    pub usage: Usage,
+    /// Their price.
+    pub cost: Option<Usd>,
+    /// Milliseconds.
+    pub latency_ms: u64,
+    /// What is wrong with the form of the reply.
+    pub problems: Vec<String>,
+    /// The pieces in which the text was passed on, in bytes.
+    pub pieces: Vec<usize>,
+    /// What the participant was before the message.
+    pub before: ParticipantState,
+}
+
+/// What was sent for a reply, and why.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WindowRecord {
+    /// Messages of the session that were sent, by number, in order.
+    pub sent: Vec<u64>,
+    /// Messages that the summary covers and that were not sent.
+    pub summarized: usize,
+    /// Messages that were withheld.
+    pub withheld: usize,
+    /// What the message asks of memory.
+    pub intent: Option<MemoryIntent>,
+    /// The last message that the summary covers.
+    pub watermark: Option<u64>,
+    /// The blocks before the user's message, with their tokens.
+    pub blocks: Vec<(String, usize)>,
+    /// The facts that were shown, by id.
+    pub facts: Vec<String>,
+    /// Messages that were looked up, by number.
+    pub retrieved: Vec<u64>,
+    /// What was asked for without a consent.
+    pub blocked_by_consent: Vec<String>,
+    /// Whether the safety rules applied.
+    pub safety: bool,
+    /// Tokens of the system prompt.
+    pub system_tokens: usize,
+    /// Tokens of the history.
+    pub history_tokens: usize,
+    /// Tokens of the last message, blocks included.
+    pub last_tokens: usize,
+    /// Tokens that the prompt could have had.
+    pub available_tokens: usize,
+    /// Messages of the window that the budget left out, with a pointer in their place.
+    pub left_out: usize,
+}
+
+impl Conversations {
+    /// The conversations of the engine's user, with the types of its project and those that ship.
+    pub fn new(engine: Engine, embedding: Option<String>) -> Self {
+        let types = Arc::new(TypeCatalog::of(&engine));
+        Self { engine, types, embedding }
+    }
+
+    pub(crate) fn store(&self) -> larder_store::Conversations<'_> {
+        self.engine.store.conversations()
+    }
+
+    /// Begins a conversation of a type. Participants are names and users; without any, the user is alone in it.
+    ///
+    /// # Errors
+    /// The type does not exist or has errors, there are too many participants, or the store fails.
+    pub fn begin(
+        &self,
+        kind: &str,
+        title: &str,
+        participants: &[(String, String)],
+    ) -> Result<ConversationRecord, ConversationError> {
+        let loaded = self.types.find(kind)?;
+        let most = loaded.kind.participants.most;
+        if participants.len() > usize::from(most) {
+            return Err(ConversationError::TooMany {
+                given: participants.len(),
+                kind: kind.to_owned(),
+                most,
+            });
+        }
+        let alone = [(ALONE.to_owned(), self.engine.store.user().to_owned())];
+        let participants = if participants.is_empty() { &alone } else { participants };
+        let state = serde_json::to_value(ParticipantState::default()).unwrap_or_default();
+        let title: String = title.chars().take(TITLE_CHARS).collect();
+        let new = NewConversation { kind: &loaded.kind.name, title: &title, participants, state: &state };
+        Ok(self.store().create(&new)?)
+    }
+
+    /// One participant's side of a conversation. Without a name, the only participant of this user.
+    ///
+    /// # Errors
+    /// The user does not take part in it under this name, its type cannot be used any more, or the store fails.
+    pub fn open(&self, id: &str, participant: Option<&str>) -> Result<Conversation, ConversationError> {
+        let record = self.store().get(id)?;
+        let own: Vec<&ParticipantRecord> =
+            record.participants.iter().filter(|one| one.user == self.engine.store.user()).collect();
+        let found = match participant {
+            Some(name) => own.iter().find(|one| one.name == name).copied(),
+            None if own.len() == 1 => own.first().copied(),
+            None => None,
+        };
+        let Some(found) = found else {
+            return Err(StoreError::UnknownConversation { id: record.id }.into());
+        };
+        let loaded = Arc::clone(self.types.find(&record.kind)?);
+        Ok(Conversation { all: self.clone(), id: record.id, participant: found.name.clone(), loaded })
+    }
+}
+
+impl Conversation {
+    /// The conversation's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The participant's name.
+    pub fn participant(&self) -> &str {
+        &self.participant
+    }
+
+    /// The conversation's type.
+    pub fn kind(&self) -> &LoadedType {
+        &self.loaded
+    }
+
+    pub(crate) fn track(&self) -> Track<'_> {
+        Track { conversation: &self.id, participant: &self.participant }
+    }
+
+    /// The participant's session, and where the participant stands.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn standing(&self) -> Result<(u64, ParticipantState), ConversationError> {
+        let ParticipantRecord { session, state, .. } = self.all.store().participant(self.track())?;
+        Ok((session, serde_json::from_value(state).unwrap_or_default()))
+    }
+
+    /// Stores a message of the participant. With a key that was used for the same text before, it is the message of then.
+    ///
+    /// # Errors
+    /// The message is empty, the key belongs to another text, or the store fails.
+    pub fn post(&self, text: &str, key: Option<&str>) -> Result<ConversationMessage, ConversationError> {
+        if text.trim().is_empty() {
+            return Err(ConversationError::Empty);
+        }
+        let data = serde_json::json!({});
+        let chars = self.loaded.kind.window.message_chars;
+        Ok(self.all.store().post(self.track(), &NewMessage { text, key, data: &data, chars })?)
+    }
+
+    /// Posts a message and answers it.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post) and [`answer`](Self::answer).
+    pub async fn say(&self, text: &str, observer: &dyn ProgressObserver) -> Result<Reply, ConversationError> {
+        let posted = self.post(text, None)?;
+        self.answer(posted.number, observer).await
+    }
+
+    /// Begins a session: with a name, in that aside; otherwise on the main line.
+    ///
+    /// # Errors
+    /// There is no such aside, or the store fails.
+    pub fn begin_session(&self, aside: Option<&str>) -> Result<u64, ConversationError> {
+        let kind = &self.loaded.kind;
+        let stage =
+            aside.map(|name| kind.stage(name).filter(|stage| stage.aside != Aside::No)).unwrap_or_default();
+        if let (Some(name), None) = (aside, stage) {
+            let asides: Vec<&str> = kind
+                .stages
+                .iter()
+                .filter(|stage| stage.aside != Aside::No)
+                .map(|stage| stage.name.as_str())
+                .collect();
+            let help = match asides.as_slice() {
+                [] => format!("conversations of type {} have none", kind.name),
+                asides => format!("use {}", asides.join(", ")),
+            };
+            return Err(ConversationError::NoAside { name: name.to_owned(), help });
+        }
+        let (session, mut state) = self.standing()?;
+        let linked = stage.is_some_and(|stage| stage.aside == Aside::Linked).then_some(session);
+        state.aside = aside.map(str::to_owned);
+        let opening = serde_json::json!({ "aside": aside, "linked": linked });
+        let state = serde_json::to_value(&state).unwrap_or_default();
+        Ok(self.all.store().begin_session(self.track(), &opening, &state)?)
+    }
+
+    /// The messages of a session, in order; of the current one without a number.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn messages(&self, session: Option<u64>) -> Result<Vec<ConversationMessage>, ConversationError> {
+        let session = match session {
+            Some(session) => session,
+            None => self.standing()?.0,
+        };
+        Ok(self.all.store().messages(self.track(), session, 0..u64::MAX)?)
+    }
+
+    /// What was sent for a reply, and why.
+    ///
+    /// # Errors
+    /// There is no such reply, or the store fails.
+    pub fn record(&self, number: u64) -> Result<ReplyRecord, ConversationError> {
+        let message = self.all.store().get_message(self.track(), number)?;
+        Ok(serde_json::from_value(message.data).unwrap_or_default())
+    }
+
+    /// Takes the lock of the track.
+    pub(crate) async fn lease(&self) -> Result<larder_store::TurnLease, ConversationError> {
+        loop {
+            if let Some(lease) = self.all.store().take_lease(self.track())? {
+                return Ok(lease);
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+}
+
+impl Conversation {
+    /// Fails if the ceilings of the type are reached.
+    pub(crate) fn require_money(&self) -> Result<(), ConversationError> {
+        let ceilings = &self.loaded.kind.ceilings;
+        let store = self.all.store();
+        let limits = [
+            (ceilings.per_conversation, "a conversation", "per_conversation", Some(self.id.as_str())),
+            (ceilings.per_day, "one day of one user", "per_day", None),
+        ];
+        for (limit, of, key, conversation) in limits {
+            if let Some(limit) = limit
+                && store.spent(conversation)? as f64 >= limit * PICOS
+            {
+                return Err(ConversationError::Ceiling { limit, of, key });
+            }
+        }
+        Ok(())
+    }
+
+    /// The stages of the other participants.
+    pub(crate) fn other_stages(&self) -> Result<Vec<String>, ConversationError> {
+        let first = self.loaded.kind.stages.first().map(|stage| stage.name.clone()).unwrap_or_default();
+        let others = self.all.store().values_of_others(self.track(), "$.stage")?;
+        Ok(others.into_iter().map(|stage| stage.unwrap_or_else(|| first.clone())).collect())
+    }
+}

@@ -1,0 +1,156 @@
+//! Where a participant stands: the stage, how many turns there were, what the last replies said of them. Pure; the store
+//! keeps it as JSON with the track.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kind::{Aside, Condition, ConversationType, FieldIs, FieldRules, Stage};
+
+/// Intensities that are kept: the most that a type may compare with, and the newest.
+const KEPT_INTENSITIES: usize = 21;
+
+/// Where a participant stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ParticipantState {
+    /// The stage of the main line; `None` before the first turn.
+    pub stage: Option<String>,
+    /// The aside in which the current session is held.
+    pub aside: Option<String>,
+    /// Turns of the track.
+    pub turns: u64,
+    /// Turns since the stage began.
+    pub stage_turns: u64,
+    /// The stage before, in the first turn of a new one (R4-2.12).
+    pub came_from: Option<String>,
+    /// Whether something was shared since the last turn (R4-2.13).
+    pub just_shared: bool,
+    /// Intensities of the last replies, oldest first (R4-6.3).
+    pub intensities: Vec<u8>,
+    /// For each field of the replies: its last value, and in how many replies in a row it was that.
+    pub fields: BTreeMap<String, (String, u32)>,
+    /// What was reached, oldest first (R4-6.9).
+    pub milestones: Vec<Milestone>,
+    /// What the last reply's background found that its message refers to, for the next turn (C98).
+    pub references: Vec<String>,
+    /// For each guarded call: failures in a row, and until when it is left out, in milliseconds (C66).
+    pub breakers: BTreeMap<String, (u32, u64)>,
+}
+
+/// Something that was reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Milestone {
+    /// Its name in the type.
+    pub name: String,
+    /// In words.
+    pub text: String,
+    /// The turn in which it was reached.
+    pub turn: u64,
+}
+
+/// What happened in a turn that conditions may ask for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Happened<'a> {
+    /// What the participant did explicitly, by its name.
+    pub action: Option<&'a str>,
+    /// The stages of the other participants.
+    pub others: &'a [String],
+}
+
+impl ParticipantState {
+    /// The stage in which the next reply is written.
+    pub fn stage<'k>(&self, kind: &'k ConversationType) -> Option<&'k Stage> {
+        let named = self.aside.as_deref().or(self.stage.as_deref());
+        named.and_then(|name| kind.stage(name)).or_else(|| kind.stages.first())
+    }
+
+    /// The last intensity.
+    pub fn intensity(&self) -> Option<u8> {
+        self.intensities.last().copied()
+    }
+
+    /// How the last intensity compares with the mean of those before: `rising`, `falling` or `stable` (R4-6.3).
+    pub fn trend(&self, rules: &FieldRules) -> &'static str {
+        let Some((last, before)) = self.intensities.split_last() else { return "stable" };
+        let before = &before[before.len().saturating_sub(rules.trend_turns)..];
+        if before.is_empty() {
+            return "stable";
+        }
+        let mean = before.iter().map(|&value| f64::from(value)).sum::<f64>() / before.len() as f64;
+        let (change, least) = (f64::from(*last) - mean, f64::from(rules.trend_from));
+        if change >= least {
+            "rising"
+        } else if change <= -least {
+            "falling"
+        } else {
+            "stable"
+        }
+    }
+
+    /// Takes in what a reply said of the participant: the fields of its hidden tag, and the intensity among them.
+    pub fn heard(&mut self, fields: &BTreeMap<String, String>, intensity: Option<u8>) {
+        for (name, value) in fields {
+            let entry = self.fields.entry(name.clone()).or_default();
+            if entry.0.eq_ignore_ascii_case(value) {
+                entry.1 = entry.1.saturating_add(1);
+            } else {
+                *entry = (value.clone(), 1);
+            }
+        }
+        // A field that is absent ends its row.
+        self.fields.retain(|name, _| fields.contains_key(name));
+        self.intensities.extend(intensity);
+        let over = self.intensities.len().saturating_sub(KEPT_INTENSITIES);
+        self.intensities.drain(..over);
+    }
+
+    /// Counts a turn, notes what was reached, and moves to another stage where a rule holds: the first that does.
+    pub fn advance(&mut self, kind: &ConversationType, happened: Happened<'_>) {
+        self.turns = self.turns.saturating_add(1);
+        self.stage_turns = self.stage_turns.saturating_add(1);
+        (self.came_from, self.just_shared) = (None, false);
+        self.act(kind, happened);
+    }
+
+    /// Notes what was reached, and moves to another stage where a rule holds, without a turn.
+    pub fn act(&mut self, kind: &ConversationType, happened: Happened<'_>) {
+        for milestone in &kind.milestones {
+            let is_new = self.milestones.iter().all(|reached| reached.name != milestone.name);
+            if is_new && self.holds(kind, &milestone.when, happened) {
+                let (name, text) = (milestone.name.clone(), milestone.text.clone());
+                self.milestones.push(Milestone { name, text, turn: self.turns });
+            }
+        }
+        let Some(stage) = self.stage(kind).filter(|stage| stage.aside == Aside::No) else { return };
+        let to =
+            stage.next.iter().find(|rule| self.holds(kind, &rule.when, happened)).map(|rule| rule.to.clone());
+        let left = stage.name.clone();
+        match to.filter(|to| *to != left) {
+            Some(to) => (self.stage, self.stage_turns, self.came_from) = (Some(to), 0, Some(left)),
+            None => self.stage = Some(left),
+        }
+    }
+
+    fn holds(&self, kind: &ConversationType, when: &Condition, happened: Happened<'_>) -> bool {
+        let field = |FieldIs { name, value, times }: &FieldIs| {
+            self.fields.get(name).is_some_and(|(last, row)| last.eq_ignore_ascii_case(value) && row >= times)
+        };
+        let place = |name: &str| kind.stages.iter().position(|stage| stage.name == name);
+        let reached = |wanted: &str| happened.others.iter().all(|other| place(other) >= place(wanted));
+        let conditions = [
+            when.stage.as_deref().map(|wanted| self.stage(kind).is_some_and(|stage| stage.name == wanted)),
+            when.field.as_ref().map(field),
+            when.intensity_at_most.map(|most| self.intensity().is_some_and(|last| last <= most)),
+            when.action.as_deref().map(|wanted| happened.action == Some(wanted)),
+            when.turns.map(|turns| self.stage_turns >= turns),
+            when.others_at.as_deref().map(reached),
+        ];
+        let mut given = conditions.into_iter().flatten().peekable();
+        given.peek().is_some() && given.all(|holds| holds)
+    }
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;
