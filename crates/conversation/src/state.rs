@@ -115,20 +115,27 @@ impl ParticipantState {
 
     /// Notes what was reached, and moves to another stage where a rule holds, without a turn.
     pub fn act(&mut self, kind: &ConversationType, happened: Happened<'_>) {
+        self.note(kind, happened);
+        let Some(stage) = self.stage(kind).filter(|stage| stage.aside == Aside::No) else { return };
+        let to =
+            stage.next.iter().find(|rule| self.holds(kind, &rule.when, happened)).map(|rule| rule.to.clone());
+        let left = stage.name.clone();
+        match to.filter(|to| *to != left) {
+            Some(to) => {
+                (self.stage, self.stage_turns, self.came_from) = (Some(to), 0, Some(left));
+                self.note(kind, happened);
+            }
+            None => self.stage = Some(left),
+        }
+    }
+
+    fn note(&mut self, kind: &ConversationType, happened: Happened<'_>) {
         for milestone in &kind.milestones {
             let is_new = self.milestones.iter().all(|reached| reached.name != milestone.name);
             if is_new && self.holds(kind, &milestone.when, happened) {
                 let (name, text) = (milestone.name.clone(), milestone.text.clone());
                 self.milestones.push(Milestone { name, text, turn: self.turns });
             }
-        }
-        let Some(stage) = self.stage(kind).filter(|stage| stage.aside == Aside::No) else { return };
-        let to =
-            stage.next.iter().find(|rule| self.holds(kind, &rule.when, happened)).map(|rule| rule.to.clone());
-        let left = stage.name.clone();
-        match to.filter(|to| *to != left) {
-            Some(to) => (self.stage, self.stage_turns, self.came_from) = (Some(to), 0, Some(left)),
-            None => self.stage = Some(left),
         }
     }
 

@@ -1,0 +1,152 @@
+//! Conversations through the public surface: what is sent, what is kept, and that nothing is forgotten.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use larder_conversation::{Conversation, Conversations};
+use larder_engine::executor::NoopObserver;
+use larder_engine::project::Project;
+use larder_engine::{Engine, RunPolicy};
+use larder_store::{Store, StoreOptions};
+use larder_testkit::layers::{Answering, every_layer};
+use larder_text::tokens::Counter;
+
+struct World {
+    _home: tempfile::TempDir,
+    all: Conversations,
+    prompts: Arc<Mutex<Vec<String>>>,
+}
+
+/// Answers as a careful model would: replies with their fields, summaries with what they name.
+fn answer(prompt: &str) -> String {
+    if prompt.contains("Write the summary.") {
+        return r#"{"summary": "They spoke of numbers."}"#.into();
+    }
+    let last = prompt.rsplit('\n').next().unwrap_or_default();
+    format!("<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: Y\n</thinking>You said: {last}")
+}
+
+fn world() -> World {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), StoreOptions::default()).unwrap().user("ann").unwrap();
+    let model = Answering::new(answer);
+    let prompts = model.prompts();
+    let models = every_layer(Arc::new(model), home.path(), 200_000, 10_000);
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base");
+    let project = Project::open(&base, &Counter::cl100k()).unwrap();
+    let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
+    World { _home: home, all: Conversations::new(engine, None), prompts }
+}
+
+impl World {
+    fn begin(&self) -> Conversation {
+        let record = self.all.begin("chat", "A talk", &[]).unwrap();
+        self.all.open(&record.id, None).unwrap()
+    }
+
+    /// Does all jobs that wait.
+    async fn work(&self) {
+        for job in self.all.engine.store.jobs().list().unwrap() {
+            let after = serde_json::from_value(job.payload.clone()).unwrap();
+            self.all.work(&job.kind, &after, &NoopObserver).await.unwrap();
+            self.all.engine.store.jobs().cancel(job.id).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_is_its_text_and_its_fields_move_the_participant_on() {
+    let world = world();
+    let talk = world.begin();
+    let first = talk.say("Hello", &NoopObserver).await.unwrap();
+    assert_eq!((first.stage.as_str(), first.next_stage.as_str()), ("hello", "hello"));
+    assert!(first.text.starts_with("You said:") && !first.text.contains("WITNESS"), "{}", first.text);
+    let second = talk.say("Again", &NoopObserver).await.unwrap();
+    assert_eq!((second.stage.as_str(), second.next_stage.as_str()), ("hello", "work"));
+    let record = talk.record(second.number).unwrap();
+    assert_eq!(record.fields["UserIntensity"], "4");
+    let third = talk.say("On", &NoopObserver).await.unwrap();
+    assert_eq!(third.stage, "work");
+    let prompts = world.prompts.lock().unwrap();
+    let last = prompts.last().unwrap();
+    assert!(last.contains("Intensity: 4/10 (stable) | Turn 3"), "{last}");
+    assert!(last.contains("Said to be ready."), "{last}");
+}
+
+#[tokio::test]
+async fn every_message_is_sent_or_summarized_and_the_prefix_grows_between_summaries() {
+    let world = world();
+    let talk = world.begin();
+    let mut before: Option<(Option<u64>, String)> = None;
+    let mut summaries = 0;
+    for turn in 0..60 {
+        let reply = talk.say(&format!("message number {turn}"), &NoopObserver).await.unwrap();
+        let record = talk.record(reply.number).unwrap().window;
+        let past = usize::try_from(turn * 2).unwrap();
+        assert_eq!(record.sent.len() + record.summarized, past, "turn {turn}");
+        assert!(record.sent.len() >= past.min(12), "turn {turn}");
+        assert_eq!((record.withheld, record.left_out), (0, 0));
+        let prompt = world.prompts.lock().unwrap().last().unwrap().clone();
+        let history = prompt.split("<state").next().unwrap().to_owned();
+        if let Some((watermark, earlier)) = &before {
+            if *watermark == record.watermark && reply.stage == "work" && turn > 3 {
+                assert!(history.starts_with(earlier.as_str()), "turn {turn}");
+            } else if *watermark != record.watermark {
+                summaries += 1;
+            }
+        }
+        before = Some((record.watermark, history));
+        world.work().await;
+    }
+    assert!(summaries >= 3, "{summaries}");
+}
+
+#[tokio::test]
+async fn a_message_that_asks_for_it_takes_the_past_along_with_it() {
+    let world = world();
+    let talk = world.begin();
+    talk.say("Ben lied to me", &NoopObserver).await.unwrap();
+    let reply = talk.say("Never mind the past. What now?", &NoopObserver).await.unwrap();
+    let record = talk.record(reply.number).unwrap().window;
+    assert_eq!((record.sent.len(), record.withheld), (0, 2));
+    assert!(!world.prompts.lock().unwrap().last().unwrap().contains("Ben lied"));
+    let next = talk.say("And then?", &NoopObserver).await.unwrap();
+    assert_eq!(talk.record(next.number).unwrap().window.withheld, 0);
+}
+
+#[tokio::test]
+async fn a_message_posted_twice_with_one_key_is_answered_once() {
+    let world = world();
+    let talk = world.begin();
+    let (one, two) = (talk.post("Hello", Some("k1")).unwrap(), talk.post("Hello", Some("k1")).unwrap());
+    assert_eq!(one.number, two.number);
+    let first = talk.answer(one.number, &NoopObserver).await.unwrap();
+    let second = talk.answer(two.number, &NoopObserver).await.unwrap();
+    assert_eq!((first.number, world.prompts.lock().unwrap().len()), (second.number, 1));
+    assert!(talk.post("Other", Some("k1")).is_err());
+}
+
+#[tokio::test]
+async fn messages_are_answered_in_the_order_in_which_they_were_posted() {
+    let world = world();
+    let talk = world.begin();
+    let (one, two) = (talk.post("one", None).unwrap(), talk.post("two", None).unwrap());
+    let (late, early) =
+        tokio::join!(talk.answer(two.number, &NoopObserver), talk.answer(one.number, &NoopObserver));
+    assert!(early.unwrap().number < late.unwrap().number);
+    assert_eq!(world.prompts.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_aside_is_a_session_of_its_own() {
+    let world = world();
+    let talk = world.begin();
+    talk.say("Ben lied to me", &NoopObserver).await.unwrap();
+    assert_eq!(talk.begin_session(Some("diary")).unwrap(), 2);
+    let reply = talk.say("Only for me", &NoopObserver).await.unwrap();
+    assert_eq!((reply.stage.as_str(), talk.record(reply.number).unwrap().window.sent.len()), ("diary", 0));
+    assert!(talk.begin_session(Some("work")).is_err());
+    talk.begin_session(None).unwrap();
+    assert_eq!(talk.say("Back", &NoopObserver).await.unwrap().stage, "hello");
+}
