@@ -9,6 +9,8 @@ mod check;
 mod conversation;
 pub mod intent;
 pub mod kind;
+mod observe;
+mod prepare;
 mod recall;
 mod reply;
 mod state;

@@ -3,7 +3,7 @@
 use larder_store::ConversationMessage;
 
 use crate::conversation::{Conversation, ConversationError};
-use crate::reply::Prepared;
+use crate::prepare::Prepared;
 use crate::state::ParticipantState;
 
 impl Conversation {

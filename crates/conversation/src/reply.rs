@@ -2,12 +2,12 @@
 //! commit of the reply with everything that follows from it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use larder_core::output::OutputEvent;
 use larder_core::pack::Receipt;
-use larder_engine::executor::{ProgressObserver, RunOutcome, RunReceipt};
+use larder_engine::executor::{ProgressObserver, RunOutcome};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_store::{ConversationCost, ConversationMessage, NewReply, Speaker};
 use larder_text::message::Role;
@@ -16,12 +16,13 @@ use larder_text::usage::Usage;
 use serde_json::Value;
 
 use crate::background;
-use crate::blocks::{Block, BlockSources, blocks};
+use crate::blocks::Block;
 use crate::conversation::{Conversation, ConversationError, Reply, ReplyRecord, WindowRecord};
-use crate::intent::{self, Found};
 use crate::kind::{Block as Input, Gives, Stage, Trigger};
+use crate::observe::{Pieces, Quiet};
+use crate::prepare::Prepared;
 use crate::state::{Happened, ParticipantState};
-use crate::window::{Coverage, HistoryRules, PastMessage, SessionWindow, choose};
+use crate::window::PastMessage;
 
 /// The slots of a reply's recipe that hold the system prompt and the history.
 const SYSTEM: &str = "system";
@@ -29,20 +30,6 @@ const HISTORY: &str = "history";
 
 /// What replies are called among the costs.
 const REPLY: &str = "reply";
-
-/// What is known before the reply is asked for.
-pub(crate) struct Prepared<'k> {
-    pub stage: &'k Stage,
-    pub found: Found,
-    /// The messages before this one.
-    pub past: Vec<PastMessage>,
-    pub window: SessionWindow,
-    pub sources: BlockSources,
-    pub blocks: Vec<Block>,
-    pub record: WindowRecord,
-    /// The recipe, which depends on the window of the model.
-    pub recipe: String,
-}
 
 /// What was said in the turn.
 #[derive(Default)]
@@ -124,7 +111,7 @@ impl Conversation {
         self.require_money()?;
         let (_, state) = self.standing()?;
         let prepared = self.prepare(message, &state)?;
-        let pieces = Pieces { observer, lengths: Mutex::default() };
+        let pieces = Pieces::new(observer);
         let input = RunInput {
             query: Some(message.text.clone()),
             documents: documents(&prepared.blocks),
@@ -258,7 +245,7 @@ impl Conversation {
             cost: said.cost,
             latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             problems: said.problems,
-            pieces: pieces.lengths.into_inner().unwrap_or_else(PoisonError::into_inner),
+            pieces: pieces.into_lengths(),
             before: state,
         };
         self.log(&record);
@@ -299,155 +286,6 @@ impl Conversation {
             run_id = record.run,
             "the window of a reply"
         );
-    }
-
-    /// Everything that is decided before a model is asked.
-    pub(crate) fn prepare(
-        &self,
-        message: &ConversationMessage,
-        state: &ParticipantState,
-    ) -> Result<Prepared<'_>, ConversationError> {
-        let kind = &self.loaded.kind;
-        let stage = state.stage(kind).ok_or_else(|| ConversationError::NoAside {
-            name: state.aside.clone().unwrap_or_default(),
-            help: format!("the type {} has no stage", kind.name),
-        })?;
-        let found = intent::find(&kind.intents, &message.text);
-        let safety = kind.safety.from_intensity.is_some_and(|from| {
-            found.intensity.is_some_and(|now| now >= from)
-                || state.intensity().is_some_and(|last| last >= from)
-        });
-        let (rules, recipe) = kind.for_window(self.window_of(&kind.recipe)?);
-        let past = self.past(message)?;
-        let summary = if found.memory.is_some_and(intent::MemoryIntent::withholds) {
-            None
-        } else {
-            self.summary(message.session)?
-        };
-        let watermark = summary.as_ref().map(|(watermark, _)| *watermark);
-        let window = choose(&past, watermark, &HistoryRules::of(kind, stage, &rules), &found);
-        let count = |wanted: fn(&Coverage) -> bool| window.coverage.iter().filter(|one| wanted(one)).count();
-        let sent = past.iter().zip(&window.coverage).filter(|(_, covered)| **covered == Coverage::Sent);
-        let record = WindowRecord {
-            sent: sent.map(|(message, _)| message.number).collect(),
-            summarized: count(|one| matches!(one, Coverage::Summarized)),
-            withheld: count(|one| matches!(one, Coverage::Withheld(_))),
-            intent: found.memory,
-            watermark,
-            safety,
-            ..WindowRecord::default()
-        };
-        let mut prepared = Prepared {
-            stage,
-            found,
-            past,
-            window,
-            sources: BlockSources::default(),
-            blocks: Vec::new(),
-            record,
-            recipe: recipe.to_owned(),
-        };
-        self.gather(message, state, summary.map(|(_, value)| value), &mut prepared)?;
-        prepared.blocks = blocks(&kind.fields, state, &prepared.sources);
-        Ok(prepared)
-    }
-
-    /// The tokens of the window of the model that answers by a recipe.
-    fn window_of(&self, recipe: &str) -> Result<usize, ConversationError> {
-        let engine = &self.all.engine;
-        let layer = engine.find(recipe, None).map_err(|source| engine.missing(recipe, source))?.layer;
-        Ok(engine.candidate(layer, None)?.spec.window)
-    }
-
-    /// The messages of the session before this one, as they were written.
-    fn past(&self, message: &ConversationMessage) -> Result<Vec<PastMessage>, ConversationError> {
-        let messages = self.all.store().messages(self.track(), message.session, 0..message.number)?;
-        Ok(messages.iter().map(past).collect())
-    }
-
-    /// The texts that blocks are made of, as far as the intents and the safety rules allow.
-    fn gather(
-        &self,
-        message: &ConversationMessage,
-        state: &ParticipantState,
-        summary: Option<Value>,
-        prepared: &mut Prepared<'_>,
-    ) -> Result<(), ConversationError> {
-        let (kind, found) = (&self.loaded.kind, prepared.found);
-        let mut pieces: Vec<&str> = Vec::new();
-        let mut piece = |path: &Option<String>| {
-            if let Some(text) =
-                path.as_deref().map(|path| self.loaded.text(path)).filter(|text| !text.is_empty())
-            {
-                pieces.push(text.trim());
-            }
-        };
-        if prepared.record.safety {
-            piece(&kind.safety.text);
-        }
-        if found.asks_about_process {
-            piece(&kind.pieces.process_overview);
-        }
-        if state.came_from.is_some() {
-            piece(
-                prepared
-                    .stage
-                    .transition
-                    .as_ref()
-                    .map_or(&kind.pieces.transition, |_| &prepared.stage.transition),
-            );
-        }
-        if state.just_shared {
-            piece(&kind.pieces.post_share);
-        }
-        if found.memory == Some(intent::MemoryIntent::AvoidRecall) {
-            piece(&kind.pieces.avoid_recall);
-        }
-        if found.asks_to_remember {
-            piece(&kind.pieces.memory_request);
-        }
-        prepared.sources.pieces = pieces.into_iter().map(str::to_owned).collect();
-        if found.memory.is_some_and(intent::MemoryIntent::withholds) {
-            return Ok(());
-        }
-        prepared.sources.summary = summary;
-        self.recall(message, state, prepared)
-    }
-
-    /// The documents that an action reads, of what a reply has and of what it asks for besides.
-    pub(crate) fn documents_of(
-        &self,
-        reads: &[Input],
-        prepared: &Prepared<'_>,
-        state: &ParticipantState,
-        given: Option<(Input, &str)>,
-    ) -> Vec<InputDocument> {
-        let own = |input: Input| match input {
-            Input::Messages => {
-                let lines = prepared.past.iter().map(|one| line(one.number, one.role, &one.text));
-                Some(lines.collect::<Vec<_>>().join("\n"))
-            }
-            Input::Process => Some(self.process(state)),
-            _ => prepared.blocks.iter().find(|block| block.input == input).map(|block| block.text.clone()),
-        };
-        let text = |input: Input| match given {
-            Some((given, text)) if given == input => Some(text.to_owned()),
-            _ => own(input),
-        };
-        let documents = reads.iter().filter_map(|&input| Some((input, text(input)?)));
-        documents.map(|(input, text)| InputDocument::whole(input.as_str(), input.as_str(), text)).collect()
-    }
-
-    /// The stages of the main line, and which of them the participant is in.
-    fn process(&self, state: &ParticipantState) -> String {
-        let kind = &self.loaded.kind;
-        let here = state.stage(kind).map(|stage| stage.name.as_str());
-        let told = kind.stages.iter().filter_map(|stage| Some((stage, stage.about.as_deref()?)));
-        let lines = told.map(|(stage, about)| {
-            let mark = if Some(stage.name.as_str()) == here { " (here)" } else { "" };
-            format!("- {}{mark}: {}", stage.name, about.trim())
-        });
-        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// The id of a session in records of runs.
@@ -512,67 +350,4 @@ fn sizes(record: &mut WindowRecord, receipt: &Receipt) {
     let absent = |tokens: usize| tokens == 0;
     record.left_out =
         receipt.parts.iter().filter(|part| &*part.slot == HISTORY && absent(part.tokens)).count();
-}
-
-/// Forwards everything, and notes in which pieces the text is passed on.
-struct Pieces<'a> {
-    observer: &'a dyn ProgressObserver,
-    lengths: Mutex<Vec<usize>>,
-}
-
-impl Pieces<'_> {
-    fn lengths(&self) -> std::sync::MutexGuard<'_, Vec<usize>> {
-        self.lengths.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ProgressObserver for Pieces<'_> {
-    fn stage(&self, text: &str) {
-        self.observer.stage(text);
-    }
-    fn packed(&self, receipt: &RunReceipt) {
-        self.observer.packed(receipt);
-    }
-    fn spent(&self, usage: Usage, cost: Option<Usd>) {
-        self.observer.spent(usage, cost);
-    }
-    fn unanswered(&self, max: Usage, cost: Option<Usd>) {
-        self.observer.unanswered(max, cost);
-    }
-    fn may_spend(&self) -> bool {
-        self.observer.may_spend()
-    }
-    fn is_wanted(&self) -> bool {
-        self.observer.is_wanted()
-    }
-    fn wants_output(&self) -> bool {
-        self.observer.wants_output()
-    }
-    fn output(&self, event: &OutputEvent) {
-        if let OutputEvent::Reply(text) = event {
-            self.lengths().push(text.len());
-        }
-        self.observer.output(event);
-    }
-    fn restarted(&self) {
-        self.lengths().clear();
-        self.observer.restarted();
-    }
-}
-
-/// Reports what is spent, and nothing else.
-struct Quiet<'a>(&'a dyn ProgressObserver);
-
-impl ProgressObserver for Quiet<'_> {
-    fn stage(&self, _: &str) {}
-    fn packed(&self, _: &RunReceipt) {}
-    fn spent(&self, usage: Usage, cost: Option<Usd>) {
-        self.0.spent(usage, cost);
-    }
-    fn unanswered(&self, max: Usage, cost: Option<Usd>) {
-        self.0.unanswered(max, cost);
-    }
-    fn may_spend(&self) -> bool {
-        self.0.may_spend()
-    }
 }

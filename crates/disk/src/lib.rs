@@ -1,9 +1,11 @@
 //! How the store puts bytes on disk: private files that are either whole or absent, contents as compressed frames in
-//! blobs and segments, and the errors of the store. Knows no rows of the index, and no users but as names of folders.
+//! blobs and segments, the one table of everything that is
+//! stored, and the errors of the store. Knows no rows of the index, and no users but as names of folders.
 #![deny(missing_docs)]
 
 pub mod blobs;
 mod clock;
+pub mod data_rules;
 mod error;
 pub mod files;
 pub mod frame;

@@ -8,12 +8,12 @@ use larder_text::message::TranscriptMessage;
 use larder_vault::{Mode, TurnMetadata, TurnStatus, write_json};
 use rusqlite::Connection;
 
-use super::*;
 use crate::{
     DocumentPlace, Documents, KeyId, KeyLimits, MemoryChange, MemoryKind, MemoryRecord, NewConversation,
     NewExchange, NewIntervention, NewJob, NewKey, NewMessage, NewPublication, NewRun, RunFacts, Store,
     StoreError, StoreOptions, Timestamp, Track, UserStore,
 };
+use larder_disk::data_rules::*;
 
 /// What is not stored under any rule: tables of the index and of the documents' indexes, and files.
 fn without_rule(home: &Path) -> Vec<String> {

@@ -8,10 +8,10 @@ use std::io;
 
 use rusqlite::Transaction;
 
-use crate::data_rules::user_tables;
 use crate::store::Store;
 use crate::user;
 use larder_disk::StoreError;
+use larder_disk::data_rules::user_tables;
 use larder_disk::files;
 
 use crate::repair;

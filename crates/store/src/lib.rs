@@ -50,7 +50,8 @@ mod calibrations;
 mod compactions;
 mod contents;
 mod conversations;
-mod data_rules;
+#[cfg(test)]
+mod data_rules_tests;
 mod deletion;
 mod documents;
 mod exchanges;
@@ -82,7 +83,6 @@ pub use conversations::{
     Erasure, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage,
     NewReply, ParticipantRecord, ReplacedMessage, SessionRecord, Speaker, Track,
 };
-pub use data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,
     Documents, DraftSummary, Drafts, EmbeddingText, ExportReport, Leases, ReindexReport, ResearchRow,
@@ -98,6 +98,7 @@ pub use keys::{
     DaySpend, KeyId, KeyLimits, KeyRecord, Keys, NewKey, ParseKeyIdError, RESERVATION_LIFETIME, Reservation,
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
+pub use larder_disk::data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
 pub use larder_disk::{
     Clock, Entropy, ParseTimestampError, StoreError, SystemClock, SystemEntropy, Timestamp,
 };

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::index::name_of;
 use super::{Documents, UserDocuments, journal};
-use crate::data_rules::{DataExport, user_tables};
 use larder_disk::StoreError;
+use larder_disk::data_rules::{DataExport, user_tables};
 use larder_disk::files;
 
 /// What an export wrote.

@@ -189,13 +189,9 @@ fn is_like(pattern: &str, name: &str) -> bool {
 }
 
 /// The tables with rows of users, all of which have the column `user`.
-pub(crate) fn user_tables() -> impl Iterator<Item = (&'static str, DataExport)> {
+pub fn user_tables() -> impl Iterator<Item = (&'static str, DataExport)> {
     DATA_RULES.iter().filter_map(|rule| match rule.kind {
         Table(name) if rule.erasure == ByUser => Some((name, rule.export)),
         _ => None,
     })
 }
-
-#[cfg(test)]
-#[path = "data_rules_tests.rs"]
-mod tests;

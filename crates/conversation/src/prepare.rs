@@ -1,0 +1,178 @@
+//! What is decided before a reply is asked for: the stage, what rules find in the message, and what of the past is sent.
+
+use larder_engine::inputs::InputDocument;
+use larder_store::ConversationMessage;
+use serde_json::Value;
+
+use crate::blocks::{Block, BlockSources, blocks};
+use crate::conversation::{Conversation, ConversationError, WindowRecord};
+use crate::intent::{self, Found};
+use crate::kind::{Block as Input, Stage};
+use crate::reply::{line, past};
+use crate::state::ParticipantState;
+use crate::window::{Coverage, HistoryRules, PastMessage, SessionWindow, choose};
+
+/// What is known before the reply is asked for.
+pub(crate) struct Prepared<'k> {
+    pub stage: &'k Stage,
+    pub found: Found,
+    /// The messages before this one.
+    pub past: Vec<PastMessage>,
+    pub window: SessionWindow,
+    pub sources: BlockSources,
+    pub blocks: Vec<Block>,
+    pub record: WindowRecord,
+    /// The recipe, which depends on the window of the model.
+    pub recipe: String,
+}
+
+impl Conversation {
+    /// Everything that is decided before a model is asked.
+    pub(crate) fn prepare(
+        &self,
+        message: &ConversationMessage,
+        state: &ParticipantState,
+    ) -> Result<Prepared<'_>, ConversationError> {
+        let kind = &self.loaded.kind;
+        let stage = state.stage(kind).ok_or_else(|| ConversationError::NoAside {
+            name: state.aside.clone().unwrap_or_default(),
+            help: format!("the type {} has no stage", kind.name),
+        })?;
+        let found = intent::find(&kind.intents, &message.text);
+        let safety = kind.safety.from_intensity.is_some_and(|from| {
+            found.intensity.is_some_and(|now| now >= from)
+                || state.intensity().is_some_and(|last| last >= from)
+        });
+        let (rules, recipe) = kind.for_window(self.window_of(&kind.recipe)?);
+        let past = self.past(message)?;
+        let summary = if found.memory.is_some_and(intent::MemoryIntent::withholds) {
+            None
+        } else {
+            self.summary(message.session)?
+        };
+        let watermark = summary.as_ref().map(|(watermark, _)| *watermark);
+        let window = choose(&past, watermark, &HistoryRules::of(kind, stage, &rules), &found);
+        let count = |wanted: fn(&Coverage) -> bool| window.coverage.iter().filter(|one| wanted(one)).count();
+        let sent = past.iter().zip(&window.coverage).filter(|(_, covered)| **covered == Coverage::Sent);
+        let record = WindowRecord {
+            sent: sent.map(|(message, _)| message.number).collect(),
+            summarized: count(|one| matches!(one, Coverage::Summarized)),
+            withheld: count(|one| matches!(one, Coverage::Withheld(_))),
+            intent: found.memory,
+            watermark,
+            safety,
+            ..WindowRecord::default()
+        };
+        let mut prepared = Prepared {
+            stage,
+            found,
+            past,
+            window,
+            sources: BlockSources::default(),
+            blocks: Vec::new(),
+            record,
+            recipe: recipe.to_owned(),
+        };
+        self.gather(message, state, summary.map(|(_, value)| value), &mut prepared)?;
+        prepared.blocks = blocks(&kind.fields, state, &prepared.sources);
+        Ok(prepared)
+    }
+
+    /// The tokens of the window of the model that answers by a recipe.
+    fn window_of(&self, recipe: &str) -> Result<usize, ConversationError> {
+        let engine = &self.all.engine;
+        let layer = engine.find(recipe, None).map_err(|source| engine.missing(recipe, source))?.layer;
+        Ok(engine.candidate(layer, None)?.spec.window)
+    }
+
+    /// The messages of the session before this one, as they were written.
+    fn past(&self, message: &ConversationMessage) -> Result<Vec<PastMessage>, ConversationError> {
+        let messages = self.all.store().messages(self.track(), message.session, 0..message.number)?;
+        Ok(messages.iter().map(past).collect())
+    }
+
+    /// The texts that blocks are made of, as far as the intents and the safety rules allow.
+    fn gather(
+        &self,
+        message: &ConversationMessage,
+        state: &ParticipantState,
+        summary: Option<Value>,
+        prepared: &mut Prepared<'_>,
+    ) -> Result<(), ConversationError> {
+        let (kind, found) = (&self.loaded.kind, prepared.found);
+        let mut pieces: Vec<&str> = Vec::new();
+        let mut piece = |path: &Option<String>| {
+            if let Some(text) =
+                path.as_deref().map(|path| self.loaded.text(path)).filter(|text| !text.is_empty())
+            {
+                pieces.push(text.trim());
+            }
+        };
+        if prepared.record.safety {
+            piece(&kind.safety.text);
+        }
+        if found.asks_about_process {
+            piece(&kind.pieces.process_overview);
+        }
+        if state.came_from.is_some() {
+            piece(
+                prepared
+                    .stage
+                    .transition
+                    .as_ref()
+                    .map_or(&kind.pieces.transition, |_| &prepared.stage.transition),
+            );
+        }
+        if state.just_shared {
+            piece(&kind.pieces.post_share);
+        }
+        if found.memory == Some(intent::MemoryIntent::AvoidRecall) {
+            piece(&kind.pieces.avoid_recall);
+        }
+        if found.asks_to_remember {
+            piece(&kind.pieces.memory_request);
+        }
+        prepared.sources.pieces = pieces.into_iter().map(str::to_owned).collect();
+        if found.memory.is_some_and(intent::MemoryIntent::withholds) {
+            return Ok(());
+        }
+        prepared.sources.summary = summary;
+        self.recall(message, state, prepared)
+    }
+
+    /// The documents that an action reads, of what a reply has and of what it asks for besides.
+    pub(crate) fn documents_of(
+        &self,
+        reads: &[Input],
+        prepared: &Prepared<'_>,
+        state: &ParticipantState,
+        given: Option<(Input, &str)>,
+    ) -> Vec<InputDocument> {
+        let own = |input: Input| match input {
+            Input::Messages => {
+                let lines = prepared.past.iter().map(|one| line(one.number, one.role, &one.text));
+                Some(lines.collect::<Vec<_>>().join("\n"))
+            }
+            Input::Process => Some(self.process(state)),
+            _ => prepared.blocks.iter().find(|block| block.input == input).map(|block| block.text.clone()),
+        };
+        let text = |input: Input| match given {
+            Some((given, text)) if given == input => Some(text.to_owned()),
+            _ => own(input),
+        };
+        let documents = reads.iter().filter_map(|&input| Some((input, text(input)?)));
+        documents.map(|(input, text)| InputDocument::whole(input.as_str(), input.as_str(), text)).collect()
+    }
+
+    /// The stages of the main line, and which of them the participant is in.
+    fn process(&self, state: &ParticipantState) -> String {
+        let kind = &self.loaded.kind;
+        let here = state.stage(kind).map(|stage| stage.name.as_str());
+        let told = kind.stages.iter().filter_map(|stage| Some((stage, stage.about.as_deref()?)));
+        let lines = told.map(|(stage, about)| {
+            let mark = if Some(stage.name.as_str()) == here { " (here)" } else { "" };
+            format!("- {}{mark}: {}", stage.name, about.trim())
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
