@@ -9,6 +9,7 @@ mod check;
 mod conversation;
 pub mod intent;
 pub mod kind;
+pub mod memory;
 mod observe;
 mod prepare;
 mod recall;

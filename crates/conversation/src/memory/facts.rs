@@ -1,0 +1,372 @@
+//! Facts: written as differences with the words they come from (R4-4.8, C101), limited by rule, and shown by relevance,
+//! then recency (C102).
+
+use larder_retrieval::index::{Index, Query, Record};
+use larder_store::{
+    ConversationMessage, MemoryChange, MemoryFilter, MemoryKind, NewJob, Speaker, StoreError,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::consent::consent_for;
+use super::{Fact, FactScope, PersonMemory, Shown, Statement};
+
+/// The kind of the job that merges a profile with too many facts; its payload names the track.
+pub const CONSOLIDATE: &str = "conversation_consolidate";
+const MILLIS_PER_DAY: u64 = 86_400_000;
+
+/// What a model says has changed about the facts of a session.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct FactDiff {
+    /// Facts that are new, or that replace others.
+    #[serde(default)]
+    pub upsert: Vec<FactUpsert>,
+    /// Ids of facts that no longer hold.
+    #[serde(default)]
+    pub delete: Vec<String>,
+}
+
+/// A fact that is new, or that replaces another.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct FactUpsert {
+    /// The fact that it replaces.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// One of the categories.
+    pub category: String,
+    /// The statement.
+    pub fact: String,
+    /// Words of a message of the session, as they were written, from which it follows.
+    pub quote: String,
+    /// How sure it is, from 0 to 1.
+    #[serde(default = "sure")]
+    pub confidence: f64,
+}
+
+const fn sure() -> f64 {
+    1.0
+}
+
+/// What became of a difference.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FactReport {
+    /// Ids of the facts that were written.
+    pub written: Vec<String>,
+    /// What was refused.
+    pub refused: Vec<RefusedFact>,
+}
+
+/// A fact that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedFact {
+    /// The statement.
+    pub fact: String,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl PersonMemory<'_> {
+    /// All facts of the person, in all sessions, oldest first; those that ended included.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn all_facts(&self) -> Result<Vec<Fact>, StoreError> {
+        let kind = Some(MemoryKind::Fact);
+        let records = self.records(MemoryFilter { kind, ..MemoryFilter::default() })?;
+        Ok(records.into_iter().filter_map(Fact::read).collect())
+    }
+
+    /// The facts that hold now: neither contradicted nor older than their category is kept.
+    fn holding(&self) -> Result<Vec<Fact>, StoreError> {
+        let now = self.store.store().now().as_millis();
+        let mut facts = self.all_facts()?;
+        facts.retain(|fact| {
+            let category = self.rules.categories.iter().find(|known| known.name == fact.said.category);
+            let days = category.and_then(|category| category.keep_days).map_or(u64::MAX, u64::from);
+            fact.valid_until.is_none() && now.saturating_sub(fact.created.as_millis()) / MILLIS_PER_DAY < days
+        });
+        Ok(facts)
+    }
+
+    /// The facts of a session that hold now, with their ids, for the call that updates them.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn session_facts(&self, session: u64) -> Result<Vec<Fact>, StoreError> {
+        let mut facts = self.holding()?;
+        facts.retain(|fact| fact.conversation == self.track.conversation && fact.session == session);
+        Ok(facts)
+    }
+
+    /// The facts of the person's profile that hold now and whose consents are in force.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn profile_facts(&self) -> Result<Vec<Fact>, StoreError> {
+        let consents = self.in_force()?;
+        let mut facts = self.holding()?;
+        facts.retain(|fact| {
+            let is_allowed = consents.iter().any(|held| Some(&held.id) == fact.consent.as_ref());
+            is_allowed && fact.said.scope == FactScope::Profile
+        });
+        Ok(facts)
+    }
+
+    /// The facts that a window of this session shows for a query: as many as the type says.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn facts_to_show(&self, session: u64, query: &str) -> Result<Vec<Shown<Fact>>, StoreError> {
+        self.show(session, query, self.rules.shown_facts, |fact| !fact.said.preference)
+    }
+
+    /// The preferences that a window of this session shows for a query (R4-6.5).
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn preferences_to_show(&self, session: u64, query: &str) -> Result<Vec<Shown<Fact>>, StoreError> {
+        self.show(session, query, self.rules.shown_preferences, |fact| fact.said.preference)
+    }
+
+    /// What the person reflected on in sessions of its own, which are `asides` (R4-6.7).
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn reflections_to_show(
+        &self,
+        session: u64,
+        asides: &[u64],
+        query: &str,
+    ) -> Result<Vec<Shown<Fact>>, StoreError> {
+        self.show(session, query, self.rules.shown_reflections, |fact| {
+            fact.conversation == self.track.conversation
+                && fact.session != session
+                && asides.contains(&fact.session)
+        })
+    }
+
+    /// What may be seen from a session, by relevance to the query, then the newest first.
+    fn show(
+        &self,
+        session: u64,
+        query: &str,
+        most: usize,
+        fits: impl Fn(&Fact) -> bool,
+    ) -> Result<Vec<Shown<Fact>>, StoreError> {
+        let consents = self.in_force()?;
+        let mut shown: Vec<Shown<Fact>> = Vec::new();
+        for item in self.holding()?.into_iter().rev().filter(|fact| fits(fact)) {
+            let Some(consent) = self.right(&consents, &item, session) else { continue };
+            // Of the same statement, the newest is shown.
+            if shown.iter().all(|other| key(&other.item.said) != key(&item.said)) {
+                shown.push(Shown { item, consent });
+            }
+        }
+        let mut index = Index::for_query(query);
+        for fact in &shown {
+            index.start_section();
+            index.add(&Record { text: &fact.item.said.fact, ..Record::default() });
+        }
+        let mut order: Vec<usize> = index.search(&Query::new(query)).iter().map(|hit| hit.record).collect();
+        let rest: Vec<usize> = (0..shown.len()).filter(|at| !order.contains(at)).collect();
+        order.extend(rest);
+        Ok(order.into_iter().take(most).map(|at| shown[at].clone()).collect())
+    }
+
+    /// Writes what has changed about the facts of a session. A fact whose words are in no message of the session is
+    /// refused. `run` is the run that found it, and is recorded even if nothing changed.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn update_facts(&self, session: u64, diff: &FactDiff, run: &str) -> Result<FactReport, StoreError> {
+        let messages = self.talks().messages(self.track, session, 0..u64::MAX)?;
+        let consents = self.in_force()?;
+        let now = self.store.store().now();
+        let mut facts = self.session_facts(session)?;
+        let mut report = FactReport::default();
+        let mut changed = Vec::new();
+        for id in &diff.delete {
+            if let Some(at) = facts.iter().position(|fact| fact.id == *id) {
+                changed.push(Fact { valid_until: Some(now), ..facts.remove(at) });
+            }
+        }
+        for new in &diff.upsert {
+            let refuse = |reason| RefusedFact { fact: new.fact.clone(), reason };
+            let fact = new.fact.split_whitespace().collect::<Vec<_>>().join(" ");
+            let Some((source, start, end)) = find_quote(&messages, &new.quote).filter(|_| !fact.is_empty())
+            else {
+                report.refused.push(refuse("its words are in no message of the session"));
+                continue;
+            };
+            let known =
+                self.rules.categories.iter().find(|known| known.name.eq_ignore_ascii_case(&new.category));
+            let category = known.or(self.rules.categories.last()).map_or("", |known| &known.name);
+            let replaced = new.id.as_ref().map(|id| facts.iter().position(|fact| fact.id == *id));
+            if replaced == Some(None) {
+                report.refused.push(refuse("there is no fact with its id"));
+                continue;
+            }
+            let consent = consent_for(&consents, Some(category));
+            let said = Statement {
+                category: category.to_owned(),
+                fact,
+                message: source,
+                start,
+                end,
+                scope: if consent.is_some() { FactScope::Profile } else { FactScope::Session },
+                confidence: new.confidence.clamp(0.0, 1.0),
+                supersedes: new.id.clone(),
+                preference: false,
+                run: Some(run.to_owned()),
+            };
+            if facts.iter().any(|held| key(&held.said) == key(&said)) {
+                continue;
+            }
+            if let Some(at) = replaced.flatten() {
+                changed.push(Fact { valid_until: Some(now), ..facts.remove(at) });
+            }
+            let fact = self.new_fact(session, said, consent)?;
+            report.written.push(fact.id.clone());
+            facts.push(fact);
+        }
+        let mut change = MemoryChange::default();
+        let mut kept: Vec<&Fact> = facts.iter().rev().collect();
+        // The least sure go first, of those the oldest.
+        kept.sort_by(|a, b| b.said.confidence.total_cmp(&a.said.confidence));
+        for fact in kept.iter().skip(self.rules.per_session).filter(|fact| !fact.said.preference) {
+            change.remove.push((MemoryKind::Fact, fact.id.clone()));
+        }
+        let gone = |id: &String| change.remove.iter().any(|(_, removed)| removed == id);
+        report.written.retain(|id| !gone(id));
+        let written = facts.iter().filter(|fact| report.written.contains(&fact.id));
+        change.put.extend(changed.iter().chain(written).map(|fact| fact.write(self)));
+        let newest = messages.last().map_or(0, |message| message.number);
+        change.put.push(self.ran(run, session, newest));
+        self.talks().memory().apply(&change)?;
+        self.limit_profile()?;
+        Ok(report)
+    }
+
+    /// Remembers what the person asked to remember, in the words that a recipe gave it; `message` is where it was asked.
+    ///
+    /// # Errors
+    /// The message does not exist, or the store fails.
+    pub fn remember(&self, message: u64, text: &str, category: &str, run: &str) -> Result<Fact, StoreError> {
+        let asked = self.talks().get_message(self.track, message)?;
+        let consent = consent_for(&self.in_force()?, Some(category));
+        let said = Statement {
+            category: category.to_owned(),
+            fact: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            message,
+            start: 0,
+            end: asked.text.len(),
+            scope: if consent.is_some() { FactScope::Profile } else { FactScope::Session },
+            confidence: 1.0,
+            supersedes: None,
+            preference: true,
+            run: Some(run.to_owned()),
+        };
+        let fact = self.new_fact(asked.session, said, consent)?;
+        let put = vec![fact.write(self), self.ran(run, asked.session, message)];
+        self.talks().memory().apply(&MemoryChange { put, ..MemoryChange::default() })?;
+        Ok(fact)
+    }
+
+    fn new_fact(&self, session: u64, said: Statement, consent: Option<String>) -> Result<Fact, StoreError> {
+        Ok(Fact {
+            id: self.talks().new_id("fact")?,
+            said,
+            conversation: self.track.conversation.to_owned(),
+            session,
+            consent,
+            created: self.store.store().now(),
+            valid_until: None,
+        })
+    }
+
+    /// Holds the profile within its limits (C100, N31). Statements said twice are one. What is over the limits leaves the
+    /// profile, the least sure first and of those the oldest, and can still be retrieved; a job has a model merge it.
+    pub(super) fn limit_profile(&self) -> Result<(), StoreError> {
+        let mut profile = self.profile_facts()?;
+        profile.reverse();
+        profile.sort_by(|a, b| b.said.confidence.total_cmp(&a.said.confidence));
+        let mut keys = std::collections::BTreeSet::new();
+        let (mut count, mut tokens, mut is_over) = (0, 0, false);
+        let mut change = MemoryChange::default();
+        for mut fact in profile {
+            let is_new = keys.insert(key(&fact.said));
+            let cost = self.counter.count(&fact.said.fact);
+            let fits = count < self.rules.per_profile && tokens + cost <= self.rules.profile_tokens;
+            if is_new && fits {
+                (count, tokens) = (count + 1, tokens + cost);
+                continue;
+            }
+            is_over |= is_new;
+            fact.said.scope = FactScope::Session;
+            change.put.push(fact.write(self));
+        }
+        if is_over {
+            let track =
+                json!({"conversation": self.track.conversation, "participant": self.track.participant});
+            change.jobs.push(NewJob {
+                kind: CONSOLIDATE,
+                key: format!("{CONSOLIDATE} {}", self.track.participant),
+                session: None,
+                payload: track,
+                after: 0,
+            });
+        }
+        if change.put.is_empty() { Ok(()) } else { self.talks().memory().apply(&change) }
+    }
+}
+
+/// What two facts share that say the same.
+fn key(said: &Statement) -> (String, String) {
+    let words = said.fact.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    (said.category.clone(), words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
+}
+
+/// Where words are said: the number of the newest message with them, a participant's before one of the assistant, and
+/// the bytes. Case and spaces may differ.
+fn find_quote(messages: &[ConversationMessage], quote: &str) -> Option<(u64, usize, usize)> {
+    let words: Vec<String> = quote.split_whitespace().map(str::to_lowercase).collect();
+    if words.is_empty() {
+        return None;
+    }
+    let of = |speaker| messages.iter().rev().filter(move |message| message.speaker == speaker);
+    of(Speaker::Participant).chain(of(Speaker::Assistant)).find_map(|message| {
+        let (start, end) = span_of(&message.text, &words)?;
+        Some((message.number, start, end))
+    })
+}
+
+/// The bytes of a text that are these words in lower case, whatever spaces are between them.
+fn span_of(text: &str, words: &[String]) -> Option<(usize, usize)> {
+    let wanted: Vec<char> = words.join(" ").chars().collect();
+    text.char_indices().map(|(at, _)| at).find_map(|start| {
+        let (mut at, mut is_space) = (0, false);
+        for (offset, c) in text[start..].char_indices() {
+            if c.is_whitespace() {
+                is_space = true;
+                continue;
+            }
+            if is_space && at > 0 {
+                if wanted.get(at) != Some(&' ') {
+                    return None;
+                }
+                at += 1;
+            }
+            is_space = false;
+            for lower in c.to_lowercase() {
+                if wanted.get(at) != Some(&lower) {
+                    return None;
+                }
+                at += 1;
+            }
+            if at == wanted.len() {
+                return Some((start, start + offset + c.len_utf8()));
+            }
+        }
+        None
+    })
+}
