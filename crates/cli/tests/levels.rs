@@ -193,6 +193,45 @@ fn a_receipt_states_need_total_budget_overflow_and_ratio() {
 }
 
 #[test]
+fn raising_the_total_by_the_stated_deficit_is_enough() {
+    // Numbers have far more tokens than a quarter of their bytes.
+    let shop = shop(3_000, "input_docs: [{name: notes, protect: true}]\n");
+    let numbers: String = (0..600).map(|at| format!("{} {} ", at * 7_919, at * 104_729)).collect();
+    shop.write("notes.md", numbers);
+    let args = ["explain", "notes/asked", "--doc", "notes=notes.md", "-q", "What costs most?"];
+    let explain =
+        || serde_json::from_str::<Value>(&shop.run(&[&args[..], &["--format", "json"]].concat()).out);
+    let refused = &explain().unwrap()["refused"];
+    let deficit = number(&refused["deficit"]);
+    assert!(deficit > 1_000, "{refused}");
+    rewrite(&shop, "total: 3000", &format!("total: {}", 3_000 + deficit - 1));
+    assert_eq!(number(&explain().unwrap()["refused"]["deficit"]), 1);
+    rewrite(&shop, &format!("total: {}", 3_000 + deficit - 1), &format!("total: {}", 3_000 + deficit));
+    assert_eq!(explain().unwrap()["refused"], Value::Null);
+}
+
+#[test]
+fn a_size_that_is_sampled_is_called_about() {
+    let shop = shop(12_000, "input_docs: [notes]\n");
+    let args = ["explain", "notes/asked", "--doc", "notes=notes.md", "-q", "What costs most?"];
+    for (count, is_estimate) in [(1_400, false), (8_000, true)] {
+        shop.write("notes.md", sentences("lamp", count));
+        let assessment = &shop.json(&args)["assessment"];
+        assert_eq!(assessment["is_estimate"], json!(is_estimate));
+        let line = format!(
+            "whole it has {}{} tokens",
+            if is_estimate { "about " } else { "" },
+            assessment["total_tokens"]
+        );
+        assert!(shop.ok(&args).out.contains(&line), "{line}");
+        let counted: u64 =
+            shop.ok(&["count", "notes.md"]).out.split_whitespace().next().unwrap().parse().unwrap();
+        let total = number(&assessment["total_tokens"]);
+        assert!(total.abs_diff(counted) * 20 < counted, "{total} against {counted}");
+    }
+}
+
+#[test]
 fn values_that_make_a_prompt_longer_than_its_allotment_are_refused() {
     let shop =
         shop(12_000, "input_docs: [{name: notes, required: false}]\nvariables: {tone: \"{{ tone }}\"}\n");

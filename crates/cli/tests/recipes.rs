@@ -182,3 +182,32 @@ fn a_model_that_must_cite_in_text_is_told_how_and_its_repair_lists_the_ids() {
     assert!(prompts[0].contains("in square brackets, as in [notes]"), "{}", prompts[0]);
     assert!(prompts[1].contains("in square brackets: notes"), "{}", prompts[1]);
 }
+
+#[test]
+fn a_small_slot_of_messages_keeps_the_conversation() {
+    let message = |at: usize| {
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+        json!({"role": role, "content": format!("Message {at} speaks of bridge {} and of quay {}.", at * 7, at * 11)})
+    };
+    let history: Vec<Value> = (0..200).map(message).collect();
+    let shop = shop("");
+    shop.write("h.json", Value::from(history).to_string());
+    let caps = [230, 260, 300, 400, 450, 497, 500, 600, 800].map(|cap| cap.to_string());
+    for cap in caps.into_iter().chain(["30%", "40%", "50%", "60%"].map(str::to_owned)) {
+        let recipe = format!(
+            "token_budget: {{total: 1600, prompt: 100, input: 1000, output: 300, response_reserve: 100}}\n\
+             input_docs: [{{name: notes, required: false}}]\nslots:\n  - {{name: sys, from: prompt, cap: 100}}\n  \
+             - {{name: chat, from: messages, cap: {cap}}}\n  - {{name: docs, from: documents, cap: 100, docs: [notes]}}\n"
+        );
+        shop.write("recipes/notes/asked.yaml", format!("name: asked\n{HEAD}{recipe}"));
+        let receipt = shop.json(&["explain", "notes/asked", "-q", "What next?", "--history", "h.json"]);
+        let parts = receipt["parts"].as_array().unwrap();
+        let chat = parts.iter().filter(|part| part["slot"] == "chat");
+        let absent = chat.filter(|part| part["rendition"] == "absent").count();
+        assert_eq!(absent, 0, "{cap}");
+        let slots = receipt["budget"]["slots"].as_array().unwrap();
+        let slot = slots.iter().find(|slot| slot["name"] == "chat").unwrap();
+        let (used, allowed) = (slot["tokens"].as_u64().unwrap(), slot["allowed"].as_u64().unwrap());
+        assert!(used <= allowed && used * 100 >= allowed * 40, "{cap}: {used} of {allowed}");
+    }
+}

@@ -169,6 +169,7 @@ impl PreparedPrompt {
         budget.limits = self.request.budget;
         budget.limits.response_reserve -= self.reserved;
         budget.available = budget.limits.available();
+        budget.kept_free = self.reserved;
     }
 
     fn offer_rehydration(&mut self, counter: &Counter) {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use larder_core::pack::{PartReason, Rendition, layout};
+use larder_core::pack::{PartReason, PartReceipt, Rendition, layout};
 use larder_engine::executor::{PromptSection, RunReceipt};
 use serde::Serialize;
 
@@ -56,19 +56,22 @@ fn gains(now: &RunReceipt, more: &RunReceipt, extra: usize) -> String {
     }
     let mut lines = String::new();
     for after in &more.receipt.parts {
-        let before = now.receipt.parts.iter().find(|part| part.id == after.id);
+        // The text of older messages is a part of its own, named after those that it covers.
+        let is_same = |part: &&PartReceipt| part.id == after.id;
+        let is_gone = |part: &&PartReceipt| !more.receipt.parts.iter().any(|other| other.id == part.id);
+        let parts = || now.receipt.parts.iter().filter(|part| part.slot == after.slot);
+        let before = parts().find(is_same).or_else(|| parts().find(is_gone));
         let tokens = before.map_or(0, |part| part.tokens);
         if after.tokens > tokens {
             let was = before.map_or("absent", |part| match part.reason {
                 PartReason::Summarized => "summarized",
                 _ => part.rendition.as_str(),
             });
-            lines.push_str(&format!(
-                "  {} {was} {tokens} → {} {}\n",
-                after.source,
-                after.rendition.as_str(),
-                after.tokens
-            ));
+            let source = before.map_or(&after.source, |part| &part.source);
+            let now_named =
+                if *source == after.source { String::new() } else { format!("{} ", after.source) };
+            let (rendition, more) = (after.rendition.as_str(), after.tokens);
+            lines.push_str(&format!("  {source} {was} {tokens} → {now_named}{rendition} {more}\n"));
         }
     }
     if lines.is_empty() {

@@ -81,6 +81,7 @@ pub(super) fn assemble(
     let budget = BudgetLedger {
         limits: request.budget,
         available: request.budget.available(),
+        kept_free: 0,
         framing: request.framing.per_call + request.framing.per_message * messages.len(),
         used: prompt.total,
         slots,
@@ -90,7 +91,15 @@ pub(super) fn assemble(
     let stable_messages = messages.iter().take_while(|message| message.role == Role::System).count();
     Pack {
         messages,
-        receipt: Receipt { budget, total: prompt.total, whole, refused: None, parts: receipts, epoch },
+        receipt: Receipt {
+            budget,
+            total: prompt.total,
+            whole,
+            whole_is_estimate: ladders.iter().any(|ladder| !ladder.full.1),
+            refused: None,
+            parts: receipts,
+            epoch,
+        },
         layer: request.layer,
         originals,
         stable_messages,

@@ -11,7 +11,8 @@ use super::receipt::Epoch;
 /// newest messages alone take more.
 const LOW: usize = 55;
 const HIGH: usize = 75;
-/// What the messages that stay may take, at most and usually, and the least that is left to the text.
+/// What the messages that stay may take, at most and usually, and the least that is left to the text, unless the
+/// smallest text needs more.
 const MOST_KEPT: usize = 55;
 const USUALLY_KEPT: usize = 25;
 const LEAST_TEXT: usize = 15;
@@ -36,8 +37,8 @@ pub(super) struct FoldInput<'a> {
     pub request: Option<usize>,
     /// The number of newest messages that stay.
     pub protect_last: usize,
-    /// Whether a text takes the place of older messages; otherwise a line that points to them.
-    pub text: bool,
+    /// Tokens of the smallest text that may take the place of older messages; `None` if a line that points to them does.
+    pub text: Option<usize>,
     /// With a share of the mark, the next step is taken ahead of time where the last message exceeds it.
     pub ahead: Option<f64>,
 }
@@ -103,7 +104,7 @@ pub(super) fn fold(input: &FoldInput<'_>, cap: usize) -> Folded {
         so_far.fold = Some(fold);
         so_far.used = used;
         // Where the newest message alone takes more, the next step waits until the cap is full.
-        so_far.high = if input.text && used <= share(cap, HIGH) { share(cap, HIGH) } else { cap };
+        so_far.high = if input.text.is_some() && used <= share(cap, HIGH) { share(cap, HIGH) } else { cap };
     }
     so_far
 }
@@ -113,7 +114,11 @@ pub(super) fn fold(input: &FoldInput<'_>, cap: usize) -> Folded {
 fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fold, usize) {
     let request = input.request.filter(|&at| at < count && !input.critical[at]);
     let cost = |at: usize, sizes: &[usize]| if input.critical[at] { 0 } else { sizes[at] };
-    let most = share(cap, if input.text { MOST_KEPT } else { HIGH });
+    // A small cap has room for the smallest text or for messages, but not for both.
+    let least_text =
+        input.text.map(|least| share(cap, LEAST_TEXT).max(if least <= cap / 2 { least } else { 0 }));
+    let widest = cap.saturating_sub(least_text.unwrap_or(0));
+    let most = share(cap, if least_text.is_some() { MOST_KEPT } else { HIGH }).min(widest);
     let newest = start_of_last(input, count, NEWEST.max(input.protect_last));
     let group = start_of_last(input, count, 1);
     let ways = [(request, newest), (request, group), (None, group), (None, count)];
@@ -131,13 +136,14 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     let fit = way.map(|way| (way, level(&sizes_of(way), room)));
     // The newest messages are what the model is asked about: they stay whole, at the expense of the others, as far as
     // the cap has room for them.
-    let widest = cap.saturating_sub(if input.text { share(cap, LEAST_TEXT) } else { 0 });
     let is_whole = |&way: &(Option<usize>, usize)| {
         staying(way).map(|at| cost(at, input.sizes)).fold(critical, usize::saturating_add) <= widest
     };
-    let is_cut = |level: usize| (group..count).any(|at| cost(at, input.sizes) > level);
+    let is_cut = |from: usize, level: usize| (from..count).any(|at| cost(at, input.sizes) > level);
     let ((kept, mut start), level) = match fit {
-        Some((way, level)) if !is_cut(level) => (way, level),
+        Some((way, level)) if !is_cut(newest, level) => (way, level),
+        _ if is_whole(&(request, newest)) => ((request, newest), usize::MAX),
+        Some((way, level)) if !is_cut(group, level) => (way, level),
         _ => match [(request, group), (None, group)].into_iter().find(is_whole) {
             Some(way) => (way, usize::MAX),
             None => fit.unwrap_or(((None, count), usize::MAX)),
@@ -146,15 +152,13 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     let whole = sizes_of((kept, start));
     let mut stays: usize = whole.iter().map(|&(least, size)| size.min(level).max(least)).sum();
     if level == usize::MAX {
-        let usual = share(cap, if input.text { USUALLY_KEPT } else { HIGH }).saturating_sub(critical);
+        let usual =
+            share(cap, if least_text.is_some() { USUALLY_KEPT } else { HIGH }).saturating_sub(critical);
         (start, stays) = extended(input, (start, stays), kept, usual);
     }
     let used = critical.saturating_add(stays);
-    let allowance = if input.text {
-        share(cap, LOW).saturating_sub(used).max(share(cap, LEAST_TEXT)).min(cap.saturating_sub(used))
-    } else {
-        0
-    };
+    let allowance = least_text
+        .map_or(0, |least| share(cap, LOW).saturating_sub(used).max(least).min(cap.saturating_sub(used)));
     let kept = kept.filter(|&kept| kept < start);
     (Fold { until: start, kept, allowance, level }, used.saturating_add(allowance))
 }
@@ -224,6 +228,9 @@ fn share(tokens: usize, per_cent: usize) -> usize {
 mod tests {
     use super::*;
 
+    /// The smallest text.
+    const LEAST: usize = 80;
+
     /// A request, then steps of a call and its result.
     struct History {
         sizes: Vec<usize>,
@@ -248,7 +255,7 @@ mod tests {
                 critical: &vec![false; count],
                 request: Some(0),
                 protect_last: 0,
-                text,
+                text: text.then_some(LEAST),
                 ahead: None,
             },
             cap,
@@ -309,6 +316,31 @@ mod tests {
             assert_eq!((fold.until, fold.level), (3, usize::MAX), "{size}: {fold:?}");
             assert!(folded.used <= 1_000, "{size}: {}", folded.used);
         }
+    }
+
+    #[test]
+    fn the_text_is_never_too_small_to_be_written() {
+        for cap in (2 * LEAST..800).step_by(7) {
+            for newest in [20, 60, 200, 400] {
+                let mut history = history(41, 20);
+                (history.sizes[39], history.sizes[40]) = (newest, 30);
+                let folded = folded(&history, true, cap);
+                let fold = folded.fold.unwrap();
+                assert!(fold.allowance >= LEAST && folded.used <= cap, "{cap} {newest}: {fold:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_two_newest_stay_whole_where_the_cap_has_room_for_both() {
+        let mut history = history(31, 100);
+        history.group_of = (0..31).collect();
+        history.settled = vec![true; 31];
+        (history.sizes[29], history.sizes[30]) = (500, 200);
+        let folded = folded(&history, true, 1_000);
+        let fold = folded.fold.unwrap();
+        assert_eq!((fold.kept, fold.until, fold.level), (Some(0), 29, usize::MAX), "{fold:?}");
+        assert!(folded.used <= 1_000, "{}", folded.used);
     }
 
     #[test]

@@ -21,12 +21,16 @@ pub fn layout(receipt: &Receipt) -> String {
         limits.output,
         limits.response_reserve
     );
-    let BudgetAssessment { needed, total_tokens, budget, overflow, compression_ratio, levels } =
+    if ledger.kept_free > 0 {
+        let _ = writeln!(out, "{} of these tokens are kept free for results of tools", ledger.kept_free);
+    }
+    let BudgetAssessment { needed, total_tokens, is_estimate, budget, overflow, compression_ratio, levels } =
         receipt.assessment();
     if needed {
+        let about = if is_estimate { "about " } else { "" };
         let _ = writeln!(
             out,
-            "whole it has {total_tokens} tokens, {overflow} more than {budget}; compression ratio {compression_ratio:.2}"
+            "whole it has {about}{total_tokens} tokens, {about}{overflow} more than {budget}; compression ratio {about}{compression_ratio:.2}"
         );
     }
     for LevelTaken { level, impact, parts, tokens } in levels {

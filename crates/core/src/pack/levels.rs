@@ -34,7 +34,7 @@ impl Level {
         }
     }
 
-    /// What the level may cost the reader of the prompt (R0-25.5).
+    /// What the level may cost the reader of the prompt while it leaves no part out (R0-25.5).
     pub const fn impact(self) -> Impact {
         match self {
             Self::Section => Impact::Minimal,
@@ -85,8 +85,11 @@ pub struct LevelTaken {
 pub struct BudgetAssessment {
     /// Whether the prompt had to be reduced to fit.
     pub needed: bool,
-    /// Tokens of the prompt if everything were whole; a part larger than the whole budget is estimated.
+    /// Tokens of the prompt if everything were whole.
     pub total_tokens: usize,
+    /// Whether `total_tokens` is an estimate: a part that exceeds the whole budget is sampled, not counted to the end.
+    #[serde(default)]
+    pub is_estimate: bool,
     /// Tokens available to it.
     pub budget: usize,
     /// Tokens by which it exceeds the budget.
@@ -128,11 +131,14 @@ impl Receipt {
             let parts =
                 || self.own_parts().filter(reduced).filter(move |part| part.reason.level() == Some(level));
             let (count, tokens) = (parts().count(), parts().map(|part| part.tokens).sum());
-            (count > 0).then_some(LevelTaken { level, impact: level.impact(), parts: count, tokens })
+            let is_severe = parts().any(|part| part.rendition == Rendition::Absent);
+            let impact = if is_severe { Impact::Severe } else { level.impact() };
+            (count > 0).then_some(LevelTaken { level, impact, parts: count, tokens })
         };
         BudgetAssessment {
             needed: overflow > 0,
             total_tokens: self.whole,
+            is_estimate: self.whole_is_estimate,
             budget,
             overflow,
             compression_ratio: if overflow > 0 { budget as f64 / self.whole as f64 } else { 1.0 },

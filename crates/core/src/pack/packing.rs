@@ -21,6 +21,8 @@ use larder_text::tokens::Counter;
 const FIT_ROUNDS: usize = 6;
 /// Maximum rounds of requesting model renditions before the deterministic ones are used.
 const MODEL_ROUNDS: usize = 2;
+/// A part of at most this size is always counted to the end.
+const COUNTED_BYTES: usize = 1 << 17;
 /// Parts of at most this size never become pointers: the pointer would cost as much.
 const POINTER_WORTH: usize = 48;
 
@@ -75,7 +77,8 @@ impl<'a> Packing<'a> {
             PartRenderer::new(counter, key, cutting.flat_map(|(_, parts)| parts.clone()).collect());
         let limit = request.budget.available();
         let mut framed = String::new();
-        let ladders = request.parts.iter().map(|part| measure(&renderer, part, limit, &mut framed)).collect();
+        let measured = |(part, &critical)| measure(&renderer, part, critical, limit, &mut framed);
+        let ladders = request.parts.iter().zip(&critical).map(measured).collect();
         let refused_by_model = BTreeSet::new();
         let runs = Vec::new();
         let (rounds, ahead) = (0, false);
@@ -276,11 +279,12 @@ impl<'a> Packing<'a> {
     fn largest(&self, which: impl Fn(usize) -> bool) -> Vec<(String, usize)> {
         let mut parts: Vec<usize> = (0..self.ladders.len()).filter(|&part| which(part)).collect();
         parts.sort_by_key(|&part| std::cmp::Reverse(self.ladders[part].size));
-        parts
-            .iter()
-            .take(3)
-            .map(|&part| (self.request.parts[part].id.to_string(), self.ladders[part].size))
-            .collect()
+        let exact = |&part: &usize| {
+            let (ladder, part) = (&self.ladders[part], &self.request.parts[part]);
+            let is_known = ladder.full.1 || ladder.is_capped();
+            (part.id.to_string(), if is_known { ladder.size } else { self.renderer.whole(part).tokens })
+        };
+        parts.iter().take(3).map(exact).collect()
     }
 
     pub(super) fn framing(&self, messages: usize) -> usize {
@@ -299,6 +303,7 @@ impl<'a> Packing<'a> {
             budget: BudgetLedger {
                 limits: self.request.budget,
                 available: self.request.budget.available(),
+                kept_free: 0,
                 framing: self.framing(self.least_messages()),
                 used: 0,
                 slots: Vec::new(),
@@ -307,6 +312,7 @@ impl<'a> Packing<'a> {
             },
             total: 0,
             whole: self.request.budget.available().saturating_add(refusal.deficit).max(self.whole()),
+            whole_is_estimate: self.ladders.iter().any(|ladder| !ladder.full.1),
             refused: Some(refusal),
             parts: Vec::new(),
             epoch: None,
@@ -314,11 +320,19 @@ impl<'a> Packing<'a> {
     }
 }
 
-/// The possible renditions of a part and their costs. `framed` is scratch space.
-fn measure(renderer: &PartRenderer<'_>, part: &Part, limit: usize, framed: &mut String) -> Ladder {
-    let whole = renderer.whole_cost(part, limit, framed);
-    // A text over the limit has at least that many tokens; four bytes per token is a fair estimate of the excess.
-    let size = whole.unwrap_or_else(|| (part.text.len() / 4).max(limit + 1));
+/// The possible renditions of a part and their costs. What is over `limit` is sampled if it is large; a critical part is
+/// counted to the end, since a refusal states its size. `framed` is scratch space.
+fn measure(
+    renderer: &PartRenderer<'_>,
+    part: &Part,
+    critical: bool,
+    limit: usize,
+    framed: &mut String,
+) -> Ladder {
+    let is_counted = critical || part.text.len() <= COUNTED_BYTES;
+    let counted = renderer.whole_cost(part, if is_counted { usize::MAX } else { limit }, framed);
+    let size = counted.unwrap_or_else(|| renderer.counter.sampled(&part.text).max(limit + 1));
+    let whole = counted.filter(|&size| critical || size <= limit);
     let large = size > POINTER_WORTH;
     // Calls and ids are part of every rendition of their message.
     let shell = renderer.shell_cost(part);
@@ -326,7 +340,7 @@ fn measure(renderer: &PartRenderer<'_>, part: &Part, limit: usize, framed: &mut 
     Ladder {
         whole: whole.map(|whole| whole + shell).filter(|_| most.is_none()),
         size: most.unwrap_or(size + shell),
-        full: (size + shell, whole.is_some()),
+        full: (size + shell, counted.is_some()),
         pointer: if large { renderer.pointer(part).tokens + shell } else { usize::MAX / 4 },
         frame: if large { renderer.frame_cost(part) + shell } else { 0 },
         priority: part.priority,

@@ -196,6 +196,9 @@ pub struct BudgetLedger {
     pub limits: CallBudget,
     /// Tokens available for prompt and input.
     pub available: usize,
+    /// Tokens of those available that a prompt with omissions leaves free for the results of tools.
+    #[serde(default)]
+    pub kept_free: usize,
     /// Tokens of chat framing, tool schemas and the response schema.
     pub framing: usize,
     /// Tokens of prompt and input, including framing and the counter's margin.
@@ -275,9 +278,12 @@ pub struct Receipt {
     pub budget: BudgetLedger,
     /// Tokens of the whole prompt; the same as `budget.used`.
     pub total: usize,
-    /// Tokens of the prompt if everything were whole; a part larger than the whole budget is estimated.
+    /// Tokens of the prompt if everything were whole.
     #[serde(default)]
     pub whole: usize,
+    /// Whether `whole` is an estimate: a part that exceeds the whole budget is sampled, not counted to the end.
+    #[serde(default)]
+    pub whole_is_estimate: bool,
     /// Set if nothing may be sent.
     pub refused: Option<PackRefusal>,
     /// All parts, in prompt order.

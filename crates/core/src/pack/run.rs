@@ -19,7 +19,8 @@ use larder_text::transcript::{self, Entry};
 
 /// Tokens of a line that points to older messages.
 const POINTER: usize = 96;
-/// Steps of tokens in which the room of messages shrinks where other parts take what their cap would allow.
+/// Steps of tokens in which the room of messages shrinks where other parts take what their cap would allow: smaller ones
+/// where that would be more than an eighth of it.
 const SQUEEZED_STEP: usize = 256;
 /// The tag around the text of older messages.
 const TAG: &str = "earlier_messages";
@@ -44,6 +45,21 @@ pub(super) struct PlannedRun {
     pub reason: PartReason,
 }
 
+/// Older messages as a part without pins.
+fn run_part(id: &str, slot: &Arc<str>, text: String) -> Part {
+    let mut part = Part::new(id, Arc::clone(slot), text);
+    part.content_type = ContentType::Chat;
+    part.kind = PartKind::Context;
+    part.frame = Frame::Tagged { name: TAG.to_owned(), attributes: Vec::new() };
+    part
+}
+
+/// What messages may take of `left` tokens, in steps.
+fn squeezed(left: usize) -> usize {
+    let step = (left / 8 + 1).next_power_of_two().min(SQUEEZED_STEP);
+    left / step * step
+}
+
 impl<'a> Packing<'a> {
     /// Fills a slot of messages within `allowed` tokens, of which it would need `whole`.
     pub(super) fn fill_messages(
@@ -62,7 +78,7 @@ impl<'a> Packing<'a> {
         let (cap, is_steady) = match slot.cap {
             Cap::Tokens(cap) if whole.min(cap) <= allowed => (cap.saturating_sub(mark), true),
             Cap::Share(_) | Cap::Flexible if whole <= allowed => (usize::MAX, true),
-            _ => (allowed.saturating_sub(mark) / SQUEEZED_STEP * SQUEEZED_STEP, false),
+            _ => (squeezed(allowed.saturating_sub(mark)), false),
         };
         let mut decided = self.folded(slot, &members, cap);
         decided.epoch.moved_prefix |= !is_steady;
@@ -124,7 +140,9 @@ impl<'a> Packing<'a> {
         };
         let is_request = |&part: &usize| self.request.parts[part].role == Role::User;
         let overflow = slot.overflow;
-        let text = overflow.condense || overflow.truncate;
+        let empty = run_part("", &slot.name, String::new());
+        let least_text = MIN_CONDENSED + self.renderer.frame_cost(&empty);
+        let text = (overflow.condense || overflow.truncate).then_some(least_text);
         fold(
             &FoldInput {
                 sizes: &sizes,
@@ -132,7 +150,11 @@ impl<'a> Packing<'a> {
                 group_of: &group_of,
                 settled: &settled,
                 critical: &members.iter().map(|&part| self.is_critical(part)).collect::<Vec<_>>(),
-                request: if text || overflow.point { members.iter().position(is_request) } else { None },
+                request: if text.is_some() || overflow.point {
+                    members.iter().position(is_request)
+                } else {
+                    None
+                },
                 protect_last: slot.protect_last,
                 text,
                 ahead: slot.soft.filter(|_| self.ahead),
@@ -171,11 +193,7 @@ impl<'a> Packing<'a> {
             let entries: Vec<Entry<'_>> = older.iter().map(entry).collect();
             let (text, bodies) = transcript::write(&entries);
             let (first, last) = (older.first().map_or(0, |one| one.0), older.last().map_or(0, |one| one.0));
-            let mut part =
-                Part::new(format!("messages {}-{}", first + 1, last + 1), Arc::clone(&slot.name), text);
-            part.content_type = ContentType::Chat;
-            part.kind = PartKind::Context;
-            part.frame = Frame::Tagged { name: TAG.to_owned(), attributes: Vec::new() };
+            let mut part = run_part(&format!("messages {}-{}", first + 1, last + 1), &slot.name, text);
             let pins: BTreeSet<&String> =
                 parts.iter().flat_map(|&part| &self.request.parts[part].pins).collect();
             part.pins = pins.into_iter().cloned().collect();

@@ -125,13 +125,22 @@ fn unpacked(recipe: &Recipe) -> RunReceipt {
     let budget = BudgetLedger {
         limits,
         available: 0,
+        kept_free: 0,
         framing: 0,
         used: 0,
         slots: Vec::new(),
         tokenizer: String::new(),
         label: Label::Exact,
     };
-    let receipt = Receipt { budget, total: 0, whole: 0, refused: None, parts: Vec::new(), epoch: None };
+    let receipt = Receipt {
+        budget,
+        total: 0,
+        whole: 0,
+        whole_is_estimate: false,
+        refused: None,
+        parts: Vec::new(),
+        epoch: None,
+    };
     RunReceipt::new(recipe, recipe.layer, "", "", Err(&receipt))
 }
 
