@@ -1,5 +1,6 @@
 //! The command line: commands, options and their help. Knows nothing of what they run.
 
+mod converse;
 mod policy;
 mod recipes;
 mod revisions;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use larder_store::LOCAL_USER;
 
+pub use self::converse::ConverseArgs;
 pub use self::policy::{PolicyArgs, PolicyCommand};
 pub use self::recipes::{ExplainArgs, InputArgs, ModeArg, RepeatArgs, RunArgs};
 pub use self::revisions::RevisionsCommand;
@@ -148,6 +150,16 @@ pub enum Command {
         after_help = "Examples:\n  larder chat\n  larder chat --session granary\n  printf '%s\\n' 'Who is Ada?' 'And her team?' | larder chat"
     )]
     Chat(ChatArgs),
+    /// Hold a conversation of a type, such as mediation, tutor or support
+    ///
+    /// A type says which stages there are, what of a long conversation is sent and what is remembered. Each line is a
+    /// message; the reply is printed as it is written. Lines that begin with / are commands: /new begins a session (/new
+    /// NAME one in an aside), /window shows what was sent for the last reply and why, /quit ends. With --format json, each
+    /// reply is an object. Without a type, lists conversations.
+    #[command(
+        after_help = "Examples:\n  larder converse\n  larder converse tutor\n  larder converse --continue conv-0123456789abcdef --as ann\n  printf '%s\\n' 'My order is late' | larder converse support"
+    )]
+    Converse(ConverseArgs),
     /// Rebuild the search index over the documents of all users
     ///
     /// Also computes missing embeddings, if gather.embedding names a model. Needed only after other programs changed or

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use larder_agent::turn::{HostError, TurnError};
 use larder_condense::CondenseError;
+use larder_conversation::ConversationError;
 use larder_engine::MissingRecipe;
 use larder_engine::config::ConfigError;
 use larder_engine::embedding::EmbeddingError;
@@ -91,6 +92,16 @@ impl From<EmbeddingError> for CliError {
         match error {
             EmbeddingError::Model(error) => Self::Model(error),
             EmbeddingError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<ConversationError> for CliError {
+    fn from(error: ConversationError) -> Self {
+        match error {
+            ConversationError::Store(error) => Self::Store(error),
+            ConversationError::Run(error) => Self::Run(error),
+            error => Self::Fixable(error.to_string()),
         }
     }
 }

@@ -13,7 +13,9 @@ use crate::{
     NewExchange, NewIntervention, NewJob, NewKey, NewMessage, NewPublication, NewRun, RunFacts, Store,
     StoreError, StoreOptions, Timestamp, Track, UserStore,
 };
-use larder_disk::data_rules::*;
+use larder_disk::data_rules::DataExport::Rows;
+use larder_disk::data_rules::DataKind::{File, IndexTable, Table};
+use larder_disk::data_rules::{DATA_RULES, DataExport, DataKind};
 
 /// What is not stored under any rule: tables of the index and of the documents' indexes, and files.
 fn without_rule(home: &Path) -> Vec<String> {

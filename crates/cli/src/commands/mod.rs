@@ -8,6 +8,7 @@ mod chat;
 mod check;
 mod condense;
 mod config;
+mod converse;
 mod count;
 mod explain;
 mod export;
@@ -47,7 +48,9 @@ use crate::error::CliError;
 /// Runs the command. Those that ask models take up background jobs that are due.
 pub async fn run(args: Args) -> Result<ExitCode, CliError> {
     let takes_up = match &args.command {
-        Command::Run(_) | Command::Ask(_) | Command::Turn(_) | Command::Chat(_) => true,
+        Command::Run(_) | Command::Ask(_) | Command::Turn(_) | Command::Chat(_) | Command::Converse(_) => {
+            true
+        }
         Command::Jobs { command } => matches!(command, Some(JobsCommand::Retry { .. })),
         _ => false,
     };
@@ -77,6 +80,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
         Command::Condense(args) => condense::run(&CommandContext::new(global)?, args).await?,
         Command::Ask(args) => ask::run(&CommandContext::new(global)?, args).await?,
         Command::Turn(args) => return turn::run(&CommandContext::new(global)?, args).await,
+        Command::Converse(args) => return converse::run(&CommandContext::new(global)?, args).await,
         Command::Chat(args) => return chat::run(&CommandContext::new(global)?, args).await,
         Command::Reindex => reindex::run(&CommandContext::new(global)?).await?,
         Command::Archive => archive::run(&CommandContext::new(global)?).await?,
