@@ -17,6 +17,12 @@ use crate::window::summary_due;
 
 /// The job that summarizes older messages of a session.
 pub const SUMMARIZE: &str = "conversation_summary";
+/// The job that updates the facts of a session (R4-4.2).
+pub const UPDATE_FACTS: &str = "conversation_facts";
+/// What facts are asked for.
+const FACTS_QUERY: &str = "Update the facts.";
+/// The newest messages that facts are found in.
+const FACTS_FROM: usize = 6;
 /// What a summary is asked for.
 const SUMMARY_QUERY: &str = "Write the summary.";
 
@@ -53,6 +59,10 @@ pub(crate) fn after_reply(
     let session = conversation.session_id(message.session);
     let payload = serde_json::to_value(&after).unwrap_or_default();
     let mut jobs = Vec::new();
+    if kind.calls.facts.runs == CallTime::Behind {
+        let (key, payload) = (format!("{UPDATE_FACTS} {session}"), payload.clone());
+        jobs.push(NewJob { kind: UPDATE_FACTS, key, session: Some(session.clone()), payload, after: 0 });
+    }
     // Whether one is due is looked at when the job is done; below the kept tail it cannot be.
     if kind.calls.summary.runs == CallTime::Behind && messages > kind.summary_in(stage).keep {
         let key = format!("{SUMMARIZE} {session}");
@@ -63,7 +73,7 @@ pub(crate) fn after_reply(
 
 /// Whether a job is one of these.
 pub fn knows(kind: &str) -> bool {
-    kind == SUMMARIZE
+    matches!(kind, SUMMARIZE | UPDATE_FACTS)
 }
 
 impl Conversations {
@@ -73,7 +83,7 @@ impl Conversations {
         let Ok(conversation) = self.open(&after.conversation, Some(&after.participant)) else { return reach };
         let kind = &conversation.loaded.kind;
         let Some(stage) = kind.stage(&after.stage) else { return reach };
-        for name in [kind.summary_in(stage).recipe] {
+        for name in [kind.summary_in(stage).recipe, kind.memory.facts.clone()] {
             if let Ok(recipe) = self.engine.find(&name, None) {
                 reach.join(self.engine.reachable_models(recipe, None));
             }
@@ -97,6 +107,7 @@ impl Conversations {
         };
         match kind {
             SUMMARIZE => conversation.summarize(after, observer).await,
+            UPDATE_FACTS => conversation.update_facts(after, observer).await,
             _ => Ok(()),
         }
     }
@@ -112,6 +123,61 @@ impl Conversation {
         Ok(found.and_then(|record| {
             Some((record.data.get("watermark")?.as_u64()?, record.data.get("summary")?.clone()))
         }))
+    }
+
+    /// Updates the facts of a session by its newest messages.
+    async fn update_facts(
+        &self,
+        after: &AfterReply,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), ConversationError> {
+        let rules = &self.loaded.kind.memory;
+        let counter = Counter::cl100k();
+        let memory = self.memory(&counter);
+        let messages = self.messages(Some(after.session))?;
+        let newest = &messages[messages.len().saturating_sub(FACTS_FROM)..];
+        let newest: Vec<_> =
+            newest.iter().map(past).map(|one| line(one.number, one.role, &one.text)).collect();
+        let held: Vec<_> = memory
+            .session_facts(after.session)?
+            .into_iter()
+            .map(|fact| format!("{} [{}] {}", fact.id, fact.said.category, fact.said.fact))
+            .collect();
+        let recipe = self.all.engine.find(&rules.facts, None);
+        let recipe = recipe.map_err(|source| self.all.engine.missing(&rules.facts, source))?;
+        let takes = |input: &Block| recipe.input_docs.iter().any(|doc| doc.name == input.as_str());
+        let documents = [(Block::Facts, held.join("\n")), (Block::Messages, newest.join("\n"))];
+        let documents = documents.into_iter().filter(|(input, text)| takes(input) && !text.is_empty());
+        let mut input = RunInput {
+            query: Some(FACTS_QUERY.to_owned()),
+            documents: documents
+                .map(|(input, text)| InputDocument::whole(input.as_str(), input.as_str(), text))
+                .collect(),
+            session_id: Some(self.session_id(after.session)),
+            ..RunInput::default()
+        };
+        let categories: Vec<_> = rules
+            .categories
+            .iter()
+            .map(|category| format!("- {}: {}", category.name, category.about))
+            .collect();
+        if recipe.inputs.contains("categories") {
+            input.values.insert("categories".to_owned(), categories.join("\n").into());
+        }
+        let outcome = self.all.engine.run(&rules.facts, &input, observer).await?;
+        self.all
+            .store()
+            .add_cost(self.track(), &spent(&after.stage, UPDATE_FACTS, &outcome.usage, outcome.cost))?;
+        let diff = serde_json::from_value(outcome.output).unwrap_or_default();
+        let report = memory.update_facts(after.session, &diff, outcome.run_id.as_str())?;
+        tracing::info!(
+            event = "facts_updated",
+            conversation = self.id,
+            written = report.written.len(),
+            refused = report.refused.len(),
+            "the facts of a session"
+        );
+        Ok(())
     }
 
     /// Summarizes what is due: the summary so far, with the messages that it does not cover up to the kept tail.

@@ -1,7 +1,7 @@
 //! What is decided before a reply is asked for: the stage, what rules find in the message, and what of the past is sent.
 
 use larder_engine::inputs::InputDocument;
-use larder_store::ConversationMessage;
+use larder_store::{ConversationMessage, MemoryRecord};
 use serde_json::Value;
 
 use crate::blocks::{Block, BlockSources, blocks};
@@ -24,6 +24,8 @@ pub(crate) struct Prepared<'k> {
     pub record: WindowRecord,
     /// The recipe, which depends on the window of the model.
     pub recipe: String,
+    /// What of other sessions is in view, and by which consent.
+    pub origins: Vec<MemoryRecord>,
 }
 
 impl Conversation {
@@ -72,6 +74,7 @@ impl Conversation {
             blocks: Vec::new(),
             record,
             recipe: recipe.to_owned(),
+            origins: Vec::new(),
         };
         self.gather(message, state, summary.map(|(_, value)| value), &mut prepared)?;
         prepared.blocks = blocks(&kind.fields, state, &prepared.sources);

@@ -1,19 +1,76 @@
 //! What of the past enters a prompt besides the history of the session.
 
 use larder_store::ConversationMessage;
+use larder_text::tokens::Counter;
 
 use crate::conversation::{Conversation, ConversationError};
+use crate::intent::MemoryIntent;
+use crate::kind::{Aside, Depth};
+use crate::memory::{Fact, PersonMemory, Shown};
 use crate::prepare::Prepared;
 use crate::state::ParticipantState;
 
+/// What a record says was asked for without a consent (C97).
+const OTHER_SESSIONS: &str = "other sessions";
+
 impl Conversation {
-    /// Fills in what was shared, remembered and looked up.
+    /// What is remembered of the participant.
+    pub fn memory<'a>(&'a self, counter: &'a Counter) -> PersonMemory<'a> {
+        let rules = &self.loaded.kind.memory;
+        PersonMemory { store: &self.all.engine.store, track: self.track(), rules, counter }
+    }
+
+    /// Fills in what was shared and remembered. In great distress nothing is (R4-4.24).
     pub(crate) fn recall(
         &self,
-        _message: &ConversationMessage,
-        _state: &ParticipantState,
-        _prepared: &mut Prepared<'_>,
+        message: &ConversationMessage,
+        state: &ParticipantState,
+        prepared: &mut Prepared<'_>,
     ) -> Result<(), ConversationError> {
+        let counter = Counter::cl100k();
+        let memory = self.memory(&counter);
+        let given = memory.shared_with_me()?;
+        prepared.sources.shared =
+            given.iter().map(|share| format!("{} shared: {}", share.from, share.text)).collect();
+        let retrieval = &prepared.stage.retrieval;
+        if prepared.record.safety || retrieval.depth_in(state.stage_turns + 1) == Depth::None {
+            return Ok(());
+        }
+        let asks_across =
+            retrieval.across_sessions || prepared.found.memory == Some(MemoryIntent::CommitmentReference);
+        if asks_across && memory.consent_to_everything()?.is_none() {
+            prepared.record.blocked_by_consent.push(OTHER_SESSIONS.to_owned());
+            tracing::info!(
+                event = "blocked_by_consent",
+                conversation = self.id,
+                "other sessions are not searched"
+            );
+        }
+        let (session, query) = (message.session, message.text.as_str());
+        let preferences = memory.preferences_to_show(session, query)?;
+        let facts = memory.facts_to_show(session, query)?;
+        let mut reflections = memory.reflections_to_show(session, &self.asides()?, query)?;
+        // What is a fact of the window already is not shown twice.
+        reflections.retain(|other| facts.iter().all(|fact| fact.item.id != other.item.id));
+        let texts = |shown: &[Shown<Fact>]| shown.iter().map(|fact| fact.item.said.fact.clone()).collect();
+        prepared.sources.preferences = texts(&preferences);
+        prepared.sources.reflections = texts(&reflections);
+        let with_category =
+            |fact: &Shown<Fact>| (fact.item.said.category.clone(), fact.item.said.fact.clone());
+        prepared.sources.facts = facts.iter().map(with_category).collect();
+        let all = preferences.iter().chain(&facts).chain(&reflections);
+        prepared.record.facts = all.clone().map(|fact| fact.item.id.clone()).collect();
+        prepared.origins = memory.origins(all, |fact| fact.id.clone());
         Ok(())
+    }
+
+    /// The sessions of this track that were begun in an aside.
+    fn asides(&self) -> Result<Vec<u64>, ConversationError> {
+        let kind = &self.loaded.kind;
+        let is_aside = |name: &str| kind.stage(name).is_some_and(|stage| stage.aside != Aside::No);
+        let sessions = self.all.store().sessions(self.track())?;
+        let asides =
+            sessions.iter().filter(|session| session.opening["aside"].as_str().is_some_and(is_aside));
+        Ok(asides.map(|session| session.session).collect())
     }
 }

@@ -224,7 +224,7 @@ impl Conversation {
         (outcome, pieces, began): (&RunOutcome, Pieces<'_>, Instant),
     ) -> Result<Reply, ConversationError> {
         let kind = &self.loaded.kind;
-        let Prepared { stage, mut record, past, recipe, .. } = prepared;
+        let Prepared { stage, mut record, past, recipe, origins, .. } = prepared;
         sizes(&mut record, &outcome.receipt.receipt);
         let mut next = state.clone();
         next.heard(&said.fields, said.intensity);
@@ -258,7 +258,7 @@ impl Conversation {
                 text: &said.text,
                 data: &data,
                 state: &serde_json::to_value(&next).unwrap_or_default(),
-                memory: &[],
+                memory: &origins,
                 jobs: &jobs,
                 cost: spent(&record.stage, REPLY, &record.usage, record.cost),
                 chars: kind.window.message_chars,

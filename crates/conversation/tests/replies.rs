@@ -23,6 +23,9 @@ fn answer(prompt: &str) -> String {
     if prompt.contains("Write the summary.") {
         return r#"{"summary": "They spoke of numbers."}"#.into();
     }
+    if prompt.contains("Update the facts.") {
+        return r#"{"upsert": [], "delete": []}"#.into();
+    }
     let last = prompt.rsplit('\n').next().unwrap_or_default();
     format!("<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: Y\n</thinking>You said: {last}")
 }
