@@ -1,4 +1,4 @@
-//! A short way to complete a JSON text under a grammar: strings are closed, optional parts omitted, and required ones
+//! A short way to complete a JSON or tagged text under a grammar: strings are closed, optional parts omitted, and required ones
 //! get their smallest value. Greedy, so not always the shortest.
 
 use llguidance::Matcher;
@@ -6,17 +6,31 @@ use toktrie::SimpleVob;
 
 use super::tokenizer::Tokenizer;
 
-/// The state of a JSON text at its last byte.
+/// The state of a text at its last byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Place {
+    /// Whether it is tagged text; then a string is what a tag holds, and `escaped` is set right behind a `<`.
+    is_tagged: bool,
     in_string: bool,
     escaped: bool,
 }
 
 impl Place {
+    /// The beginning of a tagged text.
+    pub(super) fn tagged() -> Self {
+        Self { is_tagged: true, ..Self::default() }
+    }
+
     /// Advances over `bytes`.
     pub(super) fn read(&mut self, bytes: &[u8]) {
         for &byte in bytes {
+            if self.is_tagged {
+                if self.escaped && (byte == b'/' || byte.is_ascii_alphabetic()) {
+                    self.in_string = byte != b'/';
+                }
+                self.escaped = byte == b'<';
+                continue;
+            }
             match (self.in_string, self.escaped, byte) {
                 (true, true, _) => self.escaped = false,
                 (true, false, b'\\') => self.escaped = true,
@@ -57,6 +71,12 @@ pub(super) fn closing(
 
 /// The allowed token that leads to the end soonest: the lowest rank, then the first.
 fn shortest(allowed: &SimpleVob, place: Place, tokenizer: &Tokenizer) -> Option<u32> {
+    if place.is_tagged {
+        return allowed
+            .iter()
+            .filter(|&token| !tokenizer.bytes(token).is_empty())
+            .min_by_key(|&token| (rank_tagged(tokenizer.bytes(token), place), token));
+    }
     let ranked = tokenizer.closers().iter().copied().filter(|&token| allowed.is_allowed(token));
     let closer = ranked.filter(|&token| tokenizer.bytes(token).starts_with(b"\"") == place.in_string);
     if let Some(closer) = closer.max_by_key(|&token| (tokenizer.bytes(token).len(), std::cmp::Reverse(token)))
@@ -85,6 +105,16 @@ fn rank(bytes: &[u8], place: Place) -> (u8, isize) {
         Some(b'[') => (5, length),
         Some(b'{') => (6, length),
         _ => (7, length),
+    }
+}
+
+/// As [`rank`], in tagged text: a tag is closed, a line ended, no tag opened, anything else as short as possible.
+fn rank_tagged(bytes: &[u8], place: Place) -> (u8, usize) {
+    match bytes.first() {
+        Some(b'<') if place.in_string => (0, bytes.len()),
+        Some(b'<') => (3, bytes.len()),
+        Some(b'\n') => (1, bytes.len()),
+        _ => (2, bytes.len()),
     }
 }
 

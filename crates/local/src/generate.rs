@@ -48,9 +48,24 @@ struct GenerationPlan<'a> {
     prompt: Vec<u32>,
     /// Tokens that the reply may have.
     budget: usize,
-    schema: Option<std::borrow::Cow<'a, Value>>,
+    rule: Option<Rule<'a>>,
     is_call: bool,
     seed: u64,
+}
+
+/// What the reply must satisfy.
+enum Rule<'a> {
+    Schema(std::borrow::Cow<'a, Value>),
+    Grammar(&'a str),
+}
+
+impl Rule<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::Schema(schema) => schema.to_string(),
+            Self::Grammar(grammar) => (*grammar).to_owned(),
+        }
+    }
 }
 
 impl Generator {
@@ -65,8 +80,8 @@ impl Generator {
         listener: &dyn Listener,
     ) -> Result<Option<ChatReply>, ModelError> {
         let plan = self.plan(request)?;
-        let constraint = match &plan.schema {
-            Some(schema) => Some(self.constrain(schema, plan.budget)?),
+        let constraint = match &plan.rule {
+            Some(rule) => Some(self.constrain(rule, plan.budget)?),
             None => None,
         };
         let cached = self.known_prefix(&plan.prompt);
@@ -107,21 +122,27 @@ impl Generator {
             });
         }
         let is_call = tools::must_call(&request.messages, &request.tools);
-        let schema = match &request.schema {
-            _ if is_call => Some(std::borrow::Cow::Owned(tools::schema(&request.tools))),
-            schema => schema.as_ref().map(std::borrow::Cow::Borrowed),
+        let rule = match (&request.schema, &request.grammar) {
+            _ if is_call => Some(Rule::Schema(std::borrow::Cow::Owned(tools::schema(&request.tools)))),
+            (Some(schema), _) => Some(Rule::Schema(std::borrow::Cow::Borrowed(schema))),
+            (None, grammar) => grammar.as_deref().map(Rule::Grammar),
         };
-        let seed = seed(&prompt, schema.as_deref(), request.temperature);
+        let seed = seed(&prompt, rule.as_ref(), request.temperature);
         let budget = usize::try_from(request.max_output).unwrap_or(usize::MAX).min(left);
-        Ok(GenerationPlan { prompt, budget, schema, is_call, seed })
+        Ok(GenerationPlan { prompt, budget, rule, is_call, seed })
     }
 
-    fn constrain(&mut self, schema: &Value, budget: usize) -> Result<Constraint, ModelError> {
+    fn constrain(&mut self, rule: &Rule<'_>, budget: usize) -> Result<Constraint, ModelError> {
         let grammars = match self.grammars.take() {
             Some(grammars) => grammars,
             None => Grammars::new(&self.tokenizer).map_err(broken)?,
         };
-        self.grammars.insert(grammars).constrain(schema, budget).map_err(refused)
+        let grammars = self.grammars.insert(grammars);
+        let constraint = match rule {
+            Rule::Schema(schema) => grammars.constrain(schema, budget),
+            Rule::Grammar(grammar) => grammars.constrain_text(grammar, budget),
+        };
+        constraint.map_err(refused)
     }
 
     /// How much of `prompt` is cached. At least its last token must be processed to get the next logits.
@@ -146,9 +167,9 @@ impl Generator {
 }
 
 /// The same request draws the same random numbers.
-fn seed(prompt: &[u32], schema: Option<&Value>, temperature: Option<f32>) -> u64 {
+fn seed(prompt: &[u32], rule: Option<&Rule<'_>>, temperature: Option<f32>) -> u64 {
     let mut bytes: Vec<u8> = prompt.iter().flat_map(|token| token.to_le_bytes()).collect();
-    bytes.extend(schema.map(Value::to_string).unwrap_or_default().bytes());
+    bytes.extend(rule.map(Rule::text).unwrap_or_default().bytes());
     bytes.extend(temperature.unwrap_or(0.0).to_le_bytes());
     let digest = ContentHash::new(&bytes);
     digest.as_bytes().first_chunk().map_or(0, |start| u64::from_le_bytes(*start))

@@ -1,4 +1,4 @@
-//! Replies that satisfy a JSON Schema: which tokens may follow, and how to end in time. Knows llguidance; the model's
+//! Replies that satisfy a JSON Schema or a grammar: which tokens may follow, and how to end in time. Knows llguidance; the model's
 //! likelihoods belong to the caller.
 
 use std::sync::Arc;
@@ -40,20 +40,25 @@ impl Grammars {
         // Bounds that contradict a deeply nested schema would allow no text; then only the budget applies.
         let matcher =
             self.compile(bounds::bounded(schema, budget)).or_else(|_| self.compile(schema.clone()))?;
-        let closing =
-            closing::closing(&matcher, Place::default(), &self.tokenizer, budget).ok_or_else(|| {
-                format!("no answer of at most {budget} tokens satisfies the schema: raise the output budget")
-            })?;
+        self.constraint(matcher, Place::default(), budget)
+    }
+
+    /// The rule of a reply of at most `budget` tokens that a Lark grammar describes.
+    pub(super) fn constrain_text(&self, grammar: &str, budget: usize) -> Result<Constraint, String> {
+        let parser = self.factory.create_parser(TopLevelGrammar::from_lark(grammar.to_owned()));
+        let matcher = Matcher::new(parser);
+        if let Some(error) = matcher.get_error() {
+            return Err(format!("the grammar cannot be enforced: {error}"));
+        }
+        self.constraint(matcher, Place::tagged(), budget)
+    }
+
+    fn constraint(&self, matcher: Matcher, place: Place, budget: usize) -> Result<Constraint, String> {
+        let closing = closing::closing(&matcher, place, &self.tokenizer, budget).ok_or_else(|| {
+            format!("no answer of at most {budget} tokens satisfies the schema: raise the output budget")
+        })?;
         let tokenizer = Arc::clone(&self.tokenizer);
-        Ok(Constraint {
-            matcher,
-            tokenizer,
-            budget,
-            written: Vec::new(),
-            place: Place::default(),
-            safe: 0,
-            closing,
-        })
+        Ok(Constraint { matcher, tokenizer, budget, written: Vec::new(), place, safe: 0, closing })
     }
 
     fn compile(&self, mut schema: Value) -> Result<Matcher, String> {

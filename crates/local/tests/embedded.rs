@@ -287,6 +287,33 @@ async fn replies_under_a_schema_satisfy_it_within_the_budget() {
     }
 }
 
+/// Tags are held by a grammar, and whatever the budget, the reply ends with all that must be there.
+#[tokio::test]
+async fn a_tagged_reply_has_its_tags_and_fields_within_the_budget() {
+    let grammar = r#"start: notes draft? REPLY
+REPLY: /[^ \n<]([^<]|<[ =0-9])*/
+notes: "<notes>\n" "Mode: " MODE "\n" "Level: " LEVEL "\n" "Plan: " LINE "\n" "</notes>\n\n"
+draft: "<draft>\n" TEXT "\n" "</draft>\n\n"
+MODE: "ASK" | "TELL"
+LEVEL: "1" | "2" | "3"
+LINE: /[^ \n<][^\n<]{0,299}/
+TEXT: /[^ \n<][^<]{0,999}/
+"#;
+    for budget in [40, 80, 160] {
+        let mut request = ask("My brother never calls. Answer me kindly.", budget);
+        request.grammar = Some(grammar.to_owned());
+        let reply = reply(&request).await;
+        let (notes, rest) = reply.text.strip_prefix("<notes>\n").unwrap().split_once("</notes>\n\n").unwrap();
+        let fields: Vec<(&str, &str)> = notes.lines().map(|line| line.split_once(": ").unwrap()).collect();
+        let [("Mode", "ASK" | "TELL"), ("Level", "1" | "2" | "3"), ("Plan", plan)] = fields[..] else {
+            panic!("{fields:?}")
+        };
+        let said = rest.rsplit("</draft>\n\n").next().unwrap();
+        assert!(!plan.is_empty() && !said.is_empty(), "{}", reply.text);
+        assert!(!said.contains("</") && reply.usage.output <= u64::from(budget), "{reply:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_stream_under_a_schema_never_takes_back_what_it_said() {
     let mut request = ask("List many animals.", 24);

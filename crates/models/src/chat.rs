@@ -24,6 +24,8 @@ pub struct ChatRequest {
     pub tools: Vec<ToolDef>,
     /// JSON Schema the reply must satisfy, where the provider can enforce it.
     pub schema: Option<serde_json::Value>,
+    /// Lark grammar the reply must satisfy, where the provider can enforce it: the embedded model.
+    pub grammar: Option<String>,
     /// Tokens the reply may have (`token_budget.output`).
     pub max_output: u32,
     /// Sampling temperature; `None` leaves the provider's default.
@@ -46,6 +48,7 @@ impl ChatRequest {
             messages,
             tools: Vec::new(),
             schema: None,
+            grammar: None,
             max_output,
             temperature: None,
             stable_messages: 0,

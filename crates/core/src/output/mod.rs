@@ -5,6 +5,7 @@
 
 mod citations;
 mod gates;
+mod grammar;
 mod json;
 mod schema;
 mod stream;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use crate::recipe::OutputSpec;
 
 pub use gates::{Citation, CitationPlace, GateFailure, GateResult, Remedy, evaluate, repair_message};
+pub use grammar::grammar;
 pub use schema::{JsonSchemaDraft, Schema, SchemaError, Schemas, Violation};
 pub use stream::{OutputEvent, OutputStream};
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
-use larder_core::output::{OutputEvent, OutputStream};
+use larder_core::output::{self, OutputEvent, OutputStream};
 use larder_core::pack::Pack;
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
 use larder_models::table::{Capability, DEFAULT_TIMEOUT_MS};
@@ -30,6 +30,7 @@ impl Engine {
             messages: vec![Message::text(Role::User, WARMING)],
             tools: Vec::new(),
             schema: None,
+            grammar: None,
             max_output: 1,
             temperature: None,
             timeout: spec.timeout,
@@ -78,6 +79,7 @@ impl RecipeRun<'_> {
                     schema.clone()
                 }
             }),
+            grammar: output::grammar(&recipe.output),
             max_output: u32::try_from(prepared.max_output).unwrap_or(u32::MAX),
             temperature: candidate.temperature,
             timeout: timeout(recipe.gates.timeout_ms, candidate.spec.timeout),
