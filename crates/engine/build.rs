@@ -1,5 +1,5 @@
-//! Embeds the cookbook's recipes, prompts and conversation types into the library as a table from path to bytes. `cookbook`
-//! is a symbolic link to the folder at the root of the repository, so that the packaged crate contains the files too.
+//! Embeds the cookbook's recipes, prompts, routers and conversation types into the library as a table from path to bytes.
+//! `cookbook` is a symbolic link to the folder at the root of the repository, so that the packaged crate contains the files too.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ fn main() -> io::Result<()> {
         println!("cargo::rerun-if-changed={}", root.display());
     }
     let mut files = Vec::new();
-    for top in ["recipes", "prompts", "conversations"] {
+    for top in ["recipes", "prompts", "routes", "conversations"] {
         collect(&root.join(top), top, &mut files)?;
     }
     files.sort();

@@ -4,6 +4,7 @@ mod converse;
 mod policy;
 mod recipes;
 mod revisions;
+mod route;
 mod serving;
 mod sharing;
 mod texts;
@@ -18,6 +19,7 @@ pub use self::converse::ConverseArgs;
 pub use self::policy::{PolicyArgs, PolicyCommand};
 pub use self::recipes::{ExplainArgs, InputArgs, ModeArg, RepeatArgs, RunArgs};
 pub use self::revisions::RevisionsCommand;
+pub use self::route::RouteArgs;
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
 pub use self::sharing::ShareCommand;
 pub use self::texts::{AskArgs, CondenseArgs, PlannerArg, SelectArgs, TokenTarget};
@@ -102,6 +104,12 @@ pub enum Command {
         after_help = "Examples:\n  larder explain summarize/summarize --doc document=notes.md --query 'What was decided?'\n  larder explain card/card_agent --doc notes=notes.md --variant coding --query 'Fix the build' --extra 8000"
     )]
     Explain(ExplainArgs),
+    /// Show which tier of models the router would ask for a message, and why; sends nothing
+    ///
+    /// Decides by a preset of the project (routes/NAME.yaml) or one that ships, with the models of larder.toml. With
+    /// --explain every factor is listed with what it adds to the score.
+    #[command(after_help = route::EXAMPLES)]
+    Route(RouteArgs),
     /// Count the tokens of a text
     #[command(
         after_help = "Examples:\n  larder count notes.md\n  git diff | larder count - --tokenizer o200k_base --limit 8000"

@@ -21,6 +21,7 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::{self, GateFailure, GateResult, Parsed};
 use larder_core::pack::Pack;
 use larder_core::recipe::{Layer, Mode, Recipe, RecipeError};
+use larder_core::route::RouteDecision;
 use larder_store::{NewIntervention, NewPointer, RunId, StoreError, UserStore};
 
 use self::attempt::AttemptResult;
@@ -62,6 +63,8 @@ struct RecipeRun<'a> {
     is_ahead: bool,
     /// Whether a server refused a request with tools, so that none are offered any more.
     without_tools: bool,
+    /// What the router decided.
+    route: Option<RouteDecision>,
     /// Time spent packing.
     packing: Duration,
     /// The last prompt, the originals of its parts, its reply and the result of its checks.
@@ -102,7 +105,10 @@ impl Engine {
     ) -> BoxFuture<'a, Result<RunOutcome, RunError>> {
         let run = async move {
             let meter = Meter::within(observer, self.limits_of(recipe, kind));
-            let mut run = RecipeRun::start(self, recipe, input, &meter, kind)?;
+            let route = self.route(recipe, input);
+            let routed = route.as_ref().map(|route| Recipe { layer: route.layer, ..recipe.clone() });
+            let mut run = RecipeRun::start(self, routed.as_ref().unwrap_or(recipe), input, &meter, kind)?;
+            run.route = route;
             let outcome = run.answer().await;
             run.finish(outcome)
         };
@@ -168,6 +174,7 @@ impl<'a> RecipeRun<'a> {
             results: Vec::new(),
             is_ahead: false,
             without_tools: false,
+            route: None,
             packing: Duration::ZERO,
             receipt: None,
             originals: Originals::default(),

@@ -8,6 +8,8 @@ use larder_core::recipe::Mode;
 use larder_text::message::Message;
 use larder_text::picture::Picture;
 
+use crate::routing::RouteInput;
+
 /// A document passed to a run.
 #[derive(Debug, Clone)]
 pub struct InputDocument {
@@ -63,6 +65,8 @@ pub struct RunInput {
     pub session_id: Option<String>,
     /// The turn's id, for the record: `turn_000042`.
     pub turn_id: Option<String>,
+    /// What the router is told in addition.
+    pub routing: RouteInput,
     /// The id of the gateway request to which the run is charged, for the record.
     pub request_id: Option<String>,
 }

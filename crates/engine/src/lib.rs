@@ -27,6 +27,7 @@ pub mod project;
 mod prompt;
 pub mod recipe_tools;
 pub mod rehydrate;
+pub mod routing;
 mod run;
 pub mod settings;
 

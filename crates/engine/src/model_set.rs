@@ -104,14 +104,15 @@ impl Engine {
         names.into_iter().collect()
     }
 
-    /// Every model that a run of `recipe` may call: that of its layer, that of the next layer for answers that fail
+    /// Every model that a run of `recipe` may call: that of its layer or of each tier of its router, that of the next layer for answers that fail
     /// their checks, those that condense for it, and the fallbacks of each.
     pub fn reachable_models(&self, recipe: &Recipe, mode: Option<Mode>) -> ModelSet {
         let (table, mode) = (self.models.table(), mode.or(recipe.mode));
         let mut models = ModelSet::default();
-        models.add_layer(table, recipe.layer, mode);
-        if let Some(next) = next_layer(recipe.layer) {
-            models.add_layer(table, next, mode);
+        for layer in self.answering_layers(recipe) {
+            for layer in [Some(layer), next_layer(layer)].into_iter().flatten() {
+                models.add_layer(table, layer, mode);
+            }
         }
         if self.policy.use_llm_summarizer && self.policy.compression_enabled && recipe.compression.enabled {
             for name in ContentType::ALL.map(recipe_name) {

@@ -4,12 +4,14 @@
 
 mod folder;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use larder_core::pack::Cap;
 use larder_core::recipe::{
     self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError, SlotSpec,
 };
+use larder_core::route::{self, Preset};
 use larder_text::tokens::Counter;
 
 use crate::config::SlotCap;
@@ -25,6 +27,7 @@ pub struct Project {
     root: Option<PathBuf>,
     files: ProjectFiles,
     report: CheckReport,
+    routers: BTreeMap<String, Preset>,
 }
 
 /// A project that cannot be used.
@@ -88,19 +91,36 @@ impl Project {
     /// As [`Self::open`].
     pub fn open_with(dir: &Path, counter: &Counter, total: usize) -> Result<Self, ProjectError> {
         let folder::FolderContents { files, problems } = folder::read(dir)?;
-        let mut report = recipe::check_with(&files, counter, Some(total));
+        let mut project = Self::checked(Some(dir.to_owned()), files, counter, Some(total));
         for problem in problems {
-            report.add(problem);
+            project.report.add(problem);
         }
-        Ok(Self { root: Some(dir.to_owned()), files, report })
+        Ok(project)
     }
 
     /// The recipes, prompts and conversation types that ship with Larder.
     pub fn builtin(counter: &Counter) -> Self {
         let files: ProjectFiles =
             COOKBOOK.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect();
-        let report = recipe::check(&files, counter);
-        Self { root: None, files, report }
+        Self::checked(None, files, counter, None)
+    }
+
+    fn checked(root: Option<PathBuf>, files: ProjectFiles, counter: &Counter, total: Option<usize>) -> Self {
+        let mut presets = route::check(&files);
+        let own: BTreeSet<String> = presets.names.into_iter().collect();
+        let mut names = own.clone();
+        let shipped =
+            COOKBOOK.iter().filter_map(|(path, _)| path.strip_prefix("routes/")?.strip_suffix(".yaml"));
+        names.extend(shipped.map(str::to_owned));
+        let mut report = recipe::check_with(&files, counter, total, &names);
+        presets.diagnostics.into_iter().for_each(|diagnostic| report.add(diagnostic));
+        // The presets that ship are known to every project, which may replace them.
+        if root.is_some() {
+            let shipped = COOKBOOK.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec()));
+            let shipped = route::check(&shipped.filter(|(path, _)| path.starts_with("routes/")).collect());
+            presets.usable.extend(shipped.usable.into_iter().filter(|(name, _)| !own.contains(name)));
+        }
+        Self { root, files, report, routers: presets.usable }
     }
 
     /// Replaces the caps of slots.
@@ -152,6 +172,12 @@ impl Project {
     /// As [`Self::recipe`].
     pub fn recipe_for_mode(&self, phase: &str, mode: Mode) -> Result<&Recipe, RecipeError> {
         self.report.recipes.for_mode(phase, mode)
+    }
+
+    /// The presets of the router without errors, by name: the project's, and those that ship with Larder and that it does
+    /// not replace.
+    pub fn routers(&self) -> &BTreeMap<String, Preset> {
+        &self.routers
     }
 
     /// Diagnostics as plain text with excerpts of the files.

@@ -36,6 +36,9 @@ pub async fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode
         return Ok(code);
     }
     output::line(&format!("{} {} for {}", receipt.recipe, &receipt.version[..12], receipt.model))?;
+    if let Some(route) = &receipt.route {
+        output::line(&format!("{}\n{}", super::route::headline(route), super::route::factors(route)))?;
+    }
     output::line(&layout(&receipt.receipt))?;
     if args.messages {
         for message in &receipt.messages {

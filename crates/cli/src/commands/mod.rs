@@ -26,6 +26,7 @@ mod reindex;
 mod repair;
 mod restore;
 mod revisions;
+mod route;
 mod run;
 mod runs;
 mod serve;
@@ -77,6 +78,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
         }
         Command::Run(args) => run::run(&CommandContext::new(global)?, args).await?,
         Command::Explain(args) => return explain::run(&CommandContext::new(global)?, args).await,
+        Command::Route(args) => route::run(&CommandContext::new(global)?, args)?,
         Command::Condense(args) => condense::run(&CommandContext::new(global)?, args).await?,
         Command::Ask(args) => ask::run(&CommandContext::new(global)?, args).await?,
         Command::Turn(args) => return turn::run(&CommandContext::new(global)?, args).await,

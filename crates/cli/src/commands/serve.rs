@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::output;
 
 /// Files in the project folder whose changes cause a reload.
-const WATCHED: [&str; 3] = ["larder.toml", "recipes", "prompts"];
+const WATCHED: [&str; 4] = ["larder.toml", "recipes", "prompts", "routes"];
 
 pub async fn run(global: Global, args: &ServeArgs) -> Result<(), CliError> {
     let flags = flags(args);

@@ -2,6 +2,7 @@
 
 use axum::Extension;
 use axum::response::Html;
+use larder_core::route::{FactorScore, RouteDecision};
 use larder_engine::executor::RunReceipt;
 use larder_gateway::auth::Caller;
 use larder_store::{RunFilter, RunId, RunRecord, RunStatus, StoreError};
@@ -110,9 +111,27 @@ fn whole(run: &RunDetail, receipt: &RunReceipt) -> Markup {
             (ui::facts(run_facts(record)))
             @if let Some(refused) = &receipt.receipt.refused { p.notice { (refused) } }
         }))
+        @if let Some(route) = &receipt.route { (panel("router", "The router", decision(route))) }
         (panel("window", "The window", map::picture(&window)))
         (panel("parts", "Its parts", map::table(&window, PartLink::Pointer)))
         @if let Some(output) = &run.output { (panel("answer", "The answer", payload("The answer", output))) }
+    }
+}
+
+/// What the router decided, and why (R4-9.9).
+fn decision(route: &RouteDecision) -> Markup {
+    let row = |factor: &FactorScore| {
+        let reason = factor.reason.as_deref().unwrap_or("–");
+        [html! { (factor.name) }, html! { (factor.score) }, html! { (reason) }]
+    };
+    let columns = [Column::text("Factor"), Column::number("Score"), Column::text("Because of")];
+    html! {
+        p {
+            (name(&route.tier)) " by router " (name(&route.preset)) ", score " (route.score)
+            @if let Some(floor) = &route.floor { "; at least " (name(floor)) " was asked for" }
+            @for tier in &route.excluded { "; not " (name(&tier.tier)) ": " (tier.reason) }
+        }
+        (ui::table("Factors", columns, route.factors.iter().map(row)))
     }
 }
 

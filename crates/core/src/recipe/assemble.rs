@@ -325,6 +325,7 @@ fn build(
         role: file.role.clone(),
         risk: file.risk,
         layer: file.layer?,
+        router: file.router.as_ref().map(|router| router.value.clone()),
         budget: file.budget.as_ref()?.tokens,
         system,
         includes: included.map(|(name, prompt)| (name.clone(), prompt.text.clone())).collect(),

@@ -1,11 +1,11 @@
 //! Checks a whole project: reports every problem in every file, and returns the recipes without errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::assemble::{self, PromptFile};
 use super::catalog::Catalog;
 use super::code::DiagnosticCode;
-use super::diagnostic::{Diagnostic, DiagnosticSink};
+use super::diagnostic::{Diagnostic, DiagnosticSink, suggest};
 use super::file::{self, RecipeFile};
 use super::registry::{self, REGISTRY_PATH};
 use super::{fields, prompts, slots};
@@ -49,11 +49,17 @@ impl CheckReport {
 
 /// Checks every recipe and prompt of a project. `counter` measures whether prompts fit their allotments.
 pub fn check(files: &ProjectFiles, counter: &Counter) -> CheckReport {
-    check_with(files, counter, None)
+    check_with(files, counter, None, &BTreeSet::new())
 }
 
-/// As [`check`], with `total` as the default for recipes that omit `token_budget.total` (C17).
-pub fn check_with(files: &ProjectFiles, counter: &Counter, total: Option<usize>) -> CheckReport {
+/// As [`check`], with `total` as the default for recipes that omit `token_budget.total` (C17), and the names of the
+/// presets of the router that recipes may name.
+pub fn check_with(
+    files: &ProjectFiles,
+    counter: &Counter,
+    total: Option<usize>,
+    routers: &BTreeSet<String>,
+) -> CheckReport {
     let mut diagnostics = Vec::new();
     let texts = read_texts(files, &mut diagnostics);
     let mut sinks: BTreeMap<&str, DiagnosticSink<'_>> =
@@ -63,6 +69,7 @@ pub fn check_with(files: &ProjectFiles, counter: &Counter, total: Option<usize>)
     let mut parsed = parse_recipes(files, total, &mut sinks, &mut recipes);
     check_names(&parsed, &mut sinks);
     check_modes(&parsed, &mut sinks);
+    check_routers(&parsed, routers, &mut sinks);
     parsed.sort_by(|a, b| a.path.cmp(&b.path));
     let mut paths = BTreeMap::new();
     for file in parsed {
@@ -263,6 +270,23 @@ fn check_modes(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<
                 sink.report(DiagnosticCode::ModeCounterpart, &name.span, message, help);
             }
         }
+    }
+}
+
+/// A recipe names a preset that exists.
+fn check_routers(
+    parsed: &[RecipeFile],
+    routers: &BTreeSet<String>,
+    sinks: &mut BTreeMap<&str, DiagnosticSink<'_>>,
+) {
+    for file in parsed {
+        let Some(router) = file.router.as_ref().filter(|router| !routers.contains(&router.value)) else {
+            continue;
+        };
+        let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };
+        let message = format!("there is no router `{}`", router.value);
+        let help = suggest(&router.value, routers.iter().map(String::as_str));
+        sink.report(DiagnosticCode::RouterNotFound, &router.span, message, help);
     }
 }
 

@@ -141,9 +141,8 @@ codes! {
          declared ones."
     // Project.
     Layout "L060" Error "File is in the wrong place"
-        "Recipes are recipes/{category}/{name}.yaml, prompts prompts/{category}/{name}.md, conversation types \
-         conversations/{name}.yaml. Path \
-         components may contain letters, digits, - and _ only."
+        "Recipes are recipes/{category}/{name}.yaml, prompts prompts/{category}/{name}.md, routers \
+         routes/{name}.yaml, conversation types conversations/{name}.yaml. Path components may contain letters, digits, - and _ only."
     NameTaken "L061" Error "Name is already taken"
         "The name, file stem and aliases of a recipe must be unique in the project, because each of them \
          loads it."
@@ -156,6 +155,15 @@ codes! {
     RegistryStale "L064" Warning "registry.yaml is out of date"
         "registry.yaml is generated from recipes and prompts and keeps the history of their versions. Run \
          `larder check --write-registry`."
+    // Routers.
+    Router "L070" Error "Inconsistent router"
+        "A router has two tiers or more; every tier but the first has a threshold, and thresholds rise. Every factor \
+         says when it holds, and all factors together reach the highest threshold."
+    SingleFactor "L071" Error "One factor decides"
+        "The weight of a factor reaches a threshold, so that this sign alone chooses the larger tier. Presets for \
+         which this is meant say `single_factor: allowed`."
+    RouterNotFound "L072" Error "Router not found"
+        "A recipe names a preset of the router: routes/{name}.yaml of the project, or one that ships with Larder."
     // Conversation types.
     UnknownReference "L080" Error "Name does not exist"
         "A conversation type names stages, recipes, actions, fields and tags; each must exist, and a recipe must be \

@@ -86,17 +86,17 @@ impl Diagnostic {
 }
 
 /// Byte range in a source.
-pub(super) type Span = Range<usize>;
+pub(crate) type Span = Range<usize>;
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Spanned<T> {
+pub(crate) struct Spanned<T> {
     pub value: T,
     pub span: Span,
 }
 
 /// Collects the problems of one file.
-pub(super) struct DiagnosticSink<'s> {
+pub(crate) struct DiagnosticSink<'s> {
     file: &'s str,
     source: &'s str,
     line_starts: Vec<usize>,

@@ -9,19 +9,19 @@ use super::diagnostic::{DiagnosticSink, Spanned, suggest};
 use super::yaml::{YamlKind, YamlNode};
 
 /// Whether a name consists of characters that are valid in file names, template variables and log fields.
-pub(super) fn is_plain_name(name: &str) -> bool {
+pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 100
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 /// Whether a template can refer to a name: a letter or `_`, then letters, digits and `_`.
-pub(super) fn is_identifier(name: &str) -> bool {
+pub(crate) fn is_identifier(name: &str) -> bool {
     is_plain_name(name) && !name.contains('-') && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Reports keys that are not in `valid`; false if the node is not a mapping at all. `what` names the mapping.
-pub(super) fn check_keys(
+pub(crate) fn check_keys(
     node: &YamlNode<'_>,
     what: &str,
     valid: &[&str],
@@ -52,14 +52,14 @@ pub(super) fn check_keys(
     true
 }
 
-pub(super) fn wrong_type(node: &YamlNode<'_>, what: &str, expected: &str, sink: &mut DiagnosticSink<'_>) {
+pub(crate) fn wrong_type(node: &YamlNode<'_>, what: &str, expected: &str, sink: &mut DiagnosticSink<'_>) {
     let subject = if what.is_empty() { "the recipe".to_owned() } else { format!("`{what}`") };
     let message = format!("{subject} must be {expected}, not {}", node.describe());
     sink.report(DiagnosticCode::WrongType, &node.span, message, "");
 }
 
 /// Text that is not blank. Numbers and booleans must be quoted to count as text.
-pub(super) fn text(
+pub(crate) fn text(
     node: &YamlNode<'_>,
     what: &str,
     sink: &mut DiagnosticSink<'_>,
@@ -82,7 +82,7 @@ pub(super) fn text(
 }
 
 /// A name of letters, digits, `_` and `-`.
-pub(super) fn name(
+pub(crate) fn name(
     node: &YamlNode<'_>,
     what: &str,
     sink: &mut DiagnosticSink<'_>,
@@ -102,7 +102,7 @@ pub(super) fn name(
     })
 }
 
-pub(super) fn boolean(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<bool> {
+pub(crate) fn boolean(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<bool> {
     let value = node.to_json().as_bool();
     if value.is_none() {
         wrong_type(node, what, "true or false", sink);
@@ -111,7 +111,7 @@ pub(super) fn boolean(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink
 }
 
 /// An integer within `range`.
-pub(super) fn whole(
+pub(crate) fn whole(
     node: &YamlNode<'_>,
     what: &str,
     range: RangeInclusive<u64>,
@@ -131,7 +131,7 @@ pub(super) fn whole(
 }
 
 /// A number from 0 to 1.
-pub(super) fn fraction(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<f64> {
+pub(crate) fn fraction(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<f64> {
     let Some(value) = node.to_json().as_f64() else {
         wrong_type(node, what, "a number between 0 and 1", sink);
         return None;
@@ -144,7 +144,7 @@ pub(super) fn fraction(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSin
 }
 
 /// `80%` or 80.
-pub(super) fn percent(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<u8> {
+pub(crate) fn percent(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink<'_>) -> Option<u8> {
     let value = match node.to_json() {
         serde_json::Value::String(text) => text.trim_end_matches('%').trim_end().parse::<u64>().ok(),
         json => json.as_u64(),
@@ -162,7 +162,7 @@ pub(super) fn percent(node: &YamlNode<'_>, what: &str, sink: &mut DiagnosticSink
 }
 
 /// One of `choices`, by exact name.
-pub(super) fn choice<T: Copy>(
+pub(crate) fn choice<T: Copy>(
     node: &YamlNode<'_>,
     what: &str,
     choices: &[(&str, T)],
@@ -183,7 +183,7 @@ pub(super) fn choice<T: Copy>(
 }
 
 /// The items of a list that is not empty.
-pub(super) fn list<'n, 's>(
+pub(crate) fn list<'n, 's>(
     node: &'n YamlNode<'s>,
     what: &str,
     sink: &mut DiagnosticSink<'_>,
@@ -202,7 +202,7 @@ pub(super) fn list<'n, 's>(
 }
 
 /// Reports duplicate entries and returns the list without them.
-pub(super) fn distinct(
+pub(crate) fn distinct(
     items: Vec<Spanned<String>>,
     what: &str,
     sink: &mut DiagnosticSink<'_>,
@@ -225,7 +225,7 @@ pub(super) fn distinct(
 }
 
 /// A list of distinct plain names; empty when the key is absent.
-pub(super) fn names(
+pub(crate) fn names(
     node: Option<&YamlNode<'_>>,
     what: &str,
     sink: &mut DiagnosticSink<'_>,
@@ -236,6 +236,6 @@ pub(super) fn names(
 }
 
 /// The texts without their spans.
-pub(super) fn values(items: &[Spanned<String>]) -> Vec<String> {
+pub(crate) fn values(items: &[Spanned<String>]) -> Vec<String> {
     items.iter().map(|item| item.value.clone()).collect()
 }

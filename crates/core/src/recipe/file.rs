@@ -12,13 +12,14 @@ use super::{PRESERVE, fields, inputs, outputs, slots};
 use larder_text::{Layer, Mode};
 
 /// The keys of a recipe, in the order of the reference (R0-10).
-pub const KEYS: [&str; 24] = [
+pub const KEYS: [&str; 25] = [
     "name",
     "aliases",
     "description",
     "role",
     "risk_level",
     "model_layer",
+    "router",
     "mode",
     "token_budget",
     "system_prompt",
@@ -56,6 +57,7 @@ pub struct RecipeFile {
     pub(super) role: Option<String>,
     pub(super) risk: Risk,
     pub(super) layer: Option<Layer>,
+    pub(super) router: Option<Spanned<String>>,
     pub(super) mode: Option<Spanned<Mode>>,
     pub(super) budget: Option<BudgetFile>,
     pub(super) prompts: Prompts,
@@ -148,6 +150,7 @@ pub(super) fn parse(
         layer: root
             .get("model_layer")
             .and_then(|node| fields::choice(node, "model_layer", &Layer::ALL, sink)),
+        router: root.get("router").and_then(|node| fields::name(node, "router", sink)),
         mode: mode(&root, sink),
         budget: root.get("token_budget").and_then(|node| budget(node, total, sink)),
         prompts: prompts(&root, &start, &variants, sink),

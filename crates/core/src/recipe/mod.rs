@@ -6,10 +6,10 @@
 
 mod assemble;
 mod catalog;
-mod check;
+pub(crate) mod check;
 mod code;
-mod diagnostic;
-mod fields;
+pub(crate) mod diagnostic;
+pub(crate) mod fields;
 mod file;
 mod inputs;
 mod model;
@@ -19,7 +19,7 @@ mod registry;
 mod schema_file;
 mod slots;
 mod template;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use catalog::{Catalog, RecipeError};
 pub use check::{CheckReport, MAX_FILE_BYTES, ProjectFiles, check, check_with, read_text};

@@ -44,6 +44,8 @@ pub struct Recipe {
     pub risk: Risk,
     /// The model layer.
     pub layer: Layer,
+    /// The preset of the router that replaces the layer by that of a tier.
+    pub router: Option<String>,
     /// The token allotments.
     pub budget: TokenBudget,
     /// The system prompt, in order.

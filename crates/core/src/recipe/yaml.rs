@@ -17,13 +17,13 @@ const MAX_NODES: usize = 20_000;
 
 /// A value and its place.
 #[derive(Debug, Clone)]
-pub(super) struct YamlNode<'s> {
+pub(crate) struct YamlNode<'s> {
     pub kind: YamlKind<'s>,
     pub span: Span,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum YamlKind<'s> {
+pub(crate) enum YamlKind<'s> {
     /// Text as written; only a plain scalar may also be a number, boolean or null.
     Scalar {
         text: std::borrow::Cow<'s, str>,
@@ -36,7 +36,7 @@ pub(super) enum YamlKind<'s> {
 
 /// A key and its place.
 #[derive(Debug, Clone)]
-pub(super) struct Spelt<'s> {
+pub(crate) struct Spelt<'s> {
     pub text: std::borrow::Cow<'s, str>,
     pub span: Span,
 }
@@ -128,7 +128,7 @@ fn plain_to_json(text: &str) -> serde_json::Value {
 }
 
 /// The only document of the sink's source; `None` if it cannot be parsed as one.
-pub(super) fn parse<'s>(sink: &mut DiagnosticSink<'s>) -> Option<YamlNode<'s>> {
+pub(crate) fn parse<'s>(sink: &mut DiagnosticSink<'s>) -> Option<YamlNode<'s>> {
     let options = granit_parser::options! {
         emit_unresolved_aliases: true,
         disallow_directives: true,

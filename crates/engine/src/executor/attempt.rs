@@ -140,6 +140,7 @@ impl RecipeRun<'_> {
         let mut receipt =
             RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
         receipt.condensing = self.summarizer.tally();
+        receipt.route.clone_from(&self.route);
         // What was called for an earlier attempt was called.
         receipt.calls = self.receipt.take().map(|before| before.calls).unwrap_or_default();
         self.receipt = Some(receipt.clone());

@@ -41,7 +41,9 @@ fn packed(
     extra: usize,
 ) -> Result<(RunReceipt, Option<Box<Pack>>), RunError> {
     let recipe = engine.find(name, input.mode).map_err(|source| RunError::Unknown { source })?;
-    let candidate = engine.candidate(recipe.layer, input.mode.or(recipe.mode))?;
+    let route = engine.route(recipe, input);
+    let layer = route.as_ref().map_or(recipe.layer, |route| route.layer);
+    let candidate = engine.candidate(layer, input.mode.or(recipe.mode))?;
     let counter = engine.counter(&candidate.spec);
     let prepared = prepare_for(engine, recipe, input, &candidate, &counter, None, RunKind::Answer)?;
     let mut prepared = prepared.with_tools(engine, recipe, input.mode, &candidate, &counter);
@@ -58,6 +60,7 @@ fn packed(
     // With more tokens the prompt must never contain less than before.
     let (_, packed) = opening::pack(engine, prepared, &counter, extra == 0)?;
     let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
-    let receipt = RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
+    let mut receipt = RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
+    receipt.route = route;
     Ok((receipt, packed.ok()))
 }

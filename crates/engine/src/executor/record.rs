@@ -71,7 +71,8 @@ impl RecipeRun<'_> {
             log_decision(&self, receipt);
             log_sizes(&self, &receipt.receipt);
         }
-        let receipt = packed.cloned().unwrap_or_else(|| unpacked(self.recipe));
+        let mut receipt = packed.cloned().unwrap_or_else(|| unpacked(self.recipe));
+        receipt.route.clone_from(&self.route);
         let saved = receipt.receipt.own_parts();
         let saved = saved.filter_map(|part| Some(original(part)?.saturating_sub(part.tokens)));
         let saved = saved.fold(0, usize::saturating_add) as u64;

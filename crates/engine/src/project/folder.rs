@@ -21,8 +21,8 @@ pub(super) struct FolderContents {
     pub problems: Vec<Diagnostic>,
 }
 
-/// Reads `recipes/`, `prompts/`, `conversations/` and `registry.yaml` below `root`. Hidden files, and files that are neither YAML nor
-/// Markdown, are skipped.
+/// Reads `recipes/`, `prompts/`, `routes/`, `conversations/` and `registry.yaml` below `root`. Hidden files, and files that
+/// are neither YAML nor Markdown, are skipped.
 pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
     let unreadable = |source| ProjectError::Read { path: root.to_owned(), source };
     if !fs::metadata(root).map_err(unreadable)?.is_dir() {
@@ -30,7 +30,7 @@ pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
     }
     fs::read_dir(root).map_err(unreadable)?;
     let mut contents = FolderContents { files: ProjectFiles::new(), problems: Vec::new() };
-    for top in ["recipes", "prompts", "conversations"] {
+    for top in ["recipes", "prompts", "routes", "conversations"] {
         walk(&root.join(top), top, 0, &mut contents);
     }
     let is_own = |path: &String| path.starts_with("recipes/") || path.starts_with("conversations/");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use larder_core::pack::{BudgetAssessment, Pack, Receipt, SlotLedger};
 use larder_core::recipe::{Layer, Recipe};
+use larder_core::route::RouteDecision;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_store::RunId;
@@ -21,6 +22,9 @@ pub struct RunReceipt {
     /// The layer it was packed for; `None` in records of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub layer: Option<Layer>,
+    /// Why this layer, if a router chose it (R4-9.9).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub route: Option<RouteDecision>,
     /// The model's name in the table.
     pub model: String,
     /// The tokenizer that counted.
@@ -77,6 +81,7 @@ impl RunReceipt {
             recipe: recipe.id(),
             version: recipe.version.to_hex(),
             layer: Some(layer),
+            route: None,
             model: model.to_owned(),
             tokenizer: tokenizer.to_owned(),
             assessment: receipt.assessment(),
