@@ -10,6 +10,7 @@ mod logs;
 mod markdown;
 mod memory;
 mod needs;
+mod routing;
 mod speed;
 mod text;
 mod traces;
@@ -29,7 +30,7 @@ pub use needs::ablations;
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 13] = [
+pub const SUITES: [(&str, Suite); 14] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
@@ -42,6 +43,7 @@ pub const SUITES: [(&str, Suite); 13] = [
     ("cards", cards::measure),
     ("memory", memory::measure),
     ("linked", linked::measure),
+    ("routing", routing::measure),
     ("speed", speed::measure),
 ];
 
