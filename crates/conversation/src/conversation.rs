@@ -277,6 +277,21 @@ impl Conversations {
     }
 }
 
+impl Conversations {
+    /// Takes the lock of a track, as soon as it is free.
+    pub(crate) async fn lease_of(
+        &self,
+        track: Track<'_>,
+    ) -> Result<larder_store::TurnLease, ConversationError> {
+        loop {
+            if let Some(lease) = self.store().take_lease(track)? {
+                return Ok(lease);
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+}
+
 impl Conversation {
     /// The conversation's id.
     pub fn id(&self) -> &str {
@@ -337,12 +352,7 @@ impl Conversation {
         let stage =
             aside.map(|name| kind.stage(name).filter(|stage| stage.aside != Aside::No)).unwrap_or_default();
         if let (Some(name), None) = (aside, stage) {
-            let asides: Vec<&str> = kind
-                .stages
-                .iter()
-                .filter(|stage| stage.aside != Aside::No)
-                .map(|stage| stage.name.as_str())
-                .collect();
+            let asides: Vec<&str> = kind.asides().collect();
             let help = match asides.as_slice() {
                 [] => format!("conversations of type {} have none", kind.name),
                 asides => format!("use {}", asides.join(", ")),
@@ -369,23 +379,26 @@ impl Conversation {
         Ok(self.all.store().messages(self.track(), session, 0..u64::MAX)?)
     }
 
+    /// A message of this track.
+    ///
+    /// # Errors
+    /// There is none with this number, or the store fails.
+    pub fn message(&self, number: u64) -> Result<ConversationMessage, ConversationError> {
+        Ok(self.all.store().get_message(self.track(), number)?)
+    }
+
     /// What was sent for a reply, and why.
     ///
     /// # Errors
     /// There is no such reply, or the store fails.
     pub fn record(&self, number: u64) -> Result<ReplyRecord, ConversationError> {
-        let message = self.all.store().get_message(self.track(), number)?;
+        let message = self.message(number)?;
         Ok(serde_json::from_value(message.data).unwrap_or_default())
     }
 
     /// Takes the lock of the track.
     pub(crate) async fn lease(&self) -> Result<larder_store::TurnLease, ConversationError> {
-        loop {
-            if let Some(lease) = self.all.store().take_lease(self.track())? {
-                return Ok(lease);
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
+        self.all.lease_of(self.track()).await
     }
 }
 

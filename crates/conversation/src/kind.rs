@@ -194,6 +194,11 @@ impl ConversationType {
         self.stages.iter().find(|stage| stage.name == name)
     }
 
+    /// The stages that a session can begin in, besides the main line.
+    pub fn asides(&self) -> impl Iterator<Item = &str> {
+        self.stages.iter().filter(|stage| stage.aside != Aside::No).map(|stage| stage.name.as_str())
+    }
+
     /// The rules for summaries of a session in this stage.
     pub fn summary_in(&self, stage: &Stage) -> SummaryRules {
         let SummaryRules { recipe, after_messages, after_tokens, again_after, keep, words } = &self.summary;

@@ -14,6 +14,7 @@ mod observe;
 mod prepare;
 mod recall;
 mod reply;
+mod revise;
 mod state;
 pub mod window;
 

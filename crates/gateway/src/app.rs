@@ -1,10 +1,12 @@
 //! The state behind every route: what lasts for the life of the process, and what a reload replaces atomically. Knows
 //! no wire format.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use larder_agent::turn::Turns;
 use larder_agent::turn::background::Background;
+use larder_conversation::Conversations;
+use larder_conversation::catalog::TypeCatalog;
 use larder_engine::Engine;
 use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
@@ -25,6 +27,7 @@ use crate::model_budget::ModelBudget;
 use crate::model_route::{Route, Routes};
 use crate::problem::Problem;
 use crate::recorder::Recorder;
+use crate::replies::RunningReplies;
 use crate::revisions::RevisedSettings;
 use crate::storage_health::StorageHealth;
 use crate::telemetry::Telemetry;
@@ -65,6 +68,8 @@ pub struct Snapshot {
     /// The routing of requests.
     pub routes: Routes,
     engine: Engine,
+    /// The conversation types of its project, once one is asked for.
+    types: OnceLock<Arc<TypeCatalog>>,
     /// What turns may call.
     tools: TurnTools,
     revised: BoundedCache<u64, Arc<RevisedSettings>>,
@@ -79,12 +84,23 @@ impl Snapshot {
         let routes = Routes::new(&config, &gateway, &engine)?;
         let tools = TurnTools::new(&config)?;
         let (revised, found) = (BoundedCache::new(REVISIONS), BoundedCache::new(ROUTES));
-        Ok(Self { config, gateway, routes, engine, tools, revised, found })
+        Ok(Self { config, gateway, routes, engine, types: OnceLock::new(), tools, revised, found })
     }
 
     /// The engine over one user's store.
     pub fn engine(&self, store: &UserStore) -> Engine {
         self.engine.for_user(store.clone())
+    }
+
+    /// Every usable conversation type. Blocks the first time.
+    pub fn types(&self) -> &Arc<TypeCatalog> {
+        self.types.get_or_init(|| Arc::new(TypeCatalog::of(&self.engine)))
+    }
+
+    /// The conversations of an engine's user.
+    fn conversations(&self, engine: Engine) -> Conversations {
+        let embedding = self.config.embedding().map(str::to_owned);
+        Conversations { engine, types: Arc::clone(self.types()), embedding }
     }
 
     /// The settings as a revision of learned values makes them.
@@ -140,6 +156,8 @@ pub struct App {
     pub documents: Documents,
     /// Running turns.
     pub running_turns: Arc<RunningTurns>,
+    /// Replies that are being written.
+    pub running_replies: RunningReplies,
     /// Checks keys and their budgets.
     pub auth: Auth,
     /// Totals, metrics, traces.
@@ -200,6 +218,7 @@ impl App {
         Ok(Arc::new(Self {
             documents: Documents::open(&store, &snapshot.config.document_place())?,
             running_turns: Arc::new(RunningTurns::new(stop.clone())),
+            running_replies: RunningReplies::default(),
             warmth: Warmth::default(),
             auth: Auth::new(store.clone())?,
             stop,
@@ -344,6 +363,21 @@ impl App {
             // Over HTTP there is no one to ask, so dangerous calls are denied.
             confirm: Arc::new(DenyAll),
         })
+    }
+
+    /// The conversations of this caller, as the settings are now. Blocks.
+    pub fn conversations(&self, caller: &Caller) -> Conversations {
+        let current = self.current();
+        current.conversations(current.engine(&caller.store).paid_by(caller.key.clone()))
+    }
+
+    /// What jobs behind the replies of a user work with, as the settings are now. Blocks.
+    ///
+    /// # Errors
+    /// The user is being deleted, or the store fails.
+    pub(crate) fn conversations_behind(&self, user: &str) -> Result<Conversations, StoreError> {
+        let current = self.current();
+        Ok(current.conversations(current.engine(&self.store.user(user)?).in_background()))
     }
 
     /// What jobs behind the turns of a user work with, as the settings are now. Blocks.

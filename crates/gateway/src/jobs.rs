@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use larder_agent::turn::background::{AfterTurn, EMBED, SUMMARIZE};
+use larder_conversation::background::{AfterReply, knows};
 use larder_engine::Engine;
 use larder_engine::blocking;
 use larder_engine::condensing::{CONDENSE_HISTORY, CondenseHistory};
@@ -186,6 +187,7 @@ async fn work_on(app: &Arc<App>, job: &Job) -> Result<JobEnd, StoreError> {
         SUMMARIZE | EMBED => after_turn(app, job).await,
         CONDENSE_HISTORY => condense_history(app, job).await,
         COLLECT | CLEAN_UP | ROLL_UP => maintain(app, job).await,
+        kind if knows(kind) => after_reply(app, job).await,
         kind => Ok(JobEnd::Failed(format!("this version knows no job {kind}"))),
     }
 }
@@ -223,6 +225,26 @@ async fn after_turn(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
             })
         }
     }
+}
+
+/// Does what follows a reply of a conversation.
+async fn after_reply(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
+    let after: AfterReply = match read(job) {
+        Ok(after) => after,
+        Err(end) => return Ok(end),
+    };
+    let conversations = app.conversations_behind(&job.user)?;
+    if let Some(end) = waits(app, &conversations.engine) {
+        return Ok(end);
+    }
+    let reach = conversations.reach(&after);
+    let (reservation, meter) = match app.pay(job, after.key.as_ref(), RESERVED, &reach)? {
+        Ok(paid) => paid,
+        Err(end) => return Ok(end),
+    };
+    let worked = conversations.work(&job.kind, &after, &meter).await;
+    settle(reservation, &meter);
+    Ok(worked.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done))
 }
 
 /// Summarizes a history for its next run.

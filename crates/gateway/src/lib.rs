@@ -18,6 +18,7 @@ pub mod otel;
 pub mod problem;
 pub mod recorder;
 pub mod reload;
+pub mod replies;
 pub mod request;
 mod revisions;
 pub mod routes;

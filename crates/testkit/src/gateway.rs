@@ -2,6 +2,7 @@
 //! to its routers as a given user.
 
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -65,15 +66,20 @@ impl TestApp {
 
     /// A gateway whose model performs `acts` in order.
     pub fn scripted(acts: impl IntoIterator<Item = Act>) -> Self {
-        Self::with("model-1", acts)
+        Self::with("model-1", None, acts)
+    }
+
+    /// A gateway for a project in this folder, whose model performs `acts` in order.
+    pub fn of_project(project: &Path, acts: impl IntoIterator<Item = Act>) -> Self {
+        Self::with("model-1", Some(project), acts)
     }
 
     /// A gateway that serves a model with this id, and whose last reload was refused with the same words.
     pub fn refusing(words: &str) -> Self {
-        Self::with(words, [])
+        Self::with(words, None, [])
     }
 
-    fn with(id: &str, acts: impl IntoIterator<Item = Act>) -> Self {
+    fn with(id: &str, project: Option<&Path>, acts: impl IntoIterator<Item = Act>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().join("home");
         let store = Store::open(&home, StoreOptions::default()).unwrap();
@@ -93,6 +99,7 @@ max_output = 26000
         let load = {
             let (folder, model, store) = (dir.path().to_owned(), Arc::clone(&model), store.clone());
             let (refuses, words) = (Arc::clone(&refuses), id.to_owned());
+            let root = project.map(Path::to_owned);
             move || {
                 if refuses.load(Ordering::Relaxed) {
                     return Err(words.clone());
@@ -100,7 +107,9 @@ max_output = 26000
                 let config = Config::load(Some(&folder), Some(&home), &|_| None).unwrap();
                 let model = Arc::clone(&model) as Arc<dyn ChatModel>;
                 let models = every_layer_and(model, &main, &folder, 32_000, 20_000);
-                let project = Project::builtin(&Counter::cl100k());
+                let counter = Counter::cl100k();
+                let project = root.as_ref().map(|root| Project::open(root, &counter).unwrap());
+                let project = project.unwrap_or_else(|| Project::builtin(&counter));
                 let user = store.user("local").unwrap();
                 let engine =
                     Engine::new(project, models, user, RunPolicy::default(), Box::new(|_| None)).unwrap();

@@ -115,6 +115,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
         "larder-gateway",
         &[
             "larder-agent",
+            "larder-conversation",
             "larder-core",
             "larder-engine",
             "larder-mcp",
@@ -130,6 +131,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
         &[
             "larder-agent",
             "larder-condense",
+            "larder-conversation",
             "larder-core",
             "larder-engine",
             "larder-gateway",

@@ -2,6 +2,7 @@
 //! caller (`auth::Caller`) is in the request's extensions, set before these routes are reached. Knows nothing of the
 //! wire formats of providers.
 
+mod conversations;
 mod documents;
 mod exchanges;
 mod extract;
@@ -25,6 +26,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use conversations::ReplyWindow;
 pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{
     CompactionMap, Costs, DAYS, MapEntry, Priced, ReadBack, ReadBackCost, RequestListParams, RequestPage,
@@ -76,6 +78,7 @@ fn endpoints() -> OpenApiRouter<Arc<App>> {
         .merge(transcripts::endpoints())
         .merge(live::endpoints())
         .merge(turns::endpoints())
+        .merge(conversations::endpoints())
         .merge(documents::endpoints())
         .merge(shared::endpoints())
 }

@@ -34,7 +34,7 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
 }
 
 /// The content type of a stream of events.
-const EVENTS: &str = "text/event-stream";
+pub(super) const EVENTS: &str = "text/event-stream";
 
 /// A question.
 #[derive(Debug, Deserialize, ToSchema)]

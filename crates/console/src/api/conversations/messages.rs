@@ -1,0 +1,318 @@
+//! The messages of a conversation over REST: post, read, answer once more, edit, delete, and what was sent for a reply.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use larder_conversation::{Conversation, Reply, ReplyRecord};
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_gateway::replies;
+use larder_store::{ConversationMessage, Speaker, StoreError};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{ParticipantParams, blocking, events, open};
+use crate::api::Problem;
+use crate::api::extract::{Json, Path, Query};
+
+/// The endpoints of messages.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list, post))
+        .routes(routes!(edit))
+        .routes(routes!(regenerate))
+        .routes(routes!(resume))
+        .routes(routes!(delete))
+        .routes(routes!(window))
+}
+
+/// The header that makes a repeated post the same one.
+const KEY: &str = "idempotency-key";
+
+/// A message to post.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewMessageBody {
+    /// What is said.
+    pub text: String,
+    /// The participant; not needed where the caller takes part under one name.
+    #[serde(default)]
+    pub participant: Option<String>,
+}
+
+/// The messages to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct MessageListParams {
+    /// The participant; not needed where the caller takes part under one name.
+    pub participant: Option<String>,
+    /// The session. Default: the current one.
+    pub session: Option<u64>,
+}
+
+/// Messages of a session.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MessageList {
+    /// In order.
+    pub messages: Vec<ConversationMessage>,
+}
+
+/// The reply to look at.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct WindowParams {
+    /// The participant; not needed where the caller takes part under one name.
+    pub participant: Option<String>,
+    /// The number of a reply or of the message that it answers. Default: the newest reply of the session.
+    pub message: Option<u64>,
+}
+
+/// What was sent for a reply, and why.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReplyWindow {
+    /// The number of the reply.
+    pub reply: u64,
+    /// How it was made: stage, recipe and runs, parsed fields, the messages and blocks that were sent with their tokens,
+    /// what was withheld, and what it cost.
+    #[schema(value_type = Object)]
+    pub record: ReplyRecord,
+}
+
+impl ReplyWindow {
+    /// Reads what was sent for a reply, by its number or that of its message; for the newest one without a number. Blocks.
+    ///
+    /// # Errors
+    /// There is no such reply, or the store fails.
+    pub fn read(
+        conversation: &Conversation,
+        number: Option<u64>,
+    ) -> Result<Self, larder_conversation::ConversationError> {
+        let reply = match number {
+            Some(number) => conversation.written(number)?.map_or(number, |reply| reply.number),
+            None => {
+                let messages = conversation.messages(None)?;
+                let newest = messages.iter().rev().find(|message| message.speaker == Speaker::Assistant);
+                newest.ok_or(StoreError::UnknownMessage { number: 0 })?.number
+            }
+        };
+        Ok(Self { reply, record: conversation.record(reply)? })
+    }
+}
+
+/// The reply to a stored message, as JSON or as events.
+async fn answered(
+    app: Arc<App>,
+    caller: Caller,
+    conversation: Conversation,
+    message: u64,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let started = tokio::task::spawn_blocking(move || replies::answer(&app, &caller, conversation, message));
+    let stream = started.await.map_err(|error| Problem::internal(&error))??;
+    let reader = stream.read(events::last(headers));
+    if events::wanted(headers) {
+        return Ok(events::stream(reader));
+    }
+    Ok(Answer(reader.ended().await?).into_response())
+}
+
+/// Post a message and wait for the reply
+///
+/// With `accept: text/event-stream` the reply is streamed: `text` events with pieces of it, `restart` if what was sent is
+/// void, `draft` with a text that may be shared, and `done` with the reply, or `problem`. It is written to its end and
+/// stored even if the client leaves. A post that is repeated with the same `Idempotency-Key` gets the same reply.
+#[utoipa::path(
+    post, path = "/api/v1/conversations/{id}/messages", tag = "conversations", request_body = NewMessageBody,
+    params(
+        ("id" = String, Path, description = "The conversation"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated post the same one"),
+    ),
+    responses(
+        (status = 200, description = "The reply, or events", content(
+            (Reply = "application/json"), (Reply = "text/event-stream"),
+        )),
+        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "A model failed; the message is kept, and a repeated post tries again", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn post(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Json(new): Json<NewMessageBody>,
+) -> Result<Response, Problem> {
+    let conversation = open(&app, &caller, id, new.participant).await?;
+    let key = match headers.get(KEY).map(|key| key.to_str().map(str::to_owned)) {
+        Some(Err(_)) => return Err(Problem::new(StatusCode::BAD_REQUEST, "Idempotency-Key: expected ASCII")),
+        Some(Ok(key)) => Some(key),
+        None => None,
+    };
+    let side = conversation.clone();
+    let posted = blocking(move || side.post(&new.text, key.as_deref())).await?;
+    answered(app, caller, conversation, posted.number, &headers).await
+}
+
+/// List the messages of a session
+#[utoipa::path(
+    get, path = "/api/v1/conversations/{id}/messages", tag = "conversations",
+    params(("id" = String, Path, description = "The conversation"), MessageListParams),
+    responses(
+        (status = 200, description = "In order", body = MessageList),
+        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(which): Query<MessageListParams>,
+) -> Result<Answer<MessageList>, Problem> {
+    let conversation = open(&app, &caller, id, which.participant).await?;
+    Ok(Answer(MessageList { messages: blocking(move || conversation.messages(which.session)).await? }))
+}
+
+/// Edit the last message and answer it anew
+#[utoipa::path(
+    put, path = "/api/v1/conversations/{id}/messages/last", tag = "conversations", request_body = NewMessageBody,
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 200, description = "The reply, or events", content(
+            (Reply = "application/json"), (Reply = "text/event-stream"),
+        )),
+        (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn edit(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Json(new): Json<NewMessageBody>,
+) -> Result<Response, Problem> {
+    let conversation = open(&app, &caller, id, new.participant).await?;
+    revised(app, caller, conversation, Some(new.text), &headers).await
+}
+
+/// Answer the last message once more
+#[utoipa::path(
+    post, path = "/api/v1/conversations/{id}/regenerate", tag = "conversations",
+    params(("id" = String, Path, description = "The conversation"), ParticipantParams),
+    responses(
+        (status = 200, description = "The reply, or events", content(
+            (Reply = "application/json"), (Reply = "text/event-stream"),
+        )),
+        (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn regenerate(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(who): Query<ParticipantParams>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let conversation = open(&app, &caller, id, who.participant).await?;
+    revised(app, caller, conversation, None, &headers).await
+}
+
+async fn revised(
+    app: Arc<App>,
+    caller: Caller,
+    conversation: Conversation,
+    text: Option<String>,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let side = conversation.clone();
+    let revising = larder_engine::blocking::spawn(async move { side.revise(text.as_deref()).await });
+    let posted = revising.await.map_err(|error| Problem::internal(&error))??;
+    answered(app, caller, conversation, posted.number, headers).await
+}
+
+/// Read the reply to a message, from its beginning or after `Last-Event-ID`
+///
+/// The same events as of the post, whether the reply is being written or was written long ago, here or by another process.
+/// If what the client has read is void, `restart` comes first.
+#[utoipa::path(
+    get, path = "/api/v1/conversations/{id}/messages/{number}/events", tag = "conversations",
+    params(
+        ("id" = String, Path, description = "The conversation"),
+        ("number" = u64, Path, description = "The message that is answered"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was read"),
+        ParticipantParams,
+    ),
+    responses(
+        (status = 200, description = "Events", body = Reply, content_type = "text/event-stream"),
+        (status = 404, description = "No such message of the caller", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn resume(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path((id, number)): Path<(String, u64)>,
+    Query(who): Query<ParticipantParams>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let conversation = open(&app, &caller, id, who.participant).await?;
+    let started = tokio::task::spawn_blocking(move || {
+        let message = conversation.message(number)?;
+        if message.speaker == Speaker::Assistant {
+            return Err(StoreError::UnknownMessage { number }.into());
+        }
+        replies::answer(&app, &caller, conversation, number)
+    });
+    let stream = started.await.map_err(|error| Problem::internal(&error))??;
+    Ok(events::stream(stream.read(events::last(&headers))))
+}
+
+/// Delete a message with its reply, or a reply
+#[utoipa::path(
+    delete, path = "/api/v1/conversations/{id}/messages/{number}", tag = "conversations",
+    params(
+        ("id" = String, Path, description = "The conversation"),
+        ("number" = u64, Path, description = "The message"),
+        ParticipantParams,
+    ),
+    responses(
+        (status = 204, description = "Erased, with what is kept of the runs behind it"),
+        (status = 404, description = "No such message of the caller", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path((id, number)): Path<(String, u64)>,
+    Query(who): Query<ParticipantParams>,
+) -> Result<StatusCode, Problem> {
+    let conversation = open(&app, &caller, id, who.participant).await?;
+    let erasing = larder_engine::blocking::spawn(async move { conversation.delete_message(number).await });
+    erasing.await.map_err(|error| Problem::internal(&error))??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Show what was sent for a reply, and why
+#[utoipa::path(
+    get, path = "/api/v1/conversations/{id}/window", tag = "conversations",
+    params(("id" = String, Path, description = "The conversation"), WindowParams),
+    responses(
+        (status = 200, description = "References, sizes and reasons", body = ReplyWindow),
+        (status = 404, description = "No such reply of the caller", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn window(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(which): Query<WindowParams>,
+) -> Result<Answer<ReplyWindow>, Problem> {
+    let conversation = open(&app, &caller, id, which.participant).await?;
+    Ok(Answer(blocking(move || ReplyWindow::read(&conversation, which.message)).await?))
+}

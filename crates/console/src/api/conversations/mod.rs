@@ -1,0 +1,312 @@
+//! Conversations over REST: begin, list, show, export and delete. What another user or participant said is as unknown here
+//! as what was never said.
+
+mod events;
+mod messages;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json as Answer};
+use larder_conversation::{Conversation, ConversationError};
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_store::{ConversationCostRow, ConversationMessage, ConversationRecord, SessionRecord, Track};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use messages::ReplyWindow;
+
+use super::Problem;
+use super::extract::{Json, Path};
+
+/// The endpoints of conversations.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list, begin))
+        .routes(routes!(types))
+        .routes(routes!(one, delete))
+        .routes(routes!(session))
+        .routes(routes!(export))
+        .merge(messages::endpoints())
+}
+
+/// A conversation to begin.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewConversationBody {
+    /// The name of its type.
+    #[serde(rename = "type")]
+    #[schema(example = "tutor")]
+    pub kind: String,
+    /// A line that tells it from others.
+    #[serde(default)]
+    pub title: String,
+    /// Who takes part. Default: the caller alone.
+    #[serde(default)]
+    pub participants: Vec<NewParticipant>,
+}
+
+/// Someone who takes part.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewParticipant {
+    /// The name in the conversation.
+    pub name: String,
+    /// The user. Default: the caller.
+    #[serde(default)]
+    pub user: Option<String>,
+}
+
+/// Conversations.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConversationList {
+    /// Those that the caller began or takes part in, newest first.
+    pub conversations: Vec<ConversationRecord>,
+}
+
+/// Types of conversations.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConversationTypeList {
+    /// Those that can be begun, by name.
+    pub types: Vec<ConversationTypeInfo>,
+}
+
+/// A type of conversations.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConversationTypeInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The most participants.
+    pub participants: u8,
+    /// The stages that a session can begin in, besides the main line.
+    pub asides: Vec<String>,
+}
+
+/// Whose side of a conversation.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ParticipantParams {
+    /// The participant; not needed where the caller takes part under one name.
+    pub participant: Option<String>,
+}
+
+/// A session to begin.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSession {
+    /// The participant; not needed where the caller takes part under one name.
+    #[serde(default)]
+    pub participant: Option<String>,
+    /// The stage of an aside. Default: the main line.
+    #[serde(default)]
+    pub aside: Option<String>,
+}
+
+/// A session that was begun.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionBegun {
+    /// Its number.
+    pub session: u64,
+}
+
+/// Everything of the caller in a conversation.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConversationExport {
+    /// The conversation.
+    pub conversation: ConversationRecord,
+    /// Each of the caller's sides.
+    pub tracks: Vec<TrackExport>,
+    /// What it cost.
+    pub costs: Vec<ConversationCostRow>,
+}
+
+/// What one participant and the assistant said.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TrackExport {
+    /// The participant.
+    pub participant: String,
+    /// Its sessions, in order.
+    pub sessions: Vec<SessionRecord>,
+    /// The messages of all of them, in order.
+    pub messages: Vec<ConversationMessage>,
+}
+
+/// Runs work on conversations on a blocking thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ConversationError> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(Problem::from),
+        Err(error) => Err(Problem::internal(&error)),
+    }
+}
+
+/// The caller's side of a conversation.
+async fn open(
+    app: &Arc<App>,
+    caller: &Caller,
+    id: String,
+    participant: Option<String>,
+) -> Result<Conversation, Problem> {
+    let (app, caller) = (Arc::clone(app), caller.clone());
+    blocking(move || app.conversations(&caller).open(&id, participant.as_deref())).await
+}
+
+/// List conversations
+#[utoipa::path(
+    get, path = "/api/v1/conversations", tag = "conversations",
+    responses((status = 200, description = "Those that the caller began or takes part in", body = ConversationList))
+)]
+pub async fn list(Extension(caller): Extension<Caller>) -> Result<Answer<ConversationList>, Problem> {
+    let conversations = super::blocking(move || caller.store.conversations().list()).await?;
+    Ok(Answer(ConversationList { conversations }))
+}
+
+/// List the types of conversations
+#[utoipa::path(
+    get, path = "/api/v1/conversation-types", tag = "conversations",
+    responses((status = 200, description = "Those of the project, and those that ship", body = ConversationTypeList))
+)]
+pub async fn types(State(app): State<Arc<App>>) -> Result<Answer<ConversationTypeList>, Problem> {
+    Ok(Answer(ConversationTypeList { types: blocking(move || Ok(types_of(&app))).await? }))
+}
+
+/// The types that can be begun. Blocks the first time.
+pub fn types_of(app: &App) -> Vec<ConversationTypeInfo> {
+    let current = app.current();
+    let types = current.types().iter().map(|loaded| ConversationTypeInfo {
+        name: loaded.kind.name.clone(),
+        description: loaded.kind.description.clone(),
+        participants: loaded.kind.participants.most,
+        asides: loaded.kind.asides().map(str::to_owned).collect(),
+    });
+    types.collect()
+}
+
+/// Begin a conversation
+#[utoipa::path(
+    post, path = "/api/v1/conversations", tag = "conversations", request_body = NewConversationBody,
+    responses(
+        (status = 201, description = "Begun", body = ConversationRecord),
+        (status = 404, description = "There is no such type", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The type does not allow it", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn begin(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Json(new): Json<NewConversationBody>,
+) -> Result<(StatusCode, Answer<ConversationRecord>), Problem> {
+    let begun = blocking(move || {
+        let user = caller.store.user();
+        let participant = |one: NewParticipant| (one.name, one.user.unwrap_or_else(|| user.to_owned()));
+        let participants: Vec<_> = new.participants.into_iter().map(participant).collect();
+        app.conversations(&caller).begin(&new.kind, &new.title, &participants)
+    });
+    Ok((StatusCode::CREATED, Answer(begun.await?)))
+}
+
+/// Show a conversation
+#[utoipa::path(
+    get, path = "/api/v1/conversations/{id}", tag = "conversations",
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 200, description = "Its participants, and where the caller's stand", body = ConversationRecord),
+        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn one(
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Answer<ConversationRecord>, Problem> {
+    Ok(Answer(super::blocking(move || caller.store.conversations().get(&id)).await?))
+}
+
+/// Delete a conversation
+///
+/// Erases the caller's messages, with what is kept of the runs behind them, and ends the caller's part. What other
+/// participants said stays theirs.
+#[utoipa::path(
+    delete, path = "/api/v1/conversations/{id}", tag = "conversations",
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 204, description = "Erased"),
+        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let erasing = larder_engine::blocking::spawn(async move { app.conversations(&caller).delete(&id).await });
+    erasing.await.map_err(|error| Problem::internal(&error))??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Begin a session
+///
+/// On the main line, or in an aside. Nothing of earlier sessions is sent in it without a consent.
+#[utoipa::path(
+    post, path = "/api/v1/conversations/{id}/sessions", tag = "conversations", request_body = NewSession,
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 201, description = "Begun", body = SessionBegun),
+        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "There is no such aside", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn session(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Json(new): Json<NewSession>,
+) -> Result<(StatusCode, Answer<SessionBegun>), Problem> {
+    let conversation = open(&app, &caller, id, new.participant).await?;
+    let session = blocking(move || conversation.begin_session(new.aside.as_deref())).await?;
+    Ok((StatusCode::CREATED, Answer(SessionBegun { session })))
+}
+
+/// Export what the caller said in a conversation, with the replies and what they cost
+#[utoipa::path(
+    get, path = "/api/v1/conversations/{id}/export", tag = "conversations",
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 200, description = "Everything of the caller", body = ConversationExport),
+        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn export(
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Answer<ConversationExport>, Problem> {
+    let export = super::blocking(move || {
+        let store = caller.store.conversations();
+        let conversation = store.get(&id)?;
+        let own = conversation.participants.iter().filter(|one| one.user == caller.store.user());
+        let mut tracks = Vec::new();
+        for participant in own {
+            let track = Track { conversation: &conversation.id, participant: &participant.name };
+            let mut messages = Vec::new();
+            for session in 1..=participant.session {
+                messages.extend(store.messages(track, session, 0..u64::MAX)?);
+            }
+            let sessions = store.sessions(track)?;
+            tracks.push(TrackExport { participant: participant.name.clone(), sessions, messages });
+        }
+        let mut costs = store.costs(0)?;
+        costs.retain(|row| row.conversation == conversation.id);
+        Ok(ConversationExport { conversation, tracks, costs })
+    });
+    Ok(Answer(export.await?))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+//! What is changed or removed after it was said: the last message once more or in other words, a message with its reply, a
+//! participant's side of a conversation. And what a reply may cost, before it is asked for.
+
+use larder_engine::executor::{ModelSet, max_call_usage};
+use larder_store::{ConversationMessage, MemoryFilter, MemoryKind, Speaker, StoreError, Track};
+use serde_json::Value;
+
+use crate::conversation::{Conversation, ConversationError, Conversations, ReplyRecord};
+use crate::kind::Trigger;
+use crate::memory::Eraser;
+
+impl Conversation {
+    /// Takes the last message of the participant and its reply back, and posts it anew: with another text, or to be answered
+    /// once more. The participant is where it was before that message, and what was remembered from it goes.
+    ///
+    /// # Errors
+    /// The session has no message, the new text is empty, or the store fails.
+    pub async fn revise(&self, text: Option<&str>) -> Result<ConversationMessage, ConversationError> {
+        if text.is_some_and(|text| text.trim().is_empty()) {
+            return Err(ConversationError::Empty);
+        }
+        let _lease = self.lease().await?;
+        let (session, state) = self.standing()?;
+        let messages = self.messages(Some(session))?;
+        let last = messages.iter().rev().find(|message| message.speaker == Speaker::Participant);
+        let last = last.ok_or(StoreError::UnknownMessage { number: 0 })?;
+        let reply = self.all.store().reply_to(self.track(), last.number)?;
+        let before =
+            reply.map(|reply| serde_json::from_value::<ReplyRecord>(reply.data).unwrap_or_default().before);
+        let state = serde_json::to_value(before.unwrap_or(state)).unwrap_or_default();
+        let chars = self.loaded.kind.window.message_chars;
+        let new = self.all.store().replace_last(self.track(), text, &state, chars)?;
+        let filter = MemoryFilter {
+            kind: Some(MemoryKind::Fact),
+            participant: Some(&self.participant),
+            conversation: Some(&self.id),
+            ..MemoryFilter::default()
+        };
+        for fact in self.all.store().memory().list(&filter)? {
+            if fact.data.get("message").and_then(Value::as_u64) == Some(last.number) {
+                self.all.eraser().fact(&fact.id)?;
+            }
+        }
+        Ok(new)
+    }
+
+    /// Erases a message with its reply, or a reply alone, and what was made from them.
+    ///
+    /// # Errors
+    /// There is no such message, or the store fails.
+    pub async fn delete_message(&self, number: u64) -> Result<(), ConversationError> {
+        let _lease = self.lease().await?;
+        Ok(self.all.eraser().message(self.track(), number)?)
+    }
+
+    /// The most tokens of a reply with one action behind it, and every model that it may ask.
+    pub fn reply_budget(&self) -> (u64, ModelSet) {
+        let (kind, engine) = (&self.loaded.kind, &self.all.engine);
+        let mut reach = ModelSet::default();
+        let mut most = |names: &mut dyn Iterator<Item = &str>| {
+            let tokens = names.filter_map(|name| {
+                let recipe = engine.find(name, None).ok()?;
+                reach.join(engine.reachable_models(recipe, None));
+                let usage = max_call_usage(recipe);
+                Some(usage.input.saturating_add(usage.output))
+            });
+            tokens.max().unwrap_or_default()
+        };
+        let small = kind.small.as_ref().map(|small| small.recipe.as_str());
+        let reply = most(&mut [Some(kind.recipe.as_str()), small].into_iter().flatten());
+        let actions = kind.actions.values().filter(|action| action.on.contains(&Trigger::Dispatch));
+        let action = most(&mut actions.map(|action| action.recipe.as_str()));
+        (reply.saturating_add(action), reach)
+    }
+}
+
+impl Conversations {
+    const fn eraser(&self) -> Eraser<'_> {
+        Eraser { store: &self.engine.store }
+    }
+
+    /// Erases this user's side of a conversation with what was made from it and, if the user began it, the conversation.
+    ///
+    /// # Errors
+    /// There is no such conversation, or the store fails.
+    pub async fn delete(&self, id: &str) -> Result<(), ConversationError> {
+        let record = self.store().get(id)?;
+        let mut leases = Vec::new();
+        for participant in record.participants.iter().filter(|one| one.user == self.engine.store.user()) {
+            let track = Track { conversation: &record.id, participant: &participant.name };
+            leases.push(self.lease_of(track).await?);
+        }
+        Ok(self.eraser().conversation(&record.id)?)
+    }
+}
