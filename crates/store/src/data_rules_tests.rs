@@ -15,7 +15,7 @@ use crate::{
 };
 use larder_disk::data_rules::DataExport::Rows;
 use larder_disk::data_rules::DataKind::{File, IndexTable, Table};
-use larder_disk::data_rules::{DATA_RULES, DataExport, DataKind};
+use larder_disk::data_rules::{DATA_RULES, DataKind, user_tables};
 
 /// What is not stored under any rule: tables of the index and of the documents' indexes, and files.
 fn without_rule(home: &Path) -> Vec<String> {
