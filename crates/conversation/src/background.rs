@@ -4,7 +4,8 @@
 use larder_engine::executor::{ModelSet, ProgressObserver};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_store::{
-    ConversationMessage, KeyId, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob, Timestamp,
+    ConversationMessage, ERASE_JOB, KeyId, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob,
+    Timestamp,
 };
 use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use crate::conversation::{Conversation, ConversationError, Conversations};
 use crate::kind::{Block, CallTime, Stage};
+use crate::memory::Eraser;
 use crate::reply::{line, past, spent};
 use crate::window::summary_due;
 
@@ -27,7 +29,8 @@ const FACTS_FROM: usize = 6;
 const SUMMARY_QUERY: &str = "Write the summary.";
 
 /// What a job behind a reply needs to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AfterReply {
     /// The conversation.
     pub conversation: String,
@@ -39,6 +42,8 @@ pub struct AfterReply {
     pub stage: String,
     /// The key whose budget pays.
     pub key: Option<KeyId>,
+    /// The consent that was revoked, of a job that erases.
+    pub consent: Option<String>,
 }
 
 /// The jobs that a reply leaves; `messages` is the number of messages of the session with it.
@@ -55,6 +60,7 @@ pub(crate) fn after_reply(
         session: message.session,
         stage: stage.name.clone(),
         key: conversation.all.engine.payer.clone(),
+        consent: None,
     };
     let session = conversation.session_id(message.session);
     let payload = serde_json::to_value(&after).unwrap_or_default();
@@ -73,7 +79,7 @@ pub(crate) fn after_reply(
 
 /// Whether a job is one of these.
 pub fn knows(kind: &str) -> bool {
-    matches!(kind, SUMMARIZE | UPDATE_FACTS)
+    matches!(kind, SUMMARIZE | UPDATE_FACTS | ERASE_JOB)
 }
 
 impl Conversations {
@@ -101,6 +107,9 @@ impl Conversations {
         after: &AfterReply,
         observer: &dyn ProgressObserver,
     ) -> Result<(), ConversationError> {
+        if let Some(consent) = after.consent.as_ref().filter(|_| kind == ERASE_JOB) {
+            return Ok(Eraser { store: &self.engine.store }.consent(consent)?);
+        }
         // What was deleted meanwhile needs nothing.
         let Ok(conversation) = self.open(&after.conversation, Some(&after.participant)) else {
             return Ok(());

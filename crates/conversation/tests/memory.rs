@@ -125,7 +125,7 @@ impl Home {
         let mut done = 0;
         while let Some(job) = worker.claim().unwrap() {
             if job.kind == ERASE_JOB {
-                Eraser { store: &self.user }.consent(job.payload.as_str().unwrap()).unwrap();
+                Eraser { store: &self.user }.consent(job.payload["consent"].as_str().unwrap()).unwrap();
                 done += 1;
             }
             worker.end(&job, &larder_store::JobEnd::Done).unwrap();

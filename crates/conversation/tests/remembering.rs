@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use larder_conversation::memory::{EVERYTHING, Eraser};
+use larder_conversation::memory::EVERYTHING;
 use larder_conversation::{Conversation, Conversations};
 use larder_engine::executor::NoopObserver;
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
-use larder_store::{ERASE_JOB, Store, StoreOptions};
+use larder_store::{Store, StoreOptions};
 use larder_testkit::layers::{Answering, every_layer};
 use larder_text::tokens::Counter;
 use serde_json::json;
@@ -65,12 +65,8 @@ impl World {
     /// Does all jobs that wait.
     async fn work(&self) {
         for job in self.all.engine.store.jobs().list().unwrap() {
-            if job.kind == ERASE_JOB {
-                Eraser { store: &self.all.engine.store }.consent(job.payload.as_str().unwrap()).unwrap();
-            } else {
-                let after = serde_json::from_value(job.payload.clone()).unwrap();
-                self.all.work(&job.kind, &after, &NoopObserver).await.unwrap();
-            }
+            let after = serde_json::from_value(job.payload.clone()).unwrap();
+            self.all.work(&job.kind, &after, &NoopObserver).await.unwrap();
             self.all.engine.store.jobs().cancel(job.id).unwrap();
         }
     }

@@ -231,7 +231,7 @@ fn what_is_made_under_a_consent_that_ended_is_not_kept() {
     let jobs = ada.jobs().list().unwrap();
     assert_eq!(
         jobs.iter().map(|job| (&*job.kind, &job.payload)).collect::<Vec<_>>(),
-        [("conversation_erase", &json!("c1"))]
+        [("conversation_erase", &json!({"consent": "c1"}))]
     );
 }
 

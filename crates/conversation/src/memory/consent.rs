@@ -4,7 +4,7 @@ use larder_store::{
     ERASE_JOB, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob, StoreError, Timestamp,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Fact, FactScope, PersonMemory, text};
 
@@ -115,7 +115,7 @@ impl PersonMemory<'_> {
                 kind: ERASE_JOB,
                 key: format!("{ERASE_JOB} {id}"),
                 session: None,
-                payload: Value::from(id),
+                payload: json!({ "consent": id }),
                 after: 0,
             };
             let change =

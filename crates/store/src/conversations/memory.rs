@@ -11,7 +11,7 @@ use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
 use crate::store::UserStore;
 
-/// The kind of the job that erases what was made under a consent; its payload is the id of the consent.
+/// The kind of the job that erases what was made under a consent; its payload names it as `consent`.
 pub const ERASE_JOB: &str = "conversation_erase";
 
 const COLUMNS: &str =
@@ -304,7 +304,7 @@ pub(super) fn erase_job(consent: &str) -> NewJob {
         kind: ERASE_JOB,
         key: format!("{ERASE_JOB} {consent}"),
         session: None,
-        payload: Value::from(consent),
+        payload: serde_json::json!({ "consent": consent }),
         after: 0,
     }
 }
