@@ -1,6 +1,7 @@
 //! The command line: commands, options and their help. Knows nothing of what they run.
 
 mod converse;
+mod costs;
 mod policy;
 mod recipes;
 mod revisions;
@@ -16,6 +17,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use larder_store::LOCAL_USER;
 
 pub use self::converse::ConverseArgs;
+pub use self::costs::{CostKey, CostsArgs};
 pub use self::policy::{PolicyArgs, PolicyCommand};
 pub use self::recipes::{ExplainArgs, InputArgs, ModeArg, RepeatArgs, RunArgs};
 pub use self::revisions::RevisionsCommand;
@@ -189,6 +191,9 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value_t = 14)]
         days: usize,
     },
+    /// Show what conversations cost, with everything that followed their replies
+    #[command(after_help = "Examples:\n  larder costs\n  larder costs --by stage --days 7 --format json")]
+    Costs(CostsArgs),
     /// Publish what proved right for all users, and revoke it
     ///
     /// What may be published was right in at least 10 approved answers over a day, with a trust of 0.8, and stays true.

@@ -9,6 +9,7 @@ mod check;
 mod condense;
 mod config;
 mod converse;
+mod costs;
 mod count;
 mod explain;
 mod export;
@@ -88,6 +89,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
         Command::Archive => archive::run(&CommandContext::new(global)?).await?,
         Command::Forget { who, yes } => forget::run(&CommandContext::new(global)?, &who, yes).await?,
         Command::Export { who, to } => export::run(&CommandContext::new(global)?, &who, &to)?,
+        Command::Costs(args) => costs::run(&CommandContext::new(global)?, &args)?,
         Command::Trends { days } => trends::run(&CommandContext::new(global)?, days)?,
         Command::Share { command } => share::run(&CommandContext::new(global)?, command).await?,
         Command::Gc { dry_run } => gc::run(&CommandContext::new(global)?, dry_run)?,
