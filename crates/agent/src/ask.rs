@@ -192,6 +192,11 @@ pub enum AskError {
     /// The passage size is too small.
     #[error(transparent)]
     Chunk(#[from] ChunkError),
+    /// No call of a model is allowed, and the answer needs one.
+    #[error(
+        "an answer needs a call of a model, but none is allowed; raise --max-calls or ask.max_calls, or use --quote"
+    )]
+    NoCalls,
     /// The limits are too low for the answer alone.
     #[error(
         "recipe {recipe} may use {needed} tokens, but the limit is {limit}; raise --max-tokens or ask.max_tokens"
@@ -240,7 +245,10 @@ impl<'e> Asker<'e> {
         let started = Instant::now();
         let recipe = self.engine.recipe_or_builtin(question.recipe)?;
         let (is_quoted, limits) = (question.is_quoted(self.engine, recipe), question.asking.limits);
-        if !is_quoted && (recipe.budget.total as u64 > limits.tokens || limits.calls == 0) {
+        if !is_quoted && limits.calls == 0 {
+            return Err(AskError::NoCalls);
+        }
+        if !is_quoted && recipe.budget.total as u64 > limits.tokens {
             return Err(AskError::Tokens {
                 recipe: recipe.id(),
                 needed: recipe.budget.total,

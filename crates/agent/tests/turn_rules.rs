@@ -211,6 +211,38 @@ async fn claims_that_nothing_states_are_left_out_and_others_lead_to_their_bytes(
 }
 
 #[tokio::test]
+async fn goals_in_a_circle_are_worked_on_in_their_order() {
+    let world = world();
+    let mut plan = answers::plan("coordinator");
+    plan["goals"] = json!([
+        {"id": 1, "description": "Buy", "dependencies": [2]}, {"id": 2, "description": "Compare", "dependencies": [1]}
+    ]);
+    plan["tasks"] = json!([{"goal": 1, "text": "Buy."}, {"goal": 2, "text": "Compare."}]);
+    let round = |goal: u32, sure: f64| {
+        let mut round = answers::call(&[("test.echo", json!({"goal": goal}))]);
+        (round["goal"], round["goal_confidence"]) = (json!(goal), json!(sure));
+        round
+    };
+    let mut script = answers::opening();
+    script.push(plan.to_string());
+    let rounds = [round(2, 0.2), round(1, 0.9), round(1, 0.9), round(2, 0.8), round(2, 0.8), answers::done()];
+    script.extend(rounds.iter().map(Value::to_string));
+    let mut verdict = answers::verdict("APPROVE", 0.9);
+    verdict["goals"] = json!([
+        {"goal": 1, "addressed": true, "quality": 0.85, "notes": ""}, {"goal": 2, "addressed": true, "quality": 0.8, "notes": ""}
+    ]);
+    script.extend([answers::answer(), verdict.to_string()]);
+    world.says(script);
+    let outcome = world.ask("buy, then compare").await;
+    let log = log(&world, &outcome.folder);
+    assert!(log.iterations[0].results[0].text.contains("GOAL_2 waits for GOAL_1"));
+    assert_eq!(log.termination.unwrap().reason, "DONE: all goals are reached");
+    let is_told =
+        |event: &TurnEvent| matches!(event, TurnEvent::Warning { text } if text.contains("goals [1, 2]"));
+    assert!(world.events.all().iter().any(is_told));
+}
+
+#[tokio::test]
 async fn goals_wait_for_what_they_depend_on() {
     let world = world();
     let mut plan = answers::plan("coordinator");

@@ -56,11 +56,15 @@ pub async fn engine(
     }
     let turns = host.turns(engine.clone(), access.confirm)?;
     let tools = RunTools::new(&turns, workspace, ToolClass::Danger);
-    for missing in tools.missing(&recipe, mode) {
+    let missing = tools.missing(&recipe, mode);
+    if !missing.is_empty() {
+        let in_code = mode == Mode::Chat && tools.missing(&recipe, Mode::Code).len() < missing.len();
+        let advice = if in_code { "; pass --mode code" } else { "" };
         output::say(&format!(
-            "note: {} names the tool {missing}, which is not offered in mode {}",
+            "note: {} names tools that mode {} does not offer: {}{advice}",
             recipe.id(),
-            mode.as_str()
+            mode.as_str(),
+            missing.join(", ")
         ));
     }
     Ok(engine.with_tools(Some(Arc::new(tools))))

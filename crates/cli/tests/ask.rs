@@ -325,6 +325,18 @@ fn a_sub_question_is_answered_within_the_same_limits() {
 }
 
 #[test]
+fn an_answer_without_calls_and_files_named_twice() {
+    let shop = planning([reply(&json!({"answer": "In Plum Street.", "citations": ["p1"]}))]);
+    let ran = shop.fails(1, &["ask", "data", "Where does he live?", "--max-calls", "0"]);
+    assert!(ran.err.contains("--max-calls") && !ran.err.contains("--max-tokens"), "{}", ran.err);
+    let once = shop.json(&["ask", "data", "Where does he live?", "--quote"])["search"]["files"].clone();
+    let twice = shop.json(&["ask", "data", "./data", "data", "Where does he live?", "--quote"]);
+    assert_eq!(twice["search"]["files"], once);
+    let nothing = shop.ok(&["ask", "data", "zzqqy?", "--quote"]).out;
+    assert!(!nothing.contains("covers little"), "{nothing}");
+}
+
+#[test]
 fn planning_ends_at_the_limit_of_calls() {
     let searches = (0..20).map(|at| step("grep", &format!("^On day {at}7 "), "", (0, 0)));
     let answer = reply(&json!({"answer": "In Plum Street.", "citations": ["p1"]}));

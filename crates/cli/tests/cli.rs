@@ -441,6 +441,10 @@ fn interventions_are_listed_shown_and_settled() {
     assert_eq!(shop.json(&["interventions"]), json!([]));
     shop.fails(1, &["run", "notes/nosuch", "--query", "What?"]);
     assert!(shop.ok(&["interventions"]).out.contains("#1 "));
+    let one = shop.ok(&["interventions", "show", "1"]).out;
+    for told in ["recipe notes/nosuch", "`larder interventions resolve 1 "] {
+        assert!(one.contains(told), "{one}");
+    }
     assert_eq!(shop.json(&["interventions", "show", "1"])[0]["resolution"], Value::Null);
     shop.ok(&["interventions", "resolve", "1", "the recipe is written now"]);
     assert_eq!(shop.json(&["interventions"]), json!([]));

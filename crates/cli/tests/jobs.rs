@@ -72,7 +72,8 @@ fn a_turn_leaves_its_summary_which_is_done_later() {
     let id = jobs(&shop)[0]["id"].to_string();
     let other = shop.fails(1, &["--user", "eve", "jobs", "cancel", &id]);
     assert!(other.err.contains("no such job"), "{}", other.err);
-    shop.ok(&["jobs", "cancel", &id]);
+    assert!(!shop.ok(&["jobs"]).out.contains("summarize_turn summarize_turn"));
+    assert!(shop.ok(&["jobs", "cancel", &id]).err.contains("is cancelled"));
     shop.ok(&["jobs", "work"]);
     assert_ne!(summaries(&shop)[&2], SUMMARY);
 }

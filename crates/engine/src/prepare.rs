@@ -170,10 +170,13 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
         recipe.input_docs.iter().map(|doc| doc.name.as_str()).chain(context.then_some(CONTEXT)).collect();
     for document in &input.documents {
         if !takes.contains(&document.input.as_str()) {
+            let listed = if takes.is_empty() { "no documents".to_owned() } else { takes.join(", ") };
+            let example =
+                takes.first().map(|first| format!("; to pass it as one of them, use --doc {first}=PATH"));
             return Err(PrepareError::UnknownDocument {
                 recipe: recipe.id(),
                 name: document.input.clone(),
-                takes: if takes.is_empty() { "no documents".to_owned() } else { takes.join(", ") },
+                takes: listed + &example.unwrap_or_default(),
             });
         }
     }

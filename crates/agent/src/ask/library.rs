@@ -1,6 +1,6 @@
 //! The files a question is about: listed once, read again whenever a part of them is needed, never all in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,6 +88,7 @@ pub(super) struct WalkedPaths {
     pub paths: Vec<(PathBuf, u64)>,
     pub skipped: Vec<SkippedFile>,
     pub bytes: u64,
+    seen: HashSet<String>,
 }
 
 impl WalkedPaths {
@@ -143,7 +144,11 @@ impl WalkedPaths {
         }
     }
 
+    /// Adds a file, unless it was added before.
     fn add(&mut self, path: PathBuf, size: u64) {
+        if !self.seen.insert(shown(&path)) {
+            return;
+        }
         if size > MAX_FILE || self.bytes.saturating_add(size) > MAX_BYTES {
             let reason = format!("too large ({size} bytes)");
             return self.skipped.push(SkippedFile::failed(&path, reason));

@@ -54,8 +54,10 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let inputs = PhaseInputs { documents, ..PhaseInputs::default() };
     let convert = |answer: &GatheringAnswer| Ok(answer.gathered(&shown));
     let (answer, (mut gathered, dropped)) = cx.recipes().decide(SYNTHESIS, inputs, convert).await?;
-    for name in dropped {
-        cx.events.warn(format!("gathering named {name}, which it was not shown; it is dropped"));
+    if let Some(first) = dropped.first() {
+        let others =
+            if dropped.len() > 1 { format!(" and {} more", dropped.len() - 1) } else { String::new() };
+        cx.events.warn(format!("gathering named {first}{others}, which it was not shown; dropped"));
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
     add_page(&mut gathered, &found, is_meant, &counter);

@@ -25,6 +25,12 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     };
     let convert = |answer: &PlanAnswer| answer.plan(attempt);
     let (answer, mut plan) = cx.recipes().decide(&name, inputs, convert).await?;
+    let circular = answer.circular();
+    if answer.goals.len() > 1 && !circular.is_empty() {
+        cx.events.warn(format!(
+            "the planner made goals {circular:?} depend on each other in a circle; they are worked on in their order"
+        ));
+    }
     let (ticket, meta) = (cx.draft.place.ticket(), cx.meta("ticket"));
     if attempt > 1 {
         let kept = cx.draft.place.earlier_ticket(attempt - 1);

@@ -58,7 +58,9 @@ pub(super) fn note_progress(
 ) -> Option<String> {
     let done = action == Action::Done;
     if goals.is_empty() {
-        return done.then(|| "DONE".to_owned());
+        let failed = calls.made && !calls.had_result;
+        let reason = if failed { "DONE with the goal not reached: no call had a result" } else { "DONE" };
+        return done.then(|| reason.to_owned());
     }
     let confident = confidence.is_some_and(|confidence| confidence.get() >= CONFIDENCE_THRESHOLD);
     if let Some(goal) = goal.filter(|goal| goals::waits_for(goals, *goal).is_empty()) {
@@ -153,6 +155,8 @@ mod tests {
         let none = GoalCalls::default();
         let ended = note_progress(&mut [], Action::Done, None, None, none);
         assert_eq!(ended.as_deref(), Some("DONE"));
+        let ended = note_progress(&mut [], Action::Done, None, None, FAILED).unwrap();
+        assert!(ended.starts_with("DONE with the goal not reached"), "{ended}");
         let ended = note_progress(&mut goals(&[&[], &[]]), Action::Done, None, None, none);
         assert_eq!(ended.as_deref(), Some("DONE with GOAL_1, GOAL_2 not reached"));
         assert_eq!(note_progress(&mut [], Action::ToolCall, None, Score::new(1.0), none), None);

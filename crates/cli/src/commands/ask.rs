@@ -93,6 +93,8 @@ fn print(context: &CommandContext, answer: &AskAnswer, explain: bool) -> Result<
     }
     match (answer.verified, is_quoted) {
         (true, _) => Ok(()),
+        // The reply says it already.
+        (_, true) if answer.claims.is_empty() => Ok(()),
         (_, true) => output::line("unverified: this covers little of the question and may not answer it"),
         (_, false) => output::line("unverified: the answer has no word in common with what it cites"),
     }

@@ -11,6 +11,7 @@ pub fn run(
     all: bool,
 ) -> Result<(), CliError> {
     let store = context.store()?;
+    let is_one = matches!(command, Some(InterventionsCommand::Show { .. }));
     let found = match command {
         Some(InterventionsCommand::Show { id }) => vec![store.interventions().get(id)?],
         Some(InterventionsCommand::Resolve { id, resolution }) => {
@@ -28,6 +29,21 @@ pub fn run(
         let state =
             one.resolution.as_deref().map_or_else(|| "open".to_owned(), |text| format!("resolved: {text}"));
         output::line(&format!("#{} {} {} ({state}) {}", one.id, one.created, one.kind, one.message))?;
+        if is_one {
+            if let Some(recipe) = &one.recipe {
+                output::line(&format!("recipe {recipe}"))?;
+            }
+            if let Some(run) = &one.run_id {
+                let run = run.as_str();
+                output::line(&format!(
+                    "run {run}; `larder runs show {run}` prints its questions and answers"
+                ))?;
+            }
+            if one.resolution.is_none() {
+                let id = one.id;
+                output::line(&format!("`larder interventions resolve {id} 'WHAT WAS DECIDED'` closes it"))?;
+            }
+        }
     }
     Ok(())
 }

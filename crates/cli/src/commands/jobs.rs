@@ -29,7 +29,11 @@ pub async fn run(global: Global, command: Option<JobsCommand>) -> Result<(), Cli
             vec![job]
         }
         Some(JobsCommand::Retry { id }) => vec![context.store()?.jobs().retry(id)?],
-        Some(JobsCommand::Cancel { id }) => vec![context.store()?.jobs().cancel(id)?],
+        Some(JobsCommand::Cancel { id }) => {
+            let job = context.store()?.jobs().cancel(id)?;
+            output::say(&format!("job {id} is cancelled"));
+            vec![job]
+        }
         Some(JobsCommand::List) | None => context.store()?.jobs().list()?,
     };
     if context.global.format == Format::Json {
@@ -49,7 +53,10 @@ fn print(jobs: &[Job]) -> Result<(), CliError> {
             JobState::Failed => format!("failed {} times", job.attempts),
         };
         let reason = job.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        output::line(&format!("#{} {} {} ({state}){reason}", job.id, job.kind, job.key))?;
+        // Most keys begin with the kind.
+        let repeated = job.key.starts_with(&job.kind);
+        let name = if repeated { job.key.clone() } else { format!("{} {}", job.kind, job.key) };
+        output::line(&format!("#{} {name} ({state}){reason}", job.id))?;
     }
     Ok(())
 }

@@ -50,7 +50,14 @@ async fn resume(
         Some(number) => number,
         None => match documents.drafts().interrupted()?.as_slice() {
             [] => {
-                output::say("no turn was interrupted");
+                // Those that are left are leased.
+                let running = documents.drafts().list()?;
+                for draft in &running {
+                    output::say(&format!("turn {} is running: {}", draft.number, draft.query));
+                }
+                if running.is_empty() {
+                    output::say("no turn was interrupted");
+                }
                 if context.global.format == Format::Json {
                     output::json(&Value::Null)?;
                 }

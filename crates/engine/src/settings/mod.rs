@@ -77,11 +77,16 @@ pub(crate) fn is_table(name: &str) -> bool {
     all().any(|setting| is_in(setting.key) || setting.aliases.iter().any(|alias| is_in(alias)))
 }
 
-/// A hint for an unknown table or key: the name that was probably meant.
+/// A hint for an unknown table or key: the name that was probably meant, or else where to look it up.
 pub(crate) fn suggest(unknown: &str) -> String {
     let keys = all().map(|setting| setting.key);
     let tables = keys.clone().filter_map(|key| key.split('.').next()).chain(["models"]);
-    larder_core::recipe::suggest(unknown, keys.chain(tables))
+    // `home = …` outside its table has the name of a setting without it.
+    let ending = |key: &&str| key.rsplit('.').next() == Some(unknown);
+    match keys.clone().find(ending).or_else(|| larder_core::recipe::nearest(unknown, keys.chain(tables))) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`larder config` lists all settings".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -102,6 +107,13 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_hint_is_one_name_or_where_to_look() {
+        assert_eq!(suggest("polcy"), "did you mean `policy`?");
+        assert_eq!(suggest("policy.foo"), "`larder config` lists all settings");
+        assert_eq!(suggest("place"), "did you mean `documents.place`?");
     }
 
     #[test]

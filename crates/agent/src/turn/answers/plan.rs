@@ -60,11 +60,10 @@ pub struct TaskAnswer {
 
 impl PlanAnswer {
     /// §3 of attempt number `attempt`, from 1. A single goal is not listed (R1-3.82); the first goal without dependencies
-    /// is in progress.
+    /// is in progress. Goals that depend on each other in a [circle](Self::circular) are worked on in their order.
     ///
     /// # Errors
-    /// If a route lacks what it needs, goals do not exist or depend on each other, or a second plan does not state
-    /// what is different.
+    /// If a route lacks what it needs, goals do not exist, or a second plan does not state what is different.
     pub fn plan(&self, attempt: u32) -> Result<TaskPlan, UnusableAnswer> {
         UnusableAnswer::unless(!self.goal.trim().is_empty(), || {
             "goal is empty; say what the turn is to reach".into()
@@ -128,20 +127,25 @@ impl PlanAnswer {
                 })?;
             }
         }
-        self.check_order()?;
-        let first = self.goals.iter().find(|goal| goal.dependencies.is_empty()).map(|goal| goal.id);
+        let circular = self.circular();
+        // In a circle, only dependencies on earlier goals hold.
+        let needs = |goal: &GoalAnswer| -> Vec<GoalId> {
+            let holds = |other: &u32| *other < goal.id || !circular.contains(&goal.id);
+            goal.dependencies.iter().copied().filter(holds).map(GoalId).collect()
+        };
+        let first = self.goals.iter().find(|goal| needs(goal).is_empty()).map(|goal| goal.id);
         let status = |id| if Some(id) == first { GoalStatus::InProgress } else { GoalStatus::Pending };
         let goal = |goal: &GoalAnswer| Goal {
             id: GoalId(goal.id),
             description: goal.description.trim().to_owned(),
             status: status(goal.id),
-            dependencies: goal.dependencies.iter().copied().map(GoalId).collect(),
+            dependencies: needs(goal),
         };
         Ok(self.goals.iter().map(goal).collect())
     }
 
-    /// Goals that depend on each other can never start.
-    fn check_order(&self) -> Result<(), UnusableAnswer> {
+    /// The goals that could never start, because they wait for each other in a circle.
+    pub fn circular(&self) -> Vec<u32> {
         let mut waiting: BTreeMap<u32, &[u32]> =
             self.goals.iter().map(|goal| (goal.id, goal.dependencies.as_slice())).collect();
         loop {
@@ -149,12 +153,7 @@ impl PlanAnswer {
             let Some(id) = waiting.iter().find(ready).map(|(id, _)| *id) else { break };
             waiting.remove(&id);
         }
-        UnusableAnswer::unless(waiting.is_empty(), || {
-            let ids: Vec<u32> = waiting.keys().copied().collect();
-            format!(
-                "goals {ids:?} depend on each other in a circle, so that none can begin; drop a dependency"
-            )
-        })
+        waiting.into_keys().collect()
     }
 
     fn steps(&self, several: bool) -> Result<Vec<PlanStep>, UnusableAnswer> {
