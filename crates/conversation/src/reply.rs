@@ -9,6 +9,7 @@ use larder_core::output::OutputEvent;
 use larder_core::pack::Receipt;
 use larder_engine::executor::{ProgressObserver, RunOutcome};
 use larder_engine::inputs::{InputDocument, RunInput};
+use larder_engine::routing::RouteInput;
 use larder_store::{ConversationCost, ConversationMessage, NewReply, Speaker};
 use larder_text::message::Role;
 use larder_text::price::Usd;
@@ -119,6 +120,7 @@ impl Conversation {
             variant: Some(prepared.stage.name.clone()),
             session_id: Some(self.session_id(message.session)),
             turn_id: Some(format!("turn_{:06}", state.turns.saturating_add(1))),
+            routing: self.routing(&state, prepared.found.intensity, prepared.record.safety),
             ..RunInput::default()
         };
         let outcome = self.all.engine.run(&prepared.recipe, &input, &pieces).await?;
@@ -127,6 +129,17 @@ impl Conversation {
             self.dispatch(&name, message, &prepared, &state, &pieces, &mut said).await?;
         }
         self.commit(message, prepared, state, said, (&outcome, pieces, began))
+    }
+
+    /// What the router is told: the intensity of the message or of the last reply, and the tier that safety demands.
+    fn routing(&self, state: &ParticipantState, found: Option<u8>, safety: bool) -> RouteInput {
+        let kind = &self.loaded.kind;
+        let intensity = found.max(state.intensity()).map(|value| ("intensity".to_owned(), value.into()));
+        RouteInput {
+            preset: kind.router.clone(),
+            fields: intensity.into_iter().collect(),
+            floor: kind.safety.tier.clone().filter(|_| safety),
+        }
     }
 
     /// What a reply says, its fields apart from its text.

@@ -60,7 +60,7 @@ impl Conversation {
         let mut most = |names: &mut dyn Iterator<Item = &str>| {
             let tokens = names.filter_map(|name| {
                 let recipe = engine.find(name, None).ok()?;
-                reach.join(engine.reachable_models(recipe, None));
+                reach.join(engine.reachable_by(recipe, None, kind.router.as_deref()));
                 let usage = max_call_usage(recipe);
                 Some(usage.input.saturating_add(usage.output))
             });

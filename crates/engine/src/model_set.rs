@@ -107,9 +107,14 @@ impl Engine {
     /// Every model that a run of `recipe` may call: that of its layer or of each tier of its router, that of the next layer for answers that fail
     /// their checks, those that condense for it, and the fallbacks of each.
     pub fn reachable_models(&self, recipe: &Recipe, mode: Option<Mode>) -> ModelSet {
+        self.reachable_by(recipe, mode, None)
+    }
+
+    /// The same where a router may choose the tier, by a preset in place of the recipe's.
+    pub fn reachable_by(&self, recipe: &Recipe, mode: Option<Mode>, preset: Option<&str>) -> ModelSet {
         let (table, mode) = (self.models.table(), mode.or(recipe.mode));
         let mut models = ModelSet::default();
-        for layer in self.answering_layers(recipe) {
+        for layer in self.answering_layers(recipe, preset) {
             for layer in [Some(layer), next_layer(layer)].into_iter().flatten() {
                 models.add_layer(table, layer, mode);
             }

@@ -85,8 +85,8 @@ impl Engine {
     }
 
     /// The layers that may answer a run of a recipe: those of its router's tiers, or its own.
-    pub(crate) fn answering_layers(&self, recipe: &Recipe) -> Vec<Layer> {
-        let router = recipe.router.as_ref().and_then(|name| self.project.routers().get(name));
+    pub(crate) fn answering_layers(&self, recipe: &Recipe, preset: Option<&str>) -> Vec<Layer> {
+        let router = preset.or(recipe.router.as_deref()).and_then(|name| self.project.routers().get(name));
         match router {
             Some(preset) => preset.tiers.iter().map(|tier| tier.layer).collect(),
             None => vec![recipe.layer],

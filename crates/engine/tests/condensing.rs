@@ -281,7 +281,7 @@ async fn a_conversation_becomes_one_summary_under_five_headings() {
 
 #[tokio::test]
 async fn zones_of_low_confidence_are_left_out_of_a_page() {
-    let zones = r#"{"zones": [{"type": "pricing", "confidence": 0.9, "content": "Lamp of brass with a shade of green glass, made by hand in the old workshop by the river"}, {"type": "navigation", "confidence": 0.3, "content": "Home"}]}"#;
+    let zones = r#"{"zones": [{"type": "pricing", "confidence": 0.9, "content": "Lamp of brass with a shade of green glass, made by hand in the old workshop by the river, sold with a cord of two metres and a bulb that lasts for years"}, {"type": "navigation", "confidence": 0.3, "content": "Home"}]}"#;
     let shop = answering(move |_| zones.to_owned());
     let page = format!(
         "## pricing (0.9)\nLamp of brass\n\n## navigation (0.3)\nHome\n\n## reviews (0.9)\n{}",
