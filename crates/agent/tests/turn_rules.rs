@@ -185,7 +185,7 @@ async fn unknown_tools_and_unusable_rounds_are_reported_to_the_model() {
     assert_eq!(log.iterations.len(), 3);
     assert_ne!(log.iterations[0].results[0].status, CallStatus::Success);
     assert!(log.iterations[1].results[0].text.contains("TOOL_CALL"), "{:?}", log.iterations[1]);
-    assert_eq!(log.termination.unwrap().reason, "DONE");
+    assert_eq!(log.termination.unwrap().reason, "DONE with the goal not reached: no call had a result");
 }
 
 #[tokio::test]

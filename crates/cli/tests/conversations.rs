@@ -64,7 +64,7 @@ fn shop() -> Shop {
     let shop = Shop::responding(respond);
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
     let tables = "[gateway]\nmax_requests = 64\n";
-    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", tables);
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "capabilities = [\"streaming\"]\n", tables);
     shop
 }
 
