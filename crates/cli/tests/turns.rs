@@ -200,7 +200,7 @@ fn a_turn_is_worked_on_by_one_process_and_taken_up_after_it_was_killed() {
     for command in ["resume", "drop"] {
         assert!(shop.fails(1, &["turn", command, "1"]).err.contains("running in another process"));
     }
-    assert!(shop.ok(&["turn", "resume"]).err.contains("no turn was interrupted"));
+    assert!(shop.ok(&["turn", "resume"]).err.contains("turn 1 is running"));
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(shop.json(&["turn", "list"])["unfinished"][0]["running"], false);

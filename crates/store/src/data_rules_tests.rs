@@ -9,9 +9,9 @@ use larder_vault::{Mode, TurnMetadata, TurnStatus, write_json};
 use rusqlite::Connection;
 
 use crate::{
-    DocumentPlace, Documents, KeyId, KeyLimits, MemoryChange, MemoryKind, MemoryRecord, NewConversation,
-    NewExchange, NewIntervention, NewJob, NewKey, NewMessage, NewPublication, NewRun, RunFacts, Store,
-    StoreError, StoreOptions, Timestamp, Track, UserStore,
+    ConversationCost, DocumentPlace, Documents, KeyId, KeyLimits, MemoryChange, MemoryKind, MemoryRecord,
+    NewConversation, NewExchange, NewIntervention, NewJob, NewKey, NewMessage, NewPublication, NewRun,
+    RunFacts, Store, StoreError, StoreOptions, Timestamp, Track, UserStore,
 };
 use larder_disk::data_rules::DataExport::Rows;
 use larder_disk::data_rules::DataKind::{File, IndexTable, Table};
@@ -67,6 +67,7 @@ fn talk(user: &UserStore, small: &str, large: &str) {
     let track = Track { conversation: &talk.id, participant: "me" };
     let said = NewMessage { text: large, key: Some("k"), data: &state, chars: 100 };
     user.conversations().post(track, &said).unwrap();
+    user.conversations().add_cost(track, &ConversationCost { stage: small, ..Default::default() }).unwrap();
     let fact = MemoryRecord {
         number: 0,
         kind: MemoryKind::Fact,
