@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use larder_core::recipe::{
     self, Diagnostic, DiagnosticCode, Recipe, RecipeError, SchemaFile, nearest, suggest,
 };
+use larder_core::route::Preset;
 use larder_engine::project::Project;
 use larder_text::tokens::Counter;
 
@@ -40,6 +41,15 @@ impl<'a> Known<'a> {
     fn file(&self, path: &str) -> Option<&'a [u8]> {
         let found = self.project.files().get(path).or_else(|| self.cookbook.files().get(path));
         found.map(Vec::as_slice)
+    }
+
+    /// The preset of the router with this name, if it can be used. Every project knows those that ship.
+    fn router(&self, name: &str) -> Option<&'a Preset> {
+        self.project.routers().get(name)
+    }
+
+    fn routers(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
+        self.project.routers().keys().map(String::as_str)
     }
 
     /// The prompt file nearest to a path.

@@ -62,20 +62,3 @@ impl ProgressObserver for Pieces<'_> {
         self.observer.restarted();
     }
 }
-
-/// Reports what is spent, and nothing else.
-pub(crate) struct Quiet<'a>(pub(crate) &'a dyn ProgressObserver);
-
-impl ProgressObserver for Quiet<'_> {
-    fn stage(&self, _: &str) {}
-    fn packed(&self, _: &RunReceipt) {}
-    fn spent(&self, usage: Usage, cost: Option<Usd>) {
-        self.0.spent(usage, cost);
-    }
-    fn unanswered(&self, max: Usage, cost: Option<Usd>) {
-        self.0.unanswered(max, cost);
-    }
-    fn may_spend(&self) -> bool {
-        self.0.may_spend()
-    }
-}

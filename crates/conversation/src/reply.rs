@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use larder_core::output::OutputEvent;
 use larder_core::pack::Receipt;
-use larder_engine::executor::{ProgressObserver, RunOutcome};
+use larder_engine::executor::{ProgressObserver, RunOutcome, SpendingOnly};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::routing::RouteInput;
 use larder_store::{ConversationCost, ConversationMessage, NewReply, Speaker};
@@ -20,7 +20,7 @@ use crate::background;
 use crate::blocks::Block;
 use crate::conversation::{Conversation, ConversationError, Reply, ReplyRecord, WindowRecord};
 use crate::kind::{Block as Input, Gives, Stage, Trigger};
-use crate::observe::{Pieces, Quiet};
+use crate::observe::Pieces;
 use crate::prepare::Prepared;
 use crate::state::{Happened, ParticipantState};
 use crate::window::PastMessage;
@@ -66,7 +66,7 @@ impl Conversation {
                 break;
             }
             // Nobody waits for this reply any more, but the next one is to follow it.
-            if let Err(error) = self.write_reply(&waiting, &Quiet(observer)).await {
+            if let Err(error) = self.write_reply(&waiting, &SpendingOnly(observer)).await {
                 tracing::warn!(%error, message = waiting.number, "a message stays without reply");
                 self.all.store().leave(self.track(), waiting.number)?;
             }

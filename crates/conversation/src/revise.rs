@@ -2,8 +2,7 @@
 //! participant's side of a conversation. And what a reply may cost, before it is asked for.
 
 use larder_engine::executor::{ModelSet, max_call_usage};
-use larder_store::{ConversationMessage, MemoryFilter, MemoryKind, Speaker, StoreError, Track};
-use serde_json::Value;
+use larder_store::{ConversationMessage, Speaker, StoreError, Track};
 
 use crate::conversation::{Conversation, ConversationError, Conversations, ReplyRecord};
 use crate::kind::Trigger;
@@ -29,19 +28,8 @@ impl Conversation {
             reply.map(|reply| serde_json::from_value::<ReplyRecord>(reply.data).unwrap_or_default().before);
         let state = serde_json::to_value(before.unwrap_or(state)).unwrap_or_default();
         let chars = self.loaded.kind.window.message_chars;
-        let new = self.all.store().replace_last(self.track(), text, &state, chars)?;
-        let filter = MemoryFilter {
-            kind: Some(MemoryKind::Fact),
-            participant: Some(&self.participant),
-            conversation: Some(&self.id),
-            ..MemoryFilter::default()
-        };
-        for fact in self.all.store().memory().list(&filter)? {
-            if fact.data.get("message").and_then(Value::as_u64) == Some(last.number) {
-                self.all.eraser().fact(&fact.id)?;
-            }
-        }
-        Ok(new)
+        let erasure = self.all.eraser().with_last(self.track(), last.number)?;
+        Ok(self.all.store().replace_last(self.track(), text, &state, chars, &erasure)?)
     }
 
     /// Erases a message with its reply, or a reply alone, and what was made from them.

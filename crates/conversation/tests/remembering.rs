@@ -3,73 +3,38 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use larder_conversation::memory::EVERYTHING;
-use larder_conversation::{Conversation, Conversations};
 use larder_engine::executor::NoopObserver;
-use larder_engine::project::Project;
-use larder_engine::{Engine, RunPolicy};
-use larder_store::{Store, StoreOptions};
-use larder_testkit::layers::{Answering, every_layer};
+use larder_testkit::layers::Outcome;
+use larder_testkit::talks::Talks;
 use larder_text::tokens::Counter;
 use serde_json::json;
 
 const MARKER: &str = "MARKER-4711";
 
-struct World {
-    home: tempfile::TempDir,
-    all: Conversations,
-    prompts: Arc<Mutex<Vec<String>>>,
-}
-
 /// Repeats its whole prompt, so that whatever reaches it is seen; finds one fact, whose marker is in no message.
-fn answer(prompt: &str) -> String {
+fn answer(prompt: &str) -> Outcome {
     if !prompt.contains("Update the facts.") {
         return format!(
             "<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>Told: {}",
             plain(prompt)
-        );
+        )
+        .into();
     }
     let fact = json!({
         "category": "People", "fact": format!("the daughter is called Lily {MARKER}"), "quote": "my daughter Lily",
         "confidence": 0.9
     });
-    json!({"upsert": [fact], "delete": []}).to_string()
+    json!({"upsert": [fact], "delete": []}).to_string().into()
 }
 
 fn plain(prompt: &str) -> String {
     prompt.replace(['<', '>'], " ")
 }
 
-fn world() -> World {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path(), StoreOptions::default()).unwrap().user("ann").unwrap();
-    let model = Answering::new(answer);
-    let prompts = model.prompts();
-    let models = every_layer(Arc::new(model), home.path(), 200_000, 10_000);
-    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base");
-    let project = Project::open(&base, &Counter::cl100k()).unwrap();
-    let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
-    World { home, all: Conversations::new(engine, None), prompts }
-}
-
-impl World {
-    /// Says something, and returns the last prompt of the reply.
-    async fn say(&self, talk: &Conversation, text: &str) -> String {
-        talk.say(text, &NoopObserver).await.unwrap();
-        let prompts = self.prompts.lock().unwrap();
-        prompts.last().unwrap().clone()
-    }
-
-    /// Does all jobs that wait.
-    async fn work(&self) {
-        for job in self.all.engine.store.jobs().list().unwrap() {
-            let after = serde_json::from_value(job.payload.clone()).unwrap();
-            self.all.work(&job.kind, &after, &NoopObserver).await.unwrap();
-            self.all.engine.store.jobs().cancel(job.id).unwrap();
-        }
-    }
+fn world() -> Talks {
+    Talks::new(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base"), answer)
 }
 
 /// Whether any file below a folder has the marker, also inside compressed frames.

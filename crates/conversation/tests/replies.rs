@@ -2,24 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
-use larder_conversation::{Conversation, Conversations};
 use larder_engine::executor::NoopObserver;
-use larder_engine::project::Project;
-use larder_engine::{Engine, RunPolicy};
-use larder_store::{Store, StoreOptions};
-use larder_testkit::layers::{Answering, every_layer};
-use larder_text::tokens::Counter;
-
-struct World {
-    _home: tempfile::TempDir,
-    all: Conversations,
-    prompts: Arc<Mutex<Vec<String>>>,
-}
+use larder_testkit::layers::Outcome;
+use larder_testkit::talks::Talks;
 
 /// Answers as a careful model would: replies with their fields, summaries with what they name.
-fn answer(prompt: &str) -> String {
+fn answer(prompt: &str) -> Outcome {
     if prompt.contains("Write the summary.") {
         return r#"{"summary": "They spoke of numbers."}"#.into();
     }
@@ -27,41 +16,17 @@ fn answer(prompt: &str) -> String {
         return r#"{"upsert": [], "delete": []}"#.into();
     }
     let last = prompt.rsplit('\n').next().unwrap_or_default();
-    format!("<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: Y\n</thinking>You said: {last}")
+    format!("<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: Y\n</thinking>You said: {last}").into()
 }
 
-fn world() -> World {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path(), StoreOptions::default()).unwrap().user("ann").unwrap();
-    let model = Answering::new(answer);
-    let prompts = model.prompts();
-    let models = every_layer(Arc::new(model), home.path(), 200_000, 10_000);
-    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base");
-    let project = Project::open(&base, &Counter::cl100k()).unwrap();
-    let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
-    World { _home: home, all: Conversations::new(engine, None), prompts }
-}
-
-impl World {
-    fn begin(&self) -> Conversation {
-        let record = self.all.begin("chat", "A talk", &[]).unwrap();
-        self.all.open(&record.id, None).unwrap()
-    }
-
-    /// Does all jobs that wait.
-    async fn work(&self) {
-        for job in self.all.engine.store.jobs().list().unwrap() {
-            let after = serde_json::from_value(job.payload.clone()).unwrap();
-            self.all.work(&job.kind, &after, &NoopObserver).await.unwrap();
-            self.all.engine.store.jobs().cancel(job.id).unwrap();
-        }
-    }
+fn world() -> Talks {
+    Talks::new(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base"), answer)
 }
 
 #[tokio::test]
 async fn a_reply_is_its_text_and_its_fields_move_the_participant_on() {
     let world = world();
-    let talk = world.begin();
+    let talk = world.begin("chat");
     let first = talk.say("Hello", &NoopObserver).await.unwrap();
     assert_eq!((first.stage.as_str(), first.next_stage.as_str()), ("hello", "hello"));
     assert!(first.text.starts_with("You said:") && !first.text.contains("WITNESS"), "{}", first.text);
@@ -80,7 +45,7 @@ async fn a_reply_is_its_text_and_its_fields_move_the_participant_on() {
 #[tokio::test]
 async fn every_message_is_sent_or_summarized_and_the_prefix_grows_between_summaries() {
     let world = world();
-    let talk = world.begin();
+    let talk = world.begin("chat");
     let mut before: Option<(Option<u64>, String)> = None;
     let mut summaries = 0;
     for turn in 0..60 {
@@ -108,7 +73,7 @@ async fn every_message_is_sent_or_summarized_and_the_prefix_grows_between_summar
 #[tokio::test]
 async fn a_message_that_asks_for_it_takes_the_past_along_with_it() {
     let world = world();
-    let talk = world.begin();
+    let talk = world.begin("chat");
     talk.say("Ben lied to me", &NoopObserver).await.unwrap();
     let reply = talk.say("Never mind the past. What now?", &NoopObserver).await.unwrap();
     let record = talk.record(reply.number).unwrap().window;
@@ -121,7 +86,7 @@ async fn a_message_that_asks_for_it_takes_the_past_along_with_it() {
 #[tokio::test]
 async fn a_message_posted_twice_with_one_key_is_answered_once() {
     let world = world();
-    let talk = world.begin();
+    let talk = world.begin("chat");
     let (one, two) = (talk.post("Hello", Some("k1")).unwrap(), talk.post("Hello", Some("k1")).unwrap());
     assert_eq!(one.number, two.number);
     let first = talk.answer(one.number, &NoopObserver).await.unwrap();
@@ -133,7 +98,7 @@ async fn a_message_posted_twice_with_one_key_is_answered_once() {
 #[tokio::test]
 async fn messages_are_answered_in_the_order_in_which_they_were_posted() {
     let world = world();
-    let talk = world.begin();
+    let talk = world.begin("chat");
     let (one, two) = (talk.post("one", None).unwrap(), talk.post("two", None).unwrap());
     let (late, early) =
         tokio::join!(talk.answer(two.number, &NoopObserver), talk.answer(one.number, &NoopObserver));
@@ -144,7 +109,7 @@ async fn messages_are_answered_in_the_order_in_which_they_were_posted() {
 #[tokio::test]
 async fn an_aside_is_a_session_of_its_own() {
     let world = world();
-    let talk = world.begin();
+    let talk = world.begin("chat");
     talk.say("Ben lied to me", &NoopObserver).await.unwrap();
     assert_eq!(talk.begin_session(Some("diary")).unwrap(), 2);
     let reply = talk.say("Only for me", &NoopObserver).await.unwrap();
@@ -152,4 +117,24 @@ async fn an_aside_is_a_session_of_its_own() {
     assert!(talk.begin_session(Some("work")).is_err());
     talk.begin_session(None).unwrap();
     assert_eq!(talk.say("Back", &NoopObserver).await.unwrap().stage, "hello");
+}
+
+#[tokio::test]
+async fn what_was_remembered_from_an_edited_message_goes_with_it_and_at_once() {
+    let fact =
+        r#"{"upsert": [{"category": "People", "fact": "has a dog", "quote": "my dog"}], "delete": []}"#;
+    let world = Talks::new(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base"), move |prompt| {
+        if prompt.contains("Update the facts.") { fact.into() } else { answer(prompt) }
+    });
+    let talk = world.begin("chat");
+    talk.say("This is my dog.", &NoopObserver).await.unwrap();
+    world.work().await;
+    let counter = larder_text::tokens::Counter::cl100k();
+    assert_eq!(talk.memory(&counter).all_facts().unwrap().len(), 1);
+    let posted = talk.revise(Some("This is my cat.")).await.unwrap();
+    assert_eq!(talk.memory(&counter).all_facts().unwrap(), []);
+    let (_, state) = talk.standing().unwrap();
+    assert_eq!((state.turns, posted.text.as_str()), (0, "This is my cat."));
+    let reply = talk.answer(posted.number, &NoopObserver).await.unwrap();
+    assert_eq!(talk.messages(None).unwrap().len(), 2, "{reply:?}");
 }

@@ -36,8 +36,8 @@ pub use crate::model_set::{ModelSet, max_call_usage};
 use crate::run::RunRecipe;
 pub use crate::run::{
     CallReceipt, CondensingTally, Meter, NoopObserver, ProgressObserver, PromptSection, QuotedAnswer,
-    RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending, class,
-    class_of_model,
+    RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending, SpendingOnly,
+    class, class_of_model,
 };
 
 /// A run in progress.

@@ -141,7 +141,8 @@ async fn an_answer_that_stays_wrong_becomes_an_intervention_unless_rules_can_tak
 
     let planning = world(vec![bad(), bad()], Vec::new());
     let recipe = planning.engine.find("ask/answer", None).unwrap();
-    let run = planning.engine.run_recipe(recipe, &input(), &NoopObserver, RunKind::Planning).await;
+    let run =
+        planning.engine.run_recipe(recipe, &input(), &NoopObserver, RunKind::Planning { until: None }).await;
     assert!(matches!(run, Err(RunError::Unusable { .. })), "{run:?}");
 }
 

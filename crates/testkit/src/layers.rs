@@ -96,7 +96,23 @@ impl EmbeddedModels for Only {
     }
 }
 
-type Answer = dyn Fn(&str) -> String + Send + Sync;
+/// What a model does with a prompt.
+pub enum Outcome {
+    /// It answers with this text.
+    Text(String),
+    /// It answers with an error.
+    Fails,
+    /// It never answers.
+    Never,
+}
+
+impl<T: Into<String>> From<T> for Outcome {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+type Answer = dyn Fn(&str) -> Outcome + Send + Sync;
 
 /// Answers depending on its prompt, and records the prompts.
 pub struct Answering {
@@ -107,6 +123,11 @@ pub struct Answering {
 impl Answering {
     /// A model that answers a prompt with the result of `answer`.
     pub fn new(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self::trying(move |prompt| Outcome::Text(answer(prompt)))
+    }
+
+    /// A model that may also fail, or never answer.
+    pub fn trying(answer: impl Fn(&str) -> Outcome + Send + Sync + 'static) -> Self {
         Self { answer: Box::new(answer), prompts: Arc::default() }
     }
 
@@ -120,9 +141,18 @@ impl ChatModel for Answering {
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         let prompt: Vec<String> = request.messages.iter().map(|message| message.joined_text()).collect();
         let prompt = prompt.join("\n");
-        let reply = text(&(self.answer)(&prompt));
+        let outcome = (self.answer)(&prompt);
         self.prompts.lock().unwrap().push(prompt);
-        async move { Ok(reply) }.boxed()
+        async move {
+            match outcome {
+                Outcome::Text(reply) => Ok(text(&reply)),
+                Outcome::Fails => {
+                    Err(ModelError::Protocol { provider: "m".into(), detail: "no sense".into() })
+                }
+                Outcome::Never => futures::future::pending().await,
+            }
+        }
+        .boxed()
     }
 
     fn stream<'a>(&'a self, _: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {

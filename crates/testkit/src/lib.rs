@@ -20,6 +20,8 @@ pub mod lived_in;
 pub mod records;
 pub mod scripted;
 pub mod stub;
+#[cfg(feature = "gateway")]
+pub mod talks;
 pub mod turns;
 #[cfg(feature = "gateway")]
 pub mod vault;

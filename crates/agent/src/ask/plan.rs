@@ -178,8 +178,11 @@ impl Exploration<'_> {
         input.values.insert("sub_questions".to_owned(), Value::from(self.state.depth > 0));
         self.asker.observer.stage(&format!("planning, {} calls left", self.state.calls));
         let before = self.search.tokens();
-        let outcome =
-            self.asker.engine.run_recipe(self.plan, &input, self.asker.observer, RunKind::Planning).await;
+        let outcome = self
+            .asker
+            .engine
+            .run_recipe(self.plan, &input, self.asker.observer, RunKind::Planning { until: None })
+            .await;
         match &outcome {
             Ok(outcome) => self.search.count(outcome),
             Err(_) => self.search.failed(self.plan, &self.asker.engine.reachable_models(self.plan, None)),

@@ -28,6 +28,28 @@ impl Check<'_> {
             self.action(name, action);
         }
         self.sharing();
+        self.router();
+    }
+
+    /// The preset of the router, and the tier of it that safety demands.
+    fn router(&mut self) {
+        let (kind, known) = (self.kind, self.known);
+        let preset = match &kind.router {
+            Some(name) => {
+                self.expect("/router", "router", name, known.routers());
+                known.router(name)
+            }
+            None => None,
+        };
+        let Some(tier) = &kind.safety.tier else { return };
+        if let Some(preset) = preset {
+            let tiers = preset.tiers.iter().map(|tier| tier.name.as_str());
+            self.expect("/safety/tier", "tier", tier, tiers);
+        } else if kind.router.is_none() {
+            let message = format!("`{tier}` is a tier, but `router` names no preset");
+            let help = "add `router: default`, or remove the tier: then the layer of the recipe answers";
+            self.report("/safety/tier", DiagnosticCode::UnknownReference, message, help);
+        }
     }
 
     fn unique(&mut self, pointer: &str, what: &str, names: Vec<&str>) {

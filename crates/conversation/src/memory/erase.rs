@@ -169,16 +169,9 @@ impl Eraser<'_> {
         let place = (track.conversation.to_owned(), track.participant.to_owned(), message.session);
         plan.start(place, number_of);
         let gone: Vec<_> = [Some(message), reply].into_iter().flatten().collect();
-        let filter = MemoryFilter {
-            kind: Some(MemoryKind::Fact),
-            participant: Some(track.participant),
-            conversation: Some(track.conversation),
-            ..MemoryFilter::default()
-        };
-        for fact in self.list(&filter)? {
-            if gone.iter().any(|message| message.number == number(&fact, "message")) {
-                self.plan_fact(&mut plan, &fact)?;
-            }
+        let numbers: Vec<u64> = gone.iter().map(|message| message.number).collect();
+        for fact in self.facts_from(track, &numbers)? {
+            self.plan_fact(&mut plan, &fact)?;
         }
         plan.erasure.messages.extend(gone.iter().map(|message| message.number));
         plan.erasure.runs.extend(gone.iter().flat_map(runs_of));
@@ -258,12 +251,46 @@ impl Eraser<'_> {
         Ok(())
     }
 
+    /// What is erased with the newest message of a participant when another takes its place: what was remembered from it.
+    /// The state of the participant is the caller's.
+    pub(crate) fn with_last(&self, track: Track<'_>, number_of: u64) -> Result<Erasure, StoreError> {
+        let mut plan = Plan::default();
+        for fact in self.facts_from(track, &[number_of])? {
+            self.plan_fact(&mut plan, &fact)?;
+        }
+        plan.erasure.messages.push(number_of);
+        plan.erasure.messages.extend(self.talks().reply_to(track, number_of)?.map(|reply| reply.number));
+        self.complete(&mut plan)?;
+        let is_own =
+            |conversation: &str, name: &str| (conversation, name) == (track.conversation, track.participant);
+        plan.erasure.states.retain(|(conversation, name, _)| !is_own(conversation, name));
+        Ok(plan.erasure)
+    }
+
+    /// The facts that were found in messages with these numbers.
+    fn facts_from(&self, track: Track<'_>, numbers: &[u64]) -> Result<Vec<MemoryRecord>, StoreError> {
+        let mut facts = self.list(&MemoryFilter {
+            kind: Some(MemoryKind::Fact),
+            participant: Some(track.participant),
+            conversation: Some(track.conversation),
+            ..MemoryFilter::default()
+        })?;
+        facts.retain(|fact| numbers.contains(&number(fact, "message")));
+        Ok(facts)
+    }
+
     fn carry_out(&self, mut plan: Plan) -> Result<(), StoreError> {
+        self.complete(&mut plan)?;
+        if plan.erasure.is_empty() { Ok(()) } else { self.talks().erase(&plan.erasure) }
+    }
+
+    /// Adds what was written in sessions after the first thing that is erased there.
+    fn complete(&self, plan: &mut Plan) -> Result<(), StoreError> {
         let date = self.store.store().now().date();
         for (place, first) in std::mem::take(&mut plan.from) {
-            self.clean_session(&mut plan, &place, first, &date)?;
+            self.clean_session(plan, &place, first, &date)?;
         }
-        if plan.erasure.is_empty() { Ok(()) } else { self.talks().erase(&plan.erasure) }
+        Ok(())
     }
 
     /// Takes what is erased out of what was written in a session from a message on.

@@ -93,7 +93,7 @@ impl RecipeRun<'_> {
             thinking_budget: candidate.thinking_budget,
         };
         let mut limits = self.meter.left();
-        if let RunKind::Condensing { until: Some(until) } = self.kind {
+        if let Some(until) = self.kind.until() {
             limits.deadline = Some(limits.deadline.map_or(until, |deadline| deadline.min(until)));
         }
         if !self.kind.has_substitute() && limits.deadline.is_none() {

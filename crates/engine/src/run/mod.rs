@@ -14,8 +14,7 @@ pub use self::error::RunError;
 pub(crate) use self::error::is_open;
 pub use self::error::{class, class_of_model};
 pub use self::meter::{Meter, RemainingBudget, Spending};
-pub(crate) use self::observer::SpendingOnly;
-pub use self::observer::{NoopObserver, ProgressObserver};
+pub use self::observer::{NoopObserver, ProgressObserver, SpendingOnly};
 pub(crate) use self::outcome::signals;
 pub use self::outcome::{
     CallReceipt, CondensingTally, PromptSection, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt,
@@ -30,7 +29,10 @@ pub enum RunKind {
     /// The answer is quoted from the documents; no model is called.
     Quoting,
     /// The answer decides what another run reads.
-    Planning,
+    Planning {
+        /// When the waiting run goes on without it; `None` waits as long as the recipe says.
+        until: Option<tokio::time::Instant>,
+    },
     /// The answer condenses a chunk for another run. Nothing in it is condensed itself (C39).
     Condensing {
         /// When the waiting run falls back to condensing by rule; `None` waits without limit.
@@ -42,7 +44,15 @@ impl RunKind {
     /// Whether rules can do the same job. Such a run is abandoned at its timeout, tries no other layer and raises no
     /// intervention.
     pub(crate) const fn has_substitute(self) -> bool {
-        matches!(self, Self::Planning | Self::Condensing { .. })
+        matches!(self, Self::Planning { .. } | Self::Condensing { .. })
+    }
+
+    /// When the waiting run goes on without the answer.
+    pub(crate) const fn until(self) -> Option<tokio::time::Instant> {
+        match self {
+            Self::Planning { until } | Self::Condensing { until } => until,
+            Self::Answer | Self::Quoting => None,
+        }
     }
 }
 

@@ -48,8 +48,8 @@ impl ProgressObserver for NoopObserver {
     fn packed(&self, _: &RunReceipt) {}
 }
 
-/// Forwards spending and nothing else: the progress of a nested run is not the caller's concern, but its price is.
-pub(crate) struct SpendingOnly<'a>(pub(crate) &'a dyn ProgressObserver);
+/// Forwards spending and nothing else: the progress of a run behind another is not the caller's concern, but its price is.
+pub struct SpendingOnly<'a>(pub &'a dyn ProgressObserver);
 
 impl ProgressObserver for SpendingOnly<'_> {
     fn stage(&self, _: &str) {}

@@ -68,6 +68,18 @@ impl Conversations<'_> {
     /// # Errors
     /// The store fails; if that is after the transaction, what is left goes with the next erasure or collection.
     pub fn erase(&self, erasure: &Erasure) -> Result<(), StoreError> {
+        self.erase_after(erasure, |_| Ok(()))
+    }
+
+    /// Erases things in one transaction with `first`, which comes before.
+    pub(super) fn erase_after<T>(
+        &self,
+        erasure: &Erasure,
+        first: impl Fn(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if erasure.is_empty() {
+            return self.store.write(|tx| first(tx));
+        }
         let today = self.store.now().date();
         let notice = |hash: ContentHash| json!({"erased_on": today.to_string(), "blake3": hash}).to_string();
         let runs: Vec<RunRecord> =
@@ -77,7 +89,8 @@ impl Conversations<'_> {
             notices.extend([Some(run.receipt), run.output].into_iter().flatten().map(notice));
         }
         let notices: Vec<_> = notices.iter().map(String::as_bytes).collect();
-        self.store.contents().write_placed(&NewContent::plain(&notices), |tx, _| {
+        let done = self.store.contents().write_placed(&NewContent::plain(&notices), |tx, _| {
+            let done = first(tx)?;
             self.erase_messages(tx, erasure)?;
             for (kind, id) in &erasure.records {
                 self.memory().remove(tx, *kind, id)?;
@@ -93,11 +106,13 @@ impl Conversations<'_> {
             }
             tx.execute("DELETE FROM compactions WHERE user = ?1", [self.store.user()])?;
             let now = self.store.now();
-            erasure.jobs.iter().try_for_each(|job| jobs::insert(tx, self.store.user(), job, now))
+            erasure.jobs.iter().try_for_each(|job| jobs::insert(tx, self.store.user(), job, now))?;
+            Ok(done)
         })?;
         let store = self.store.store();
         store.finish_erasing()?;
-        repair::remove_damaged(store.home())
+        repair::remove_damaged(store.home())?;
+        Ok(done)
     }
 
     fn erase_messages(&self, tx: &Transaction<'_>, erasure: &Erasure) -> Result<(), StoreError> {

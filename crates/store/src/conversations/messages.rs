@@ -7,7 +7,7 @@ use rusqlite::{Row, Transaction, params};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{ConversationCost, Conversations, MemoryRecord, Track, json, number, time};
+use super::{ConversationCost, Conversations, Erasure, MemoryRecord, Track, json, number, time};
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
 use crate::user;
@@ -198,7 +198,8 @@ impl Conversations<'_> {
     }
 
     /// Puts a new message in place of the newest one of the participant, whose reply goes, too: with another text, or with
-    /// the same to be answered once more. `state` is what the participant was before that message.
+    /// the same to be answered once more. `state` is what the participant was before that message; what was made from it is
+    /// erased with it.
     ///
     /// # Errors
     /// The newest session has no message of the participant, there is no such participant of this user, or the store fails.
@@ -208,6 +209,7 @@ impl Conversations<'_> {
         text: Option<&str>,
         state: &Value,
         chars: usize,
+        erasure: &Erasure,
     ) -> Result<ConversationMessage, StoreError> {
         let session = self.participant(track)?.session;
         let last = self.messages(track, session, 0..u64::MAX)?;
@@ -215,7 +217,7 @@ impl Conversations<'_> {
         let last = last.ok_or(StoreError::UnknownMessage { number: 0 })?;
         let text = text.unwrap_or(&last.text);
         let pointer = self.original(text, chars)?;
-        self.store.write(|tx| {
+        self.erase_after(erasure, |tx| {
             self.message(tx, track, last.number)?;
             let removed =
                 "DELETE FROM conversation_messages WHERE user = ?1 AND conversation = ?2 AND participant = ?3
