@@ -185,15 +185,33 @@ fn a_model_that_must_cite_in_text_is_told_how_and_its_repair_lists_the_ids() {
 
 #[test]
 fn a_small_slot_of_messages_keeps_the_conversation() {
-    let message = |at: usize| {
-        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
-        json!({"role": role, "content": format!("Message {at} speaks of bridge {} and of quay {}.", at * 7, at * 11)})
-    };
-    let history: Vec<Value> = (0..200).map(message).collect();
     let shop = shop("");
-    shop.write("h.json", Value::from(history).to_string());
+    let lines = |at: usize| format!("Message {at} speaks of bridge {} and of quay {}.", at * 7, at * 11);
     let caps = [230, 260, 300, 400, 450, 497, 500, 600, 800].map(|cap| cap.to_string());
-    for cap in caps.into_iter().chain(["30%", "40%", "50%", "60%"].map(str::to_owned)) {
+    let shares = ["30%", "40%", "50%", "60%"].map(str::to_owned);
+    small_slots(&shop, 200, lines, caps.into_iter().chain(shares));
+    let sentences = [
+        "Thank you, that helps a lot. ",
+        "The build fails because the config file lacks a port. ",
+        "I looked at the ledger of the harbour, and its totals do not match the invoice from March. ",
+        "Please check the schedule of the cranes again before noon. ",
+        "It is fixed now; the tests pass. ",
+    ];
+    let mixed = |at: usize| (0..2 + at * 7 % 23).map(|said| sentences[(at * 3 + said * said) % 5]).collect();
+    small_slots(&shop, 34, mixed, (230..800).step_by(11).map(|cap| cap.to_string()));
+}
+
+fn small_slots(
+    shop: &Shop,
+    messages: usize,
+    said: impl Fn(usize) -> String,
+    caps: impl Iterator<Item = String>,
+) {
+    let role = |at: usize| if at.is_multiple_of(2) { "user" } else { "assistant" };
+    let history: Vec<Value> =
+        (0..messages).map(|at| json!({"role": role(at), "content": said(at)})).collect();
+    shop.write("h.json", Value::from(history).to_string());
+    for cap in caps {
         let recipe = format!(
             "token_budget: {{total: 1600, prompt: 100, input: 1000, output: 300, response_reserve: 100}}\n\
              input_docs: [{{name: notes, required: false}}]\nslots:\n  - {{name: sys, from: prompt, cap: 100}}\n  \

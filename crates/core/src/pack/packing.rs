@@ -311,7 +311,7 @@ impl<'a> Packing<'a> {
                 label: counter.label(),
             },
             total: 0,
-            whole: self.request.budget.available().saturating_add(refusal.deficit).max(self.whole()),
+            whole: self.whole(),
             whole_is_estimate: self.ladders.iter().any(|ladder| !ladder.full.1),
             refused: Some(refusal),
             parts: Vec::new(),

@@ -225,17 +225,11 @@ impl<'a> Packing<'a> {
         let part = &self.request.parts[index];
         let frame = self.ladders[index].frame;
         let query = self.query(index, slot);
-        let made = match self.renderer.condensed(index, part, target, query) {
-            Err(CondenseError::PinsExceedTarget { needed, .. }) if needed + frame <= target + spare => {
-                self.renderer.condensed(index, part, needed + frame, query)
-            }
-            made => made,
-        };
-        // The frame and the text may take a token or two more together than each alone.
         let most = target + spare;
-        let made = match made {
-            Ok(long) if long.tokens > most => {
-                self.renderer.condensed(index, part, target.saturating_sub(long.tokens - most), query)
+        let made = match self.renderer.condensed(index, part, target, query) {
+            // The frame and the text may take a token or two more together than each alone.
+            Err(CondenseError::PinsExceedTarget { needed, .. }) if needed + frame <= most => {
+                self.renderer.condensed(index, part, most.min(needed + frame + 2), query)
             }
             made => made,
         };

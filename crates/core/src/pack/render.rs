@@ -88,33 +88,42 @@ impl<'a> PartRenderer<'a> {
         target: usize,
         query: Option<&str>,
     ) -> Result<Rendered, CondenseError> {
-        let frame = self.frame_cost(part) + self.shell_cost(part);
+        let shell = self.shell_cost(part);
         let (counter, key) = (self.counter, self.key);
-        let inner = target.saturating_sub(frame);
+        let inner = target.saturating_sub(self.frame_cost(part) + shell);
+        // The frame and a text may take a token or two more together than each alone.
+        let excess = |text: &str| (counter.count(&part.framed(text)) + shell).saturating_sub(target);
         let condensed = match self.written(index, inner) {
-            Some(written) => written.clone(),
-            None => {
+            Some(written) if excess(&written.text) == 0 => written.clone(),
+            _ => {
                 let shorten = if self.only_cut.contains(&index) {
                     larder_condense::truncate
                 } else {
                     larder_condense::condense
                 };
                 let made = self.made.entry((index, target)).or_insert_with(|| {
-                    shorten(&CondenseRequest {
-                        text: &part.text,
-                        content_type: part.content_type,
-                        target: inner,
-                        query,
-                        pins: &part.pins,
-                        counter,
-                        key,
-                    })
+                    let within = |target: usize| {
+                        shorten(&CondenseRequest {
+                            text: &part.text,
+                            content_type: part.content_type,
+                            target,
+                            query,
+                            pins: &part.pins,
+                            counter,
+                            key,
+                        })
+                    };
+                    let made = within(inner)?;
+                    match excess(&made.text) {
+                        0 => Ok(made),
+                        excess => within(inner.saturating_sub(excess + 1)),
+                    }
                 });
                 made.clone()?
             }
         };
         let text = part.framed(&condensed.text);
-        let tokens = counter.count(&text) + self.shell_cost(part);
+        let tokens = counter.count(&text) + shell;
         let (rendition, pointer) = if condensed.gaps.is_empty() && condensed.text == *part.text {
             (Rendition::Whole, None)
         } else {
