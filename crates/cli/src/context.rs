@@ -78,7 +78,7 @@ impl CommandContext {
             Some(dir) => Project::open_with(&dir, &counter, self.config.default_context_budget())?,
             None => Project::builtin(&counter),
         };
-        Ok(project.with_slot_caps(&self.config.slot_caps())?)
+        Ok(project.with_slot_caps(&self.config.slot_caps(), &counter)?)
     }
 
     pub fn models(&self) -> Models {

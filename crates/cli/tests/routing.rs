@@ -75,7 +75,7 @@ fn a_router_that_does_not_exist_is_an_error_of_the_recipe() {
     shop.write("recipes/notes/asked.yaml", RECIPE.replace("router: mine", "router: defalt"));
     let found = shop.command(&["check", "--format", "json"]).output().unwrap();
     let found: Value = serde_json::from_slice(&found.stdout).unwrap();
-    assert_eq!((&found[0]["code"], &found[0]["line"]), (&"L072".into(), &4.into()));
+    assert_eq!((&found[0]["code"], &found[0]["line"]), (&"L077".into(), &4.into()));
     assert_eq!(found[0]["help"], "did you mean `default`?");
 }
 

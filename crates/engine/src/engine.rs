@@ -142,12 +142,22 @@ impl Engine {
     /// # Errors
     /// If it does not exist or has errors.
     pub fn find(&self, name: &str, mode: Option<Mode>) -> Result<&Recipe, RecipeError> {
-        let found = self.project.recipe(name).or_else(|error| match mode {
-            Some(mode) => self.project.recipe_for_mode(name, mode).map_err(|_| error),
-            None => Err(error),
-        });
+        fn find<'p>(project: &'p Project, name: &str, mode: Option<Mode>) -> Result<&'p Recipe, RecipeError> {
+            project.recipe(name).or_else(|error| match mode {
+                Some(mode) => project.recipe_for_mode(name, mode).map_err(|_| error),
+                None => Err(error),
+            })
+        }
         // Commands rely on built-in recipes, whether or not the project has recipes of its own.
-        found.or_else(|error| self.recipe_or_builtin(name).map_err(|_| error))
+        match find(&self.project, name, mode) {
+            Err(error @ RecipeError::NotFound { .. }) => {
+                find(self.cookbook(), name, mode).map_err(|builtin| {
+                    let misspelled = |project: &Project| project.check().recipes.nearest(name).is_some();
+                    if !misspelled(&self.project) && misspelled(self.cookbook()) { builtin } else { error }
+                })
+            }
+            found => found,
+        }
     }
 
     /// The counter for a model: the tokenizer named in its table entry, otherwise the one registered for its id.

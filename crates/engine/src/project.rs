@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use larder_core::pack::Cap;
 use larder_core::recipe::{
-    self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError, SlotSpec,
+    self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError, SlotSource,
+    SlotSpec,
 };
 use larder_core::route::{self, Preset};
 use larder_text::tokens::Counter;
@@ -65,6 +66,20 @@ pub enum ProjectError {
         /// The slot.
         slot: String,
     },
+    /// A setting leaves a slot too small for the prompts in it.
+    #[error("{place}: slot {slot} of {recipe} may hold {tokens} tokens, but its prompts take {needed}")]
+    SlotTooSmall {
+        /// The setting and its origin.
+        place: String,
+        /// The recipe.
+        recipe: String,
+        /// The slot.
+        slot: String,
+        /// Its cap.
+        tokens: usize,
+        /// Tokens of the largest prompt.
+        needed: usize,
+    },
     /// The built-in project has no folder to write to.
     #[error("the built-in project cannot be changed; `larder init` creates a project folder")]
     BuiltIn,
@@ -73,10 +88,10 @@ pub enum ProjectError {
 impl Project {
     /// Whether a folder has recipes or conversation types of its own.
     pub fn has_own(dir: &Path) -> bool {
-        ["recipes", "conversations"].iter().any(|top| dir.join(top).is_dir())
+        dir.join("recipes").is_dir() || folder::has_types(dir)
     }
 
-    /// Reads and checks the project in folder `dir`. Problems inside files do not cause a failure; they are in
+    /// Reads and checks the project in folder `dir`; one without recipes of its own has the built-in ones. Problems inside files do not cause a failure; they are in
     /// [`Self::check`]. `counter` measures whether prompts fit their allotments.
     ///
     /// # Errors
@@ -90,7 +105,14 @@ impl Project {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_with(dir: &Path, counter: &Counter, total: usize) -> Result<Self, ProjectError> {
-        let folder::FolderContents { files, problems } = folder::read(dir)?;
+        let folder::FolderContents { mut files, problems } = folder::read(dir)?;
+        if !files.keys().any(|path| path.starts_with("recipes/")) && !dir.join("recipes").is_dir() {
+            for (path, bytes) in COOKBOOK {
+                if path.starts_with("recipes/") || path.starts_with("prompts/") {
+                    files.entry((*path).to_owned()).or_insert_with(|| bytes.to_vec());
+                }
+            }
+        }
         let mut project = Self::checked(Some(dir.to_owned()), files, counter, Some(total));
         for problem in problems {
             project.report.add(problem);
@@ -123,20 +145,29 @@ impl Project {
         Self { root, files, report, routers: presets.usable }
     }
 
-    /// Replaces the caps of slots.
+    /// Replaces the caps of slots. `counter` measures whether their prompts still fit.
     ///
     /// # Errors
-    /// If a recipe or a slot does not exist.
-    pub fn with_slot_caps(mut self, caps: &[SlotCap]) -> Result<Self, ProjectError> {
+    /// If a recipe or a slot does not exist, or its prompts do not fit.
+    pub fn with_slot_caps(mut self, caps: &[SlotCap], counter: &Counter) -> Result<Self, ProjectError> {
         for SlotCap { recipe: id, slot, tokens, place } in caps {
-            let recipe = self.report.recipes.get_mut(id);
+            let (place, name) = (place.clone(), id.clone());
             let is_named = |spec: &&mut SlotSpec| *spec.slot.name == **slot;
-            let spec = recipe.and_then(|recipe| recipe.slots.iter_mut().find(is_named));
-            let spec = spec.ok_or_else(|| ProjectError::NoSlot {
-                place: place.clone(),
-                recipe: id.clone(),
-                slot: slot.clone(),
-            })?;
+            let recipe = self.report.recipes.get_mut(id);
+            let sizes = recipe.as_ref().map(|recipe| recipe.prompt_sizes(counter)).unwrap_or_default();
+            let Some(spec) = recipe.and_then(|recipe| recipe.slots.iter_mut().find(is_named)) else {
+                return Err(ProjectError::NoSlot { place, recipe: name, slot: slot.clone() });
+            };
+            let needed = sizes.iter().map(|size| match spec.source {
+                SlotSource::Prompt => size.system,
+                SlotSource::Variant => size.variant,
+                _ => 0,
+            });
+            let needed = needed.max().unwrap_or_default();
+            if needed > *tokens {
+                let (slot, tokens) = (slot.clone(), *tokens);
+                return Err(ProjectError::SlotTooSmall { place, recipe: name, slot, tokens, needed });
+            }
             spec.slot.cap = Cap::Tokens(*tokens);
             spec.slot.floor = spec.slot.floor.min(*tokens);
         }

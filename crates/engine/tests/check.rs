@@ -80,6 +80,19 @@ fn every_code_has_a_case() {
 }
 
 #[test]
+fn every_code_is_on_its_page_once() {
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/diagnostics.md"));
+    let page = page.unwrap();
+    let codes: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| L")?.split(' ').next()).collect();
+    let known = DiagnosticCode::ALL.iter().map(|code| &code.as_str()[1..]).chain(["070"]);
+    let mut known: Vec<&str> = known.collect();
+    known.sort_unstable();
+    assert_eq!(codes, known, "L070 is that of settings");
+}
+
+#[test]
 fn diagnostics_serialize_for_scripts() {
     let case = cases().into_iter().find(|case| case.ends_with("20-unknown-layer")).unwrap();
     let project = open(&case).unwrap();

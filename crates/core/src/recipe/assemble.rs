@@ -76,6 +76,7 @@ fn check_reads_something(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
     if file.input_docs.is_empty()
         && file.input_sections.is_empty()
         && file.variables.is_empty()
+        && !file.slots.iter().any(|slot| slot.value.source == SlotSource::Messages)
         && !sink.has_errors()
     {
         let message = "the recipe reads nothing";
@@ -361,8 +362,46 @@ fn version(bytes: &[u8], reached: &BTreeSet<String>, prompts: &BTreeMap<String, 
     ContentHash::new(&all)
 }
 
-/// Renders the prompts with empty values and measures them against their allotments. Templates that cannot be
-/// rendered that way are left to the packer, which measures every call.
+/// Tokens of the prompts of a stage.
+#[derive(Debug)]
+pub struct PromptSize {
+    /// The variant; `None` for a recipe without any.
+    pub stage: Option<String>,
+    /// Those of every stage.
+    pub system: usize,
+    /// Those of this stage.
+    pub variant: usize,
+}
+
+impl Recipe {
+    /// The size of the prompts of each stage, rendered with empty values. Templates that cannot be rendered that way are
+    /// left to the packer, which measures every call.
+    pub fn prompt_sizes(&self, counter: &Counter) -> Vec<PromptSize> {
+        let values = self.inputs.iter().map(|name| (name.clone(), "".into())).collect();
+        let documents: Vec<String> = self.input_docs.iter().map(|doc| doc.name.clone()).collect();
+        let stages: Vec<Option<&str>> = match self.variants.is_empty() {
+            true => vec![None],
+            false => self.variants.keys().map(|stage| Some(stage.as_str())).collect(),
+        };
+        let size = |stage: Option<&str>| {
+            let inputs = PromptInputs {
+                variant: stage,
+                documents: &documents,
+                values: Some(&values),
+                ..Default::default()
+            };
+            let rendered = self.render(&inputs).ok()?;
+            let [system, variant] = [&rendered.system, &rendered.variant].map(|prompts| {
+                let texts: Vec<&str> = prompts.iter().map(|prompt| prompt.text.as_str()).collect();
+                counter.count(&texts.join("\n\n"))
+            });
+            Some(PromptSize { stage: stage.map(str::to_owned), system, variant })
+        };
+        stages.into_iter().filter_map(size).collect()
+    }
+}
+
+/// Measures the prompts against their allotments.
 fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink: &mut DiagnosticSink<'_>) {
     let Some(budget) = &file.budget else { return };
     let cap = |source: SlotSource| {
@@ -372,25 +411,8 @@ fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink
             Cap::Share(_) | Cap::Flexible => None,
         }
     };
-    let values = recipe.inputs.iter().map(|name| (name.clone(), "".into())).collect();
-    let documents: Vec<String> = recipe.input_docs.iter().map(|doc| doc.name.clone()).collect();
     let mut reported = BTreeSet::new();
-    let stages: Vec<Option<&str>> = match recipe.variants.is_empty() {
-        true => vec![None],
-        false => recipe.variants.keys().map(|stage| Some(stage.as_str())).collect(),
-    };
-    for stage in stages {
-        let inputs = PromptInputs {
-            variant: stage,
-            documents: &documents,
-            values: Some(&values),
-            ..Default::default()
-        };
-        let Ok(rendered) = recipe.render(&inputs) else { continue };
-        let [system, variant] = [&rendered.system, &rendered.variant].map(|prompts| {
-            let texts: Vec<&str> = prompts.iter().map(|prompt| prompt.text.as_str()).collect();
-            counter.count(&texts.join("\n\n"))
-        });
+    for PromptSize { stage, system, variant } in recipe.prompt_sizes(counter) {
         let whole = (format!("token_budget.prompt is {}", budget.tokens.prompt), budget.tokens.prompt);
         let slot = |source, tokens| {
             cap(source).map(|(name, cap)| ((format!("slot {name} holds {cap}"), cap), tokens))
@@ -403,7 +425,7 @@ fn check_prompt_fits(file: &RecipeFile, recipe: &Recipe, counter: &Counter, sink
         for ((limit, allowed), tokens) in
             limits.into_iter().flatten().filter(|((_, allowed), tokens)| tokens > allowed)
         {
-            let stage = stage.map(|stage| format!(" of stage {stage}")).unwrap_or_default();
+            let stage = stage.as_ref().map(|stage| format!(" of stage {stage}")).unwrap_or_default();
             if reported.insert(limit.clone()) {
                 let message = format!("the prompt{stage} takes {tokens} tokens, {limit}");
                 let help = format!("shorten it by {} tokens, or allot more", tokens.saturating_sub(allowed));

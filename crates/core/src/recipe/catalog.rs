@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::diagnostic::suggest;
+use super::diagnostic::{nearest, suggest};
 use super::file::RecipeFile;
 use super::model::Recipe;
 use larder_text::Mode;
@@ -123,12 +123,18 @@ impl Catalog {
         self.find(&format!("{phase}_{suffix}"))
     }
 
+    /// The name that is nearly this one.
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        nearest(name, self.names_like(name))
+    }
+
     fn nearest_names(&self, name: &str) -> String {
-        if name.contains('/') {
-            let ids: Vec<&str> = self.recipes.keys().map(String::as_str).collect();
-            suggest(name, ids.iter().copied())
-        } else {
-            suggest(name, self.iter().map(|recipe| recipe.name.as_str()).collect::<Vec<_>>())
-        }
+        suggest(name, self.names_like(name))
+    }
+
+    /// All names, with their category if `name` has one.
+    fn names_like(&self, name: &str) -> Vec<&str> {
+        let whole = name.contains('/');
+        self.recipes.iter().map(|(id, recipe)| if whole { id.as_str() } else { &recipe.name }).collect()
     }
 }

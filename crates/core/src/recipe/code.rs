@@ -156,13 +156,13 @@ codes! {
         "registry.yaml is generated from recipes and prompts and keeps the history of their versions. Run \
          `larder check --write-registry`."
     // Routers.
-    Router "L070" Error "Inconsistent router"
+    Router "L075" Error "Inconsistent router"
         "A router has two tiers or more; every tier but the first has a threshold, and thresholds rise. Every factor \
          says when it holds, and all factors together reach the highest threshold."
-    SingleFactor "L071" Error "One factor decides"
+    SingleFactor "L076" Error "One factor decides"
         "The weight of a factor reaches a threshold, so that this sign alone chooses the larger tier. Presets for \
          which this is meant say `single_factor: allowed`."
-    RouterNotFound "L072" Error "Router not found"
+    RouterNotFound "L077" Error "Router not found"
         "A recipe names a preset of the router: routes/{name}.yaml of the project, or one that ships with Larder."
     // Conversation types.
     UnknownReference "L080" Error "Name does not exist"

@@ -160,7 +160,8 @@ pub(super) fn sections(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_
     let mut sections = Vec::new();
     for item in fields::list(node, "input_sections", sink) {
         let Some(text) = fields::text(item, "input_sections", sink) else { continue };
-        let number = text.value.strip_prefix('§').and_then(|digits| digits.parse::<u8>().ok());
+        let digits = text.value.strip_prefix('§').or_else(|| text.value.strip_prefix("section_"));
+        let number = digits.and_then(|digits| digits.parse::<u8>().ok());
         match number.filter(|number| *number <= LAST_SECTION) {
             Some(number) if sections.contains(&number) => {
                 let message = format!("`{}` appears twice in `input_sections`", text.value);

@@ -51,7 +51,8 @@ pub enum PrepareError {
     /// A picture for a model that does not see.
     #[error(
         "recipe {recipe} is given the picture {picture}, but {model}, the model of layer {layer}, does not see; bind a \
-         model with the capability `vision` to the layer under [models.layers], or use a recipe of layer EYES"
+         model with the capability `vision` to the layer under [models.layers]{}",
+        if *layer == "EYES" { "" } else { ", or use a recipe of layer EYES" }
     )]
     Blind {
         /// The recipe.

@@ -45,6 +45,15 @@ pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
     Ok(contents)
 }
 
+/// Whether the folder `conversations` of a project has a YAML file. A folder of this name may hold anything.
+pub(super) fn has_types(root: &Path) -> bool {
+    let entries = fs::read_dir(root.join("conversations")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).any(|name| {
+        let name = name.to_string_lossy();
+        !name.starts_with('.') && [".yaml", ".yml"].iter().any(|end| name.ends_with(end))
+    })
+}
+
 fn walk(dir: &Path, inside: &str, depth: usize, contents: &mut FolderContents) {
     let kind = match fs::symlink_metadata(dir) {
         Ok(metadata) => metadata.file_type(),
