@@ -42,6 +42,11 @@ pub struct Args {
     pub command: Command,
 }
 
+/// The number of a turn, job or request.
+fn number<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "expected a number, such as 7".to_owned())
+}
+
 /// Options of every command.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Global options")]
@@ -421,12 +426,14 @@ pub enum InterventionsCommand {
     #[command(after_help = "Example:\n  larder interventions show 3")]
     Show {
         /// Number of the request
+        #[arg(value_parser = number::<u64>)]
         id: u64,
     },
     /// Resolve a request
     #[command(after_help = "Example:\n  larder interventions resolve 3 'Added the missing recipe'")]
     Resolve {
         /// Number of the request
+        #[arg(value_parser = number::<u64>)]
         id: u64,
         /// What was decided
         resolution: String,
@@ -442,18 +449,21 @@ pub enum JobsCommand {
     #[command(after_help = "Example:\n  larder jobs show 7")]
     Show {
         /// Number of the job
+        #[arg(value_parser = number::<u64>)]
         id: u64,
     },
     /// Make a job due now that waits or has failed
     #[command(after_help = "Example:\n  larder jobs retry 7")]
     Retry {
         /// Number of the job
+        #[arg(value_parser = number::<u64>)]
         id: u64,
     },
     /// Remove a job that waits or has failed
     #[command(after_help = "Example:\n  larder jobs cancel 7")]
     Cancel {
         /// Number of the job
+        #[arg(value_parser = number::<u64>)]
         id: u64,
     },
     /// Do the jobs of all users that are due, unless another process does them

@@ -90,6 +90,13 @@ fn a_command_line_that_is_wrong_is_usage() {
     shop.fails(2, &["nosuch"]);
     shop.fails(2, &["condense", "a.txt"]);
     shop.fails(2, &["rehydrate", "no-pointer"]);
+    for line in [["turn", "show", "abc"], ["jobs", "cancel", "x"], ["interventions", "show", "-"]] {
+        let ran = shop.fails(2, &line);
+        assert!(ran.err.contains("expected a number, such as 7"), "{}", ran.err);
+    }
+    shop.write("prose.md", "Words, and no JSON.");
+    let ran = shop.fails(2, &["condense", "prose.md", "--to", "50", "--type", "json"]);
+    assert!(ran.err.contains("prose.md does not begin with { or ["), "{}", ran.err);
 }
 
 #[test]
@@ -165,6 +172,7 @@ fn rehydrate_gives_the_selection_and_nothing_else() {
     let first_two: String = original.split_inclusive('\n').skip(1).take(2).collect();
     assert_eq!(shop.ok(&["rehydrate", &pointer, "--lines", "2:3"]).out, first_two);
     assert_eq!(shop.ok(&["rehydrate", &pointer, "--bytes", "5:11"]).out, original[5..11]);
+    assert!(shop.ok(&["rehydrate", &pointer, "--grep", "nowhere"]).err.contains("no line matches"));
     let found = shop.ok(&["rehydrate", &pointer, "--grep", "lamp 34[34] "]).out;
     assert!(
         found.contains("Line 343 ") && found.contains("Line 344 ") && !found.contains("Line 345 "),
@@ -433,6 +441,10 @@ fn a_missing_recipe_halts_with_the_wording_and_an_intervention() {
     let waiting = shop.json(&["interventions"]);
     assert_eq!(waiting[0]["type"], "config_error");
     assert_eq!(waiting[0]["message"], "Missing recipe: notes/summry");
+    shop.fails(1, &["run", "notes/summry", "--query", "What?"]);
+    assert_eq!(shop.json(&["interventions"]).as_array().unwrap().len(), 1, "once is enough");
+    let ran = shop.fails(1, &["run", "ask/anwser", "--query", "What?"]);
+    assert!(ran.err.contains("did you mean `ask/answer`?"), "built-in recipes count: {}", ran.err);
 }
 
 #[test]
@@ -502,6 +514,8 @@ fn a_new_project_has_no_problems_and_is_never_overwritten() {
     let shop = Shop::new();
     shop.ok(&["init", "fresh"]);
     assert_eq!(shop.json(&["check", "fresh"]), json!([]));
+    let other = shop.json(&["init", "other"]);
+    assert_eq!((&other["project"], &other["created"][0]), (&json!("other"), &json!("larder.toml")));
     let ran = shop.fails(1, &["init", "fresh"]);
     assert!(ran.err.contains("nothing was written"), "{}", ran.err);
     let args = [

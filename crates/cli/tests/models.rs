@@ -40,6 +40,14 @@ fn show_names_the_models_of_larder_toml_with_this_id() {
     let shop = Shop::with_provider([]);
     let ran = shop.ok(&["models", "show", "stub"]);
     assert!(ran.out.starts_with("gpt-4o-mini\n") && ran.out.contains("[models.stub] window"), "{}", ran.out);
+    shop.write(
+        "larder.toml",
+        "[models.mine]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nid = \"my-own-tuned-thing\"\n\
+         window = 8000\nmax_output = 1000\n",
+    );
+    let ran = shop.ok(&["models", "show", "mine"]);
+    assert_eq!(ran.out, "my-own-tuned-thing\n  settings   [models.mine] window 8000 reply 1000\n");
+    assert!(ran.err.contains("the catalogue does not have"), "{}", ran.err);
 }
 
 #[test]

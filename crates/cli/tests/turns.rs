@@ -121,7 +121,7 @@ fn what_is_not_there_is_said() {
     let shop = scholar();
     assert!(shop.ok(&["turn", "list"]).err.contains("there are no turns yet"));
     assert!(shop.ok(&["turn", "resume"]).err.contains("no turn was interrupted"));
-    assert_eq!(shop.json(&["turn", "resume"]), Value::Null);
+    assert_eq!(shop.json(&["turn", "resume"]), json!({"resumed": null, "running": []}));
     assert!(shop.fails(1, &["turn", "resume", "7"]).err.contains("no unfinished turn 7"));
     assert!(shop.fails(1, &["turn", "show", "7"]).err.contains("there is no turn 7"));
     shop.ok(&["turn", ASKED]);

@@ -72,9 +72,21 @@ pub struct Interventions<'s> {
 }
 
 impl Interventions<'_> {
-    /// Raises a request; when this returns it survives a crash of the machine.
+    /// Raises a request, unless the same is open already; when this returns it survives a crash of the machine.
     pub fn raise(&self, new: &NewIntervention) -> Result<Intervention, StoreError> {
-        let id = self.store.write(|tx| insert(tx, self.store.user(), new, self.store.now()))?;
+        let user = self.store.user();
+        let id = self.store.write(|tx| {
+            let run_id = new.run_id.as_ref().map(RunId::as_str);
+            let open: Option<i64> = tx
+                .query_row(
+                    "SELECT id FROM interventions WHERE user = ?1 AND type = ?2 AND message = ?3 AND recipe IS ?4
+                     AND run_id IS ?5 AND resolved_at IS NULL",
+                    (user, &new.kind, &new.message, &new.recipe, run_id),
+                    |row| row.get(0),
+                )
+                .optional()?;
+            open.map_or_else(|| insert(tx, user, new, self.store.now()), |id| Ok(id.unsigned_abs()))
+        })?;
         self.get(id)
     }
 

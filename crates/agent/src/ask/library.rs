@@ -88,7 +88,7 @@ pub(super) struct WalkedPaths {
     pub paths: Vec<(PathBuf, u64)>,
     pub skipped: Vec<SkippedFile>,
     pub bytes: u64,
-    seen: HashSet<String>,
+    seen: HashSet<PathBuf>,
 }
 
 impl WalkedPaths {
@@ -144,9 +144,9 @@ impl WalkedPaths {
         }
     }
 
-    /// Adds a file, unless it was added before.
+    /// Adds a file, unless it was added before, under whatever path.
     fn add(&mut self, path: PathBuf, size: u64) {
-        if !self.seen.insert(shown(&path)) {
+        if !self.seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
             return;
         }
         if size > MAX_FILE || self.bytes.saturating_add(size) > MAX_BYTES {

@@ -62,6 +62,14 @@ fn mark(reason: &str, issues: &[String]) -> String {
     format!("> **Unverified.** This answer did not pass validation: {}.{issues}\n\n", words(reason))
 }
 
+/// An answer without the lines of [`mark`].
+pub(super) fn unmarked(answer: &str) -> &str {
+    match answer.split_once("\n\n") {
+        Some((first, rest)) if first.starts_with("> **Unverified.**") => rest,
+        _ => answer,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use larder_vault::Score;

@@ -297,9 +297,10 @@ fn ended(ending: &Ending) -> Value {
 /// The summary of a turn until a model writes one: the next turn may start before that.
 fn interim_summary(ending: &Ending) -> String {
     let (before, text) = match ending {
-        Ending::Answer { text, .. } => ("", text),
-        Ending::Clarify { question } => ("Asked the user: ", question),
-        Ending::Failed { reason } => ("No answer: ", reason),
+        Ending::Answer { text, unverified: true, .. } => ("Unverified: ", super::ending::unmarked(text)),
+        Ending::Answer { text, .. } => ("", text.as_str()),
+        Ending::Clarify { question } => ("Asked the user: ", question.as_str()),
+        Ending::Failed { reason } => ("No answer: ", reason.as_str()),
     };
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = words.char_indices().nth(INTERIM_SUMMARY).map(|(end, _)| end);

@@ -22,6 +22,7 @@ pub enum ShareCommand {
     #[command(after_help = "Example:\n  larder share revoke 3")]
     Revoke {
         /// Number that `larder share list` shows
+        #[arg(value_parser = super::number::<u64>)]
         id: u64,
     },
 }

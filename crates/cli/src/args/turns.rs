@@ -58,6 +58,7 @@ pub enum TurnCommand {
     #[command(after_help = "Examples:\n  larder turn resume\n  larder turn resume 12 --max-time 600")]
     Resume {
         /// Number of the turn [default: the only interrupted one]
+        #[arg(value_parser = super::number::<u32>)]
         number: Option<u32>,
         #[command(flatten)]
         flags: TurnFlags,
@@ -68,6 +69,7 @@ pub enum TurnCommand {
     #[command(after_help = "Example:\n  larder turn drop 12")]
     Drop {
         /// Number of the turn
+        #[arg(value_parser = super::number::<u32>)]
         number: u32,
     },
     /// List the newest turns and all unfinished ones
@@ -86,6 +88,7 @@ pub enum TurnCommand {
     #[command(after_help = "Examples:\n  larder turn show 12\n  larder turn show 12 --file response.md")]
     Show {
         /// Number of the turn
+        #[arg(value_parser = super::number::<u32>)]
         number: u32,
         /// Path of the document in the turn's folder
         #[arg(long, value_name = "NAME", default_value = "context.md")]

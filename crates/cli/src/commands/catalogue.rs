@@ -85,10 +85,21 @@ pub fn search(context: &CommandContext, words: &[String]) -> Result<(), CliError
 pub fn show(context: &CommandContext, id: &str) -> Result<(), CliError> {
     let table = context.config.models();
     let catalogue = table.catalogue();
-    let asked = table.model(id).map_or(id, |spec| &spec.id);
+    let own = table.model(id);
+    let asked = own.map_or(id, |spec| &spec.id);
     let Some(entry) = catalogue.find(asked) else {
         let near = suggestion(catalogue.nearest(asked));
-        return Err(CliError::Fixable(format!("the catalogue has no model {asked:?}{near}")));
+        let Some(spec) = own else {
+            return Err(CliError::Fixable(format!("the catalogue has no model {asked:?}{near}")));
+        };
+        output::say(&format!(
+            "only [models.{id}] describes {asked:?}, which the catalogue does not have{near}"
+        ));
+        if context.global.format == Format::Json {
+            return output::json(&json!({"asked": asked, "settings": [{"name": id, "model": spec}]}));
+        }
+        output::line(asked)?;
+        return output::line(&of_settings(id, spec));
     };
     let settings: Vec<(&str, &ModelSpec)> =
         table.models().filter(|(_, spec)| spec.id == asked || spec.id == entry.matched.id).collect();
@@ -96,6 +107,11 @@ pub fn show(context: &CommandContext, id: &str) -> Result<(), CliError> {
         Format::Json => output::json(&described(asked, &entry, catalogue.source(), &settings)),
         Format::Plain => text(asked, &entry, catalogue.source(), &settings),
     }
+}
+
+fn of_settings(name: &str, spec: &ModelSpec) -> String {
+    let ModelSpec { window, max_output, .. } = spec;
+    format!("  settings   [models.{name}] window {window} reply {max_output}")
 }
 
 fn suggestion(near: Option<&str>) -> String {
@@ -205,8 +221,7 @@ fn text(
         line("$ / million", &format!("{}{above}: {}", tier.service, prices.join(", ")))?;
     }
     for (name, spec) in settings {
-        let ModelSpec { window, max_output, .. } = spec;
-        line("settings", &format!("[models.{name}] window {window} reply {max_output}"))?;
+        output::line(&of_settings(name, spec))?;
     }
     source.map_or(Ok(()), |source| line("source", &format!("{}, {}", source.source, source.date)))
 }

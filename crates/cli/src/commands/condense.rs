@@ -32,6 +32,12 @@ pub async fn run(context: &CommandContext, args: CondenseArgs) -> Result<(), Cli
     let counter = context.counter(&args.tokenizer)?;
     let text = files::read_text(&args.file)?;
     let explicit = args.content_type.as_deref().map(parse_type).transpose()?;
+    if explicit == Some(ContentType::Json) && !text.trim_start().starts_with(['{', '[']) {
+        let file = args.file.display();
+        return Err(CliError::Usage(format!(
+            "--type json: {file} does not begin with {{ or [; leave out --type"
+        )));
+    }
     let name = args.file.to_string_lossy();
     let store = context.store()?;
     let mut request = CondenseRequest {

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
+use crate::args::Format;
 use crate::error::CliError;
 use crate::output;
 
@@ -16,7 +19,7 @@ const EXTRAS: [(&str, &str); 2] = [
     (".gitignore", "# Originals, runs, and the key that signs pointers.\n.larder/\n"),
 ];
 
-pub fn run(dir: &Path) -> Result<(), CliError> {
+pub fn run(dir: &Path, format: Format) -> Result<(), CliError> {
     let taken: Vec<&str> =
         FILES.iter().map(|(name, _)| *name).filter(|name| dir.join(name).exists()).collect();
     if !taken.is_empty() {
@@ -26,6 +29,7 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
             taken.join(", ")
         )));
     }
+    let mut created = Vec::new();
     let extras = EXTRAS.into_iter().filter(|(name, _)| !dir.join(name).exists());
     for (name, text) in FILES.into_iter().chain(extras) {
         let path = dir.join(name);
@@ -34,6 +38,10 @@ pub fn run(dir: &Path) -> Result<(), CliError> {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
         std::fs::write(&path, text).map_err(failed)?;
+        created.push(name);
+    }
+    if format == Format::Json {
+        return output::json(&json!({"project": dir, "created": created}));
     }
     output::line(&format!("created a project in {}", dir.display()))?;
     output::say("try this in the folder: larder check && larder ask . 'When does version 2.4 ship?'");

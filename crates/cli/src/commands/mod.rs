@@ -72,7 +72,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
             clap_complete::generate(shell, &mut Args::command(), "larder", &mut script);
             crate::output::bytes(&script)?;
         }
-        Command::Init { dir } => init::run(&dir)?,
+        Command::Init { dir } => init::run(&dir, global.format)?,
         Command::Check { dir, write_registry } => return check::run(&global, dir, write_registry),
         Command::Count { file, tokenizer, limit } => {
             count::run(&CommandContext::new(global)?, &file, &tokenizer, limit)?;

@@ -24,6 +24,9 @@ pub fn run(context: &CommandContext, id: &str, select: SelectArgs) -> Result<(),
         Some(selection) => store.pointers().rehydrate(&pointer, &selection)?,
         None => store.pointers().resolve(&pointer)?,
     };
+    if let (Some(pattern), true) = (&select.grep, bytes.is_empty()) {
+        output::say(&format!("no line matches {pattern:?}"));
+    }
     match (context.global.format, String::from_utf8(bytes)) {
         (Format::Json, Ok(text)) => output::json(&json!({"pointer": pointer, "text": text})),
         (Format::Json, Err(_)) => Err(CliError::Fixable(format!(

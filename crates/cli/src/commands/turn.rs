@@ -59,7 +59,8 @@ async fn resume(
                     output::say("no turn was interrupted");
                 }
                 if context.global.format == Format::Json {
-                    output::json(&Value::Null)?;
+                    let numbers: Vec<u32> = running.iter().map(|draft| draft.number).collect();
+                    output::json(&json!({"resumed": null, "running": numbers}))?;
                 }
                 return Ok(ExitCode::SUCCESS);
             }
@@ -157,7 +158,14 @@ async fn show(context: &CommandContext, number: u32, file: &str) -> Result<ExitC
         },
     };
     let Some(bytes) = bytes else {
-        let words = format!("turn {number} has no {file}; it has {}", files.join(", "));
+        let words = if files.is_empty() {
+            format!(
+                "turn {number} has no documents in {folder}; if they were moved, or `documents.place` was changed, run \
+                 `larder reindex`"
+            )
+        } else {
+            format!("turn {number} has no {file}; it has {}", files.join(", "))
+        };
         return Err(CliError::Fixable(words));
     };
     if context.global.format == Format::Json {

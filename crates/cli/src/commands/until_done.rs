@@ -47,6 +47,13 @@ pub async fn run(
             "--until-done: {recipe} has no slot of messages, so no round would read the answers before it"
         )));
     }
+    if repeat.max_cost.is_some()
+        && let Some(model) = engine.reachable_models(found, input.mode).unpriced()
+    {
+        return Err(CliError::Usage(format!(
+            "--max-cost: the price of model {model} is not known; give it in [models.{model}], or use --max-tokens"
+        )));
+    }
     let meter = Meter::new(spinner, repeat.max_tokens, repeat.max_cost);
     let mut rounds: Vec<RunOutcome> = Vec::new();
     let stopped = loop {

@@ -69,7 +69,7 @@ pub enum SelectError {
         reason: String,
     },
     /// A path was given, but the content is not JSON.
-    #[error("the content cannot be read as JSON ({reason}); use lines, bytes or pattern instead of path")]
+    #[error("the content cannot be read as JSON ({reason}); use lines, bytes or a pattern instead of a path")]
     NotJson {
         /// What is wrong with it, and where.
         reason: String,
