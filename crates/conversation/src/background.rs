@@ -1,4 +1,5 @@
-//! What is done behind a reply, as durable jobs in the order of the track: the summary of older messages. Each can be
+//! What is done behind a reply, as durable jobs in the order of the track: the facts, the summary of older messages, the
+//! vectors of both. Each can be
 //! repeated at any time, and no reply waits for one.
 
 use larder_engine::executor::{ModelSet, ProgressObserver};
@@ -14,6 +15,7 @@ use serde_json::Value;
 use crate::conversation::{Conversation, ConversationError, Conversations};
 use crate::kind::{Block, CallTime, Stage};
 use crate::memory::Eraser;
+use crate::nearness::EMBED;
 use crate::reply::{line, past, spent};
 use crate::window::summary_due;
 
@@ -71,15 +73,20 @@ pub(crate) fn after_reply(
     }
     // Whether one is due is looked at when the job is done; below the kept tail it cannot be.
     if kind.calls.summary.runs == CallTime::Behind && messages > kind.summary_in(stage).keep {
-        let key = format!("{SUMMARIZE} {session}");
-        jobs.push(NewJob { kind: SUMMARIZE, key, session: Some(session), payload, after: 0 });
+        let (key, payload) = (format!("{SUMMARIZE} {session}"), payload.clone());
+        jobs.push(NewJob { kind: SUMMARIZE, key, session: Some(session.clone()), payload, after: 0 });
+    }
+    if kind.calls.embedding.runs == CallTime::Behind && conversation.all.embedding.is_some() {
+        // One that waits covers all of the person.
+        let key = format!("{EMBED} {}", conversation.participant);
+        jobs.push(NewJob { kind: EMBED, key, session: Some(session), payload, after: 0 });
     }
     jobs
 }
 
 /// Whether a job is one of these.
 pub fn knows(kind: &str) -> bool {
-    matches!(kind, SUMMARIZE | UPDATE_FACTS | ERASE_JOB)
+    matches!(kind, SUMMARIZE | UPDATE_FACTS | EMBED | ERASE_JOB)
 }
 
 impl Conversations {
@@ -93,6 +100,9 @@ impl Conversations {
             if let Ok(recipe) = self.engine.find(&name, None) {
                 reach.join(self.engine.reachable_models(recipe, None));
             }
+        }
+        if let Some(name) = &self.embedding {
+            reach.add(self.engine.models.table(), name);
         }
         reach
     }
@@ -117,6 +127,7 @@ impl Conversations {
         match kind {
             SUMMARIZE => conversation.summarize(after, observer).await,
             UPDATE_FACTS => conversation.update_facts(after, observer).await,
+            EMBED => conversation.embed(after, observer).await,
             _ => Ok(()),
         }
     }

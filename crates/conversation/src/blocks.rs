@@ -30,9 +30,9 @@ pub struct BlockSources {
     pub reflections: Vec<String>,
     /// What was shared and what is consented to, line by line.
     pub shared: Vec<String>,
-    /// Messages of this session that are looked up, oldest first.
+    /// Messages of this session that are looked up, a line each, oldest first.
     pub earlier: Vec<String>,
-    /// Messages of other sessions that are looked up, oldest first.
+    /// Messages of other sessions that are looked up, a line each below the day of their session, oldest first.
     pub related: Vec<String>,
     /// What the model shall know of this memory.
     pub guidance: Option<String>,
@@ -57,8 +57,8 @@ pub fn blocks(rules: &FieldRules, state: &ParticipantState, sources: &BlockSourc
         (Input::Shared, list(&sources.shared)),
         (Input::Milestones, list(&milestones)),
         (Input::Guidance, sources.guidance.clone().unwrap_or_default()),
-        (Input::Earlier, list(&sources.earlier)),
-        (Input::Related, list(&sources.related)),
+        (Input::Earlier, sources.earlier.join("\n")),
+        (Input::Related, sources.related.join("\n")),
     ];
     let has_text = |(_, text): &(Input, String)| !text.trim().is_empty();
     texts.into_iter().filter(has_text).map(|(input, text)| Block { input, text }).collect()
@@ -74,7 +74,7 @@ fn standing(rules: &FieldRules, state: &ParticipantState) -> String {
 }
 
 /// The summary as lines: the narrative, then each field that has entries.
-fn summary(value: &serde_json::Value) -> String {
+pub(crate) fn summary(value: &serde_json::Value) -> String {
     let Some(fields) = value.as_object() else {
         return value.as_str().map(plain).unwrap_or_default();
     };

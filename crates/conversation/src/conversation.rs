@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_engine::Engine;
+use larder_engine::embedding::EmbeddingError;
 use larder_engine::executor::{ProgressObserver, RunError};
 use larder_store::{
     ConversationMessage, ConversationRecord, NewConversation, NewMessage, ParticipantRecord, StoreError,
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{LoadedType, TypeCatalog, TypeError};
 use crate::intent::MemoryIntent;
 use crate::kind::Aside;
+use crate::retrieve::RetrievedMessage;
 use crate::state::ParticipantState;
 
 /// The name of a participant who is alone.
@@ -44,6 +46,9 @@ pub enum ConversationError {
     /// The reply was not written.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// No vectors were made.
+    #[error(transparent)]
+    Vectors(#[from] EmbeddingError),
     /// There is nothing to answer.
     #[error("the message is empty; write something to answer")]
     Empty,
@@ -200,8 +205,10 @@ pub struct WindowRecord {
     pub blocks: Vec<(String, usize)>,
     /// The facts that were shown, by id.
     pub facts: Vec<String>,
-    /// Messages that were looked up, by number.
-    pub retrieved: Vec<u64>,
+    /// Messages that were looked up, in the order in which they were sent.
+    pub retrieved: Vec<RetrievedMessage>,
+    /// Why the past was searched by words alone, where it should not have been.
+    pub without_vectors: Option<String>,
     /// What was asked for without a consent.
     pub blocked_by_consent: Vec<String>,
     /// Whether the safety rules applied.

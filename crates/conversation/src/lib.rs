@@ -10,10 +10,12 @@ mod conversation;
 pub mod intent;
 pub mod kind;
 pub mod memory;
+mod nearness;
 mod observe;
 mod prepare;
 mod recall;
 mod reply;
+mod retrieve;
 mod revise;
 mod state;
 pub mod window;
@@ -21,4 +23,6 @@ pub mod window;
 pub use self::conversation::{
     ALONE, Conversation, ConversationError, Conversations, Reply, ReplyRecord, WindowRecord,
 };
+pub use self::nearness::Nearness;
+pub use self::retrieve::RetrievedMessage;
 pub use self::state::{Milestone, ParticipantState};

@@ -1,8 +1,8 @@
 //! What is decided before a reply is asked for: the stage, what rules find in the message, and what of the past is sent.
 
+use larder_engine::executor::ProgressObserver;
 use larder_engine::inputs::InputDocument;
 use larder_store::{ConversationMessage, MemoryRecord};
-use serde_json::Value;
 
 use crate::blocks::{Block, BlockSources, blocks};
 use crate::conversation::{Conversation, ConversationError, WindowRecord};
@@ -30,10 +30,11 @@ pub(crate) struct Prepared<'k> {
 
 impl Conversation {
     /// Everything that is decided before a model is asked.
-    pub(crate) fn prepare(
+    pub(crate) async fn prepare(
         &self,
         message: &ConversationMessage,
         state: &ParticipantState,
+        observer: &dyn ProgressObserver,
     ) -> Result<Prepared<'_>, ConversationError> {
         let kind = &self.loaded.kind;
         let stage = state.stage(kind).ok_or_else(|| ConversationError::NoAside {
@@ -76,7 +77,11 @@ impl Conversation {
             recipe: recipe.to_owned(),
             origins: Vec::new(),
         };
-        self.gather(message, state, summary.map(|(_, value)| value), &mut prepared)?;
+        self.pieces(state, &mut prepared);
+        if !prepared.found.memory.is_some_and(intent::MemoryIntent::withholds) {
+            prepared.sources.summary = summary.map(|(_, value)| value);
+            self.recall(message, state, &mut prepared, observer).await?;
+        }
         prepared.blocks = blocks(&kind.fields, state, &prepared.sources);
         Ok(prepared)
     }
@@ -94,14 +99,8 @@ impl Conversation {
         Ok(messages.iter().map(past).collect())
     }
 
-    /// The texts that blocks are made of, as far as the intents and the safety rules allow.
-    fn gather(
-        &self,
-        message: &ConversationMessage,
-        state: &ParticipantState,
-        summary: Option<Value>,
-        prepared: &mut Prepared<'_>,
-    ) -> Result<(), ConversationError> {
+    /// The texts that are sent only where they matter.
+    fn pieces(&self, state: &ParticipantState, prepared: &mut Prepared<'_>) {
         let (kind, found) = (&self.loaded.kind, prepared.found);
         let mut pieces: Vec<&str> = Vec::new();
         let mut piece = |path: &Option<String>| {
@@ -136,11 +135,6 @@ impl Conversation {
             piece(&kind.pieces.memory_request);
         }
         prepared.sources.pieces = pieces.into_iter().map(str::to_owned).collect();
-        if found.memory.is_some_and(intent::MemoryIntent::withholds) {
-            return Ok(());
-        }
-        prepared.sources.summary = summary;
-        self.recall(message, state, prepared)
     }
 
     /// The documents that an action reads, of what a reply has and of what it asks for besides.

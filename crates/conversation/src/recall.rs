@@ -1,13 +1,15 @@
 //! What of the past enters a prompt besides the history of the session.
 
+use larder_engine::executor::ProgressObserver;
+use larder_retrieval::has_search_terms;
 use larder_store::ConversationMessage;
 use larder_text::tokens::Counter;
 
 use crate::conversation::{Conversation, ConversationError};
-use crate::intent::MemoryIntent;
 use crate::kind::{Aside, Depth};
-use crate::memory::{Fact, PersonMemory, Shown};
+use crate::memory::{Fact, PersonMemory, Shown, Sought};
 use crate::prepare::Prepared;
+use crate::retrieve::Lookup;
 use crate::state::ParticipantState;
 
 /// What a record says was asked for without a consent (C97).
@@ -21,24 +23,26 @@ impl Conversation {
     }
 
     /// Fills in what was shared and remembered. In great distress nothing is (R4-4.24).
-    pub(crate) fn recall(
+    pub(crate) async fn recall(
         &self,
         message: &ConversationMessage,
         state: &ParticipantState,
         prepared: &mut Prepared<'_>,
+        observer: &dyn ProgressObserver,
     ) -> Result<(), ConversationError> {
         let counter = Counter::cl100k();
         let memory = self.memory(&counter);
         let given = memory.shared_with_me()?;
         prepared.sources.shared =
             given.iter().map(|share| format!("{} shared: {}", share.from, share.text)).collect();
-        let retrieval = &prepared.stage.retrieval;
-        if prepared.record.safety || retrieval.depth_in(state.stage_turns + 1) == Depth::None {
+        let (stage, found) = (prepared.stage, prepared.found);
+        let depth = found.depth.unwrap_or_else(|| stage.retrieval.depth_in(state.stage_turns + 1));
+        if prepared.record.safety || depth == Depth::None {
             return Ok(());
         }
-        let asks_across =
-            retrieval.across_sessions || prepared.found.memory == Some(MemoryIntent::CommitmentReference);
-        if asks_across && memory.consent_to_everything()?.is_none() {
+        let asks_across = found.across_sessions.unwrap_or(stage.retrieval.across_sessions);
+        let consent = memory.consent_to_everything()?.filter(|_| asks_across);
+        if asks_across && consent.is_none() {
             prepared.record.blocked_by_consent.push(OTHER_SESSIONS.to_owned());
             tracing::info!(
                 event = "blocked_by_consent",
@@ -46,10 +50,18 @@ impl Conversation {
                 "other sessions are not searched"
             );
         }
-        let (session, query) = (message.session, message.text.as_str());
-        let preferences = memory.preferences_to_show(session, query)?;
-        let facts = memory.facts_to_show(session, query)?;
-        let mut reflections = memory.reflections_to_show(session, &self.asides()?, query)?;
+        let mut near = None;
+        if depth >= Depth::Light && has_search_terms(&message.text) {
+            match self.nearness(&message.text, stage, observer).await? {
+                Ok(made) => near = made,
+                Err(why) => prepared.record.without_vectors = Some(why),
+            }
+        }
+        let session = message.session;
+        let query = Sought { text: &message.text, near: near.as_ref() };
+        let preferences = memory.preferences_to_show(session, &query)?;
+        let facts = memory.facts_to_show(session, &query)?;
+        let mut reflections = memory.reflections_to_show(session, &self.asides()?, &query)?;
         // What is a fact of the window already is not shown twice.
         reflections.retain(|other| facts.iter().all(|fact| fact.item.id != other.item.id));
         let texts = |shown: &[Shown<Fact>]| shown.iter().map(|fact| fact.item.said.fact.clone()).collect();
@@ -61,7 +73,12 @@ impl Conversation {
         let all = preferences.iter().chain(&facts).chain(&reflections);
         prepared.record.facts = all.clone().map(|fact| fact.item.id.clone()).collect();
         prepared.origins = memory.origins(all, |fact| fact.id.clone());
-        Ok(())
+        if depth < Depth::Light {
+            return Ok(());
+        }
+        let lookup =
+            Lookup { message, also: &state.references, consent: consent.as_deref(), near: near.as_ref() };
+        self.retrieve(&lookup, prepared)
     }
 
     /// The sessions of this track that were begun in an aside.

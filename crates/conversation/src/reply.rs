@@ -111,7 +111,7 @@ impl Conversation {
         let began = Instant::now();
         self.require_money()?;
         let (_, state) = self.standing()?;
-        let prepared = self.prepare(message, &state)?;
+        let prepared = self.prepare(message, &state, observer).await?;
         let pieces = Pieces::new(observer);
         let input = RunInput {
             query: Some(message.text.clone()),

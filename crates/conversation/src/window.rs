@@ -121,14 +121,15 @@ pub fn summary_due(
 /// A message as it enters the history, which is decided by its text alone and so never changes: whole, or its beginning
 /// and a pointer to the rest.
 pub fn entry(message: &PastMessage, chars: usize) -> Message {
-    let text = &*message.text;
-    let Some((cut, _)) = text.char_indices().nth(chars) else { return Message::text(message.role, text) };
+    Message::text(message.role, shown(&message.text, &message.pointer, chars))
+}
+
+/// A text as it is sent: whole or, of a long one, its beginning and a pointer to the rest.
+pub(crate) fn shown(text: &str, pointer: &str, chars: usize) -> String {
+    let Some((cut, _)) = text.char_indices().nth(chars) else { return text.to_owned() };
     // Between words, unless no word ends nearby.
     let start = text[..cut].rfind(char::is_whitespace).filter(|space| space * 10 > cut * 9).unwrap_or(cut);
-    let pointer = &message.pointer;
-    let shown =
-        format!("{}\n[… the rest of this message: {pointer}#B{start}-{}]", &text[..start], text.len());
-    Message::text(message.role, shown)
+    format!("{}\n[… the rest of this message: {pointer}#B{start}-{}]", &text[..start], text.len())
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use larder_conversation::kind::{Category, MemoryRules};
-use larder_conversation::memory::{EVERYTHING, Eraser, FactDiff, FactScope, FactUpsert, PersonMemory};
+use larder_conversation::memory::{
+    EVERYTHING, Eraser, FactDiff, FactScope, FactUpsert, PersonMemory, Sought,
+};
 use larder_store::{
     ERASE_JOB, MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage, NewReply, NewRun,
     RunFacts, Store, StoreError, StoreOptions, Track, UserStore,
@@ -115,7 +117,7 @@ impl Home {
     }
 
     fn shown(&self, session: u64, query: &str) -> Vec<String> {
-        let shown = self.memory().facts_to_show(session, query).unwrap();
+        let shown = self.memory().facts_to_show(session, &Sought::words(query)).unwrap();
         shown.into_iter().map(|shown| shown.item.said.fact).collect()
     }
 
@@ -238,7 +240,7 @@ fn nothing_crosses_a_session_without_consent_and_granted_it_does_at_once() {
     let other = home.memory().grant("Other", "About other things").unwrap();
     assert!(home.shown(second, "Lily").is_empty(), "it is for another category");
     let consent = home.memory().grant("People", "May I remember the people you name?").unwrap();
-    let shown = home.memory().facts_to_show(second, "Lily").unwrap();
+    let shown = home.memory().facts_to_show(second, &Sought::words("Lily")).unwrap();
     assert_eq!(shown[0].consent.as_ref(), Some(&consent.id));
     assert_eq!(home.memory().grant("People", "again").unwrap(), consent);
     // Another participant of the same name is another person.
@@ -264,7 +266,7 @@ fn what_was_made_under_a_revoked_consent_is_in_no_file() {
     );
     home.turn("And what else?", "You said the daughter sings MARKER-fact-1 gladly.", Vec::new());
     let second = home.begin_session();
-    let shown = home.memory().facts_to_show(second, "daughter").unwrap();
+    let shown = home.memory().facts_to_show(second, &Sought::words("daughter")).unwrap();
     let origins = home.memory().origins(&shown, |fact| fact.id.clone());
     assert_eq!(origins.len(), 2);
     let reply = "All I know: the daughter sings MARKER-fact-1 gladly; MARKER-fact-2. How is she?";
@@ -312,8 +314,11 @@ fn a_reply_on_its_way_when_the_consent_is_revoked_is_erased_too() {
     home.turn("My code is secret.", "Fine.", Vec::new());
     home.learn(1, &[("the code is MARKER-late", "my code")]);
     let second = home.begin_session();
-    let origins =
-        home.memory().origins(&home.memory().facts_to_show(second, "code").unwrap(), |fact| fact.id.clone());
+    let origins = home
+        .memory()
+        .origins(&home.memory().facts_to_show(second, &Sought::words("code")).unwrap(), |fact| {
+            fact.id.clone()
+        });
     home.memory().revoke(&consent.id).unwrap();
     assert_eq!(home.work(), 1);
     home.turn("What is it?", "the code is MARKER-late", origins);

@@ -33,6 +33,13 @@ pub enum EmbeddingError {
     Store(#[from] StoreError),
 }
 
+impl EmbeddingError {
+    /// Whether the model is not there at all: not in the table, or without its key or weights.
+    pub const fn is_missing(&self) -> bool {
+        matches!(self, Self::Model(ModelError::NotConfigured { .. }))
+    }
+}
+
 /// An embedding model of the table, connected.
 pub struct Embedder {
     model: Arc<dyn EmbeddingModel>,
@@ -84,6 +91,38 @@ impl Embedder {
         let made = tokio::time::timeout(limit, self.embed(&[text], observer)).await.map_err(late)?;
         let numbers = made?.pop().unwrap_or_default();
         Ok(TextVector { model: self.identity.clone(), numbers })
+    }
+
+    /// The vectors of some texts, of each of which the first 1,500 bytes count, as far as `observer` permits spending;
+    /// `None` for a text that the model rejects.
+    ///
+    /// # Errors
+    /// If the model fails.
+    pub async fn texts(
+        &self,
+        texts: &[String],
+        observer: &dyn ProgressObserver,
+    ) -> Result<Vec<Option<Vec<f32>>>, ModelError> {
+        let texts: Vec<String> =
+            texts.iter().map(|text| text[..text.floor_char_boundary(LONGEST)].to_owned()).collect();
+        let mut made = Vec::new();
+        for batch in texts.chunks(BATCH) {
+            if !observer.may_spend() {
+                break;
+            }
+            match self.embed(batch, observer).await {
+                Err(error) if is_refusal(&error) => {
+                    for text in batch {
+                        match self.embed(std::slice::from_ref(text), observer).await {
+                            Err(error) if is_refusal(&error) => made.push(None),
+                            one => made.extend(one?.into_iter().map(Some)),
+                        }
+                    }
+                }
+                vectors => made.extend(vectors?.into_iter().map(Some)),
+            }
+        }
+        Ok(made)
     }
 
     /// Creates missing vectors for these turns and their research, newest first, as long as `observer` permits

@@ -12,6 +12,7 @@
 
 mod asked;
 mod candidates;
+pub mod dialogue;
 mod extract;
 pub mod index;
 mod link_expansion;

@@ -22,11 +22,11 @@ pub struct WindowRules {
     /// (R4-5.6, C105).
     #[schemars(range(min = 100, max = 1_000_000))]
     pub message_chars: usize,
-    /// Messages of other sessions that may be retrieved (R4-5.7).
+    /// Messages of the person's other conversations that may be retrieved, with a consent (R4-5.7).
     pub from_other_sessions: Limit,
     /// Older messages of this session that may be retrieved (R4-5.8).
     pub from_this_session: Limit,
-    /// Messages from before the session that may be shown (R4-5.9).
+    /// Messages of earlier sessions of this conversation that may be retrieved, with a consent (R4-5.9).
     pub from_before: Limit,
 }
 
@@ -108,7 +108,7 @@ pub enum Depth {
     /// Facts, by their words.
     #[default]
     Minimal,
-    /// Facts, and messages of this session, by words and vectors.
+    /// Facts, and messages of this session and, with a consent, of others, by words and vectors.
     Light,
     /// The same, and what a planning call asks for.
     Full,

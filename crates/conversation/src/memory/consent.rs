@@ -97,7 +97,9 @@ impl PersonMemory<'_> {
         change.put.extend(facts.iter().map(|fact| fact.write(self)));
         self.talks().memory().apply(&change)?;
         self.limit_profile()?;
-        Ok(Consent::read(&consent))
+        // As it is stored, with the moment of that.
+        let held = self.in_force()?.into_iter().find(|held| held.id == consent.id);
+        Ok(held.unwrap_or_else(|| Consent::read(&consent)))
     }
 
     /// Revokes a consent: nothing crosses by it from now on, and a job erases what was made under it. Returns `None` if

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::redact::Redaction;
 use super::{Share, number, text};
+use crate::nearness::EMBED;
 
 /// The kind of the job that summarizes a session again; its payload names the track and the session.
 pub const REBUILD: &str = "conversation_summary";
@@ -327,7 +328,7 @@ impl Eraser<'_> {
                 });
             }
         }
-        let mut rebuild = false;
+        let (mut rebuild, mut embed) = (false, false);
         let filter = MemoryFilter {
             participant: Some(participant),
             conversation: Some(conversation),
@@ -345,7 +346,10 @@ impl Eraser<'_> {
                     plan.erasure.runs.extend(text(&record, "run").parse::<RunId>());
                     plan.remove(&record);
                 }
-                MemoryKind::Vector => plan.remove(&record),
+                MemoryKind::Vector => {
+                    embed = true;
+                    plan.remove(&record);
+                }
                 MemoryKind::Share => {
                     if let Some(data) = redaction.value(&record.data) {
                         plan.erasure.redacted.push((record.kind, record.id.clone(), data));
@@ -359,9 +363,11 @@ impl Eraser<'_> {
         if let Some(state) = redaction.value(&now.state) {
             plan.erasure.states.push((conversation.clone(), participant.clone(), state));
         }
-        if rebuild {
-            let stage = messages.iter().rev().find_map(|message| message.data["stage"].as_str());
-            plan.erasure.jobs.push(rebuild_job(track, *session, stage.unwrap_or_default()));
+        let stage = messages.iter().rev().find_map(|message| message.data["stage"].as_str());
+        for (kind, is_due) in [(REBUILD, rebuild), (EMBED, embed)] {
+            if is_due {
+                plan.erasure.jobs.push(job_again(kind, track, *session, stage.unwrap_or_default()));
+            }
         }
         Ok(())
     }
@@ -401,13 +407,13 @@ fn runs_of(message: &ConversationMessage) -> impl Iterator<Item = RunId> {
     ids.filter_map(|id| id.as_str()?.parse().ok())
 }
 
-/// The job that summarizes a session again.
-fn rebuild_job(track: Track<'_>, session: u64, stage: &str) -> NewJob {
+/// The job that makes something of a session again.
+fn job_again(kind: &'static str, track: Track<'_>, session: u64, stage: &str) -> NewJob {
     let Track { conversation, participant } = track;
     let id = format!("{conversation}/{participant}/{session}");
     NewJob {
-        kind: REBUILD,
-        key: format!("{REBUILD} {id}"),
+        kind,
+        key: format!("{kind} {id}"),
         session: Some(id),
         payload: json!({"conversation": conversation, "participant": participant, "session": session, "stage": stage, "key": null}),
         after: 0,

@@ -1,7 +1,7 @@
 //! Facts: written as differences with the words they come from (R4-4.8, C101), limited by rule, and shown by relevance,
 //! then recency (C102).
 
-use larder_retrieval::index::{Index, Query, Record};
+use larder_retrieval::dialogue::{Asked, Utterance, related};
 use larder_store::{
     ConversationMessage, MemoryChange, MemoryFilter, MemoryKind, NewJob, Speaker, StoreError,
 };
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::consent::consent_for;
-use super::{Fact, FactScope, PersonMemory, Shown, Statement};
+use super::{Fact, FactScope, PersonMemory, Shown, Sought, Statement};
 
 /// The kind of the job that merges a profile with too many facts; its payload names the track.
 pub const CONSOLIDATE: &str = "conversation_consolidate";
@@ -77,7 +77,7 @@ impl PersonMemory<'_> {
     }
 
     /// The facts that hold now: neither contradicted nor older than their category is kept.
-    fn holding(&self) -> Result<Vec<Fact>, StoreError> {
+    pub(crate) fn holding(&self) -> Result<Vec<Fact>, StoreError> {
         let now = self.store.store().now().as_millis();
         let mut facts = self.all_facts()?;
         facts.retain(|fact| {
@@ -116,7 +116,7 @@ impl PersonMemory<'_> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn facts_to_show(&self, session: u64, query: &str) -> Result<Vec<Shown<Fact>>, StoreError> {
+    pub fn facts_to_show(&self, session: u64, query: &Sought<'_>) -> Result<Vec<Shown<Fact>>, StoreError> {
         self.show(session, query, self.rules.shown_facts, |fact| !fact.said.preference)
     }
 
@@ -124,7 +124,11 @@ impl PersonMemory<'_> {
     ///
     /// # Errors
     /// The store fails.
-    pub fn preferences_to_show(&self, session: u64, query: &str) -> Result<Vec<Shown<Fact>>, StoreError> {
+    pub fn preferences_to_show(
+        &self,
+        session: u64,
+        query: &Sought<'_>,
+    ) -> Result<Vec<Shown<Fact>>, StoreError> {
         self.show(session, query, self.rules.shown_preferences, |fact| fact.said.preference)
     }
 
@@ -136,7 +140,7 @@ impl PersonMemory<'_> {
         &self,
         session: u64,
         asides: &[u64],
-        query: &str,
+        query: &Sought<'_>,
     ) -> Result<Vec<Shown<Fact>>, StoreError> {
         self.show(session, query, self.rules.shown_reflections, |fact| {
             fact.conversation == self.track.conversation
@@ -149,7 +153,7 @@ impl PersonMemory<'_> {
     fn show(
         &self,
         session: u64,
-        query: &str,
+        query: &Sought<'_>,
         most: usize,
         fits: impl Fn(&Fact) -> bool,
     ) -> Result<Vec<Shown<Fact>>, StoreError> {
@@ -162,12 +166,25 @@ impl PersonMemory<'_> {
                 shown.push(Shown { item, consent });
             }
         }
-        let mut index = Index::for_query(query);
-        for fact in &shown {
-            index.start_section();
-            index.add(&Record { text: &fact.item.said.fact, ..Record::default() });
-        }
-        let mut order: Vec<usize> = index.search(&Query::new(query)).iter().map(|hit| hit.record).collect();
+        // Facts do not continue one another.
+        let texts: Vec<Utterance<'_>> = shown
+            .iter()
+            .enumerate()
+            .map(|(session, Shown { item, .. })| Utterance {
+                text: &item.said.fact,
+                millis: item.created.as_millis(),
+                session,
+                vector: query.near.and_then(|near| near.fact(&item.id)),
+                ..Utterance::default()
+            })
+            .collect();
+        let asked = Asked {
+            text: query.text,
+            millis: self.store.store().now().as_millis(),
+            vector: query.near.map(|near| near.query.as_slice()),
+            threshold: query.near.map_or(0.0, |near| near.threshold),
+        };
+        let mut order: Vec<usize> = related(&asked, &texts).iter().map(|found| found.place).collect();
         let rest: Vec<usize> = (0..shown.len()).filter(|at| !order.contains(at)).collect();
         order.extend(rest);
         Ok(order.into_iter().take(most).map(|at| shown[at].clone()).collect())

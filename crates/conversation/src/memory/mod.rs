@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::kind::MemoryRules;
+use crate::nearness::Nearness;
 
 pub use self::consent::{Consent, EVERYTHING};
 pub use self::erase::Eraser;
@@ -79,6 +80,22 @@ pub enum FactScope {
     Profile,
     /// The participants of the conversation that were named.
     Shared,
+}
+
+/// What is looked for in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Sought<'a> {
+    /// A message, or any words.
+    pub text: &'a str,
+    /// What vectors say about it.
+    pub near: Option<&'a Nearness>,
+}
+
+impl<'a> Sought<'a> {
+    /// Looks for words alone.
+    pub const fn words(text: &'a str) -> Self {
+        Self { text, near: None }
+    }
 }
 
 /// Something that may enter a window, and by which right it is there if it crosses a session.

@@ -258,20 +258,33 @@ impl Conversations<'_> {
         session: u64,
         numbers: std::ops::Range<u64>,
     ) -> Result<Vec<ConversationMessage>, StoreError> {
-        let range = (to_sql(numbers.start), to_sql(numbers.end));
+        let (Track { conversation, participant }, user) = (track, self.store.user());
+        let (session, from, to) = (to_sql(session), to_sql(numbers.start), to_sql(numbers.end));
+        let within =
+            "conversation = ?2 AND participant = ?3 AND session = ?4 AND number >= ?5 AND number < ?6";
+        let values = params![user, conversation, participant, session, from, to];
+        self.store.index().read(|tx| self.select(tx, within, values))
+    }
+
+    /// What a participant and the assistant said, in one conversation or in all, with its id. What is kept of it is not read.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn said(
+        &self,
+        participant: &str,
+        within: Option<&str>,
+    ) -> Result<Vec<(String, ConversationMessage)>, StoreError> {
         self.store.index().read(|tx| {
-            self.select(
-                tx,
-                "conversation = ?2 AND participant = ?3 AND session = ?4 AND number >= ?5 AND number < ?6",
-                params![
-                    self.store.user(),
-                    track.conversation,
-                    track.participant,
-                    to_sql(session),
-                    range.0,
-                    range.1
-                ],
-            )
+            let mut query = tx.prepare_cached(
+                "SELECT number, session, role, text, pointer, reply_to, pending, 'null', created, conversation
+                 FROM conversation_messages WHERE user = ?1 AND participant = ?2 AND conversation IN
+                     (SELECT conversation FROM conversation_participants
+                      WHERE user = ?1 AND name = ?2 AND (?3 IS NULL OR conversation = ?3)) ORDER BY number",
+            )?;
+            let values = params![self.store.user(), participant, within];
+            let rows = query.query_map(values, |row| Ok((row.get(9)?, self.read_message(row)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
         })
     }
 
