@@ -4,27 +4,22 @@
 //! Every session is a note in a vault, every message a paragraph of it: `[date] speaker: text [image: caption]`. A
 //! message counts if the passages contain all of it.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
 use std::time::Instant;
 
 use larder_condense::rank::RankIndex;
 use larder_retrieval::index::{Index, Limits, Query, Record, day_of};
-use larder_text::tokens::Counter;
 use larder_vault::DocumentTime;
-use serde_json::Value;
 
+use super::locomo::{self, DialogueMessage, KINDS, LocomoConversation};
 use super::vault::{self, NoteVault};
+use crate::Failure;
 use crate::report::{Report, ReportColumn};
-use crate::{Failure, corpora};
 
 /// Budgets in tokens.
 const BUDGETS: [usize; 5] = [250, 500, 1_000, 2_000, 4_000];
 /// The place of the budget by which the suite is judged.
 const JUDGED: usize = 2;
-/// Kinds of questions, by their numbers from 1.
-const KINDS: [&str; 5] = ["multi-hop", "temporal", "open", "single-hop", "adversarial"];
 /// When questions are asked of whose conversation no date is known.
 const UNDATED: &str = "2024-01-01T00:00:00Z";
 /// Neighbours on each side in the plain search that is shown for comparison.
@@ -32,28 +27,6 @@ const PLAIN_NEIGHBOURS: usize = 2;
 /// Turns of the index that shows how speed grows, and questions asked of it.
 const MANY: usize = 100_000;
 const MANY_QUESTIONS: usize = 200;
-
-/// A message of a conversation.
-struct DialogueMessage {
-    shown: String,
-    speaker: String,
-    session: usize,
-    /// When its session was, as the corpus writes it.
-    date: String,
-    tokens: usize,
-}
-
-struct MemoryQuestion {
-    text: String,
-    kind: usize,
-    evidence: Vec<usize>,
-}
-
-struct LocomoConversation {
-    name: String,
-    turns: Vec<DialogueMessage>,
-    questions: Vec<MemoryQuestion>,
-}
 
 /// What one question was offered: shares of the messages that answer it.
 #[derive(Clone)]
@@ -69,14 +42,7 @@ struct QuestionOutcome {
 /// # Errors
 /// The corpus is missing or not as expected.
 pub fn measure() -> Result<Report, Failure> {
-    let folder = corpora::folder("memory")?.join("locomo");
-    let corrections = corrections(&corpora::json(&folder.join("corrections.json"))?);
-    let mut conversations = Vec::new();
-    for path in corpora::files(&folder, &[".json"])? {
-        if corpora::name(&path) != "corrections.json" {
-            conversations.push(conversation(&path, &corrections)?);
-        }
-    }
+    let conversations = locomo::conversations()?;
     let (mut outcomes, mut faults) = (Vec::new(), Vec::new());
     for asked in ask_conversations(&conversations) {
         let (some, more) = asked?;
@@ -266,79 +232,9 @@ fn speed(conversations: &[LocomoConversation]) -> Vec<Option<f64>> {
     row
 }
 
-/// The corrected evidence of questions, by conversation and place.
-fn corrections(list: &Value) -> HashMap<(String, u64), Value> {
-    let entries = list.as_array().into_iter().flatten();
-    entries
-        .filter_map(|entry| {
-            let key = (entry["sample_id"].as_str()?.to_owned(), entry["qa_index"].as_u64()?);
-            Some((key, entry["correct_evidence"].clone()))
-        })
-        .collect()
-}
-
-fn conversation(
-    path: &Path,
-    corrections: &HashMap<(String, u64), Value>,
-) -> Result<LocomoConversation, Failure> {
-    let file = corpora::json(path)?;
-    let said = &file["conversation"];
-    let (mut turns, mut ids) = (Vec::new(), HashMap::new());
-    for session in (1..).take_while(|session| said.get(format!("session_{session}_date_time")).is_some()) {
-        let date = said[format!("session_{session}_date_time")].as_str().unwrap_or_default();
-        for turn in said[format!("session_{session}")].as_array().into_iter().flatten() {
-            let text = |field: &str| turn[field].as_str().unwrap_or_default();
-            ids.insert(text("dia_id").to_owned(), turns.len());
-            let mut shown = format!("[{date}] {}: {}", text("speaker"), text("text"));
-            if !text("blip_caption").is_empty() {
-                shown += &format!(" [image: {}]", text("blip_caption"));
-            }
-            let tokens = Counter::o200k().count(&shown) + 1;
-            turns.push(DialogueMessage {
-                shown,
-                speaker: text("speaker").to_owned(),
-                session,
-                date: date.to_owned(),
-                tokens,
-            });
-        }
-    }
-    let name = file["sample_id"].as_str().unwrap_or_default().to_owned();
-    let mut questions = Vec::new();
-    for (place, asked) in (0..).zip(file["qa"].as_array().into_iter().flatten()) {
-        let evidence = evidence(corrections.get(&(name.clone(), place)).unwrap_or(&asked["evidence"]), &ids);
-        if !evidence.is_empty() {
-            let text = asked["question"].as_str().unwrap_or_default().to_owned();
-            let kind = asked["category"].as_u64().and_then(|kind| usize::try_from(kind).ok()).unwrap_or(0);
-            questions.push(MemoryQuestion { text, kind, evidence });
-        }
-    }
-    if turns.is_empty() || questions.is_empty() {
-        return Err(format!("{}: holds no turns or no questions", path.display()).into());
-    }
-    Ok(LocomoConversation { name, turns, questions })
-}
-
-/// Ids of messages, of which a string may contain several; others are dropped.
-fn evidence(list: &Value, ids: &HashMap<String, usize>) -> Vec<usize> {
-    let mut evidence = Vec::new();
-    for text in list.as_array().into_iter().flatten().filter_map(Value::as_str) {
-        for id in text.split([';', ',', ' ', '\n']) {
-            let id = id.strip_prefix("D:").map_or(id.to_owned(), |rest| format!("D{rest}"));
-            if let Some(&turn) = ids.get(&id)
-                && !evidence.contains(&turn)
-            {
-                evidence.push(turn);
-            }
-        }
-    }
-    evidence
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
+    use super::super::locomo::MemoryQuestion;
     use super::*;
 
     fn outcome(kind: usize, recall: f64, plain: f64) -> QuestionOutcome {
@@ -361,17 +257,11 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_read_from_any_spelling_once() {
-        let ids = HashMap::from([("D1:3".to_owned(), 2), ("D2:1".to_owned(), 7)]);
-        assert_eq!(evidence(&json!(["D1:3; D2:1", "D:1:3", "D1:3", "D9:9", 4]), &ids), [2, 7]);
-        assert!(evidence(&json!(null), &ids).is_empty());
-    }
-
-    #[test]
     fn a_question_gets_the_share_of_its_messages_that_a_vault_offers() {
         let turn = |session, shown: &str| DialogueMessage {
             shown: format!("[1:56 pm on 8 May, 2023] Ann: {shown}"),
             speaker: "Ann".to_owned(),
+            text: shown.to_owned(),
             session,
             date: "1:56 pm on 8 May, 2023".to_owned(),
             tokens: 20,
@@ -397,6 +287,7 @@ mod tests {
         let turn = |tokens| DialogueMessage {
             shown: String::new(),
             speaker: String::new(),
+            text: String::new(),
             session: 1,
             date: String::new(),
             tokens,

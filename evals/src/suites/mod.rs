@@ -2,10 +2,12 @@
 
 mod captures;
 mod cards;
+mod conversations;
 mod diffs;
 mod html;
 mod json;
 mod linked;
+mod locomo;
 mod logs;
 mod markdown;
 mod memory;
@@ -30,7 +32,7 @@ pub use needs::ablations;
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 14] = [
+pub const SUITES: [(&str, Suite); 15] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
@@ -42,6 +44,7 @@ pub const SUITES: [(&str, Suite); 14] = [
     ("needs", needs::measure),
     ("cards", cards::measure),
     ("memory", memory::measure),
+    ("conversations", conversations::measure),
     ("linked", linked::measure),
     ("routing", routing::measure),
     ("speed", speed::measure),
