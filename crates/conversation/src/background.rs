@@ -1,22 +1,26 @@
-//! What is done behind a reply, as durable jobs in the order of the track: the facts, the summary of older messages, the
-//! vectors of both. Each can be
-//! repeated at any time, and no reply waits for one.
+//! What is done behind a reply, as durable jobs in the order of the track: facts, the summary of older messages, the vectors
+//! of both, references for the next turn, requests to remember. Each can be repeated at any time, and no reply waits for one.
 
-use larder_engine::executor::{ModelSet, ProgressObserver};
+use larder_engine::executor::{ModelSet, ProgressObserver, RunOutcome};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_store::{
     ConversationMessage, ERASE_JOB, KeyId, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob,
-    Timestamp,
+    StoreError, Timestamp,
 };
 use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::calls::{DETECT_REFERENCES, TurnCall};
 use crate::conversation::{Conversation, ConversationError, Conversations};
-use crate::kind::{Block, CallTime, Stage};
-use crate::memory::Eraser;
+use crate::intent::MemoryIntent;
+use crate::kind::{Block, CallTime};
+use crate::memory::{CONSOLIDATE, Eraser};
 use crate::nearness::EMBED;
+use crate::prepare::Prepared;
 use crate::reply::{line, past, spent};
+use crate::requests::REMEMBER;
+use crate::state::ParticipantState;
 use crate::window::summary_due;
 
 /// The job that summarizes older messages of a session.
@@ -44,49 +48,64 @@ pub struct AfterReply {
     pub stage: String,
     /// The key whose budget pays.
     pub key: Option<KeyId>,
+    /// The number of the message that was answered.
+    pub message: u64,
     /// The consent that was revoked, of a job that erases.
     pub consent: Option<String>,
 }
 
-/// The jobs that a reply leaves; `messages` is the number of messages of the session with it.
+/// The jobs that a reply leaves.
 pub(crate) fn after_reply(
     conversation: &Conversation,
     message: &ConversationMessage,
-    messages: usize,
-    stage: &Stage,
+    prepared: &Prepared<'_>,
+    state: &ParticipantState,
 ) -> Vec<NewJob> {
-    let kind = &conversation.loaded.kind;
+    let (kind, stage) = (&conversation.loaded.kind, prepared.stage);
     let after = AfterReply {
         conversation: conversation.id.clone(),
         participant: conversation.participant.clone(),
         session: message.session,
         stage: stage.name.clone(),
         key: conversation.all.engine.payer.clone(),
+        message: message.number,
         consent: None,
     };
     let session = conversation.session_id(message.session);
     let payload = serde_json::to_value(&after).unwrap_or_default();
-    let mut jobs = Vec::new();
-    if kind.calls.facts.runs == CallTime::Behind {
-        let (key, payload) = (format!("{UPDATE_FACTS} {session}"), payload.clone());
-        jobs.push(NewJob { kind: UPDATE_FACTS, key, session: Some(session.clone()), payload, after: 0 });
-    }
-    // Whether one is due is looked at when the job is done; below the kept tail it cannot be.
-    if kind.calls.summary.runs == CallTime::Behind && messages > kind.summary_in(stage).keep {
-        let (key, payload) = (format!("{SUMMARIZE} {session}"), payload.clone());
-        jobs.push(NewJob { kind: SUMMARIZE, key, session: Some(session.clone()), payload, after: 0 });
-    }
-    if kind.calls.embedding.runs == CallTime::Behind && conversation.all.embedding.is_some() {
-        // One that waits covers all of the person.
-        let key = format!("{EMBED} {}", conversation.participant);
-        jobs.push(NewJob { kind: EMBED, key, session: Some(session), payload, after: 0 });
-    }
-    jobs
+    let references = &kind.calls.references;
+    let is_withheld = prepared.found.memory.is_some_and(MemoryIntent::withholds);
+    let detects = references.runs == CallTime::Behind
+        && !is_withheld
+        && conversation.holds(&references.when, prepared, state, message);
+    // Whether a summary is due is looked at when the job is done; below the kept tail it cannot be.
+    let messages = prepared.past.len() + 2;
+    let summarizes = kind.calls.summary.runs == CallTime::Behind && messages > kind.summary_in(stage).keep;
+    let remembers =
+        prepared.found.asks_to_remember && kind.memory.formatter.is_some() && kind.memory.validator.is_some();
+    let embeds = kind.calls.embedding.runs == CallTime::Behind && conversation.all.embedding.is_some();
+    // One that waits covers all messages, unless it is about one of them.
+    let due = [
+        (detects, DETECT_REFERENCES, format!("{DETECT_REFERENCES} {session} {}", message.number)),
+        (kind.calls.facts.runs == CallTime::Behind, UPDATE_FACTS, format!("{UPDATE_FACTS} {session}")),
+        (remembers, REMEMBER, format!("{REMEMBER} {session} {}", message.number)),
+        (summarizes, SUMMARIZE, format!("{SUMMARIZE} {session}")),
+        (embeds, EMBED, format!("{EMBED} {}", conversation.participant)),
+    ];
+    let due = due.into_iter().filter(|(is_due, ..)| *is_due);
+    due.map(|(_, kind, key)| NewJob {
+        kind,
+        key,
+        session: Some(session.clone()),
+        payload: payload.clone(),
+        after: 0,
+    })
+    .collect()
 }
 
 /// Whether a job is one of these.
 pub fn knows(kind: &str) -> bool {
-    matches!(kind, SUMMARIZE | UPDATE_FACTS | EMBED | ERASE_JOB)
+    matches!(kind, SUMMARIZE | UPDATE_FACTS | DETECT_REFERENCES | REMEMBER | CONSOLIDATE | EMBED | ERASE_JOB)
 }
 
 impl Conversations {
@@ -95,9 +114,19 @@ impl Conversations {
         let mut reach = ModelSet::default();
         let Ok(conversation) = self.open(&after.conversation, Some(&after.participant)) else { return reach };
         let kind = &conversation.loaded.kind;
-        let Some(stage) = kind.stage(&after.stage) else { return reach };
-        for name in [kind.summary_in(stage).recipe, kind.memory.facts.clone()] {
-            if let Ok(recipe) = self.engine.find(&name, None) {
+        let Some(stage) = kind.stage(&after.stage).or_else(|| kind.stages.first()) else { return reach };
+        let memory = &kind.memory;
+        let summary = kind.summary_in(stage).recipe;
+        let named = [
+            Some(&summary),
+            Some(&memory.facts),
+            Some(&memory.consolidate),
+            kind.calls.references.recipe.as_ref(),
+        ]
+        .into_iter()
+        .chain([&memory.formatter, &memory.validator, &memory.people].map(Option::as_ref));
+        for name in named.flatten() {
+            if let Ok(recipe) = self.engine.find(name, None) {
                 reach.join(self.engine.reachable_models(recipe, None));
             }
         }
@@ -128,6 +157,9 @@ impl Conversations {
             SUMMARIZE => conversation.summarize(after, observer).await,
             UPDATE_FACTS => conversation.update_facts(after, observer).await,
             EMBED => conversation.embed(after, observer).await,
+            DETECT_REFERENCES => conversation.detect_references(after, observer).await,
+            REMEMBER => conversation.remember_request(after, observer).await,
+            CONSOLIDATE => conversation.consolidate(after, observer).await,
             _ => Ok(()),
         }
     }
@@ -143,6 +175,45 @@ impl Conversation {
         Ok(found.and_then(|record| {
             Some((record.data.get("watermark")?.as_u64()?, record.data.get("summary")?.clone()))
         }))
+    }
+
+    /// Notes a run behind a reply, so that it counts in the record of its turn and can be erased.
+    pub(crate) fn note_run(
+        &self,
+        after: &AfterReply,
+        call: &str,
+        outcome: &RunOutcome,
+    ) -> Result<(), ConversationError> {
+        let counter = Counter::cl100k();
+        let newest = self.all.store().messages(self.track(), after.session, 0..u64::MAX)?;
+        let newest = newest.last().map_or(after.message, |message| message.number);
+        let mut record = self.memory(&counter).ran(outcome.run_id.as_str(), after.session, newest);
+        if let Value::Object(data) = &mut record.data {
+            let call = serde_json::to_value(TurnCall::new(call, outcome)).unwrap_or_default();
+            data.extend([("behind".to_owned(), after.message.into()), ("call".to_owned(), call)]);
+        }
+        Ok(self.all.store().memory().apply(&MemoryChange { put: vec![record], ..MemoryChange::default() })?)
+    }
+
+    /// Everything that one message made: the calls of its reply, and those behind it so far (R4-8.8).
+    ///
+    /// # Errors
+    /// There is no such message, or the store fails.
+    pub fn turn(&self, message: u64) -> Result<Vec<TurnCall>, ConversationError> {
+        let reply = self.all.store().reply_to(self.track(), message)?;
+        let reply = reply.ok_or(StoreError::UnknownMessage { number: message })?;
+        let mut calls = self.record(reply.number)?.calls;
+        let filter = MemoryFilter {
+            kind: Some(MemoryKind::Run),
+            participant: Some(&self.participant),
+            conversation: Some(&self.id),
+            session: Some(reply.session),
+            ..MemoryFilter::default()
+        };
+        let runs = self.all.store().memory().list(&filter)?;
+        let behind = runs.iter().filter(|run| run.data["behind"].as_u64() == Some(message));
+        calls.extend(behind.filter_map(|run| serde_json::from_value(run.data["call"].clone()).ok()));
+        Ok(calls)
     }
 
     /// Updates the facts of a session by its newest messages.
@@ -188,8 +259,9 @@ impl Conversation {
         self.all
             .store()
             .add_cost(self.track(), &spent(&after.stage, UPDATE_FACTS, &outcome.usage, outcome.cost))?;
-        let diff = serde_json::from_value(outcome.output).unwrap_or_default();
+        let diff = serde_json::from_value(outcome.output.clone()).unwrap_or_default();
         let report = memory.update_facts(after.session, &diff, outcome.run_id.as_str())?;
+        self.note_run(after, UPDATE_FACTS, &outcome)?;
         tracing::info!(
             event = "facts_updated",
             conversation = self.id,
@@ -245,6 +317,7 @@ impl Conversation {
         self.all
             .store()
             .add_cost(self.track(), &spent(&after.stage, SUMMARIZE, &outcome.usage, outcome.cost))?;
+        self.note_run(after, SUMMARIZE, &outcome)?;
         let data = serde_json::json!({
             "watermark": upto,
             "summary": outcome.output,

@@ -19,6 +19,7 @@ use larder_text::price::Usd;
 use larder_text::usage::Usage;
 use serde::{Deserialize, Serialize};
 
+use crate::calls::{CallEnd, TurnCall};
 use crate::catalog::{LoadedType, TypeCatalog, TypeError};
 use crate::intent::MemoryIntent;
 use crate::kind::Aside;
@@ -78,6 +79,9 @@ pub enum ConversationError {
         /// What there is.
         help: String,
     },
+    /// What is shared is not what was previewed.
+    #[error("this is not what the newest preview showed; preview it again, and send its `confirm`")]
+    NotConfirmed,
     /// A ceiling of the type is reached.
     #[error(
         "the ceiling of ${limit} for {of} is reached; raise `ceilings.{key}` of the conversation type to go on"
@@ -147,6 +151,9 @@ pub struct Reply {
     /// What is wrong with the form of the reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+    /// What became of what the participant asked to be remembered before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 /// What is kept of a reply besides its text: how it was made, by references and sizes.
@@ -181,6 +188,10 @@ pub struct ReplyRecord {
     pub latency_ms: u64,
     /// What is wrong with the form of the reply.
     pub problems: Vec<String>,
+    /// What became of what the participant asked to be remembered before.
+    pub notices: Vec<String>,
+    /// The calls that were made for it; those behind it are added by [`Conversation::turn`].
+    pub calls: Vec<TurnCall>,
     /// The pieces in which the text was passed on, in bytes.
     pub pieces: Vec<usize>,
     /// What the participant was before the message.
@@ -221,6 +232,16 @@ pub struct WindowRecord {
     pub last_tokens: usize,
     /// Tokens that the prompt could have had.
     pub available_tokens: usize,
+    /// Tokens of those that were reserved and not used (R4-9.3).
+    pub unused_tokens: usize,
+    /// Tokens that the provider reports for the prompt, next to those that were counted (R4-9.6).
+    pub reported_tokens: u64,
+    /// Whether the message refers to something in the past, as far as rules and the call behind the last reply say.
+    pub refers: bool,
+    /// What was looked for besides the words of the message.
+    pub searches: Vec<String>,
+    /// The calls that rules can replace, and how they ended.
+    pub calls: Vec<(String, CallEnd)>,
     /// Messages of the window that the budget left out, with a pointer in their place.
     pub left_out: usize,
 }
@@ -310,6 +331,15 @@ impl Conversation {
         &self.participant
     }
 
+    /// The names of the other participants.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn others(&self) -> Result<Vec<String>, ConversationError> {
+        let all = self.all.store().get(&self.id)?.participants.into_iter().map(|one| one.name);
+        Ok(all.filter(|name| *name != self.participant).collect())
+    }
+
     /// The conversation's type.
     pub fn kind(&self) -> &LoadedType {
         &self.loaded
@@ -369,6 +399,7 @@ impl Conversation {
         let (session, mut state) = self.standing()?;
         let linked = stage.is_some_and(|stage| stage.aside == Aside::Linked).then_some(session);
         state.aside = aside.map(str::to_owned);
+        state.references.clear();
         let opening = serde_json::json!({ "aside": aside, "linked": linked });
         let state = serde_json::to_value(&state).unwrap_or_default();
         Ok(self.all.store().begin_session(self.track(), &opening, &state)?)

@@ -2,10 +2,13 @@
 //! remembered and who may see it; this crate carries that out over the engine and the store.
 #![deny(missing_docs)]
 
+pub mod actions;
 pub mod background;
 mod blocks;
+mod calls;
 pub mod catalog;
 mod check;
+mod consolidate;
 mod conversation;
 pub mod intent;
 pub mod kind;
@@ -15,14 +18,20 @@ mod observe;
 mod prepare;
 mod recall;
 mod reply;
+mod requests;
 mod retrieve;
 mod revise;
+pub mod sharing;
+mod start;
 mod state;
 pub mod window;
 
+pub use self::actions::ActionResult;
+pub use self::calls::{Breakers, CallEnd, TurnCall};
 pub use self::conversation::{
     ALONE, Conversation, ConversationError, Conversations, Reply, ReplyRecord, WindowRecord,
 };
 pub use self::nearness::Nearness;
 pub use self::retrieve::RetrievedMessage;
+pub use self::start::Started;
 pub use self::state::{Milestone, ParticipantState};

@@ -3,11 +3,12 @@
 use larder_engine::executor::ProgressObserver;
 use larder_engine::inputs::InputDocument;
 use larder_store::{ConversationMessage, MemoryRecord};
+use serde_json::Value;
 
 use crate::blocks::{Block, BlockSources, blocks};
 use crate::conversation::{Conversation, ConversationError, WindowRecord};
 use crate::intent::{self, Found};
-use crate::kind::{Block as Input, Stage};
+use crate::kind::{Block as Input, ConversationType, Stage};
 use crate::reply::{line, past};
 use crate::state::ParticipantState;
 use crate::window::{Coverage, HistoryRules, PastMessage, SessionWindow, choose};
@@ -24,17 +25,20 @@ pub(crate) struct Prepared<'k> {
     pub record: WindowRecord,
     /// The recipe, which depends on the window of the model.
     pub recipe: String,
+    /// The summary of the session, if it may be sent.
+    pub summary: Option<Value>,
+    /// What is looked for besides the words of the message.
+    pub searches: Vec<String>,
     /// What of other sessions is in view, and by which consent.
     pub origins: Vec<MemoryRecord>,
 }
 
 impl Conversation {
-    /// Everything that is decided before a model is asked.
-    pub(crate) async fn prepare(
+    /// Everything that is decided before a model is asked; [`complete`](Self::complete) fills in the blocks.
+    pub(crate) fn prepare(
         &self,
         message: &ConversationMessage,
         state: &ParticipantState,
-        observer: &dyn ProgressObserver,
     ) -> Result<Prepared<'_>, ConversationError> {
         let kind = &self.loaded.kind;
         let stage = state.stage(kind).ok_or_else(|| ConversationError::NoAside {
@@ -66,7 +70,7 @@ impl Conversation {
             safety,
             ..WindowRecord::default()
         };
-        let mut prepared = Prepared {
+        Ok(Prepared {
             stage,
             found,
             past,
@@ -75,15 +79,23 @@ impl Conversation {
             blocks: Vec::new(),
             record,
             recipe: recipe.to_owned(),
+            summary: summary.map(|(_, value)| value),
+            searches: Vec::new(),
             origins: Vec::new(),
-        };
-        self.pieces(state, &mut prepared);
-        if !prepared.found.memory.is_some_and(intent::MemoryIntent::withholds) {
-            prepared.sources.summary = summary.map(|(_, value)| value);
-            self.recall(message, state, &mut prepared, observer).await?;
-        }
-        prepared.blocks = blocks(&kind.fields, state, &prepared.sources);
-        Ok(prepared)
+        })
+    }
+
+    /// Fills in the blocks before the message.
+    pub(crate) async fn complete(
+        &self,
+        message: &ConversationMessage,
+        state: &ParticipantState,
+        prepared: &mut Prepared<'_>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), ConversationError> {
+        self.gather(message, state, prepared, observer).await?;
+        prepared.blocks = blocks(&self.loaded.kind.fields, state, &prepared.sources);
+        Ok(())
     }
 
     /// The tokens of the window of the model that answers by a recipe.
@@ -99,8 +111,14 @@ impl Conversation {
         Ok(messages.iter().map(past).collect())
     }
 
-    /// The texts that are sent only where they matter.
-    fn pieces(&self, state: &ParticipantState, prepared: &mut Prepared<'_>) {
+    /// The texts that blocks are made of, as far as the intents and the safety rules allow.
+    async fn gather(
+        &self,
+        message: &ConversationMessage,
+        state: &ParticipantState,
+        prepared: &mut Prepared<'_>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), ConversationError> {
         let (kind, found) = (&self.loaded.kind, prepared.found);
         let mut pieces: Vec<&str> = Vec::new();
         let mut piece = |path: &Option<String>| {
@@ -135,6 +153,11 @@ impl Conversation {
             piece(&kind.pieces.memory_request);
         }
         prepared.sources.pieces = pieces.into_iter().map(str::to_owned).collect();
+        if found.memory.is_some_and(intent::MemoryIntent::withholds) {
+            return Ok(());
+        }
+        prepared.sources.summary = prepared.summary.take();
+        self.recall(message, state, prepared, observer).await
     }
 
     /// The documents that an action reads, of what a reply has and of what it asks for besides.
@@ -143,7 +166,7 @@ impl Conversation {
         reads: &[Input],
         prepared: &Prepared<'_>,
         state: &ParticipantState,
-        given: Option<(Input, &str)>,
+        given: &[(Input, String)],
     ) -> Vec<InputDocument> {
         let own = |input: Input| match input {
             Input::Messages => {
@@ -153,9 +176,9 @@ impl Conversation {
             Input::Process => Some(self.process(state)),
             _ => prepared.blocks.iter().find(|block| block.input == input).map(|block| block.text.clone()),
         };
-        let text = |input: Input| match given {
-            Some((given, text)) if given == input => Some(text.to_owned()),
-            _ => own(input),
+        let text = |input: Input| {
+            let given = given.iter().find(|(name, _)| *name == input);
+            given.map(|(_, text)| text.clone()).or_else(|| own(input))
         };
         let documents = reads.iter().filter_map(|&input| Some((input, text(input)?)));
         documents.map(|(input, text)| InputDocument::whole(input.as_str(), input.as_str(), text)).collect()
@@ -164,12 +187,16 @@ impl Conversation {
     /// The stages of the main line, and which of them the participant is in.
     fn process(&self, state: &ParticipantState) -> String {
         let kind = &self.loaded.kind;
-        let here = state.stage(kind).map(|stage| stage.name.as_str());
-        let told = kind.stages.iter().filter_map(|stage| Some((stage, stage.about.as_deref()?)));
-        let lines = told.map(|(stage, about)| {
-            let mark = if Some(stage.name.as_str()) == here { " (here)" } else { "" };
-            format!("- {}{mark}: {}", stage.name, about.trim())
-        });
-        lines.collect::<Vec<_>>().join("\n")
+        stages(kind, state.stage(kind).map(|stage| stage.name.as_str()))
     }
+}
+
+/// The stages of a type as they are told to participants, one of them marked.
+pub(crate) fn stages(kind: &ConversationType, here: Option<&str>) -> String {
+    let told = kind.stages.iter().filter_map(|stage| Some((stage, stage.about.as_deref()?)));
+    let lines = told.map(|(stage, about)| {
+        let mark = if Some(stage.name.as_str()) == here { " (here)" } else { "" };
+        format!("- {}{mark}: {}", stage.name, about.trim())
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -35,6 +35,14 @@ impl Conversation {
         let given = memory.shared_with_me()?;
         prepared.sources.shared =
             given.iter().map(|share| format!("{} shared: {}", share.from, share.text)).collect();
+        prepared.sources.shared.extend(state.notices.iter().cloned());
+        for name in self.released_actions()? {
+            let about = self.loaded.kind.actions.get(&name).map_or("", |action| action.about.as_str());
+            let line = format!(
+                "Everyone has released a statement for `{name}`, which can be asked for now: {about}"
+            );
+            prepared.sources.shared.push(line);
+        }
         let (stage, found) = (prepared.stage, prepared.found);
         let depth = found.depth.unwrap_or_else(|| stage.retrieval.depth_in(state.stage_turns + 1));
         if prepared.record.safety || depth == Depth::None {
@@ -58,7 +66,9 @@ impl Conversation {
             }
         }
         let session = message.session;
-        let query = Sought { text: &message.text, near: near.as_ref() };
+        let searches = std::mem::take(&mut prepared.searches);
+        let text = [std::slice::from_ref(&message.text), &searches].concat().join("\n");
+        let query = Sought { text: &text, near: near.as_ref() };
         let preferences = memory.preferences_to_show(session, &query)?;
         let facts = memory.facts_to_show(session, &query)?;
         let mut reflections = memory.reflections_to_show(session, &self.asides()?, &query)?;
@@ -76,8 +86,7 @@ impl Conversation {
         if depth < Depth::Light {
             return Ok(());
         }
-        let lookup =
-            Lookup { message, also: &state.references, consent: consent.as_deref(), near: near.as_ref() };
+        let lookup = Lookup { message, also: &searches, consent: consent.as_deref(), near: near.as_ref() };
         self.retrieve(&lookup, prepared)
     }
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use larder_core::output::OutputEvent;
 use larder_core::pack::Receipt;
+use larder_core::recipe::Recipe;
 use larder_engine::executor::{ProgressObserver, RunOutcome, SpendingOnly};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::routing::RouteInput;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 use crate::background;
 use crate::blocks::Block;
+use crate::calls::{self, TurnCall};
 use crate::conversation::{Conversation, ConversationError, Reply, ReplyRecord, WindowRecord};
 use crate::kind::{Block as Input, Gives, Stage, Trigger};
 use crate::observe::Pieces;
@@ -40,9 +42,7 @@ struct Said {
     intensity: Option<u8>,
     draft: Option<String>,
     action: Option<String>,
-    more_runs: Vec<String>,
-    usage: Usage,
-    cost: Option<Usd>,
+    calls: Vec<TurnCall>,
     problems: Vec<String>,
 }
 
@@ -100,6 +100,7 @@ impl Conversation {
             cost: record.cost,
             latency_ms: record.latency_ms,
             problems: record.problems,
+            notices: record.notices,
         }
     }
 
@@ -110,8 +111,11 @@ impl Conversation {
     ) -> Result<Reply, ConversationError> {
         let began = Instant::now();
         self.require_money()?;
-        let (_, state) = self.standing()?;
-        let prepared = self.prepare(message, &state, observer).await?;
+        let (_, mut state) = self.standing()?;
+        let before = state.clone();
+        let mut prepared = self.prepare(message, &state)?;
+        let mut calls = self.plan(message, &mut state, &mut prepared, observer).await;
+        self.complete(message, &state, &mut prepared, observer).await?;
         let pieces = Pieces::new(observer);
         let input = RunInput {
             query: Some(message.text.clone()),
@@ -124,11 +128,12 @@ impl Conversation {
             ..RunInput::default()
         };
         let outcome = self.all.engine.run(&prepared.recipe, &input, &pieces).await?;
-        let mut said = self.said(&outcome, prepared.stage);
+        calls.push(TurnCall::new(REPLY, &outcome));
+        let mut said = Said { calls, ..self.said(&outcome, prepared.stage) };
         if let Some(name) = said.action.clone() {
             self.dispatch(&name, message, &prepared, &state, &pieces, &mut said).await?;
         }
-        self.commit(message, prepared, state, said, (&outcome, pieces, began))
+        self.commit(message, prepared, (before, state), said, (&outcome, pieces, began))
     }
 
     /// What the router is told: the intensity of the message or of the last reply, and the tier that safety demands.
@@ -165,9 +170,7 @@ impl Conversation {
             draft: tag(&rules.draft).and_then(text),
             action: tag(&rules.dispatch).and_then(text),
             fields,
-            more_runs: Vec::new(),
-            usage: outcome.usage,
-            cost: outcome.cost,
+            calls: Vec::new(),
             problems: outcome.failures.clone(),
         }
     }
@@ -193,35 +196,40 @@ impl Conversation {
         if !said.text.is_empty() {
             pieces.output(&OutputEvent::Reply("\n\n".to_owned()));
         }
-        let documents = self.documents_of(&action.reads, prepared, state, None);
-        let outcome = self.act_on(&action.recipe, &message.text, documents, message.session, pieces).await?;
+        let documents = self.documents_of(&action.reads, prepared, state, &[]);
+        let outcome = self.act_on(&action.recipe, &message.text, documents, prepared.stage, pieces).await?;
         said.action = Some(known.clone());
-        said.more_runs.push(outcome.run_id.to_string());
-        said.usage += outcome.usage;
-        said.cost = match (said.cost, outcome.cost) {
-            (Some(one), Some(other)) => Some(one + other),
-            (one, other) => one.or(other),
-        };
+        said.calls.push(TurnCall::new(known, &outcome));
         match action.gives {
-            Gives::Draft => said.draft = Some(outcome.reply),
+            Gives::Draft => said.draft = Some(self.draft_in(&outcome).unwrap_or(outcome.reply)),
             _ if said.text.is_empty() => said.text = outcome.reply,
             _ => said.text = format!("{}\n\n{}", said.text, outcome.reply),
         }
         Ok(())
     }
 
-    /// Runs the recipe of an action.
+    /// A text in a reply that may be shared.
+    pub(crate) fn draft_in(&self, outcome: &RunOutcome) -> Option<String> {
+        let draft = outcome.output.get(self.loaded.kind.fields.draft.as_deref()?)?.as_str()?.trim();
+        (!draft.is_empty()).then(|| draft.to_owned())
+    }
+
+    /// Runs the recipe of an action; if it has variants, that of the stage.
     pub(crate) async fn act_on(
         &self,
         recipe: &str,
         query: &str,
         documents: Vec<InputDocument>,
-        session: u64,
+        stage: &Stage,
         observer: &dyn ProgressObserver,
     ) -> Result<RunOutcome, ConversationError> {
+        let (session, _) = self.standing()?;
+        let has_variant = |recipe: &Recipe| recipe.variant(Some(&stage.name)).is_some();
         let input = RunInput {
             query: Some(query.to_owned()),
             documents,
+            variant: Some(stage.name.clone())
+                .filter(|_| self.all.engine.find(recipe, None).is_ok_and(has_variant)),
             session_id: Some(self.session_id(session)),
             ..RunInput::default()
         };
@@ -232,20 +240,29 @@ impl Conversation {
         &self,
         message: &ConversationMessage,
         prepared: Prepared<'_>,
-        state: ParticipantState,
+        (before, state): (ParticipantState, ParticipantState),
         said: Said,
         (outcome, pieces, began): (&RunOutcome, Pieces<'_>, Instant),
     ) -> Result<Reply, ConversationError> {
         let kind = &self.loaded.kind;
-        let Prepared { stage, mut record, past, recipe, origins, .. } = prepared;
+        let jobs = background::after_reply(self, message, &prepared, &state);
+        let Prepared { stage, mut record, recipe, origins, .. } = prepared;
         sizes(&mut record, &outcome.receipt.receipt);
-        let mut next = state.clone();
+        record.reported_tokens = outcome.usage.input;
+        let (usage, cost) = calls::total(&said.calls);
+        let mut next = state;
+        let notices = std::mem::take(&mut next.notices);
         next.heard(&said.fields, said.intensity);
         let others = self.other_stages()?;
         next.advance(kind, Happened { action: None, others: &others });
         let record = ReplyRecord {
             run: outcome.run_id.to_string(),
-            more_runs: said.more_runs,
+            more_runs: said
+                .calls
+                .iter()
+                .map(|call| call.run.clone())
+                .filter(|run| *run != outcome.run_id.to_string())
+                .collect(),
             recipe,
             model: outcome.receipt.model.clone(),
             stage: stage.name.clone(),
@@ -254,16 +271,17 @@ impl Conversation {
             draft: said.draft,
             action: said.action,
             window: record,
-            usage: said.usage,
-            cost: said.cost,
+            usage,
+            cost,
             latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             problems: said.problems,
+            notices,
+            calls: said.calls,
             pieces: pieces.into_lengths(),
-            before: state,
+            before,
         };
         self.log(&record);
         let data = serde_json::to_value(&record).unwrap_or_default();
-        let jobs = background::after_reply(self, message, past.len() + 2, stage);
         let written = self.all.store().answer(
             self.track(),
             &NewReply {
@@ -293,9 +311,9 @@ impl Conversation {
             summary = block(&["summary"]),
             recent = record.window.history_tokens,
             rag = block(&["facts", "reflections", "earlier", "related"]),
-            unused = record.window.available_tokens.saturating_sub(
-                record.window.system_tokens + record.window.history_tokens + record.window.last_tokens
-            ),
+            counted = counted(&record.window),
+            reported = record.window.reported_tokens,
+            unused = record.window.unused_tokens,
             run_id = record.run,
             "the window of a reply"
         );
@@ -349,6 +367,11 @@ fn documents(blocks: &[Block]) -> Vec<InputDocument> {
     blocks.iter().map(document).collect()
 }
 
+/// The tokens of the prompt as they were counted.
+const fn counted(window: &WindowRecord) -> usize {
+    window.system_tokens + window.history_tokens + window.last_tokens
+}
+
 /// Sizes of the prompt, from its receipt.
 fn sizes(record: &mut WindowRecord, receipt: &Receipt) {
     let slot = |name: &str| {
@@ -357,6 +380,7 @@ fn sizes(record: &mut WindowRecord, receipt: &Receipt) {
     (record.system_tokens, record.history_tokens) = (slot(SYSTEM), slot(HISTORY));
     record.last_tokens = receipt.total.saturating_sub(record.system_tokens + record.history_tokens);
     record.available_tokens = receipt.budget.available;
+    record.unused_tokens = record.available_tokens.saturating_sub(receipt.total);
     let shown =
         receipt.parts.iter().filter(|part| Input::OF_REPLY.iter().any(|input| input.as_str() == &*part.id));
     record.blocks = shown.map(|part| (part.id.to_string(), part.tokens)).collect();

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::calls::Breakers;
 use crate::kind::{Aside, Condition, ConversationType, FieldIs, FieldRules, Stage};
+use crate::sharing::SharePreview;
 
 /// Intensities that are kept: the most that a type may compare with, and the newest.
 const KEPT_INTENSITIES: usize = 21;
@@ -34,8 +36,12 @@ pub struct ParticipantState {
     pub milestones: Vec<Milestone>,
     /// What the last reply's background found that its message refers to, for the next turn (C98).
     pub references: Vec<String>,
-    /// For each guarded call: failures in a row, and until when it is left out, in milliseconds (C66).
-    pub breakers: BTreeMap<String, (u32, u64)>,
+    /// Which guarded calls failed (C66).
+    pub breakers: Breakers,
+    /// What became of what the participant asked to be remembered, until the next reply says so.
+    pub notices: Vec<String>,
+    /// What is ready to be shared or released, once the participant confirms it.
+    pub preview: Option<SharePreview>,
 }
 
 /// Something that was reached.

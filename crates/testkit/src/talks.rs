@@ -110,7 +110,8 @@ fn conversations(home: &Path, project: &Path, model: &Arc<Answering>, user: &str
     Conversations::new(engine, None)
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+/// Copies a folder with everything in it.
+pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -7,6 +7,9 @@ pub struct ConverseArgs {
     /// The type of a new conversation: a file in conversations/, or one that ships [mediation, support, tutor]
     #[arg(value_name = "TYPE")]
     pub kind: Option<String>,
+    /// Answer TEXT before a conversation of the type is open, and say what it asks for
+    #[arg(long, value_name = "TEXT", requires = "kind")]
+    pub start: Option<String>,
     /// Continue this conversation
     #[arg(long = "continue", value_name = "ID", conflicts_with = "kind")]
     pub resume: Option<String>,

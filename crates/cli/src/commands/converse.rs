@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use larder_conversation::{ALONE, Conversation, Conversations, Reply};
+use larder_conversation::actions::OPEN;
+use larder_conversation::sharing::{NewShare, SharePreview};
+use larder_conversation::{ALONE, ActionResult, Conversation, Conversations, Reply};
 use larder_core::output::OutputEvent;
 use larder_engine::executor::{ProgressObserver, RunReceipt};
 
@@ -12,6 +14,9 @@ use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
 use crate::output;
+
+/// The commands besides messages.
+const COMMANDS: &str = "/new, /act, /share, /release, /confirm, /window and /quit";
 
 /// Prints replies as they are written.
 struct Printer {
@@ -41,21 +46,31 @@ impl ProgressObserver for Printer {
 pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCode, CliError> {
     let embedding = context.config.embedding().map(str::to_owned);
     let all = Conversations::new(context.engine()?, embedding);
+    let printer = Printer { is_plain: context.global.format == Format::Plain };
+    if let (Some(kind), Some(text)) = (&args.kind, &args.start) {
+        context.ensure_weights(false).await?;
+        let started = all.start(kind, text, &printer).await?;
+        if !printer.is_plain {
+            output::json(&started)?;
+        } else {
+            output::bytes(b"\n")?;
+            output::say(&output::dim(&started.data.to_string()));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let Some(conversation) = conversation(context, &all, &args)? else {
         list(context, &all)?;
         return Ok(ExitCode::SUCCESS);
     };
     context.ensure_weights(false).await?;
-    let is_plain = context.global.format == Format::Plain;
+    let is_plain = printer.is_plain;
     let interactive = output::is_interactive();
     if interactive {
         let (id, name) = (conversation.id(), conversation.participant());
-        output::say(&format!(
-            "conversation {id} as {name}; /new, /window and /quit are commands, Ctrl-D ends it"
-        ));
+        output::say(&format!("conversation {id} as {name}; {COMMANDS} are commands, Ctrl-D ends it"));
+        begin(&conversation, &printer).await?;
     }
     let keyboard = Keyboard::default();
-    let printer = Printer { is_plain };
     let mut last: Option<Reply> = None;
     loop {
         if interactive {
@@ -72,7 +87,12 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
             ("/quit", _) => break,
             ("/new", aside) => {
                 match conversation.begin_session(Some(aside).filter(|aside| !aside.is_empty())) {
-                    Ok(session) => output::say(&format!("session {session}")),
+                    Ok(session) => {
+                        output::say(&format!("session {session}"));
+                        if interactive {
+                            begin(&conversation, &printer).await?;
+                        }
+                    }
                     Err(error) => output::error(&error.to_string()),
                 }
             }
@@ -80,8 +100,15 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                 Some(reply) => output::json(&conversation.record(reply.number)?.window)?,
                 None => output::say("there is no reply yet"),
             },
+            (command @ ("/act" | "/share" | "/release" | "/confirm"), rest) => {
+                match act(&conversation, command, rest, &printer).await {
+                    Err(error) if !interactive => return Err(error),
+                    Err(error) => output::error(&error.to_string()),
+                    Ok(()) => {}
+                }
+            }
             (command, _) if command.starts_with('/') => {
-                output::error(&format!("there is no command {command}; use /new, /window or /quit"));
+                output::error(&format!("there is no command {command}; use {COMMANDS}"));
             }
             _ => match conversation.say(line, &printer).await {
                 Ok(reply) => {
@@ -100,6 +127,110 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         output::say(&format!("`larder converse --continue {id}{name}` continues this conversation"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has the assistant speak first where the stage says so.
+async fn begin(conversation: &Conversation, printer: &Printer) -> Result<(), CliError> {
+    if conversation.actions()?.iter().any(|name| name == OPEN) {
+        act(conversation, "/act", OPEN, printer).await?;
+    }
+    Ok(())
+}
+
+/// Does what a participant starts besides messages: actions, and sharing, which is previewed and then confirmed.
+async fn act(
+    conversation: &Conversation,
+    command: &str,
+    rest: &str,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    let is_plain = printer.is_plain;
+    let (first, more) = rest.split_once(' ').map_or((rest, ""), |(first, more)| (first, more.trim()));
+    let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    match command {
+        "/act" if first.is_empty() => {
+            let names = conversation.actions()?;
+            output::say(&format!("/act with one of: {}", names.join(", ")));
+        }
+        "/act" => print_result(&conversation.act(first, said(more).as_deref(), printer).await?, is_plain)?,
+        "/release" => {
+            let new = NewShare { purpose: Some(first.to_owned()), text: said(more), ..NewShare::default() };
+            print_preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
+        }
+        "/share" => {
+            let (to, text) = addressed(conversation, rest)?;
+            let new = NewShare { to, text: said(&text), ..NewShare::default() };
+            print_preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
+        }
+        _ => {
+            let confirm = conversation.preview()?.map(|preview| preview.confirm).unwrap_or_default();
+            let shared = conversation.share(&confirm, printer).await?;
+            if !is_plain {
+                return output::json(&shared);
+            }
+            let to = shared.share.to.join(", ");
+            let what = shared
+                .share
+                .purpose
+                .as_ref()
+                .map_or(format!("given to {to}"), |purpose| format!("released for {purpose}"));
+            output::say(&format!("{what} · stage {}", shared.stage));
+            if let Some(result) = &shared.result {
+                print_result(result, is_plain)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The participants that a text begins with, as `@NAME`, and the text behind; without names, all other participants.
+fn addressed(conversation: &Conversation, text: &str) -> Result<(Vec<String>, String), CliError> {
+    let (mut names, mut rest) = (Vec::new(), text);
+    while let Some(named) = rest.strip_prefix('@') {
+        let (name, behind) = named.split_once(' ').unwrap_or((named, ""));
+        names.push(name.to_owned());
+        rest = behind.trim_start();
+    }
+    if names.is_empty() {
+        names = conversation.others()?;
+    }
+    Ok((names, rest.to_owned()))
+}
+
+/// What would be shared, and what speaks against it.
+fn print_preview(preview: &SharePreview, is_plain: bool) -> Result<(), CliError> {
+    if !is_plain {
+        return output::json(preview);
+    }
+    output::text(&format!("Preview:\n{}", output::visible(&preview.text)))?;
+    for verdict in preview.verdicts.iter().filter(|verdict| verdict.stops) {
+        let words = verdict.spans.join("; ");
+        output::say(&format!("{} stops it: {}", verdict.by, output::visible(&words)));
+        if !verdict.suggestion.is_empty() {
+            output::text(&format!("Instead:\n{}", output::visible(&verdict.suggestion)))?;
+        }
+    }
+    if preview.may_be_shared() {
+        let to = preview.purpose.clone().unwrap_or_else(|| preview.to.join(", "));
+        output::say(&format!("/confirm gives exactly this to {to}"));
+    }
+    Ok(())
+}
+
+/// What an action gave, as far as it was not printed while it was written.
+fn print_result(result: &ActionResult, is_plain: bool) -> Result<(), CliError> {
+    if !is_plain {
+        return output::json(result);
+    }
+    output::bytes(b"\n")?;
+    if let Some(data) = &result.data {
+        output::json(data)?;
+    }
+    if let Some(draft) = result.reply.as_ref().and_then(|reply| reply.draft.as_ref()) {
+        output::text(&format!("Draft to share:\n{}", output::visible(draft)))?;
+    }
+    output::say(&output::dim(&format!("stage {}", result.stage)));
+    Ok(())
 }
 
 /// The conversation that the options name, or a new one of their type.
@@ -151,6 +282,9 @@ fn print(conversation: &Conversation, reply: &Reply, is_plain: bool) -> Result<(
         facts.push(format!("{} messages summarized", window.summarized));
     }
     output::say(&output::dim(&facts.join(" · ")));
+    for notice in &reply.notices {
+        output::say(&output::visible(notice));
+    }
     for problem in &reply.problems {
         output::say(&format!("note: {problem}"));
     }

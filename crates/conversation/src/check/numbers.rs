@@ -139,12 +139,14 @@ impl Check<'_> {
             let expected: &[CallTime] = match key {
                 "intents" | "context" => &[CallTime::Before],
                 "reply" => &[CallTime::Reply],
+                "planning" => &[CallTime::Before, CallTime::Off],
                 "facts" | "summary" | "embedding" => &[CallTime::Behind, CallTime::Off],
                 _ => &[CallTime::Before, CallTime::Behind, CallTime::Off],
             };
             if !expected.contains(&call.runs) {
                 let why = match key {
                     "reply" => "it is the reply itself",
+                    "planning" => "it serves the reply to the same message",
                     "intents" | "context" => "the prompt is made of what it finds",
                     _ => "no reply waits for it",
                 };

@@ -132,6 +132,10 @@ pub struct Action {
     /// Whether the participant sees the result and confirms it before anyone else does.
     #[serde(default)]
     pub preview: bool,
+    /// The field of the result's entries that names the participant whom they are about: a participant gets only the entries
+    /// about itself.
+    #[serde(default)]
+    pub entries_about: Option<String>,
     /// The action that is started with the result, if any.
     #[serde(default)]
     pub then: Option<String>,

@@ -131,8 +131,29 @@ impl Eraser<'_> {
             self.plan_fact(&mut plan, &record)?;
         }
         let is_found = !plan.texts.is_empty();
+        for merged in self.merged_from(id)? {
+            self.plan_fact(&mut plan, &merged)?;
+        }
         self.carry_out(plan)?;
         Ok(is_found)
+    }
+
+    /// The facts that were merged from a fact, and those that were merged from them.
+    fn merged_from(&self, id: &str) -> Result<Vec<MemoryRecord>, StoreError> {
+        let all = self.list(&MemoryFilter { kind: Some(MemoryKind::Fact), ..MemoryFilter::default() })?;
+        let (mut found, mut open) = (Vec::new(), vec![id.to_owned()]);
+        while let Some(id) = open.pop() {
+            let is_from = |record: &&MemoryRecord| {
+                record.data["merged"]
+                    .as_array()
+                    .is_some_and(|from| from.iter().any(|one| one.as_str() == Some(&id)))
+            };
+            for record in all.iter().filter(is_from) {
+                open.push(record.id.clone());
+                found.push(record.clone());
+            }
+        }
+        Ok(found)
     }
 
     /// A fact goes, and with it what replies in any session have of it.
@@ -268,7 +289,7 @@ impl Eraser<'_> {
         Ok(plan.erasure)
     }
 
-    /// The facts that were found in messages with these numbers.
+    /// The facts that were found in messages with these numbers, and those that were merged from them.
     fn facts_from(&self, track: Track<'_>, numbers: &[u64]) -> Result<Vec<MemoryRecord>, StoreError> {
         let mut facts = self.list(&MemoryFilter {
             kind: Some(MemoryKind::Fact),
@@ -277,6 +298,9 @@ impl Eraser<'_> {
             ..MemoryFilter::default()
         })?;
         facts.retain(|fact| numbers.contains(&number(fact, "message")));
+        for fact in facts.clone() {
+            facts.extend(self.merged_from(&fact.id)?);
+        }
         Ok(facts)
     }
 

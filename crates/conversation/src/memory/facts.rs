@@ -3,7 +3,7 @@
 
 use larder_retrieval::dialogue::{Asked, Utterance, related};
 use larder_store::{
-    ConversationMessage, MemoryChange, MemoryFilter, MemoryKind, NewJob, Speaker, StoreError,
+    ConversationMessage, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob, Speaker, StoreError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -54,6 +54,21 @@ pub struct FactReport {
     pub written: Vec<String>,
     /// What was refused.
     pub refused: Vec<RefusedFact>,
+}
+
+/// What a person asked to be remembered, as recipes understood it.
+#[derive(Debug, Clone)]
+pub(crate) struct Request<'a> {
+    /// The message in which it was asked.
+    pub message: u64,
+    /// One sentence.
+    pub text: &'a str,
+    /// The words of the message that ask for it.
+    pub quote: &'a str,
+    /// The people that the message names.
+    pub people: Vec<String>,
+    /// The run that put it into a sentence.
+    pub run: &'a str,
 }
 
 /// A fact that was refused.
@@ -167,11 +182,12 @@ impl PersonMemory<'_> {
             }
         }
         // Facts do not continue one another.
+        let searched: Vec<String> = shown.iter().map(|shown| shown.item.said.searched()).collect();
         let texts: Vec<Utterance<'_>> = shown
             .iter()
             .enumerate()
             .map(|(session, Shown { item, .. })| Utterance {
-                text: &item.said.fact,
+                text: &searched[session],
                 millis: item.created.as_millis(),
                 session,
                 vector: query.near.and_then(|near| near.fact(&item.id)),
@@ -233,6 +249,8 @@ impl PersonMemory<'_> {
                 scope: if consent.is_some() { FactScope::Profile } else { FactScope::Session },
                 confidence: new.confidence.clamp(0.0, 1.0),
                 supersedes: new.id.clone(),
+                merged: Vec::new(),
+                people: Vec::new(),
                 preference: false,
                 run: Some(run.to_owned()),
             };
@@ -264,29 +282,42 @@ impl PersonMemory<'_> {
         Ok(report)
     }
 
-    /// Remembers what the person asked to remember, in the words that a recipe gave it; `message` is where it was asked.
-    ///
-    /// # Errors
-    /// The message does not exist, or the store fails.
-    pub fn remember(&self, message: u64, text: &str, category: &str, run: &str) -> Result<Fact, StoreError> {
-        let asked = self.talks().get_message(self.track, message)?;
+    /// Whether what a message asked to remember is remembered, or was until it was deleted.
+    pub(crate) fn is_remembered(&self, message: u64) -> Result<bool, StoreError> {
+        let facts = self.all_facts()?;
+        let here = |fact: &Fact| fact.conversation == self.track.conversation && fact.said.message == message;
+        Ok(facts.iter().any(|fact| fact.said.preference && here(fact)))
+    }
+
+    /// The fact that the person asked to remember, of the category for what fits nowhere else. It reaches as far as the
+    /// consents that are in force.
+    pub(crate) fn requested(&self, request: &Request<'_>) -> Result<Fact, StoreError> {
+        let asked = self.talks().get_message(self.track, request.message)?;
+        let category = self.rules.categories.last().map_or("", |category| category.name.as_str());
         let consent = consent_for(&self.in_force()?, Some(category));
+        let words: Vec<String> = request.quote.split_whitespace().map(str::to_lowercase).collect();
+        let span = if words.is_empty() { None } else { span_of(&asked.text, &words) };
+        let (start, end) = span.unwrap_or((0, asked.text.len()));
         let said = Statement {
             category: category.to_owned(),
-            fact: text.split_whitespace().collect::<Vec<_>>().join(" "),
-            message,
-            start: 0,
-            end: asked.text.len(),
+            fact: request.text.split_whitespace().collect::<Vec<_>>().join(" "),
+            message: request.message,
+            start,
+            end,
             scope: if consent.is_some() { FactScope::Profile } else { FactScope::Session },
             confidence: 1.0,
             supersedes: None,
+            merged: Vec::new(),
+            people: request.people.clone(),
             preference: true,
-            run: Some(run.to_owned()),
+            run: Some(request.run.to_owned()),
         };
-        let fact = self.new_fact(asked.session, said, consent)?;
-        let put = vec![fact.write(self), self.ran(run, asked.session, message)];
-        self.talks().memory().apply(&MemoryChange { put, ..MemoryChange::default() })?;
-        Ok(fact)
+        self.new_fact(asked.session, said, consent)
+    }
+
+    /// A fact as a record of the store.
+    pub(crate) fn record_of(&self, fact: &Fact) -> MemoryRecord {
+        fact.write(self)
     }
 
     fn new_fact(&self, session: u64, said: Statement, consent: Option<String>) -> Result<Fact, StoreError> {
@@ -303,7 +334,7 @@ impl PersonMemory<'_> {
 
     /// Holds the profile within its limits (C100, N31). Statements said twice are one. What is over the limits leaves the
     /// profile, the least sure first and of those the oldest, and can still be retrieved; a job has a model merge it.
-    pub(super) fn limit_profile(&self) -> Result<(), StoreError> {
+    pub(crate) fn limit_profile(&self) -> Result<(), StoreError> {
         let mut profile = self.profile_facts()?;
         profile.reverse();
         profile.sort_by(|a, b| b.said.confidence.total_cmp(&a.said.confidence));
@@ -338,7 +369,7 @@ impl PersonMemory<'_> {
 }
 
 /// What two facts share that say the same.
-fn key(said: &Statement) -> (String, String) {
+pub(super) fn key(said: &Statement) -> (String, String) {
     let words = said.fact.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     (said.category.clone(), words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
 }
@@ -360,7 +391,8 @@ fn find_quote(messages: &[ConversationMessage], quote: &str) -> Option<(u64, usi
 /// The bytes of a text that are these words in lower case, whatever spaces are between them.
 fn span_of(text: &str, words: &[String]) -> Option<(usize, usize)> {
     let wanted: Vec<char> = words.join(" ").chars().collect();
-    text.char_indices().map(|(at, _)| at).find_map(|start| {
+    let mut starts = text.char_indices().filter(|(_, c)| !c.is_whitespace()).map(|(at, _)| at);
+    starts.find_map(|start| {
         let (mut at, mut is_space) = (0, false);
         for (offset, c) in text[start..].char_indices() {
             if c.is_whitespace() {

@@ -7,6 +7,7 @@
 mod consent;
 mod erase;
 mod facts;
+mod merge;
 mod redact;
 mod share;
 
@@ -22,7 +23,9 @@ use crate::nearness::Nearness;
 
 pub use self::consent::{Consent, EVERYTHING};
 pub use self::erase::Eraser;
-pub use self::facts::{FactDiff, FactReport, FactUpsert, RefusedFact};
+pub(crate) use self::facts::Request;
+pub use self::facts::{CONSOLIDATE, FactDiff, FactReport, FactUpsert, RefusedFact};
+pub use self::merge::{MergeReport, MergedFact, MergedFacts};
 pub use self::share::Share;
 
 /// A remembered statement (C103).
@@ -64,10 +67,23 @@ pub struct Statement {
     pub confidence: f64,
     /// The fact it contradicts.
     pub supersedes: Option<String>,
+    /// The facts that it was merged from; what it says of its source is that of the newest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<String>,
+    /// The people whom it is about (R4-7.20).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub people: Vec<String>,
     /// Whether the person asked for it to be remembered.
     pub preference: bool,
     /// The run that wrote it.
     pub run: Option<String>,
+}
+
+impl Statement {
+    /// The text by which it is found: the statement, and whom it is about.
+    pub(crate) fn searched(&self) -> String {
+        [std::slice::from_ref(&self.fact), &self.people].concat().join(" ")
+    }
 }
 
 /// How far a fact reaches.

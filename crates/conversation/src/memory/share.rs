@@ -9,6 +9,7 @@ use super::{PersonMemory, number, text};
 
 /// A text that a participant gave to others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Share {
     /// Its id.
     pub id: String,
@@ -23,11 +24,12 @@ pub struct Share {
     /// The message it was taken from.
     pub message: u64,
     /// When.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created: Timestamp,
 }
 
 impl Share {
-    pub(super) fn read(record: &MemoryRecord) -> Self {
+    pub(crate) fn read(record: &MemoryRecord) -> Self {
         let to = record.data.get("to").and_then(serde_json::Value::as_array);
         let names = to.into_iter().flatten().filter_map(|name| name.as_str()).map(str::to_owned);
         Self {
@@ -55,6 +57,22 @@ impl PersonMemory<'_> {
         to: &[String],
         purpose: Option<&str>,
     ) -> Result<Share, StoreError> {
+        let record = self.sharing(self.talks().new_id("share")?, message, text, to, purpose)?;
+        self.talks()
+            .memory()
+            .apply(&MemoryChange { put: vec![record.clone()], ..MemoryChange::default() })?;
+        Ok(Share::read(&record))
+    }
+
+    /// What says that a text is given.
+    pub(crate) fn sharing(
+        &self,
+        id: String,
+        message: u64,
+        text: &str,
+        to: &[String],
+        purpose: Option<&str>,
+    ) -> Result<MemoryRecord, StoreError> {
         let source = self.talks().get_message(self.track, message)?;
         let others = self.talks().get(self.track.conversation)?.participants;
         for name in to {
@@ -64,17 +82,12 @@ impl PersonMemory<'_> {
                 return Err(StoreError::InvalidName { what: "participant", name: name.clone(), reason });
             }
         }
-        let id = self.talks().new_id("share")?;
         let data = json!({"text": text, "to": to, "purpose": purpose, "message": message});
-        let record = MemoryRecord {
+        Ok(MemoryRecord {
             conversation: Some(self.track.conversation.to_owned()),
             session: Some(source.session),
             ..self.record(MemoryKind::Share, id, &data)
-        };
-        self.talks()
-            .memory()
-            .apply(&MemoryChange { put: vec![record.clone()], ..MemoryChange::default() })?;
-        Ok(Share::read(&record))
+        })
     }
 
     /// What others gave to this participant, oldest first.

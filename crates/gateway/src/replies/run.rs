@@ -70,7 +70,7 @@ async fn write(
     Ok((reply, pieces))
 }
 
-fn refused(error: AuthError) -> Problem {
+pub(super) fn refused(error: AuthError) -> Problem {
     match error {
         AuthError::Store(error) => error.into(),
         error => Problem::new(error.status(), error.to_string()),
@@ -87,6 +87,7 @@ impl From<ConversationError> for Problem {
             }
             ConversationError::Type(TypeError::NotFound { .. }) => StatusCode::NOT_FOUND,
             ConversationError::Type(TypeError::Invalid { .. }) => StatusCode::CONFLICT,
+            ConversationError::NotConfirmed => StatusCode::CONFLICT,
             ConversationError::Ceiling { .. } => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };

@@ -19,6 +19,7 @@ fn reply(text: &str) -> Reply {
         cost: None,
         latency_ms: 0,
         problems: Vec::new(),
+        notices: Vec::new(),
     }
 }
 

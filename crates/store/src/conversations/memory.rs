@@ -107,6 +107,8 @@ pub struct MemoryChange {
     pub put: Vec<MemoryRecord>,
     /// Removed, before others are written.
     pub remove: Vec<(MemoryKind, String)>,
+    /// States of participants from now on, with the conversation and the name.
+    pub states: Vec<(String, String, Value)>,
     /// What is to be done behind it.
     pub jobs: Vec<NewJob>,
 }
@@ -196,7 +198,7 @@ impl Memory<'_> {
         })
     }
 
-    /// Removes and writes records, and adds jobs, all or nothing.
+    /// Removes and writes records, sets states, and adds jobs, all or nothing.
     ///
     /// # Errors
     /// The store fails.
@@ -207,6 +209,13 @@ impl Memory<'_> {
             }
             for record in &change.put {
                 self.put(tx, record, None)?;
+            }
+            for (conversation, participant, state) in &change.states {
+                Conversations { store: self.store }.put_state(
+                    tx,
+                    Track { conversation, participant },
+                    state,
+                )?;
             }
             for job in &change.jobs {
                 jobs::insert(tx, self.store.user(), job, self.store.now())?;

@@ -1,6 +1,7 @@
 //! Conversations over REST: begin, list, show, export and delete. What another user or participant said is as unknown here
 //! as what was never said.
 
+mod actions;
 mod events;
 mod messages;
 
@@ -31,6 +32,7 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(one, delete))
         .routes(routes!(session))
         .routes(routes!(export))
+        .merge(actions::endpoints())
         .merge(messages::endpoints())
 }
 

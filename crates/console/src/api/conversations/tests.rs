@@ -115,6 +115,8 @@ async fn what_is_another_s_is_as_unknown_as_what_does_not_exist() {
         ("POST", "/regenerate".into(), json!({})),
         ("POST", "/sessions".into(), json!({})),
         ("GET", "/window".into(), json!({})),
+        ("GET", "/actions".into(), json!({})),
+        ("POST", "/actions".into(), json!({"action": "explain"})),
         ("GET", "/export".into(), json!({})),
         ("DELETE", format!("/messages/{number}"), json!({})),
         ("GET", format!("/messages/{number}/events"), json!({})),
@@ -238,6 +240,29 @@ async fn what_is_deleted_is_gone_and_a_session_begins_without_it() {
     assert_eq!(send(&app, &router, "a", "GET", &path, json!({})).await.0, StatusCode::NOT_FOUND);
     let (_, list) = send(&app, &router, "a", "GET", "/api/v1/conversations", json!({})).await;
     assert_eq!(list["conversations"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn actions_are_listed_and_started() {
+    let (app, router, _) = talk([Act::Say(Ok(text("1. What is a half?")))]).await;
+    let (_, begun) =
+        send(&app, &router, "a", "POST", "/api/v1/conversations", json!({"type": "tutor"})).await;
+    let path = format!("/api/v1/conversations/{}/actions", begun["id"].as_str().unwrap());
+    let (status, list) = send(&app, &router, "a", "GET", &path, json!({})).await;
+    let names: Vec<&str> =
+        list["actions"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!((status, names), (StatusCode::OK, vec!["open", "practise"]));
+    let (status, refused) = send(&app, &router, "a", "POST", &path, json!({"action": "quiz"})).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused["detail"].as_str().unwrap().contains("use open, practise"), "{refused}");
+    let (_, moved) = send(&app, &router, "a", "POST", &path, json!({"action": "practise"})).await;
+    assert_eq!(moved["stage"], "practice", "{moved}");
+    let (_, quiz) = send(&app, &router, "a", "POST", &path, json!({"action": "quiz"})).await;
+    assert_eq!(
+        (&quiz["reply"]["text"], &quiz["reply"]["action"]),
+        (&json!("1. What is a half?"), &json!("quiz"))
+    );
+    assert_eq!(app.model.left(), 0);
 }
 
 #[tokio::test]

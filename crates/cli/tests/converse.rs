@@ -1,0 +1,61 @@
+//! `larder converse` as it is typed: messages, actions, and sharing after a preview.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod support;
+
+use std::path::Path;
+
+use larder_testkit::stub::{Answer, Seen};
+use larder_testkit::talks::copy_folder;
+use serde_json::{Value, json};
+use support::{Shop, reply_text};
+
+fn respond(seen: &Seen) -> Answer {
+    let body = String::from_utf8_lossy(&seen.body);
+    if body.contains("Looks at what is shared.") {
+        let attacks = body.contains("idiot");
+        return reply_text(
+            &json!({"attacks": attacks, "spans": ["idiot"], "suggestion": "Please."}).to_string(),
+        );
+    }
+    if body.contains("Update the facts.") {
+        return reply_text(r#"{"upsert": [], "delete": []}"#);
+    }
+    reply_text(
+        "<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>I see.<draft>I was late.</draft>",
+    )
+}
+
+fn lines(out: &str) -> Vec<Value> {
+    serde_json::Deserializer::from_str(out).into_iter().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_draft_is_previewed_judged_and_given_from_the_terminal() {
+    let shop = Shop::responding(respond);
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    let typed = "Hello\n/share\n/confirm\n";
+    let args = ["converse", "chat", "--as", "Ann", "--with", "Ben", "--format", "json"];
+    let ran = shop.run_with(&args, typed.as_bytes());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let said = lines(&ran.out);
+    assert_eq!((said.len(), &said[0]["text"]), (3, &json!("I see.")));
+    assert_eq!((&said[1]["text"], &said[1]["to"]), (&json!("I was late."), &json!(["Ben"])));
+    assert_eq!(
+        (&said[2]["share"]["text"], &said[2]["share"]["to"]),
+        (&json!("I was late."), &json!(["Ben"]))
+    );
+
+    let refused = shop.run_with(&args, b"Hello\n/share @Ben You idiot\n/confirm\n");
+    assert_ne!(refused.code, 0, "what is judged to attack is not given");
+    assert_eq!(lines(&refused.out)[1]["verdicts"][0]["stops"], true);
+    assert!(refused.err.contains("a judge stops it"), "{refused:?}");
+    let plain = shop.run_with(
+        &["converse", "chat", "--as", "Ann", "--with", "Ben"],
+        b"Hello\n/share @Ben Hi\n/confirm\n/act no\n",
+    );
+    assert!(plain.out.contains("Preview:\nHi"), "{plain:?}");
+    assert!(plain.err.contains("given to Ben"), "{plain:?}");
+    assert!(plain.err.contains("\"no\" cannot be done here"), "{plain:?}");
+}

@@ -1,0 +1,107 @@
+//! Actions over REST: what a participant can start now, and starting it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json as Answer};
+use larder_conversation::ActionResult;
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_gateway::replies::{self, Act, Acted};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{ParticipantParams, blocking, open};
+use crate::api::Problem;
+use crate::api::extract::{Json, Path, Query};
+
+/// The endpoints of actions.
+pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list, start))
+}
+
+/// What a participant can start now.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ActionList {
+    /// By name.
+    pub actions: Vec<ActionInfo>,
+}
+
+/// An action.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ActionInfo {
+    /// Its name.
+    pub name: String,
+    /// What it does; empty for a step that leads to another stage.
+    pub about: String,
+}
+
+/// An action to start.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAction {
+    /// Its name.
+    #[schema(example = "quiz")]
+    pub action: String,
+    /// What the participant says to it.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// The participant; not needed where the caller takes part under one name.
+    #[serde(default)]
+    pub participant: Option<String>,
+}
+
+/// List what a participant can start now
+#[utoipa::path(
+    get, path = "/api/v1/conversations/{id}/actions", tag = "conversations",
+    params(("id" = String, Path, description = "The conversation"), ParticipantParams),
+    responses(
+        (status = 200, description = "In the stage in which the participant is", body = ActionList),
+        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(who): Query<ParticipantParams>,
+) -> Result<Answer<ActionList>, Problem> {
+    let conversation = open(&app, &caller, id, who.participant).await?;
+    let actions = blocking(move || {
+        let known = &conversation.kind().kind.actions;
+        let about = |name: &String| known.get(name).map(|action| action.about.clone()).unwrap_or_default();
+        let names = conversation.actions()?.into_iter();
+        Ok(names.map(|name| ActionInfo { about: about(&name), name }).collect())
+    });
+    Ok(Answer(ActionList { actions: actions.await? }))
+}
+
+/// Start an action
+///
+/// An action of the type, a step that leads to another stage, or `open` to have the assistant speak first. What it gives is
+/// the caller's alone; others see of it what is shared.
+#[utoipa::path(
+    post, path = "/api/v1/conversations/{id}/actions", tag = "conversations", request_body = NewAction,
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 200, description = "What it gave, and the stage after it", body = ActionResult),
+        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "It cannot be started now", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "A model failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn start(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Json(new): Json<NewAction>,
+) -> Result<Answer<ActionResult>, Problem> {
+    let conversation = open(&app, &caller, id, new.participant).await?;
+    match replies::act(&app, &caller, conversation, Act::Action(new.action, new.text)).await? {
+        Acted::Action(result) => Ok(Answer(result)),
+        Acted::Preview(_) | Acted::Shared(_) => Err(Problem::internal(&"an action gave no result")),
+    }
+}

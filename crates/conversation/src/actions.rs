@@ -1,0 +1,398 @@
+//! What a participant starts explicitly: calls besides those of each turn, such as a guided meditation, and steps that lead
+//! to another stage (R4-7.15 to R4-7.26). What an action gives is the participant's; others see of it what is shared.
+
+use larder_engine::executor::{ModelSet, ProgressObserver, RunOutcome, SpendingOnly, max_call_usage};
+use larder_store::{ConversationMessage, MemoryChange, MemoryRecord, NewReply, Speaker, Timestamp};
+use larder_text::tokens::Counter;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::calls::{TurnCall, total};
+use crate::conversation::{Conversation, ConversationError, Reply, ReplyRecord};
+use crate::kind::{Action, Block, Condition, Gives, Stage, Trigger};
+use crate::memory::Share;
+use crate::observe::Pieces;
+use crate::prepare::Prepared;
+use crate::reply::spent;
+use crate::sharing::SHARE;
+use crate::state::{Happened, ParticipantState};
+
+/// The act of having the assistant speak first in a session.
+pub const OPEN: &str = "open";
+/// What an opening is asked for.
+const OPENING_QUERY: &str = "Begin.";
+
+/// What an action gave.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ActionResult {
+    /// Its name.
+    pub action: String,
+    /// The stage in which the participant is now.
+    pub stage: String,
+    /// The message of the assistant that it gave, with a draft if it gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Reply>,
+    /// Data that it gave, which nobody else has seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub data: Option<Value>,
+    /// The calls that were made.
+    pub calls: Vec<TurnCall>,
+}
+
+/// An action being carried out.
+struct Acting<'k> {
+    stage: &'k Stage,
+    prepared: Prepared<'k>,
+    state: ParticipantState,
+    before: ParticipantState,
+    calls: Vec<TurnCall>,
+}
+
+impl Conversation {
+    /// Does what a participant asks for by its name: an action that can be requested, one for which everyone has released a
+    /// statement, a step that leads on in the participant's stage, or [`OPEN`]. `text` is what the participant says to it.
+    ///
+    /// # Errors
+    /// There is no such action now, a model or the store failed, or a ceiling is reached.
+    pub async fn act(
+        &self,
+        name: &str,
+        text: Option<&str>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<ActionResult, ConversationError> {
+        let _lease = self.lease().await?;
+        self.act_within(name, text, observer).await
+    }
+
+    pub(crate) async fn act_within(
+        &self,
+        name: &str,
+        text: Option<&str>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<ActionResult, ConversationError> {
+        let kind = &self.loaded.kind;
+        let (_, state) = self.standing()?;
+        let stage = state.stage(kind).ok_or_else(|| self.no_action(name))?;
+        if name == OPEN {
+            return self.open_session(stage, observer).await;
+        }
+        let is_step = self.steps(stage).any(|step| step == name);
+        let action = kind.actions.get(name).filter(|action| action.fits(stage));
+        let is_ready = match action {
+            Some(action) if action.on.contains(&Trigger::Request) => true,
+            Some(action) if action.on.contains(&Trigger::Released) => {
+                self.released_actions()?.iter().any(|ready| ready == name)
+            }
+            _ => false,
+        };
+        if !is_ready && !is_step {
+            return Err(self.no_action(name));
+        }
+        let mut result = ActionResult {
+            action: name.to_owned(),
+            stage: String::new(),
+            reply: None,
+            data: None,
+            calls: Vec::new(),
+        };
+        if let Some(action) = action.filter(|_| is_ready) {
+            self.require_money()?;
+            let acting = self.acting(stage, &state, text.unwrap_or(&action.about), observer).await?;
+            self.run_action((name, action), text, acting, observer, &mut result).await?;
+        }
+        let (_, mut state) = self.standing()?;
+        if is_step {
+            let others = self.other_stages()?;
+            state.act(kind, Happened { action: Some(name), others: &others });
+            self.all.store().set_state(self.track(), &serde_json::to_value(&state).unwrap_or_default())?;
+        }
+        result.stage = state.stage(kind).map(|stage| stage.name.clone()).unwrap_or_default();
+        Ok(result)
+    }
+
+    /// What a participant can do now, by name.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn actions(&self) -> Result<Vec<String>, ConversationError> {
+        let kind = &self.loaded.kind;
+        let (session, state) = self.standing()?;
+        let Some(stage) = state.stage(kind) else { return Ok(Vec::new()) };
+        let on_request = kind
+            .actions
+            .iter()
+            .filter(|(_, action)| action.fits(stage) && action.on.contains(&Trigger::Request));
+        let mut names: Vec<String> = on_request.map(|(name, _)| name.clone()).collect();
+        names.extend(self.released_actions()?);
+        names.extend(self.steps(stage).filter(|step| *step != SHARE).map(str::to_owned));
+        if stage.opening.is_some() && self.messages(Some(session))?.is_empty() {
+            names.push(OPEN.to_owned());
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// The actions for which every participant has released a statement.
+    pub(crate) fn released_actions(&self) -> Result<Vec<String>, ConversationError> {
+        let counter = Counter::cl100k();
+        let memory = self.memory(&counter);
+        let mut ready = Vec::new();
+        for (name, action) in &self.loaded.kind.actions {
+            if action.on.contains(&Trigger::Released) && !memory.released(name)?.is_empty() {
+                ready.push(name.clone());
+            }
+        }
+        Ok(ready)
+    }
+
+    /// The explicit steps that lead on from a stage, or are noted as reached in it.
+    fn steps<'k>(&'k self, stage: &'k Stage) -> impl Iterator<Item = &'k str> {
+        let step = |when: &'k Condition| when.action.as_deref();
+        let milestones = self.loaded.kind.milestones.iter().map(|milestone| &milestone.when);
+        stage.next.iter().map(|next| &next.when).chain(milestones).filter_map(step)
+    }
+
+    fn no_action(&self, name: &str) -> ConversationError {
+        let help = match self.actions().unwrap_or_default().as_slice() {
+            [] => "there is nothing to do by name now".to_owned(),
+            names => format!("use {}", names.join(", ")),
+        };
+        ConversationError::NoAction { name: name.to_owned(), help }
+    }
+
+    /// What an action of this session may read.
+    async fn acting(
+        &self,
+        stage: &Stage,
+        state: &ParticipantState,
+        text: &str,
+        observer: &dyn ProgressObserver,
+    ) -> Result<Acting<'_>, ConversationError> {
+        let (session, _) = self.standing()?;
+        let asked = ConversationMessage {
+            number: u64::MAX,
+            session,
+            speaker: Speaker::Participant,
+            text: text.to_owned(),
+            pointer: None,
+            reply_to: None,
+            pending: false,
+            data: Value::Null,
+            created: Timestamp::from_millis(0),
+        };
+        let mut prepared = self.prepare(&asked, state)?;
+        self.complete(&asked, state, &mut prepared, observer).await?;
+        let stage = self.loaded.kind.stage(&stage.name).unwrap_or(prepared.stage);
+        Ok(Acting { stage, prepared, state: state.clone(), before: state.clone(), calls: Vec::new() })
+    }
+
+    /// Runs an action and those that it leads to.
+    async fn run_action(
+        &self,
+        (name, action): (&str, &Action),
+        text: Option<&str>,
+        mut acting: Acting<'_>,
+        observer: &dyn ProgressObserver,
+        result: &mut ActionResult,
+    ) -> Result<(), ConversationError> {
+        let kind = &self.loaded.kind;
+        let mut given = Vec::new();
+        if action.reads.contains(&Block::Released) {
+            given.push((Block::Released, released_text(&self.memory(&Counter::cl100k()).released(name)?)));
+        }
+        let mut next = Some((name, action));
+        while let Some((name, action)) = next.take() {
+            // Data is no text to read while it is written.
+            let quiet = SpendingOnly(observer);
+            let is_read = matches!(action.gives, Gives::Reply | Gives::Draft);
+            let pieces = Pieces::new(if is_read { observer } else { &quiet });
+            let query = text.unwrap_or(&action.about);
+            let documents = self.documents_of(&action.reads, &acting.prepared, &acting.state, &given);
+            let outcome = self.act_on(&action.recipe, query, documents, acting.stage, &pieces).await?;
+            acting.calls.push(TurnCall::new(name, &outcome));
+            match action.gives {
+                Gives::Reply | Gives::Draft => {
+                    let reply = self.keep(name, action.gives, &mut acting, &outcome, pieces)?;
+                    given.push((Block::Result, reply.text.clone()));
+                    result.reply = Some(reply);
+                }
+                Gives::Data | Gives::Verdict => {
+                    let own = action.own_entries(outcome.output.clone(), &self.participant);
+                    given.push((Block::Result, own.to_string()));
+                    self.charge(name, acting.stage, &outcome, std::mem::take(&mut acting.prepared.origins))?;
+                    result.data = Some(own);
+                }
+            }
+            next = action.then.as_deref().and_then(|then| Some((then, kind.actions.get(then)?)));
+        }
+        result.calls = acting.calls;
+        Ok(())
+    }
+
+    /// Stores what an action gave as a message of the assistant.
+    fn keep(
+        &self,
+        name: &str,
+        gives: Gives,
+        acting: &mut Acting<'_>,
+        outcome: &RunOutcome,
+        pieces: Pieces<'_>,
+    ) -> Result<Reply, ConversationError> {
+        let kind = &self.loaded.kind;
+        let draft =
+            (gives == Gives::Draft).then(|| self.draft_in(outcome).unwrap_or_else(|| outcome.reply.clone()));
+        let text =
+            if outcome.reply.is_empty() { draft.clone().unwrap_or_default() } else { outcome.reply.clone() };
+        let call = TurnCall::new(name, outcome);
+        let (usage, cost) = total(std::slice::from_ref(&call));
+        let mut window = acting.prepared.record.clone();
+        (window.sent, window.summarized) = (Vec::new(), 0);
+        let record = ReplyRecord {
+            run: outcome.run_id.to_string(),
+            recipe: outcome.receipt.recipe.clone(),
+            model: outcome.receipt.model.clone(),
+            stage: acting.stage.name.clone(),
+            next_stage: acting.stage.name.clone(),
+            draft,
+            action: Some(name.to_owned()),
+            window,
+            usage,
+            cost,
+            latency_ms: outcome.latency_ms,
+            problems: outcome.failures.clone(),
+            calls: vec![call],
+            pieces: pieces.into_lengths(),
+            before: acting.before.clone(),
+            ..ReplyRecord::default()
+        };
+        let written = self.all.store().answer(
+            self.track(),
+            &NewReply {
+                to: None,
+                text: &text,
+                data: &serde_json::to_value(&record).unwrap_or_default(),
+                state: &serde_json::to_value(&acting.state).unwrap_or_default(),
+                memory: &std::mem::take(&mut acting.prepared.origins),
+                jobs: &[],
+                cost: spent(&acting.stage.name, name, &usage, cost),
+                chars: kind.window.message_chars,
+            },
+        )?;
+        Ok(self.read_reply(&written))
+    }
+
+    /// Notes a call that gave no message: what it cost, its run, and by which right it read what it read.
+    pub(crate) fn charge(
+        &self,
+        name: &str,
+        stage: &Stage,
+        outcome: &RunOutcome,
+        origins: Vec<MemoryRecord>,
+    ) -> Result<(), ConversationError> {
+        self.all.store().add_cost(self.track(), &spent(&stage.name, name, &outcome.usage, outcome.cost))?;
+        let (session, _) = self.standing()?;
+        let newest = self.messages(Some(session))?.last().map_or(0, |message| message.number);
+        let counter = Counter::cl100k();
+        let mut put = vec![self.memory(&counter).ran(outcome.run_id.as_str(), session, newest)];
+        put.extend(origins.into_iter().map(|mut origin| {
+            origin.id = format!("{}/{}", outcome.run_id, origin.id);
+            origin.conversation = Some(self.id.clone());
+            origin.session = Some(session);
+            origin.data["message"] = newest.into();
+            origin
+        }));
+        Ok(self.all.store().memory().apply(&MemoryChange { put, ..MemoryChange::default() })?)
+    }
+
+    /// Has the assistant speak first in a session without messages, where the stage says so (R4-2.24).
+    async fn open_session(
+        &self,
+        stage: &Stage,
+        observer: &dyn ProgressObserver,
+    ) -> Result<ActionResult, ConversationError> {
+        let (session, state) = self.standing()?;
+        let is_empty = self.messages(Some(session))?.is_empty();
+        let Some(opening) = stage.opening.as_ref().filter(|_| is_empty) else {
+            return Err(self.no_action(OPEN));
+        };
+        self.require_money()?;
+        let engine = &self.all.engine;
+        let recipe = engine.find(opening, None).map_err(|source| engine.missing(opening, source))?;
+        let reads = Block::OF_REPLY
+            .into_iter()
+            .filter(|block| recipe.input_docs.iter().any(|doc| doc.name == block.as_str()));
+        let reads: Vec<Block> = reads.collect();
+        let mut acting = self.acting(stage, &state, OPENING_QUERY, observer).await?;
+        let pieces = Pieces::new(observer);
+        let documents = self.documents_of(&reads, &acting.prepared, &state, &[]);
+        let outcome = self.act_on(opening, OPENING_QUERY, documents, acting.stage, &pieces).await?;
+        let reply = self.keep(OPEN, Gives::Reply, &mut acting, &outcome, pieces)?;
+        Ok(ActionResult {
+            action: OPEN.to_owned(),
+            stage: acting.stage.name.clone(),
+            calls: vec![TurnCall::new(OPEN, &outcome)],
+            reply: Some(reply),
+            data: None,
+        })
+    }
+
+    /// The most tokens of what an action asks for, and every model that it may ask.
+    pub fn action_budget(&self, name: &str) -> (u64, ModelSet) {
+        let (kind, engine) = (&self.loaded.kind, &self.all.engine);
+        let mut recipes: Vec<&str> = Vec::new();
+        if name == OPEN {
+            recipes.extend(kind.stages.iter().filter_map(|stage| stage.opening.as_deref()));
+        } else if name == SHARE {
+            recipes.extend(kind.actions.values().map(|action| action.recipe.as_str()));
+            recipes.extend(kind.safety.attacks.as_deref());
+        } else {
+            let mut next = kind.actions.get(name);
+            while let Some(action) = next.filter(|_| recipes.len() <= kind.actions.len()) {
+                recipes.push(&action.recipe);
+                next = action.then.as_deref().and_then(|then| kind.actions.get(then));
+            }
+        }
+        let mut reach = ModelSet::default();
+        let mut tokens = 0_u64;
+        for recipe in recipes.into_iter().filter_map(|name| engine.find(name, None).ok()) {
+            reach.join(engine.reachable_models(recipe, None));
+            let usage = max_call_usage(recipe);
+            tokens = tokens.saturating_add(usage.input).saturating_add(usage.output);
+        }
+        (tokens, reach)
+    }
+}
+
+impl Action {
+    /// Whether it can be started in a stage.
+    pub(crate) fn fits(&self, stage: &Stage) -> bool {
+        self.stages.is_empty() || self.stages.contains(&stage.name)
+    }
+
+    /// A result without the entries about other participants.
+    fn own_entries(&self, mut result: Value, participant: &str) -> Value {
+        fn keep(value: &mut Value, field: &str, name: &str) {
+            match value {
+                Value::Array(items) => {
+                    items.retain(|item| item.get(field).is_none_or(|of| of.as_str() == Some(name)));
+                    items.iter_mut().for_each(|item| keep(item, field, name));
+                }
+                Value::Object(fields) => fields.values_mut().for_each(|value| keep(value, field, name)),
+                _ => {}
+            }
+        }
+        if let Some(field) = &self.entries_about {
+            keep(&mut result, field, participant);
+        }
+        result
+    }
+}
+
+/// The statements that were released, with the names of who released them.
+fn released_text(released: &[Share]) -> String {
+    let texts = released.iter().map(|share| format!("{} wrote:\n{}", share.from, share.text));
+    texts.collect::<Vec<_>>().join("\n\n")
+}

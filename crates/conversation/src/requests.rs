@@ -1,0 +1,178 @@
+//! Requests to remember something (C99): what a message asks is put into one sentence, judged, and remembered as far as the
+//! person's consent reaches. What became of it is said with the next reply.
+
+use larder_engine::executor::{ProgressObserver, RunOutcome};
+use larder_engine::inputs::{InputDocument, RunInput};
+use larder_store::{ConversationMessage, MemoryChange};
+use larder_text::tokens::Counter;
+use serde::Deserialize;
+
+use crate::background::AfterReply;
+use crate::conversation::{Conversation, ConversationError};
+use crate::kind::Block;
+use crate::memory::{FactScope, Request};
+use crate::reply::{line, past, spent};
+
+/// The job that remembers what a message asked for.
+pub const REMEMBER: &str = "conversation_remember";
+/// What the validator is asked for.
+const JUDGE_QUERY: &str = "Decide whether this may be remembered.";
+/// The newest messages before the request, for what "this" refers to.
+const MESSAGES_BEFORE: usize = 6;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Wish {
+    Remember,
+    Forget,
+    #[default]
+    None,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Asked {
+    action: Wish,
+    text: String,
+    quote: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Judged {
+    valid: bool,
+    reason: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Mentioned {
+    people: Vec<Person>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Person {
+    name: String,
+    relation: String,
+}
+
+impl Conversation {
+    /// Remembers what a message asked for, or notes why not.
+    pub(crate) async fn remember_request(
+        &self,
+        after: &AfterReply,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), ConversationError> {
+        let rules = &self.loaded.kind.memory;
+        let (Some(formatter), Some(validator)) = (&rules.formatter, &rules.validator) else { return Ok(()) };
+        // What was deleted meanwhile is not remembered, and what a job before has remembered not twice.
+        let Ok(message) = self.message(after.message) else { return Ok(()) };
+        let counter = Counter::cl100k();
+        if self.memory(&counter).is_remembered(message.number)? {
+            return Ok(());
+        }
+        let before = self.before(&message)?;
+        let read = self.ask(after, formatter, &message.text, (Block::Messages, &before), observer).await?;
+        let asked: Asked = serde_json::from_value(read.output).unwrap_or_default();
+        let text = asked.text.trim();
+        match asked.action {
+            Wish::None => return Ok(()),
+            _ if text.is_empty() => return Ok(()),
+            Wish::Forget => {
+                let notice = format!(
+                    "Asked to forget: \"{text}\". Facts of this session follow what is said; what else is remembered can \
+                     be deleted where all of it is listed."
+                );
+                return self.settle(after, None, notice).await;
+            }
+            Wish::Remember => {}
+        }
+        let judged = self.ask(after, validator, JUDGE_QUERY, (Block::Draft, text), observer).await?;
+        let judged: Judged = serde_json::from_value(judged.output).unwrap_or_default();
+        if !judged.valid {
+            return self.settle(after, None, format!("Not remembered: \"{text}\". {}", judged.reason)).await;
+        }
+        let mut people = Vec::new();
+        if let Some(finder) = &rules.people {
+            let found = self.ask(after, finder, &message.text, (Block::Messages, &before), observer).await?;
+            let found: Mentioned = serde_json::from_value(found.output).unwrap_or_default();
+            let named = found.people.into_iter().filter(|person| !person.name.trim().is_empty());
+            people.extend(named.map(|person| match person.relation.trim() {
+                "" => person.name,
+                relation => format!("{} ({relation})", person.name),
+            }));
+        }
+        let run = read.run_id.to_string();
+        let request = Request { message: message.number, text, quote: &asked.quote, people, run: &run };
+        self.settle(after, Some(request), format!("\"{text}\"")).await
+    }
+
+    /// Runs a recipe behind a reply, and counts what it cost.
+    async fn ask(
+        &self,
+        after: &AfterReply,
+        name: &str,
+        query: &str,
+        (block, text): (Block, &str),
+        observer: &dyn ProgressObserver,
+    ) -> Result<RunOutcome, ConversationError> {
+        let engine = &self.all.engine;
+        let recipe = engine.find(name, None).map_err(|source| engine.missing(name, source))?;
+        let takes = recipe.input_docs.iter().any(|doc| doc.name == block.as_str());
+        let document =
+            (takes && !text.is_empty()).then(|| InputDocument::whole(block.as_str(), block.as_str(), text));
+        let input = RunInput {
+            query: Some(query.to_owned()),
+            documents: document.into_iter().collect(),
+            session_id: Some(self.session_id(after.session)),
+            ..RunInput::default()
+        };
+        let outcome = engine.run(name, &input, observer).await?;
+        self.all
+            .store()
+            .add_cost(self.track(), &spent(&after.stage, REMEMBER, &outcome.usage, outcome.cost))?;
+        self.note_run(after, REMEMBER, &outcome)?;
+        Ok(outcome)
+    }
+
+    /// The messages right before one, a line each.
+    fn before(&self, message: &ConversationMessage) -> Result<String, ConversationError> {
+        let messages = self.all.store().messages(self.track(), message.session, 0..message.number)?;
+        let kept = messages.len().saturating_sub(MESSAGES_BEFORE);
+        let lines = messages[kept..].iter().map(past).map(|one| line(one.number, one.role, &one.text));
+        Ok(lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Writes what is remembered together with the notice that says so.
+    async fn settle(
+        &self,
+        after: &AfterReply,
+        request: Option<Request<'_>>,
+        mut notice: String,
+    ) -> Result<(), ConversationError> {
+        let _lease = self.lease().await?;
+        if self.message(after.message).is_err() {
+            return Ok(());
+        }
+        let counter = Counter::cl100k();
+        let memory = self.memory(&counter);
+        let mut change = MemoryChange::default();
+        if let Some(request) = request {
+            let fact = memory.requested(&request)?;
+            notice = match fact.said.scope {
+                FactScope::Session => {
+                    format!("Remembered in this session only, for want of a consent to more: {notice}")
+                }
+                _ => format!("Remembered: {notice}"),
+            };
+            change.put.push(memory.record_of(&fact));
+        }
+        let (_, mut state) = self.standing()?;
+        state.notices.push(notice);
+        let state = serde_json::to_value(&state).unwrap_or_default();
+        change.states.push((self.id.clone(), self.participant.clone(), state));
+        self.all.store().memory().apply(&change)?;
+        Ok(memory.limit_profile()?)
+    }
+}

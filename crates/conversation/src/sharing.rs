@@ -1,0 +1,304 @@
+//! The act of sharing: a preview that says what goes to whom and has it judged, and the act, which names the preview that was
+//! confirmed. A statement for a comparison is released in the same way, to that purpose alone. What was shared once is the
+//! same share however often it is sent.
+
+use larder_engine::executor::{ProgressObserver, SpendingOnly};
+use larder_engine::inputs::InputDocument;
+use larder_store::{MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError};
+use larder_text::hash::ContentHash;
+use larder_text::tokens::Counter;
+use serde::{Deserialize, Serialize};
+
+use crate::actions::ActionResult;
+use crate::conversation::{Conversation, ConversationError};
+use crate::kind::{Block, Sight, Trigger};
+use crate::memory::Share;
+use crate::state::{Happened, ParticipantState};
+
+/// The action that conditions of a type know as sharing.
+pub const SHARE: &str = "share";
+/// Hexadecimal digits of a confirmation.
+const DIGITS: usize = 24;
+/// What the check of language is asked for, where no action says it.
+const JUDGE_QUERY: &str = "Decide whether this attacks the person who will read it.";
+
+/// A text that a participant means to give.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewShare {
+    /// The number of the message that it is from: the participant's own, or a reply with a draft. Default: the newest draft
+    /// of the session or, with a text that is not from it, what the participant said last.
+    #[serde(default)]
+    pub message: Option<u64>,
+    /// The text. Default: the draft of that reply, or all of the message.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// The participants who get it, by name.
+    #[serde(default)]
+    pub to: Vec<String>,
+    /// In place of participants: the action that may read it once every participant has released something for it.
+    #[serde(default)]
+    pub purpose: Option<String>,
+}
+
+/// What would be given, before anyone sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct SharePreview {
+    /// The whole text.
+    pub text: String,
+    /// Who gets it.
+    pub to: Vec<String>,
+    /// What it is released for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
+    /// The message that it is from.
+    pub message: u64,
+    /// What was judged of it.
+    pub verdicts: Vec<Verdict>,
+    /// What confirms exactly this text for exactly these. Only the newest preview can be confirmed.
+    pub confirm: String,
+}
+
+/// What a judge says of a text that is about to be shared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct Verdict {
+    /// The action, or the recipe, that judged.
+    pub by: String,
+    /// Whether the text must not be shared as it is.
+    pub stops: bool,
+    /// The words that stop it.
+    pub spans: Vec<String>,
+    /// The text with only these changed; empty if there is none.
+    pub suggestion: String,
+}
+
+/// What was given.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Shared {
+    /// The share.
+    pub share: Share,
+    /// The stage in which the participant is now.
+    pub stage: String,
+    /// What the action gave that waited for this release, as the last of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<ActionResult>,
+}
+
+/// The answer of a recipe that judges.
+#[derive(Deserialize)]
+struct Judged {
+    attacks: bool,
+    #[serde(default)]
+    spans: Vec<String>,
+    #[serde(default)]
+    suggestion: String,
+}
+
+impl SharePreview {
+    /// Whether it may be confirmed.
+    pub fn may_be_shared(&self) -> bool {
+        self.verdicts.iter().all(|verdict| !verdict.stops)
+    }
+}
+
+impl Conversation {
+    /// What a share would give to whom, and what the judges of the type say of it.
+    ///
+    /// # Errors
+    /// The type does not let participants share, there is no such message, name or purpose, the text is empty, a judge gave
+    /// no verdict, or the store fails.
+    pub async fn preview_share(
+        &self,
+        new: &NewShare,
+        observer: &dyn ProgressObserver,
+    ) -> Result<SharePreview, ConversationError> {
+        let _lease = self.lease().await?;
+        let (_, state) = self.standing()?;
+        self.require_shareable(new, &state)?;
+        let (message, text) = self.text_of(new)?;
+        let verdicts = match new.purpose {
+            None => self.judge(&text, &state, observer).await?,
+            Some(_) => Vec::new(),
+        };
+        let all = serde_json::json!([self.id, self.participant, message, text, new.to, new.purpose]);
+        let mut confirm = ContentHash::new(all.to_string().as_bytes()).to_hex();
+        confirm.truncate(DIGITS);
+        let (to, purpose) = (new.to.clone(), new.purpose.clone());
+        let preview = SharePreview { text, to, purpose, message, verdicts, confirm };
+        let (_, mut state) = self.standing()?;
+        state.preview = Some(preview.clone());
+        self.all.store().set_state(self.track(), &serde_json::to_value(&state).unwrap_or_default())?;
+        Ok(preview)
+    }
+
+    /// The preview that waits to be confirmed.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn preview(&self) -> Result<Option<SharePreview>, ConversationError> {
+        Ok(self.standing()?.1.preview)
+    }
+
+    /// Gives what was previewed; the same one again is the share that there is. Where it was the last statement that an
+    /// action waited for, that action runs.
+    ///
+    /// # Errors
+    /// `confirm` is not that of the newest preview, a judge stops it, or the store fails. If the action fails, what was
+    /// released stays released, and the action can be asked for.
+    pub async fn share(
+        &self,
+        confirm: &str,
+        observer: &dyn ProgressObserver,
+    ) -> Result<Shared, ConversationError> {
+        let _lease = self.lease().await?;
+        let kind = &self.loaded.kind;
+        let (_, mut state) = self.standing()?;
+        let id = format!("share-{confirm}");
+        let filter = MemoryFilter { kind: Some(MemoryKind::Share), id: Some(&id), ..MemoryFilter::default() };
+        if let Some(given) = self.all.store().memory().list(&filter)?.pop() {
+            return Ok(Shared { share: Share::read(&given), stage: self.stage_of(&state), result: None });
+        }
+        let held = state.preview.take().filter(|held| held.confirm == confirm);
+        let held = held.ok_or(ConversationError::NotConfirmed)?;
+        if !held.may_be_shared() {
+            let help = "a judge stops it as it is; change the text, and preview that".to_owned();
+            return Err(ConversationError::NoAction { name: SHARE.to_owned(), help });
+        }
+        let counter = Counter::cl100k();
+        let purpose = held.purpose.as_deref();
+        let record = self.memory(&counter).sharing(id, held.message, &held.text, &held.to, purpose)?;
+        let share = Share::read(&record);
+        let others = self.other_stages()?;
+        state.just_shared |= purpose.is_none();
+        state.act(kind, Happened { action: Some(purpose.unwrap_or(SHARE)), others: &others });
+        let saved = serde_json::to_value(&state).unwrap_or_default();
+        let states = vec![(self.id.clone(), self.participant.clone(), saved)];
+        let change = MemoryChange { put: vec![record], states, ..MemoryChange::default() };
+        self.all.store().memory().apply(&change)?;
+        let ready = self.released_actions()?;
+        let result = match purpose.filter(|purpose| ready.iter().any(|name| name == purpose)) {
+            Some(purpose) => Some(self.act_within(purpose, None, observer).await?),
+            None => None,
+        };
+        let (_, state) = self.standing()?;
+        Ok(Shared { share, stage: self.stage_of(&state), result })
+    }
+
+    fn stage_of(&self, state: &ParticipantState) -> String {
+        state.stage(&self.loaded.kind).map(|stage| stage.name.clone()).unwrap_or_default()
+    }
+
+    /// Fails unless this can be shared now with whom it names.
+    fn require_shareable(&self, new: &NewShare, state: &ParticipantState) -> Result<(), ConversationError> {
+        let kind = &self.loaded.kind;
+        let refused = |name: &str, help: String| ConversationError::NoAction { name: name.to_owned(), help };
+        if !kind.participants.sees.contains(&Sight::Shared) {
+            return Err(refused(
+                SHARE,
+                format!("participants of type {} see nothing of each other", kind.name),
+            ));
+        }
+        match &new.purpose {
+            Some(purpose) if !new.to.is_empty() => {
+                Err(refused(purpose, "name participants or a purpose, not both".to_owned()))
+            }
+            Some(purpose) => {
+                let action =
+                    kind.actions.get(purpose).filter(|action| action.on.contains(&Trigger::Released));
+                let fits =
+                    |action| state.stage(kind).is_some_and(|stage| crate::kind::Action::fits(action, stage));
+                if action.is_some_and(fits) {
+                    return Ok(());
+                }
+                Err(refused(
+                    purpose,
+                    "no action of this stage waits for statements under this name".to_owned(),
+                ))
+            }
+            None if new.to.is_empty() => Err(refused(SHARE, "name the participants who get it".to_owned())),
+            None => {
+                let others = self.others()?;
+                let Some(name) = new.to.iter().find(|name| !others.contains(name)) else { return Ok(()) };
+                let reason = "not another participant of this conversation";
+                let name = name.chars().take(80).collect();
+                Err(StoreError::InvalidName { what: "participant", name, reason }.into())
+            }
+        }
+    }
+
+    /// The text that is to be shared, and the message that it is from.
+    fn text_of(&self, new: &NewShare) -> Result<(u64, String), ConversationError> {
+        let message = match new.message {
+            Some(number) => number,
+            None => match (self.newest_draft()?, &new.text) {
+                (Some((number, draft)), Some(text)) if draft.contains(text.trim()) => number,
+                (Some((number, _)), None) => number,
+                _ => self.last_said()?,
+            },
+        };
+        let source = self.message(message)?;
+        let own = match source.speaker {
+            Speaker::Participant => source.text,
+            Speaker::Assistant => self.record(message)?.draft.unwrap_or_default(),
+        };
+        let text = new.text.clone().unwrap_or(own);
+        if text.trim().is_empty() { Err(ConversationError::Empty) } else { Ok((message, text)) }
+    }
+
+    /// The newest draft that the assistant wrote in this session, with its message.
+    fn newest_draft(&self) -> Result<Option<(u64, String)>, ConversationError> {
+        let messages = self.messages(None)?;
+        let mut written = messages.iter().rev().filter(|message| message.speaker == Speaker::Assistant);
+        Ok(written.find_map(|message| Some((message.number, self.read_reply(message).draft?))))
+    }
+
+    /// The newest message of the participant in this session.
+    fn last_said(&self) -> Result<u64, ConversationError> {
+        let messages = self.messages(None)?;
+        let last = messages.iter().rev().find(|message| message.speaker == Speaker::Participant);
+        Ok(last.ok_or(StoreError::UnknownMessage { number: 0 })?.number)
+    }
+
+    /// Has a text judged by every action before sharing, and by the check of language.
+    async fn judge(
+        &self,
+        text: &str,
+        state: &ParticipantState,
+        observer: &dyn ProgressObserver,
+    ) -> Result<Vec<Verdict>, ConversationError> {
+        let kind = &self.loaded.kind;
+        let Some(stage) = state.stage(kind) else { return Ok(Vec::new()) };
+        let before = kind.actions.iter();
+        let before = before.filter(|(_, action)| action.on.contains(&Trigger::Share) && action.fits(stage));
+        let mut judges: Vec<(&str, &str, &str)> = before
+            .map(|(name, action)| (name.as_str(), action.recipe.as_str(), action.about.as_str()))
+            .collect();
+        if let Some(attacks) = &kind.safety.attacks
+            && judges.iter().all(|(_, recipe, _)| recipe != attacks)
+        {
+            judges.push((attacks, attacks, JUDGE_QUERY));
+        }
+        if !judges.is_empty() {
+            self.require_money()?;
+        }
+        let mut verdicts = Vec::new();
+        for (name, recipe, about) in judges {
+            let documents = vec![InputDocument::whole(Block::Draft.as_str(), Block::Draft.as_str(), text)];
+            let outcome = self.act_on(recipe, about, documents, stage, &SpendingOnly(observer)).await?;
+            self.charge(name, stage, &outcome, Vec::new())?;
+            let judged: Result<Judged, _> = serde_json::from_value(outcome.output);
+            let Judged { attacks, spans, suggestion } = judged.map_err(|_| ConversationError::NoAction {
+                name: SHARE.to_owned(),
+                help: format!("`{name}` gave no verdict, without which nothing is shared; try again"),
+            })?;
+            verdicts.push(Verdict { by: name.to_owned(), stops: attacks, spans, suggestion });
+        }
+        Ok(verdicts)
+    }
+}

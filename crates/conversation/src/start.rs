@@ -1,0 +1,84 @@
+//! What somebody wants who writes before a conversation is open (R4-7.25).
+
+use larder_engine::executor::{ProgressObserver, SpendingOnly};
+use larder_engine::inputs::{InputDocument, RunInput};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::calls::TurnCall;
+use crate::conversation::{ConversationError, Conversations};
+use crate::kind::{Block, Gives, Trigger};
+use crate::prepare::stages;
+
+/// What a message before any conversation led to.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Started {
+    /// What the person wants, as data.
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub data: Value,
+    /// The answer, which belongs to no conversation.
+    pub text: String,
+    /// The calls that were made.
+    pub calls: Vec<TurnCall>,
+}
+
+impl Conversations {
+    /// Answers a message that comes before a conversation of this type is open, by the type's action for that. Nothing of it
+    /// is part of a conversation.
+    ///
+    /// # Errors
+    /// The type does not exist or has no such action, or a model or the store failed.
+    pub async fn start(
+        &self,
+        kind: &str,
+        text: &str,
+        observer: &dyn ProgressObserver,
+    ) -> Result<Started, ConversationError> {
+        if text.trim().is_empty() {
+            return Err(ConversationError::Empty);
+        }
+        let loaded = self.types.find(kind)?;
+        let kind = &loaded.kind;
+        let first = kind.actions.iter().find(|(_, action)| action.on.contains(&Trigger::Start));
+        let (mut name, mut action) = first.ok_or_else(|| ConversationError::NoAction {
+            name: "start".to_owned(),
+            help: format!("type {} has no action on `start`; begin a conversation", kind.name),
+        })?;
+        let open = self.store().list()?.iter().filter(|one| one.kind == kind.name).count();
+        let process = format!("{}\nConversations of this kind that are open: {open}", stages(kind, None));
+        let mut started = Started { data: Value::Null, text: String::new(), calls: Vec::new() };
+        let mut result = None;
+        loop {
+            let texts = [(Block::Process, Some(process.clone())), (Block::Result, result.take())];
+            let read = texts.into_iter().filter(|(block, _)| action.reads.contains(block));
+            let documents = read.filter_map(|(block, text)| {
+                Some(InputDocument::whole(block.as_str(), block.as_str(), text?))
+            });
+            let input = RunInput {
+                query: Some(text.to_owned()),
+                documents: documents.collect(),
+                ..RunInput::default()
+            };
+            let quiet = SpendingOnly(observer);
+            let is_read = matches!(action.gives, Gives::Reply | Gives::Draft);
+            let outcome =
+                self.engine.run(&action.recipe, &input, if is_read { observer } else { &quiet }).await?;
+            started.calls.push(TurnCall::new(name, &outcome));
+            match action.gives {
+                Gives::Reply | Gives::Draft => {
+                    result = Some(outcome.reply.clone());
+                    started.text = outcome.reply;
+                }
+                Gives::Data | Gives::Verdict => {
+                    result = Some(outcome.output.to_string());
+                    started.data = outcome.output;
+                }
+            }
+            match action.then.as_ref().and_then(|then| kind.actions.get_key_value(then)) {
+                Some(next) if started.calls.len() <= kind.actions.len() => (name, action) = next,
+                _ => return Ok(started),
+            }
+        }
+    }
+}
