@@ -293,13 +293,9 @@ impl Conversations<'_> {
     /// # Errors
     /// The store fails.
     pub fn pending(&self, track: Track<'_>) -> Result<Vec<ConversationMessage>, StoreError> {
-        self.store.index().read(|tx| {
-            self.select(
-                tx,
-                "conversation = ?2 AND participant = ?3 AND pending = 1",
-                params![self.store.user(), track.conversation, track.participant],
-            )
-        })
+        let within = "conversation = ?2 AND participant = ?3 AND pending = 1";
+        let values = params![self.store.user(), track.conversation, track.participant];
+        self.store.index().read(|tx| self.select(tx, within, values))
     }
 
     /// The reply to a message, if there is one.
@@ -307,14 +303,9 @@ impl Conversations<'_> {
     /// # Errors
     /// The store fails.
     pub fn reply_to(&self, track: Track<'_>, number: u64) -> Result<Option<ConversationMessage>, StoreError> {
-        self.store.index().read(|tx| {
-            let found = self.select(
-                tx,
-                "conversation = ?2 AND participant = ?3 AND reply_to = ?4",
-                params![self.store.user(), track.conversation, track.participant, to_sql(number)],
-            );
-            Ok(found?.pop())
-        })
+        let within = "conversation = ?2 AND participant = ?3 AND reply_to = ?4";
+        let values = params![self.store.user(), track.conversation, track.participant, to_sql(number)];
+        self.store.index().read(|tx| Ok(self.select(tx, within, values)?.pop()))
     }
 
     /// A message of a track of this user.
