@@ -8,7 +8,7 @@ use larder_testkit::stub::{Answer, End, Seen};
 use serde_json::{Value, json};
 use support::scholar::{asked, say};
 use support::served::Served;
-use support::{Shop, reply_calls, reply_text};
+use support::{Ran, Shop, reply_calls, reply_text};
 
 const HELPER: &str = "\
 name: helper
@@ -99,6 +99,39 @@ fn nothing_outside_the_workspace_is_read_and_only_a_recipe_for_code_has_one() {
     assert!(!run["reply"].as_str().unwrap().contains("Nobody"), "{}", run["reply"]);
     let ran = shop.fails(2, &["run", "notes/keeper", "-q", "Look.", "--workspace", "work"]);
     assert!(ran.err.contains("--workspace needs --mode code"), "{}", ran.err);
+}
+
+#[test]
+fn store_settings_and_documents_of_others_are_out_of_reach_in_a_workspace() {
+    const PIN: &str = "vault/users/bob/turns/turn_000001/context.md";
+    let tried = [
+        ("file_read", json!({"path": PIN})),
+        ("file_read", json!({"path": "home/key"})),
+        ("file_read", json!({"path": "larder.toml"})),
+        ("file_search", json!({"pattern": "PIN"})),
+        ("command_run", json!({"program": "cat", "args": [PIN, "home/key", "larder.toml"]})),
+        ("command_run", json!({"program": "grep", "args": ["-r", "PIN", "."]})),
+        ("command_run", json!({"program": "cp", "args": ["home/key", "work/x"]})),
+        ("command_run", json!({"program": "cat", "args": ["work/a.txt"]})),
+    ];
+    let shop =
+        shop(move |seen| if results(seen).is_empty() { reply_calls(&tried) } else { reply_text("Read.") });
+    configure(&shop, "[documents]\nplace = \"vault\"\n[tools]\ncommands = [\"cat\", \"cp\", \"grep\"]\n");
+    shop.write("recipes/notes/helper.yaml", HELPER.replace("file.edit", "file.search"));
+    shop.write(PIN, "What does the PIN 4711 open?\n");
+    let args = ["run", "notes/helper", "-q", "Look.", "--workspace", ".", "--yes"];
+    let ran: Ran = shop.command(&args).env("PATH", std::env::var("PATH").unwrap()).output().unwrap().into();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let results = results(&shop.seen()[1]);
+    for result in &results[..3] {
+        assert!(result.contains("is Larder's own: no tool reads or changes it"), "{result}");
+    }
+    let all = results.join("\n");
+    assert!(!all.contains("4711") && !all.contains("[models.layers]"), "{all}");
+    assert!(shop.path().join("home/key").exists() && !shop.path().join("work/x").exists(), "{all}");
+    if cfg!(target_os = "linux") {
+        assert!(results[7].contains("The harbour opens at six."), "the rest is there: {}", results[7]);
+    }
 }
 
 #[test]

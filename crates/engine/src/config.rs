@@ -28,7 +28,7 @@ use serde::Serialize;
 
 pub use self::catalogue::{catalogue_file, install_catalogue, remove_catalogue};
 pub use self::error::ConfigError;
-pub use self::home::home_setting;
+pub use self::home::{DEFAULT_HOME, home_setting};
 pub use self::learned::{LearnedValue, Standing, window_key};
 use self::places::KeyPlaces;
 pub use self::slots::SlotCap;
@@ -279,7 +279,7 @@ impl Config {
 
     /// What tools may do.
     pub fn tools(&self) -> ToolSettings {
-        ToolSettings { mcp: self.mcp_servers(), ..self.section() }
+        ToolSettings { mcp: self.mcp_servers(), private: self.private_paths(), ..self.section() }
     }
 
     /// The limits of a turn.

@@ -5,7 +5,6 @@
 //! Both restrict the thread that asks for it, for ever, and the programs that it starts: each program is started by a
 //! thread of its own.
 
-use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,12 +16,11 @@ use landlock::{
 use larder_engine::settings::ToolSettings;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 
-use super::code::OURS;
+use super::private::PrivatePlaces;
 use super::process::from_home;
 use super::spec::ToolError;
 
 /// Files and folders of the system that programs read to run at all. Nothing in them belongs to a user or is secret.
-#[cfg(target_os = "linux")]
 const SYSTEM: [&str; 34] = [
     "/usr",
     "/bin",
@@ -63,7 +61,7 @@ const SYSTEM: [&str; 34] = [
 #[cfg(target_os = "linux")]
 const DEVICES: [&str; 3] = ["/dev/full", "/dev/null", "/dev/zero"];
 
-/// What a program may reach besides the system's own programs and libraries.
+/// What a program may reach.
 #[derive(Debug, Clone)]
 pub(super) struct Sandbox {
     read: Vec<PathBuf>,
@@ -74,33 +72,28 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    /// What the settings allow.
+    /// The system's own programs and libraries, and what the settings allow.
     pub(super) fn new(settings: &ToolSettings) -> Self {
-        let paths = |paths: &[String]| paths.iter().map(|path| from_home(path)).collect();
+        let system = SYSTEM.into_iter().map(PathBuf::from);
         Self {
-            read: paths(&settings.command_read),
-            write: paths(&settings.command_write),
+            read: system.chain(settings.command_read.iter().map(|path| from_home(path))).collect(),
+            write: settings.command_write.iter().map(|path| from_home(path)).collect(),
             list: Vec::new(),
             network: settings.command_network,
         }
     }
 
-    /// The same, and everything in this workspace. Where the settings or the store of Larder lie in it, only what stands
-    /// next to them: the kernel takes no exceptions from a folder that may be written to, so nothing new is made there.
-    pub(super) fn around(&self, workspace: &Path) -> Self {
-        let mut sandbox = self.clone();
-        if OURS.iter().any(|name| workspace.join(name).exists()) {
-            let entries = std::fs::read_dir(workspace).into_iter().flatten().flatten();
-            // What a link leads to may be outside.
-            let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
-            let others = entries
-                .filter(|entry| !is_link(entry) && !OURS.iter().any(|name| entry.file_name() == **name));
-            sandbox.write.extend(others.map(|entry| entry.path()));
-        } else {
-            sandbox.write.push(workspace.to_owned());
+    /// The same, and everything in this workspace, but nothing that is private. The kernel takes no exceptions from a
+    /// folder, so of one with something private in it only what stands next to that may be reached, and nothing new is
+    /// made there.
+    pub(super) fn around(&self, workspace: &Path, private: &PrivatePlaces) -> Self {
+        let write = self.write.iter().map(PathBuf::as_path).chain([workspace]);
+        Self {
+            read: self.read.iter().flat_map(|path| private.around(path)).collect(),
+            write: write.flat_map(|path| private.around(path)).collect(),
+            list: vec![workspace.to_owned()],
+            network: self.network,
         }
-        sandbox.list.push(workspace.to_owned());
-        sandbox
     }
 
     /// The note on the output of a program that failed.
@@ -174,7 +167,6 @@ impl Sandbox {
             if self.network { ruleset } else { ruleset.handle_access(AccessNet::from_all(ABI::V4))? };
         ruleset
             .create()?
-            .add_rules(path_beneath_rules(SYSTEM, read))?
             .add_rules(path_beneath_rules(&self.read, read))?
             .add_rules(path_beneath_rules(&self.write, write))?
             .add_rules(path_beneath_rules(&self.list, AccessFs::ReadDir))?
@@ -183,7 +175,8 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Refuses system calls that reach around the file system: sockets, other processes, devices, the kernel itself.
+    /// Refuses system calls that reach around the file system: sockets, other processes, namespaces, devices, the kernel
+    /// itself.
     #[cfg(target_os = "linux")]
     fn restrict_calls(&self, confines_signals: bool) -> Result<(), seccompiler::Error> {
         use std::collections::BTreeMap;
@@ -218,6 +211,16 @@ impl Sandbox {
             libc::SYS_unshare,
             libc::SYS_userfaultfd,
         ];
+        // What is mounted in a namespace of one's own is not where it was.
+        const NAMESPACES: [i32; 7] = [
+            libc::CLONE_NEWCGROUP,
+            libc::CLONE_NEWIPC,
+            libc::CLONE_NEWNET,
+            libc::CLONE_NEWNS,
+            libc::CLONE_NEWPID,
+            libc::CLONE_NEWUSER,
+            libc::CLONE_NEWUTS,
+        ];
         // Landlock of Linux 6.12 keeps signals inside. Before, no signals are sent at all.
         const SIGNALS: [i64; 6] = [
             libc::SYS_kill,
@@ -240,16 +243,27 @@ impl Sandbox {
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
             REFUSED.iter().chain(signals).map(|&call| (call, Vec::new())).collect();
         rules.insert(libc::SYS_socket, sockets);
-        // The same calls in the numbers of 32-bit programs with 64-bit registers.
-        if cfg!(target_arch = "x86_64") {
-            let short = rules.iter().map(|(call, rules)| (call | 0x4000_0000, rules.clone()));
-            let short: Vec<_> = short.collect();
-            rules.extend(short);
-        }
-        let refuse = SeccompAction::Errno(libc::EPERM as u32);
-        let filter =
-            SeccompFilter::new(rules, SeccompAction::Allow, refuse, std::env::consts::ARCH.try_into()?)?;
-        let program: BpfProgram = filter.try_into()?;
-        seccompiler::apply_filter(&program)
+        let of_namespace = |flag: i32| {
+            let flag = u64::from(flag.cast_unsigned());
+            let is_set = SeccompCmpOp::MaskedEq(flag);
+            SeccompRule::new(vec![SeccompCondition::new(0, SeccompCmpArgLen::Dword, is_set, flag)?])
+        };
+        rules.insert(libc::SYS_clone, NAMESPACES.into_iter().map(of_namespace).collect::<Result<_, _>>()?);
+        let apply = |mut rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32| {
+            // The same calls in the numbers of 32-bit programs with 64-bit registers.
+            if cfg!(target_arch = "x86_64") {
+                let short = rules.iter().map(|(call, rules)| (call | 0x4000_0000, rules.clone()));
+                let short: Vec<_> = short.collect();
+                rules.extend(short);
+            }
+            let refuse = SeccompAction::Errno(error.cast_unsigned());
+            let filter =
+                SeccompFilter::new(rules, SeccompAction::Allow, refuse, std::env::consts::ARCH.try_into()?)?;
+            let program: BpfProgram = filter.try_into()?;
+            seccompiler::apply_filter(&program)
+        };
+        apply(rules, libc::EPERM)?;
+        // Its flags are in memory, which no filter sees. Where it does not exist, libraries use `clone`.
+        apply(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
     }
 }

@@ -1,6 +1,6 @@
 //! The location of documents and the embedding model, from the settings. Opens neither.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use larder_models::table::Capability;
 use larder_store::DocumentPlace;
@@ -25,6 +25,15 @@ impl Config {
                 DocumentPlace::Folder(here.join(folder))
             }
         }
+    }
+
+    /// What no tool may reach: the settings, the home folder and the documents of all users.
+    pub(super) fn private_paths(&self) -> Vec<PathBuf> {
+        let mut paths = vec![PathBuf::from(&self.path), self.home().to_owned()];
+        if let DocumentPlace::Folder(documents) = self.document_place() {
+            paths.push(documents);
+        }
+        paths.into_iter().map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
     }
 
     /// Whether a command starts a process that does background jobs.
@@ -104,6 +113,13 @@ mod tests {
         assert_eq!((limits.tokens, limits.retries), (Some(5), 0));
         assert_eq!(limits.cost.map(|cost| cost.to_string()).as_deref(), Some("0.5"));
         assert_eq!(limits.time, Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn tools_reach_no_settings_store_or_documents() {
+        let private = read("[documents]\nplace = \"../vault\"\n").unwrap().tools().private;
+        let here = std::env::current_dir().unwrap().join("project");
+        assert_eq!(private, [FILE, ".larder", "../vault"].map(|name| here.join(name)));
     }
 
     #[test]

@@ -93,7 +93,7 @@ settings! {
         #[env("LARDER_COMMAND_ENV")]
         #[like("CARGO_HOME")]
         pub command_env: Vec<String> = "tools.command_env", Vec::new();
-        /// Seconds after which such a program is killed, with all processes that it started.
+        /// Seconds after which such a program is killed, with the processes that it started in its group.
         #[env("LARDER_COMMAND_TIMEOUT")]
         #[accept(positive)]
         pub command_timeout: Duration = "tools.command_timeout_s", Duration::from_secs(120);
@@ -105,6 +105,8 @@ settings! {
     with {
         /// MCP servers by name, each from a table of its own.
         pub mcp: BTreeMap<String, McpSettings>,
+        /// Absolute paths that no tool reads or changes: settings, home folder, documents of all users.
+        pub private: Vec<PathBuf>,
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::workspace::Workspace;
 use crate::context::ToolContext;
+use crate::private::PrivatePaths;
 use crate::process::{self, Program, ProgramOutput};
 use crate::sandbox::Sandbox;
 use crate::spec::{ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
@@ -24,6 +25,7 @@ const NONE_ALLOWED: &str = "no program may be run; list the names of those that 
 pub(super) struct CommandRun {
     allowed: Vec<String>,
     env: Vec<String>,
+    private: PrivatePaths,
     /// What programs reach besides the workspace; `None` if they are not confined.
     sandbox: Option<Sandbox>,
     timeout: Duration,
@@ -47,10 +49,11 @@ pub(super) struct CommandRunArgs {
 }
 
 impl CommandRun {
-    pub(super) fn new(settings: &ToolSettings) -> Self {
+    pub(super) fn new(settings: &ToolSettings, private: PrivatePaths) -> Self {
         Self {
             allowed: settings.commands.clone(),
             env: settings.command_env.clone(),
+            private,
             sandbox: (!settings.command_unconfined).then(|| Sandbox::new(settings)),
             timeout: settings.command_timeout,
             max_bytes: settings.max_result_bytes,
@@ -87,7 +90,7 @@ impl TypedTool for CommandRun {
                 self.allowed.join(", ")
             )));
         }
-        let workspace = Workspace::of(context)?;
+        let workspace = Workspace::of(context, &self.private)?;
         let folder = match &folder {
             Some(folder) => workspace.place(folder)?,
             None => workspace.root().to_owned(),
@@ -96,7 +99,8 @@ impl TypedTool for CommandRun {
         let path = process::find(&program).ok_or_else(missing)?;
         // Standard output and error share the bytes that the tool may return.
         let limit = self.max_bytes / 2;
-        let sandbox = self.sandbox.as_ref().map(|sandbox| sandbox.around(workspace.root()));
+        let sandbox =
+            self.sandbox.as_ref().map(|sandbox| sandbox.around(workspace.root(), workspace.private()));
         let sandbox = sandbox.as_ref();
         let run = Program { path: &path, args: &args, folder: &folder, env: &self.env, limit, sandbox };
         let time = context.budget.time(self.timeout);

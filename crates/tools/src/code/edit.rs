@@ -11,6 +11,7 @@ use similar::TextDiff;
 
 use super::workspace::Workspace;
 use crate::context::ToolContext;
+use crate::private::PrivatePaths;
 use crate::spec::{ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
 
@@ -21,7 +22,7 @@ const CONTEXT_LINES: usize = 3;
 /// Time limit for the diff; the rest is then shown as one coarse change.
 const DIFF_TIME: Duration = Duration::from_secs(5);
 
-pub(super) struct FileEdit;
+pub(super) struct FileEdit(pub(super) PrivatePaths);
 
 /// Replace a piece of text in a file of the workspace, or make a new file. Gives the diff.
 #[derive(Deserialize, JsonSchema)]
@@ -53,7 +54,7 @@ impl TypedTool for FileEdit {
     }
 
     async fn run(&self, args: FileEditArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let workspace = Workspace::of(context)?;
+        let workspace = Workspace::of(context, &self.0)?;
         if args.old.is_empty() { create(&workspace, &args) } else { edit(&workspace, &args) }
     }
 }

@@ -7,17 +7,18 @@ mod read;
 mod search;
 mod workspace;
 
-pub(super) use self::workspace::OURS;
+use super::private::PrivatePaths;
 use super::spec::Tool;
 use super::typed::typed;
 use larder_engine::settings::ToolSettings;
 
 /// The tools of code mode.
 pub(super) fn tools(settings: &ToolSettings) -> Vec<Box<dyn Tool>> {
+    let private = PrivatePaths::new(&settings.private);
     vec![
-        typed(read::FileRead),
-        typed(search::FileSearch),
-        typed(edit::FileEdit),
-        typed(command::CommandRun::new(settings)),
+        typed(read::FileRead(private.clone())),
+        typed(search::FileSearch(private.clone())),
+        typed(edit::FileEdit(private.clone())),
+        typed(command::CommandRun::new(settings, private)),
     ]
 }

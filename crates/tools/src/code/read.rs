@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::workspace::Workspace;
 use crate::context::ToolContext;
+use crate::private::PrivatePaths;
 use crate::spec::{ToolError, ToolModes, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
 
@@ -16,7 +17,7 @@ const MAX_BYTES: usize = 400_000;
 /// Bytes that are read to reach the requested lines.
 const MAX_SKIPPED: usize = 200_000_000;
 
-pub(super) struct FileRead;
+pub(super) struct FileRead(pub(super) PrivatePaths);
 
 /// Read a text file of the workspace, whole or a range of lines.
 #[derive(Deserialize, JsonSchema)]
@@ -46,7 +47,7 @@ impl TypedTool for FileRead {
 
     async fn run(&self, args: FileReadArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let FileReadArgs { path, from, to } = args;
-        let file = Workspace::of(context)?.file(&path)?;
+        let file = Workspace::of(context, &self.0)?.file(&path)?;
         let first = from.unwrap_or(1).max(1);
         let last = to.unwrap_or(usize::MAX);
         // Reading blocks, so it runs on a thread that may.

@@ -1,7 +1,8 @@
 //! `file.search`: lines of the workspace that match a pattern, as grep finds them. Links are not followed, and what
-//! `.gitignore` names is skipped.
+//! `.gitignore` names is skipped, as is what is Larder's own.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use larder_condense::ContentType;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 
 use super::workspace::Workspace;
 use crate::context::ToolContext;
+use crate::private::PrivatePaths;
 use crate::spec::{ToolError, ToolModes, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
 
@@ -25,7 +27,7 @@ const MAX_LINE_CHARS: usize = 300;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) struct FileSearch;
+pub(super) struct FileSearch(pub(super) PrivatePaths);
 
 /// Find lines in the files of the workspace. Gives path, line number and line.
 #[derive(Deserialize, JsonSchema)]
@@ -67,25 +69,25 @@ impl TypedTool for FileSearch {
         let pattern = builder.build().map_err(|error| {
             ToolError::Arguments(format!("the pattern cannot be used: {error}; set literal for plain text"))
         })?;
-        let workspace = Workspace::of(context)?;
+        let workspace = Workspace::of(context, &self.0)?;
         let start = match &path {
             Some(path) => workspace.place(path)?,
             None => workspace.root().to_owned(),
         };
         let search = WorkspaceSearch {
-            root: workspace.root().to_owned(),
+            workspace,
             pattern,
             limit: limit.unwrap_or(MATCHES),
             until: Instant::now() + context.budget.time(TIMEOUT),
         };
-        let searching = tokio::task::spawn_blocking(move || search.below(&start));
+        let searching = tokio::task::spawn_blocking(move || search.below(start));
         let found = searching.await.map_err(|error| ToolError::Failed(error.to_string()))?;
         Ok(found.output())
     }
 }
 
 struct WorkspaceSearch {
-    root: PathBuf,
+    workspace: Workspace,
     pattern: Regex,
     limit: usize,
     until: Instant,
@@ -102,11 +104,13 @@ struct Matches {
 }
 
 impl WorkspaceSearch {
-    fn below(&self, start: &Path) -> Matches {
+    fn below(self, start: PathBuf) -> Matches {
         let mut found = Matches::default();
         let mut walk = ignore::WalkBuilder::new(start);
         walk.follow_links(false).require_git(false).max_filesize(Some(MAX_FILE_BYTES));
         walk.sort_by_file_name(std::ffi::OsStr::cmp);
+        let private = Arc::clone(self.workspace.private());
+        walk.filter_entry(move |entry| !private.cover(entry.path()));
         for entry in walk.build().flatten() {
             if Instant::now() > self.until {
                 found.ended = Some("time");
@@ -129,7 +133,7 @@ impl WorkspaceSearch {
             return true;
         }
         found.searched += 1;
-        let name = path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned();
+        let name = self.workspace.name(path).into_owned();
         let text = String::from_utf8_lossy(&bytes);
         let before = found.matches;
         for (number, line) in text.lines().enumerate().filter(|(_, line)| self.pattern.is_match(line)) {

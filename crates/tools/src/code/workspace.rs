@@ -5,34 +5,39 @@
 //! user's other programs.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use crate::context::ToolContext;
+use crate::private::{PrivatePaths, PrivatePlaces};
 use crate::spec::ToolError;
-
-/// What is Larder's own where it lies in a workspace: settings, which say what tools may do, and the store.
-pub(crate) const OURS: [&str; 2] = ["larder.toml", ".larder"];
-
-fn is_ours(inside: &Path) -> bool {
-    let first = inside.components().next().map(|part| part.as_os_str().to_ascii_lowercase());
-    first.is_some_and(|first| OURS.iter().any(|ours| first == **ours))
-}
 
 /// A folder by its canonical path.
 pub(super) struct Workspace {
     root: PathBuf,
+    private: Arc<PrivatePlaces>,
 }
 
 impl Workspace {
     /// # Errors
-    /// [`ToolError::Failed`] when the turn has no workspace, or it no longer exists.
-    pub(super) fn of(context: &ToolContext<'_>) -> Result<Self, ToolError> {
+    /// [`ToolError::Failed`] when the turn has no workspace, or it no longer exists; [`ToolError::Denied`] when it is
+    /// private.
+    pub(super) fn of(context: &ToolContext<'_>, private: &PrivatePaths) -> Result<Self, ToolError> {
         let folder = context.workspace.ok_or_else(|| {
             ToolError::Failed("this turn has no workspace; name a folder for it to work in".to_owned())
         })?;
         let root = folder
             .canonicalize()
             .map_err(|error| ToolError::Failed(format!("the workspace cannot be opened: {error}")))?;
-        Ok(Self { root })
+        let private = Arc::new(private.resolve(&root));
+        if private.cover(&root) {
+            return Err(denied("the workspace"));
+        }
+        Ok(Self { root, private })
+    }
+
+    /// What is out of reach in it.
+    pub(super) fn private(&self) -> &Arc<PrivatePlaces> {
+        &self.private
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -42,7 +47,7 @@ impl Workspace {
     /// The file or folder that a path refers to; it need not exist, but its parent folder must.
     ///
     /// # Errors
-    /// [`ToolError::Denied`] outside the workspace; [`ToolError::Failed`] when its folder does not exist.
+    /// [`ToolError::Denied`] outside the workspace and where it is private; [`ToolError::Failed`] when its folder does not exist.
     pub(super) fn place(&self, path: &str) -> Result<PathBuf, ToolError> {
         let outside = || ToolError::Denied(format!("{path:?} is outside the workspace"));
         let given = Path::new(path.trim());
@@ -63,13 +68,10 @@ impl Workspace {
                 folder.canonicalize().map_err(missing)?.join(name)
             }
         };
-        match real.strip_prefix(&self.root) {
-            Ok(inside) if is_ours(inside) => {
-                Err(ToolError::Denied(format!("{path:?} is Larder's own: no tool reads or changes it")))
-            }
-            Ok(_) => Ok(real),
-            Err(_) => Err(outside()),
+        if !real.starts_with(&self.root) {
+            return Err(outside());
         }
+        if self.private.cover(&real) { Err(denied(&format!("{path:?}"))) } else { Ok(real) }
     }
 
     /// An existing file. Pipes and devices are refused: reading one could take forever.
@@ -89,4 +91,8 @@ impl Workspace {
     pub(super) fn name<'p>(&self, place: &'p Path) -> std::borrow::Cow<'p, str> {
         place.strip_prefix(&self.root).unwrap_or(place).to_string_lossy()
     }
+}
+
+fn denied(what: &str) -> ToolError {
+    ToolError::Denied(format!("{what} is Larder's own: no tool reads or changes it"))
 }

@@ -101,7 +101,7 @@ impl InternetResearch {
         let searches = run.plan(SEARCHES).await;
         let hits = self.search(&searches, context).await?;
         if hits.is_empty() {
-            return Ok(ToolOutput::success("Found no results", "The searches found nothing."));
+            return Ok(ToolOutput::success("Found no results", ""));
         }
         let chosen = run.select(&searches, &hits, self.pages).await;
         let (pages, mut notes) = self.visit(&chosen, context, until).await;

@@ -129,6 +129,23 @@ async fn a_confined_program_works_in_the_workspace_and_has_a_folder_for_temporar
 }
 
 #[tokio::test]
+async fn no_namespace_is_made_and_programs_start_others_all_the_same() {
+    let fixture = Fixture::code(&confined());
+    let (clone, clone3) = (libc::SYS_clone, libc::SYS_clone3);
+    let made = |call: String| format!("perl -e '$made = {call}; exit if $made == 0; print qq($made $!\n)'");
+    for flag in [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWPID | libc::CLONE_FS] {
+        let (_, _, said) = run(&fixture, &made(format!("syscall({clone}, {}, 0, 0, 0, 0)", flag | 17))).await;
+        assert!(said.contains("-1 Operation not permitted"), "{flag}: {said}");
+    }
+    let (_, _, said) = run(&fixture, &made(format!("syscall({clone3}, 0, 0)"))).await;
+    assert!(said.contains("-1 Function not implemented"), "{said}");
+    let (_, status, said) = run(&fixture, &made(format!("syscall({clone}, 17, 0, 0, 0, 0)"))).await;
+    assert!(status == CallStatus::Success && !said.contains("-1"), "{said}");
+    let (_, status, said) = run(&fixture, "(echo one & wait) | sort; perl -e 'print qx(echo two)'").await;
+    assert!(status == CallStatus::Success && said.contains("one\ntwo\n"), "{said}");
+}
+
+#[tokio::test]
 async fn settings_let_programs_reach_more() {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("library"), "found\n").unwrap();
@@ -146,6 +163,73 @@ async fn settings_let_programs_reach_more() {
     let [.., tcp, udp, unix] = WAYS_OUT;
     assert!(run(&online, tcp).await.0 && run(&online, udp).await.0);
     assert!(!run(&online, unix).await.0, "a daemon of this machine would do what it is asked to");
+}
+
+#[tokio::test]
+async fn what_is_private_is_out_of_reach_at_any_depth_and_behind_any_link() {
+    let mut fixture = Fixture::code(&confined());
+    let at = |path: &str| fixture.workspace.join(path);
+    for folder in ["data/real", "data/notes", "src"] {
+        std::fs::create_dir_all(at(folder)).unwrap();
+    }
+    for path in ["data/real/key", "data/notes/a", "src/a"] {
+        fixture.write(path, "needle\n");
+    }
+    fixture.write("data/real/key", "needle that nobody may know\n");
+    // The store is named by a link to a folder that is named by a link.
+    std::os::unix::fs::symlink("data", at("linked")).unwrap();
+    std::os::unix::fs::symlink("linked/real", at("store")).unwrap();
+    std::os::unix::fs::symlink("../store", at("src/back")).unwrap();
+    let private = vec![at("./src/../store"), at("project/larder.toml")];
+    let read = vec![fixture.workspace.display().to_string()];
+    let settings = ToolSettings { private, command_read: read, ..confined() };
+    fixture.toolbox = larder_tools::ToolBox::new(&settings).unwrap();
+    let run = |script: &str| fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]}));
+    for script in [
+        "cat store/key",
+        "cat data/real/key",
+        "cd data/notes && cat ../real/key",
+        "cat src/back/key",
+        "cp -r data/real src/",
+        "echo x >> data/real/key",
+        "mv store src/store",
+        "rm linked && mkdir linked",
+        "ln -sfn src store",
+        "mv data/real data/notes/",
+        "ln data/real/key src/key",
+        "mkdir project",
+    ] {
+        let output = run(script).await;
+        assert_eq!(output.status, CallStatus::Error, "{script}: {}", words(&output));
+        assert!(!words(&output).contains("nobody may know"), "{script}");
+    }
+    let work = run("cat data/notes/a src/a; echo two >> src/a; echo new > data/notes/new; ls data").await;
+    assert_eq!(work.status, CallStatus::Success, "{}", words(&work));
+    for path in ["store/key", "data/real/key", "linked/real/key", "src/back/key", "DATA/real/../real/key"] {
+        let edit = json!({"path": path, "old": "needle", "new": "x"});
+        let search = json!({"path": path, "pattern": "needle"});
+        for (tool, arguments) in
+            [("file.read", json!({"path": path})), ("file.edit", edit), ("file.search", search)]
+        {
+            let output = fixture.call(tool, arguments).await;
+            assert_ne!(output.status, CallStatus::Success, "{tool} {path}: {}", words(&output));
+        }
+    }
+    let found = fixture.call("file.search", json!({"pattern": "needle"})).await;
+    assert_eq!(words(&found), "data/notes/a:1: needle\nsrc/a:1: needle\n");
+    assert_eq!(
+        fixture.call("file.search", json!({"pattern": "x", "path": "data"})).await.status,
+        CallStatus::Success
+    );
+    // A folder of Larder's own is no workspace.
+    fixture.workspace = fixture.workspace.join("data/real");
+    for (tool, arguments) in [
+        ("file.search", json!({"pattern": "needle"})),
+        ("file.read", json!({"path": "key"})),
+        ("command.run", json!({"program": "sh", "args": ["-c", "cat key"]})),
+    ] {
+        assert_eq!(fixture.call(tool, arguments).await.status, CallStatus::Denied, "{tool}");
+    }
 }
 
 #[tokio::test]
