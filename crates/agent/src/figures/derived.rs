@@ -1,0 +1,228 @@
+//! What code can recompute from the known numbers that an answer shows. Prices follow from prices only: as a sum, a
+//! difference, or a price times a number of its line. Other numbers also as counts, percentages and means.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use larder_condense::salience::{SalientSpan, SpanKind};
+
+use super::numbers;
+
+/// Numbers of an answer that are added up.
+const MOST_SHOWN: usize = 100;
+/// Words of a line that states a mean.
+const MEANS: [&str; 5] = ["mean", "average", "durchschnitt", "mittel", "schnitt"];
+/// Numbers in words.
+const WORDS: [(&str, i128); 21] = [
+    ("two", 2),
+    ("three", 3),
+    ("four", 4),
+    ("five", 5),
+    ("six", 6),
+    ("seven", 7),
+    ("eight", 8),
+    ("nine", 9),
+    ("ten", 10),
+    ("eleven", 11),
+    ("twelve", 12),
+    ("zwei", 2),
+    ("drei", 3),
+    ("vier", 4),
+    ("fünf", 5),
+    ("sechs", 6),
+    ("sieben", 7),
+    ("acht", 8),
+    ("neun", 9),
+    ("zehn", 10),
+    ("zwölf", 12),
+];
+
+/// What follows from the known numbers that an answer shows.
+pub(super) struct Derived<'t> {
+    text: &'t str,
+    known: &'t BTreeSet<i128>,
+    /// Digits that stand alone in the documents, or in words.
+    known_digits: BTreeSet<i128>,
+    price_places: Vec<Range<usize>>,
+    price_sums: BTreeSet<i128>,
+    sums: BTreeSet<i128>,
+    mean: Option<i128>,
+    /// The lengths of all lists, and of the longest of the answer.
+    lengths: BTreeSet<i128>,
+    longest: i128,
+}
+
+impl<'t> Derived<'t> {
+    pub(super) fn new(
+        text: &'t str,
+        spans: &[SalientSpan],
+        known: &'t BTreeSet<i128>,
+        documents: &str,
+    ) -> Self {
+        let is_price = |span: &&SalientSpan| span.kind == SpanKind::Price;
+        let price_places: Vec<Range<usize>> =
+            spans.iter().filter(is_price).map(|span| span.range.clone()).collect();
+        let shown = |(_, number): (usize, i128)| Some(number).filter(|number| known.contains(number));
+        let prices = price_places.iter().flat_map(|place| numbers(&text[place.clone()]));
+        let prices: Vec<i128> = prices.filter_map(shown).take(MOST_SHOWN).collect();
+        let all: Vec<i128> = numbers(text).filter_map(shown).take(MOST_SHOWN).collect();
+        let distinct: BTreeSet<i128> = all.iter().copied().collect();
+        let mean = distinct.iter().sum::<i128>().checked_div(distinct.len() as i128);
+        let own = list_lengths(text);
+        let known_digits = known_digits(documents);
+        Self {
+            text,
+            known,
+            known_digits,
+            price_places,
+            price_sums: sums(&prices),
+            sums: sums(&all),
+            mean,
+            longest: own.iter().max().copied().unwrap_or_default(),
+            lengths: own.into_iter().chain(list_lengths(documents)).collect(),
+        }
+    }
+
+    /// Whether a number of the answer, in thousandths, follows from others.
+    pub(super) fn yields(&self, kind: SpanKind, range: &Range<usize>, number: i128) -> bool {
+        let line = self.line(range);
+        if kind == SpanKind::Price {
+            return self.price_sums.contains(&number) || self.is_total(&line, number);
+        }
+        let states_mean = || {
+            let line = self.text[line.clone()].to_lowercase();
+            MEANS.iter().any(|word| line.contains(word))
+        };
+        let is_per_cent = || {
+            let value = &self.text[range.start..];
+            let value =
+                value.trim_start_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | ','));
+            value.trim_start().starts_with('%') || value.trim_start().starts_with("percent")
+        };
+        self.sums.contains(&number)
+            || self.lengths.contains(&number)
+            || self.is_product(&line, number)
+            || is_per_cent() && self.is_ratio(&line, number)
+            || self.mean.is_some_and(|mean| rounded(mean).contains(&number)) && states_mean()
+    }
+
+    /// Whether the documents state a number of one digit, or the answer shows as many things.
+    pub(super) fn yields_count(&self, range: &Range<usize>) -> bool {
+        let Ok(count) = self.text[range.clone()].parse::<i128>() else { return true };
+        let line = &self.text[self.line(range)];
+        let listed: usize = [", ", "; ", " and ", " or ", " und ", " oder "]
+            .iter()
+            .map(|between| line.matches(between).count())
+            .sum();
+        let shown = if listed == 0 { 0 } else { listed as i128 + 1 };
+        self.known_digits.contains(&count)
+            || self.lengths.contains(&(count * 1_000))
+            || count * 1_000 <= self.longest
+            || count <= shown
+    }
+
+    fn line(&self, range: &Range<usize>) -> Range<usize> {
+        let start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+        start..self.text[range.end..].find('\n').map_or(self.text.len(), |at| range.end + at)
+    }
+
+    /// The known numbers of a line with their places, those in words too.
+    fn of_line(&self, line: &Range<usize>) -> Vec<(usize, i128)> {
+        let text = &self.text[line.clone()];
+        let words = in_words(text).map(|number| (usize::MAX, number * 1_000));
+        let all = numbers(text).map(|(at, number)| (line.start + at, number)).chain(words);
+        all.filter(|(_, number)| self.known.contains(number)).take(MOST_SHOWN).collect()
+    }
+
+    /// Whether a price is another of its line times a number of its line.
+    fn is_total(&self, line: &Range<usize>, number: i128) -> bool {
+        let shown = self.of_line(line);
+        let is_price = |at: usize| self.price_places.iter().any(|place| place.contains(&at));
+        let (prices, factors): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(at, _)| is_price(*at));
+        prices.iter().any(|(_, price)| factors.iter().any(|(_, factor)| price * factor / 1_000 == number))
+    }
+
+    fn is_product(&self, line: &Range<usize>, number: i128) -> bool {
+        let shown = self.of_line(line);
+        let pairs = pairs(&shown);
+        pairs.into_iter().any(|(a, b)| rounded(a.1 * b.1 / 1_000).contains(&number))
+    }
+
+    fn is_ratio(&self, line: &Range<usize>, number: i128) -> bool {
+        let shown = self.of_line(line);
+        let is_ratio =
+            |part: i128, whole: i128| whole != 0 && rounded(part * 100_000 / whole).contains(&number);
+        pairs(&shown).into_iter().any(|(a, b)| {
+            let (a, b, change) = (a.1, b.1, (a.1 - b.1).abs());
+            [is_ratio(a, b), is_ratio(b, a), is_ratio(change, a), is_ratio(change, b)].contains(&true)
+        })
+    }
+}
+
+fn pairs<T: Copy>(values: &[T]) -> Vec<(T, T)> {
+    let rest = |(at, a): (usize, &T)| values[at + 1..].iter().map(|b| (*a, *b)).collect::<Vec<_>>();
+    values.iter().enumerate().flat_map(rest).collect()
+}
+
+/// Sums and differences of any two, and sums of neighbours.
+fn sums(values: &[i128]) -> BTreeSet<i128> {
+    let mut sums: BTreeSet<i128> =
+        pairs(values).into_iter().flat_map(|(a, b)| [a + b, (a - b).abs()]).collect();
+    for start in 0..values.len() {
+        let mut sum = 0;
+        for (at, value) in values[start..].iter().enumerate() {
+            sum += value;
+            if at > 0 {
+                sums.insert(sum);
+            }
+        }
+    }
+    sums
+}
+
+/// A number of thousandths, and as people round it.
+fn rounded(exact: i128) -> [i128; 4] {
+    let to = |unit: i128| (exact + unit / 2) / unit * unit;
+    [exact, to(10), to(100), to(1_000)]
+}
+
+/// The lengths of the lists and tables of a text, in thousandths; a table has a heading and a rule besides its rows.
+fn list_lengths(text: &str) -> Vec<i128> {
+    let is_item = |line: &str| line.trim_start().starts_with(['-', '*', '|']) || starts_with_number(line);
+    let items = |list: &str| list.lines().filter(|line| is_item(line)).count() as i128;
+    let lengths = text.split("\n\n").map(items).filter(|items| *items > 0);
+    lengths.flat_map(|items| [items * 1_000, items.saturating_sub(2) * 1_000]).collect()
+}
+
+fn starts_with_number(line: &str) -> bool {
+    let rest = line.trim_start().trim_start_matches(|char: char| char.is_ascii_digit());
+    rest.len() < line.trim_start().len() && rest.starts_with(['.', ')'])
+}
+
+/// The numbers from 2 to 12 that a text states in words.
+fn in_words(text: &str) -> impl Iterator<Item = i128> {
+    let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| word.len() <= 7);
+    words.filter_map(|word| {
+        let word = word.to_lowercase();
+        WORDS.iter().find(|(name, _)| *name == word).map(|(_, number)| *number)
+    })
+}
+
+/// The digits of a text that are no part of a longer number, date or time.
+fn known_digits(text: &str) -> BTreeSet<i128> {
+    let bytes = text.as_bytes();
+    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let joins = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at)).is_some_and(|byte| matches!(byte, b'.' | b',' | b':' | b'-' | b'/'))
+    };
+    let stands_alone = |at: &usize| {
+        let (before, after) = (at.checked_sub(1), Some(at + 1));
+        bytes[*at].is_ascii_digit()
+            && !is_digit(before)
+            && !is_digit(after)
+            && !(joins(before) && is_digit(at.checked_sub(2)))
+            && !(joins(after) && is_digit(Some(at + 2)))
+    };
+    let digits = (0..bytes.len()).filter(stands_alone).map(|at| i128::from(bytes[at] - b'0'));
+    digits.chain(in_words(text)).collect()
+}

@@ -1,0 +1,141 @@
+//! What is found in answers, and what is not.
+
+use super::*;
+
+#[test]
+fn values_of_the_documents_are_supported_however_they_are_written() {
+    let known =
+        "Lenovo LOQ 15 costs $1,299.50, seen 2026-01-05. HP Victus 15 costs $649. Sold by Acme Stores.";
+    for answer in [
+        "The Lenovo LOQ 15 costs 1299,50 USD [1, 12] and the HP Victus $649.00 [context.md§2].",
+        "As of 5.1.2026 it costs $1,299.50, seen 12 hours ago.",
+        "Together $1,299.50 and $649 are $1,948.50, a difference of $650.50.",
+        "It is sold by Acme Stores.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+}
+
+#[test]
+fn what_no_document_states_is_found() {
+    let known = "Lenovo LOQ 15 costs $697. Stand: 2026-01-05.";
+    for (answer, found) in [
+        ("It costs $599.00.", vec!["$599.00"]),
+        ("It was released on 2025-11-30.", vec!["2025-11-30"]),
+        ("There are 42 reviews.", vec!["42"]),
+        ("You can buy it at Bobs Boats in Reykjavik for $697.", vec!["Bobs Boats"]),
+        ("See https://example.org/loq.", vec!["https://example.org/loq"]),
+    ] {
+        assert_eq!(unsupported(known, answer), found, "{answer}");
+    }
+}
+
+#[test]
+fn what_follows_from_known_numbers_is_recomputed() {
+    let known = "A crate costs $12.50. In May 80 came, in June 100, of 3 kinds.";
+    for answer in [
+        "Three crates at $12.50 cost $37.50.",
+        "From 80 in May to 100 in June is a rise of 25 %.",
+        "80 of 100 are 80 %; 100 at $12.50 are $1,250.",
+        "The mean of 80 and 100 is 90.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+    assert_eq!(unsupported(known, "From 80 to 100 is a rise of 37 %."), ["37 %"]);
+}
+
+#[test]
+fn numbers_of_any_length_are_read() {
+    let long = "123456789012345678901234567890123456";
+    for id in [long.to_owned(), long.repeat(3), format!("{long}.{long}")] {
+        assert_eq!(unsupported(&format!("It is {id}."), &format!("It is {id}.")), Vec::<String>::new());
+        assert_eq!(unsupported("Nothing is known.", &format!("It is {id}.")).len(), 1, "{id}");
+    }
+}
+
+#[test]
+fn a_count_is_recomputed() {
+    let list: String = (0..14).map(|at| format!("- board {at}\n")).collect();
+    assert_eq!(unsupported(&list, "There are 14 boards."), Vec::<String>::new());
+    assert_eq!(unsupported(&list, "There are 15 boards."), ["15"]);
+}
+
+#[test]
+fn prices_follow_from_prices_as_a_sum_a_difference_or_a_total_only() {
+    let known = "A Lenovo costs $100, a Dell $250.50. Which 3 are cheap?\n\n- a\n- b\n- c\n- d\n- e\n- f\n- g\n- h\n- i\n- j\n- k\n- l\n";
+    for answer in [
+        "Both are $350.50, and the Dell costs $150.50 more: $100 against $250.50.",
+        "3 of the Lenovo at $100 cost $300.",
+        "Three at $100 are $300.",
+        "| item | price |\n|---|---|\n| Lenovo | $100 |\n| Dell | $250.50 |\n| together | $350.50 |\n",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+    for (answer, found) in [
+        ("The Lenovo costs $100 and the HP costs $300.", "$300"),
+        ("The Lenovo costs $100 and the HP costs $200.", "$200"),
+        ("The Lenovo costs $100, the Dell $250.50, the HP $25,050.", "$25,050"),
+        ("The HP costs $12.", "$12"),
+        ("Of $100 and $250.50 the HP is the mean, $175.25.", "$175.25"),
+        ("7 of the Lenovo at $100 cost $700.", "$700"),
+    ] {
+        assert!(unsupported(known, answer).contains(&found.to_owned()), "{answer}");
+    }
+}
+
+#[test]
+fn a_date_is_one_that_is_stated() {
+    let known = "Seen 2026-01-05T10:00:00Z. Released 12 March 2025, due on 1.10.2026. Version 28.";
+    for answer in
+        ["On 5.1.2026.", "On January 5, 2026.", "On 2025-03-12.", "Am 12. März 2025.", "On October 1."]
+    {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+    for answer in ["On 2026-03-05.", "On 2025-10-12.", "On 12 January.", "On 28.1.2026."] {
+        assert_eq!(unsupported(known, answer).len(), 1, "{answer}");
+    }
+}
+
+#[test]
+fn a_single_digit_is_checked_where_it_counts_something() {
+    let known = "The Victus 5 costs $649.90, the LOQ 15 costs $697 since 2026-01-09.";
+    for answer in [
+        "9 are in stock.",
+        "There are **9 left**.",
+        "- HP: 4 reviews",
+        "| HP | 4 reviews |\n|---|---|\n| HP | 4 reviews |",
+    ] {
+        assert_eq!(unsupported(known, answer).len(), 1, "{answer}");
+    }
+    for answer in [
+        "1. The Victus 5 costs $649.90.\n2. The LOQ 15 costs $697.\n\nThese are the 2 cheapest.",
+        "There are 2 laptops, the Victus 5 and the LOQ 15.",
+        "Section 4 and step 3) say so, as does USB 3 on page 9.",
+        "It has 5 of them.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+    assert_eq!(unsupported("Nine are left.", "9 are left."), Vec::<String>::new());
+}
+
+#[test]
+fn names_are_found_in_emphasised_text_and_in_tables() {
+    let known = "The boat costs $450 at Acme Stores.";
+    for answer in [
+        "It is sold by **Bobs Boats**.",
+        "> It is sold by *Bobs Boats* for $450.",
+        "Run `cargo test`, says Bobs Boats of it.",
+        "| Boat | Seller |\n|---|---|\n| the boat | Bobs Boats |\n",
+        "**Seller:** one is Bobs Boats",
+    ] {
+        assert_eq!(unsupported(known, answer), ["Bobs Boats"], "{answer}");
+    }
+    for answer in [
+        "## Best Value\n\n**Great Value Pick:** the boat at Acme Stores.",
+        "- **Very Good Choice** at $450",
+        "| Total Amount | Unit Sold |\n|---|---|\n| Great Value | $450 |\n",
+        "Call `New Boat` of it.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+}
