@@ -124,13 +124,17 @@ fn only_what_was_shown_is_referred_to() {
 }
 
 fn plan(changes: Value, attempt: u32) -> Result<TaskPlan, UnusableAnswer> {
+    plan_answer(changes).plan(attempt)
+}
+
+fn plan_answer(changes: Value) -> PlanAnswer {
     let base = json!({"goal": "A laptop and a keyboard", "intent": "commerce_search", "confidence": 0.9,
         "next_step": "coordinator", "question": null,
         "goals": [{"id": 1, "description": "Gaming laptop under $1500", "dependencies": []},
                   {"id": 2, "description": "Mechanical keyboard", "dependencies": [1]}],
         "tasks": [{"goal": 1, "text": "Find laptops"}, {"goal": 2, "text": "Find keyboards"}],
         "focus": "The laptop", "previous_failure": null, "new_approach": null, "topic": "commerce.laptop"});
-    read::<PlanAnswer>(&with(base, changes)).unwrap().plan(attempt)
+    read(&with(base, changes)).unwrap()
 }
 
 #[test]
@@ -178,6 +182,12 @@ fn plans_that_cannot_be_followed_are_refused_with_the_reason() {
             plan.goals.iter().map(|goal| goal.dependencies.iter().map(|id| id.0).collect()).collect();
         assert_eq!(needs, [vec![], vec![1], vec![2]]);
     }
+    // A goal that depends on one in a circle is not part of it, and keeps its dependencies.
+    let goals = json!([goal(1, &[2]), goal(2, &[1]), goal(3, &[1, 4]), goal(4, &[])]);
+    let answer = plan_answer(json!({"goals": goals}));
+    assert_eq!(answer.circular(), [1, 2]);
+    let goals = answer.plan(1).unwrap().goals;
+    assert_eq!(goals[2].dependencies.iter().map(|id| id.0).collect::<Vec<_>>(), [1, 4]);
     assert!(message(plan(json!({}), 2)).contains("second attempt"));
     let second = plan(json!({"previous_failure": "No stock", "new_approach": "Another shop"}), 2).unwrap();
     assert_eq!(second.new_approach.as_deref(), Some("Another shop"));

@@ -1,6 +1,6 @@
 //! Phase 3: goals, tasks and the next step.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use larder_vault::context::{Goal, GoalId, GoalStatus, NextStep, PlanStep, TaskPlan};
 use larder_vault::{Intent, Score};
@@ -127,10 +127,9 @@ impl PlanAnswer {
                 })?;
             }
         }
-        let circular = self.circular();
-        // In a circle, only dependencies on earlier goals hold.
+        // Of dependencies that are part of a circle, only those on earlier goals hold.
         let needs = |goal: &GoalAnswer| -> Vec<GoalId> {
-            let holds = |other: &u32| *other < goal.id || !circular.contains(&goal.id);
+            let holds = |other: &u32| *other < goal.id || !self.waits(*other, goal.id);
             goal.dependencies.iter().copied().filter(holds).map(GoalId).collect()
         };
         let first = self.goals.iter().find(|goal| needs(goal).is_empty()).map(|goal| goal.id);
@@ -144,16 +143,27 @@ impl PlanAnswer {
         Ok(self.goals.iter().map(goal).collect())
     }
 
-    /// The goals that could never start, because they wait for each other in a circle.
+    /// The goals that wait for themselves, by way of others in a circle.
     pub fn circular(&self) -> Vec<u32> {
-        let mut waiting: BTreeMap<u32, &[u32]> =
-            self.goals.iter().map(|goal| (goal.id, goal.dependencies.as_slice())).collect();
-        loop {
-            let ready = |(_, needs): &(&u32, &&[u32])| needs.iter().all(|need| !waiting.contains_key(need));
-            let Some(id) = waiting.iter().find(ready).map(|(id, _)| *id) else { break };
-            waiting.remove(&id);
+        self.goals.iter().map(|goal| goal.id).filter(|id| self.waits(*id, *id)).collect()
+    }
+
+    /// Whether a goal depends on another, itself or by way of others.
+    fn waits(&self, goal: u32, other: u32) -> bool {
+        let needs = |id: u32| {
+            let goal = self.goals.iter().find(|goal| goal.id == id);
+            goal.map(|goal| goal.dependencies.as_slice()).unwrap_or_default()
+        };
+        let (mut seen, mut left) = (BTreeSet::new(), needs(goal).to_vec());
+        while let Some(next) = left.pop() {
+            if next == other {
+                return true;
+            }
+            if seen.insert(next) {
+                left.extend(needs(next));
+            }
         }
-        waiting.into_keys().collect()
+        false
     }
 
     fn steps(&self, several: bool) -> Result<Vec<PlanStep>, UnusableAnswer> {
