@@ -1,9 +1,6 @@
 //! Runs phase after phase, with a checkpoint after each. Knows the order of the phases and nothing of what happens
 //! inside one.
 
-use larder_core::recipe::{Layer, Mode};
-use larder_engine::Engine;
-use larder_models::table::Provider;
 use larder_store::{ForegroundWork, TurnDraft, TurnLease};
 use larder_text::pointer::Pointer;
 use larder_text::sections::SectionId;
@@ -19,9 +16,6 @@ use super::state::{TurnState, VERSION};
 use super::turn_phase::TurnPhase;
 use super::{TurnOutcome, TurnRequest, Turns};
 use super::{analyze, coordinate, ending, files, gathering, plan, reflect, save, synthesize, validate};
-
-/// What is added to the reason of a failure where the embedded model decides.
-const TOO_SMALL: &str = "; the embedded model is too small for turns: bind MIND to a better model";
 
 /// A turn that is running.
 pub(super) struct Machine<'a> {
@@ -146,8 +140,7 @@ impl<'a> Machine<'a> {
                 outcome
             }
             Err(Stop::Fail(reason) | Stop::Unmet(_, reason)) => {
-                let advice = if is_embedded(&cx.turns.engine, cx.draft.mode) { TOO_SMALL } else { "" };
-                ending::fail(&mut cx.state, cx.events, format!("{reason}{advice}"))
+                ending::fail(&mut cx.state, cx.events, reason)
             }
             Err(Stop::Exhausted(reason)) => ending::exhausted(&mut cx.state, cx.events, &reason),
             Err(stop) => return Err(stop.into_error(cx.draft.number, phase)),
@@ -162,12 +155,6 @@ impl<'a> Machine<'a> {
         cx.events.send(&TurnEvent::PhaseDone { number: phase.number(), tokens, millis, text: outcome.text });
         Ok(())
     }
-}
-
-/// Whether the embedded model decides in turns.
-fn is_embedded(engine: &Engine, mode: Mode) -> bool {
-    let candidate = engine.candidate(Layer::Mind, Some(mode));
-    candidate.is_ok_and(|candidate| candidate.spec.provider == Provider::Embedded)
 }
 
 async fn run(phase: TurnPhase, cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {

@@ -8,6 +8,7 @@ use larder_engine::Engine;
 use larder_engine::answer::{self, UnusableAnswer};
 use larder_engine::executor::{RunKind, RunOutcome, Spending};
 use larder_engine::inputs::{InputDocument, RunInput};
+use larder_models::table::Provider;
 use larder_store::TurnDraft;
 use larder_vault::{DocumentTime, RunMetrics, turn_name};
 use serde::de::DeserializeOwned;
@@ -64,8 +65,37 @@ impl RecipeRunner<'_> {
             Ok(used) => return Ok(used),
             Err(unusable) => inputs.hints.push(unusable.to_string()),
         }
+        let layer = self.layer_of(name, &inputs);
         let outcome = self.run(name, inputs).await?;
-        used(&outcome.output).map_err(|unusable| Stop::Fail(format!("{name}: {unusable}")))
+        used(&outcome.output).map_err(|unusable| {
+            let stop = Stop::Fail(format!("{name}: {unusable}"));
+            match layer {
+                Some(layer) => self.advised(stop, layer),
+                None => stop,
+            }
+        })
+    }
+
+    fn layer_of(&self, name: &str, inputs: &PhaseInputs) -> Option<Layer> {
+        let recipe = self.engine.find(&format!("pipeline/{name}"), Some(self.draft.mode)).ok()?;
+        Some(inputs.layer.unwrap_or(recipe.layer))
+    }
+
+    /// How a phase ends whose model gave no usable answer, with advice if that is the embedded one.
+    fn advised(&self, stop: Stop, layer: Layer) -> Stop {
+        let candidate = self.engine.candidate(layer, Some(self.draft.mode));
+        if !candidate.is_ok_and(|candidate| candidate.spec.provider == Provider::Embedded) {
+            return stop;
+        }
+        let advice = |reason| {
+            let layer = layer.as_str();
+            format!("{reason}; the embedded model is too small for turns: bind {layer} to a better model")
+        };
+        match stop {
+            Stop::Fail(reason) => Stop::Fail(advice(reason)),
+            Stop::Unmet(run, reason) => Stop::Unmet(run, advice(reason)),
+            stop => stop,
+        }
     }
 
     /// Runs a recipe once.
@@ -84,7 +114,8 @@ impl RecipeRunner<'_> {
         let ended = self.budget.within(run).await;
         // Usage counts whatever the result.
         let spent = self.budget.settle(self.state);
-        let outcome = ended.ok_or_else(|| Stop::Exhausted(self.budget.out_of_time()))??;
+        let outcome = ended.ok_or_else(|| Stop::Exhausted(self.budget.out_of_time()))?;
+        let outcome = outcome.map_err(|error| self.advised(error.into(), recipe.layer))?;
         self.record(&outcome, spent, began);
         Ok(outcome)
     }
