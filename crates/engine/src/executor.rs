@@ -124,8 +124,12 @@ impl Engine {
         }
     }
 
-    /// Raises an intervention for a run that cannot start because its recipe is missing or broken (R0-18.2).
+    /// Raises an intervention for a run that cannot start because its recipe is missing or broken (R0-18.2); in the
+    /// background the queue does so after its last attempt.
     pub fn missing(&self, name: &str, source: RecipeError) -> RunError {
+        if self.is_background {
+            return RunError::Unknown { source };
+        }
         // The name of a nonexistent recipe may be arbitrary text from a client (C104).
         let known = !matches!(source, RecipeError::NotFound { .. });
         tracing::info!(recipe = known.then_some(name), "recipe not found or broken");
@@ -243,20 +247,19 @@ impl<'a> RecipeRun<'a> {
                 AttemptResult::Failed(found) => failures = found,
             }
         }
-        let failures = listed(&failures);
+        let (recipe, failures, run_id) = (self.recipe.id(), listed(&failures), self.run_id.clone());
+        // The queue raises one intervention after the last attempt of a job.
+        if self.engine.is_background {
+            return Err(RunError::Unusable { recipe, failures, run_id });
+        }
         let intervention = self.engine.store.interventions().raise(&NewIntervention {
             kind: "gate_failure".to_owned(),
-            message: format!("No answer passed the checks of {}: {failures}", self.recipe.id()),
-            recipe: Some(self.recipe.id()),
-            run_id: Some(self.run_id.clone()),
+            message: format!("No answer passed the checks of {recipe}: {failures}"),
+            recipe: Some(recipe.clone()),
+            run_id: Some(run_id.clone()),
         })?;
-        Err(RunError::Gates {
-            recipe: self.recipe.id(),
-            failures,
-            intervention: intervention.id,
-            user: self.engine.store.user().to_owned(),
-            run_id: self.run_id.clone(),
-        })
+        let user = self.engine.store.user().to_owned();
+        Err(RunError::Gates { recipe, failures, intervention: intervention.id, user, run_id })
     }
 
     /// Fails if no further call may be made.

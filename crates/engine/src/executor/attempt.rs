@@ -88,8 +88,12 @@ impl RecipeRun<'_> {
         self.recipe.risk == Risk::High && !self.kind.has_substitute()
     }
 
-    /// Raises the intervention that a fallback of a recipe of high risk needs, and returns the error of the run.
+    /// Raises the intervention that a fallback of a recipe of high risk needs, unless a queue does, and returns the error
+    /// of the run.
     fn stop_before(&self, fallback: &str, error: ModelError) -> Result<RunError, RunError> {
+        if self.engine.is_background {
+            return Ok(RunError::Model { source: error, run_id: self.run_id.clone() });
+        }
         let recipe = self.recipe.id();
         self.engine.store.interventions().raise(&NewIntervention {
             kind: "model_failure".to_owned(),

@@ -21,7 +21,7 @@ pub enum RunError {
         /// The intervention's id.
         intervention: u64,
     },
-    /// The recipe to explain does not exist or has errors.
+    /// The recipe to explain, or of a run in the background, does not exist or has errors.
     #[error("{source}{}", hint(source))]
     Unknown {
         /// What is wrong.
@@ -75,7 +75,8 @@ pub enum RunError {
         /// The run's record.
         run_id: RunId,
     },
-    /// A planning or condensing call returned nothing useful; rules take over.
+    /// A planning or condensing call returned nothing useful, and rules take over; or a run in the background did, and its
+    /// queue repeats it.
     #[error("recipe {recipe} returned nothing useful: {failures}")]
     Unusable {
         /// The recipe.
