@@ -9,7 +9,9 @@
 
 mod turn_support;
 
+use larder_agent::turn::background::Background;
 use larder_engine::RunPolicy;
+use larder_engine::executor::NoopObserver;
 use larder_vault::context::{self, CallStatus, GatheredContext, GoalStatus, Sufficiency, TaskPlan, ToolLog};
 use larder_vault::links::NoteOutline;
 use larder_vault::{Mode, TurnStatus, VaultPath};
@@ -104,14 +106,140 @@ async fn numbers_in_an_answer_lead_somewhere() {
     assert_eq!(world.broken_links(), Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn goals_without_a_result_are_not_reached() {
-    let world = world();
+/// Phases 0 to 3 for a boat and an oar.
+fn planned_for_two() -> Vec<String> {
     let goals = json!([{"id": 1, "description": "A boat", "dependencies": []},
         {"id": 2, "description": "An oar", "dependencies": []}]);
     let tasks = json!([{"goal": 1, "text": "Find a boat"}, {"goal": 2, "text": "Find an oar"}]);
-    world.says(answers::opening());
-    world.says([changed(answers::plan("coordinator"), json!({"goals": goals, "tasks": tasks})).to_string()]);
+    let mut all = answers::opening();
+    all.push(changed(answers::plan("coordinator"), json!({"goals": goals, "tasks": tasks})).to_string());
+    all
+}
+
+/// An answer and its revision, of which the validator says that both goals are addressed.
+fn approved_twice() -> Vec<String> {
+    let verdict = |goal: u32| json!({"goal": goal, "addressed": true, "quality": 0.8, "notes": ""});
+    let verdicts = json!({"goals": [verdict(1), verdict(2)]});
+    let approved = || changed(answers::verdict("APPROVE", 0.9), verdicts.clone()).to_string();
+    vec![answers::answer(), approved(), answers::answer(), approved()]
+}
+
+/// The reason why the loop of phase 4 ended.
+fn termination(world: &World, folder: &str) -> String {
+    let at = VaultPath::new(&format!("{folder}/context.md")).unwrap();
+    let log: ToolLog = context::read_newest(&world.text(folder, "context.md"), &at).unwrap().value.unwrap();
+    log.termination.unwrap().reason
+}
+
+#[tokio::test]
+async fn a_goal_is_not_reached_by_searches_that_found_nothing() {
+    for empty in ["[]", "", " {}\n"] {
+        let world = world();
+        world.says(planned_for_two());
+        for goal in [1, 2] {
+            for _ in 0..2 {
+                let none = Given::text("doc.search", "No document contains these words", empty);
+                world.tools.given.lock().unwrap().push_back(none);
+                let call = answers::call(&[("doc.search", json!({"query": "zzz"}))]);
+                world.says([changed(call, json!({"goal": goal, "goal_confidence": 0.95})).to_string()]);
+            }
+        }
+        world.says([answers::done().to_string()]);
+        world.says(approved_twice());
+        let outcome = world.ask("Find me a boat and an oar").await;
+        assert_eq!(termination(&world, &outcome.folder), "DONE; not reached: GOAL_1, GOAL_2");
+        assert!(outcome.unverified, "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_goal_that_was_never_worked_on_is_not_addressed_whatever_the_validator_says() {
+    let world = world();
+    world.says(planned_for_two());
+    world.tools.given.lock().unwrap().push_back(Given::text("doc.search", "1 hit", "The boat is here."));
+    let call = answers::call(&[("doc.search", json!({"query": "boat"}))]);
+    world.says([changed(call, json!({"goal": 1})).to_string(), answers::done().to_string()]);
+    world.says(approved_twice());
+    let outcome = world.ask("Find me a boat and an oar").await;
+    assert_eq!(termination(&world, &outcome.folder), "DONE; not reached: GOAL_2");
+    assert!(
+        outcome.unverified && outcome.answer.unwrap().contains("The calls of the turn did not reach GOAL_2")
+    );
+    let prompts = world.model.prompts.lock().unwrap().join("\n");
+    assert!(prompts.contains("Say plainly that GOAL_2 could not be reached"), "{prompts}");
+}
+
+#[tokio::test]
+async fn the_limit_of_iterations_names_the_goals_that_are_open() {
+    let mut world = world();
+    world.turns.limits.iterations = 2;
+    world.says(planned_for_two());
+    for confidence in [json!(null), json!(0.9)] {
+        let call = answers::call(&[("test.echo", json!({}))]);
+        world.says([changed(call, json!({"goal": 1, "goal_confidence": confidence})).to_string()]);
+    }
+    world.says(approved_twice());
+    let outcome = world.ask("Find me a boat and an oar").await;
+    let reason = termination(&world, &outcome.folder);
+    assert_eq!(reason, "the limit of 2 iterations is reached; not reached: GOAL_2");
+    assert!(outcome.unverified, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_a_failed_call_says_is_no_evidence_and_reaches_no_goal() {
+    let world = world();
+    world.says(planned("coordinator"));
+    let wrong =
+        Given { status: CallStatus::Error, ..Given::text("memory.create", "no fact", "fact is missing") };
+    world.tools.given.lock().unwrap().push_back(wrong);
+    let cited = || "The boat is remembered. [1]".to_owned();
+    let approved = || answers::verdict("APPROVE", 0.9).to_string();
+    world.says([answers::call(&[("memory.create", json!({}))]).to_string(), answers::done().to_string()]);
+    // What cites nothing that is there is asked for again.
+    world.says([cited(), answers::answer(), approved(), answers::answer(), approved()]);
+    let outcome = world.ask("Remember the boat").await;
+    assert_eq!(termination(&world, &outcome.folder), "DONE; not reached: the goal");
+    assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true), "{outcome:?}");
+    assert!(outcome.sources.iter().all(|source| source.number != 1), "{outcome:?}");
+    assert!(!outcome.answer.unwrap().contains("[1]"));
+}
+
+#[tokio::test]
+async fn advice_about_the_embedded_model_names_the_layer_that_failed() {
+    let world = world();
+    world.says((0..12).map(|_| "no JSON at all".to_owned()));
+    let reason = world.ask("What is it?").await.reason.unwrap();
+    assert!(reason.ends_with("too small for turns: bind REFLEX to a better model"), "{reason}");
+    // A verdict is no failure of a model.
+    let world = self::world();
+    world.says(planned("synthesis"));
+    world.says([answers::answer(), answers::verdict("FAIL", 0.9).to_string()]);
+    let reason = world.ask("What is it?").await.reason.unwrap();
+    assert!(!reason.contains("better model"), "{reason}");
+}
+
+#[tokio::test]
+async fn an_attempt_of_a_job_leaves_no_intervention() {
+    let world = world();
+    world.says(answers::plain_turn());
+    let outcome = world.ask("What is it?").await;
+    let background = Background {
+        engine: world.turns.engine.clone().in_background(),
+        documents: world.turns.documents.clone(),
+        embedding: None,
+    };
+    world.says((0..12).map(|_| "no JSON at all".to_owned()));
+    for _ in 0..2 {
+        let ended = background.summarize(outcome.turn, None, &NoopObserver).await;
+        assert!(ended.unwrap_err().to_string().contains("returned nothing useful"));
+    }
+    assert_eq!(world.turns.engine.store.interventions().list(false).unwrap(), []);
+}
+
+#[tokio::test]
+async fn goals_without_a_result_are_not_reached() {
+    let world = world();
+    world.says(planned_for_two());
     for goal in [1, 2] {
         let missing = Given { status: CallStatus::Error, ..Given::text("web.visit", "404 not found", "") };
         world.tools.given.lock().unwrap().push_back(missing);
@@ -119,19 +247,15 @@ async fn goals_without_a_result_are_not_reached() {
         world.says([changed(call, json!({"goal": goal, "goal_confidence": 0.9})).to_string()]);
         world.says([changed(answers::done(), json!({"goal": goal})).to_string()]);
     }
-    let verdicts: Vec<Value> = [1, 2]
-        .into_iter()
-        .map(|goal| json!({"goal": goal, "addressed": true, "quality": 0.8, "notes": ""}))
-        .collect();
-    world.says([
-        answers::answer(),
-        changed(answers::verdict("APPROVE", 0.9), json!({"goals": verdicts})).to_string(),
-    ]);
+    world.says(approved_twice());
     let outcome = world.ask("Find me a boat and an oar").await;
+    assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true), "{outcome:?}");
+    let answer = outcome.answer.unwrap();
+    assert!(answer.contains("validation: GOAL_1, GOAL_2 not reached."), "{answer}");
     let at = VaultPath::new(&format!("{}/context.md", outcome.folder)).unwrap();
     let text = world.text(&outcome.folder, "context.md");
     let log: ToolLog = context::read_newest(&text, &at).unwrap().value.unwrap();
-    assert_eq!(log.termination.unwrap().reason, "DONE with GOAL_1, GOAL_2 not reached");
+    assert_eq!(log.termination.unwrap().reason, "DONE; not reached: GOAL_1, GOAL_2");
     let prompts = world.model.prompts.lock().unwrap().join("\n");
     assert!(prompts.contains("GOAL_1 was given up"), "{prompts}");
     let plan: TaskPlan = context::read_newest(&text, &at).unwrap().value.unwrap();

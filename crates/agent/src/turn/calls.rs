@@ -46,6 +46,9 @@ pub(super) struct CallRecord {
     /// The call as §4 shows it.
     pub(super) text: String,
     pub(super) status: CallStatus,
+    /// Whether it found or did anything: a search without hits succeeds and has no result.
+    #[serde(default)]
+    pub(super) has_result: bool,
     /// The result in a line.
     pub(super) summary: String,
     /// The full result, if it is text that says more than the summary. Not saved with the turn, since the pointer
@@ -66,6 +69,7 @@ impl CallRecord {
         Self {
             text: larder_tools::call_text(&request.tool, &request.value()),
             status: CallStatus::Denied,
+            has_result: false,
             summary: reason,
             content: None,
             content_type: ContentType::Generic,
@@ -172,6 +176,7 @@ fn record(
     Ok(CallRecord {
         text: larder_tools::call_text(&request.tool, &request.value()),
         status: output.status,
+        has_result: output.status == CallStatus::Success && !is_nothing(&output.content),
         content: content(&output.content, &summary),
         summary,
         content_type: output.content_type.unwrap_or(ContentType::ToolResult),
@@ -238,6 +243,11 @@ fn take_files(cx: &mut PhaseContext<'_>, output: &ToolOutput) -> Option<VaultPat
 fn content(bytes: &[u8], summary: &str) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?.trim();
     (!text.is_empty() && text != summary).then(|| text.to_owned())
+}
+
+/// Whether a result holds nothing, as text or as JSON.
+fn is_nothing(bytes: &[u8]) -> bool {
+    matches!(bytes.trim_ascii(), b"" | b"[]" | b"{}" | b"null")
 }
 
 fn is_reserved(name: &str) -> bool {

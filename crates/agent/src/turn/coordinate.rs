@@ -14,7 +14,7 @@ use super::goals;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::plan::task_plan;
 use super::recipes::PhaseInputs;
-use super::round_rules::{self, GoalCalls};
+use super::round_rules::{self, DONE, GoalCalls};
 use super::shown_results;
 use super::state::{PendingRound, RoundsState};
 use super::tool_log;
@@ -126,40 +126,41 @@ async fn carry_out(cx: &mut PhaseContext<'_>) -> Result<(), Stop> {
     let store = &cx.turns.engine.store;
     let called: Vec<CallRecord> =
         called.into_iter().map(|record| record.with_content(store)).collect::<Result<_, _>>()?;
-    let calls = calls_before(cx.state.rounds(), goal, &called);
+    let before = cx.state.rounds().by_goal.clone();
+    note_calls(cx.state.rounds(), goal, &called);
     iteration.calls = called.iter().map(|record| record.text.clone()).collect();
     shown_results::fit(&mut iteration, &called, &cx.document);
     tool_log::add_round(&mut cx.document, &cx.draft, &iteration).await?;
-    if let Some(plan) = &mut cx.state.plan {
-        let confidence = answer.goal_confidence;
-        let ended = round_rules::note_progress(&mut plan.goals, answer.action, goal, confidence, calls);
-        cx.state.rounds().ended = ended;
-    } else if answer.action == Action::Done {
-        cx.state.rounds().ended = Some("DONE".to_owned());
-    }
+    let goals = cx.state.plan.as_mut().map(|plan| plan.goals.as_mut_slice()).unwrap_or_default();
+    let ended = round_rules::note_progress(goals, answer.action, goal, answer.goal_confidence, &before);
+    cx.state.rounds().ended = ended.then(|| DONE.to_owned());
     cx.state.rounds().iterations = number;
     Ok(())
 }
 
-/// What the calls for a goal came to in the rounds before; this round is added.
-fn calls_before(rounds: &mut RoundsState, goal: Option<GoalId>, called: &[CallRecord]) -> GoalCalls {
+/// Adds what the calls of a round came to.
+fn note_calls(rounds: &mut RoundsState, goal: Option<GoalId>, called: &[CallRecord]) {
     let known = rounds.by_goal.iter().position(|(of, _)| *of == goal).unwrap_or_else(|| {
         rounds.by_goal.push((goal, GoalCalls::default()));
         rounds.by_goal.len() - 1
     });
     let calls = &mut rounds.by_goal[known].1;
-    let before = *calls;
     calls.made |= !called.is_empty();
-    calls.had_result |= called.iter().any(|record| record.status == CallStatus::Success);
-    before
+    calls.succeeded |= called.iter().any(|record| record.status == CallStatus::Success);
+    calls.had_result |= called.iter().any(|record| record.has_result);
 }
 
 /// Writes the claims and how the loop ended.
 async fn end(cx: &mut PhaseContext<'_>, reason: &str) -> Result<PhaseOutcome, Stop> {
     let rounds = cx.state.rounds.take().unwrap_or_default();
     let limits = cx.turns.limits;
+    let unreached = round_rules::unreached(cx.state.goals(), &rounds.by_goal);
+    let reason = round_rules::termination(reason, cx.state.goals(), &unreached);
+    if let Some(plan) = &mut cx.state.plan {
+        plan.unreached = unreached;
+    }
     let termination = Termination {
-        reason: reason.to_owned(),
+        reason: reason.clone(),
         iterations: Quota { done: rounds.iterations, limit: limits.iterations },
         tool_calls: Quota { done: rounds.calls, limit: limits.tool_calls },
     };

@@ -86,7 +86,13 @@ mod tests {
             claims_failed,
             issues: vec![format!("issue of {answer}")],
         });
-        AnswerAttempt { answer: answer.to_owned(), unsupported: Vec::new(), sources: Vec::new(), verdict }
+        AnswerAttempt {
+            answer: answer.to_owned(),
+            unsupported: Vec::new(),
+            unreached: Vec::new(),
+            sources: Vec::new(),
+            verdict,
+        }
     }
 
     fn ended(attempts: Vec<AnswerAttempt>) -> Ending {

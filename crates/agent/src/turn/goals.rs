@@ -11,10 +11,15 @@ pub(super) fn waits_for(goals: &[Goal], id: GoalId) -> Vec<GoalId> {
     needed.iter().filter(|id| !reached(id)).copied().collect()
 }
 
-/// The goal to work on: the first that is not reached and waits for none.
-pub(super) fn focus(goals: &[Goal]) -> Option<&Goal> {
+/// The goals that can be worked on: neither reached nor given up, and waiting for none.
+pub(super) fn workable(goals: &[Goal]) -> impl Iterator<Item = &Goal> {
     let is_open = |goal: &Goal| !matches!(goal.status, GoalStatus::Done | GoalStatus::Failed);
-    goals.iter().find(|goal| is_open(goal) && waits_for(goals, goal.id).is_empty())
+    goals.iter().filter(move |goal| is_open(goal) && waits_for(goals, goal.id).is_empty())
+}
+
+/// The goal to work on: the first that can be.
+pub(super) fn focus(goals: &[Goal]) -> Option<&Goal> {
+    workable(goals).next()
 }
 
 /// Marks a goal as reached and starts the next one.

@@ -40,7 +40,8 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     plan.ticket = Some(files::link(ticket));
     cx.document.append(&plan).await?;
     let topic = Some(topic(&answer.topic));
-    cx.state.plan = Some(PlanSummary { intent: plan.intent, topic, goals: plan.goals.clone() });
+    cx.state.plan =
+        Some(PlanSummary { intent: plan.intent, topic, goals: plan.goals.clone(), unreached: Vec::new() });
     cx.state.rounds = None;
     Ok(route(&mut cx.state, plan))
 }

@@ -82,6 +82,9 @@ pub(super) struct PlanSummary {
     pub(super) topic: Option<String>,
     /// Empty when there is only one goal.
     pub(super) goals: Vec<Goal>,
+    /// What phase 4 left unreached.
+    #[serde(default)]
+    pub(super) unreached: Vec<String>,
 }
 
 /// The coordinator's loop: its counters and findings so far.
@@ -119,6 +122,9 @@ pub(super) struct AnswerAttempt {
     /// Values that it states and none of its documents does.
     #[serde(default)]
     pub(super) unsupported: Vec<String>,
+    /// Goals that were not reached when it was written.
+    #[serde(default)]
+    pub(super) unreached: Vec<String>,
     /// What its citations lead to.
     #[serde(default)]
     pub(super) sources: Vec<AnswerSource>,
@@ -210,6 +216,11 @@ impl TurnState {
             TurnPhase::Validate => answers,
             _ => 1,
         }
+    }
+
+    /// What the plan's calls did not reach.
+    pub(super) fn unreached(&self) -> Vec<String> {
+        self.plan.as_ref().map(|plan| plan.unreached.clone()).unwrap_or_default()
     }
 
     /// The goals of a plan with several.

@@ -12,7 +12,7 @@ use larder_store::{RunId, TurnDraft, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::sections::SectionId;
 use larder_vault::Score;
-use larder_vault::context::{Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
+use larder_vault::context::{CallStatus, Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
 use serde_json::json;
 
 use super::condense::TurnCondenser;
@@ -66,7 +66,8 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let preview = preview(&cx.document.condenser, &answer);
     cx.document.append(&Synthesis { preview, full: Some(files::link(response)), checklist }).await?;
     let text = format!("{} tokens", cx.document.condenser.counter.count(&answer));
-    cx.state.attempts.push(AnswerAttempt { answer, unsupported, sources, verdict: None });
+    let unreached = cx.state.unreached();
+    cx.state.attempts.push(AnswerAttempt { answer, unsupported, unreached, sources, verdict: None });
     if cites {
         return Ok(PhaseOutcome::new(TurnPhase::Validate, text));
     }
@@ -97,9 +98,8 @@ fn last_reply(store: &UserStore, run: &RunId) -> Result<String, Stop> {
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()).unwrap_or_default())
 }
 
-/// The documents that an answer may cite by number: each reference of §2, then each attachment, then each tool
-/// result, then the document of
-/// all results. The order is the same in phases 5 and 6 (R0-14.8). Links inside references are not followed (R1-14.4,
+/// The documents that an answer may cite by number: each reference of §2, then each attachment, then each result of a
+/// call that succeeded, then the document of all results. The order is the same in phases 5 and 6 (R0-14.8). Links inside references are not followed (R1-14.4,
 /// C90).
 pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<InputDocument>, Stop> {
     let (now, counter) = (cx.clock.now(), cx.document.condenser.counter.clone());
@@ -113,7 +113,9 @@ pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<I
         documents.push(cited(file.as_str(), text));
     }
     documents.extend(evidence::attachments(&cx.draft).iter().map(|(name, text)| cited(name, text)));
-    for result in evidence::results(&cx.draft) {
+    let results = evidence::results(&cx.draft).into_iter();
+    // What a failed call says is no evidence.
+    for result in results.filter(|result| result.status == CallStatus::Success) {
         let name = evidence::name(&cx.draft.place.tool_results(), &result.block());
         let said = if result.content.trim().is_empty() { "(nothing)" } else { result.content.as_str() };
         documents.push(cited(&name, said));

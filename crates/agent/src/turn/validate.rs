@@ -14,7 +14,8 @@ use super::event::Events;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::plan::task_plan;
 use super::recipes::PhaseInputs;
-use super::state::{AttemptVerdict, Ending, TurnState};
+use super::round_rules::ONLY_GOAL;
+use super::state::{AnswerAttempt, AttemptVerdict, Ending, TurnState};
 use super::synthesize::citable_documents;
 use super::turn_phase::TurnPhase;
 
@@ -31,11 +32,13 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let inputs = PhaseInputs { documents, values, ..PhaseInputs::default() };
     let convert = |answer: &ValidationAnswer| answer.validation(&plan);
     let (_, mut validation) = cx.recipes().decide("phase6_validator", inputs, convert).await?;
-    let unsupported = cx.state.attempts.last().map(|attempt| attempt.unsupported.clone()).unwrap_or_default();
+    let newest = cx.state.attempts.last();
+    let unsupported = newest.map(|attempt| attempt.unsupported.clone()).unwrap_or_default();
+    let unreached = newest.map(|attempt| attempt.unreached.clone()).unwrap_or_default();
     let found_by_model = attempt_verdict(&validation);
     let is_approved = validation.decision == Verdict::Approve;
     hold_to_documents(&mut validation, &unsupported);
-    hold_to_goals(&mut validation);
+    hold_to_goals(&mut validation, &unreached);
     validation.block = cx.document.next_decision("validation", SectionId::Validation);
     cx.document.append(&validation).await?;
     if let Some(attempt) = cx.state.attempts.last_mut() {
@@ -44,10 +47,18 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         let claims_failed = found_by_model.claims_failed;
         attempt.verdict = Some(AttemptVerdict { claims_failed, ..attempt_verdict(&validation) });
     }
-    let was_revised = cx.state.attempts.iter().filter(|attempt| !attempt.unsupported.is_empty()).count() > 1;
-    if is_approved && !unsupported.is_empty() && was_revised {
-        let reason = "a revision left values that none of its documents states";
-        return Ok(ending::exhausted(&mut cx.state, cx.events, reason));
+    let is_flawed =
+        |attempt: &&AnswerAttempt| !attempt.unsupported.is_empty() || !attempt.unreached.is_empty();
+    let was_revised = cx.state.attempts.iter().filter(is_flawed).count() > 1;
+    if is_approved && was_revised {
+        if !unsupported.is_empty() {
+            let reason = "a revision left values that none of its documents states";
+            return Ok(ending::exhausted(&mut cx.state, cx.events, reason));
+        }
+        if !unreached.is_empty() {
+            let reason = format!("{} not reached", unreached.join(", "));
+            return Ok(ending::exhausted(&mut cx.state, cx.events, &reason));
+        }
     }
     Ok(follow(&mut cx.state, cx.events, &cx.turns.limits, &validation))
 }
@@ -73,13 +84,33 @@ fn hold_to_documents(validation: &mut Validation, unsupported: &[String]) {
     }
 }
 
-/// An approval that leaves a goal unaddressed contradicts itself: the answer is rewritten (R1-3.84).
-fn hold_to_goals(validation: &mut Validation) {
-    let left: Vec<String> =
+/// An approval that leaves a goal unaddressed contradicts itself: the answer is rewritten (R1-3.84). A goal that the calls
+/// of the turn did not reach is not addressed, whatever the model says.
+fn hold_to_goals(validation: &mut Validation, unreached: &[String]) {
+    for goal in &mut validation.goals {
+        goal.addressed &= !unreached.contains(&goal.goal.to_string());
+    }
+    if unreached.iter().any(|goal| goal == ONLY_GOAL) {
+        let checks = validation.checks.iter_mut();
+        checks
+            .filter(|(check, _)| *check == Check::QueryAddressed)
+            .for_each(|check| check.1 = CheckResult::Fail);
+    }
+    let issue = |goal: &String| format!("The calls of the turn did not reach {goal}.");
+    validation.issues.extend(unreached.iter().map(issue));
+    let mut left: Vec<String> =
         validation.goals.iter().filter(|goal| !goal.addressed).map(|goal| goal.goal.to_string()).collect();
-    if validation.decision == Verdict::Approve && !left.is_empty() {
+    left.retain(|goal| !unreached.contains(goal));
+    if left.is_empty() && unreached.is_empty() {
+        return;
+    }
+    if validation.decision == Verdict::Approve {
         validation.decision = Verdict::Revise;
-        validation.revision_hints.push(format!("Address {}.", left.join(", ")));
+        validation.revision_hints.extend((!left.is_empty()).then(|| format!("Address {}.", left.join(", "))));
+    }
+    if validation.decision == Verdict::Revise {
+        let hint = |goal: &String| format!("Say plainly that {goal} could not be reached.");
+        validation.revision_hints.extend(unreached.iter().map(hint));
     }
 }
 
@@ -136,7 +167,6 @@ mod tests {
     use larder_vault::context::{GoalId, GoalVerdict};
 
     use super::super::event::NoopTurnObserver;
-    use super::super::state::AnswerAttempt;
     use super::*;
 
     fn validation(decision: Verdict) -> Validation {
@@ -161,6 +191,7 @@ mod tests {
         state.attempts = vec![AnswerAttempt {
             answer: "answer".to_owned(),
             unsupported: Vec::new(),
+            unreached: Vec::new(),
             sources: Vec::new(),
             verdict: None,
         }];
@@ -200,9 +231,20 @@ mod tests {
         let quality = Score::new(0.8).unwrap();
         let goal = |id, addressed| GoalVerdict { goal: GoalId(id), addressed, quality, notes: String::new() };
         approved.goals = vec![goal(1, true), goal(2, false)];
-        hold_to_goals(&mut approved);
+        hold_to_goals(&mut approved, &[]);
         assert_eq!(approved.decision, Verdict::Revise);
         assert_eq!(approved.revision_hints.last().unwrap(), "Address GOAL_2.");
+        // The same for a goal that the model takes for addressed and no call has reached.
+        let mut approved = validation(Verdict::Approve);
+        approved.goals = vec![goal(1, true), goal(2, true)];
+        hold_to_goals(&mut approved, &["GOAL_2".to_owned()]);
+        assert_eq!((approved.decision, approved.goals[0].addressed), (Verdict::Revise, true));
+        assert!(!approved.goals[1].addressed && approved.issues.last().unwrap().contains("GOAL_2"));
+        let mut approved = validation(Verdict::Approve);
+        approved.checks.push((Check::QueryAddressed, CheckResult::Pass));
+        hold_to_goals(&mut approved, &[ONLY_GOAL.to_owned()]);
+        assert_eq!(approved.decision, Verdict::Revise);
+        assert_eq!(approved.checks.last().unwrap().1, CheckResult::Fail);
     }
 
     #[test]
