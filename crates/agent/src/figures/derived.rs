@@ -217,11 +217,10 @@ fn known_digits(text: &str) -> BTreeSet<i128> {
     };
     let stands_alone = |at: &usize| {
         let (before, after) = (at.checked_sub(1), Some(at + 1));
-        bytes[*at].is_ascii_digit()
-            && !is_digit(before)
-            && !is_digit(after)
-            && !(joins(before) && is_digit(at.checked_sub(2)))
-            && !(joins(after) && is_digit(Some(at + 2)))
+        let is_continued = is_digit(before) || is_digit(after);
+        let is_joined =
+            joins(before) && is_digit(at.checked_sub(2)) || joins(after) && is_digit(Some(at + 2));
+        is_digit(Some(*at)) && !is_continued && !is_joined
     };
     let digits = (0..bytes.len()).filter(stands_alone).map(|at| i128::from(bytes[at] - b'0'));
     digits.chain(in_words(text)).collect()

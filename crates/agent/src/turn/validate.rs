@@ -98,9 +98,8 @@ fn hold_to_goals(validation: &mut Validation, unreached: &[String]) {
     }
     let issue = |goal: &String| format!("The calls of the turn did not reach {goal}.");
     validation.issues.extend(unreached.iter().map(issue));
-    let mut left: Vec<String> =
-        validation.goals.iter().filter(|goal| !goal.addressed).map(|goal| goal.goal.to_string()).collect();
-    left.retain(|goal| !unreached.contains(goal));
+    let left = validation.goals.iter().filter(|goal| !goal.addressed).map(|goal| goal.goal.to_string());
+    let left: Vec<String> = left.filter(|goal| !unreached.contains(goal)).collect();
     if left.is_empty() && unreached.is_empty() {
         return;
     }
