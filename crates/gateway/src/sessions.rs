@@ -9,7 +9,7 @@ use larder_text::message::Role;
 use crate::error::RequestError;
 
 /// The header in which a client may name its conversation.
-const HEADER: &str = "x-larder-session";
+pub const HEADER: &str = "x-larder-session";
 /// Hexadecimal digits of a generated name.
 const DIGITS: usize = 20;
 
@@ -19,8 +19,7 @@ const DIGITS: usize = 20;
 /// # Errors
 /// If the header contains characters that are not allowed in a name.
 pub fn identify(request: &Request<'_>, headers: &HeaderMap) -> Result<String, RequestError> {
-    let named = headers.get(HEADER).and_then(|name| name.to_str().ok()).map(str::trim);
-    if let Some(name) = named.filter(|name| !name.is_empty()) {
+    if let Some(name) = named(headers, HEADER) {
         // The store accepts no such names, and would reject it after the work is done.
         if name.chars().any(char::is_control) {
             return Err(RequestError::invalid(format!(
@@ -42,4 +41,9 @@ pub fn identify(request: &Request<'_>, headers: &HeaderMap) -> Result<String, Re
     let mut name = ContentHash::new(&begin).to_hex();
     name.truncate(DIGITS);
     Ok(format!("s-{name}"))
+}
+
+/// The text of a header, unless it is empty.
+pub fn named<'h>(headers: &'h HeaderMap, header: &str) -> Option<&'h str> {
+    headers.get(header).and_then(|name| name.to_str().ok()).map(str::trim).filter(|name| !name.is_empty())
 }

@@ -162,6 +162,11 @@ impl DerefMut for ActiveRequest {
 }
 
 impl OpenRequest {
+    /// Gives its place to what it starts, which takes one of its own.
+    pub fn leave_place(&mut self) {
+        self.guards.place = None;
+    }
+
     /// The gateway that serves it.
     pub const fn app(&self) -> &Arc<App> {
         &self.app

@@ -5,6 +5,7 @@ mod active;
 mod batch_results;
 mod bill;
 mod budget;
+mod conversations;
 pub mod inspect;
 mod passthrough;
 mod prepare;
@@ -47,6 +48,8 @@ pub use reply::error;
 
 /// Beginning of the names of models that are recipes.
 pub const RECIPE: &str = "recipe/";
+/// Beginning of the names of models that are conversation types.
+pub const CONVERSATION: &str = "conversation/";
 
 /// The start of a header with a signature of AWS's.
 const SIGNATURE: &str = "AWS4-";
@@ -163,6 +166,7 @@ async fn answer(
             upstream(active, dialect, *request, parts, &current.gateway).await
         }
         Ok(Destination::Recipe(run)) => recipes::run(active, dialect, *run, current).await,
+        Ok(Destination::Conversation(said)) => conversations::run(active, dialect, said).await,
         Err(error) => reply::refuse(active, dialect, error),
     }
 }

@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use larder_conversation::catalog::LoadedType;
 use larder_models::chat::Usage;
 use larder_models::price::{Billable, Usd};
 use larder_models::table::Provider;
@@ -30,7 +31,8 @@ use crate::request::bill::Pricing;
 use crate::request::relay::{self, InFlightRequest};
 use crate::request::route_rule::{RouteCharge, RouteRule, RouteState};
 use crate::request::{
-    RECIPE, batch_results, dialect, outgoing, patience, read, recipes, refuse_signed, reply, unit_price,
+    CONVERSATION, RECIPE, batch_results, dialect, outgoing, patience, read, recipes, refuse_signed, reply,
+    unit_price,
 };
 
 /// Bytes of a list of models, and of vectors.
@@ -157,14 +159,16 @@ pub async fn models(
 ) -> Response {
     let (parts, _) = request.into_parts();
     let (current, dialect) = (app.current(), dialect(parts.uri.path(), &parts.headers));
-    let mut listed = list(&current, dialect);
+    let mut listed = listed(&current, dialect).await;
     if let Some(theirs) = theirs(&current, &parts, dialect.provider()).await {
         listed.extend(theirs);
     }
     // A budget in money admits only models with a price; what recipes call is checked when they are asked.
     let is_priced = |id: &str| {
         let route = current.routes.find(Endpoint::Generate(dialect), id, current.shared());
-        id.starts_with(RECIPE) || route.is_ok_and(|route| route.prices.is_some())
+        id.starts_with(RECIPE)
+            || id.starts_with(CONVERSATION)
+            || route.is_ok_and(|route| route.prices.is_some())
     };
     if caller.limits.picos_per_day.is_some() {
         listed.retain(|entry| entry.get("id").and_then(Value::as_str).is_some_and(is_priced));
@@ -181,7 +185,7 @@ pub async fn model(
 ) -> Response {
     let (current, dialect) = (app.current(), dialect(request.uri().path(), request.headers()));
     let is_it = |entry: &Value| entry.get("id").and_then(Value::as_str) == Some(&id);
-    match list(&current, dialect).into_iter().find(is_it) {
+    match listed(&current, dialect).await.into_iter().find(is_it) {
         Some(entry) => axum::Json(entry).into_response(),
         None if current.routes.other(dialect.provider()).is_some() => {
             pass(State(app), Extension(caller), request).await
@@ -191,12 +195,26 @@ pub async fn model(
 }
 
 /// What clients may name as a model.
+async fn listed(current: &Arc<Snapshot>, dialect: ApiDialect) -> Vec<Value> {
+    let current = Arc::clone(current);
+    // Conversation types are read the first time.
+    let listing = tokio::task::spawn_blocking(move || list(&current, dialect));
+    listing.await.unwrap_or_default()
+}
+
 fn list(current: &Snapshot, dialect: ApiDialect) -> Vec<Value> {
-    let (recipes, table) = (&current.shared().project.check().recipes, current.shared().models.table());
+    let (engine, table) = (current.shared(), current.shared().models.table());
+    let recipes = &engine.project.check().recipes;
+    let is_answered = |kind: &LoadedType| {
+        let recipe = engine.find(&kind.kind.recipe, None);
+        recipe.is_ok_and(|recipe| table.resolve(recipe.layer, recipe.mode).is_some())
+    };
+    let types = current.types().iter().filter(|kind| is_answered(kind));
+    let types = types.map(|kind| format!("{CONVERSATION}{}", kind.kind.name));
     let recipes = recipes.iter().filter(|recipe| recipes::can_be_asked(recipe, table));
     let recipes = recipes.map(|recipe| format!("{RECIPE}{}", recipe.id()));
     let models = current.routes.models().filter(|(_, spec)| spec.provider == dialect.provider());
-    let names = models.map(|(name, _)| name.to_owned()).chain(recipes);
+    let names = models.map(|(name, _)| name.to_owned()).chain(recipes).chain(types);
     names.map(|name| dialect.listed_model(&name)).collect()
 }
 

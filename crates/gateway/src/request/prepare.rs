@@ -23,12 +23,11 @@ use crate::app::Snapshot;
 use crate::caches::SessionMemory;
 use crate::error::RequestError;
 use crate::model_route::Route;
-use crate::request::RECIPE;
 use crate::request::active::ActiveRequest;
 use crate::request::bill::{self, Pricing};
 use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
-use crate::request::{recipes, refuse_signed};
+use crate::request::{CONVERSATION, RECIPE, conversations, recipes, refuse_signed};
 use crate::revisions::{self, RevisedSettings};
 use crate::sessions;
 use crate::storage_health::StoredFor;
@@ -44,6 +43,8 @@ pub enum Destination {
     Upstream(Box<UpstreamRequest>),
     /// To a recipe.
     Recipe(Box<recipes::RecipeRequest>),
+    /// To a conversation.
+    Conversation(conversations::ConversationRequest),
 }
 
 /// A request that may be sent.
@@ -88,6 +89,9 @@ pub fn prepare(
     active.set_model(&model);
     active.record.summary.stream = request.stream;
     active.usage.choices = request.choices;
+    if let Some(kind) = model.strip_prefix(CONVERSATION) {
+        return conversations::job(kind, &request, &head.headers).map(Destination::Conversation);
+    }
     let session = sessions::identify(&request, &head.headers)?;
     active.record.summary.session = Some(session.clone());
     let named = active.caller.store.key().find_in(text);

@@ -14,7 +14,7 @@ use super::format::WireFormat;
 use super::hidden::{HiddenStep, HiddenSteps, call_key};
 use super::opaque::{Opaque, OpaqueKind};
 use super::read::{ReadError, fields};
-use super::recipe_reply::RecipeReply;
+use super::recipe_reply::{RecipeReply, ReplyPart};
 use super::reply::{
     ReplyClose, ReplyRound, Tally, inner, is_thought, length, parts_length, push_text, stop_edit,
 };
@@ -177,21 +177,21 @@ impl WireFormat for ChatFormat {
         completion(reply, "chat.completion", json!([choice]), Some(usage(reply))).to_string()
     }
 
-    fn recipe_events(&self, reply: &RecipeReply<'_>) -> String {
+    fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
         let chunk = |delta: Json, finish: Json| {
             let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
             completion(reply, "chat.completion.chunk", json!([choice]), None)
         };
-        let mut chunks = vec![
-            chunk(json!({"role": "assistant", "content": ""}), Json::Null),
-            chunk(json!({"content": reply.text}), Json::Null),
-            chunk(json!({}), json!("stop")),
-        ];
-        if reply.include_usage {
-            chunks.push(completion(reply, "chat.completion.chunk", json!([]), Some(usage(reply))));
+        let event = |chunk: Json| format!("data: {chunk}\n\n");
+        match part {
+            ReplyPart::Begin => event(chunk(json!({"role": "assistant", "content": ""}), Json::Null)),
+            ReplyPart::Text { piece, .. } => event(chunk(json!({"content": piece}), Json::Null)),
+            ReplyPart::End { .. } => {
+                let usage = || completion(reply, "chat.completion.chunk", json!([]), Some(usage(reply)));
+                let usage = if reply.include_usage { event(usage()) } else { String::new() };
+                event(chunk(json!({}), json!("stop"))) + &usage + "data: [DONE]\n\n"
+            }
         }
-        let events: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-        events + "data: [DONE]\n\n"
     }
 }
 

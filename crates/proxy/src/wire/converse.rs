@@ -16,7 +16,7 @@ use super::hidden::{HiddenStep, HiddenSteps, call_key, thought_key};
 use super::messages;
 use super::opaque::OpaqueKind;
 use super::read::{ReadError, fields};
-use super::recipe_reply::RecipeReply;
+use super::recipe_reply::{RecipeReply, ReplyPart};
 use super::reply::{ReplyClose, ReplyRound, Tally, length, stop_edit, text};
 use super::request::{Item, Request, ResultItem, role};
 
@@ -181,15 +181,19 @@ impl WireFormat for ConverseFormat {
         .to_string()
     }
 
-    fn recipe_events(&self, reply: &RecipeReply<'_>) -> String {
-        let events = [
-            ("messageStart", json!({"role": "assistant"})),
-            ("contentBlockDelta", json!({"contentBlockIndex": 0, "delta": {"text": reply.text}})),
-            ("contentBlockStop", json!({"contentBlockIndex": 0})),
-            ("messageStop", json!({"stopReason": "end_turn"})),
-            ("metadata", json!({"usage": usage(&reply.usage), "metrics": {"latencyMs": 0}})),
-        ];
-        events.map(|(kind, data)| format!("event: {kind}\ndata: {data}\n\n")).concat()
+    fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
+        let events = match part {
+            ReplyPart::Begin => vec![("messageStart", json!({"role": "assistant"}))],
+            ReplyPart::Text { piece, .. } => {
+                vec![("contentBlockDelta", json!({"contentBlockIndex": 0, "delta": {"text": piece}}))]
+            }
+            ReplyPart::End { .. } => vec![
+                ("contentBlockStop", json!({"contentBlockIndex": 0})),
+                ("messageStop", json!({"stopReason": "end_turn"})),
+                ("metadata", json!({"usage": usage(&reply.usage), "metrics": {"latencyMs": 0}})),
+            ],
+        };
+        events.iter().map(|(kind, data)| format!("event: {kind}\ndata: {data}\n\n")).collect()
     }
 }
 

@@ -36,6 +36,11 @@ impl<'b> Request<'b> {
         tier.and_then(Value::text)
     }
 
+    /// What the client notes under a name in the request's `metadata`.
+    pub fn metadata(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.doc.root().given("metadata")?.given(name)?.text()
+    }
+
     /// Replaces the model's name; `None` if the request names none.
     pub fn set_model(&self, name: &str) -> Option<Edit> {
         let at = self.doc.value(self.model?.at).span();

@@ -10,7 +10,7 @@ use super::api_error::ApiError;
 use super::framing::Framing;
 use super::hidden::{HiddenStep, HiddenSteps};
 use super::read::ReadError;
-use super::recipe_reply::RecipeReply;
+use super::recipe_reply::{RecipeReply, ReplyPart};
 use super::reply::{ReplyClose, ReplyRound, Tally};
 use super::request::Request;
 
@@ -136,6 +136,6 @@ pub(super) trait WireFormat: Sync {
     /// A reply that no provider wrote, in one piece.
     fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String;
 
-    /// A reply that no provider wrote, as a stream of events.
-    fn recipe_events(&self, reply: &RecipeReply<'_>) -> String;
+    /// A part of a reply that no provider wrote, as events of a stream.
+    fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String;
 }

@@ -16,7 +16,7 @@ use super::framing::Framing;
 use super::hidden::{HiddenStep, HiddenSteps, call_key, thought_key};
 use super::place::{is_text, said_in_content};
 use super::read::{ReadError, fields};
-use super::recipe_reply::{RecipeReply, named};
+use super::recipe_reply::{RecipeReply, ReplyPart, named};
 use super::reply::{ReplyClose, ReplyRound, ReplyRounds, Tally, length, stop_edit, text};
 use super::request::{Item, Request, ResultItem, role};
 
@@ -184,17 +184,21 @@ impl WireFormat for MessagesFormat {
         message(reply, json!([block]), json!("end_turn"), reply.usage.output).to_string()
     }
 
-    fn recipe_events(&self, reply: &RecipeReply<'_>) -> String {
-        named(&[
-            json!({"type": "message_start", "message": message(reply, json!([]), Json::Null, 0)}),
-            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-            json!({"type": "content_block_delta", "index": 0,
-                "delta": {"type": "text_delta", "text": reply.text}}),
-            json!({"type": "content_block_stop", "index": 0}),
-            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null},
-                "usage": {"output_tokens": reply.usage.output}}),
-            json!({"type": "message_stop"}),
-        ])
+    fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
+        match part {
+            ReplyPart::Begin => named(&[
+                json!({"type": "message_start", "message": message(reply, json!([]), Json::Null, 0)}),
+                json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            ]),
+            ReplyPart::Text { piece, .. } => named(&[json!({"type": "content_block_delta", "index": 0,
+                "delta": {"type": "text_delta", "text": piece}})]),
+            ReplyPart::End { .. } => named(&[
+                json!({"type": "content_block_stop", "index": 0}),
+                json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null},
+                    "usage": usage(reply, reply.usage.output)}),
+                json!({"type": "message_stop"}),
+            ]),
+        }
     }
 }
 
@@ -278,12 +282,15 @@ fn said_in(name: Name<'_>, value: Value<'_, '_>) -> usize {
 }
 
 fn message(reply: &RecipeReply<'_>, content: Json, stop: Json, output: u64) -> Json {
+    json!({"id": format!("msg_{}", reply.id), "type": "message", "role": "assistant", "model": reply.model,
+        "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage(reply, output)})
+}
+
+fn usage(reply: &RecipeReply<'_>, output: u64) -> Json {
     let Usage { input, cached_input, cache_write, .. } = reply.usage;
     let uncached = input.saturating_sub(cached_input).saturating_sub(cache_write);
-    json!({"id": format!("msg_{}", reply.id), "type": "message", "role": "assistant", "model": reply.model,
-        "content": content, "stop_reason": stop, "stop_sequence": null,
-        "usage": {"input_tokens": uncached, "cache_creation_input_tokens": cache_write,
-            "cache_read_input_tokens": cached_input, "output_tokens": output}})
+    json!({"input_tokens": uncached, "cache_creation_input_tokens": cache_write,
+        "cache_read_input_tokens": cached_input, "output_tokens": output})
 }
 
 fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {

@@ -64,7 +64,7 @@ pub use self::model_path::ModelPath;
 pub use self::opaque::{Opaque, OpaqueKind};
 pub use self::place::ReplyPlace;
 pub use self::read::ReadError;
-pub use self::recipe_reply::RecipeReply;
+pub use self::recipe_reply::{RecipeReply, ReplyPart};
 pub use self::reply::{PartialUsage, RehydrateCall, ReplyRounds, WholeReply};
 pub use self::request::{Fixed, Item, OfferedTool, Request, ResultItem, Text, read, read_up_to};
 pub use self::stream::StreamedReply;

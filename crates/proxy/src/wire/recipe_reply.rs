@@ -1,10 +1,14 @@
-//! Replies that no provider wrote: a recipe's answer, for a format to put into its own form. Knows nothing of how
-//! answers are produced.
+//! Replies that no provider wrote: the answer of a recipe or in a conversation, for a format to put into its own form, in
+//! one piece or as it is written. Knows nothing of how answers are produced.
 
 use larder_text::usage::Usage;
 use serde_json::Value;
 
+use super::api_error::ApiError;
 use super::dialect::ApiDialect;
+
+/// Events before the text, in the format that numbers them.
+pub(super) const EVENTS_BEFORE_TEXT: u64 = 4;
 
 /// An answer to be sent in some dialect.
 #[derive(Debug)]
@@ -31,9 +35,41 @@ impl RecipeReply<'_> {
 
     /// The reply as a stream of events.
     pub fn events(&self, dialect: ApiDialect) -> Vec<u8> {
-        let format = dialect.format();
-        format.framing().laid_out(format.recipe_events(self))
+        let parts =
+            [ReplyPart::Begin, ReplyPart::Text { piece: self.text, at: 0 }, ReplyPart::End { pieces: 1 }];
+        parts.iter().flat_map(|part| self.part(dialect, part)).collect()
     }
+
+    /// A part of the stream. The usage is known at its end only, where clients look for it then.
+    pub fn part(&self, dialect: ApiDialect, part: &ReplyPart<'_>) -> Vec<u8> {
+        let format = dialect.format();
+        format.framing().laid_out(format.recipe_events(self, part))
+    }
+
+    /// An error that ends the stream after so many pieces of the text.
+    pub fn failure(dialect: ApiDialect, error: &ApiError, pieces: u64) -> Vec<u8> {
+        let format = dialect.format();
+        format.framing().laid_out(format.error_event(error, EVENTS_BEFORE_TEXT + pieces))
+    }
+}
+
+/// A part of a streamed reply.
+#[derive(Debug)]
+pub enum ReplyPart<'a> {
+    /// What comes before the text.
+    Begin,
+    /// A piece of the text, behind so many others.
+    Text {
+        /// The piece.
+        piece: &'a str,
+        /// The pieces before it.
+        at: u64,
+    },
+    /// What comes after the text; the reply has all of it.
+    End {
+        /// The pieces of the text.
+        pieces: u64,
+    },
 }
 
 /// Events named after their type.

@@ -14,7 +14,7 @@ use super::chat::{openai_error, openai_model, openai_model_list, openai_too_long
 use super::format::WireFormat;
 use super::hidden::{HiddenStep, HiddenSteps, answer_key, call_key, item_key, thought_key};
 use super::read::{ReadError, fields};
-use super::recipe_reply::{RecipeReply, named};
+use super::recipe_reply::{EVENTS_BEFORE_TEXT, RecipeReply, ReplyPart, named};
 use super::reply::{ReplyClose, ReplyRound, Tally, length, parts_length, text};
 use super::request::{Item, Request, ResultItem, Text, role};
 
@@ -175,8 +175,8 @@ impl WireFormat for ResponsesFormat {
         response(reply, "completed", json!([output(reply, "completed")])).to_string()
     }
 
-    fn recipe_events(&self, reply: &RecipeReply<'_>) -> String {
-        named(&response_events(reply))
+    fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
+        named(&response_events(reply, part))
     }
 }
 
@@ -216,7 +216,7 @@ fn response(reply: &RecipeReply<'_>, status: &str, output: Json) -> Json {
         "truncation": "disabled", "usage": usage, "user": null, "metadata": {}})
 }
 
-fn response_events(reply: &RecipeReply<'_>) -> Vec<Json> {
+fn response_events(reply: &RecipeReply<'_>, of: &ReplyPart<'_>) -> Vec<Json> {
     let item = format!("msg_{}", reply.id);
     let at = |kind: &str, more: Json| {
         let mut event = json!({"type": kind, "item_id": item, "output_index": 0, "content_index": 0});
@@ -225,19 +225,32 @@ fn response_events(reply: &RecipeReply<'_>) -> Vec<Json> {
         }
         event
     };
-    let mut events = vec![
-        json!({"type": "response.created", "response": response(reply, "in_progress", json!([]))}),
-        json!({"type": "response.in_progress", "response": response(reply, "in_progress", json!([]))}),
-        json!({"type": "response.output_item.added", "output_index": 0, "item": output(reply, "in_progress")}),
-        at("response.content_part.added", json!({"part": part("")})),
-        at("response.output_text.delta", json!({"delta": reply.text, "logprobs": []})),
-        at("response.output_text.done", json!({"text": reply.text, "logprobs": []})),
-        at("response.content_part.done", json!({"part": part(reply.text)})),
-        json!({"type": "response.output_item.done", "output_index": 0, "item": output(reply, "completed")}),
-        json!({"type": "response.completed",
-            "response": response(reply, "completed", json!([output(reply, "completed")]))}),
-    ];
-    for (number, event) in events.iter_mut().enumerate() {
+    let (first, mut events) = match of {
+        ReplyPart::Begin => (
+            0,
+            vec![
+                json!({"type": "response.created", "response": response(reply, "in_progress", json!([]))}),
+                json!({"type": "response.in_progress", "response": response(reply, "in_progress", json!([]))}),
+                json!({"type": "response.output_item.added", "output_index": 0, "item": output(reply, "in_progress")}),
+                at("response.content_part.added", json!({"part": part("")})),
+            ],
+        ),
+        ReplyPart::Text { piece, at: before } => {
+            let delta = at("response.output_text.delta", json!({"delta": piece, "logprobs": []}));
+            (EVENTS_BEFORE_TEXT + before, vec![delta])
+        }
+        ReplyPart::End { pieces } => (
+            EVENTS_BEFORE_TEXT + pieces,
+            vec![
+                at("response.output_text.done", json!({"text": reply.text, "logprobs": []})),
+                at("response.content_part.done", json!({"part": part(reply.text)})),
+                json!({"type": "response.output_item.done", "output_index": 0, "item": output(reply, "completed")}),
+                json!({"type": "response.completed",
+                "response": response(reply, "completed", json!([output(reply, "completed")]))}),
+            ],
+        ),
+    };
+    for (number, event) in (first..).zip(&mut events) {
         event["sequence_number"] = json!(number);
     }
     events

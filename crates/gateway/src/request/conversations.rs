@@ -1,0 +1,311 @@
+//! Requests whose model is a conversation type: the user's last message is posted, and everything before it is the
+//! conversation's own already. Replies are written by [`replies`], whoever waits for them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Response, StatusCode};
+use bytes::Bytes;
+use larder_conversation::resume::{Continuation, Remembered};
+use larder_conversation::{Conversation, ConversationError, Reply};
+use larder_engine::blocking;
+use larder_engine::executor::Spending;
+use larder_proxy::record::Outcome;
+use larder_proxy::wire::{ApiDialect, RecipeReply, ReplyPart, Request};
+use larder_store::Speaker;
+use larder_text::message::Role;
+use larder_text::usage::Usage;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::RequestError;
+use crate::problem::Problem;
+use crate::replies::{self, ReplyEvent, ReplyReader};
+use crate::request::active::ActiveRequest;
+use crate::request::reply;
+use crate::sessions;
+
+/// The header with the participant.
+const PARTICIPANT: &str = "x-larder-participant";
+/// The header that makes a repeated post the same one.
+const KEY: &str = "idempotency-key";
+
+/// A message for a conversation.
+pub struct ConversationRequest {
+    kind: String,
+    /// The conversation that the client names.
+    id: Option<String>,
+    participant: Option<String>,
+    key: Option<String>,
+    before: Vec<Remembered>,
+    text: String,
+    stream: bool,
+    include_usage: bool,
+}
+
+/// Reads which conversation a request is for, and what is said.
+///
+/// # Errors
+/// The last message is not the user's.
+pub fn job(
+    kind: &str,
+    request: &Request<'_>,
+    headers: &HeaderMap,
+) -> Result<ConversationRequest, RequestError> {
+    let said = |role: Role| match role {
+        Role::User => Some(Speaker::Participant),
+        Role::Assistant => Some(Speaker::Assistant),
+        _ => None,
+    };
+    let remembered = |item: &larder_proxy::wire::Item<'_>| {
+        Some(Remembered { speaker: said(item.role())?, text: item.text().to_owned() })
+    };
+    let mut before: Vec<Remembered> = request.items.iter().filter_map(remembered).collect();
+    let last =
+        before.pop().filter(|last| last.speaker == Speaker::Participant && !last.text.trim().is_empty());
+    let Some(last) = last else {
+        let words =
+            "the last message has to be the user's and to have text: it is what the conversation answers";
+        return Err(RequestError::invalid(words));
+    };
+    let named = |header: &str, field: &str| {
+        let in_body = || request.metadata(field).map(|name| name.trim().to_owned());
+        sessions::named(headers, header).map(str::to_owned).or_else(in_body).filter(|name| !name.is_empty())
+    };
+    Ok(ConversationRequest {
+        kind: kind.to_owned(),
+        id: named(sessions::HEADER, "conversation"),
+        participant: named(PARTICIPANT, "participant"),
+        key: sessions::named(headers, KEY).map(str::to_owned),
+        before,
+        text: last.text,
+        stream: request.stream,
+        include_usage: request.include_usage,
+    })
+}
+
+/// Posts the message and answers in the request's own format. The reply is written to its end and stored even if the client
+/// leaves.
+pub async fn run(mut active: ActiveRequest, dialect: ApiDialect, job: ConversationRequest) -> Response<Body> {
+    // The reply takes a place of its own, so that as many can be written as there are places.
+    active.leave_place();
+    let (app, caller) = (Arc::clone(active.app()), active.caller.clone());
+    let (stream, include_usage) = (job.stream, job.include_usage);
+    let started = blocking::spawn(async move { start(&app, &caller, job).await }).await;
+    let (id, reader) = match started {
+        Ok(Ok(started)) => started,
+        Ok(Err(problem)) => return reply::refuse(active, dialect, refused(&problem)),
+        Err(error) => return reply::refuse(active, dialect, RequestError::bug(&error.to_string())),
+    };
+    active.record.summary.session = Some(id);
+    let mut answer = Answer { active, dialect, include_usage, pieces: 0, text: String::new() };
+    if stream {
+        return answer.stream(reader).await;
+    }
+    match reader.ended().await {
+        Ok(reply) => {
+            answer.complete(&reply);
+            let body = answer.with(&reply.text, reply.usage, |form| form.whole(dialect).into_bytes());
+            answer.end("application/json", body)
+        }
+        Err(problem) => reply::refuse(answer.active, dialect, refused(&problem)),
+    }
+}
+
+/// Posts the message, and begins to answer it; returns the conversation's id and the reader of the reply.
+async fn start(
+    app: &Arc<App>,
+    caller: &Caller,
+    job: ConversationRequest,
+) -> Result<(String, ReplyReader), Problem> {
+    let (conversation, continuation) = found(app, caller, &job)?;
+    let number = match continuation {
+        Continuation::New => conversation.post(&job.text, job.key.as_deref())?.number,
+        Continuation::Posted(number) => number,
+        Continuation::Revised => conversation.revise(Some(&job.text), None).await?.number,
+    };
+    let id = conversation.id().to_owned();
+    Ok((id, replies::answer(app, caller, conversation, number)?.read(None)))
+}
+
+/// The conversation that is meant, or a new one.
+fn found(
+    app: &App,
+    caller: &Caller,
+    job: &ConversationRequest,
+) -> Result<(Conversation, Continuation), Problem> {
+    let all = app.conversations(caller);
+    let participant = job.participant.as_deref();
+    if let Some(id) = &job.id {
+        let conversation = all.open(id, participant)?;
+        let kind = &conversation.kind().kind.name;
+        if *kind != job.kind {
+            let words = format!("{id} is a conversation of type {kind}: ask the model `conversation/{kind}`");
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words));
+        }
+        let continuation = conversation.continuation(&job.before, &job.text)?;
+        return Ok((conversation, continuation));
+    }
+    all.types.find(&job.kind).map_err(ConversationError::from)?;
+    if job.before.is_empty() {
+        let name = participant.unwrap_or(larder_conversation::ALONE);
+        let participants = [(name.to_owned(), caller.store.user().to_owned())];
+        let begun = all.begin(&job.kind, &job.text, &participants)?;
+        return Ok((all.open(&begun.id, Some(name))?, Continuation::New));
+    }
+    all.continuing(&job.kind, participant, &job.before, &job.text)?.ok_or_else(|| {
+        let words = format!(
+            "the earlier messages are those of no conversation of type {}: name the conversation in the header {} or as \
+             metadata.conversation, as the first reply named it in that header, or send the last message alone to begin one",
+            job.kind,
+            sessions::HEADER
+        );
+        Problem::new(StatusCode::CONFLICT, words)
+    })
+}
+
+/// A problem as the formats of models report it.
+fn refused(problem: &Problem) -> RequestError {
+    let status = problem.status();
+    let (class, outcome) = match status {
+        StatusCode::NOT_FOUND => ("not_found", Outcome::Invalid),
+        StatusCode::TOO_MANY_REQUESTS => ("budget_exceeded", Outcome::Refused),
+        StatusCode::SERVICE_UNAVAILABLE => ("overloaded", Outcome::Refused),
+        StatusCode::GATEWAY_TIMEOUT => ("upstream_timeout", Outcome::UpstreamFailed),
+        StatusCode::BAD_GATEWAY => ("upstream_failed", Outcome::UpstreamFailed),
+        status if status.is_client_error() => ("invalid_request", Outcome::Invalid),
+        _ => ("internal_error", Outcome::Failed),
+    };
+    RequestError::new(status, class, outcome, problem.detail.clone())
+}
+
+/// A reply on its way to the client.
+struct Answer {
+    active: ActiveRequest,
+    dialect: ApiDialect,
+    include_usage: bool,
+    /// Pieces of the text that were sent, and all of them together.
+    pieces: u64,
+    text: String,
+}
+
+impl Answer {
+    fn with<T>(&self, text: &str, usage: Usage, of: impl FnOnce(&RecipeReply<'_>) -> T) -> T {
+        let summary = &self.active.record.summary;
+        of(&RecipeReply {
+            id: &summary.id,
+            created: summary.time.as_millis() / 1_000,
+            model: &summary.model,
+            text,
+            usage,
+            include_usage: self.include_usage,
+        })
+    }
+
+    fn part(&self, part: &ReplyPart<'_>) -> Vec<u8> {
+        self.with("", Usage::default(), |form| form.part(self.dialect, part))
+    }
+
+    /// The request ended well; the key was charged by whoever wrote the reply.
+    fn complete(&mut self, reply: &Reply) {
+        let spent = Spending { usage: reply.usage, cost: reply.cost };
+        self.active.record_run(spent, Default::default());
+        self.active.complete(StatusCode::OK);
+    }
+
+    fn end(self, kind: &str, body: Vec<u8>) -> Response<Body> {
+        let response = head(&self.active, kind, Body::from(body));
+        self.active.finish();
+        response
+    }
+
+    /// Streams the reply. Nothing is sent before something of it is there, so that a failure has a status.
+    async fn stream(mut self, mut reader: ReplyReader) -> Response<Body> {
+        let first = loop {
+            match reader.next().await {
+                Some(ReplyEvent::Restart | ReplyEvent::Draft(_)) => {}
+                Some(ReplyEvent::Problem(problem)) => {
+                    return reply::refuse(self.active, self.dialect, refused(&problem));
+                }
+                Some(event) => break event,
+                None => {
+                    return reply::refuse(self.active, self.dialect, RequestError::bug("a reply has no end"));
+                }
+            }
+        };
+        self.active.respond(StatusCode::OK);
+        let kind = self.dialect.stream_type();
+        let begin = Bytes::from(self.part(&ReplyPart::Begin));
+        let headers = head(&self.active, kind, Body::empty());
+        let mut state = Streaming { answer: Some(self), reader, ready: VecDeque::from([begin]) };
+        state.take(first);
+        let events = futures::stream::unfold(state, Streaming::step);
+        headers.map(|_| Body::from_stream(events))
+    }
+}
+
+/// The head of a reply with our own headers.
+fn head(active: &ActiveRequest, kind: &str, body: Body) -> Response<Body> {
+    let mut response = Response::builder().header(CONTENT_TYPE, kind).body(body).unwrap_or_default();
+    response.headers_mut().extend(reply::ours(&active.record));
+    response
+}
+
+/// A stream under way.
+struct Streaming {
+    /// There until its end.
+    answer: Option<Answer>,
+    reader: ReplyReader,
+    ready: VecDeque<Bytes>,
+}
+
+impl Streaming {
+    async fn step(mut self) -> Option<(Result<Bytes, std::convert::Infallible>, Self)> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Some((Ok(bytes), self));
+            }
+            self.answer.as_ref()?;
+            let event = self.reader.next().await?;
+            self.take(event);
+        }
+    }
+
+    /// What an event of the reply is to the client. Formats of models cannot take text back: a reply that begins anew
+    /// behind some text is an error, and the next request gets it whole.
+    fn take(&mut self, event: ReplyEvent) {
+        let Some(mut answer) = self.answer.take() else { return };
+        match event {
+            ReplyEvent::Text { text, .. } => {
+                let part = ReplyPart::Text { piece: &text, at: answer.pieces };
+                self.ready.push_back(answer.part(&part).into());
+                answer.pieces += 1;
+                answer.text.push_str(&text);
+                self.answer = Some(answer);
+            }
+            ReplyEvent::Restart if answer.pieces > 0 => {
+                let words = "the reply was begun anew; send the same request again to get it whole";
+                let problem = Problem::new(StatusCode::BAD_GATEWAY, words);
+                self.fail(answer, &problem);
+            }
+            ReplyEvent::Restart | ReplyEvent::Draft(_) => self.answer = Some(answer),
+            ReplyEvent::Done(reply) => {
+                answer.complete(&reply);
+                let part = ReplyPart::End { pieces: answer.pieces };
+                let end = answer.with(&answer.text, reply.usage, |form| form.part(answer.dialect, &part));
+                self.ready.push_back(end.into());
+                answer.active.finish();
+            }
+            ReplyEvent::Problem(problem) => self.fail(answer, &problem),
+        }
+    }
+
+    fn fail(&mut self, mut answer: Answer, problem: &Problem) {
+        let error = answer.active.fail(refused(problem));
+        let failure = RecipeReply::failure(answer.dialect, &error.problem(), answer.pieces);
+        self.ready.push_back(failure.into());
+        answer.active.finish();
+    }
+}
