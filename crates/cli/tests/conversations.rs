@@ -4,11 +4,11 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use larder_testkit::stub::{Answer, Seen};
 use serde_json::{Value, json};
@@ -30,7 +30,8 @@ fn is_reply(seen: &Seen) -> bool {
 fn respond(seen: &Seen) -> Answer {
     let body = String::from_utf8_lossy(&seen.body);
     if !is_reply(seen) {
-        return support::reply_text(r#"{"summary": "They counted."}"#);
+        let fact = json!({"category": "People", "fact": "The daughter is called Lily.", "quote": "my daughter Lily"});
+        return support::reply(&json!({"summary": "They counted.", "upsert": [fact], "delete": [], "attacks": false}));
     }
     let said = body.rfind("message-").map_or("", |at| &body[at..]);
     let number: String = said.chars().take_while(|c| c.is_alphanumeric() || *c == '-').collect();
@@ -68,16 +69,6 @@ fn shop() -> Shop {
     shop
 }
 
-fn send(server: &Served, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(&server.address).unwrap();
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    stream
-}
-
 /// The text and the last id of what arrived of a stream, as a client reads it; `true` if it came to its end.
 fn take(raw: &str, text: &mut String, last: &mut Option<String>) -> bool {
     let complete = raw.rfind("\n\n").map_or("", |end| &raw[..end]);
@@ -108,9 +99,9 @@ fn told(servers: &[Served], conversation: &str, number: usize, seed: &mut u64) -
         let resumed = last.as_ref().map(|id| {
             let message = id.split('.').next().unwrap();
             let headers = format!("accept: text/event-stream\r\nlast-event-id: {id}\r\n");
-            send(server, "GET", &format!("{path}/{message}/events"), &headers, "")
+            server.send("GET", &format!("{path}/{message}/events"), &headers, "")
         });
-        let mut stream = resumed.unwrap_or_else(|| send(server, "POST", &path, &headers, &body));
+        let mut stream = resumed.unwrap_or_else(|| server.send("POST", &path, &headers, &body));
         let most = usize::try_from(next(seed) % 1_200).unwrap() + 200;
         let (mut raw, mut buffer) = (Vec::new(), [0; 256]);
         while raw.len() < most {
@@ -179,4 +170,247 @@ fn messages_posted_twice_over_two_servers_are_answered_once_and_in_order() {
         server.signal("TERM");
         server.end();
     }
+}
+
+/// Status and body of a request of the API.
+fn api(server: &Served, method: &str, path: &str, headers: &str, body: &Value) -> (u16, Value) {
+    let (status, _, body) = server.ask(method, &format!("/api/v1/{path}"), headers, &body.to_string());
+    (status, serde_json::from_str(&body).unwrap_or_default())
+}
+
+/// Reads until it is as wanted: behind a reply, nobody is told.
+fn until(what: &str, read: impl Fn() -> Value, wanted: impl Fn(&Value) -> bool) -> Value {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let value = read();
+        if wanted(&value) {
+            return value;
+        }
+        assert!(Instant::now() < end, "in vain waited for {what}: {value}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_is_remembered_and_shared_is_up_to_the_person() {
+    let shop = shop();
+    let server = Served::start(&shop, &[]);
+    let api = |method: &str, path: &str, body: Value| api(&server, method, path, "", &body);
+    let people = json!({"type": "chat", "participants": [{"name": "ana"}, {"name": "ben"}]});
+    let id = api("POST", "conversations", people).1["id"].as_str().unwrap().to_owned();
+    let of = |what: &str, who: &str| format!("conversations/{id}/{what}?participant={who}");
+    let say = |who: &str, text: &str| {
+        let said =
+            api("POST", &format!("conversations/{id}/messages"), json!({"text": text, "participant": who}));
+        assert_eq!(said.0, 200, "{}", said.1);
+        said.1["to"].as_u64().unwrap()
+    };
+    let last_prompt = || {
+        let seen = shop.seen();
+        String::from_utf8_lossy(&seen.iter().rfind(|seen| is_reply(seen)).unwrap().body).into_owned()
+    };
+    let facts = |who: &str| api("GET", &of("memory", who), json!({})).1["facts"].clone();
+    // A fact with the words that it comes from; the other participant has none, and cannot touch it.
+    let first = say("ana", "message-1 is about my daughter Lily");
+    let found = until("the fact", || facts("ana"), |facts| facts[0].is_object());
+    assert_eq!(
+        (&found[0]["words"], &found[0]["fact"]["message"]),
+        (&json!("my daughter Lily"), &json!(first))
+    );
+    assert_eq!(facts("ben"), json!([]));
+    let fact = found[0]["fact"]["id"].as_str().unwrap();
+    let corrected = json!({"fact": "The daughter is called Lilly."});
+    assert_eq!(api("PUT", &of(&format!("memory/{fact}"), "ben"), corrected.clone()).0, 404);
+    assert_eq!(api("DELETE", &of(&format!("memory/{fact}"), "ben"), json!({})).0, 404);
+    let (status, new) = api("PUT", &of(&format!("memory/{fact}"), "ana"), corrected);
+    assert_eq!(
+        (status, &new["fact"], &new["supersedes"]),
+        (200, &json!("The daughter is called Lilly."), &json!(fact))
+    );
+    assert!(facts("ana")[0]["fact"]["valid_until"].is_string());
+    // A consent, with the text that was shown; it holds at once, and what was made under it goes when it is revoked.
+    let (_, scopes) = api("GET", &of("consents", "ana"), json!({}));
+    assert_eq!((&scopes["scopes"][0]["scope"], &scopes["consents"]), (&json!("profile"), &json!([])));
+    let give = || {
+        let shown = "May what you tell me be remembered?";
+        let new = json!({"scope": "profile", "shown": shown, "participant": "ana"});
+        api("POST", &format!("conversations/{id}/consents"), new).1
+    };
+    let consent = give();
+    assert_eq!(
+        (&give()["id"], consent["shown"].as_str()),
+        (&consent["id"], Some("May what you tell me be remembered?"))
+    );
+    api("POST", &format!("conversations/{id}/sessions"), json!({"participant": "ana"}));
+    say("ana", "message-2 what is my daughter called");
+    assert!(last_prompt().contains("is called Lilly."), "{}", last_prompt());
+    let revoke = format!("consents/{}/revoke", consent["id"].as_str().unwrap());
+    assert_eq!(api("POST", &of(&revoke, "ben"), json!({})).0, 404);
+    assert!(api("POST", &of(&revoke, "ana"), json!({})).1["revoked"].is_string());
+    until("the erasure", || facts("ana"), |facts| *facts == json!([]));
+    say("ana", "message-3 what is my daughter called");
+    assert!(!last_prompt().contains("Lilly"));
+    // A share: seen first, confirmed as seen, once, for those who are named.
+    let told = say("ana", "message-4 tell Ben that I am sorry");
+    say("ben", "message-5 anything from Ana");
+    assert!(!last_prompt().contains("sorry"));
+    let new = json!({"message": told, "text": "I am sorry.", "to": ["ben"]});
+    let (_, preview) = api("POST", &of("shares/preview", "ana"), new.clone());
+    assert_eq!((&preview["text"], &preview["to"]), (&json!("I am sorry."), &json!(["ben"])));
+    let share =
+        |confirm: &Value| api("POST", &of("shares", "ana"), json!({ "confirm": confirm }));
+    assert_eq!(share(&json!("else")).0, 409);
+    let given = share(&preview["confirm"]);
+    assert_eq!((given.0, share(&preview["confirm"]).1), (201, given.1.clone()));
+    let (_, shares) = api("GET", &of("shares", "ben"), json!({}));
+    assert_eq!((&shares["received"][0]["text"], &shares["given"]), (&json!("I am sorry."), &json!([])));
+    assert_eq!(shares["received"].as_array().unwrap().len(), 1);
+    say("ben", "message-6 and now");
+    assert!(last_prompt().contains("ana shared: I am sorry.") && !last_prompt().contains("tell Ben"));
+    for (status, share) in [
+        (400, json!({"message": told, "to": ["nobody"]})),
+        (422, json!({"message": told, "to": []})),
+        (422, json!({"message": told, "purpose": "explain"})),
+        (404, json!({"message": 4_000, "to": ["ben"]})),
+    ] {
+        assert_eq!(api("POST", &of("shares/preview", "ana"), share).0, status);
+    }
+    // A person goes from everywhere; the other stays.
+    assert_eq!(api("DELETE", "conversation-persons/ana", json!({})).0, 204);
+    assert_eq!(api("DELETE", "conversation-persons/ana", json!({})).0, 400);
+    assert_eq!(api("GET", &of("messages", "ana"), json!({})).0, 404);
+    assert_eq!(api("GET", &of("messages", "ben"), json!({})).1["messages"].as_array().unwrap().len(), 4);
+    server.signal("TERM");
+    server.end();
+}
+
+#[test]
+fn an_edit_and_a_regeneration_that_are_repeated_are_done_once() {
+    let shop = shop();
+    let server = Served::start(&shop, &[]);
+    let (_, begun) = api(&server, "POST", "conversations", "", &json!({"type": "chat"}));
+    let path = format!("conversations/{}", begun["id"].as_str().unwrap());
+    api(&server, "POST", &format!("{path}/messages"), "", &json!({"text": "message-1"}));
+    let mut calls = 1;
+    for (method, end, key) in [("PUT", "messages/last", "k-1"), ("POST", "regenerate", "k-2")] {
+        let again = || {
+            let headers = format!("idempotency-key: {key}\r\n");
+            api(&server, method, &format!("{path}/{end}"), &headers, &json!({"text": "message-2"}))
+        };
+        let (first, second) = (again(), again());
+        assert_eq!(
+            (first.0, &first.1["number"], &first.1["text"]),
+            (200, &second.1["number"], &second.1["text"])
+        );
+        assert!(first.1["text"].as_str().unwrap().starts_with("To message-2"), "{}", first.1);
+        calls += 1;
+        assert_eq!(shop.seen().iter().filter(|seen| is_reply(seen)).count(), calls, "{end}");
+    }
+    let other = api(
+        &server,
+        "PUT",
+        &format!("{path}/messages/last"),
+        "idempotency-key: k-2\r\n",
+        &json!({"text": "x"}),
+    );
+    assert_eq!(other.0, 422, "{}", other.1);
+    server.signal("TERM");
+    server.end();
+}
+
+/// Asks a conversation type as a client of models does: the status, the session that the reply names, and the body.
+fn ask(server: &Served, path: &str, headers: &str, body: &Value) -> (u16, String, String) {
+    let (status, head, body) = server.ask("POST", path, headers, &body.to_string());
+    let session = head.lines().find_map(|line| line.strip_prefix("x-larder-session: "));
+    (status, session.unwrap_or_default().to_owned(), body)
+}
+
+#[test]
+fn a_type_is_a_model_whose_clients_may_resend_their_history() {
+    const CHAT: &str = "/v1/chat/completions";
+    let shop = shop();
+    let server = Served::start(&shop, &[]);
+    let (_, models) = server.get("/v1/models");
+    assert!(models.contains("conversation/chat") && models.contains("conversation/tutor"), "{models}");
+    let said = |role: &str, text: &str| json!({"role": role, "content": text});
+    let body = |messages: &[Value]| json!({"model": "conversation/chat", "messages": messages});
+    let (user, system) = (|text: &str| said("user", text), said("system", "Be someone else."));
+    let answer = |number: usize| format!("To message-{number}: {WORDS}");
+    let content = |raw: &str| {
+        let reply: Value = serde_json::from_str(raw).unwrap();
+        reply["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+    };
+    let calls = || shop.seen().iter().filter(|seen| is_reply(seen)).count();
+    let stored = |id: &str| {
+        let (_, list) = server.get(&format!("/api/v1/conversations/{id}/messages"));
+        let list: Value = serde_json::from_str(&list).unwrap();
+        let texts =
+            list["messages"].as_array().unwrap().iter().map(|one| one["text"].as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    // A first message begins a conversation, which the reply names.
+    let first = [system.clone(), user("message-1")];
+    let (status, id, reply) = ask(&server, CHAT, "", &body(&first));
+    assert!(status == 200 && id.starts_with("conv-"), "{status} {id} {reply}");
+    assert_eq!(content(&reply), answer(1));
+    assert!(reply.contains("\"total_tokens\":110"), "{reply}");
+    // The whole history again: the conversation goes on, and nothing is sent or stored twice; a retry is the same request.
+    let second = [system, user("message-1"), said("assistant", &answer(1)), user("message-2")];
+    for _ in 0..2 {
+        let (status, session, reply) = ask(&server, CHAT, "", &body(&second));
+        assert_eq!((status, session.as_str(), content(&reply)), (200, id.as_str(), answer(2)), "{reply}");
+    }
+    assert_eq!(calls(), 2);
+    let seen = shop.seen();
+    let prompt =
+        String::from_utf8_lossy(&seen.iter().rfind(|seen| is_reply(seen)).unwrap().body).into_owned();
+    assert_eq!(prompt.matches("message-1").count(), 2, "as it was said, and in the reply: {prompt}");
+    assert!(!prompt.contains("Be someone else."), "the type has the instructions");
+    assert_eq!(stored(&id), ["message-1", &answer(1), "message-2", &answer(2)]);
+    // The last message in other words, for a client that names the conversation; then one that sends nothing but its message.
+    let named = format!("x-larder-session: {id}\r\n");
+    let edited = [user("message-1"), said("assistant", &answer(1)), user("message-3")];
+    let (_, _, reply) = ask(&server, CHAT, &named, &body(&edited));
+    assert_eq!(content(&reply), answer(3));
+    assert_eq!(stored(&id), ["message-1", &answer(1), "message-3", &answer(3)]);
+    let mut alone = body(&[user("message-4")]);
+    alone["stream"] = json!(true);
+    alone["metadata"] = json!({"conversation": id, "participant": "user"});
+    for _ in 0..2 {
+        let (status, session, events) = ask(&server, CHAT, "idempotency-key: k-4\r\n", &alone);
+        assert_eq!((status, session.as_str()), (200, id.as_str()), "{events}");
+        assert!(
+            events.matches("\"delta\":{\"content\":").count() > 3 && events.contains("data: [DONE]"),
+            "{events}"
+        );
+    }
+    assert_eq!(stored(&id).len(), 6);
+    // The other formats.
+    let mut other = body(&[user("message-5")]);
+    (other["stream"], other["max_tokens"]) = (json!(true), json!(50));
+    let (_, _, events) = ask(&server, "/v1/messages", &named, &other);
+    assert!(events.matches("text_delta").count() > 3 && events.contains("event: message_stop"), "{events}");
+    let response = json!({"model": "conversation/chat", "input": "message-6", "stream": true});
+    let (_, _, events) = ask(&server, "/v1/responses", &named, &response);
+    assert!(events.contains("response.completed") && events.contains(&answer(6)), "{events}");
+    assert_eq!(stored(&id).len(), 10);
+    // What cannot be meant is said.
+    let calls_before = calls();
+    let unknown = [user("Never"), said("assistant", "said."), user("message-7")];
+    let mut nowhere = body(&[user("message-7")]);
+    nowhere["model"] = json!("conversation/chatt");
+    let other_type = json!({"model": "conversation/tutor", "messages": [user("message-7")]});
+    for (status, words, headers, body) in [
+        (409, "the header x-larder-session", "", body(&unknown)),
+        (400, "has to be the user's", "", body(&[user("message-7"), said("assistant", "x")])),
+        (404, "no conversation type", "", nowhere),
+        (422, "of type chat", named.as_str(), other_type),
+        (404, "conv-1", "x-larder-session: conv-1\r\n", body(&[user("message-7")])),
+    ] {
+        let (got, _, error) = ask(&server, CHAT, headers, &body);
+        assert!(got == status && error.contains(words), "{got} {error}");
+    }
+    assert_eq!(calls(), calls_before);
+    server.signal("TERM");
+    server.end();
 }

@@ -12,8 +12,8 @@ use larder_engine::Engine;
 use larder_engine::embedding::EmbeddingError;
 use larder_engine::executor::{ProgressObserver, RunError};
 use larder_store::{
-    ConversationMessage, ConversationRecord, NewConversation, NewMessage, ParticipantRecord, StoreError,
-    Track,
+    ConversationCostRow, ConversationMessage, ConversationRecord, NewConversation, NewMessage,
+    ParticipantRecord, StoreError, Track,
 };
 use larder_text::price::Usd;
 use larder_text::usage::Usage;
@@ -423,6 +423,14 @@ impl Conversation {
     /// There is none with this number, or the store fails.
     pub fn message(&self, number: u64) -> Result<ConversationMessage, ConversationError> {
         Ok(self.all.store().get_message(self.track(), number)?)
+    }
+
+    /// What the participant's user spent on the conversation.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn costs(&self) -> Result<Vec<ConversationCostRow>, ConversationError> {
+        Ok(self.all.store().costs_of(&self.id)?)
     }
 
     /// What was sent for a reply, and why.

@@ -19,6 +19,7 @@ mod prepare;
 mod recall;
 mod reply;
 mod requests;
+pub mod resume;
 mod retrieve;
 mod revise;
 pub mod sharing;

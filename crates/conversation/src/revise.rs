@@ -2,7 +2,7 @@
 //! participant's side of a conversation. And what a reply may cost, before it is asked for.
 
 use larder_engine::executor::{ModelSet, max_call_usage};
-use larder_store::{ConversationMessage, Speaker, StoreError, Track};
+use larder_store::{ConversationMessage, MemoryFilter, ParticipantRecord, Speaker, StoreError, Track};
 
 use crate::conversation::{Conversation, ConversationError, Conversations, ReplyRecord};
 use crate::kind::Trigger;
@@ -10,15 +10,25 @@ use crate::memory::Eraser;
 
 impl Conversation {
     /// Takes the last message of the participant and its reply back, and posts it anew: with another text, or to be answered
-    /// once more. The participant is where it was before that message, and what was remembered from it goes.
+    /// once more. The participant is where it was before that message, and what was remembered from it goes. With a key that
+    /// was used for the same before, it is the message of then.
     ///
     /// # Errors
-    /// The session has no message, the new text is empty, or the store fails.
-    pub async fn revise(&self, text: Option<&str>) -> Result<ConversationMessage, ConversationError> {
+    /// The session has no message, the new text is empty, the key belongs to another text, or the store fails.
+    pub async fn revise(
+        &self,
+        text: Option<&str>,
+        key: Option<&str>,
+    ) -> Result<ConversationMessage, ConversationError> {
         if text.is_some_and(|text| text.trim().is_empty()) {
             return Err(ConversationError::Empty);
         }
         let _lease = self.lease().await?;
+        if let Some(key) = key
+            && let Some(earlier) = self.all.store().posted(self.track(), key, text)?
+        {
+            return Ok(earlier);
+        }
         let (session, state) = self.standing()?;
         let messages = self.messages(Some(session))?;
         let last = messages.iter().rev().find(|message| message.speaker == Speaker::Participant);
@@ -29,7 +39,7 @@ impl Conversation {
         let state = serde_json::to_value(before.unwrap_or(state)).unwrap_or_default();
         let chars = self.loaded.kind.window.message_chars;
         let erasure = self.all.eraser().with_last(self.track(), last.number)?;
-        Ok(self.all.store().replace_last(self.track(), text, &state, chars, &erasure)?)
+        Ok(self.all.store().replace_last(self.track(), text, key, &state, chars, &erasure)?)
     }
 
     /// Erases a message with its reply, or a reply alone, and what was made from them.
@@ -63,6 +73,28 @@ impl Conversation {
 }
 
 impl Conversations {
+    /// Erases a person of this user: what it said and was told in all conversations, its consents and everything remembered.
+    ///
+    /// # Errors
+    /// There is no such person, or the store fails.
+    pub async fn forget(&self, participant: &str) -> Result<(), ConversationError> {
+        let user = self.engine.store.user();
+        let is_person = |one: &ParticipantRecord| one.name == participant && one.user == user;
+        let mut records = self.store().list()?;
+        records.retain(|record| record.participants.iter().any(is_person));
+        let kept = MemoryFilter { participant: Some(participant), ..MemoryFilter::default() };
+        if records.is_empty() && self.store().memory().list(&kept)?.is_empty() {
+            let (name, reason) =
+                (participant.chars().take(80).collect(), "nothing is known of anyone of this name");
+            return Err(StoreError::InvalidName { what: "person", name, reason }.into());
+        }
+        let mut leases = Vec::new();
+        for record in &records {
+            leases.push(self.lease_of(Track { conversation: &record.id, participant }).await?);
+        }
+        Ok(self.eraser().person(participant)?)
+    }
+
     const fn eraser(&self) -> Eraser<'_> {
         Eraser { store: &self.engine.store }
     }

@@ -131,7 +131,7 @@ async fn what_was_remembered_from_an_edited_message_goes_with_it_and_at_once() {
     world.work().await;
     let counter = larder_text::tokens::Counter::cl100k();
     assert_eq!(talk.memory(&counter).all_facts().unwrap().len(), 1);
-    let posted = talk.revise(Some("This is my cat.")).await.unwrap();
+    let posted = talk.revise(Some("This is my cat."), None).await.unwrap();
     assert_eq!(talk.memory(&counter).all_facts().unwrap(), []);
     let (_, state) = talk.standing().unwrap();
     assert_eq!((state.turns, posted.text.as_str()), (0, "This is my cat."));

@@ -171,8 +171,9 @@ fn sessions_begin_explicitly_and_the_last_message_can_be_replaced() {
     assert_eq!(talks.begin_session(me(&id), &json!({"stage": "inner"}), &json!({"n": 5})).unwrap(), 2);
     let second = post(&ada, me(&id), "two", Some("k")).unwrap();
     answer(&ada, me(&id), second, "reply to two", &[]).unwrap();
-    let again =
-        talks.replace_last(me(&id), Some("two, rather"), &json!({"n": 5}), 40, &Erasure::default()).unwrap();
+    let again = talks
+        .replace_last(me(&id), Some("two, rather"), None, &json!({"n": 5}), 40, &Erasure::default())
+        .unwrap();
     assert!(again.pending && again.number > second && again.session == 2);
     let said = |session| -> Vec<String> {
         talks

@@ -47,16 +47,27 @@ impl Served {
     }
 
     fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let (status, _, body) = self.ask(method, path, "", body);
+        (status, body)
+    }
+
+    /// Status, head and body of the reply to a request with more headers, each with its line end.
+    pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
+        let mut reply = String::new();
+        self.send(method, path, headers, body).read_to_string(&mut reply).unwrap();
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), body.to_owned())
+    }
+
+    /// Sends a request, and leaves its reply to be read.
+    pub fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
-        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        stream
     }
 
     /// Waits for the end; gives the exit code and what was said on stderr.

@@ -26,7 +26,10 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use conversations::ReplyWindow;
+pub use conversations::{
+    ConsentList, ConsentScope, ConversationTypeInfo, RememberedFact, ReplyWindow, open as open_conversation,
+    remembered, types_of,
+};
 pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{
     CompactionMap, Costs, DAYS, MapEntry, Priced, ReadBack, ReadBackCost, RequestListParams, RequestPage,

@@ -13,6 +13,7 @@ pub const EVERYTHING: &str = "profile";
 
 /// That a person allowed something to cross sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Consent {
     /// Its id.
     pub id: String,
@@ -21,8 +22,10 @@ pub struct Consent {
     /// The text that was shown.
     pub shown: String,
     /// When it was given.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub since: Timestamp,
     /// When it was revoked.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>, format = DateTime))]
     pub revoked: Option<Timestamp>,
 }
 

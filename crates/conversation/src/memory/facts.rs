@@ -4,12 +4,13 @@
 use larder_retrieval::dialogue::{Asked, Utterance, related};
 use larder_store::{
     ConversationMessage, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob, Speaker, StoreError,
+    Track,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::consent::consent_for;
-use super::{Fact, FactScope, PersonMemory, Shown, Sought, Statement};
+use super::{Eraser, Fact, FactScope, PersonMemory, Shown, Sought, Statement};
 
 /// The kind of the job that merges a profile with too many facts; its payload names the track.
 pub const CONSOLIDATE: &str = "conversation_consolidate";
@@ -318,6 +319,54 @@ impl PersonMemory<'_> {
     /// A fact as a record of the store.
     pub(crate) fn record_of(&self, fact: &Fact) -> MemoryRecord {
         fact.write(self)
+    }
+
+    /// Puts what the person says in the place of a fact, which ends; the source stays. `None` if there is no such fact that
+    /// holds.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn correct(&self, id: &str, text: &str) -> Result<Option<Fact>, StoreError> {
+        let Some(old) = self.holding()?.into_iter().find(|fact| fact.id == id) else { return Ok(None) };
+        let said = Statement {
+            fact: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            confidence: 1.0,
+            supersedes: Some(old.id.clone()),
+            run: None,
+            ..old.said.clone()
+        };
+        if said.fact == old.said.fact {
+            return Ok(Some(old));
+        }
+        let new =
+            Fact { said, id: self.talks().new_id("fact")?, created: self.store.store().now(), ..old.clone() };
+        let old = Fact { valid_until: Some(new.created), ..old };
+        let put = vec![old.write(self), new.write(self)];
+        self.talks().memory().apply(&MemoryChange { put, ..MemoryChange::default() })?;
+        self.limit_profile()?;
+        Ok(Some(new))
+    }
+
+    /// Erases a fact with its history, and what replies have of it. `false` if the person has none of this id.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn erase(&self, id: &str) -> Result<bool, StoreError> {
+        let is_own = self.all_facts()?.iter().any(|fact| fact.id == id);
+        Ok(is_own && Eraser { store: self.store }.fact(id)?)
+    }
+
+    /// The words that a fact comes from; `None` if their message is gone.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn source(&self, fact: &Fact) -> Result<Option<String>, StoreError> {
+        let track = Track { conversation: &fact.conversation, participant: self.track.participant };
+        match self.talks().get_message(track, fact.said.message) {
+            Ok(message) => Ok(message.text.get(fact.said.start..fact.said.end).map(str::to_owned)),
+            Err(StoreError::UnknownMessage { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn new_fact(&self, session: u64, said: Statement, consent: Option<String>) -> Result<Fact, StoreError> {

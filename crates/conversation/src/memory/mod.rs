@@ -30,6 +30,7 @@ pub use self::share::Share;
 
 /// A remembered statement (C103).
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Fact {
     /// Its id, which never changes.
     pub id: String,
@@ -43,13 +44,16 @@ pub struct Fact {
     /// The consent under which it is remembered beyond its session.
     pub consent: Option<String>,
     /// When it was first written.
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created: Timestamp,
     /// Until when it held, if a newer one contradicts it.
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>, format = DateTime))]
     pub valid_until: Option<Timestamp>,
 }
 
 /// What a fact says, and where from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Statement {
     /// One of the categories of the type.
     pub category: String,
@@ -88,6 +92,7 @@ impl Statement {
 
 /// How far a fact reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FactScope {
     /// Its session, and other sessions of the person while its consent is in force.

@@ -1,7 +1,7 @@
 //! What participants give to each other: by an explicit act, after a preview, to those who are named. A statement for a
 //! comparison is released for that purpose only, and read once every participant has released one.
 
-use larder_store::{MemoryChange, MemoryKind, MemoryRecord, StoreError, Timestamp};
+use larder_store::{MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, StoreError, Timestamp};
 use serde::Serialize;
 use serde_json::json;
 
@@ -88,6 +88,16 @@ impl PersonMemory<'_> {
             session: Some(source.session),
             ..self.record(MemoryKind::Share, id, &data)
         })
+    }
+
+    /// What this participant gave in the conversation, oldest first.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn shared_by_me(&self) -> Result<Vec<Share>, StoreError> {
+        let (kind, conversation) = (Some(MemoryKind::Share), Some(self.track.conversation));
+        let filter = MemoryFilter { kind, conversation, ..MemoryFilter::default() };
+        Ok(self.records(filter)?.iter().map(Share::read).collect())
     }
 
     /// What others gave to this participant, oldest first.

@@ -114,6 +114,16 @@ impl Conversations<'_> {
         })
     }
 
+    /// What this user spent on a conversation.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn costs_of(&self, conversation: &str) -> Result<Vec<ConversationCostRow>, StoreError> {
+        let mut costs = self.costs(0)?;
+        costs.retain(|row| row.conversation == conversation);
+        Ok(costs)
+    }
+
     /// What this user spent on conversations from a day on, in days since 1970.
     ///
     /// # Errors

@@ -103,11 +103,10 @@ impl Conversations<'_> {
         let pointer = self.original(new.text, new.chars)?;
         self.store.write(|tx| {
             let session = self.own(tx, track)?.session;
-            if let Some(earlier) = new.key.map(|key| self.by_key(tx, track, key)).transpose()?.flatten() {
-                if earlier.text == new.text {
-                    return Ok(earlier);
-                }
-                return Err(StoreError::KeyTaken { key: new.key.unwrap_or_default().to_owned() });
+            if let Some(key) = new.key
+                && let Some(earlier) = self.with_key(tx, track, key, Some(new.text))?
+            {
+                return Ok(earlier);
             }
             tx.prepare_cached(
                 "INSERT INTO conversation_messages
@@ -127,6 +126,20 @@ impl Conversations<'_> {
             ])?;
             self.message(tx, track, tx.last_insert_rowid().unsigned_abs())
         })
+    }
+
+    /// The message of a track that was posted with a key and, if one is given, this text.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyTaken`] if the key is of another text. Or the store fails.
+    pub fn posted(
+        &self,
+        track: Track<'_>,
+        key: &str,
+        text: Option<&str>,
+    ) -> Result<Option<ConversationMessage>, StoreError> {
+        user::check_name("Idempotency-Key", key)?;
+        self.store.index().read(|tx| self.with_key(tx, track, key, text))
     }
 
     /// Stores a text over the limit as an original; returns its name.
@@ -199,7 +212,7 @@ impl Conversations<'_> {
 
     /// Puts a new message in place of the newest one of the participant, whose reply goes, too: with another text, or with
     /// the same to be answered once more. `state` is what the participant was before that message; what was made from it is
-    /// erased with it.
+    /// erased with it. `key` is what [`posted`](Self::posted) finds the new one by.
     ///
     /// # Errors
     /// The newest session has no message of the participant, there is no such participant of this user, or the store fails.
@@ -207,6 +220,7 @@ impl Conversations<'_> {
         &self,
         track: Track<'_>,
         text: Option<&str>,
+        key: Option<&str>,
         state: &Value,
         chars: usize,
         erasure: &Erasure,
@@ -229,8 +243,8 @@ impl Conversations<'_> {
             )?;
             tx.execute(
                 "INSERT INTO conversation_messages
-                 (user, conversation, participant, session, role, text, pointer, pending, data, created)
-                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, 1, ?7, ?8)",
+                 (user, conversation, participant, session, role, text, pointer, pending, key, data, created)
+                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, 1, ?7, ?8, ?9)",
                 params![
                     user,
                     track.conversation,
@@ -238,6 +252,7 @@ impl Conversations<'_> {
                     to_sql(session),
                     text,
                     pointer,
+                    key,
                     last.data.to_string(),
                     to_sql(self.store.now().as_millis())
                 ],
@@ -330,18 +345,24 @@ impl Conversations<'_> {
         found?.pop().ok_or(StoreError::UnknownMessage { number })
     }
 
-    fn by_key(
+    fn with_key(
         &self,
         tx: &Transaction<'_>,
         track: Track<'_>,
         key: &str,
+        text: Option<&str>,
     ) -> Result<Option<ConversationMessage>, StoreError> {
         let found = self.select(
             tx,
             "conversation = ?2 AND participant = ?3 AND key = ?4",
             [self.store.user(), track.conversation, track.participant, key],
         );
-        Ok(found?.pop())
+        match found?.pop() {
+            Some(found) if text.is_some_and(|text| text != found.text) => {
+                Err(StoreError::KeyTaken { key: key.to_owned() })
+            }
+            found => Ok(found),
+        }
     }
 
     /// Messages of this user for which a condition holds, in order.

@@ -121,6 +121,12 @@ async fn answered(
     Ok(Answer(reader.ended().await?).into_response())
 }
 
+/// The key of a request that may be repeated.
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let key = headers.get(KEY).map(|key| key.to_str().map(str::to_owned)).transpose();
+    key.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "Idempotency-Key: expected ASCII"))
+}
+
 /// Post a message and wait for the reply
 ///
 /// With `accept: text/event-stream` the reply is streamed: `text` events with pieces of it, `restart` if what was sent is
@@ -150,11 +156,7 @@ pub async fn post(
     Json(new): Json<NewMessageBody>,
 ) -> Result<Response, Problem> {
     let conversation = open(&app, &caller, id, new.participant).await?;
-    let key = match headers.get(KEY).map(|key| key.to_str().map(str::to_owned)) {
-        Some(Err(_)) => return Err(Problem::new(StatusCode::BAD_REQUEST, "Idempotency-Key: expected ASCII")),
-        Some(Ok(key)) => Some(key),
-        None => None,
-    };
+    let key = key(&headers)?;
     let side = conversation.clone();
     let posted = blocking(move || side.post(&new.text, key.as_deref())).await?;
     answered(app, caller, conversation, posted.number, &headers).await
@@ -182,13 +184,16 @@ pub async fn list(
 /// Edit the last message and answer it anew
 #[utoipa::path(
     put, path = "/api/v1/conversations/{id}/messages/last", tag = "conversations", request_body = NewMessageBody,
-    params(("id" = String, Path, description = "The conversation")),
+    params(
+        ("id" = String, Path, description = "The conversation"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated edit the same one"),
+    ),
     responses(
         (status = 200, description = "The reply, or events", content(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
         (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The message is empty", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn edit(
@@ -198,14 +203,17 @@ pub async fn edit(
     headers: HeaderMap,
     Json(new): Json<NewMessageBody>,
 ) -> Result<Response, Problem> {
-    let conversation = open(&app, &caller, id, new.participant).await?;
-    revised(app, caller, conversation, Some(new.text), &headers).await
+    revised(app, caller, id, new.participant, Some(new.text), &headers).await
 }
 
 /// Answer the last message once more
 #[utoipa::path(
     post, path = "/api/v1/conversations/{id}/regenerate", tag = "conversations",
-    params(("id" = String, Path, description = "The conversation"), ParticipantParams),
+    params(
+        ("id" = String, Path, description = "The conversation"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request the same one"),
+        ParticipantParams,
+    ),
     responses(
         (status = 200, description = "The reply, or events", content(
             (Reply = "application/json"), (Reply = "text/event-stream"),
@@ -220,19 +228,21 @@ pub async fn regenerate(
     Query(who): Query<ParticipantParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let conversation = open(&app, &caller, id, who.participant).await?;
-    revised(app, caller, conversation, None, &headers).await
+    revised(app, caller, id, who.participant, None, &headers).await
 }
 
 async fn revised(
     app: Arc<App>,
     caller: Caller,
-    conversation: Conversation,
+    id: String,
+    participant: Option<String>,
     text: Option<String>,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let side = conversation.clone();
-    let revising = larder_engine::blocking::spawn(async move { side.revise(text.as_deref()).await });
+    let conversation = open(&app, &caller, id, participant).await?;
+    let (side, key) = (conversation.clone(), key(headers)?);
+    let revising =
+        larder_engine::blocking::spawn(async move { side.revise(text.as_deref(), key.as_deref()).await });
     let posted = revising.await.map_err(|error| Problem::internal(&error))??;
     answered(app, caller, conversation, posted.number, headers).await
 }

@@ -3,7 +3,9 @@
 
 mod actions;
 mod events;
+mod memory;
 mod messages;
+mod sharing;
 
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use memory::{ConsentList, ConsentScope, RememberedFact, remembered};
 pub use messages::ReplyWindow;
 
 use super::Problem;
@@ -34,6 +37,8 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(export))
         .merge(actions::endpoints())
         .merge(messages::endpoints())
+        .merge(memory::endpoints())
+        .merge(sharing::endpoints())
 }
 
 /// A conversation to begin.
@@ -150,7 +155,10 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// The caller's side of a conversation.
-async fn open(
+///
+/// # Errors
+/// There is none under this id and participant, or the store fails.
+pub async fn open(
     app: &Arc<App>,
     caller: &Caller,
     id: String,
@@ -302,8 +310,7 @@ pub async fn export(
             let sessions = store.sessions(track)?;
             tracks.push(TrackExport { participant: participant.name.clone(), sessions, messages });
         }
-        let mut costs = store.costs(0)?;
-        costs.retain(|row| row.conversation == conversation.id);
+        let costs = store.costs_of(&conversation.id)?;
         Ok(ConversationExport { conversation, tracks, costs })
     });
     Ok(Answer(export.await?))
