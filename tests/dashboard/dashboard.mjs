@@ -59,6 +59,8 @@ async function expect(status, request, session) {
 }
 
 const api = async (path) => (await fetch(`${GATEWAY}/api/v1/${path}`)).json();
+const post = async (path, body) =>
+  (await fetch(`${GATEWAY}/api/v1/${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).json();
 // Asks a question as a turn; gives the response, whose body tells what happens where `stream` is set.
 const askTurn = (query, stream) =>
   fetch(`${GATEWAY}/api/v1/turns`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ query, stream }) });
@@ -97,12 +99,14 @@ async function talk() {
   if (outcome.status !== "complete" || outcome.unverified) throw new Error(`the turn came to ${JSON.stringify(outcome)}`);
   await eventually("the turn is summarized", async () => (await api(`turns/${outcome.turn}`)).turn.summary.startsWith("The cheapest laptop of"));
   const { runs } = await api("runs");
+  const lesson = await post("conversations", { type: "tutor", title: "Fractions" });
+  await post(`conversations/${lesson.id}/messages`, { text: say.lesson.question });
   const named = (recipe, status) => runs.find((run) => run.recipe === recipe && run.status === status).run_id;
   const run = named("incident", "completed");
   const { window } = await api(`exchanges/${cartons.id}`);
   const part = window.findIndex((each) => each.role === "tool");
   return {
-    cartons: cartons.id, part, pointer: window[part].pointer, long: long.map(({ id }) => id),
+    lesson: lesson.id, cartons: cartons.id, part, pointer: window[part].pointer, long: long.map(({ id }) => id),
     turn: outcome.turn, folder: outcome.folder, run, failedRun: named("triage", "intervention"), goodRun: named("triage", "completed"),
   };
 }
@@ -115,7 +119,7 @@ let patched = 0;
 let browser;
 
 // The style sheet is one asset made of several files, in the order of dashboard/mod.rs.
-const STYLES = ["tokens", "layout", "components", "pictures", "documents", "media"];
+const STYLES = ["tokens", "layout", "components", "pictures", "documents", "conversation", "media"];
 const asset = (name) => {
   const files = name === "style.css" ? STYLES.map((each) => `style/${each}.css`) : [name];
   return files.map((file) => readFileSync(join(ASSETS, file), "utf8")).join("");
@@ -788,6 +792,57 @@ check("a turn under way is shown as it goes on", () =>
     is([events[0], events.at(-1)], ["started", "outcome"], "who asked has heard all of it");
   }));
 
+check("a conversation type is tried, with what was sent next to it", () =>
+  withPage({}, async (page) => {
+    await open(page, "/conversations");
+    await page.getByLabel("Type").selectOption("tutor");
+    await page.getByRole("button", { name: "Begin" }).click();
+    await page.waitForURL("**/conversations/conv-*");
+    await page.evaluate(() => { window.sameDocument = true; });
+    await page.getByLabel("Your message").fill(say.lesson.question);
+    await page.getByRole("button", { name: "Send" }).click();
+    const said = page.locator("#messages li p");
+    await until(page, "what was said and the reply are there", (wanted) =>
+      JSON.stringify([...document.querySelectorAll("#messages li p")].map((each) => each.textContent.trim())) === JSON.stringify(wanted),
+      [say.lesson.question, say.lesson.answer]);
+    await until(page, "the fields stand next to it", () => document.getElementById("aside").textContent.includes("Frustration"));
+    yes((await page.locator("#aside").textContent()).includes("tokens"), "with what was sent");
+    yes(await page.evaluate(() => window.sameDocument === true), "and the page was never loaded again");
+    await page.reload();
+    is((await texts(said))[1], say.lesson.answer, "it stays");
+    await page.getByRole("link", { name: "Memory and consent" }).click();
+    const everything = page.locator("#consents + ul > li").first();
+    await everything.getByRole("button", { name: "I agree" }).click();
+    await everything.getByText("agreed", { exact: true }).waitFor();
+    const note = page.locator("#notes + ul > li").first();
+    await eventually("the note is made", async () => {
+      await page.reload();
+      return note.count();
+    });
+    yes((await note.textContent()).includes(say.lesson.words), "a note has the words it comes from");
+    await note.getByLabel("What is right").fill("Works on thirds.");
+    await note.getByRole("button", { name: "Correct" }).click();
+    await page.getByText("no longer used since").waitFor();
+    await everything.getByRole("button", { name: "Revoke" }).click();
+    await eventually("the notes are erased", async () => {
+      await page.reload();
+      return (await note.count()) === 0;
+    });
+    yes(true, "what was kept under a consent goes with it");
+  }));
+
+check("a conversation is led without scripts, too", () =>
+  withPage({ script: false }, async (page) => {
+    await open(page, "/conversations");
+    await page.getByRole("button", { name: "Begin" }).first().waitFor();
+    await page.getByLabel("Type").selectOption("tutor");
+    await page.getByRole("button", { name: "Begin" }).click();
+    await page.getByLabel("Your message").fill(say.lesson.question);
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText(say.lesson.answer).waitFor();
+    yes((await page.locator("#aside").textContent()).includes("Frustration"), "with what was sent next to it");
+  }));
+
 const pages = () => [
   ["/", "overview"],
   ["/requests", "requests"],
@@ -798,6 +853,9 @@ const pages = () => [
   ["/sessions", "sessions"],
   [`/sessions/${say.SESSION}`, "session"],
   [`/sessions/${say.SESSION}/transcript`, "transcript"],
+  ["/conversations", "conversations"],
+  [`/conversations/${shown.lesson}`, "conversation"],
+  [`/conversations/${shown.lesson}/memory`, "memory and consent"],
   ["/runs", "runs"],
   [`/runs/${shown.run}`, "run"],
   ["/documents", "documents"],
@@ -896,6 +954,8 @@ const STYLE = /style\.css$/;
 const PROOFS = [
   ["live totals move while a client talks", SCRIPT, '"pieces", (event)', '"nothing", (event)'],
   ["live totals move while a client talks", SCRIPT, "piece.innerHTML = html;", "location.reload();"],
+  ["a conversation type is tried, with what was sent next to it", SCRIPT, 'add("own", form.dataset.as, text);', ""],
+  ["a conversation type is tried, with what was sent next to it", SCRIPT, "if (aside.ok)", "if (false)"],
   ["updates pause, and leave what is in use alone", SCRIPT, "|| paused", ""],
   ["updates pause, and leave what is in use alone", SCRIPT, "|| piece.contains(document.activeElement)", ""],
   ["updates pause, and leave what is in use alone", SCRIPT, 'root.addEventListener("focusout"', 'root.addEventListener("nothing"'],

@@ -219,7 +219,15 @@ export const tooLarge = question(`Compare these two logs.\n${LOG}\n${LOG}`);
 export const triage = question("Orders from Oslo have been stuck since two in the night.", "recipe/orders/triage");
 export const triageFails = question("The printer on the second floor hums.", "recipe/orders/triage");
 export const noRecipe = question("Refund order A-70533.", "recipe/orders/refund");
+export const lesson = {
+  question: "What is a half of a third, and why?",
+  answer: "Cut a third of a cake in two. How many such pieces make the whole cake?",
+  words: "a half of a third",
+  fact: "Works on halves of thirds.",
+};
 export const ANSWERS = {
+  "What is a half of a third": `<notes>\nMode: ASK\nFrustration: 2\nUnderstanding: 1\nStrategy: let them draw\n</notes>${lesson.answer}`,
+  "Update the facts.": JSON.stringify({ upsert: [{ category: "Other", fact: lesson.fact, quote: lesson.words, confidence: 0.9 }], delete: [] }),
   "Orders from Oslo": '{"kind": "import", "urgency": "now"}',
   "The printer on": '{"kind": "printer", "urgency": "whenever"}',
   "Write the report":

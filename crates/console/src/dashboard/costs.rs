@@ -1,4 +1,5 @@
-//! Costs of requests and runs by day, by model and by recipe, each next to what it would have cost without Larder.
+//! Costs of requests and runs by day, by model and by recipe, each next to what it would have cost without Larder; and those
+//! of conversations by conversation, type and stage.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use axum::response::Html;
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_models::price::Usd;
-use larder_store::{CostRow, DaySpend, KeyLimits};
+use larder_store::{ConversationCostRow, CostRow, DaySpend, KeyLimits};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -19,6 +20,7 @@ use super::layout::{NavItem, PageError, page};
 use super::ui::{self, Column, card, empty, heading, panel, untitled_panel};
 use crate::api::{self, Costs, Priced, Query, ReadBack, ReadBackCost, blocking};
 
+const DAY_MS: u64 = 86_400_000;
 /// Periods to choose from, in days.
 const PERIODS: [u64; 4] = [7, 30, 90, 365];
 /// Where the record does not say whose result was read.
@@ -68,8 +70,13 @@ pub async fn show(
 ) -> Result<Html<String>, PageError> {
     let days = days.unwrap_or(api::DAYS);
     let store = caller.store.clone();
-    let (rows, read_back) =
-        blocking(move || Ok((Costs::read(&store, days)?.costs, ReadBack::read(&store, days)?.tools))).await?;
+    let (rows, read_back, talks) = blocking(move || {
+        let talks = store
+            .conversations()
+            .costs((store.store().now().as_millis() / DAY_MS).saturating_sub(days.saturating_sub(1)))?;
+        Ok((Costs::read(&store, days)?.costs, ReadBack::read(&store, days)?.tools, talks))
+    })
+    .await?;
     let asking = caller.clone();
     let spent = blocking(move || app.auth.spent(&asking)).await?;
     let mut all = CostSum::default();
@@ -100,6 +107,7 @@ pub async fn show(
             (table("by-day", "By day", "Day (UTC)", &by(&rows, |row| &row.day), true))
             (read_back_table(&read_back))
         }
+        @if !talks.is_empty() { (conversations(&talks)) }
     };
     Ok(page(&caller, NavItem::Costs, "Costs", &content))
 }
@@ -162,6 +170,57 @@ fn key_budget(limits: &KeyLimits, spent: &DaySpend) -> Markup {
                 row("Tokens", used.tokens, held.tokens, limits.tokens_per_day, &number),
                 row("Money", used.picos, held.picos, limits.picos_per_day, &dollars),
             ]))
+        },
+    )
+}
+
+/// What rows of conversations are summed by.
+type RowKey = fn(&ConversationCostRow) -> &str;
+
+/// What conversations cost: replies, and the calls behind them.
+fn conversations(rows: &[ConversationCostRow]) -> Markup {
+    let keys: [(&str, RowKey); 4] = [
+        ("Conversation", |row| &row.conversation),
+        ("Type", |row| &row.kind),
+        ("Stage", |row| &row.stage),
+        ("Call", |row| &row.call),
+    ];
+    let tables = keys.map(|(what, key)| {
+        let mut sums: BTreeMap<&str, [u64; 4]> = BTreeMap::new();
+        for row in rows {
+            let sum = sums.entry(key(row)).or_default();
+            let amounts = [row.calls, row.input.saturating_add(row.output), row.cached_input, row.picos];
+            sum.iter_mut().zip(amounts).for_each(|(sum, amount)| *sum = sum.saturating_add(amount));
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, [.., picos])| std::cmp::Reverse(*picos));
+        let columns = [
+            Column::text(what).heading(),
+            Column::number("Calls"),
+            Column::number("Tokens"),
+            Column::number("Cached").wide(),
+            Column::number("Cost"),
+        ];
+        let rows = sums.into_iter().map(|(key, [calls, tokens, cached, picos])| {
+            [
+                html! {
+                    @if what == "Conversation" { a href={ "/conversations/" (key) } { (name(key)) } }
+                    @else { (name(key)) }
+                },
+                html! { (number(calls)) },
+                html! { (short(tokens)) },
+                html! { (short(cached)) },
+                html! { (money(Usd::from_picos(picos))) },
+            ]
+        });
+        ui::table(&format!("Conversations by {}", what.to_lowercase()), columns, rows)
+    });
+    panel(
+        "conversations",
+        "Conversations",
+        html! {
+            p.muted { "Replies and what follows behind them. Runs of recipes above contain the same calls." }
+            @for table in tables { (table) }
         },
     )
 }

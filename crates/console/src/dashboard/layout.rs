@@ -15,6 +15,7 @@ pub enum NavItem {
     Overview,
     Requests,
     Sessions,
+    Conversations,
     Runs,
     Documents,
     Costs,
@@ -22,10 +23,11 @@ pub enum NavItem {
     Policy,
 }
 
-const NAV_ITEMS: [(NavItem, &str, &str); 8] = [
+const NAV_ITEMS: [(NavItem, &str, &str); 9] = [
     (NavItem::Overview, "/", "Overview"),
     (NavItem::Requests, "/requests", "Requests"),
     (NavItem::Sessions, "/sessions", "Sessions"),
+    (NavItem::Conversations, "/conversations", "Conversations"),
     (NavItem::Runs, "/runs", "Runs"),
     (NavItem::Documents, "/documents", "Documents"),
     (NavItem::Costs, "/costs", "Costs"),

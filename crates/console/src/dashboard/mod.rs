@@ -2,6 +2,7 @@
 //! hosts, and text by others (names, payloads, reasons) is always escaped. Authentication happens before these routes;
 //! each caller sees their own data only.
 
+mod conversation;
 mod costs;
 mod documents;
 mod figures;
@@ -44,6 +45,7 @@ const STYLE: &str = concat!(
     include_str!("style/components.css"),
     include_str!("style/pictures.css"),
     include_str!("style/documents.css"),
+    include_str!("style/conversation.css"),
     include_str!("style/media.css"),
 );
 const SCRIPT: &str = include_str!("script.js");
@@ -85,6 +87,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/vault/{*path}", get(vault::one))
         .route("/shared/{id}", post(sharing::publish))
         .route("/shared/{id}/revoke", post(sharing::revoke))
+        .merge(conversations())
         .route("/costs", get(costs::show))
         .route("/interventions", get(interventions::list))
         .route("/interventions/{id}", post(interventions::resolve))
@@ -93,6 +96,22 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(DefaultBodyLimit::max(app.max_body_bytes()))
         .layer(map_response(guard))
         .with_state(app)
+}
+
+/// The pages of conversations.
+fn conversations() -> Router<Arc<App>> {
+    Router::new()
+        .route("/conversations", get(conversation::list).post(conversation::begin))
+        .route("/conversations/{id}", get(conversation::one))
+        .route("/conversations/{id}/messages", post(conversation::say))
+        .route("/conversations/{id}/aside", get(conversation::aside))
+        .route("/conversations/{id}/memory", get(conversation::memory))
+        .route("/conversations/{id}/consents", post(conversation::give))
+        .route("/conversations/{id}/consents/{consent}/revoke", post(conversation::revoke))
+        .route("/conversations/{id}/facts/{fact}", post(conversation::correct))
+        .route("/conversations/{id}/facts/{fact}/forget", post(conversation::forget))
+        .route("/conversations/{id}/delete", post(conversation::delete))
+        .route("/conversations/{id}/forget-me", post(conversation::forget_person))
 }
 
 /// The pages for anybody: signing in and out, and the assets.

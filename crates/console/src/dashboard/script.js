@@ -1,5 +1,5 @@
-// Live pieces, disclosures that load their content, pictures that the arrow keys walk, and buttons that copy. Without
-// this script every page still shows everything; it only does not update.
+// Live pieces, disclosures that load their content, pictures that the arrow keys walk, buttons that copy, and replies of
+// conversations as they are written. Without this script every page still shows everything; it only does not update.
 "use strict";
 
 // An event "pieces" maps ids to HTML that the server has rendered and escaped.
@@ -89,6 +89,67 @@ function walk(map) {
   }
 }
 
+// The events of a stream, as they arrive.
+async function* eventsOf(reply) {
+  let rest = "";
+  for await (const piece of reply.body.pipeThrough(new TextDecoderStream())) {
+    const blocks = (rest + piece).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const field = (name) => block.split("\n").find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+      if (field("event")) yield { kind: field("event"), data: JSON.parse(field("data")) };
+    }
+  }
+}
+
+// A chat: what is posted appears at once and its reply as it is written; then what is next to it is read again.
+function converse(form) {
+  const messages = document.getElementById("messages");
+  const problem = document.getElementById("chat-problem");
+  const button = form.querySelector("button");
+  const add = (kind, who, text) => {
+    const item = document.createElement("li");
+    item.className = kind;
+    item.append(Object.assign(document.createElement("strong"), { textContent: who }));
+    const said = Object.assign(document.createElement("p"), { dir: "auto", textContent: text });
+    item.append(said);
+    messages.append(item);
+    item.scrollIntoView({ block: "nearest" });
+    return said;
+  };
+  const answer = async (text, key) => {
+    const headers = { "content-type": "application/json", accept: "text/event-stream", "idempotency-key": key };
+    const body = JSON.stringify({ text, participant: form.dataset.as });
+    const reply = await fetch(`/api/v1/conversations/${form.dataset.converse}/messages`, { method: "POST", headers, body });
+    if (!reply.ok) throw new Error((await reply.json()).detail);
+    const said = add("reply", "Assistant", "");
+    for await (const { kind, data } of eventsOf(reply)) {
+      if (kind === "text") said.textContent += data.text;
+      if (kind === "restart") said.textContent = "";
+      if (kind === "done") said.textContent = data.text;
+      if (kind === "problem") throw new Error(data.detail);
+    }
+  };
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const text = form.elements.text.value;
+    if (button.disabled || !text.trim()) return;
+    button.disabled = true;
+    problem.textContent = "";
+    form.reset();
+    add("own", form.dataset.as, text);
+    try {
+      await answer(text, `page-${Date.now()}-${Math.random().toString(36).slice(2)}`);
+      const aside = await fetch(form.dataset.aside);
+      if (aside.ok) document.getElementById("aside").innerHTML = await aside.text();
+    } catch (failed) {
+      problem.textContent = `No reply: ${failed.message}`;
+    }
+    button.disabled = false;
+    form.elements.text.focus();
+  });
+}
+
 document.addEventListener(
   "toggle",
   (event) => {
@@ -111,3 +172,4 @@ document.addEventListener("click", async (event) => {
 document.querySelectorAll("[data-map]").forEach(walk);
 const root = document.querySelector("[data-live]");
 if (root) live(root);
+document.querySelectorAll("[data-converse]").forEach(converse);

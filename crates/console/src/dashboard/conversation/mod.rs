@@ -1,0 +1,247 @@
+//! Conversations: begin one, talk in it, and see next to it what was sent and why. With the script replies appear as they are
+//! written; without it the page waits for them.
+
+mod aside;
+mod memory;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::rejection::FormRejection;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::{Extension, Form};
+use larder_conversation::{ALONE, Conversation};
+use larder_gateway::app::App;
+use larder_gateway::auth::Caller;
+use larder_gateway::replies;
+use larder_store::{ConversationMessage, ConversationRecord, Speaker};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::figures::{moment, name, segment};
+use super::layout::{NavItem, PageError, page};
+use super::ui::{Column, chip, empty, heading, panel, table};
+use crate::api::{ConversationTypeInfo, Path, Problem, Query, blocking, open_conversation, types_of};
+
+pub use aside::show as aside;
+pub use memory::{correct, delete, forget, forget_person, give, revoke, show as memory};
+
+/// What separates the names of participants in the form.
+const COMMA: char = ',';
+
+/// As whom a page is looked at.
+#[derive(Debug, Default, Deserialize)]
+pub struct AsParams {
+    /// The participant.
+    #[serde(rename = "as")]
+    participant: Option<String>,
+}
+
+/// The address of a page of a conversation, as one participant.
+fn address(id: &str, participant: &str, rest: &str) -> String {
+    format!("/conversations/{id}{rest}?as={}", segment(participant))
+}
+
+/// `/conversations`
+pub async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Html<String>, PageError> {
+    let store = caller.store.clone();
+    let (types, records) = blocking(move || Ok((types_of(&app), store.conversations().list()?))).await?;
+    let about =
+        "Try a conversation type: its replies, what is sent for each, what is remembered, and what it costs.";
+    let content = html! {
+        (heading("Conversations", about, None))
+        (panel("begin", "Begin a conversation", begin_form(&types)))
+        (panel("all", "Yours", if records.is_empty() { none() } else { listed(&caller, &records) }))
+    };
+    Ok(page(&caller, NavItem::Conversations, "Conversations", &content))
+}
+
+fn none() -> Markup {
+    empty("No conversations", "Those that you began, here, in a terminal or over HTTP, are listed here.")
+}
+
+fn begin_form(types: &[ConversationTypeInfo]) -> Markup {
+    html! {
+        form.inline method="post" action="/conversations" {
+            div {
+                label for="type" { "Type" }
+                select #type name="type" {
+                    @for kind in types { option value=(kind.name) { (kind.name) ": " (kind.description) } }
+                }
+            }
+            div {
+                label for="participants" { "Participants, with a comma between them" }
+                input #participants name="participants" value=(ALONE);
+            }
+            button type="submit" { "Begin" }
+        }
+    }
+}
+
+fn listed(caller: &Caller, records: &[ConversationRecord]) -> Markup {
+    let columns = [
+        Column::text("Title").heading(),
+        Column::text("Type"),
+        Column::text("As"),
+        Column::text("Begun (UTC)"),
+    ];
+    let rows = records.iter().map(|record| {
+        let own: Vec<&str> = record
+            .participants
+            .iter()
+            .filter(|one| one.user == caller.store.user())
+            .map(|one| one.name.as_str())
+            .collect();
+        let title = if record.title.is_empty() { &record.id } else { &record.title };
+        [
+            html! {
+                @match own.first() {
+                    Some(first) => { a href=(address(&record.id, first, "")) { (name(title)) } }
+                    None => { (name(title)) }
+                }
+            },
+            name(&record.kind),
+            html! {
+                @for participant in &own { a href=(address(&record.id, participant, "")) { (name(participant)) } " " }
+            },
+            moment(record.created),
+        ]
+    });
+    table("Your conversations", columns, rows)
+}
+
+/// The fields of the form that begins a conversation.
+#[derive(Debug, Deserialize)]
+pub struct BeginForm {
+    #[serde(rename = "type")]
+    kind: String,
+    participants: String,
+}
+
+/// `POST /conversations`
+pub async fn begin(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    form: Result<Form<BeginForm>, FormRejection>,
+) -> Result<Redirect, PageError> {
+    let Form(BeginForm { kind, participants }) = form.map_err(Problem::from)?;
+    let user = caller.store.user().to_owned();
+    let names = participants.split(COMMA).map(str::trim).filter(|name| !name.is_empty());
+    let participants: Vec<_> = names.map(|name| (name.to_owned(), user.clone())).collect();
+    let first = participants.first().map_or(ALONE, |(name, _)| name.as_str()).to_owned();
+    let begun =
+        tokio::task::spawn_blocking(move || app.conversations(&caller).begin(&kind, "", &participants));
+    let begun = begun.await.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?;
+    Ok(Redirect::to(&address(&begun.id, &first, "")))
+}
+
+/// `/conversations/{id}`
+pub async fn one(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(AsParams { participant }): Query<AsParams>,
+) -> Result<Html<String>, PageError> {
+    let store = caller.store.clone();
+    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let content = blocking_page(move || {
+        let record = store.conversations().get(conversation.id())?;
+        let messages = conversation.messages(None)?;
+        Ok(chat(&conversation, &record, &caller, &messages, aside::shown(&conversation, None)?))
+    });
+    let (caller, content) = content.await?;
+    Ok(page(&caller, NavItem::Conversations, "Conversation", &content))
+}
+
+/// Reads a page on a thread that may block.
+async fn blocking_page<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, larder_conversation::ConversationError> + Send + 'static,
+) -> Result<T, PageError> {
+    let read = tokio::task::spawn_blocking(read).await;
+    Ok(read.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?)
+}
+
+/// The chat with what is next to it, for its caller.
+fn chat(
+    conversation: &Conversation,
+    record: &ConversationRecord,
+    caller: &Caller,
+    messages: &[ConversationMessage],
+    aside: Markup,
+) -> (Caller, Markup) {
+    let (id, participant) = (conversation.id(), conversation.participant());
+    let own = record.participants.iter().filter(|one| one.user == caller.store.user());
+    let tools = html! {
+        @for other in own.filter(|other| other.name != participant) {
+            a href=(address(id, &other.name, "")) { "As " (name(&other.name)) }
+        }
+        a href=(address(id, participant, "/memory")) { "Memory and consent" }
+    };
+    let about = html! { "You speak as " (name(participant)) ". Nobody else sees what is said here." };
+    let title = if record.title.is_empty() { &record.kind } else { &record.title };
+    let post = address(id, participant, "/messages");
+    let said = html! {
+        ol.messages #messages aria-live="polite" aria-label="Messages" tabindex="0" {
+            @for message in messages { (bubble(message, participant)) }
+        }
+        p.problem #chat-problem role="alert" {}
+        form.say method="post" action=(post) data-converse=(id) data-as=(participant)
+            data-aside=(address(id, participant, "/aside")) {
+            label for="text" { "Your message" }
+            textarea #text name="text" rows="3" required {}
+            button type="submit" { "Send" }
+        }
+    };
+    let content = html! {
+        (heading(name(title), about, Some(tools)))
+        div.chat {
+            (panel("chat", "Conversation", said))
+            div #aside { (aside) }
+        }
+    };
+    (caller.clone(), content)
+}
+
+fn bubble(message: &ConversationMessage, participant: &str) -> Markup {
+    let is_own = message.speaker == Speaker::Participant;
+    html! {
+        li class=(if is_own { "own" } else { "reply" }) {
+            strong { @if is_own { (name(participant)) } @else { "Assistant" } }
+            @if message.pending { " " (chip("warn", "waits for its reply")) }
+            p dir="auto" { (message.text) }
+        }
+    }
+}
+
+/// The fields of the form that posts.
+#[derive(Debug, Deserialize)]
+pub struct SayForm {
+    text: String,
+}
+
+/// `POST /conversations/{id}/messages`: waits for the reply, and shows the page with it.
+pub async fn say(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(AsParams { participant }): Query<AsParams>,
+    form: Result<Form<SayForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(SayForm { text }) = form.map_err(Problem::from)?;
+    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let back = address(conversation.id(), conversation.participant(), "");
+    let started = tokio::task::spawn_blocking(move || {
+        let number = conversation.post(&text, None)?.number;
+        replies::answer(&app, &caller, conversation, number)
+    });
+    let stream = started.await.map_err(|error| Problem::internal(&error))??;
+    stream.read(None).ended().await?;
+    Ok(Redirect::to(&back).into_response())
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
