@@ -7,6 +7,7 @@
 //! | fit parts into a prompt and explain the result | [`pack`] | always there |
 //! | read recipes, check answers | [`recipe`], [`output`] | always there |
 //! | run recipes with models and a store | [`engine`], [`models`], [`store`] | `engine` |
+//! | lead conversations: stages, windows, memory by consent | [`Conversation`], [`conversation`] | `conversation` |
 //! | answer questions over folders, run turns | [`agent`], [`retrieval`], [`tools`], [`vault`] | `agent` |
 //! | run a chat and an embedding model inside the process | [`local`] | `local` |
 //!
@@ -16,6 +17,10 @@
 #[cfg(feature = "agent")]
 pub use larder_agent as agent;
 pub use larder_condense as condense;
+#[cfg(feature = "conversation")]
+pub use larder_conversation as conversation;
+#[cfg(feature = "conversation")]
+pub use larder_conversation::{Conversation, Conversations};
 pub use larder_core::{output, pack, policy, recipe};
 #[cfg(feature = "engine")]
 pub use larder_engine as engine;

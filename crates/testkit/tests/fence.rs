@@ -86,6 +86,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
         &[
             "larder-agent",
             "larder-condense",
+            "larder-conversation",
             "larder-core",
             "larder-engine",
             "larder-local",
