@@ -31,7 +31,9 @@ fn respond(seen: &Seen) -> Answer {
     let body = String::from_utf8_lossy(&seen.body);
     if !is_reply(seen) {
         let fact = json!({"category": "People", "fact": "The daughter is called Lily.", "quote": "my daughter Lily"});
-        return support::reply(&json!({"summary": "They counted.", "upsert": [fact], "delete": [], "attacks": false}));
+        return support::reply(
+            &json!({"summary": "They counted.", "upsert": [fact], "delete": [], "attacks": false}),
+        );
     }
     let said = body.rfind("message-").map_or("", |at| &body[at..]);
     let number: String = said.chars().take_while(|c| c.is_alphanumeric() || *c == '-').collect();
@@ -257,8 +259,7 @@ fn what_is_remembered_and_shared_is_up_to_the_person() {
     let new = json!({"message": told, "text": "I am sorry.", "to": ["ben"]});
     let (_, preview) = api("POST", &of("shares/preview", "ana"), new.clone());
     assert_eq!((&preview["text"], &preview["to"]), (&json!("I am sorry."), &json!(["ben"])));
-    let share =
-        |confirm: &Value| api("POST", &of("shares", "ana"), json!({ "confirm": confirm }));
+    let share = |confirm: &Value| api("POST", &of("shares", "ana"), json!({ "confirm": confirm }));
     assert_eq!(share(&json!("else")).0, 409);
     let given = share(&preview["confirm"]);
     assert_eq!((given.0, share(&preview["confirm"]).1), (201, given.1.clone()));
