@@ -283,7 +283,7 @@ impl Replay {
             // One question takes the place of the other, so that none is found in the past of the next.
             let posted = match at {
                 0 => talk.post(&question.text, None)?,
-                _ => talk.revise(Some(&question.text)).await?,
+                _ => talk.revise(Some(&question.text), None).await?,
             };
             talk.answer(posted.number, &NoopObserver).await?;
             let prompts = std::mem::take(&mut *self.prompts.lock().unwrap_or_else(PoisonError::into_inner));
