@@ -104,6 +104,7 @@ impl Conversation {
         }
         let (query, identity) = match made {
             Ok(made) => made,
+            Err(error) if error.is_missing() => return Ok(Ok(None)),
             Err(error) => {
                 tracing::warn!(%error, conversation = self.id, "the past is searched by words alone");
                 return Ok(Err(format!("{name} gave no vector: {error}")));
@@ -132,7 +133,7 @@ impl Conversation {
         let embedder = match Embedder::open(&self.all.engine.models, name).map_err(EmbeddingError::from) {
             // Without the model, the past is searched by words.
             Err(error) if error.is_missing() => {
-                tracing::warn!(%error, "no vectors are made");
+                tracing::info!(%error, "no vectors are made");
                 return Ok(());
             }
             opened => opened?,

@@ -99,7 +99,7 @@ impl Snapshot {
 
     /// The conversations of an engine's user.
     fn conversations(&self, engine: Engine) -> Conversations {
-        let embedding = self.config.embedding().map(str::to_owned);
+        let embedding = self.config.conversation_embedding().map(str::to_owned);
         Conversations { engine, types: Arc::clone(self.types()), embedding }
     }
 

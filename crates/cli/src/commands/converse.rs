@@ -44,7 +44,7 @@ impl ProgressObserver for Printer {
 }
 
 pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCode, CliError> {
-    let embedding = context.config.embedding().map(str::to_owned);
+    let embedding = context.config.conversation_embedding().map(str::to_owned);
     let all = Conversations::new(context.engine()?, embedding);
     let printer = Printer { is_plain: context.global.format == Format::Plain };
     if let (Some(kind), Some(text)) = (&args.kind, &args.start) {

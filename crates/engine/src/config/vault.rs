@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use larder_models::table::Capability;
+use larder_models::table::{Capability, ModelSpec};
 use larder_store::DocumentPlace;
+use larder_text::provider::Provider;
 
 use super::{CODE, Config, ConfigError, SettingOrigin, SettingProblem};
 use crate::settings::VaultSettings;
@@ -44,6 +45,16 @@ impl Config {
     /// The name, in the model table, of the embedding model that retrieval uses; `None` if none is set.
     pub fn embedding(&self) -> Option<&str> {
         self.value(EMBEDDING).filter(|name| !name.is_empty())
+    }
+
+    /// The same for conversations, which use the embedded model of the table unless the setting names another or none.
+    pub fn conversation_embedding(&self) -> Option<&str> {
+        let is_embedded =
+            |spec: &ModelSpec| spec.provider == Provider::Embedded && spec.can(Capability::Embedding);
+        let embedded = || self.models.models().find(|(_, spec)| is_embedded(spec)).map(|(name, _)| name);
+        let is_set =
+            self.settings.iter().any(|set| set.key == EMBEDDING && set.origin != SettingOrigin::Default);
+        if is_set { self.embedding() } else { embedded() }
     }
 
     /// Fails if the configured embedding model cannot be used.
@@ -128,6 +139,9 @@ mod tests {
         let gather = |name: &str| read(&format!("[gather]\nembedding = \"{name}\"\n"));
         assert_eq!(gather("minilm").unwrap().embedding(), Some("minilm"));
         assert_eq!(gather("").unwrap().embedding(), None);
+        let named = |name: &str| gather(name).unwrap().conversation_embedding().map(str::to_owned);
+        assert_eq!((named("minilm").as_deref(), named("")), (Some("minilm"), None));
+        assert_eq!(Config::builtin().conversation_embedding(), Some("minilm"));
         for (name, message) in [
             ("smollm2", "gather.embedding cannot be smollm2: that model is not an embedding model"),
             ("ada", "gather.embedding cannot be ada: that model is not in the table"),
