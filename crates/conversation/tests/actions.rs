@@ -151,8 +151,8 @@ async fn what_attacks_is_stopped_before_it_is_shared_and_only_what_was_confirmed
     let given = ann.share(&draft.confirm, &NoopObserver).await.unwrap();
     let again = ann.share(&draft.confirm, &NoopObserver).await.unwrap();
     assert_eq!(
-        (given.share.clone(), 1),
-        (again.share, ben.memory(&larder_text::tokens::Counter::cl100k()).shared_with_me().unwrap().len())
+        (given.share.id.clone(), 1),
+        (again.share.id, ben.memory(&larder_text::tokens::Counter::cl100k()).shared_with_me().unwrap().len())
     );
     ben.say("And now?", &NoopObserver).await.unwrap();
     assert!(world.last_prompt().contains("Ann shared: I was scared that day."));
