@@ -10,6 +10,7 @@ mod error;
 pub mod files;
 pub mod frame;
 pub mod group_sync;
+pub mod home;
 pub mod segments;
 
 pub use clock::{Clock, Entropy, MILLIS_PER_DAY, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};

@@ -133,7 +133,7 @@ impl Store {
                 connection.execute("VACUUM INTO ?1", [index.to_string_lossy()])
             });
         copied.map_err(|error| StoreError::from(error).at_index(path))?;
-        let layout = crate::home::Layout { home: folder.to_path_buf() };
+        let layout = larder_disk::home::Layout { home: folder.to_path_buf() };
         let _lock = layout.lock(self.options().patience)?;
         let index = crate::index::IndexDb::open(index, self.options().patience)?;
         Self::over(layout, self.options().clone(), index)

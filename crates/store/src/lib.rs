@@ -56,7 +56,6 @@ mod deletion;
 mod documents;
 mod exchanges;
 mod foreground;
-mod home;
 mod index;
 mod interventions;
 mod jobs;
@@ -90,7 +89,6 @@ pub use documents::{
 };
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};
 pub use foreground::ForegroundWork;
-pub use home::{remove_home_file, write_home_file};
 pub use index::FORMAT_VERSION;
 pub use interventions::{CONFIG_ERROR, Intervention, Interventions, NewIntervention};
 pub use jobs::{JOB_FAILED, Job, JobEnd, JobQueue, JobState, JobWorker, Jobs, NewJob};
@@ -99,6 +97,7 @@ pub use keys::{
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
 pub use larder_disk::data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
+pub use larder_disk::home::{remove_home_file, write_home_file};
 pub use larder_disk::{
     Clock, Entropy, ParseTimestampError, StoreError, SystemClock, SystemEntropy, Timestamp,
 };

@@ -10,13 +10,13 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use crate::contents::Found;
-use crate::home::Layout;
 use crate::index::IndexDb;
 use crate::pointers::{StoredPointer, instructions};
 use crate::store::{Store, StoreOptions, UserStore};
 use crate::user::{self, LOCAL_USER};
 use larder_disk::StoreError;
 use larder_disk::files;
+use larder_disk::home::Layout;
 use larder_disk::segments::{PointerNote, Record, RecordPlace};
 
 /// What a pointer says whose record is of a format that did not keep it.

@@ -17,7 +17,6 @@ use crate::contents::StoredContents;
 use crate::conversations::Conversations;
 use crate::deletion::finish_deletions;
 use crate::exchanges::Exchanges;
-use crate::home::Layout;
 use crate::index::IndexDb;
 use crate::interventions::Interventions;
 use crate::jobs::{JobQueue, Jobs};
@@ -32,6 +31,7 @@ use crate::transcripts::Transcripts;
 use crate::user;
 use larder_disk::StoreError;
 use larder_disk::blobs::Blobs;
+use larder_disk::home::Layout;
 use larder_disk::segments::Segments;
 use larder_disk::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
 

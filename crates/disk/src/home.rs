@@ -5,9 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use larder_disk::Entropy;
-use larder_disk::StoreError;
-use larder_disk::files;
+use crate::{Entropy, StoreError, files};
 
 /// The length of the master pointer key, in bytes.
 const KEY_BYTES: usize = 32;
@@ -44,22 +42,24 @@ pub fn remove_home_file(home: &Path, name: &str) -> Result<bool, StoreError> {
 
 /// The paths in a home folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Layout {
-    pub(crate) home: PathBuf,
+pub struct Layout {
+    /// The folder.
+    pub home: PathBuf,
 }
 
 impl Layout {
-    pub(crate) fn index(&self) -> PathBuf {
+    /// The index.
+    pub fn index(&self) -> PathBuf {
         self.home.join("index.sqlite")
     }
 
     /// A new index, while it is made.
-    pub(crate) fn rebuilt_index(&self) -> PathBuf {
+    pub fn rebuilt_index(&self) -> PathBuf {
         self.home.join("index.sqlite.rebuilt")
     }
 
     /// Fails if there is no index, although there are contents: a new one would know none of them.
-    pub(crate) fn require_index(&self) -> Result<(), StoreError> {
+    pub fn require_index(&self) -> Result<(), StoreError> {
         let path = self.index();
         if std::fs::metadata(&path).is_ok_and(|index| index.len() > 0) {
             return Ok(());
@@ -73,16 +73,18 @@ impl Layout {
         Ok(())
     }
 
-    pub(crate) fn blobs(&self) -> PathBuf {
+    /// The folder of contents, with one of each user.
+    pub fn blobs(&self) -> PathBuf {
         self.home.join("blobs")
     }
 
-    pub(crate) fn key(&self) -> PathBuf {
+    /// The file of the master key.
+    pub fn key(&self) -> PathBuf {
         self.home.join("key")
     }
 
     /// Creates the folders and takes the setup lock; it is held until the file is dropped.
-    pub(crate) fn lock(&self, patience: Duration) -> Result<File, StoreError> {
+    pub fn lock(&self, patience: Duration) -> Result<File, StoreError> {
         files::create_dir_all(&self.home)?;
         if files::create_dir(&self.blobs())? {
             files::sync_dir(&self.home)?;
@@ -108,7 +110,7 @@ impl Layout {
     }
 
     /// The master key: read, or created if there is no store yet. It is never replaced.
-    pub(crate) fn master_key(&self, entropy: &dyn Entropy) -> Result<[u8; KEY_BYTES], StoreError> {
+    pub fn master_key(&self, entropy: &dyn Entropy) -> Result<[u8; KEY_BYTES], StoreError> {
         let path = self.key();
         match std::fs::read(&path) {
             Ok(bytes) => bytes
