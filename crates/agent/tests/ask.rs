@@ -165,6 +165,37 @@ async fn quoted(name: &str, text: &str, question: &str) -> AskAnswer {
 }
 
 #[tokio::test]
+async fn words_that_a_sentence_begins_with_find_it() {
+    let notes = "# Notes\n\nThe import of old orders fails with ERROR 1205. Bread costs 3 EUR.\n";
+    for question in ["import of old orders", "The import of old orders fails"] {
+        let answer = quoted("notes.md", notes, question).await;
+        let text = answer.claims.first().map(|claim| claim.text.as_str()).unwrap_or_default();
+        assert!(text.contains("ERROR 1205"), "{question}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_counts_for_what_it_is_the_number_of() {
+    let gate = |at: usize| {
+        format!(
+            "# Gate {at}\n\nThe warden of gate {at} is Person{at}. The toll is {} crowns since 2020.\n\n",
+            at * 3
+        )
+    };
+    let notes: String = (1..20).map(gate).collect();
+    for (question, told) in [
+        ("How high is the toll at gate 12?", "36 crowns"),
+        ("How many crowns at gate 3?", "9 crowns"),
+        ("warden of gate 12", "Person12"),
+        ("warden of gate 1?", "Person1."),
+    ] {
+        let answer = quoted("gates.md", &notes, question).await;
+        let text = answer.claims.first().map(|claim| claim.text.as_str()).unwrap_or_default();
+        assert!(text.contains(told), "{question}: {answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_question_that_a_file_only_repeats_is_not_answered_by_it() {
     let question = "What is the capital of France?";
     let code = "//! Tests of the model.\n\nfn asks() {\n    let request = ask(&format!(\"{text}\\nWhat is the capital of France?\"), 40);\n    model.chat(&request);\n}\n";

@@ -6,12 +6,14 @@ use larder_text::words::{is_stop_word, is_wide};
 
 use super::vocabulary::{
     ARTICLES, ASKING, ASKS_AMOUNT, ASKS_DATE, ASKS_ELSE_THAN_PRICE, ASKS_MEANING, ASKS_PERSON, ASKS_PLACE,
-    ASKS_REASON, ASKS_WAY, AT, DAYS, DEFINITE, GERMAN, IS, MONTHS, NUMBERS, ONLY_GERMAN, PRICE, REASONS,
-    lists, says,
+    ASKS_REASON, ASKS_WAY, AT, AUXILIARY, DAYS, DEFINITE, GERMAN, INTERROGATIVE, IS, MONTHS, NUMBERS,
+    ONLY_GERMAN, PRICE, REASONS, lists, says,
 };
 
 /// Maximum words of a subject in a question for a definition.
 const SUBJECT_WORDS: usize = 3;
+/// What a number is worth that follows another word than in the question, as in `12 crowns` for `gate 12`.
+const OF_ANOTHER: f64 = 0.3;
 /// Consecutive letters that parts of compounds must share.
 const SHARED_STEM: usize = 6;
 
@@ -40,6 +42,8 @@ pub(super) struct Term {
     pub weight: f64,
     /// Whether the question writes it as a name: `France` in `What is the capital of France?`
     is_name: bool,
+    /// What a number is the number of: `gate` in `gate 12`.
+    counted: Option<String>,
 }
 
 /// What a question asks for.
@@ -63,11 +67,14 @@ impl QuestionProfile {
         let german = is_german(&words);
         let names = if german { Vec::new() } else { names(question) };
         let mut terms: Vec<Term> = Vec::new();
-        for word in &words {
-            let is_empty = is_stop_word(word) || lists(ASKING, word) || german && lists(GERMAN, word);
-            if !is_empty && terms.iter().all(|term| term.word != *word) {
+        let is_empty =
+            |word: &String| is_stop_word(word) || lists(ASKING, word) || german && lists(GERMAN, word);
+        for (at, word) in words.iter().enumerate().filter(|(_, word)| !is_empty(word)) {
+            if terms.iter().all(|term| term.word != *word) {
                 let is_name = names.contains(word);
-                terms.push(Term { word: word.clone(), weight: 1.0 + rarity(word), is_name });
+                let before = at.checked_sub(1).map(|before| &words[before]);
+                let counted = before.filter(|before| is_number(word) && !is_empty(before)).cloned();
+                terms.push(Term { word: word.clone(), weight: 1.0 + rarity(word), is_name, counted });
             }
         }
         let names_code = question.split_whitespace().any(is_code);
@@ -79,7 +86,15 @@ impl QuestionProfile {
 
     /// How far a text contains each word of the question, from 0 to 1.
     pub fn found(&self, text: &[String]) -> Vec<f64> {
-        let best = |term: &Term| text.iter().map(|word| likeness(&term.word, word)).fold(0.0, f64::max);
+        let like = |term: &Term, at: usize, word: &String| {
+            let like = likeness(&term.word, word);
+            let is_other = term.counted.as_ref().is_some_and(|counted| {
+                at.checked_sub(1).is_none_or(|before| likeness(counted, &text[before]) == 0.0)
+            });
+            if is_other { like * OF_ANOTHER } else { like }
+        };
+        let best =
+            |term: &Term| text.iter().enumerate().map(|(at, word)| like(term, at, word)).fold(0.0, f64::max);
         self.terms.iter().map(best).collect()
     }
 
@@ -97,11 +112,15 @@ impl QuestionProfile {
         self.terms.iter().zip(found).any(is_missing)
     }
 
-    /// Whether a text repeats the question, as documents about questions do, and code that poses it.
+    /// Whether a text repeats the question, as documents about questions do, and code that poses it. What states a few
+    /// words, or asks for them without saying so, is not repeated but found.
     pub fn is_repeated(&self, text: &str) -> bool {
         let count = self.words.len();
+        let asks = self.words.iter().any(|word| lists(INTERROGATIVE, word))
+            || self.words.first().is_some_and(|word| lists(AUXILIARY, word));
         // A line break that code writes as `\n` is not part of the next word.
-        count > 2 && words(&text.replace("\\n", " ")).windows(count).any(|window| window == self.words)
+        asks && count > 2
+            && words(&text.replace("\\n", " ")).windows(count).any(|window| window == self.words)
     }
 
     /// Whether a text contains the expected kind of answer.

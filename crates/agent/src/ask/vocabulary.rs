@@ -11,6 +11,12 @@ pub(super) const ONLY_GERMAN: &str = "der, das, dem, ein, eine, einen, und, nich
 /// Words of questions that name the kind of answer and not its subject.
 pub(super) const ASKING: &str = "much, many, long, old, often, far, kind, sort, please, tell, say, says, get, use, used, date, day, \
      viel, viele, lange, hoch, groß, oft, alt, mean, means, happens, happen, whose, whom, any, heißt";
+/// Words that make a question wherever they stand.
+pub(super) const INTERROGATIVE: &str = "who, whom, whose, what, when, where, why, how, which, wer, wem, wen, wessen, wann, wo, warum, wieso, \
+     wie, welche, welcher, welches";
+/// Words that make a question where they begin it.
+pub(super) const AUXILIARY: &str = "is, are, was, were, do, does, did, can, could, should, will, would, has, have, had, must, may, ist, \
+     sind, war, kann, darf, muss, hat, gibt";
 /// Words for prices, treated as synonyms.
 pub(super) const PRICE: &str = "price, prices, cost, costs, fee, fees, pay, paid, charge, preis, preise, kosten, kostet, gebühr, usd, \
      eur, euro, euros, dollar, dollars";
