@@ -108,7 +108,7 @@ impl RecipeTools for RunTools {
     fn call<'a>(&'a self, call: &'a ToolCall, run: RunScope<'a>) -> BoxFuture<'a, CallResult> {
         async move {
             let specs = self.named(run.mode, &run.recipe.tools);
-            let spec = specs.into_iter().find(|spec| spec.wire_name() == call.name);
+            let spec = specs.into_iter().find(|spec| spec.wire_name() == call.name || spec.name == call.name);
             let name = spec.map_or(call.name.as_str(), |spec| spec.name.as_str());
             let arguments = serde_json::from_str(&call.arguments);
             let text = larder_tools::call_text(name, arguments.as_ref().unwrap_or(&Value::Null));

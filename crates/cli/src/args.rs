@@ -272,7 +272,7 @@ pub enum Command {
         #[arg(long)]
         recipe: Option<String>,
         /// List at most N runs, newest first
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
         limit: u64,
     },
     /// Print the messages of a conversation through the gateway, or list conversations

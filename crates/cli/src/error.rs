@@ -198,10 +198,12 @@ fn model_code(error: &ModelError) -> u8 {
     }
 }
 
-/// A missing entry is the user's to fix; everything else is a failure of storage.
+/// A missing entry is the user's to fix; what storage cannot do, or has lost, is not.
 fn store_code(error: &StoreError) -> u8 {
     match error {
         StoreError::Index { .. }
+        | StoreError::IndexCorrupt { .. }
+        | StoreError::CorruptBlob { .. }
         | StoreError::Io { .. }
         | StoreError::DiskFull { .. }
         | StoreError::ReadOnly { .. }

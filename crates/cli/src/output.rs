@@ -28,12 +28,14 @@ pub fn text(text: &str) -> Result<(), CliError> {
     if io::stdout().is_terminal() { line(&visible(text)) } else { line(text) }
 }
 
-/// A text with its control characters spelled out, but for line breaks and tabs.
+/// A text with its control characters spelled out, but for line breaks and tabs, and those that change the order in which
+/// others are shown.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
             '\r' => {}
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => shown.extend(char.escape_unicode()),
             char if char.is_control() && !matches!(char, '\n' | '\t') => shown.extend(char.escape_default()),
             char => shown.push(char),
         }
@@ -98,5 +100,6 @@ mod tests {
     #[test]
     fn untrusted_text_cannot_move_the_cursor() {
         assert_eq!(visible("a\u{1b}]52;c;x\u{7}\r\n\té"), "a\\u{1b}]52;c;x\\u{7}\n\té");
+        assert_eq!(visible("a\u{202E}cba"), "a\\u{202e}cba");
     }
 }

@@ -137,7 +137,8 @@ fn store_settings_and_documents_of_others_are_out_of_reach_in_a_workspace() {
 #[test]
 fn what_changes_a_file_needs_permission() {
     let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});
-    let shop = shop(calls("file_edit", edit));
+    // As prompts and docs write it.
+    let shop = shop(calls("file.edit", edit));
     let file = || std::fs::read_to_string(shop.path().join("work/a.txt")).unwrap();
     let ran = shop.ok(&RUN);
     assert!(ran.err.contains("refused: file.edit") && ran.out.contains("not allowed"), "{ran:?}");

@@ -798,6 +798,7 @@ fn a_new_store_is_whole_and_a_damaged_one_is_not() {
         "",
         "damaged bytes are not passed off as the original"
     );
+    shop.fails(3, &["rehydrate", &pointer]);
 }
 
 fn files_under(dir: &std::path::Path) -> Vec<std::path::PathBuf> {

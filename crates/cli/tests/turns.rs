@@ -114,6 +114,17 @@ fn a_heading_that_is_no_section_is_reported() {
         "{ran:?}"
     );
     assert!(!ran.err.contains("Results"), "other headings are text: {ran:?}");
+    for (text, told) in [
+        ("The granary is on fire.\n", "has no section, so nothing of it is read"),
+        ("Words.\n\n## 0. User Query\nhi\n", "has text before the first section"),
+        ("## 0. User Query\nhi\n## 0. User Query\nho\n", "has more than one \"## 0. User Query\""),
+        ("## 0. User Query\nhi\n## §2 Gathered Context\nx\n", "did you mean \"## 2. Gathered Context\"?"),
+        ("## 0. User Query\nhi\n## Gathered Context\nx\n", "did you mean \"## 2. Gathered Context\"?"),
+    ] {
+        shop.write("context.md", text);
+        let ran = shop.run(&["explain", "pipeline/phase1_reflection", "--doc", "context.md"]);
+        assert!(ran.err.contains(told), "{text}: {ran:?}");
+    }
 }
 
 #[test]

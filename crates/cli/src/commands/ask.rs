@@ -88,7 +88,7 @@ fn print(context: &CommandContext, answer: &AskAnswer, explain: bool) -> Result<
         commands::run::print(context, &answer.outcome, explain)?;
         for claim in &answer.claims {
             let doubt = if claim.supported { "" } else { " (its source does not support it)" };
-            output::line(&format!("  {:?}\n    {}{doubt}", claim.text, place(claim)))?;
+            output::text(&format!("  {:?}\n    {}{doubt}", claim.text, place(claim)))?;
         }
     }
     match (answer.verified, is_quoted) {
@@ -104,7 +104,7 @@ fn print_quoted(answer: &AskAnswer, explain: bool) -> Result<(), CliError> {
     let outcome = &answer.outcome;
     print_claims(&answer.claims)?;
     if answer.claims.is_empty() {
-        output::line(&outcome.reply)?;
+        output::text(&outcome.reply)?;
     }
     if explain {
         output::line("")?;
@@ -120,7 +120,7 @@ fn print_quoted(answer: &AskAnswer, explain: bool) -> Result<(), CliError> {
 }
 
 fn print_claims(claims: &[GroundedClaim]) -> Result<(), CliError> {
-    claims.iter().try_for_each(|claim| output::line(&format!("{}\n  {}", claim.text, place(claim))))
+    claims.iter().try_for_each(|claim| output::text(&format!("{}\n  {}", claim.text, place(claim))))
 }
 
 /// Where a claim comes from.
@@ -140,8 +140,8 @@ fn print_quotes(format: Format, quotes: &[Quote], search: &SearchReport) -> Resu
     for quote in quotes {
         let (first, last) = quote.lines;
         let (start, end) = quote.bytes;
-        output::line(&format!("{}:{first}-{last} (bytes {start}-{end}) {}", quote.source, quote.pointer))?;
-        output::line(&format!("{}\n", quote.text.trim_end()))?;
+        output::text(&format!("{}:{first}-{last} (bytes {start}-{end}) {}", quote.source, quote.pointer))?;
+        output::text(&format!("{}\n", quote.text.trim_end()))?;
     }
     Ok(())
 }

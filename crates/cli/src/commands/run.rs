@@ -11,7 +11,7 @@ use larder_engine::executor::RunOutcome;
 use larder_engine::history;
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_text::picture::Picture;
-use larder_text::sections::{SectionId, starts_section};
+use larder_text::sections::{SectionId, Sections, starts_section};
 
 use crate::args::{Format, InputArgs, ModeArg, RunArgs};
 use crate::context::CommandContext;
@@ -60,14 +60,14 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
         return output::json(outcome);
     }
     let answer = outcome.output.get("answer").and_then(|answer| answer.as_str()).unwrap_or(&outcome.reply);
-    output::line(answer)?;
+    output::text(answer)?;
     for signal in &outcome.signals {
-        output::line(signal)?;
+        output::text(signal)?;
     }
     for citation in &outcome.citations {
         let lines = citation.lines.map(|(first, last)| format!(":{first}-{last}")).unwrap_or_default();
         let bytes = citation.bytes.map(|(start, end)| format!(" (bytes {start}-{end})")).unwrap_or_default();
-        output::line(&format!("  [{}] {}{lines}{bytes}", citation.part, citation.source))?;
+        output::text(&format!("  [{}] {}{lines}{bytes}", citation.part, citation.source))?;
     }
     if explain {
         output::line("")?;
@@ -137,6 +137,9 @@ fn read_document(doc: &str) -> Result<InputDocument, CliError> {
     }
     let text = files::text(path, bytes)?;
     if name == "context.md" {
+        for unread in unread_parts(&text) {
+            output::say(&format!("{}: {unread}", path.display()));
+        }
         for (line, heading, id) in near_headings(&text) {
             let path = path.display();
             output::say(&format!(
@@ -148,15 +151,38 @@ fn read_document(doc: &str) -> Result<InputDocument, CliError> {
     Ok(InputDocument::whole(name, path.to_string_lossy(), text))
 }
 
-/// Lines that look like the heading of a section and are none, such as `## 1. Reflection`: the line's number from 1, the
-/// line, and the section whose heading it resembles.
+/// What of a `context.md` no recipe reads: text before the first section, and all but the newest of a section.
+fn unread_parts(text: &str) -> Vec<String> {
+    let sections = Sections::parse(text);
+    let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '*', '-', '|', '>']);
+    let mut unread = Vec::new();
+    if sections.sections.is_empty() {
+        let first = SectionId::UserQuery.heading();
+        unread.push(format!(
+            "has no section, so nothing of it is read; sections begin with lines such as {first:?}"
+        ));
+    } else if text[sections.preamble.clone()].lines().any(|line| is_said(&line)) {
+        unread.push("has text before the first section, which is not read".to_owned());
+    }
+    if sections.attempts(SectionId::UserQuery).count() > 1 {
+        unread.push(format!("has more than one {:?}; the last is read", SectionId::UserQuery.heading()));
+    }
+    unread
+}
+
+/// Lines that look like the heading of a section and are none, such as `## 1. Reflection` or `## Gathered Context`: the
+/// line's number from 1, the line, and the section whose heading it resembles.
 fn near_headings(text: &str) -> impl Iterator<Item = (usize, &str, SectionId)> {
-    let near = |line: &str| {
-        let (number, name) = line.strip_prefix("## ")?.split_once('.')?;
-        let id = SectionId::from_number(number.parse().ok()?)?;
-        let first = |text: &str| text.split_whitespace().next().map(str::to_lowercase);
-        let expected = id.heading().split_once(". ").map_or("", |(_, name)| name);
-        (first(name) == first(expected) && !starts_section(line)).then_some(id)
+    let first = |text: &str| text.split_whitespace().next().map(str::to_lowercase);
+    let near = move |line: &str| {
+        let rest = line.strip_prefix("## ")?;
+        let name =
+            rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '§' | '.' | ':' | ' '));
+        let resembles = |id: &SectionId| {
+            let expected = id.heading().split_once(". ").map_or("", |(_, name)| name);
+            first(name).is_some() && first(name) == first(expected)
+        };
+        SectionId::ALL.into_iter().find(resembles).filter(|_| !starts_section(line))
     };
     text.lines().enumerate().filter_map(move |(at, line)| Some((at + 1, line, near(line)?)))
 }

@@ -170,7 +170,9 @@ impl RecipeRun<'_> {
             };
             return Ok(Answered { text: opened.text, receipt });
         }
-        let is_offered = prepared.tools.iter().any(|tool| tool.name == call.name);
+        // Prompts and docs write `file.read`, which providers do not allow in a definition.
+        let name = call.name.replace('.', "_");
+        let is_offered = prepared.tools.iter().any(|tool| tool.name == call.name || tool.name == name);
         let result = match self.engine.tools.as_ref().filter(|_| is_offered) {
             Some(tools) if self.tool_calls < limits.calls => {
                 self.tool_calls += 1;
