@@ -52,6 +52,8 @@ pub struct AfterReply {
     pub message: u64,
     /// The consent that was revoked, of a job that erases.
     pub consent: Option<String>,
+    /// The person that was erased while something was made of it, of a job that erases.
+    pub person: Option<String>,
 }
 
 /// The jobs that a reply leaves.
@@ -70,6 +72,7 @@ pub(crate) fn after_reply(
         key: conversation.all.engine.payer.clone(),
         message: message.number,
         consent: None,
+        person: None,
     };
     let session = conversation.session_id(message.session);
     let payload = serde_json::to_value(&after).unwrap_or_default();
@@ -148,6 +151,9 @@ impl Conversations {
     ) -> Result<(), ConversationError> {
         if let Some(consent) = after.consent.as_ref().filter(|_| kind == ERASE_JOB) {
             return Ok(Eraser { store: &self.engine.store }.consent(consent)?);
+        }
+        if let Some(person) = after.person.as_ref().filter(|_| kind == ERASE_JOB) {
+            return Ok(Eraser { store: &self.engine.store }.person(person)?);
         }
         // What was deleted meanwhile needs nothing.
         let Ok(conversation) = self.open(&after.conversation, Some(&after.participant)) else {

@@ -245,6 +245,9 @@ impl Eraser<'_> {
         for record in
             self.list(&MemoryFilter { participant: Some(participant), ..MemoryFilter::default() })?
         {
+            // Those of tracks are planned already; others ended after their track was erased.
+            let run = text(&record, "run").parse::<RunId>().ok().filter(|_| record.kind == MemoryKind::Run);
+            plan.erasure.runs.extend(run.filter(|run| !plan.erasure.runs.contains(run)));
             plan.remove(&record);
         }
         self.carry_out(plan)

@@ -259,7 +259,9 @@ impl Memory<'_> {
                 data.insert("message".to_owned(), message.number.into());
             }
         }
-        if record.kind != MemoryKind::Consent && !self.is_allowed(tx, &record)? {
+        if !self.is_there(tx, &record)?
+            || record.kind != MemoryKind::Consent && !self.is_allowed(tx, &record)?
+        {
             return Ok(());
         }
         let bytes =
@@ -286,6 +288,29 @@ impl Memory<'_> {
             record.ended.map(|ended| to_sql(ended.as_millis()))
         ])?;
         Ok(())
+    }
+
+    /// Whether the person of a record still takes part in its conversation. What a job made of a person that was erased
+    /// meanwhile is not kept; the run that made it is, until the job that this leaves has erased it.
+    fn is_there(&self, tx: &Transaction<'_>, record: &MemoryRecord) -> Result<bool, StoreError> {
+        let Some(conversation) = &record.conversation else { return Ok(true) };
+        let takes_part = tx
+            .prepare_cached(
+                "SELECT 1 FROM conversation_participants WHERE conversation = ?1 AND name = ?2 AND user = ?3",
+            )?
+            .exists([conversation, &record.participant, self.store.user()])?;
+        if !takes_part && record.kind == MemoryKind::Run {
+            let erase = NewJob {
+                kind: ERASE_JOB,
+                key: format!("{ERASE_JOB} of {}", record.participant),
+                session: None,
+                payload: serde_json::json!({ "person": record.participant }),
+                after: 0,
+            };
+            jobs::insert(tx, self.store.user(), &erase, self.store.now())?;
+            return Ok(true);
+        }
+        Ok(takes_part)
     }
 
     /// Whether a record may be kept: its consent is in force, or it says what was made, which is then erased at once.
