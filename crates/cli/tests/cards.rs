@@ -206,8 +206,11 @@ fn caps_of_slots_are_settings() {
     let tokens = slot(&receipt, "history")["tokens"].as_u64().unwrap();
     assert!((2_000..=3_000).contains(&tokens), "{tokens}");
     configure(&shop, 128_000, "[slots.\"card/card_agent\"]\nsystem = 20\n");
-    let refused = shop.fails(1, &["explain", CARD, "-q", "Go on"]).out;
-    assert!(refused.contains("Slot system holds at most 20"), "{refused}");
+    let refused = shop.fails(1, &["explain", CARD, "-q", "Go on"]).err;
+    assert!(
+        refused.contains("slot system of card/card_agent may hold 20 tokens, but its prompts take"),
+        "{refused}"
+    );
     for (recipe, name) in [("card/card_agent", "histroy"), ("card/agnet", "history")] {
         configure(&shop, 128_000, &format!("[slots.\"{recipe}\"]\n{name} = 4000\n"));
         let ran = shop.fails(1, &["explain", CARD, "-q", "Go on"]);

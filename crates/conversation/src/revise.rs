@@ -3,7 +3,8 @@
 
 use larder_engine::executor::{ModelSet, max_call_usage};
 use larder_store::{
-    ConversationMessage, MemoryFilter, MemoryKind, MemoryRecord, ParticipantRecord, Speaker, StoreError, Track,
+    ConversationMessage, MemoryFilter, MemoryKind, MemoryRecord, ParticipantRecord, Speaker, StoreError,
+    Track,
 };
 
 use crate::conversation::{Conversation, ConversationError, Conversations, ReplyRecord};

@@ -106,7 +106,13 @@ impl Conversations<'_> {
             if let Some(key) = new.key
                 && let Some(earlier) = self.with_key(tx, track, key, Some(new.text))?
             {
-                return Ok(earlier);
+                // One that was left without a reply waits for one again.
+                tx.prepare_cached(
+                    "UPDATE conversation_messages SET pending = 1 WHERE number = ?1 AND NOT EXISTS
+                     (SELECT 1 FROM conversation_messages WHERE reply_to = ?1)",
+                )?
+                .execute([to_sql(earlier.number)])?;
+                return self.message(tx, track, earlier.number);
             }
             tx.prepare_cached(
                 "INSERT INTO conversation_messages
@@ -198,7 +204,7 @@ impl Conversations<'_> {
         })
     }
 
-    /// Lets a message stay without a reply, so that it no longer waits for one.
+    /// Lets a message stay without a reply, so that it no longer waits for one until it is posted again with its key.
     ///
     /// # Errors
     /// The store fails.
