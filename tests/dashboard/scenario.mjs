@@ -225,9 +225,10 @@ export const lesson = {
   words: "a half of a third",
   fact: "Works on halves of thirds.",
 };
+// The first of these whose words are in the prompt; facts are updated from what was said.
 export const ANSWERS = {
-  "What is a half of a third": `<notes>\nMode: ASK\nFrustration: 2\nUnderstanding: 1\nStrategy: let them draw\n</notes>${lesson.answer}`,
   "Update the facts.": JSON.stringify({ upsert: [{ category: "Other", fact: lesson.fact, quote: lesson.words, confidence: 0.9 }], delete: [] }),
+  "What is a half of a third": `<notes>\nMode: ASK\nFrustration: 2\nUnderstanding: 1\nStrategy: let them draw\n</notes>${lesson.answer}`,
   "Orders from Oslo": '{"kind": "import", "urgency": "now"}',
   "The printer on": '{"kind": "printer", "urgency": "whenever"}',
   "Write the report":

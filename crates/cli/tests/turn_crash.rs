@@ -237,7 +237,9 @@ fn a_turn_that_cannot_be_written_is_a_draft_or_absent_and_says_why() {
         round.check_disk();
         if let Some((number, _)) = round.check_list() {
             let outcome = shop.json(&["turn", "resume"]);
-            assert_eq!((&outcome["turn"], &outcome["answer"]), (&number.into(), &ANSWER.into()), "{outcome}");
+            let said = outcome["answer"].as_str().unwrap();
+            // A call whose result could not be written reaches no goal.
+            assert!(outcome["turn"] == number && said.ends_with(ANSWER), "{outcome}");
             round.check_disk();
             committed.insert(number);
             resumed += 1;
