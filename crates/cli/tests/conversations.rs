@@ -21,9 +21,16 @@ const POSTS: usize = 60;
 const CONVERSATIONS: usize = 6;
 const WORDS: &str = "one two three four five six seven";
 
-/// Whether a reply is asked for; everything behind one is asked for whole.
-fn is_reply(seen: &Seen) -> bool {
+fn is_streamed(seen: &Seen) -> bool {
     String::from_utf8_lossy(&seen.body).contains(r#""stream":true"#)
+}
+
+/// Whether a reply is asked for: everything behind one is asked for whole, as a reply is to which nobody listens, but only
+/// a reply ends with the message.
+fn is_reply(seen: &Seen) -> bool {
+    let body = String::from_utf8_lossy(&seen.body);
+    let ending = body.rsplit("message-").next().unwrap_or_default();
+    is_streamed(seen) || ending.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("\"}")
 }
 
 /// A streamed reply that says which message it answers.
@@ -40,6 +47,9 @@ fn respond(seen: &Seen) -> Answer {
     let fields = "<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>";
     let pieces = [fields.to_owned(), format!("To {number}: ")];
     let pieces = pieces.into_iter().chain(WORDS.split_inclusive(' ').map(str::to_owned));
+    if !is_streamed(seen) {
+        return support::reply_text(&pieces.collect::<String>());
+    }
     let chunk = |delta: Value, finish: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         format!("data: {}\n\n", json!({"id": "c", "object": "chat.completion.chunk", "choices": [choice]}))

@@ -48,9 +48,8 @@ impl ProgressObserver for Pieces<'_> {
     fn is_wanted(&self) -> bool {
         self.observer.is_wanted()
     }
-    /// Always: a reply to which nobody listens is read in the same pieces later.
     fn wants_output(&self) -> bool {
-        true
+        self.observer.wants_output()
     }
     fn output(&self, event: &OutputEvent) {
         if let OutputEvent::Reply(text) = event {
