@@ -37,13 +37,18 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
+    /// Whether a turn has all files. An answer is written twice where a call failed, so that its goal is not reached.
+    fn is_whole(&self, files: &BTreeSet<String>) -> bool {
+        files.iter().filter(|name| *name != "response_1.md").eq(self.whole)
+    }
+
     /// What stands on the disk right after the kill: folders without metadata are no turns yet.
     fn check_disk(&self) {
         let documents = self.shop.documents();
         let turns = documents.turns();
         let committed = turns.iter().filter(|(_, files)| files.contains(METADATA));
         for (turn, files) in committed.clone() {
-            assert_eq!(files, self.whole, "{}: {turn}", self.context);
+            assert!(self.is_whole(files), "{}: {turn}: {files:?}", self.context);
         }
         let committed: BTreeSet<&String> = committed.map(|(turn, _)| turn).collect();
         let inside = |path: &str| {
@@ -68,7 +73,7 @@ impl Round<'_> {
         assert!(drafts.len() <= 1 && drafts.iter().all(is_new), "{}", self.context);
         let turns = self.shop.documents().turns();
         assert_eq!(turns.len(), numbers.len(), "{}: a folder is no turn: {turns:?}", self.context);
-        assert!(turns.values().all(|files| files == self.whole), "{}: {turns:?}", self.context);
+        assert!(turns.values().all(|files| self.is_whole(files)), "{}: {turns:?}", self.context);
         assert_eq!(self.shop.documents().broken_links(|_| true), Vec::<String>::new(), "{}", self.context);
         *self.committed = numbers;
         drafts.first().copied()
