@@ -75,7 +75,7 @@ fn without_citations(answer: &str) -> String {
     text
 }
 
-/// Whether a text states a date, in whatever form: its numbers, with those of named months, stand in at most three words
+/// Whether a text states a date in any format: its numbers, with those of named months, are in at most three words
 /// next to each other.
 fn states_date(text: &str, date: &str) -> bool {
     let wanted = date_numbers(date);

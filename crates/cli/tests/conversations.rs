@@ -190,7 +190,7 @@ fn api(server: &Served, method: &str, path: &str, headers: &str, body: &Value) -
     (status, serde_json::from_str(&body).unwrap_or_default())
 }
 
-/// Reads until it is as wanted: behind a reply, nobody is told.
+/// Reads until a condition holds: the API does not announce the end of background jobs.
 fn until(what: &str, read: impl Fn() -> Value, wanted: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + Duration::from_secs(60);
     loop {

@@ -191,7 +191,7 @@ impl World {
         serde_json::from_str(raw.split_once('\u{0}').unwrap().1).unwrap_or_default()
     }
 
-    /// Says something, and keeps what is told.
+    /// Posts a message and keeps the reply.
     fn say(&self, who: &mut Person, text: &str) -> String {
         let body = json!({"text": text, "participant": who.name});
         let path = format!("conversations/{}/messages", who.conversation);
@@ -439,7 +439,7 @@ fn attempts(world: &World, who: &mut Person, victim: &Person, many: usize, seed:
 }
 
 #[test]
-#[ignore = "a word at the edge of what is alike for all still counts as crossing"]
+#[ignore = "run by hand with --ignored: a word next to text that all prompts share still counts as a crossing"]
 fn nothing_of_one_track_is_got_at_from_the_other() {
     let mut world = setup();
     let mut seed = 4_711;

@@ -117,7 +117,7 @@ fn read(shop: &Shop, conversation: &str) -> OnDisk {
 }
 
 impl OnDisk {
-    /// No message is lost or doubled, whoever was told of its reply finds it, facts and summary agree with their sources.
+    /// No message is lost or doubled, every reply that a client received is stored, and facts and summary have their sources.
     fn check(&self, told: &BTreeMap<usize, String>, context: &str) {
         let said: Vec<&str> = self
             .messages

@@ -191,7 +191,7 @@ impl Conversation {
     }
 }
 
-/// The stages of a type as they are told to participants, one of them marked.
+/// The list of stages that participants see, with the current one marked.
 pub(crate) fn stages(kind: &ConversationType, here: Option<&str>) -> String {
     let told = kind.stages.iter().filter_map(|stage| Some((stage, stage.about.as_deref()?)));
     let lines = told.map(|(stage, about)| {

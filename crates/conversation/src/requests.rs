@@ -162,7 +162,9 @@ impl Conversation {
             let fact = memory.requested(&request)?;
             notice = match fact.said.scope {
                 FactScope::Session => {
-                    format!("Remembered in this session only, for want of a consent to more: {notice}")
+                    format!(
+                        "Remembered in this session only, because there is no consent to keep it longer: {notice}"
+                    )
                 }
                 _ => format!("Remembered: {notice}"),
             };

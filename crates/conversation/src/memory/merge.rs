@@ -14,7 +14,7 @@ pub struct MergedFacts {
     pub facts: Vec<MergedFact>,
 }
 
-/// A fact that stands for others, or for itself.
+/// A fact that replaces others, or stays as it is.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct MergedFact {
     /// One of the categories.

@@ -86,7 +86,7 @@ fn sent(record: &ReplyRecord) -> Markup {
                     @if let Some(intent) = intent { ", because of what you asked (" (name(&json(intent))) ")" } "." }
             }
             @if window.left_out > 0 {
-                li { (number(window.left_out as u64)) " messages did not fit; a pointer stands in their place." }
+                li { (number(window.left_out as u64)) " messages did not fit; the prompt has a pointer to them." }
             }
             @for asked in blocked_by_consent { li { (chip("warn", "no consent")) " " (name(asked)) " was asked for and not sent." } }
             @if window.safety { li { (chip("warn", "safety")) " The safety rules applied." } }
