@@ -171,10 +171,10 @@ pub enum Command {
     ///
     /// A type says which stages there are, what of a long conversation is sent and what is remembered. Each line is a
     /// message; the reply is printed as it is written. Lines that begin with / are commands: /new begins a session (/new
-    /// NAME one in an aside), /act NAME [TEXT] starts an action, /act lists them, /window shows what was sent for the last
-    /// reply and why, /quit ends. /share [@NAME] [TEXT] previews a text for others, /release ACTION TEXT a statement for an
-    /// action, and /confirm gives what was previewed. With --format json, each reply is an object. Without a type, lists
-    /// conversations.
+    /// NAME one in an aside), /act NAME starts an action (with the text after it, if there is any), /act lists them,
+    /// /window shows what was sent for the last reply and why, /quit ends. /share previews a text for the others (/share
+    /// @NAME TEXT for one of them), /release ACTION TEXT a statement for an action, and /confirm gives what was previewed.
+    /// With --format json, each reply is an object. Without a type, lists conversations.
     #[command(
         after_help = "Examples:\n  larder converse\n  larder converse tutor\n  larder converse --continue conv-0123456789abcdef --as ann\n  printf '%s\\n' 'My order is late' | larder converse support"
     )]
