@@ -191,3 +191,27 @@ fn an_error_goes_before_everything_else() {
     let condensed = asked.run(&Counter::o200k()).unwrap();
     assert!(condensed.text.contains("FATAL out of memory"), "{}", condensed.text);
 }
+
+#[test]
+fn errors_without_a_time_are_records_of_their_own() {
+    let error = |n: usize| match n % 5 {
+        0 => format!("error: undefined reference to symbol {n}\n"),
+        1 => format!("src/part.rs:{n}:5: error: mismatched types\n  |\n{n} | let x = y;\n"),
+        2 => format!("FAILED tests/test_{n}.py::test_sum\n"),
+        3 => format!("part.ts({n},7): error TS2304: Cannot find name\n    at frame {n}\n"),
+        _ => format!("[WARN] cache {n} is stale\n"),
+    };
+    let built = |n: usize| format!("[10:{:02}:{:02}] building unit {n}\n", n / 60, n % 60);
+    let text: String = (0..600).map(built).chain((0..50).map(error)).chain((600..640).map(built)).collect();
+    let condensed = condensed(&text, 400);
+    for shown in [
+        "640× [10:00:00] building unit 0\n",
+        "10× error: undefined reference to symbol 0\n",
+        "10× src/part.rs:1:5: error: mismatched types\n  |\n1 | let x = y;\n",
+        "10× FAILED tests/test_2.py::test_sum\n",
+        "10× part.ts(3,7): error TS2304: Cannot find name\n    at frame 3\n",
+        "10× [WARN] cache 4 is stale\n",
+    ] {
+        assert!(condensed.text.contains(shown), "{shown}{}", condensed.text);
+    }
+}

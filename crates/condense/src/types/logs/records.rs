@@ -75,9 +75,11 @@ impl Rule {
         }
     }
 
+    /// A message of a program that writes no time begins a record: compilers and linkers write their errors so into the
+    /// log of a build that has times.
     fn continues(&self, line: &str) -> bool {
         line.trim_ascii_start().is_empty()
-            || (self.stamped && !has_clock(line))
+            || (self.stamped && !has_clock(line) && !begins_with_severity(line))
             || (self.indented && is_continuation(line) && !(self.stamped && has_clock(line)))
     }
 }
@@ -89,6 +91,30 @@ fn is_indented(line: &str) -> bool {
 /// Whether a line by itself shows that it continues another.
 pub(super) fn is_continuation(line: &str) -> bool {
     is_indented(line) || line.starts_with("Caused by:")
+}
+
+/// Whether a line begins with how bad its message is: `error: …`, `[WARN] …`, `E/Tag: …`, or the same after a place in a
+/// file, such as `src/x.rs:10:5: error …` and `x.ts(10,5): error …`.
+fn begins_with_severity(line: &str) -> bool {
+    const MARKERS: [&str; 6] = ["E/", "W/", "F/", "E:", "W:", "F:"];
+    let is_place = |place: &str| {
+        let mut bytes = place.bytes().zip(place.bytes().skip(1));
+        !place.contains(char::is_whitespace)
+            && bytes.any(|(sign, next)| matches!(sign, b':' | b'(') && next.is_ascii_digit())
+    };
+    MARKERS.iter().any(|marker| line.starts_with(marker))
+        || is_severity(line.strip_prefix(['[', '<', '(']).unwrap_or(line))
+        || line.split_once(": ").is_some_and(|(place, message)| is_place(place) && is_severity(message))
+}
+
+/// Whether the first word says that something failed or may.
+fn is_severity(text: &str) -> bool {
+    const SEVERITIES: [&str; 9] =
+        ["error", "warning", "warn", "fatal", "panic", "failed", "failure", "critical", "severe"];
+    let end = text.bytes().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (word, next) = text.split_at(end);
+    SEVERITIES.iter().any(|severity| word.eq_ignore_ascii_case(severity))
+        && !next.starts_with(['_', '-', '.', '=', '/', '\''])
 }
 
 /// Whether a time of day (`4:05`, `04:05:06`) appears at the beginning.
