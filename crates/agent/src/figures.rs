@@ -57,6 +57,17 @@ pub(crate) fn unsupported(known: &str, answer: &str) -> Vec<String> {
     found.into_iter().map(|(_, value)| value).take(MAX_FOUND).collect()
 }
 
+/// Whether an answer states nothing that could be checked: no number, price, date, address or name, and nothing about
+/// documents.
+pub(crate) fn states_nothing(answer: &str) -> bool {
+    const ABOUT_DOCUMENTS: [&str; 7] =
+        ["document", "source", "file", "page", "report", "according", "result"];
+    let lower = answer.to_lowercase();
+    salience::scan(answer, ErrorSense::Strict).is_empty()
+        && names::of(answer).is_empty()
+        && !ABOUT_DOCUMENTS.iter().any(|word| lower.contains(word))
+}
+
 /// The answer with its markers of citations, such as `[1, 2]` and `[context.md§2]`, replaced by spaces.
 fn without_citations(answer: &str) -> String {
     let mut text = answer.to_owned();

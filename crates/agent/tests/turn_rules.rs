@@ -319,6 +319,34 @@ async fn an_answer_whose_claims_failed_never_goes_out() {
 }
 
 #[tokio::test]
+async fn a_failed_turn_says_why_and_keeps_the_answer_that_was_not_delivered() {
+    let world = world();
+    let mut script = answers::opening();
+    script.push(answers::plan("synthesis").to_string());
+    let long = format!("[context.md§0] {}The end.", "A long answer without a link. ".repeat(600));
+    script.extend([long.clone(), answers::verdict("FAIL", 0.9).to_string()]);
+    world.says(script);
+    let outcome = world.ask("what does it cost?").await;
+    assert_eq!(outcome.status, TurnStatus::Failed);
+    let context = world.text(&outcome.folder, "context.md");
+    let (_, last) = context.split_once("## 5. Synthesis (Attempt 2)").unwrap();
+    assert!(last.contains(&format!("> **No answer.** {}", outcome.reason.unwrap())), "{last}");
+    assert!(last.contains("[ ] Intent satisfied") && !last.contains("[x]"), "{last}");
+    assert!(!context.contains(&long), "§5 holds a digest");
+    assert!(world.text(&outcome.folder, "response_1.md").contains(&long));
+    assert!(context.contains("response_1.md](response_1.md)"), "{context}");
+    assert_eq!(world.broken_links(), Vec::<String>::new());
+
+    // The same where the turn failed before an answer was written.
+    world.script(vec![Say::Text("no JSON at all".into()); 12]);
+    let outcome = world.ask("hello").await;
+    for file in ["context.md", "response.md"] {
+        let text = world.text(&outcome.folder, file);
+        assert!(text.contains("> **No answer.** ") && text.contains("no answer passed the checks"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_verdict_that_is_not_sure_is_a_revision_and_counters_never_start_anew() {
     let world = world();
     let mut script = answers::plain_turn();
@@ -359,6 +387,25 @@ async fn an_answer_that_never_cites_goes_out_unverified() {
     let outcome = world.ask("is it so?").await;
     assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true));
     assert!(outcome.answer.unwrap().contains("Trust me"));
+}
+
+#[tokio::test]
+async fn small_talk_needs_no_citation_and_everything_else_does() {
+    let turn = async |query: &str, answer: &str| {
+        let world = world();
+        let mut script = answers::opening();
+        script.push(answers::plan("synthesis").to_string());
+        script.extend([answer.to_owned(), answers::verdict("APPROVE", 0.9).to_string()]);
+        script.extend(vec![answer.to_owned(); 3]);
+        world.says(script);
+        let outcome = world.ask(query).await;
+        (outcome.status, outcome.unverified)
+    };
+    assert_eq!(turn("How are you?", "I am well, thank you!").await, (TurnStatus::Complete, false));
+    assert_eq!(turn("thanks!", "You are welcome.").await, (TurnStatus::Complete, false));
+    // What states something, or answers anything else, is founded.
+    assert_eq!(turn("thanks!", "It costs $12 now.").await, (TurnStatus::Complete, true));
+    assert_eq!(turn("what is it?", "I am well, thank you!").await, (TurnStatus::Complete, true));
 }
 
 #[tokio::test]

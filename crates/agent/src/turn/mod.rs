@@ -51,6 +51,7 @@ mod save;
 mod shown_results;
 mod shrink;
 mod sites;
+mod small_talk;
 mod state;
 mod summarize;
 mod synthesize;

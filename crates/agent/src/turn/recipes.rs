@@ -34,6 +34,8 @@ pub(super) struct PhaseInputs {
     pub(super) hints: Vec<String>,
     /// The layer to ask instead of the recipe's own.
     pub(super) layer: Option<Layer>,
+    /// Whether the answer need not cite anything, whatever the recipe asks for.
+    pub(super) is_free: bool,
 }
 
 /// Runs recipes of `pipeline/` with the documents, at the expense and on the record of one turn.
@@ -106,6 +108,7 @@ impl RecipeRunner<'_> {
         let mut recipe = found.map_err(|source| self.engine.missing(&name, source))?.clone();
         // The turn has its own rule for the required confidence and what follows if it is missed (C67).
         recipe.gates.confidence_threshold = None;
+        recipe.gates.evidence_required &= !inputs.is_free;
         recipe.layer = inputs.layer.unwrap_or(recipe.layer);
         let input = self.input(&recipe, inputs);
         let began = self.clock.now();

@@ -5,6 +5,7 @@ use larder_condense::salience::{self, ErrorSense, SpanKind};
 use larder_engine::executor::Spending;
 use larder_store::NewJob;
 use larder_text::sections::{SectionId, Sections};
+use larder_vault::context::{self, Checklist, Synthesis};
 use larder_vault::layout::is_research;
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{
@@ -20,6 +21,7 @@ use super::files;
 use super::notes;
 use super::phase::PhaseContext;
 use super::state::Ending;
+use super::synthesize;
 use super::turn_phase::TurnPhase;
 use super::{AnswerSource, TurnOutcome};
 
@@ -129,20 +131,31 @@ fn complete(cx: &mut PhaseContext<'_>, ending: &Ending) {
     cx.draft.files.insert(CONTEXT.to_owned(), cx.document.text.clone().into_bytes());
 }
 
-/// `response.md` contains what the user received: the answer with its mark, or why there is none.
+/// `response.md` contains what the user received: the answer with its mark, or why there is none. A newest answer that was
+/// not delivered is kept, as one that was replaced.
 fn write_response(cx: &mut PhaseContext<'_>, ending: &Ending) {
-    let text = match ending {
-        Ending::Answer { text, .. } => text.clone(),
-        Ending::Failed { reason } if !cx.state.attempts.is_empty() => {
-            format!("> **No answer.** {}", reason.split_whitespace().collect::<Vec<_>>().join(" "))
+    let (text, sources) = match ending {
+        Ending::Answer { text, sources, .. } => (text.clone(), sources.as_slice()),
+        Ending::Failed { reason } => {
+            let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+            (format!("> **No answer.** {reason}"), [].as_slice())
         }
-        Ending::Failed { .. } | Ending::Clarify { .. } => return,
+        Ending::Clarify { .. } => return,
     };
-    let sources = match ending {
-        Ending::Answer { sources, .. } => sources.as_slice(),
-        Ending::Failed { .. } | Ending::Clarify { .. } => &[],
-    };
+    let newest = cx.state.attempts.last();
+    if newest.is_some_and(|attempt| attempt.answer != super::ending::unmarked(&text)) {
+        let (response, attempt) = (cx.draft.place.response(), cx.state.attempt(TurnPhase::Validate));
+        let kept = cx.draft.place.earlier_response(attempt);
+        files::keep(&mut cx.draft, &response, &kept);
+    }
     write_answer(cx, &text, sources);
+    if matches!(ending, Ending::Failed { .. }) {
+        // The newest version of §5, which later turns read, says what the user received, and none of its boxes is ticked.
+        let preview = synthesize::preview(&cx.document.condenser, &text);
+        let full = Some(files::link(cx.draft.place.response()));
+        let section = Synthesis { preview, full, checklist: Checklist::default() };
+        cx.document.text += &context::append(&cx.document.text, &section, &cx.document.at);
+    }
 }
 
 /// Writes `response.md`: an answer, and what its numbers lead to.

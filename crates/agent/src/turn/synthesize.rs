@@ -19,6 +19,7 @@ use super::condense::TurnCondenser;
 use super::error::Stop;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
+use super::small_talk::is_small_talk;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
 use super::{AnswerSource, ending, evidence, files, save};
@@ -35,14 +36,21 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let attempt = cx.state.attempt(TurnPhase::Synthesize);
     let documents = citable_documents(cx).await?;
     let known_documents = documents.iter().map(|document| &*document.text).collect::<Vec<_>>().join("\n");
+    let is_free = is_small_talk(&cx.draft.query);
     let inputs = PhaseInputs {
         documents,
         values: vec![("attempt", json!(attempt))],
         hints: std::mem::take(&mut cx.state.hints),
         layer: None,
+        is_free,
     };
     let (answer, citations) = match cx.recipes().run(&name, inputs).await {
-        Ok(outcome) => (outcome.reply.trim().to_owned(), Some(outcome.citations)),
+        Ok(outcome) => {
+            let answer = outcome.reply.trim().to_owned();
+            // Small talk is answered without evidence, unless the answer states something.
+            let cites = !is_free || !outcome.citations.is_empty() || figures::states_nothing(&answer);
+            (answer, cites.then_some(outcome.citations))
+        }
         // If a run never cited anything, its last reply is delivered with a mark, since another run would not cite
         // either.
         Err(Stop::Unmet(run, _)) => (last_reply(&cx.turns.engine.store, &run)?, None),
@@ -137,7 +145,7 @@ fn cited(name: &str, text: &str) -> InputDocument {
 }
 
 /// The answer, or a digest of it that fits §5.
-fn preview(condenser: &TurnCondenser<'_>, answer: &str) -> String {
+pub(super) fn preview(condenser: &TurnCondenser<'_>, answer: &str) -> String {
     let room = SectionId::Synthesis.token_budget() - FRAME;
     if condenser.counter.count_up_to(answer, room).is_some() {
         return answer.to_owned();
