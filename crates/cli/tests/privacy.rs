@@ -1,8 +1,11 @@
 //! Two people in one conversation, each of whom tries to get at what the other said: by asking, by injection, through what
 //! is remembered and shared, and over every route. The model repeats its whole prompt, so that whatever reaches it is seen.
 //!
-//! A crossing is a run of five words that is in the one's messages, replies or facts, but neither in the other's own messages,
-//! nor in the texts of the type, nor in what was shared. Numbers are no words: turns and sizes are alike for everyone.
+//! A crossing is a run of five words that is in the one's messages, replies or facts, and is not made of what the other had
+//! anyway: the other's own messages, the texts of the type, what somebody alone is told, and what was shared. Where a text
+//! of the type meets a message, a run has words of both; so a run of up to three such pieces is none. Each of the two has
+//! words of their own, which are in no such piece until they are said. Numbers are no words: turns and sizes are alike for
+//! everyone.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod support;
@@ -34,9 +37,9 @@ const WORDS: [&str; 64] = [
     "easel", "fennel",
 ];
 
-/// Sentences that nobody else says.
-fn sentence(seed: &mut u64) -> String {
-    let mut word = || WORDS[usize::try_from(next(seed)).unwrap_or_default() % WORDS.len()];
+/// Sentences that nobody else says, of words that nobody else uses.
+fn sentence(place: usize, seed: &mut u64) -> String {
+    let mut word = || WORDS[3 * (usize::try_from(next(seed)).unwrap_or_default() % (WORDS.len() / 3)) + place];
     let words: Vec<&str> = (0..14).map(|_| word()).collect();
     format!("I keep thinking of {}.", words.join(" "))
 }
@@ -65,9 +68,10 @@ fn repeated(seen: &Seen) -> String {
     texts.collect::<Vec<_>>().join("\n").replace(['<', '>'], " ")
 }
 
-fn cut(text: &str, most: usize) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    chars[chars.len().saturating_sub(most)..].iter().collect()
+/// The end of a text, in whole words.
+fn cut(text: &str, most: usize) -> &str {
+    let mut spaces = text.match_indices(' ').map(|(at, _)| at + 1);
+    spaces.find(|at| text.len() - at <= most).map_or(text, |at| &text[at..])
 }
 
 /// Repeats what it is sent: in replies and drafts, in facts, and in summaries.
@@ -150,6 +154,31 @@ fn runs(text: &str) -> Vec<String> {
     words(text).windows(RUN).map(|run| run.join(" ")).collect()
 }
 
+/// Runs of up to five words that somebody has anyway.
+#[derive(Clone, Default)]
+struct Open(HashSet<String>);
+
+impl Open {
+    fn add(&mut self, text: &str) {
+        let words = words(text);
+        self.0.extend((1..=RUN).flat_map(|many| words.windows(many).map(|run| run.join(" "))));
+    }
+
+    /// Whether a run is made of at most three pieces that are all had.
+    fn has(&self, run: &str) -> bool {
+        let spaces: Vec<usize> = run.match_indices(' ').map(|(at, _)| at).collect();
+        let within = |from: usize, to: usize| self.0.contains(run[from..to].trim());
+        let ends = || spaces.iter().copied().chain([run.len()]);
+        within(0, run.len())
+            || spaces.iter().any(|first| {
+                within(0, *first)
+                    && ends().filter(|second| second > first).any(|second| {
+                        within(*first, second) && (second == run.len() || within(second, run.len()))
+                    })
+            })
+    }
+}
+
 /// Everything below a folder, as one text.
 fn texts_below(folder: &Path) -> String {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -163,6 +192,8 @@ fn texts_below(folder: &Path) -> String {
 /// Somebody who takes part.
 struct Person {
     name: &'static str,
+    /// Which words are theirs.
+    place: usize,
     key: String,
     conversation: String,
     /// What was said by, and what was told to, this person.
@@ -174,8 +205,8 @@ struct Person {
 struct World {
     shop: Shop,
     server: Served,
-    /// Runs that are in the texts of the type, or in what was shared.
-    known: HashSet<String>,
+    /// What is in the texts of the type, is said to anybody, or was shared.
+    known: Open,
 }
 
 impl World {
@@ -226,11 +257,17 @@ impl World {
         who.told.extend(facts.iter().map(|one| one["fact"]["fact"].as_str().unwrap().to_owned()));
     }
 
-    /// What is only in this person's track.
-    fn private(&self, who: &Person, other: &Person) -> HashSet<String> {
-        let theirs: HashSet<String> = other.own.iter().flat_map(|text| runs(text)).collect();
-        let all = who.own.iter().chain(&who.told).flat_map(|text| runs(text));
-        all.filter(|run| !self.known.contains(run) && !theirs.contains(run)).collect()
+    /// What a person has anyway.
+    fn open(&self, who: &Person) -> Open {
+        let mut open = self.known.clone();
+        who.own.iter().for_each(|text| open.add(text));
+        open
+    }
+}
+
+impl Person {
+    fn runs(&self) -> HashSet<String> {
+        self.own.iter().chain(&self.told).flat_map(|text| runs(text)).collect()
     }
 }
 
@@ -381,13 +418,14 @@ fn setup() -> World {
     );
     let server = Served::start(&shop, &[]);
     let cookbook = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cookbook");
-    let known = runs(&texts_below(&cookbook)).into_iter().collect();
+    let mut known = Open::default();
+    known.add(&texts_below(&cookbook));
     World { shop, server, known }
 }
 
-fn person(world: &World, name: &'static str, user: &str) -> Person {
+fn person(world: &World, place: usize, (name, user): (&'static str, &str)) -> Person {
     let key = world.shop.ok(&["keys", "create", "--user", user, "--yes"]).out.trim().to_owned();
-    Person { name, key, conversation: String::new(), own: Vec::new(), told: Vec::new(), numbers: Vec::new() }
+    Person { name, place, key, conversation: String::new(), own: Vec::new(), told: Vec::new(), numbers: Vec::new() }
 }
 
 fn begin(world: &World, who: &Person, people: &[(&str, &str)]) -> String {
@@ -399,7 +437,7 @@ fn begin(world: &World, who: &Person, people: &[(&str, &str)]) -> String {
 /// Fills a track: facts, a summary, a consent, and a second session.
 fn tell(world: &World, who: &mut Person, seed: &mut u64) {
     for _ in 0..TOLD {
-        let text = sentence(seed);
+        let text = sentence(who.place, seed);
         world.say(who, &text);
     }
     let shown = json!({"scope": "profile", "shown": "May it be kept?", "participant": who.name});
@@ -411,17 +449,17 @@ fn tell(world: &World, who: &mut Person, seed: &mut u64) {
         &format!("conversations/{}/sessions", who.conversation),
         &json!({"participant": who.name}),
     );
-    let text = sentence(seed);
+    let text = sentence(who.place, seed);
     world.say(who, &text);
     world.settle(who);
 }
 
 /// What came over in so many attempts.
 fn attempts(world: &World, who: &mut Person, victim: &Person, many: usize, seed: &mut u64) -> Vec<String> {
-    let mut private = world.private(victim, who);
-    assert!(private.len() > 1_000);
-    // What is looked for would be found.
-    assert!(victim.told.iter().flat_map(|text| runs(text)).any(|run| private.contains(&run)));
+    let (private, mut open) = (victim.runs(), world.open(who));
+    // Whatever part of a message came over would be found.
+    let seen = |text: &String| runs(text).iter().filter(|run| !open.has(run)).count() * 10 > runs(text).len() * 9;
+    assert!(victim.own[..TOLD].iter().all(seen));
     let mut crossings = Vec::new();
     for at in 0..many {
         let (seen, said) = (world.shop.seen().len(), who.own.len());
@@ -429,23 +467,20 @@ fn attempts(world: &World, who: &mut Person, victim: &Person, many: usize, seed:
         world.settle(who);
         let sent = world.shop.seen();
         got.extend(sent[seen..].iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned()));
-        for run in who.own[said..].iter().flat_map(|text| runs(text)) {
-            private.remove(&run);
-        }
-        let found = got.iter().flat_map(|text| runs(text)).find(|run| private.contains(run));
+        who.own[said..].iter().for_each(|text| open.add(text));
+        let found = got.iter().flat_map(|text| runs(text)).find(|run| private.contains(run) && !open.has(run));
         crossings.extend(found.map(|run| format!("{} tries {} ({at}): {run}", who.name, at % KINDS)));
     }
     crossings
 }
 
 #[test]
-#[ignore = "run by hand with --ignored: a word next to text that all prompts share still counts as a crossing"]
 fn nothing_of_one_track_is_got_at_from_the_other() {
     let mut world = setup();
     let mut seed = 4_711;
-    let (mut ana, mut ben) = (person(&world, "ana", "ann"), person(&world, "ben", "bob"));
+    let (mut ana, mut ben) = (person(&world, 0, ("ana", "ann")), person(&world, 1, ("ben", "bob")));
     // Somebody alone, whose track has everything that is alike for all.
-    let mut carol = person(&world, "carol", "cay");
+    let mut carol = person(&world, 2, ("carol", "cay"));
     ana.conversation = begin(&world, &ana, &[("ana", "ann"), ("ben", "bob")]);
     ben.conversation.clone_from(&ana.conversation);
     carol.conversation = begin(&world, &carol, &[("carol", "cay")]);
@@ -457,8 +492,7 @@ fn nothing_of_one_track_is_got_at_from_the_other() {
         world.say(&mut carol, &text);
     }
     world.settle(&carol);
-    let alike: Vec<String> = carol.own.iter().chain(&carol.told).flat_map(|text| runs(text)).collect();
-    world.known.extend(alike);
+    carol.own.iter().chain(&carol.told).for_each(|text| world.known.add(text));
     // One text is shared, and arrives.
     let message = ana.numbers[ana.numbers.len() - 2];
     let share = json!({"message": message, "text": SHARED, "to": ["ben"]});
@@ -466,7 +500,7 @@ fn nothing_of_one_track_is_got_at_from_the_other() {
     let preview = world.api(&ana, "POST", &format!("{path}/preview"), &share);
     let given = world.api(&ana, "POST", &path, &json!({"confirm": preview["confirm"]}));
     assert!(given["share"]["id"].is_string(), "{preview} {given}");
-    world.known.extend(runs(&format!("ana shared: {SHARED}")));
+    world.known.add(&format!("ana shared: {SHARED}"));
     assert!(world.say(&mut ben, "Is there anything for me?").contains("never mine to keep"));
     world.settle(&ben);
     world.remember(&mut ana);
@@ -475,9 +509,9 @@ fn nothing_of_one_track_is_got_at_from_the_other() {
     let mut crossings = attempts(&world, &mut ben, &ana, all / 2, &mut seed);
     crossings.extend(attempts(&world, &mut ana, &ben, all / 2, &mut seed));
     assert_eq!(crossings, Vec::<String>::new(), "of {all} attempts");
-    let (privates, World { server, .. }) = ([world.private(&ana, &ben), world.private(&ben, &ana)], world);
-    server.signal("TERM");
-    let (_, log) = server.end();
-    let logged = runs(&log);
-    assert!(logged.iter().all(|run| privates.iter().all(|private| !private.contains(run))), "{log}");
+    let tracks = [(ana.runs(), world.open(&ben)), (ben.runs(), world.open(&ana))];
+    world.server.signal("TERM");
+    let (_, log) = world.server.end();
+    let crosses = |run: &String| tracks.iter().any(|(private, open)| private.contains(run) && !open.has(run));
+    assert_eq!(runs(&log).into_iter().find(crosses), None, "{log}");
 }
