@@ -39,7 +39,8 @@ const WORDS: [&str; 64] = [
 
 /// Sentences that nobody else says, of words that nobody else uses.
 fn sentence(place: usize, seed: &mut u64) -> String {
-    let mut word = || WORDS[3 * (usize::try_from(next(seed)).unwrap_or_default() % (WORDS.len() / 3)) + place];
+    let mut word =
+        || WORDS[3 * (usize::try_from(next(seed)).unwrap_or_default() % (WORDS.len() / 3)) + place];
     let words: Vec<&str> = (0..14).map(|_| word()).collect();
     format!("I keep thinking of {}.", words.join(" "))
 }
@@ -425,7 +426,15 @@ fn setup() -> World {
 
 fn person(world: &World, place: usize, (name, user): (&'static str, &str)) -> Person {
     let key = world.shop.ok(&["keys", "create", "--user", user, "--yes"]).out.trim().to_owned();
-    Person { name, place, key, conversation: String::new(), own: Vec::new(), told: Vec::new(), numbers: Vec::new() }
+    Person {
+        name,
+        place,
+        key,
+        conversation: String::new(),
+        own: Vec::new(),
+        told: Vec::new(),
+        numbers: Vec::new(),
+    }
 }
 
 fn begin(world: &World, who: &Person, people: &[(&str, &str)]) -> String {
@@ -458,7 +467,8 @@ fn tell(world: &World, who: &mut Person, seed: &mut u64) {
 fn attempts(world: &World, who: &mut Person, victim: &Person, many: usize, seed: &mut u64) -> Vec<String> {
     let (private, mut open) = (victim.runs(), world.open(who));
     // Whatever part of a message came over would be found.
-    let seen = |text: &String| runs(text).iter().filter(|run| !open.has(run)).count() * 10 > runs(text).len() * 9;
+    let seen =
+        |text: &String| runs(text).iter().filter(|run| !open.has(run)).count() * 10 > runs(text).len() * 9;
     assert!(victim.own[..TOLD].iter().all(seen));
     let mut crossings = Vec::new();
     for at in 0..many {
@@ -468,7 +478,8 @@ fn attempts(world: &World, who: &mut Person, victim: &Person, many: usize, seed:
         let sent = world.shop.seen();
         got.extend(sent[seen..].iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned()));
         who.own[said..].iter().for_each(|text| open.add(text));
-        let found = got.iter().flat_map(|text| runs(text)).find(|run| private.contains(run) && !open.has(run));
+        let found =
+            got.iter().flat_map(|text| runs(text)).find(|run| private.contains(run) && !open.has(run));
         crossings.extend(found.map(|run| format!("{} tries {} ({at}): {run}", who.name, at % KINDS)));
     }
     crossings

@@ -189,8 +189,26 @@ impl Conversation {
         Ok(Acting { stage, prepared, state: state.clone(), before: state.clone(), calls: Vec::new() })
     }
 
-    /// Runs an action and those that it leads to.
+    /// Runs an action and those that it leads to. What others released for it is for this purpose alone: the records of its
+    /// runs, which who asked for it may read, keep nothing of their texts.
     async fn run_action(
+        &self,
+        (name, action): (&str, &Action),
+        text: Option<&str>,
+        acting: Acting<'_>,
+        observer: &dyn ProgressObserver,
+        result: &mut ActionResult,
+    ) -> Result<(), ConversationError> {
+        let began = self.all.engine.store.store().now();
+        let done = self.run_steps((name, action), text, acting, observer, result).await;
+        if action.reads.contains(&Block::Released) {
+            let (session, _) = self.standing()?;
+            self.all.eraser().runs(self.track(), session, began)?;
+        }
+        done
+    }
+
+    async fn run_steps(
         &self,
         (name, action): (&str, &Action),
         text: Option<&str>,

@@ -5,7 +5,7 @@ use larder_engine::executor::{ModelSet, ProgressObserver, RunOutcome};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_store::{
     ConversationMessage, ERASE_JOB, KeyId, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob,
-    StoreError, Timestamp,
+    StoreError, Timestamp, Track,
 };
 use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::calls::{DETECT_REFERENCES, TurnCall};
 use crate::conversation::{Conversation, ConversationError, Conversations};
 use crate::intent::MemoryIntent;
 use crate::kind::{Block, CallTime};
-use crate::memory::{CONSOLIDATE, Eraser};
+use crate::memory::CONSOLIDATE;
 use crate::nearness::EMBED;
 use crate::prepare::Prepared;
 use crate::reply::{line, past, spent};
@@ -52,8 +52,9 @@ pub struct AfterReply {
     pub message: u64,
     /// The consent that was revoked, of a job that erases.
     pub consent: Option<String>,
-    /// The person that was erased while something was made of it, of a job that erases.
-    pub person: Option<String>,
+    /// What had been erased before the job read anything.
+    #[serde(skip)]
+    pub(crate) since: Option<u64>,
 }
 
 /// The jobs that a reply leaves.
@@ -72,7 +73,7 @@ pub(crate) fn after_reply(
         key: conversation.all.engine.payer.clone(),
         message: message.number,
         consent: None,
-        person: None,
+        since: None,
     };
     let session = conversation.session_id(message.session);
     let payload = serde_json::to_value(&after).unwrap_or_default();
@@ -139,10 +140,10 @@ impl Conversations {
         reach
     }
 
-    /// Does a job behind a reply.
+    /// Does a job behind a reply. If something is erased while it is done, nothing of what it made stays.
     ///
     /// # Errors
-    /// A model, its answer or the store fails; nothing has changed then.
+    /// A model, its answer or the store fails, or something was erased meanwhile; nothing has changed then.
     pub async fn work(
         &self,
         kind: &str,
@@ -150,16 +151,17 @@ impl Conversations {
         observer: &dyn ProgressObserver,
     ) -> Result<(), ConversationError> {
         if let Some(consent) = after.consent.as_ref().filter(|_| kind == ERASE_JOB) {
-            return Ok(Eraser { store: &self.engine.store }.consent(consent)?);
+            return Ok(self.eraser().consent(consent)?);
         }
-        if let Some(person) = after.person.as_ref().filter(|_| kind == ERASE_JOB) {
-            return Ok(Eraser { store: &self.engine.store }.person(person)?);
-        }
-        // What was deleted meanwhile needs nothing.
-        let Ok(conversation) = self.open(&after.conversation, Some(&after.participant)) else {
-            return Ok(());
+        let (memory, began) = (self.store().memory(), self.engine.store.store().now());
+        let since = memory.erasures()?;
+        let track = Track { conversation: &after.conversation, participant: &after.participant };
+        // What was deleted meanwhile needs nothing, and what was made of it goes.
+        let Ok(conversation) = self.open(track.conversation, Some(track.participant)) else {
+            return Ok(self.eraser().runs(track, after.session, Timestamp::from_millis(0))?);
         };
-        match kind {
+        let after = &AfterReply { since: Some(since), ..after.clone() };
+        let worked = match kind {
             SUMMARIZE => conversation.summarize(after, observer).await,
             UPDATE_FACTS => conversation.update_facts(after, observer).await,
             EMBED => conversation.embed(after, observer).await,
@@ -167,7 +169,11 @@ impl Conversations {
             REMEMBER => conversation.remember_request(after, observer).await,
             CONSOLIDATE => conversation.consolidate(after, observer).await,
             _ => Ok(()),
+        };
+        if memory.erasures()? != since {
+            self.eraser().runs(track, after.session, began)?;
         }
+        worked
     }
 }
 
@@ -198,7 +204,8 @@ impl Conversation {
             let call = serde_json::to_value(TurnCall::new(call, outcome)).unwrap_or_default();
             data.extend([("behind".to_owned(), after.message.into()), ("call".to_owned(), call)]);
         }
-        Ok(self.all.store().memory().apply(&MemoryChange { put: vec![record], ..MemoryChange::default() })?)
+        let change = MemoryChange { put: vec![record], since: after.since, ..MemoryChange::default() };
+        Ok(self.all.store().memory().apply(&change)?)
     }
 
     /// Everything that one message made: the calls of its reply, and those behind it so far (R4-8.8).
@@ -230,7 +237,7 @@ impl Conversation {
     ) -> Result<(), ConversationError> {
         let rules = &self.loaded.kind.memory;
         let counter = Counter::cl100k();
-        let memory = self.memory(&counter);
+        let memory = self.memory_since(&counter, after.since);
         let messages = self.messages(Some(after.session))?;
         let newest = &messages[messages.len().saturating_sub(FACTS_FROM)..];
         let newest: Vec<_> =
@@ -342,6 +349,7 @@ impl Conversation {
             created: Timestamp::from_millis(0),
             ended: None,
         };
-        Ok(self.all.store().memory().apply(&MemoryChange { put: vec![record], ..MemoryChange::default() })?)
+        let change = MemoryChange { put: vec![record], since: after.since, ..MemoryChange::default() };
+        Ok(self.all.store().memory().apply(&change)?)
     }
 }

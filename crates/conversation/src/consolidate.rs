@@ -23,7 +23,7 @@ impl Conversation {
     ) -> Result<(), ConversationError> {
         let rules = &self.loaded.kind.memory;
         let counter = Counter::cl100k();
-        let memory = self.memory(&counter);
+        let memory = self.memory_since(&counter, after.since);
         let facts = memory.to_merge()?;
         if facts.is_empty() {
             return Ok(());
@@ -36,7 +36,12 @@ impl Conversation {
                 format!("{} [{}] ({}) {}", fact.id, fact.said.category, fact.created.date(), fact.said.fact)
             })
             .collect();
-        let mut input = RunInput { query: Some(QUERY.to_owned()), ..RunInput::default() };
+        let (session, _) = self.standing()?;
+        let mut input = RunInput {
+            query: Some(QUERY.to_owned()),
+            session_id: Some(self.session_id(session)),
+            ..RunInput::default()
+        };
         if recipe.input_docs.iter().any(|doc| doc.name == Block::Facts.as_str()) {
             let name = Block::Facts.as_str();
             input.documents.push(InputDocument::whole(name, name, lines.join("\n")));
@@ -50,7 +55,6 @@ impl Conversation {
         let stage = self.loaded.kind.stages.first().map_or("", |stage| stage.name.as_str());
         let stage = if after.stage.is_empty() { stage } else { after.stage.as_str() };
         self.all.store().add_cost(self.track(), &spent(stage, CONSOLIDATE, &outcome.usage, outcome.cost))?;
-        let (session, _) = self.standing()?;
         self.note_run(&AfterReply { session, ..after.clone() }, CONSOLIDATE, &outcome)?;
         let merged: MergedFacts = serde_json::from_value(outcome.output).unwrap_or_default();
         let report = memory.merge(&facts, &merged, outcome.run_id.as_str())?;

@@ -86,11 +86,19 @@ pub struct Participants {
     #[serde(default)]
     #[schemars(extend("uniqueItems" = true))]
     pub sees: Vec<Sight>,
+    /// The newest texts that others shared which are sent with each message; each is at most `window.message_chars` long.
+    #[serde(default = "shown_shares")]
+    #[schemars(range(min = 1, max = 100))]
+    pub shown_shares: usize,
+}
+
+const fn shown_shares() -> usize {
+    5
 }
 
 impl Default for Participants {
     fn default() -> Self {
-        Self { most: 1, sees: Vec::new() }
+        Self { most: 1, sees: Vec::new(), shown_shares: shown_shares() }
     }
 }
 
@@ -114,8 +122,6 @@ pub struct FieldRules {
     pub tag: Option<String>,
     /// The field with the intensity of feeling, from 1 to 10.
     pub intensity: Option<String>,
-    /// The field with the mode in which the reply is written.
-    pub mode: Option<String>,
     /// The tag of a text that the participant may share.
     pub draft: Option<String>,
     /// The tag whose text names an action that takes the place of the reply.
@@ -130,15 +136,7 @@ pub struct FieldRules {
 
 impl Default for FieldRules {
     fn default() -> Self {
-        Self {
-            tag: None,
-            intensity: None,
-            mode: None,
-            draft: None,
-            dispatch: None,
-            trend_turns: 3,
-            trend_from: 1,
-        }
+        Self { tag: None, intensity: None, draft: None, dispatch: None, trend_turns: 3, trend_from: 1 }
     }
 }
 

@@ -19,7 +19,12 @@ impl Conversation {
     /// What is remembered of the participant.
     pub fn memory<'a>(&'a self, counter: &'a Counter) -> PersonMemory<'a> {
         let rules = &self.loaded.kind.memory;
-        PersonMemory { store: &self.all.engine.store, track: self.track(), rules, counter }
+        PersonMemory { store: &self.all.engine.store, track: self.track(), rules, counter, since: None }
+    }
+
+    /// What is remembered of the participant, for work that writes nothing if something was erased since.
+    pub(crate) fn memory_since<'a>(&'a self, counter: &'a Counter, since: Option<u64>) -> PersonMemory<'a> {
+        PersonMemory { since, ..self.memory(counter) }
     }
 
     /// Fills in what was shared and remembered. In great distress nothing is (R4-4.24).
@@ -33,8 +38,13 @@ impl Conversation {
         let counter = Counter::cl100k();
         let memory = self.memory(&counter);
         let given = memory.shared_with_me()?;
-        prepared.sources.shared =
-            given.iter().map(|share| format!("{} shared: {}", share.from, share.text)).collect();
+        let shown = given.len().saturating_sub(self.loaded.kind.participants.shown_shares);
+        if shown > 0 {
+            let earlier = format!("{shown} earlier texts that others shared are not repeated here.");
+            prepared.sources.shared.push(earlier);
+        }
+        let newest = given[shown..].iter().map(|share| format!("{} shared: {}", share.from, share.text));
+        prepared.sources.shared.extend(newest);
         prepared.sources.shared.extend(state.notices.iter().cloned());
         for name in self.released_actions()? {
             let about = self.loaded.kind.actions.get(&name).map_or("", |action| action.about.as_str());

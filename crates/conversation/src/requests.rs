@@ -157,7 +157,7 @@ impl Conversation {
         }
         let counter = Counter::cl100k();
         let memory = self.memory(&counter);
-        let mut change = MemoryChange::default();
+        let mut change = MemoryChange { since: after.since, ..MemoryChange::default() };
         if let Some(request) = request {
             let fact = memory.requested(&request)?;
             notice = match fact.said.scope {

@@ -2,10 +2,7 @@
 //! participant's side of a conversation. And what a reply may cost, before it is asked for.
 
 use larder_engine::executor::{ModelSet, max_call_usage};
-use larder_store::{
-    ConversationMessage, MemoryFilter, MemoryKind, MemoryRecord, ParticipantRecord, Speaker, StoreError,
-    Track,
-};
+use larder_store::{ConversationMessage, MemoryFilter, ParticipantRecord, Speaker, StoreError, Track};
 
 use crate::conversation::{Conversation, ConversationError, Conversations, ReplyRecord};
 use crate::kind::Trigger;
@@ -86,9 +83,7 @@ impl Conversations {
         let mut records = self.store().list()?;
         records.retain(|record| record.participants.iter().any(is_person));
         let kept = MemoryFilter { participant: Some(participant), ..MemoryFilter::default() };
-        // Runs that ended after the person was erased are erased by a job.
-        let is_known = |record: &MemoryRecord| record.kind != MemoryKind::Run;
-        if records.is_empty() && !self.store().memory().list(&kept)?.iter().any(is_known) {
+        if records.is_empty() && self.store().memory().list(&kept)?.is_empty() {
             let (name, reason) =
                 (participant.chars().take(80).collect(), "nothing is known of anyone of this name");
             return Err(StoreError::InvalidName { what: "person", name, reason }.into());
@@ -100,7 +95,7 @@ impl Conversations {
         Ok(self.eraser().person(participant)?)
     }
 
-    const fn eraser(&self) -> Eraser<'_> {
+    pub(crate) const fn eraser(&self) -> Eraser<'_> {
         Eraser { store: &self.engine.store }
     }
 

@@ -248,7 +248,19 @@ impl Conversation {
             Speaker::Assistant => self.record(message)?.draft.unwrap_or_default(),
         };
         let text = new.text.clone().unwrap_or(own);
-        if text.trim().is_empty() { Err(ConversationError::Empty) } else { Ok((message, text)) }
+        if text.trim().is_empty() {
+            return Err(ConversationError::Empty);
+        }
+        // It is part of every prompt of those who get it.
+        let most = self.loaded.kind.window.message_chars;
+        if text.chars().nth(most).is_some() {
+            let help = format!(
+                "the text has {} characters, and at most {most} can be given at once; name the part that matters as `text`",
+                text.chars().count()
+            );
+            return Err(ConversationError::NoAction { name: SHARE.to_owned(), help });
+        }
+        Ok((message, text))
     }
 
     /// The newest draft that the assistant wrote in this session, with its message.

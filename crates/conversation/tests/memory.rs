@@ -58,7 +58,13 @@ impl Home {
     }
 
     fn memory(&self) -> PersonMemory<'_> {
-        PersonMemory { store: &self.user, track: self.track(), rules: &self.rules, counter: &self.counter }
+        PersonMemory {
+            store: &self.user,
+            track: self.track(),
+            rules: &self.rules,
+            counter: &self.counter,
+            since: None,
+        }
     }
 
     fn begin_session(&self) -> u64 {
@@ -76,7 +82,7 @@ impl Home {
             to: Some(asked.number),
             text: reply,
             data: &json!({"fields": {"Strategy": reply}}),
-            state: &json!({"last": reply}),
+            state: &json!({"notices": [reply]}),
             memory: &memory,
             jobs: &[],
             cost: larder_store::ConversationCost::default(),
@@ -88,8 +94,13 @@ impl Home {
 
     /// The id of a run whose receipt and answer have this text.
     fn run(&self, text: &str) -> String {
+        self.run_in(None, text)
+    }
+
+    /// One of a session.
+    fn run_in(&self, session: Option<&str>, text: &str) -> String {
         let facts: RunFacts = serde_json::from_value(json!({
-            "recipe": "r", "recipe_version": "1", "model_layer": "MIND", "model": "m", "session_id": null,
+            "recipe": "r", "recipe_version": "1", "model_layer": "MIND", "model": "m", "session_id": session,
             "turn_id": null, "tokens": {"prompt": 1, "input": 1, "output": 1}, "latency_ms": 1, "success": true,
             "schema_valid": null, "confidence": null, "retries": 0, "compression_applied": false,
             "compression_savings": 0, "cost_usd": null, "status": "completed", "error": null
@@ -297,7 +308,8 @@ fn what_was_made_under_a_revoked_consent_is_in_no_file() {
     );
     let kept = home.user.conversations().memory().list(&MemoryFilter::default()).unwrap();
     assert!(
-        kept.iter().all(|record| matches!(record.kind, MemoryKind::Consent | MemoryKind::Run)),
+        kept.iter()
+            .all(|record| matches!(record.kind, MemoryKind::Consent | MemoryKind::Run | MemoryKind::Erasure)),
         "{kept:?}"
     );
     assert!(
@@ -383,4 +395,85 @@ fn what_is_shared_reaches_those_who_are_named_and_is_erased_from_what_they_were_
     assert_eq!(home.work(), 1);
     assert!(!home.has("MARKER-shared"));
     assert!(theirs.shared_with_me().unwrap()[0].text.starts_with("For you: "));
+}
+
+#[test]
+fn runs_that_no_reply_commits_are_erased_with_their_message() {
+    let home = Home::new();
+    let new = NewMessage { text: "My secret is here.", key: None, data: &Value::Null, chars: 2_000 };
+    let asked = home.user.conversations().post(home.track(), &new).unwrap();
+    home.run_in(Some(&format!("{}/me/1", home.talk)), "MARKER-failed");
+    assert!(home.has("MARKER-failed"));
+    Eraser { store: &home.user }.message(home.track(), asked.number).unwrap();
+    assert!(!home.has("MARKER-failed"));
+}
+
+#[test]
+fn work_under_way_writes_nothing_of_what_was_erased_meanwhile() {
+    let home = Home::new();
+    home.turn("My code is secret.", "Fine.", Vec::new());
+    let other = home.turn("And my dog is Rex.", "Nice.", Vec::new());
+    let since = home.user.conversations().memory().erasures().unwrap();
+    Eraser { store: &home.user }.message(home.track(), other).unwrap();
+    let diff = FactDiff { upsert: vec![upsert("the code is secret", "my code")], delete: Vec::new() };
+    let late = PersonMemory { since: Some(since), ..home.memory() };
+    let refused = late.update_facts(1, &diff, &home.run("x"));
+    assert!(matches!(refused, Err(StoreError::ErasedMeanwhile)), "{refused:?}");
+    assert!(home.memory().all_facts().unwrap().is_empty());
+    let again = PersonMemory { since: Some(home.user.conversations().memory().erasures().unwrap()), ..late };
+    assert_eq!(again.update_facts(1, &diff, &home.run("x")).unwrap().written.len(), 1);
+}
+
+#[test]
+fn facts_that_were_found_in_replies_go_with_what_these_repeat() {
+    let home = Home::new();
+    let consent = home.memory().grant(EVERYTHING, "May I?").unwrap();
+    home.turn("My code is secret.", "Fine.", Vec::new());
+    home.learn(1, &[("the code is MARKER-crossing", "my code")]);
+    let second = home.begin_session();
+    let shown = home.memory().facts_to_show(second, &Sought::words("code")).unwrap();
+    let origins = home.memory().origins(&shown, |fact| fact.id.clone());
+    home.turn("What is it?", "It worries you that the code is MARKER-crossing.", origins);
+    home.memory().revoke(&consent.id).unwrap();
+    home.learn(second, &[("worries about MARKER-derived", "It worries you")]);
+    assert_eq!(home.work(), 1);
+    assert!(!home.has("MARKER-crossing") && !home.has("MARKER-derived"));
+}
+
+#[test]
+fn structure_stays_and_what_is_left_of_a_long_reply_can_be_read() {
+    let home = Home::new();
+    let talks = home.user.conversations();
+    let number = home.turn("practice", "Well.", Vec::new());
+    let long = format!("You said: my code is kept at the green door. {}", "And so on. ".repeat(300));
+    let secret = home.turn("my code is kept at the green door", "Yes.", Vec::new());
+    home.turn("And now?", &long, Vec::new());
+    let state = json!({"stage": "practice", "fields": {"Topic": ["my code is kept at the green door", 1]}});
+    talks.set_state(home.track(), &state).unwrap();
+    let eraser = Eraser { store: &home.user };
+    eraser.message(home.track(), number).unwrap();
+    assert_eq!(talks.participant(home.track()).unwrap().state, state);
+    eraser.message(home.track(), secret).unwrap();
+    let state = talks.participant(home.track()).unwrap().state;
+    assert_eq!(state["stage"], "practice");
+    assert!(state["fields"]["Topic"][0].as_str().unwrap().starts_with("[erased on"), "{state}");
+    let left = talks.messages(home.track(), 1, 0..u64::MAX).unwrap().pop().unwrap();
+    assert!(left.text.starts_with("You said: [erased on"), "{}", left.text);
+    let read = home.user.pointers().resolve(&left.pointer.unwrap()).unwrap();
+    assert_eq!(read, left.text.as_bytes());
+}
+
+#[test]
+fn a_conversation_that_its_owner_leaves_stays_with_the_others() {
+    let home = Home::new();
+    let bob = home.user.store().user("bob").unwrap();
+    let (you, talks) = (Track { conversation: &home.talk, participant: "you" }, bob.conversations());
+    let new = NewMessage { text: "BOBMARKER stays mine", key: None, data: &Value::Null, chars: 2_000 };
+    talks.post(you, &new).unwrap();
+    Eraser { store: &home.user }.conversation(&home.talk).unwrap();
+    assert!(home.user.conversations().list().unwrap().is_empty());
+    assert_eq!(talks.get(&home.talk).unwrap().owner, "bob");
+    assert_eq!(talks.messages(you, 1, 0..u64::MAX).unwrap().len(), 1);
+    Eraser { store: &bob }.person("you").unwrap();
+    assert!(talks.list().unwrap().is_empty() && !home.has("BOBMARKER"));
 }

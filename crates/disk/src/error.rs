@@ -259,6 +259,9 @@ pub enum StoreError {
         /// Its number.
         number: u64,
     },
+    /// Something was erased while other work read it.
+    #[error("something that this was made from was erased meanwhile; it is made again from what remains")]
+    ErasedMeanwhile,
     /// A key was used for another message.
     #[error(
         "Idempotency-Key {key:?}: used for another message of this conversation; send a new key with a new message"

@@ -13,7 +13,7 @@ use larder_engine::blocking;
 use larder_engine::condensing::{CONDENSE_HISTORY, CondenseHistory};
 use larder_engine::executor::{Meter, ModelSet, NoopObserver};
 use larder_store::{
-    Job, JobEnd, JobState, JobWorker, KeyId, KeyLimits, LOCAL_USER, NewJob, StoreError, Timestamp,
+    ERASE_JOB, Job, JobEnd, JobState, JobWorker, KeyId, KeyLimits, LOCAL_USER, NewJob, StoreError, Timestamp,
 };
 
 use crate::app::App;
@@ -234,6 +234,11 @@ async fn after_reply(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         Err(end) => return Ok(end),
     };
     let conversations = app.conversations_behind(&job.user)?;
+    if job.kind == ERASE_JOB {
+        // It asks no model, and is due within a minute.
+        let erased = conversations.work(&job.kind, &after, &NoopObserver).await;
+        return Ok(erased.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done));
+    }
     if let Some(end) = waits(app, &conversations.engine) {
         return Ok(end);
     }

@@ -92,6 +92,7 @@ impl From<StoreError> for Problem {
             StoreError::BadTurn { .. }
             | StoreError::InterventionResolved { .. }
             | StoreError::Answered { .. }
+            | StoreError::ErasedMeanwhile
             | StoreError::JobRunning { .. }
             | StoreError::BeingDeleted { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             StoreError::Select(select) => select.clone().into(),

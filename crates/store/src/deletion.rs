@@ -8,6 +8,7 @@ use std::io;
 
 use rusqlite::Transaction;
 
+use crate::conversations::pass_on;
 use crate::store::Store;
 use crate::user;
 use larder_disk::StoreError;
@@ -25,9 +26,10 @@ impl Store {
     pub fn delete_user(&self, user: &str) -> Result<(), StoreError> {
         user::check(user)?;
         self.index().write(|tx| {
-            for (table, _) in user_tables() {
+            for (table, _) in user_tables().filter(|(table, _)| *table != "conversations") {
                 tx.execute(&format!("DELETE FROM {table} WHERE user = ?1"), [user])?;
             }
+            pass_on(tx, user, None)?;
             tx.execute(
                 "INSERT INTO deletions (folder) VALUES (?1) ON CONFLICT DO NOTHING",
                 [user::folder(user)],

@@ -332,6 +332,21 @@ impl Runs<'_> {
         rows.into_iter().map(parse).collect()
     }
 
+    /// The runs of a session that were recorded since a moment, oldest first.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn of_session(&self, session: &str, since: Timestamp) -> Result<Vec<RunId>, StoreError> {
+        let ids: Vec<String> = self.store.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT run_id FROM runs WHERE user = ?1 AND recorded >= ?2 AND record ->> '$.session_id' = ?3 ORDER BY seq",
+            )?;
+            let values = (self.store.user(), to_sql(since.as_millis()), session);
+            Ok(query.query_map(values, |row| row.get(0))?.collect::<Result<_, _>>()?)
+        })?;
+        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    }
+
     /// The pointers in the prompt of a run, in the order of their text.
     pub fn pointers(&self, id: &RunId) -> Result<Vec<Pointer>, StoreError> {
         self.store.index().read(|tx| self.pointers_in(tx, id))

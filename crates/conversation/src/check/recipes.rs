@@ -204,10 +204,8 @@ impl<'a> Check<'a> {
             let message = "participants would see the tag with the fields";
             self.unfit("/fields/tag", message.to_owned(), "write `hidden: true` for it in the recipe");
         }
-        for (key, field) in [("intensity", &kind.fields.intensity), ("mode", &kind.fields.mode)] {
-            if let Some(field) = field {
-                self.field(&format!("/fields/{key}"), field);
-            }
+        if let Some(field) = &kind.fields.intensity {
+            self.field("/fields/intensity", field);
         }
     }
 

@@ -129,9 +129,6 @@ pub struct Action {
     pub reads: Vec<Block>,
     /// What its result is.
     pub gives: Gives,
-    /// Whether the participant sees the result and confirms it before anyone else does.
-    #[serde(default)]
-    pub preview: bool,
     /// The field of the result's entries that names the participant whom they are about: a participant gets only the entries
     /// about itself.
     #[serde(default)]

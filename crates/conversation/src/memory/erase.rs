@@ -1,17 +1,18 @@
 //! Erasing what was made under a consent, or of a message, a fact, a conversation or a person, by references alone.
 //!
-//! In a session, everything written after the first thing that is erased may repeat it: replies lose the same text,
-//! receipts and answers of runs go, summaries and vectors go and are made again from what remains. Messages of persons stay.
+//! In a session, everything written after the first thing that is erased may repeat it: replies lose the same text, facts
+//! that were found in such replies go, receipts and answers of runs go, whether they ended in a reply or not, summaries and
+//! vectors go and are made again from what remains. Messages of persons stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use larder_store::{
     ConversationMessage, Conversations, Erasure, MemoryFilter, MemoryKind, MemoryRecord, NewJob,
-    ReplacedMessage, RunId, Speaker, StoreError, Track, UserStore,
+    ReplacedMessage, RunId, Speaker, StoreError, Timestamp, Track, UserStore,
 };
 use serde_json::{Value, json};
 
-use super::redact::Redaction;
+use super::redact::{Erased, Redaction};
 use super::{Share, number, text};
 use crate::nearness::EMBED;
 
@@ -28,12 +29,31 @@ pub struct Eraser<'a> {
 /// A session of a participant of this user.
 type Place = (String, String, u64);
 
+/// What a state has of what was said.
+const IN_STATE: [&str; 4] = ["/fields", "/references", "/notices", "/preview"];
+/// What the record of a reply has of it.
+const IN_RECORD: [&str; 9] = [
+    "/fields",
+    "/draft",
+    "/problems",
+    "/notices",
+    "/window/searches",
+    "/before/fields",
+    "/before/references",
+    "/before/notices",
+    "/before/preview",
+];
+/// What a text that was given to others has of it.
+const IN_SHARE: [&str; 1] = ["/text"];
+
 /// What is being erased.
 #[derive(Default)]
 struct Plan {
-    texts: Vec<String>,
+    texts: Vec<Erased>,
     /// The first message of each session from which on something may repeat it.
     from: BTreeMap<Place, u64>,
+    /// Where that was done, from which message on and how many texts there were.
+    done: BTreeMap<Place, (u64, usize)>,
     /// Replies of which it is unknown what they repeat.
     whole: BTreeSet<u64>,
     erasure: Erasure,
@@ -72,12 +92,12 @@ impl Eraser<'_> {
             let place = (conversation, record.participant.clone(), session);
             match record.kind {
                 MemoryKind::Fact => {
-                    plan.texts.push(text(&record, "fact").to_owned());
+                    plan.texts.push(Erased::Statement(text(&record, "fact").to_owned()));
                     plan.start(place, number(&record, "message"));
                 }
                 MemoryKind::Origin => {
                     match self.text_of(&record.participant, text(&record, "item"))? {
-                        Some(text) => plan.texts.push(text),
+                        Some(erased) => plan.texts.push(erased),
                         None => drop(plan.whole.insert(number(&record, "message"))),
                     }
                     plan.start(place, number(&record, "message"));
@@ -91,7 +111,7 @@ impl Eraser<'_> {
     }
 
     /// The text of a thing that a reply had in view.
-    fn text_of(&self, participant: &str, item: &str) -> Result<Option<String>, StoreError> {
+    fn text_of(&self, participant: &str, item: &str) -> Result<Option<Erased>, StoreError> {
         let found = |kind, field: &str| -> Result<Option<String>, StoreError> {
             let filter = MemoryFilter { kind: Some(kind), id: Some(item), ..MemoryFilter::default() };
             Ok(self.list(&filter)?.first().map(|record| text(record, field).to_owned()))
@@ -101,7 +121,7 @@ impl Eraser<'_> {
         {
             let track = Track { conversation, participant };
             let message = self.talks().get_message(track, message.parse().unwrap_or_default());
-            return Ok(message.ok().map(|message| message.text));
+            return Ok(message.ok().map(|message| Erased::Message(message.text)));
         }
         match found(MemoryKind::Fact, "fact")? {
             None => {
@@ -110,9 +130,10 @@ impl Eraser<'_> {
                     id: Some(item),
                     ..MemoryFilter::default()
                 };
-                Ok(self.list(&filter)?.first().map(|record| record.data["summary"].to_string()))
+                let summary = self.list(&filter)?.pop();
+                Ok(summary.map(|record| Erased::Message(record.data["summary"].to_string())))
             }
-            fact => Ok(fact),
+            fact => Ok(fact.map(Erased::Statement)),
         }
     }
 
@@ -158,7 +179,7 @@ impl Eraser<'_> {
 
     /// A fact goes, and with it what replies in any session have of it.
     fn plan_fact(&self, plan: &mut Plan, record: &MemoryRecord) -> Result<(), StoreError> {
-        plan.texts.push(text(record, "fact").to_owned());
+        plan.texts.push(Erased::Statement(text(record, "fact").to_owned()));
         if let (Some(conversation), Some(session)) = (&record.conversation, record.session) {
             plan.start(
                 (conversation.clone(), record.participant.clone(), session),
@@ -197,7 +218,7 @@ impl Eraser<'_> {
         }
         plan.erasure.messages.extend(gone.iter().map(|message| message.number));
         plan.erasure.runs.extend(gone.iter().flat_map(runs_of));
-        plan.texts.extend(gone.into_iter().map(|message| message.text));
+        plan.texts.extend(gone.into_iter().map(|message| Erased::Message(message.text)));
         self.carry_out(plan)
     }
 
@@ -245,9 +266,6 @@ impl Eraser<'_> {
         for record in
             self.list(&MemoryFilter { participant: Some(participant), ..MemoryFilter::default() })?
         {
-            // Those of tracks are planned already; others ended after their track was erased.
-            let run = text(&record, "run").parse::<RunId>().ok().filter(|_| record.kind == MemoryKind::Run);
-            plan.erasure.runs.extend(run.filter(|run| !plan.erasure.runs.contains(run)));
             plan.remove(&record);
         }
         self.carry_out(plan)
@@ -272,8 +290,24 @@ impl Eraser<'_> {
         for session in self.talks().sessions(track)? {
             let messages = self.talks().messages(track, session.session, 0..u64::MAX)?;
             plan.erasure.runs.extend(messages.iter().flat_map(runs_of));
+            let since = Timestamp::from_millis(0);
+            plan.erasure.runs.extend(self.runs_in(track, session.session, since)?);
         }
         Ok(())
+    }
+
+    /// The runs of a session since a moment, whatever became of them.
+    fn runs_in(&self, track: Track<'_>, session: u64, since: Timestamp) -> Result<Vec<RunId>, StoreError> {
+        self.store.runs().of_session(&session_id(track, session), since)
+    }
+
+    /// Erases what runs of a session left since a moment.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn runs(&self, track: Track<'_>, session: u64, since: Timestamp) -> Result<(), StoreError> {
+        let runs = self.runs_in(track, session, since)?;
+        self.carry_out(Plan { erasure: Erasure { runs, ..Erasure::default() }, ..Plan::default() })
     }
 
     /// What is erased with the newest message of a participant when another takes its place: what was remembered from it.
@@ -283,6 +317,8 @@ impl Eraser<'_> {
         for fact in self.facts_from(track, &[number_of])? {
             self.plan_fact(&mut plan, &fact)?;
         }
+        let session = self.talks().get_message(track, number_of)?.session;
+        plan.start((track.conversation.to_owned(), track.participant.to_owned(), session), number_of);
         plan.erasure.messages.push(number_of);
         plan.erasure.messages.extend(self.talks().reply_to(track, number_of)?.map(|reply| reply.number));
         self.complete(&mut plan)?;
@@ -315,9 +351,20 @@ impl Eraser<'_> {
     /// Adds what was written in sessions after the first thing that is erased there.
     fn complete(&self, plan: &mut Plan) -> Result<(), StoreError> {
         let date = self.store.store().now().date();
-        for (place, first) in std::mem::take(&mut plan.from) {
+        // What is found in one session may be in another one, or be more to look for.
+        loop {
+            let texts = plan.texts.len();
+            let is_open = |(place, first): &(&Place, &u64)| plan.done.get(*place) != Some(&(**first, texts));
+            let Some((place, first)) = plan.from.iter().find(is_open) else { break };
+            let (place, first) = (place.clone(), *first);
+            plan.done.insert(place.clone(), (first, texts));
             self.clean_session(plan, &place, first, &date)?;
         }
+        let erasure = &mut plan.erasure;
+        let mut seen = BTreeSet::new();
+        erasure.runs.retain(|run| seen.insert(run.clone()));
+        let mut seen = BTreeSet::new();
+        erasure.jobs.retain(|job| seen.insert(job.key.clone()));
         Ok(())
     }
 
@@ -332,22 +379,30 @@ impl Eraser<'_> {
         let (conversation, participant, session) = place;
         let track = Track { conversation, participant };
         let messages = self.talks().messages(track, *session, 0..u64::MAX)?;
-        let whole = messages.iter().filter(|message| plan.whole.contains(&message.number));
-        plan.texts.extend(whole.map(|message| message.text.clone()));
-        let stays = |number: &u64| !plan.erasure.messages.contains(number);
-        let own = messages.iter().filter(|said| said.speaker == Speaker::Participant && stays(&said.number));
-        let texts = plan.texts.iter().map(String::as_str);
-        let redaction = Redaction::new(texts, own.map(|said| said.text.as_str()), date);
-        for message in messages.iter().filter(|message| message.number >= first && stays(&message.number)) {
-            if message.speaker == Speaker::Participant {
-                continue;
+        for message in messages.iter().filter(|message| plan.whole.contains(&message.number)) {
+            let erased = Erased::Message(message.text.clone());
+            if !plan.texts.contains(&erased) {
+                plan.texts.push(erased);
             }
+        }
+        let gone = plan.erasure.messages.clone();
+        let stays = |number: &u64| !gone.contains(number);
+        let own = messages.iter().filter(|said| said.speaker == Speaker::Participant && stays(&said.number));
+        let redaction = Redaction::new(&plan.texts, own.map(|said| said.text.as_str()), date);
+        if let Some(since) = messages.iter().find(|message| message.number >= first) {
+            plan.erasure.runs.extend(self.runs_in(track, *session, since.created)?);
+        }
+        let later = |message: &&ConversationMessage| message.number >= first && stays(&message.number);
+        let mut changed = Vec::new();
+        for message in messages.iter().filter(later).filter(|one| one.speaker == Speaker::Assistant) {
             plan.erasure.runs.extend(runs_of(message));
             let is_whole = plan.whole.contains(&message.number);
             let text =
                 if is_whole { Some(redaction.notice(&message.text)) } else { redaction.text(&message.text) };
-            let data = if is_whole { Some(Value::Null) } else { redaction.value(&message.data) };
+            let data = if is_whole { Some(Value::Null) } else { redaction.within(&message.data, &IN_RECORD) };
             if text.is_some() || data.is_some() {
+                changed.push(message.number);
+                plan.erasure.replace.retain(|earlier| earlier.number != message.number);
                 plan.erasure.replace.push(ReplacedMessage {
                     number: message.number,
                     text: text.unwrap_or_else(|| message.text.clone()),
@@ -355,7 +410,7 @@ impl Eraser<'_> {
                 });
             }
         }
-        let (mut rebuild, mut embed) = (false, false);
+        let (mut rebuild, mut embed, mut facts) = (false, false, Vec::new());
         let filter = MemoryFilter {
             participant: Some(participant),
             conversation: Some(conversation),
@@ -378,16 +433,20 @@ impl Eraser<'_> {
                     plan.remove(&record);
                 }
                 MemoryKind::Share => {
-                    if let Some(data) = redaction.value(&record.data) {
+                    if let Some(data) = redaction.within(&record.data, &IN_SHARE) {
                         plan.erasure.redacted.push((record.kind, record.id.clone(), data));
-                        self.clean_recipients(&plan.texts, &record, date)?;
+                        self.clean_recipients(&record)?;
                     }
+                }
+                MemoryKind::Fact if changed.contains(&number(&record, "message")) => {
+                    facts.push(record);
                 }
                 _ => {}
             }
         }
         let Ok(now) = self.talks().participant(track) else { return Ok(()) };
-        if let Some(state) = redaction.value(&now.state) {
+        if let Some(state) = redaction.within(&now.state, &IN_STATE) {
+            plan.erasure.states.retain(|(of, name, _)| (of, name) != (conversation, participant));
             plan.erasure.states.push((conversation.clone(), participant.clone(), state));
         }
         let stage = messages.iter().rev().find_map(|message| message.data["stage"].as_str());
@@ -396,11 +455,21 @@ impl Eraser<'_> {
                 plan.erasure.jobs.push(job_again(kind, track, *session, stage.unwrap_or_default()));
             }
         }
+        for fact in facts {
+            if plan.erasure.records.contains(&(fact.kind, fact.id.clone())) {
+                continue;
+            }
+            self.plan_fact(plan, &fact)?;
+            for merged in self.merged_from(&fact.id)? {
+                self.plan_fact(plan, &merged)?;
+            }
+        }
         Ok(())
     }
 
-    /// Takes what is erased out of replies to those whom a text was given that had it.
-    fn clean_recipients(&self, texts: &[String], share: &MemoryRecord, date: &str) -> Result<(), StoreError> {
+    /// Takes a text of which something is erased out of replies to those whom it was given; nothing else that is erased,
+    /// which they never had.
+    fn clean_recipients(&self, share: &MemoryRecord) -> Result<(), StoreError> {
         let Some(conversation) = &share.conversation else { return Ok(()) };
         let given = Share::read(share);
         for other in self.talks().get(conversation)?.participants {
@@ -410,18 +479,15 @@ impl Eraser<'_> {
             let store = self.store.store().user(&other.user)?;
             let eraser = Eraser { store: &store };
             let track = Track { conversation, participant: &other.name };
-            let mut plan = Plan { texts: texts.to_vec(), ..Plan::default() };
+            let mut plan = Plan { texts: vec![Erased::Message(given.text.clone())], ..Plan::default() };
             for session in eraser.talks().sessions(track)? {
                 let messages = eraser.talks().messages(track, session.session, 0..u64::MAX)?;
                 let since = messages.iter().find(|message| message.created >= share.created);
                 if let Some(first) = since {
-                    let place = (conversation.clone(), other.name.clone(), session.session);
-                    eraser.clean_session(&mut plan, &place, first.number, date)?;
+                    plan.start((conversation.clone(), other.name.clone(), session.session), first.number);
                 }
             }
-            if !plan.erasure.is_empty() {
-                eraser.talks().erase(&plan.erasure)?;
-            }
+            eraser.carry_out(plan)?;
         }
         Ok(())
     }
@@ -434,10 +500,15 @@ fn runs_of(message: &ConversationMessage) -> impl Iterator<Item = RunId> {
     ids.filter_map(|id| id.as_str()?.parse().ok())
 }
 
+/// The id of a session in records of runs and jobs.
+fn session_id(track: Track<'_>, session: u64) -> String {
+    format!("{}/{}/{session}", track.conversation, track.participant)
+}
+
 /// The job that makes something of a session again.
 fn job_again(kind: &'static str, track: Track<'_>, session: u64, stage: &str) -> NewJob {
     let Track { conversation, participant } = track;
-    let id = format!("{conversation}/{participant}/{session}");
+    let id = session_id(track, session);
     NewJob {
         kind,
         key: format!("{kind} {id}"),

@@ -10,11 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::consent::consent_for;
+use super::redact::stands_alone;
 use super::{Eraser, Fact, FactScope, PersonMemory, Shown, Sought, Statement};
 
 /// The kind of the job that merges a profile with too many facts; its payload names the track.
 pub const CONSOLIDATE: &str = "conversation_consolidate";
 const MILLIS_PER_DAY: u64 = 86_400_000;
+/// Letters and digits of a quotation, below which it is found in almost anything.
+const QUOTED_LETTERS: usize = 3;
 
 /// What a model says has changed about the facts of a session.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -265,7 +268,7 @@ impl PersonMemory<'_> {
             report.written.push(fact.id.clone());
             facts.push(fact);
         }
-        let mut change = MemoryChange::default();
+        let mut change = MemoryChange { since: self.since, ..MemoryChange::default() };
         let mut kept: Vec<&Fact> = facts.iter().rev().collect();
         // The least sure go first, of those the oldest.
         kept.sort_by(|a, b| b.said.confidence.total_cmp(&a.said.confidence));
@@ -327,6 +330,7 @@ impl PersonMemory<'_> {
     /// # Errors
     /// The store fails.
     pub fn correct(&self, id: &str, text: &str) -> Result<Option<Fact>, StoreError> {
+        let since = Some(self.talks().memory().erasures()?);
         let Some(old) = self.holding()?.into_iter().find(|fact| fact.id == id) else { return Ok(None) };
         let said = Statement {
             fact: text.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -342,7 +346,7 @@ impl PersonMemory<'_> {
             Fact { said, id: self.talks().new_id("fact")?, created: self.store.store().now(), ..old.clone() };
         let old = Fact { valid_until: Some(new.created), ..old };
         let put = vec![old.write(self), new.write(self)];
-        self.talks().memory().apply(&MemoryChange { put, ..MemoryChange::default() })?;
+        self.talks().memory().apply(&MemoryChange { put, since, ..MemoryChange::default() })?;
         self.limit_profile()?;
         Ok(Some(new))
     }
@@ -384,12 +388,13 @@ impl PersonMemory<'_> {
     /// Holds the profile within its limits (C100, N31). Statements said twice are one. What is over the limits leaves the
     /// profile, the least sure first and of those the oldest, and can still be retrieved; a job has a model merge it.
     pub(crate) fn limit_profile(&self) -> Result<(), StoreError> {
+        let since = Some(self.talks().memory().erasures()?);
         let mut profile = self.profile_facts()?;
         profile.reverse();
         profile.sort_by(|a, b| b.said.confidence.total_cmp(&a.said.confidence));
         let mut keys = std::collections::BTreeSet::new();
         let (mut count, mut tokens, mut is_over) = (0, 0, false);
-        let mut change = MemoryChange::default();
+        let mut change = MemoryChange { since, ..MemoryChange::default() };
         for mut fact in profile {
             let is_new = keys.insert(key(&fact.said));
             let cost = self.counter.count(&fact.said.fact);
@@ -424,23 +429,32 @@ pub(super) fn key(said: &Statement) -> (String, String) {
 }
 
 /// Where words are said: the number of the newest message with them, a participant's before one of the assistant, and
-/// the bytes. Case and spaces may differ.
+/// the bytes. Case and spaces may differ. Words are whole, and too few letters are a source of nothing, unless they are all
+/// that was said.
 fn find_quote(messages: &[ConversationMessage], quote: &str) -> Option<(u64, usize, usize)> {
     let words: Vec<String> = quote.split_whitespace().map(str::to_lowercase).collect();
+    let letters = quote.chars().filter(|c| c.is_alphanumeric()).count();
     if words.is_empty() {
         return None;
     }
     let of = |speaker| messages.iter().rev().filter(move |message| message.speaker == speaker);
     of(Speaker::Participant).chain(of(Speaker::Assistant)).find_map(|message| {
         let (start, end) = span_of(&message.text, &words)?;
-        Some((message.number, start, end))
+        let is_all = message.text.trim().len() == end - start;
+        (letters >= QUOTED_LETTERS || is_all).then_some((message.number, start, end))
     })
 }
 
 /// The bytes of a text that are these words in lower case, whatever spaces are between them.
 fn span_of(text: &str, words: &[String]) -> Option<(usize, usize)> {
     let wanted: Vec<char> = words.join(" ").chars().collect();
-    let mut starts = text.char_indices().filter(|(_, c)| !c.is_whitespace()).map(|(at, _)| at);
+    // Within a word neither begins nor ends anything.
+    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !stands_alone(c));
+    let parts = |at: usize| {
+        let (before, after) = (text[..at].chars().next_back(), text[at..].chars().next());
+        !(joins(before) && joins(after))
+    };
+    let mut starts = text.char_indices().filter(|(at, c)| !c.is_whitespace() && parts(*at)).map(|(at, _)| at);
     starts.find_map(|start| {
         let (mut at, mut is_space) = (0, false);
         for (offset, c) in text[start..].char_indices() {
@@ -462,7 +476,8 @@ fn span_of(text: &str, words: &[String]) -> Option<(usize, usize)> {
                 at += 1;
             }
             if at == wanted.len() {
-                return Some((start, start + offset + c.len_utf8()));
+                let end = start + offset + c.len_utf8();
+                return parts(end).then_some((start, end));
             }
         }
         None

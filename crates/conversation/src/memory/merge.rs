@@ -68,7 +68,7 @@ impl PersonMemory<'_> {
     pub fn merge(&self, given: &[Fact], merged: &MergedFacts, run: &str) -> Result<MergeReport, StoreError> {
         let now = self.store.store().now();
         let mut report = MergeReport::default();
-        let mut change = MemoryChange::default();
+        let mut change = MemoryChange { since: self.since, ..MemoryChange::default() };
         let mut used = std::collections::BTreeSet::new();
         let mut kept = std::collections::BTreeSet::new();
         for new in &merged.facts {

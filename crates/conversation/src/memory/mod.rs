@@ -139,6 +139,10 @@ pub struct PersonMemory<'a> {
     pub rules: &'a MemoryRules,
     /// Counts the tokens of a profile.
     pub counter: &'a Counter,
+    /// What had been erased before anything was read that is written now; see [`MemoryChange::since`].
+    ///
+    /// [`MemoryChange::since`]: larder_store::MemoryChange::since
+    pub since: Option<u64>,
 }
 
 impl<'a> PersonMemory<'a> {

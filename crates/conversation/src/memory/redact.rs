@@ -1,20 +1,35 @@
 //! Takes the words of erased texts out of a text that was written with them in view. Pure.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use larder_text::hash::ContentHash;
 use serde_json::Value;
 
-/// Words in a row that are taken for a quotation.
-const RUN: usize = 3;
+/// Words in a row that are taken for a quotation of a statement …
+const OF_STATEMENT: usize = 3;
+/// … and of a message, which has more words that anyone would say.
+const OF_MESSAGE: usize = 5;
+/// Characters of a word that tells even alone.
+const TELLING: usize = 3;
 /// Digits of the hash that stands for what was erased.
 const DIGITS: usize = 16;
+
+/// A text that is erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Erased {
+    /// A fact, which is to be found however short it is.
+    Statement(String),
+    /// What somebody said, or a summary.
+    Message(String),
+}
 
 /// What is to be taken out.
 pub(super) struct Redaction<'a> {
     /// Words in a row of the erased texts.
     runs: HashSet<Vec<String>>,
+    /// How many words such runs have.
+    lengths: BTreeSet<usize>,
     /// Names, numbers and codes of the erased texts, which tell even alone.
     telling: HashSet<String>,
     /// The day, as it is written.
@@ -24,19 +39,27 @@ pub(super) struct Redaction<'a> {
 impl<'a> Redaction<'a> {
     /// Takes out `texts`. Names that the person said itself, in `said`, stay.
     pub(super) fn new<'t>(
-        texts: impl IntoIterator<Item = &'t str>,
+        texts: impl IntoIterator<Item = &'t Erased>,
         said: impl IntoIterator<Item = &'t str>,
         date: &'a str,
     ) -> Self {
-        let mut redaction = Self { runs: HashSet::new(), telling: HashSet::new(), date };
+        let mut redaction =
+            Self { runs: HashSet::new(), lengths: BTreeSet::new(), telling: HashSet::new(), date };
         let said: HashSet<String> = said.into_iter().flat_map(lower_words).collect();
-        for text in texts {
+        for erased in texts {
+            let (text, least) = match erased {
+                Erased::Statement(text) => (text, OF_STATEMENT),
+                Erased::Message(text) => (text, OF_MESSAGE),
+            };
             let words = lower_words(text);
-            let run = RUN.min(words.len()).max(1);
+            let run = match erased {
+                Erased::Statement(_) => least.min(words.len()).max(1),
+                Erased::Message(_) => least,
+            };
             redaction.runs.extend(words.windows(run).map(<[String]>::to_vec));
+            redaction.lengths.insert(run);
             let spans = spans(text);
-            let tells =
-                spans.iter().enumerate().filter(|(at, span)| is_telling(&text[(*span).clone()], *at == 0));
+            let tells = spans.iter().enumerate().filter(|(_, span)| is_telling(text, span));
             let tells = tells.map(|(at, _)| words[at].clone());
             redaction.telling.extend(tells.filter(|word| !said.contains(word)));
         }
@@ -47,7 +70,7 @@ impl<'a> Redaction<'a> {
     pub(super) fn text(&self, text: &str) -> Option<String> {
         let (words, spans) = (lower_words(text), spans(text));
         let mut marked: Vec<bool> = words.iter().map(|word| self.telling.contains(word)).collect();
-        for length in 1..=RUN {
+        for &length in &self.lengths {
             for (at, run) in words.windows(length).enumerate() {
                 if self.runs.contains(run) {
                     marked[at..at + length].fill(true);
@@ -69,8 +92,21 @@ impl<'a> Redaction<'a> {
         Some(redacted)
     }
 
+    /// The value with what is erased of the texts at these places, if any of it was in one.
+    pub(super) fn within(&self, value: &Value, places: &[&str]) -> Option<Value> {
+        let mut new = value.clone();
+        for place in places {
+            if let Some(field) = new.pointer_mut(place)
+                && let Some(redacted) = self.value(field)
+            {
+                *field = redacted;
+            }
+        }
+        (new != *value).then_some(new)
+    }
+
     /// The value with what is erased of its texts, if any of it was in one.
-    pub(super) fn value(&self, value: &Value) -> Option<Value> {
+    fn value(&self, value: &Value) -> Option<Value> {
         match value {
             Value::String(text) => self.text(text).map(Value::String),
             Value::Array(items) => {
@@ -103,28 +139,41 @@ impl<'a> Redaction<'a> {
     }
 }
 
-/// Whether a word is a name, a number or a code. The first word of a text is in capitals in any case.
-fn is_telling(word: &str, is_first: bool) -> bool {
+/// Whether a word of a text is a name, a number or a code. The first word of a sentence is in capitals in any case.
+fn is_telling(text: &str, span: &Range<usize>) -> bool {
+    let word = &text[span.clone()];
+    let before = text[..span.start]
+        .trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '“' | '(' | '*'));
+    let is_first = before.is_empty() || before.ends_with(['.', '!', '?', ':', '…', '-', '–', '—']);
     let has_sign = word.contains(|c: char| c.is_numeric() || matches!(c, '_' | '-' | '@'));
     let is_name = !is_first && word.chars().next().is_some_and(char::is_uppercase);
-    word.chars().count() >= RUN && (has_sign || is_name)
+    word.chars().count() >= TELLING && (has_sign || is_name)
 }
 
 fn lower_words(text: &str) -> Vec<String> {
     spans(text).into_iter().map(|span| text[span].to_lowercase()).collect()
 }
 
-/// Where words are.
+/// Where words are. In scripts that put no spaces between words, each character is one.
 fn spans(text: &str) -> Vec<Range<usize>> {
     let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '\'' | '@');
     let mut spans: Vec<Range<usize>> = Vec::new();
+    let mut is_open = false;
     for (at, c) in text.char_indices().filter(|(_, c)| is_of_word(*c)) {
+        let is_alone = stands_alone(c);
         match spans.last_mut() {
-            Some(last) if last.end == at => last.end = at + c.len_utf8(),
+            Some(last) if last.end == at && is_open && !is_alone => last.end = at + c.len_utf8(),
             _ => spans.push(at..at + c.len_utf8()),
         }
+        is_open = !is_alone;
     }
     spans
+}
+
+/// Whether a character is of a script that puts no spaces between words: Thai to Myanmar, Khmer, and kana and ideographs.
+pub(super) const fn stands_alone(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+        | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 #[cfg(test)]
@@ -133,7 +182,8 @@ mod tests {
 
     fn redact(text: &str) -> Option<String> {
         let facts = ["The daughter Lily dances at school on Fridays with code QX-77", "Vegan"];
-        Redaction::new(facts, ["Lily is unhappy"], "2026-11-21").text(text)
+        let facts = facts.map(|fact| Erased::Statement(fact.to_owned()));
+        Redaction::new(&facts, ["Lily is unhappy"], "2026-11-21").text(text)
     }
 
     #[test]
@@ -151,16 +201,35 @@ mod tests {
     }
 
     #[test]
+    fn what_anyone_would_say_stays() {
+        let texts =
+            ["It sounds like that was hard. What would you like to do next?", "practice", "Yes, please."];
+        let texts = texts.map(|text| Erased::Message(text.to_owned()));
+        let redaction = Redaction::new(&texts, [], "2026-11-21");
+        assert_eq!(redaction.text("It sounds like you are ready. What would you say to her?"), None);
+        assert_eq!(redaction.text("Yes, please practice."), None);
+        assert!(redaction.text("You said it sounds like that was hard.").is_some());
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_quoted_by_characters() {
+        let fact = Erased::Statement("用户住在上海市的梧桐路".to_owned());
+        let redaction = Redaction::new([&fact], [], "2026-11-21");
+        let redacted = redaction.text("我记得您住在上海市的梧桐路附近。").unwrap();
+        assert!(!redacted.contains("梧桐") && redacted.starts_with("我记得您[erased"), "{redacted}");
+        assert_eq!(redaction.text("您想聊什么？"), None);
+    }
+
+    #[test]
     fn values_keep_their_shape() {
-        let redaction = Redaction::new(["likes green tea"], [], "2026-11-21");
+        let tea = Erased::Statement("likes green tea".to_owned());
+        let redaction = Redaction::new([&tea], [], "2026-11-21");
         let value =
-            serde_json::json!({"n": 1, "list": ["likes green tea", "coffee"], "likes green tea": null});
-        let redacted = redaction.value(&value).unwrap();
-        assert_eq!(
-            (&redacted["n"], &redacted["list"][1]),
-            (&serde_json::json!(1), &serde_json::json!("coffee"))
-        );
+            serde_json::json!({"n": 1, "list": ["likes green tea", "coffee"], "stage": "likes green tea"});
+        let redacted = redaction.within(&value, &["/list", "/none"]).unwrap();
+        assert_eq!((&redacted["n"], &redacted["list"][1]), (&value["n"], &value["list"][1]));
+        assert_eq!(redacted["stage"], value["stage"]);
         assert!(redacted["list"][0].as_str().unwrap().starts_with("[erased on"));
-        assert_eq!(redaction.value(&serde_json::json!(["coffee"])), None);
+        assert_eq!(redaction.within(&value, &["/n"]), None);
     }
 }

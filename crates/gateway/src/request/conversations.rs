@@ -152,7 +152,7 @@ fn found(
     if job.before.is_empty() {
         let name = participant.unwrap_or(larder_conversation::ALONE);
         let participants = [(name.to_owned(), caller.store.user().to_owned())];
-        let begun = all.begin(&job.kind, &job.text, &participants)?;
+        let begun = all.begin(&job.kind, "", &participants)?;
         return Ok((all.open(&begun.id, Some(name))?, Continuation::New));
     }
     all.continuing(&job.kind, participant, &job.before, &job.text)?.ok_or_else(|| {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use larder_disk::StoreError;
 use larder_text::hash::ContentHash;
+use larder_text::pointer::PointerId;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::{Value, json};
 
@@ -33,7 +34,8 @@ pub struct Erasure {
     pub runs: Vec<RunId>,
     /// Participants who leave, with all of their tracks: the conversation and the name.
     pub tracks: Vec<(String, String)>,
-    /// Conversations that go from their owner, with tracks of the owner only.
+    /// Conversations that go from their owner, with tracks of the owner only. One in which others take part passes to the
+    /// first of them, without its title.
     pub conversations: Vec<String>,
     /// What is to be done behind it.
     pub jobs: Vec<NewJob>,
@@ -53,12 +55,14 @@ pub struct ReplacedMessage {
 impl Erasure {
     /// Whether nothing is to be erased.
     pub fn is_empty(&self) -> bool {
-        let Self { replace, messages, states, records, redacted, runs, tracks, conversations, jobs } = self;
-        let lists = [replace.len(), messages.len(), states.len(), records.len(), redacted.len(), runs.len()];
-        lists.iter().all(|&many| many == 0)
-            && tracks.is_empty()
-            && conversations.is_empty()
-            && jobs.is_empty()
+        self.is_of_runs() && self.runs.is_empty() && self.jobs.is_empty()
+    }
+
+    /// Whether nothing goes but what runs left.
+    fn is_of_runs(&self) -> bool {
+        let Self { replace, messages, states, records, redacted, tracks, conversations, .. } = self;
+        let lists = [replace.len(), messages.len(), states.len(), records.len(), redacted.len()];
+        lists.iter().all(|&many| many == 0) && tracks.is_empty() && conversations.is_empty()
     }
 }
 
@@ -89,6 +93,10 @@ impl Conversations<'_> {
             notices.extend([Some(run.receipt), run.output].into_iter().flatten().map(notice));
         }
         let notices: Vec<_> = notices.iter().map(String::as_bytes).collect();
+        // What is left of a text may be as long as those that are read by their pointers.
+        for new in &erasure.replace {
+            self.original(&new.text, 0)?;
+        }
         let done = self.store.contents().write_placed(&NewContent::plain(&notices), |tx, _| {
             let done = first(tx)?;
             self.erase_messages(tx, erasure)?;
@@ -106,6 +114,9 @@ impl Conversations<'_> {
             }
             tx.execute("DELETE FROM compactions WHERE user = ?1", [self.store.user()])?;
             let now = self.store.now();
+            if !erasure.is_of_runs() {
+                self.memory().note_erasure(tx)?;
+            }
             erasure.jobs.iter().try_for_each(|job| jobs::insert(tx, self.store.user(), job, now))?;
             Ok(done)
         })?;
@@ -139,7 +150,6 @@ impl Conversations<'_> {
             for name in query.query_map([user, id], |row| row.get(0))? {
                 tracks.push((id.clone(), name?));
             }
-            tx.execute("DELETE FROM conversations WHERE user = ?1 AND id = ?2", [user, id])?;
         }
         for (conversation, name) in &tracks {
             names("conversation = ?2 AND participant = ?3", params![user, conversation, name])?;
@@ -154,6 +164,10 @@ impl Conversations<'_> {
                 tx.execute(&sql, [user, conversation, name])?;
             }
         }
+        let left = tracks.iter().map(|(conversation, _)| conversation).chain(&erasure.conversations);
+        for conversation in left.collect::<BTreeSet<_>>() {
+            pass_on(tx, user, Some(conversation))?;
+        }
         for number in &erasure.messages {
             tx.execute(
                 "DELETE FROM conversation_messages WHERE user = ?1 AND number = ?2",
@@ -161,10 +175,10 @@ impl Conversations<'_> {
             )?;
         }
         for ReplacedMessage { number, text, data } in &erasure.replace {
-            // What is left of a long one is in its row.
+            let left = PointerId::name_of(ContentHash::new(text.as_bytes()));
             tx.execute(
-                "UPDATE conversation_messages SET text = ?3, data = ?4, pointer = NULL WHERE user = ?1 AND number = ?2",
-                params![user, to_sql(*number), text, data.to_string()],
+                "UPDATE conversation_messages SET text = ?3, data = ?4, pointer = ?5 WHERE user = ?1 AND number = ?2",
+                params![user, to_sql(*number), text, data.to_string(), left],
             )?;
         }
         for name in originals {
@@ -172,6 +186,23 @@ impl Conversations<'_> {
         }
         Ok(())
     }
+}
+
+/// Removes a conversation that nobody takes part in any more. One that its owner, `user`, no longer takes part in passes to
+/// the first who does, without the title that the owner gave it. Without an id, all conversations of the owner.
+pub(crate) fn pass_on(tx: &Transaction<'_>, user: &str, id: Option<&str>) -> Result<(), StoreError> {
+    for sql in [
+        "UPDATE conversations AS c SET title = '', user =
+             (SELECT user FROM conversation_participants WHERE conversation = c.id ORDER BY name LIMIT 1)
+         WHERE user = ?1 AND (?2 IS NULL OR id = ?2)
+             AND EXISTS (SELECT 1 FROM conversation_participants WHERE conversation = c.id)
+             AND NOT EXISTS (SELECT 1 FROM conversation_participants WHERE conversation = c.id AND user = ?1)",
+        "DELETE FROM conversations AS c WHERE (?2 IS NULL AND user = ?1 OR id = ?2)
+             AND NOT EXISTS (SELECT 1 FROM conversation_participants WHERE conversation = c.id)",
+    ] {
+        tx.execute(sql, params![user, id])?;
+    }
+    Ok(())
 }
 
 /// Removes an original, unless another message or a document needs it.

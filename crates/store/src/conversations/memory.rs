@@ -35,6 +35,8 @@ pub enum MemoryKind {
     Run,
     /// A vector of a text.
     Vector,
+    /// That something of the user was erased: one record, whose number changes each time.
+    Erasure,
 }
 
 impl MemoryKind {
@@ -47,6 +49,7 @@ impl MemoryKind {
             Self::Origin => "origin",
             Self::Run => "run",
             Self::Vector => "vector",
+            Self::Erasure => "erasure",
         }
     }
 
@@ -111,6 +114,9 @@ pub struct MemoryChange {
     pub states: Vec<(String, String, Value)>,
     /// What is to be done behind it.
     pub jobs: Vec<NewJob>,
+    /// What [`Memory::erasures`] was before anything was read that this is made from. If something was erased since,
+    /// nothing is written.
+    pub since: Option<u64>,
 }
 
 /// The records of one user; from [`Conversations::memory`].
@@ -201,9 +207,14 @@ impl Memory<'_> {
     /// Removes and writes records, sets states, and adds jobs, all or nothing.
     ///
     /// # Errors
-    /// The store fails.
+    /// [`StoreError::ErasedMeanwhile`] if something was erased since the change was begun. Or the store fails.
     pub fn apply(&self, change: &MemoryChange) -> Result<(), StoreError> {
         self.store.write(|tx| {
+            if let Some(since) = change.since
+                && self.last_erasure(tx)? != since
+            {
+                return Err(StoreError::ErasedMeanwhile);
+            }
             for (kind, id) in &change.remove {
                 self.remove(tx, *kind, id)?;
             }
@@ -222,6 +233,30 @@ impl Memory<'_> {
             }
             Ok(())
         })
+    }
+
+    /// A number that is another one after something of this user was erased.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn erasures(&self) -> Result<u64, StoreError> {
+        self.store.index().read(|tx| self.last_erasure(tx))
+    }
+
+    fn last_erasure(&self, tx: &Transaction<'_>) -> Result<u64, StoreError> {
+        let mut query =
+            tx.prepare_cached("SELECT number FROM memory_records WHERE user = ?1 AND kind = 'erasure'")?;
+        Ok(query.query_row([self.store.user()], |row| number(row, 0)).optional()?.unwrap_or_default())
+    }
+
+    /// Tells work that is under way that what it read may be gone.
+    pub(super) fn note_erasure(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+        tx.prepare_cached(
+            "INSERT OR REPLACE INTO memory_records (user, participant, kind, id, data, created)
+             VALUES (?1, '', 'erasure', 'last', 'null', ?2)",
+        )?
+        .execute(params![self.store.user(), to_sql(self.store.now().as_millis())])?;
+        Ok(())
     }
 
     pub(super) fn remove(&self, tx: &Transaction<'_>, kind: MemoryKind, id: &str) -> Result<(), StoreError> {
@@ -291,26 +326,14 @@ impl Memory<'_> {
     }
 
     /// Whether the person of a record still takes part in its conversation. What a job made of a person that was erased
-    /// meanwhile is not kept; the run that made it is, until the job that this leaves has erased it.
+    /// meanwhile is not kept.
     fn is_there(&self, tx: &Transaction<'_>, record: &MemoryRecord) -> Result<bool, StoreError> {
         let Some(conversation) = &record.conversation else { return Ok(true) };
-        let takes_part = tx
+        Ok(tx
             .prepare_cached(
                 "SELECT 1 FROM conversation_participants WHERE conversation = ?1 AND name = ?2 AND user = ?3",
             )?
-            .exists([conversation, &record.participant, self.store.user()])?;
-        if !takes_part && record.kind == MemoryKind::Run {
-            let erase = NewJob {
-                kind: ERASE_JOB,
-                key: format!("{ERASE_JOB} of {}", record.participant),
-                session: None,
-                payload: serde_json::json!({ "person": record.participant }),
-                after: 0,
-            };
-            jobs::insert(tx, self.store.user(), &erase, self.store.now())?;
-            return Ok(true);
-        }
-        Ok(takes_part)
+            .exists([conversation, &record.participant, self.store.user()])?)
     }
 
     /// Whether a record may be kept: its consent is in force, or it says what was made, which is then erased at once.

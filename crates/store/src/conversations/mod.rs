@@ -21,6 +21,7 @@ use crate::store::UserStore;
 use crate::user;
 
 pub use self::costs::{ConversationCost, ConversationCostRow};
+pub(crate) use self::erase::pass_on;
 pub use self::erase::{Erasure, ReplacedMessage};
 pub use self::memory::{ERASE_JOB, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord};
 pub use self::messages::{ConversationMessage, NewMessage, NewReply, Speaker};

@@ -15,7 +15,10 @@ use axum::{Extension, Json as Answer};
 use larder_conversation::{Conversation, ConversationError};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
-use larder_store::{ConversationCostRow, ConversationMessage, ConversationRecord, SessionRecord, Track};
+use larder_store::{
+    ConversationCostRow, ConversationMessage, ConversationRecord, MemoryFilter, MemoryRecord, SessionRecord,
+    Track,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -142,6 +145,9 @@ pub struct TrackExport {
     pub sessions: Vec<SessionRecord>,
     /// The messages of all of them, in order.
     pub messages: Vec<ConversationMessage>,
+    /// What is remembered of the participant from this conversation, and its consents: facts, summaries, what was shared.
+    #[schema(value_type = Vec<Object>)]
+    pub memory: Vec<MemoryRecord>,
 }
 
 /// Runs work on conversations on a blocking thread.
@@ -283,7 +289,7 @@ pub async fn session(
     Ok((StatusCode::CREATED, Answer(SessionBegun { session })))
 }
 
-/// Export what the caller said in a conversation, with the replies and what they cost
+/// Export what the caller said in a conversation, with the replies, what is remembered of it, and what it cost
 #[utoipa::path(
     get, path = "/api/v1/conversations/{id}/export", tag = "conversations",
     params(("id" = String, Path, description = "The conversation")),
@@ -308,7 +314,10 @@ pub async fn export(
                 messages.extend(store.messages(track, session, 0..u64::MAX)?);
             }
             let sessions = store.sessions(track)?;
-            tracks.push(TrackExport { participant: participant.name.clone(), sessions, messages });
+            let filter = MemoryFilter { participant: Some(&participant.name), ..MemoryFilter::default() };
+            let mut memory = store.memory().list(&filter)?;
+            memory.retain(|one| one.conversation.as_ref().is_none_or(|of| *of == conversation.id));
+            tracks.push(TrackExport { participant: participant.name.clone(), sessions, messages, memory });
         }
         let costs = store.costs_of(&conversation.id)?;
         Ok(ConversationExport { conversation, tracks, costs })

@@ -148,7 +148,7 @@ fn notes(conversation: &Conversation, facts: &[RememberedFact]) -> Markup {
                     p { (name(&fact.said.fact)) " " (chip("", &fact.said.category)) }
                     p.muted {
                         @match words {
-                            Some(words) => { "You said: \u{201c}" (name(words)) "\u{201d}" }
+                            Some(words) => { "From what was said: \u{201c}" (name(words)) "\u{201d}" }
                             None => { "The message it comes from was deleted." }
                         }
                         " · " (moment(fact.created)) " · "
