@@ -13,7 +13,7 @@ use larder_engine::blocking;
 use larder_engine::condensing::{CONDENSE_HISTORY, CondenseHistory};
 use larder_engine::executor::{Meter, ModelSet, NoopObserver};
 use larder_store::{
-    Job, JobEnd, JobState, JobWorker, KeyId, KeyLimits, LOCAL_USER, NewJob, StoreError, Timestamp,
+    ERASE_JOB, Job, JobEnd, JobState, JobWorker, KeyId, KeyLimits, LOCAL_USER, NewJob, StoreError, Timestamp,
 };
 
 use crate::app::App;
@@ -234,7 +234,8 @@ async fn after_reply(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         Err(end) => return Ok(end),
     };
     let conversations = app.conversations_behind(&job.user)?;
-    if let Some(end) = waits(app, &conversations.engine) {
+    // What is to be erased needs no model.
+    if let Some(end) = waits(app, &conversations.engine).filter(|_| job.kind != ERASE_JOB) {
         return Ok(end);
     }
     let reach = conversations.reach(&after);
