@@ -75,51 +75,42 @@ fn is_in(folder: &Path, bytes: &[u8]) -> bool {
     })
 }
 
+/// The body of the reply to a post of the API.
+fn post(server: &Served, path: &str, body: &Value) -> Value {
+    let (status, said) = server.post(&format!("/api/v1/{path}"), body);
+    assert!(status < 300, "{status} {said}");
+    serde_json::from_str(&said).unwrap_or_default()
+}
+
+/// Ends a server once it has done what is left behind its replies.
+fn settle(shop: &Shop, server: Served) {
+    let end = Instant::now() + Duration::from_secs(60);
+    let waits = |job: &Value| job["kind"].as_str().unwrap().starts_with("conversation_");
+    while shop.json(&["jobs"]).as_array().unwrap().iter().any(waits) {
+        assert!(Instant::now() < end, "jobs are never done: {}", shop.json(&["jobs"]));
+    }
+    server.signal("TERM");
+    server.end();
+}
+
 #[test]
 fn vectors_of_what_is_erased_are_in_no_file() {
     let shop = shop();
     let home = shop.path().join("home");
-    let served = |work: &dyn Fn(&dyn Fn(&str, &str, Value) -> Value)| {
-        let server = Served::start(&shop, &[]);
-        work(&|method, path, body| {
-            let (_, _, said) = server.ask(method, &format!("/api/v1/{path}"), "", &body.to_string());
-            serde_json::from_str(&said).unwrap_or_default()
-        });
-        let end = Instant::now() + Duration::from_secs(60);
-        let jobs = || shop.json(&["jobs"]);
-        while jobs()
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|job| job["kind"].as_str().unwrap().starts_with("conversation_"))
-        {
-            assert!(Instant::now() < end, "jobs are never done: {}", jobs());
-        }
-        server.signal("TERM");
-        server.end();
-    };
-    let id = std::cell::RefCell::new((String::new(), String::new()));
-    served(&|api| {
-        let begun = api("POST", "conversations", json!({"type": "chat"}));
-        let talk = begun["id"].as_str().unwrap().to_owned();
-        let given = api(
-            "POST",
-            &format!("conversations/{talk}/consents"),
-            json!({"scope": "profile", "shown": "May I remember what you tell me?"}),
-        );
-        api(
-            "POST",
-            &format!("conversations/{talk}/messages"),
-            json!({"text": "This is about my daughter Lily."}),
-        );
-        *id.borrow_mut() = (talk, given["id"].as_str().unwrap().to_owned());
-    });
-    let (talk, consent) = id.into_inner();
+    let server = Served::start(&shop, &[]);
+    let begun = post(&server, "conversations", &json!({"type": "chat"}));
+    let talk = format!("conversations/{}", begun["id"].as_str().unwrap());
+    let consent = json!({"scope": "profile", "shown": "May I remember what you tell me?"});
+    let consent = post(&server, &format!("{talk}/consents"), &consent)["id"].as_str().unwrap().to_owned();
+    post(&server, &format!("{talk}/messages"), &json!({"text": "This is about my daughter Lily."}));
+    settle(&shop, server);
     let before = vectors(&shop);
     let kinds: Vec<&str> = before.keys().map(|key| key.split(':').next().unwrap()).collect();
     assert_eq!(kinds, ["fact", "message", "message", "session"]);
     assert!(before.values().all(|bytes| is_in(&home, bytes)), "the search finds what is there");
-    served(&|api| drop(api("POST", &format!("conversations/{talk}/consents/{consent}/revoke"), json!({}))));
+    let server = Served::start(&shop, &[]);
+    post(&server, &format!("{talk}/consents/{consent}/revoke"), &json!({}));
+    settle(&shop, server);
     for (key, bytes) in &before {
         // Messages stay with their author, and so do their vectors.
         assert_eq!(is_in(&home, bytes), key.starts_with("message:"), "{key} after the consent was revoked");
