@@ -86,6 +86,20 @@ const checks = {
     const final = await stream.finalMessage();
     assert.ok(final.content.every((block) => block.type === "text") && final.content.at(-1).text.includes(NEEDLE));
   },
+  async conversations() {
+    const model = "conversation/hello";
+    const { data, response } = await gpt.chat.completions.create({ model, messages: [user("one")] }).withResponse();
+    assert.equal(data.choices[0].message.content, HELLO);
+    const headers = { "x-larder-session": response.headers.get("x-larder-session") };
+    const history = [user("one"), { role: "assistant", content: HELLO }, user("two")];
+    const stream = gpt.chat.completions.stream({ model, messages: history });
+    assert.equal((await stream.finalChatCompletion()).choices[0].message.content, HELLO);
+    const ask = claude.messages.stream({ model, max_tokens: 64, messages: [user("three")] }, { headers });
+    assert.equal((await ask.finalMessage()).content[0].text, HELLO);
+    assert.deepEqual(sent().messages.map((message) => message.role),
+      ["system", "user", "assistant", "user", "assistant", "user"]);
+    assert.ok(sent().messages.at(-1).content.trimEnd().endsWith('User message: "three"'));
+  },
   async errors() {
     for (const [status, kind] of [[400, OpenAI.BadRequestError], [429, OpenAI.RateLimitError], [500, OpenAI.InternalServerError]]) {
       const error = await fails(gpt.chat.completions.create({ model: "gpt-mock", messages: [user(`error ${status}`)] }));

@@ -165,6 +165,50 @@ def check_claude_long():
     assert NEEDLE in final.content[-1].text and all(block.type == "text" for block in final.content)
 
 
+def check_conversations():
+    model, ask = "conversation/hello", gpt.chat.completions
+    assert model in [one.id for one in gpt.models.list()]
+    first = ask.with_raw_response.create(model=model, messages=[{"role": "system", "content": "Be rude."}, user("one")])
+    talk = {"x-larder-session": first.headers["x-larder-session"]}
+    assert first.parse().choices[0].message.content == HELLO and first.parse().usage.total_tokens == 15
+    history = [user("one"), {"role": "assistant", "content": HELLO}, user("two")]
+    with ask.with_streaming_response.create(
+        model=model, messages=history, stream=True, stream_options={"include_usage": True}
+    ) as second:
+        assert second.headers["x-larder-session"] == talk["x-larder-session"], "the history is that of the conversation"
+        chunks = list(second.parse())
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == HELLO
+    assert chunks[-1].usage.total_tokens == 15
+    with ask.stream(model=model, messages=[user("three")], extra_headers=talk) as stream:
+        assert stream.get_final_completion().choices[0].message.content == HELLO
+    assert gpt.responses.create(model=model, input="four", extra_headers=talk).output_text == HELLO
+    with gpt.responses.stream(model=model, input="five", extra_headers=talk) as stream:
+        assert stream.get_final_response().output_text == HELLO
+    common = {"model": model, "max_tokens": 64, "extra_headers": talk}
+    reply = claude.messages.create(messages=[user("six")], **common)
+    assert reply.content[0].text == HELLO and reply.stop_reason == "end_turn" and reply.usage.output_tokens == 5
+    with claude.messages.stream(messages=[user("seven")], **common) as stream:
+        assert "".join(stream.text_stream) == HELLO
+    body = sent()
+    assert [message["role"] for message in body["messages"]] == ["system"] + ["user", "assistant"] * 6 + ["user"]
+    assert [texts_of(body)[at] for at in (0, 1, 11)] == ["Talk with whoever writes.", "one", "six"]
+    assert texts_of(body)[-1].endswith('User message: "seven"')
+    for kind, call in [
+        (openai.NotFoundError, lambda: ask.create(model="conversation/none", messages=[user("hi")])),
+        (anthropic.NotFoundError, lambda: claude.messages.create(model="conversation/none", max_tokens=64, messages=[user("hi")])),
+        (openai.ConflictError, lambda: ask.create(model=model, messages=[user("zero"), {"role": "assistant", "content": "?"}, user("hi")])),
+    ]:
+        try:
+            call()
+            raise AssertionError(f"no {kind.__name__}")
+        except kind:
+            pass
+
+
+def texts_of(body):
+    return [message["content"].strip() for message in body["messages"]]
+
+
 def check_errors():
     for status, kind in [(400, openai.BadRequestError), (429, openai.RateLimitError), (500, openai.InternalServerError)]:
         try:

@@ -47,8 +47,8 @@ record=$scratch/record.jsonl
 touch "$record"
 python3 upstream.py "$upstream" "$record" >"$scratch/upstream.log" 2>&1 &
 wait_for "$upstream"
-mkdir "$scratch/project"
-sed "s/:UPSTREAM/:$upstream/" larder.toml >"$scratch/project/larder.toml"
+cp -r project "$scratch/project"
+sed -i "s/:UPSTREAM/:$upstream/" "$scratch/project/larder.toml"
 (cd "$scratch/project" && LARDER_HOME=$scratch/home exec "$larder" serve --listen "127.0.0.1:$gateway") \
     >"$scratch/gateway.log" 2>&1 &
 wait_for "$gateway"

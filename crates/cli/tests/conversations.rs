@@ -425,3 +425,63 @@ fn a_type_is_a_model_whose_clients_may_resend_their_history() {
     server.signal("TERM");
     server.end();
 }
+
+#[test]
+fn what_comes_before_a_conversation_is_answered_and_ceilings_hold_for_all_that_is_asked() {
+    let shop = shop();
+    let kind = std::fs::read_to_string(shop.path().join("conversations/chat.yaml")).unwrap();
+    let guard = "  guard: {about:";
+    let greet = "  greet: {about: Says hello., recipe: memory/judge, on: [start], gives: data}\n";
+    assert!(kind.contains(guard));
+    let kind = kind.replace(guard, &format!("{greet}{guard}"));
+    // A call of the stub costs 0.000021 US dollars.
+    let with_ceilings = |ceilings: &str| {
+        shop.write("conversations/chat.yaml", format!("{kind}\nceilings: {{{ceilings}}}\n"));
+        Served::start(&shop, &[])
+    };
+    let start = |server: &Served, name: &str, text: &str| {
+        api(server, "POST", &format!("conversation-types/{name}/start"), "", &json!({ "text": text }))
+    };
+    let say = |server: &Served, id: &str, text: &str| {
+        let path = format!("conversations/{id}/messages");
+        api(server, "POST", &path, &format!("idempotency-key: {text}\r\n"), &json!({ "text": text }))
+    };
+    let server = with_ceilings("per_conversation: 0.00001");
+    let (status, started) = start(&server, "chat", "What is this?");
+    assert_eq!((status, &started["data"]["summary"]), (200, &json!("They counted.")), "{started}");
+    assert_eq!(started["calls"][0]["call"], "greet");
+    assert_eq!(start(&server, "chatt", "What is this?").0, 404);
+    assert_eq!((start(&server, "tutor", "What is this?").0, start(&server, "chat", " ").0), (422, 422));
+    assert_eq!(api(&server, "GET", "conversations", "", &json!({})).1["conversations"], json!([]));
+    // What is spent in an aside belongs to the conversation as much as what is spent on its main line.
+    let (_, begun) = api(&server, "POST", "conversations", "", &json!({"type": "chat"}));
+    let id = begun["id"].as_str().unwrap().to_owned();
+    api(&server, "POST", &format!("conversations/{id}/sessions"), "", &json!({"aside": "diary"}));
+    assert_eq!(say(&server, &id, "message-1").0, 200);
+    let (status, problem) = say(&server, &id, "message-2");
+    assert!(status == 429 && problem.to_string().contains("`ceilings.per_conversation`"), "{problem}");
+    let act = json!({"action": "explain"});
+    assert_eq!(api(&server, "POST", &format!("conversations/{id}/actions"), "", &act).0, 429);
+    assert_eq!(start(&server, "chat", "Another time").0, 200, "it is no conversation's");
+    server.signal("TERM");
+    server.end();
+    let costs = shop.json(&["costs", "--by", "stage"]);
+    assert_eq!(
+        (&costs["chat/start"]["calls"], &costs["chat/start"]["picos"]),
+        (&json!(2), &json!(42_000_000))
+    );
+    assert!(costs["chat/diary"]["calls"].as_u64() >= Some(1) && costs.get("chat/hello").is_none(), "{costs}");
+    assert_eq!(shop.json(&["costs"])["before any (chat)"]["calls"], 2);
+    // The message that was refused is kept, and answered once there is money.
+    let server = with_ceilings("per_conversation: 1, per_day: 1");
+    assert_eq!(say(&server, &id, "message-2").0, 200);
+    server.signal("TERM");
+    server.end();
+    let server = with_ceilings("per_day: 0.00001");
+    let (status, problem) = start(&server, "chat", "Again");
+    assert!(status == 429 && problem.to_string().contains("`ceilings.per_day`"), "{problem}");
+    let (_, begun) = api(&server, "POST", "conversations", "", &json!({"type": "chat"}));
+    assert_eq!(say(&server, begun["id"].as_str().unwrap(), "message-3").0, 429, "of all conversations");
+    server.signal("TERM");
+    server.end();
+}

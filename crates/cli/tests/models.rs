@@ -182,3 +182,25 @@ fn settings_describe_single_models_of_the_catalogue_and_models_that_it_lacks() {
         assert!(refused.contains(words), "{words}\n{refused}");
     }
 }
+
+/// R4-1.14 and R4-9.7, as a project's file asks for them.
+#[test]
+fn one_switch_moves_calls_to_the_alternative_and_a_thinking_budget_that_a_model_cannot_use_is_logged() {
+    let shop = Shop::with_provider([support::reply_text("Lamps."), support::reply_text("Lamps.")]);
+    shop.configure("", "[models.small]\nwindow = 4000\nmax_output = 500\n");
+    shop.write("notes.md", "We decided to buy lamps.\n");
+    let text = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let (before, small) = text.split_once("[models.small]").unwrap();
+    let text = format!("{before}[models.small]{}", small.replace("gpt-4o-mini", "gpt-4o"));
+    let layer =
+        "[models.layers]\nVOICE = { model = \"stub\", alternative = \"small\", thinking_budget = 512 }\n";
+    let text = text.replace("[models.layers]\nVOICE = \"stub\"\n", layer);
+    for (switch, id) in [("false", "gpt-4o-mini"), ("true", "gpt-4o")] {
+        shop.write("larder.toml", format!("[models]\nuse_alternative = {switch}\n{text}"));
+        let ran = shop.ok(&["-v", "run", "notes/summary", "--doc", "notes=notes.md", "--query", "What?"]);
+        assert!(ran.err.contains("thinking budget ignored"), "{}", ran.err);
+        let body = shop.seen().pop().unwrap().json();
+        assert_eq!(body["model"], id);
+        assert!(!body.to_string().contains("512"), "{body}");
+    }
+}

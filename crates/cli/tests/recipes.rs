@@ -229,3 +229,22 @@ fn small_slots(
         assert!(used <= allowed && used * 100 >= allowed * 40, "{cap}: {used} of {allowed}");
     }
 }
+
+#[test]
+fn a_text_that_may_be_cut_ends_before_a_heading_between_equals_signs_and_its_rest_comes_back() {
+    let shop = shop(&format!(
+        "{BUDGET}input_docs: [notes]\nslots:\n  - {{name: sys, from: prompt, cap: 100}}\n  \
+         - {{name: docs, from: documents, cap: 500, docs: [notes], overflow: [truncate_at_boundary, point]}}\n"
+    ));
+    let section = |day: usize| format!("=== Day {day} ===\n\n{}\n", sentences(12));
+    let notes: String = (1..=6).map(section).collect();
+    shop.write("notes.md", &notes);
+    shop.ok(&["run", "notes/asked", "--doc", "notes=notes.md", "--query", "What matters?"]);
+    let messages = shop.seen()[0].json()["messages"].to_string();
+    let days: Vec<usize> = (1..=6).filter(|day| messages.contains(&format!("=== Day {day} ==="))).collect();
+    assert!(!days.is_empty() && days.len() < 6, "{messages}");
+    let whole = messages.matches("the council spoke").count();
+    assert_eq!(whole, days.len() * 12, "whole sections only: {messages}");
+    let pointer = messages.find("lp1-").map(|at| &messages[at..at + 24]).unwrap();
+    assert_eq!(shop.ok(&["rehydrate", pointer]).out, notes);
+}

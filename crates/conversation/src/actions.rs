@@ -2,14 +2,14 @@
 //! to another stage (R4-7.15 to R4-7.26). What an action gives is the participant's; others see of it what is shared.
 
 use larder_engine::executor::{ModelSet, ProgressObserver, RunOutcome, SpendingOnly, max_call_usage};
-use larder_store::{ConversationMessage, MemoryChange, MemoryRecord, NewReply, Speaker, Timestamp};
+use larder_store::{ConversationMessage, MemoryRecord, NewReply, Speaker, Timestamp};
 use larder_text::tokens::Counter;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::calls::{TurnCall, total};
-use crate::conversation::{Conversation, ConversationError, Reply, ReplyRecord};
-use crate::kind::{Action, Block, Condition, Gives, Stage, Trigger};
+use crate::conversation::{Conversation, ConversationError, Conversations, Reply, ReplyRecord};
+use crate::kind::{Action, Block, Condition, ConversationType, Gives, Stage, Trigger};
 use crate::memory::Share;
 use crate::observe::Pieces;
 use crate::prepare::Prepared;
@@ -267,7 +267,7 @@ impl Conversation {
         let call = TurnCall::new(name, outcome);
         let (usage, cost) = total(std::slice::from_ref(&call));
         let mut window = acting.prepared.record.clone();
-        (window.sent, window.summarized) = (Vec::new(), 0);
+        (window.sent, window.shortened, window.summarized) = (Vec::new(), Vec::new(), 0);
         let record = ReplyRecord {
             run: outcome.run_id.to_string(),
             recipe: outcome.receipt.recipe.clone(),
@@ -314,15 +314,7 @@ impl Conversation {
         let (session, _) = self.standing()?;
         let newest = self.messages(Some(session))?.last().map_or(0, |message| message.number);
         let counter = Counter::cl100k();
-        let mut put = vec![self.memory(&counter).ran(outcome.run_id.as_str(), session, newest)];
-        put.extend(origins.into_iter().map(|mut origin| {
-            origin.id = format!("{}/{}", outcome.run_id, origin.id);
-            origin.conversation = Some(self.id.clone());
-            origin.session = Some(session);
-            origin.data["message"] = newest.into();
-            origin
-        }));
-        Ok(self.all.store().memory().apply(&MemoryChange { put, ..MemoryChange::default() })?)
+        self.put_run(self.memory(&counter).ran(outcome.run_id.as_str(), session, newest), origins, None)
     }
 
     /// Has the assistant speak first in a session without messages, where the stage says so (R4-2.24).
@@ -359,28 +351,38 @@ impl Conversation {
 
     /// The most tokens of what an action asks for, and every model that it may ask.
     pub fn action_budget(&self, name: &str) -> (u64, ModelSet) {
-        let (kind, engine) = (&self.loaded.kind, &self.all.engine);
-        let mut recipes: Vec<&str> = Vec::new();
-        if name == OPEN {
-            recipes.extend(kind.stages.iter().filter_map(|stage| stage.opening.as_deref()));
-        } else if name == SHARE {
-            recipes.extend(kind.actions.values().map(|action| action.recipe.as_str()));
-            recipes.extend(kind.safety.attacks.as_deref());
-        } else {
-            let mut next = kind.actions.get(name);
-            while let Some(action) = next.filter(|_| recipes.len() <= kind.actions.len()) {
-                recipes.push(&action.recipe);
-                next = action.then.as_deref().and_then(|then| kind.actions.get(then));
+        let kind = &self.loaded.kind;
+        match name {
+            OPEN => self.all.budget_of(kind.stages.iter().filter_map(|stage| stage.opening.as_deref())),
+            SHARE => {
+                let actions = kind.actions.values().map(|action| action.recipe.as_str());
+                self.all.budget_of(actions.chain(kind.safety.attacks.as_deref()))
             }
+            name => self.all.budget_of(kind.chain(kind.actions.get(name))),
         }
+    }
+}
+
+impl Conversations {
+    /// The most tokens of one call of each of these recipes, and every model that they may ask.
+    pub(crate) fn budget_of<'a>(&self, recipes: impl Iterator<Item = &'a str>) -> (u64, ModelSet) {
         let mut reach = ModelSet::default();
         let mut tokens = 0_u64;
-        for recipe in recipes.into_iter().filter_map(|name| engine.find(name, None).ok()) {
-            reach.join(engine.reachable_models(recipe, None));
+        for recipe in recipes.filter_map(|name| self.engine.find(name, None).ok()) {
+            reach.join(self.engine.reachable_models(recipe, None));
             let usage = max_call_usage(recipe);
             tokens = tokens.saturating_add(usage.input).saturating_add(usage.output);
         }
         (tokens, reach)
+    }
+}
+
+impl ConversationType {
+    /// The recipes of an action and of those that it leads to.
+    pub(crate) fn chain<'k>(&'k self, first: Option<&'k Action>) -> impl Iterator<Item = &'k str> {
+        let then = |action: &&'k Action| action.then.as_ref().and_then(|then| self.actions.get(then));
+        let all = std::iter::successors(first, then).take(self.actions.len());
+        all.map(|action| action.recipe.as_str())
     }
 }
 

@@ -195,6 +195,7 @@ impl Conversation {
         after: &AfterReply,
         call: &str,
         outcome: &RunOutcome,
+        origins: Vec<MemoryRecord>,
     ) -> Result<(), ConversationError> {
         let counter = Counter::cl100k();
         let newest = self.all.store().messages(self.track(), after.session, 0..u64::MAX)?;
@@ -204,8 +205,26 @@ impl Conversation {
             let call = serde_json::to_value(TurnCall::new(call, outcome)).unwrap_or_default();
             data.extend([("behind".to_owned(), after.message.into()), ("call".to_owned(), call)]);
         }
-        let change = MemoryChange { put: vec![record], since: after.since, ..MemoryChange::default() };
-        Ok(self.all.store().memory().apply(&change)?)
+        self.put_run(record, origins, after.since)
+    }
+
+    /// Records a run that gave no message, and by which right it read what it read.
+    pub(crate) fn put_run(
+        &self,
+        run: MemoryRecord,
+        origins: Vec<MemoryRecord>,
+        since: Option<u64>,
+    ) -> Result<(), ConversationError> {
+        let of_run = |origin: MemoryRecord| MemoryRecord {
+            id: format!("{}/{}", run.id, origin.id),
+            conversation: run.conversation.clone(),
+            session: run.session,
+            data: serde_json::json!({"item": origin.data["item"], "message": run.data["message"]}),
+            ..origin
+        };
+        let mut put: Vec<MemoryRecord> = origins.into_iter().map(of_run).collect();
+        put.push(run);
+        Ok(self.all.store().memory().apply(&MemoryChange { put, since, ..MemoryChange::default() })?)
     }
 
     /// Everything that one message made: the calls of its reply, and those behind it so far (R4-8.8).
@@ -274,7 +293,7 @@ impl Conversation {
             .add_cost(self.track(), &spent(&after.stage, UPDATE_FACTS, &outcome.usage, outcome.cost))?;
         let diff = serde_json::from_value(outcome.output.clone()).unwrap_or_default();
         let report = memory.update_facts(after.session, &diff, outcome.run_id.as_str())?;
-        self.note_run(after, UPDATE_FACTS, &outcome)?;
+        self.note_run(after, UPDATE_FACTS, &outcome, Vec::new())?;
         tracing::info!(
             event = "facts_updated",
             conversation = self.id,
@@ -330,7 +349,7 @@ impl Conversation {
         self.all
             .store()
             .add_cost(self.track(), &spent(&after.stage, SUMMARIZE, &outcome.usage, outcome.cost))?;
-        self.note_run(after, SUMMARIZE, &outcome)?;
+        self.note_run(after, SUMMARIZE, &outcome, Vec::new())?;
         let data = serde_json::json!({
             "watermark": upto,
             "summary": outcome.output,

@@ -278,7 +278,7 @@ impl Conversation {
         if let Some(outcome) = &outcome {
             let cost = spent(&after.stage, DETECT_REFERENCES, &outcome.usage, outcome.cost);
             self.all.store().add_cost(self.track(), &cost)?;
-            self.note_run(after, DETECT_REFERENCES, outcome)?;
+            self.note_run(after, DETECT_REFERENCES, outcome, Vec::new())?;
         }
         if end == CallEnd::Skipped {
             return Ok(());

@@ -8,7 +8,7 @@ use larder_text::tokens::Counter;
 use crate::background::AfterReply;
 use crate::conversation::{Conversation, ConversationError};
 use crate::kind::Block;
-use crate::memory::{CONSOLIDATE, MergedFacts};
+use crate::memory::{CONSOLIDATE, MergedFacts, Shown};
 use crate::reply::spent;
 
 /// What the recipe is asked for.
@@ -55,7 +55,9 @@ impl Conversation {
         let stage = self.loaded.kind.stages.first().map_or("", |stage| stage.name.as_str());
         let stage = if after.stage.is_empty() { stage } else { after.stage.as_str() };
         self.all.store().add_cost(self.track(), &spent(stage, CONSOLIDATE, &outcome.usage, outcome.cost))?;
-        self.note_run(&AfterReply { session, ..after.clone() }, CONSOLIDATE, &outcome)?;
+        let read = facts.iter().map(|fact| Shown { consent: fact.consent.clone(), item: fact.id.clone() });
+        let origins = memory.origins(&read.collect::<Vec<_>>(), String::clone);
+        self.note_run(&AfterReply { session, ..after.clone() }, CONSOLIDATE, &outcome, origins)?;
         let merged: MergedFacts = serde_json::from_value(outcome.output).unwrap_or_default();
         let report = memory.merge(&facts, &merged, outcome.run_id.as_str())?;
         tracing::info!(

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::calls::{CallEnd, TurnCall};
 use crate::catalog::{LoadedType, TypeCatalog, TypeError};
 use crate::intent::MemoryIntent;
-use crate::kind::Aside;
+use crate::kind::{Aside, ConversationType};
 use crate::retrieve::RetrievedMessage;
 use crate::state::ParticipantState;
 
@@ -204,6 +204,8 @@ pub struct ReplyRecord {
 pub struct WindowRecord {
     /// Messages of the session that were sent, by number, in order.
     pub sent: Vec<u64>,
+    /// Those of them that were sent by their beginning and a pointer to the rest.
+    pub shortened: Vec<u64>,
     /// Messages that the summary covers and that were not sent.
     pub summarized: usize,
     /// Messages that were withheld.
@@ -448,23 +450,34 @@ impl Conversation {
     }
 }
 
-impl Conversation {
-    /// Fails if the ceilings of the type are reached.
-    pub(crate) fn require_money(&self) -> Result<(), ConversationError> {
-        let ceilings = &self.loaded.kind.ceilings;
-        let store = self.all.store();
+impl Conversations {
+    /// Fails if the ceilings of a type are reached, for a conversation or before there is one.
+    pub(crate) fn require_money(
+        &self,
+        kind: &ConversationType,
+        conversation: Option<&str>,
+    ) -> Result<(), ConversationError> {
+        let ceilings = &kind.ceilings;
+        let of_this = ceilings.per_conversation.filter(|_| conversation.is_some());
         let limits = [
-            (ceilings.per_conversation, "a conversation", "per_conversation", Some(self.id.as_str())),
+            (of_this, "a conversation", "per_conversation", conversation),
             (ceilings.per_day, "one day of one user", "per_day", None),
         ];
         for (limit, of, key, conversation) in limits {
             if let Some(limit) = limit
-                && store.spent(conversation)? as f64 >= limit * PICOS
+                && self.store().spent(conversation)? as f64 >= limit * PICOS
             {
                 return Err(ConversationError::Ceiling { limit, of, key });
             }
         }
         Ok(())
+    }
+}
+
+impl Conversation {
+    /// Fails if the ceilings of the type are reached.
+    pub(crate) fn require_money(&self) -> Result<(), ConversationError> {
+        self.all.require_money(&self.loaded.kind, Some(&self.id))
     }
 
     /// The stages of the other participants.

@@ -61,8 +61,11 @@ impl Conversation {
         let window = choose(&past, watermark, &HistoryRules::of(kind, stage, &rules), &found);
         let count = |wanted: fn(&Coverage) -> bool| window.coverage.iter().filter(|one| wanted(one)).count();
         let sent = past.iter().zip(&window.coverage).filter(|(_, covered)| **covered == Coverage::Sent);
+        let sent = sent.map(|(message, _)| message);
+        let is_long = |message: &&PastMessage| message.text.chars().nth(rules.message_chars).is_some();
         let record = WindowRecord {
-            sent: sent.map(|(message, _)| message.number).collect(),
+            shortened: sent.clone().filter(is_long).map(|message| message.number).collect(),
+            sent: sent.map(|message| message.number).collect(),
             summarized: count(|one| matches!(one, Coverage::Summarized)),
             withheld: count(|one| matches!(one, Coverage::Withheld(_))),
             intent: found.memory,

@@ -1,5 +1,6 @@
-//! Requests to remember something (C99): what a message asks is put into one sentence, judged, and remembered as far as the
-//! person's consent reaches. What became of it is said with the next reply.
+//! Requests to remember or to forget something (C99). What is to be remembered is put into one sentence, judged, and
+//! remembered as far as the person's consent reaches; of what is to be forgotten, the facts are erased that the request
+//! names. What became of it is said with the next reply.
 
 use larder_engine::executor::{ProgressObserver, RunOutcome};
 use larder_engine::inputs::{InputDocument, RunInput};
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use crate::background::AfterReply;
 use crate::conversation::{Conversation, ConversationError};
 use crate::kind::Block;
-use crate::memory::{FactScope, Request};
+use crate::memory::{Fact, FactScope, Request, Shown};
 use crate::reply::{line, past, spent};
 
 /// The job that remembers what a message asked for.
@@ -35,6 +36,8 @@ struct Asked {
     action: Wish,
     text: String,
     quote: String,
+    /// The ids of the facts to forget.
+    facts: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -58,7 +61,7 @@ struct Person {
 }
 
 impl Conversation {
-    /// Remembers what a message asked for, or notes why not.
+    /// Remembers or forgets what a message asked for, or notes why not.
     pub(crate) async fn remember_request(
         &self,
         after: &AfterReply,
@@ -73,29 +76,31 @@ impl Conversation {
             return Ok(());
         }
         let before = self.before(&message)?;
-        let read = self.ask(after, formatter, &message.text, (Block::Messages, &before), observer).await?;
+        let held = self.memory(&counter).visible(after.session)?;
+        let facts: Vec<String> =
+            held.iter().map(|shown| format!("{} {}", shown.item.id, shown.item.said.fact)).collect();
+        let given = [(Block::Messages, before.as_str()), (Block::Facts, &facts.join("\n"))];
+        let read = self.ask(after, formatter, &message.text, &given, &held, observer).await?;
         let asked: Asked = serde_json::from_value(read.output).unwrap_or_default();
         let text = asked.text.trim();
         match asked.action {
             Wish::None => return Ok(()),
-            _ if text.is_empty() => return Ok(()),
             Wish::Forget => {
-                let notice = format!(
-                    "Asked to forget: \"{text}\". Facts of this session follow what is said; what else is remembered can \
-                     be deleted where all of it is listed."
-                );
-                return self.settle(after, None, notice).await;
+                let named = held.into_iter().map(|shown| shown.item.id).filter(|id| asked.facts.contains(id));
+                return self.forget_facts(after, &named.collect::<Vec<_>>()).await;
             }
+            Wish::Remember if text.is_empty() => return Ok(()),
             Wish::Remember => {}
         }
-        let judged = self.ask(after, validator, JUDGE_QUERY, (Block::Draft, text), observer).await?;
+        let judged = self.ask(after, validator, JUDGE_QUERY, &[(Block::Draft, text)], &[], observer).await?;
         let judged: Judged = serde_json::from_value(judged.output).unwrap_or_default();
         if !judged.valid {
             return self.settle(after, None, format!("Not remembered: \"{text}\". {}", judged.reason)).await;
         }
         let mut people = Vec::new();
         if let Some(finder) = &rules.people {
-            let found = self.ask(after, finder, &message.text, (Block::Messages, &before), observer).await?;
+            let given = [(Block::Messages, before.as_str())];
+            let found = self.ask(after, finder, &message.text, &given, &[], observer).await?;
             let found: Mentioned = serde_json::from_value(found.output).unwrap_or_default();
             let named = found.people.into_iter().filter(|person| !person.name.trim().is_empty());
             people.extend(named.map(|person| match person.relation.trim() {
@@ -108,23 +113,42 @@ impl Conversation {
         self.settle(after, Some(request), format!("\"{text}\"")).await
     }
 
-    /// Runs a recipe behind a reply, and counts what it cost.
+    /// Erases facts, and notes how many. The notice repeats nothing of them.
+    async fn forget_facts(&self, after: &AfterReply, ids: &[String]) -> Result<(), ConversationError> {
+        let lease = self.lease().await?;
+        let counter = Counter::cl100k();
+        let mut forgotten = 0_usize;
+        for id in ids {
+            forgotten += usize::from(self.memory(&counter).erase(id)?);
+        }
+        drop(lease);
+        let notice = match forgotten {
+            0 => "Asked to forget something; nothing that is remembered fits it.".to_owned(),
+            1 => "One fact was forgotten, as asked.".to_owned(),
+            many => format!("{many} facts were forgotten, as asked."),
+        };
+        let rest = "Messages stay as they were written until they are deleted.";
+        self.settle(after, None, format!("{notice} {rest}")).await
+    }
+
+    /// Runs a recipe behind a reply with some of these texts, and counts what it cost. `seen` are the facts among them.
     async fn ask(
         &self,
         after: &AfterReply,
         name: &str,
         query: &str,
-        (block, text): (Block, &str),
+        given: &[(Block, &str)],
+        seen: &[Shown<Fact>],
         observer: &dyn ProgressObserver,
     ) -> Result<RunOutcome, ConversationError> {
         let engine = &self.all.engine;
         let recipe = engine.find(name, None).map_err(|source| engine.missing(name, source))?;
-        let takes = recipe.input_docs.iter().any(|doc| doc.name == block.as_str());
-        let document =
-            (takes && !text.is_empty()).then(|| InputDocument::whole(block.as_str(), block.as_str(), text));
+        let takes = |block: Block| recipe.input_docs.iter().any(|doc| doc.name == block.as_str());
+        let read = given.iter().filter(|(block, text)| takes(*block) && !text.is_empty());
+        let documents = read.map(|(block, text)| InputDocument::whole(block.as_str(), block.as_str(), *text));
         let input = RunInput {
             query: Some(query.to_owned()),
-            documents: document.into_iter().collect(),
+            documents: documents.collect(),
             session_id: Some(self.session_id(after.session)),
             ..RunInput::default()
         };
@@ -132,7 +156,8 @@ impl Conversation {
         self.all
             .store()
             .add_cost(self.track(), &spent(&after.stage, REMEMBER, &outcome.usage, outcome.cost))?;
-        self.note_run(after, REMEMBER, &outcome)?;
+        let origins = self.memory(&Counter::cl100k()).origins(seen, |fact| fact.id.clone());
+        self.note_run(after, REMEMBER, &outcome, origins)?;
         Ok(outcome)
     }
 

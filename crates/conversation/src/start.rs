@@ -1,14 +1,18 @@
 //! What somebody wants who writes before a conversation is open (R4-7.25).
 
-use larder_engine::executor::{ProgressObserver, SpendingOnly};
+use larder_engine::executor::{ModelSet, ProgressObserver, SpendingOnly};
 use larder_engine::inputs::{InputDocument, RunInput};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::calls::TurnCall;
 use crate::conversation::{ConversationError, Conversations};
-use crate::kind::{Block, Gives, Trigger};
+use crate::kind::{Action, Block, ConversationType, Gives, Trigger};
 use crate::prepare::stages;
+use crate::reply::spent;
+
+/// What takes the place of the stage among the costs.
+const START: &str = "start";
 
 /// What a message before any conversation led to.
 #[derive(Debug, Clone, Serialize)]
@@ -28,7 +32,7 @@ impl Conversations {
     /// is part of a conversation.
     ///
     /// # Errors
-    /// The type does not exist or has no such action, or a model or the store failed.
+    /// The type does not exist or has no such action, the ceiling of the day is reached, or a model or the store failed.
     pub async fn start(
         &self,
         kind: &str,
@@ -40,11 +44,11 @@ impl Conversations {
         }
         let loaded = self.types.find(kind)?;
         let kind = &loaded.kind;
-        let first = kind.actions.iter().find(|(_, action)| action.on.contains(&Trigger::Start));
-        let (mut name, mut action) = first.ok_or_else(|| ConversationError::NoAction {
-            name: "start".to_owned(),
+        let (mut name, mut action) = start_of(kind).ok_or_else(|| ConversationError::NoAction {
+            name: START.to_owned(),
             help: format!("type {} has no action on `start`; begin a conversation", kind.name),
         })?;
+        self.require_money(kind, None)?;
         let open = self.store().list()?.iter().filter(|one| one.kind == kind.name).count();
         let process = format!("{}\nConversations of this kind that are open: {open}", stages(kind, None));
         let mut started = Started { data: Value::Null, text: String::new(), calls: Vec::new() };
@@ -65,6 +69,7 @@ impl Conversations {
             let outcome =
                 self.engine.run(&action.recipe, &input, if is_read { observer } else { &quiet }).await?;
             started.calls.push(TurnCall::new(name, &outcome));
+            self.store().add_start_cost(&kind.name, &spent(START, name, &outcome.usage, outcome.cost))?;
             match action.gives {
                 Gives::Reply | Gives::Draft => {
                     result = Some(outcome.reply.clone());
@@ -81,4 +86,19 @@ impl Conversations {
             }
         }
     }
+
+    /// The most tokens of what [`start`](Self::start) asks for, and every model that it may ask.
+    ///
+    /// # Errors
+    /// The type does not exist.
+    pub fn start_budget(&self, kind: &str) -> Result<(u64, ModelSet), ConversationError> {
+        let kind = &self.types.find(kind)?.kind;
+        let first = start_of(kind).map(|(_, action)| action);
+        Ok(self.budget_of(kind.chain(first)))
+    }
+}
+
+/// The action of a type for messages before a conversation.
+fn start_of(kind: &ConversationType) -> Option<(&String, &Action)> {
+    kind.actions.iter().find(|(_, action)| action.on.contains(&Trigger::Start))
 }

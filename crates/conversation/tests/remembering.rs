@@ -82,3 +82,96 @@ async fn facts_stay_in_their_session_cross_with_a_consent_and_are_erased_when_it
     assert!(said.iter().any(|message| message.text.contains("[erased on ")));
     assert!(talk.messages(Some(1)).unwrap()[0].text.contains("my daughter Lily"), "messages stay");
 }
+
+/// The base with recipes whose prompts say what they are, and facts for those that read them.
+const CHANGES: [(&str, &str, &str); 6] = [
+    ("conversations/chat.yaml", "phrases: [remember that]", "phrases: [remember that, forget what i]"),
+    ("recipes/memory/note.yaml", "{name: draft, required: false}", "{name: facts, required: false}"),
+    ("recipes/memory/note.yaml", "talk/base.md", "talk/note.md"),
+    ("prompts/talk/note.md", "", "Put it into a sentence."),
+    ("recipes/memory/merge.yaml", "{name: messages, required: false}", "{name: facts, required: false}"),
+    ("conversations/chat.yaml", "per_profile: 50", "per_profile: 1"),
+];
+
+/// The ids of facts in a prompt, of the lines that have these words.
+fn ids<'p>(prompt: &'p str, words: &str) -> Vec<&'p str> {
+    let lines = prompt.lines().filter(|line| line.contains(words));
+    lines.filter_map(|line| Some(line[line.find("fact-")?..].split(' ').next().unwrap_or_default())).collect()
+}
+
+#[tokio::test]
+async fn what_a_person_asks_to_forget_is_erased_from_every_file_and_nothing_else_is() {
+    let world = Talks::with_changes(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base"),
+        &CHANGES[..4],
+        |prompt| {
+            if prompt.contains("Put it into a sentence.") {
+                // A model may name what there is not.
+                let facts = [ids(prompt, MARKER), vec!["fact-0123456789abcdef"]].concat();
+                return json!({"action": "forget", "text": "Lily", "quote": "forget what I said", "facts": facts})
+                    .to_string()
+                    .into();
+            }
+            if prompt.contains("Update the facts.") && prompt.contains("my dog") {
+                let fact = json!({"category": "People", "fact": "has a dog", "quote": "my dog"});
+                return json!({"upsert": [fact], "delete": []}).to_string().into();
+            }
+            if prompt.contains("forget what I") && prompt.contains("Update the facts.") {
+                return json!({"upsert": [], "delete": []}).to_string().into();
+            }
+            answer(prompt)
+        },
+    );
+    let talk = world.begin("chat");
+    let counter = Counter::cl100k();
+    talk.memory(&counter).grant(EVERYTHING, "May I remember what you tell me?").unwrap();
+    talk.say("This is about my daughter Lily.", &NoopObserver).await.unwrap();
+    world.work().await;
+    talk.begin_session(None).unwrap();
+    talk.say("What do you know of my daughter, and of my dog?", &NoopObserver).await.unwrap();
+    world.work().await;
+    assert_eq!(talk.memory(&counter).all_facts().unwrap().len(), 2);
+    assert!(is_found(world.home.path()));
+    talk.begin_session(None).unwrap();
+    talk.say("Please forget what I said about Lily.", &NoopObserver).await.unwrap();
+    world.work().await;
+    let left = talk.memory(&counter).all_facts().unwrap();
+    assert_eq!(left.iter().map(|fact| fact.said.fact.as_str()).collect::<Vec<_>>(), ["has a dog"]);
+    assert!(!is_found(world.home.path()), "no file has it, the run that was asked what to forget included");
+    let next = talk.say("Go on.", &NoopObserver).await.unwrap();
+    assert!(next.notices[0].starts_with("One fact was forgotten, as asked."), "{:?}", next.notices);
+    assert!(talk.messages(Some(1)).unwrap()[0].text.contains("my daughter Lily"), "messages stay");
+}
+
+#[tokio::test]
+async fn facts_that_a_model_merged_in_a_later_session_go_with_the_consent_from_its_run_too() {
+    let world = Talks::with_changes(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base"),
+        &CHANGES,
+        |prompt| {
+            if prompt.contains("Merge the facts.") {
+                let fact = json!({"category": "People", "fact": format!("has two {MARKER}"), "from": ids(prompt, "has ")});
+                return json!({"facts": [fact]}).to_string().into();
+            }
+            if let Some(at) = prompt.rfind("dog number ").filter(|_| prompt.contains("Update the facts.")) {
+                let words = &prompt[at..at + 12];
+                let fact = json!({"category": "People", "fact": format!("has {words}"), "quote": words});
+                return json!({"upsert": [fact], "delete": []}).to_string().into();
+            }
+            "<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>I see.".into()
+        },
+    );
+    let talk = world.begin("chat");
+    let counter = Counter::cl100k();
+    let consent = talk.memory(&counter).grant(EVERYTHING, "May I?").unwrap();
+    for number in 0..2 {
+        talk.say(&format!("I have dog number {number}"), &NoopObserver).await.unwrap();
+        world.work().await;
+    }
+    talk.begin_session(None).unwrap();
+    world.work().await;
+    assert!(is_found(world.home.path()), "the facts are merged");
+    talk.memory(&counter).revoke(&consent.id).unwrap();
+    world.work().await;
+    assert!(!is_found(world.home.path()), "no file has it");
+}

@@ -57,6 +57,7 @@ pub fn run(context: &CommandContext, args: &CostsArgs) -> Result<(), CliError> {
 
 fn key(row: &ConversationCostRow, by: CostKey) -> String {
     match by {
+        CostKey::Conversation if row.conversation == row.kind => format!("before any ({})", row.kind),
         CostKey::Conversation => format!("{} ({})", row.conversation, row.kind),
         CostKey::Type => row.kind.clone(),
         CostKey::Stage => format!("{}/{}", row.kind, row.stage),

@@ -168,6 +168,13 @@ impl PersonMemory<'_> {
         })
     }
 
+    /// Every fact that holds and may be seen from a session.
+    pub(crate) fn visible(&self, session: u64) -> Result<Vec<Shown<Fact>>, StoreError> {
+        let consents = self.in_force()?;
+        let shown = |item: Fact| Some(Shown { consent: self.right(&consents, &item, session)?, item });
+        Ok(self.holding()?.into_iter().filter_map(shown).collect())
+    }
+
     /// What may be seen from a session, by relevance to the query, then the newest first.
     fn show(
         &self,

@@ -5,6 +5,6 @@ mod act;
 mod run;
 mod stream;
 
-pub use act::{Act, Acted, act};
+pub use act::{Act, Acted, act, start};
 pub use run::answer;
 pub use stream::{ReplyEvent, ReplyReader, ReplyStream, RunningReplies};

@@ -30,7 +30,7 @@ pub struct ConversationCost<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ConversationCostRow {
-    /// The conversation.
+    /// The conversation; its type for what was spent before one was begun.
     pub conversation: String,
     /// Its type.
     #[serde(rename = "type")]
@@ -62,30 +62,49 @@ impl Conversations<'_> {
         self.store.write(|tx| self.own(tx, track).and_then(|_| self.put_cost(tx, track, cost)))
     }
 
+    /// Adds what was spent before a conversation of a type was begun. Its row has the type in place of a conversation.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn add_start_cost(&self, kind: &str, cost: &ConversationCost<'_>) -> Result<(), StoreError> {
+        self.store.write(|tx| self.put_row(tx, kind, Some(kind), cost))
+    }
+
     pub(super) fn put_cost(
         &self,
         tx: &Transaction<'_>,
         track: Track<'_>,
         cost: &ConversationCost<'_>,
     ) -> Result<(), StoreError> {
+        self.put_row(tx, track.conversation, None, cost)
+    }
+
+    fn put_row(
+        &self,
+        tx: &Transaction<'_>,
+        conversation: &str,
+        kind: Option<&str>,
+        cost: &ConversationCost<'_>,
+    ) -> Result<(), StoreError> {
         tx.prepare_cached(
             "INSERT INTO conversation_costs
              (user, conversation, type, stage, call, day, calls, input, cached_input, output, picos)
-             VALUES (?1, ?2, coalesce((SELECT type FROM conversations WHERE id = ?2), ''), ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9)
+             VALUES (?1, ?2, coalesce(?10, (SELECT type FROM conversations WHERE id = ?2), ''), ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9)
              ON CONFLICT DO UPDATE SET calls = calls + 1, input = input + excluded.input,
                  cached_input = cached_input + excluded.cached_input, output = output + excluded.output,
                  picos = picos + excluded.picos",
         )?
         .execute(params![
             self.store.user(),
-            track.conversation,
+            conversation,
             cost.stage,
             cost.call,
             to_sql(self.store.now().as_millis() / DAY_MS),
             to_sql(cost.input),
             to_sql(cost.cached_input),
             to_sql(cost.output),
-            to_sql(cost.picos)
+            to_sql(cost.picos),
+            kind
         ])?;
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json as Answer};
-use larder_conversation::ActionResult;
+use larder_conversation::{ActionResult, Started};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::replies::{self, Act, Acted};
@@ -19,7 +19,7 @@ use crate::api::extract::{Json, Path, Query};
 
 /// The endpoints of actions.
 pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list, start))
+    OpenApiRouter::new().routes(routes!(list, start)).routes(routes!(before))
 }
 
 /// What a participant can start now.
@@ -104,4 +104,36 @@ pub async fn start(
         Acted::Action(result) => Ok(Answer(result)),
         Acted::Preview(_) | Acted::Shared(_) => Err(Problem::internal(&"an action gave no result")),
     }
+}
+
+/// A message before a conversation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FirstMessage {
+    /// What somebody wants to know.
+    #[schema(example = "What is this?")]
+    pub text: String,
+}
+
+/// Answer a message before a conversation is open
+///
+/// By the type's action on `start`. Neither the message nor the answer is part of any conversation.
+#[utoipa::path(
+    post, path = "/api/v1/conversation-types/{name}/start", tag = "conversations", request_body = FirstMessage,
+    params(("name" = String, Path, description = "The type")),
+    responses(
+        (status = 200, description = "What the message wants, as data, and the answer", body = Started),
+        (status = 404, description = "There is no such type", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The type has no action for that, or the message is empty", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "A model failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub async fn before(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    Json(first): Json<FirstMessage>,
+) -> Result<Answer<Started>, Problem> {
+    Ok(Answer(replies::start(&app, &caller, name, first.text).await?))
 }
