@@ -312,9 +312,7 @@ impl LongTalk<'_> {
             seen: Talked::default(),
         };
         running.talk();
-        running.process.kill().unwrap();
-        running.process.wait().unwrap();
-        running.seen
+        std::mem::take(&mut running.seen)
     }
 
     fn command(&self, folder: &Path, arguments: &[&str]) -> Command {
@@ -327,6 +325,13 @@ impl LongTalk<'_> {
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -506,7 +511,8 @@ impl Running<'_> {
         let end = Instant::now() + PATIENCE;
         loop {
             let jobs = self.api("GET", "jobs", &Value::Null);
-            let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+            let mut jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+            jobs.retain(|job| job["kind"].as_str().is_some_and(|kind| kind.starts_with("conversation_")));
             if jobs.is_empty() {
                 return;
             }
