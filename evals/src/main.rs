@@ -10,7 +10,7 @@ use larder_evals::{Failure, corpora, fuzz, peer, pictures, report};
 
 const USAGE: &str = "\
 larder-evals SUITE… [--bless] [--format json]   measure; SUITE is logs, json, diffs, html, captures, text, markdown,
-                                                traces, needs, cards, memory, conversations, linked,
+                                                traces, needs, cards, memory, conversations, talk, linked,
                                                 routing, speed, schema or all
 larder-evals needs --ablations                  the same without one mechanism of the policy at a time
 larder-evals fuzz TARGET… [--seconds N] [--seed N]  break what takes texts of others; TARGET is a type as in

@@ -150,6 +150,9 @@ impl Conversations {
         after: &AfterReply,
         observer: &dyn ProgressObserver,
     ) -> Result<(), ConversationError> {
+        if kind == ERASE_JOB {
+            self.past.forget(self.engine.store.user());
+        }
         if let Some(consent) = after.consent.as_ref().filter(|_| kind == ERASE_JOB) {
             return Ok(self.eraser().consent(consent)?);
         }

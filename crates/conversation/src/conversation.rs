@@ -23,6 +23,7 @@ use crate::calls::{CallEnd, TurnCall};
 use crate::catalog::{LoadedType, TypeCatalog, TypeError};
 use crate::intent::MemoryIntent;
 use crate::kind::{Aside, ConversationType};
+use crate::past::Past;
 use crate::retrieve::RetrievedMessage;
 use crate::state::ParticipantState;
 
@@ -105,6 +106,8 @@ pub struct Conversations {
     pub types: Arc<TypeCatalog>,
     /// The name of the embedding model; without one, the past is searched by words alone.
     pub embedding: Option<String>,
+    /// What is kept in memory of the past: shared by everyone who answers in this process.
+    pub past: Arc<Past>,
 }
 
 /// One participant's side of a conversation.
@@ -252,7 +255,7 @@ impl Conversations {
     /// The conversations of the engine's user, with the types of its project and those that ship.
     pub fn new(engine: Engine, embedding: Option<String>) -> Self {
         let types = Arc::new(TypeCatalog::of(&engine));
-        Self { engine, types, embedding }
+        Self { engine, types, embedding, past: Arc::default() }
     }
 
     pub(crate) fn store(&self) -> larder_store::Conversations<'_> {

@@ -15,6 +15,7 @@ pub mod kind;
 pub mod memory;
 mod nearness;
 mod observe;
+mod past;
 mod prepare;
 mod recall;
 mod reply;
@@ -33,6 +34,7 @@ pub use self::conversation::{
     ALONE, Conversation, ConversationError, Conversations, Reply, ReplyRecord, WindowRecord,
 };
 pub use self::nearness::Nearness;
+pub use self::past::{Past, Person};
 pub use self::retrieve::RetrievedMessage;
 pub use self::start::Started;
 pub use self::state::{Milestone, ParticipantState};

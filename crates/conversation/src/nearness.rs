@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use larder_engine::embedding::{Embedder, EmbeddingError};
 use larder_engine::executor::{Meter, ProgressObserver};
-use larder_store::{MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, Timestamp};
+use larder_store::{MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, Timestamp, Track};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 use serde_json::json;
@@ -17,6 +17,7 @@ use crate::background::AfterReply;
 use crate::blocks;
 use crate::conversation::{Conversation, ConversationError};
 use crate::kind::Stage;
+use crate::past::{KeptVector, Person, SaidMessage};
 use crate::reply::spent;
 use crate::retrieve::spoken;
 
@@ -27,43 +28,31 @@ const QUERY: &str = "query_vector";
 /// Vectors that are stored together.
 const TOGETHER: usize = 64;
 
-/// The vector of a message that is being answered, next to those of what may be related to it.
+/// The vector of a message that is being answered, which is compared with those of the same model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearness {
     /// The message's vector.
     pub query: Vec<f32>,
     /// The cosine from which a text is related.
     pub threshold: f64,
-    /// Vectors of the same model, by what they are of.
-    pub of: BTreeMap<String, Vec<f32>>,
+    /// The model, by what tells it from others.
+    pub model: String,
 }
 
-impl Nearness {
-    /// The vector of a message.
-    pub fn message(&self, number: u64) -> Option<&[f32]> {
-        self.of.get(&message_key(number)).map(Vec::as_slice)
-    }
-
-    /// The vector of a fact.
-    pub fn fact(&self, id: &str) -> Option<&[f32]> {
-        self.of.get(&fact_key(id)).map(Vec::as_slice)
-    }
-
-    /// The vector of a session's facts and summary.
-    pub fn session(&self, id: &str) -> Option<&[f32]> {
-        self.of.get(&session_key(id)).map(Vec::as_slice)
-    }
-}
+/// What keys of vectors of messages begin with.
+pub(crate) const MESSAGE_KEY: &str = "message:";
 
 fn message_key(number: u64) -> String {
-    format!("message:{number}")
+    format!("{MESSAGE_KEY}{number}")
 }
 
-fn fact_key(id: &str) -> String {
+/// The key of the vector of a fact.
+pub(crate) fn fact_key(id: &str) -> String {
     format!("fact:{id}")
 }
 
-fn session_key(id: &str) -> String {
+/// The key of the vector of a session's facts and summary.
+pub(crate) fn session_key(id: &str) -> String {
     format!("session:{id}")
 }
 
@@ -73,6 +62,15 @@ struct Wanted {
     text: String,
     conversation: String,
     session: u64,
+}
+
+/// What the vectors of a person lack.
+#[derive(Default)]
+struct Lacking {
+    texts: Vec<Wanted>,
+    messages: Vec<SaidMessage>,
+    /// Vectors of what is no longer there.
+    gone: Vec<(MemoryKind, String)>,
 }
 
 impl Conversation {
@@ -110,16 +108,7 @@ impl Conversation {
                 return Ok(Err(format!("{name} gave no vector: {error}")));
             }
         };
-        let records = self.vectors()?.into_iter().filter(|record| record.data["model"] == identity.as_str());
-        let of = records.filter_map(|record| Some((record.id, record.vector?))).collect();
-        Ok(Ok(Some(Nearness { query, threshold, of })))
-    }
-
-    /// The vectors of the person.
-    fn vectors(&self) -> Result<Vec<MemoryRecord>, ConversationError> {
-        let kind = Some(MemoryKind::Vector);
-        let filter = MemoryFilter { kind, participant: Some(&self.participant), ..MemoryFilter::default() };
-        Ok(self.all.store().memory().list(&filter)?)
+        Ok(Ok(Some(Nearness { query, threshold, model: identity })))
     }
 
     /// Makes the vectors that the person lacks, the newest first, and removes those of what is no longer there. Vectors of
@@ -154,23 +143,23 @@ impl Conversation {
         observer: &dyn ProgressObserver,
     ) -> Result<(), ConversationError> {
         loop {
-            let wanted = self.wanted()?;
-            let held: BTreeMap<String, MemoryRecord> =
-                self.vectors()?.into_iter().map(|record| (record.id.clone(), record)).collect();
-            let mark =
-                |text: &str| json!({"model": embedder.identity(), "text": ContentHash::new(text.as_bytes())});
-            let keys: BTreeSet<&str> = wanted.iter().map(|one| one.key.as_str()).collect();
-            let gone = held.keys().filter(|key| !keys.contains(key.as_str()));
-            let remove: Vec<_> = gone.map(|key| (MemoryKind::Vector, key.clone())).collect();
-            let is_missing =
-                |one: &&Wanted| held.get(&one.key).is_none_or(|record| record.data != mark(&one.text));
-            let batch: Vec<&Wanted> = wanted.iter().rev().filter(is_missing).take(TOGETHER).collect();
+            let Lacking { texts: mut batch, messages, gone: remove } = self.lacking(embedder.identity())?;
+            for said in messages {
+                let track = Track { conversation: &said.conversation, participant: &self.participant };
+                let Ok(message) = self.all.store().text_of(track, said.number) else { continue };
+                batch.push(Wanted {
+                    key: message_key(said.number),
+                    text: spoken(&message.text, message.speaker, &self.participant),
+                    conversation: said.conversation.to_string(),
+                    session: said.session,
+                });
+            }
             let texts: Vec<String> = batch.iter().map(|one| one.text.clone()).collect();
             let vectors = embedder.texts(&texts, observer).await.map_err(EmbeddingError::from)?;
             if vectors.is_empty() && remove.is_empty() {
                 return Ok(());
             }
-            let record = |(one, vector): (&&Wanted, Option<Vec<f32>>)| MemoryRecord {
+            let record = |(one, vector): (&Wanted, Option<Vec<f32>>)| MemoryRecord {
                 number: 0,
                 kind: MemoryKind::Vector,
                 id: one.key.clone(),
@@ -178,7 +167,7 @@ impl Conversation {
                 conversation: Some(one.conversation.clone()),
                 session: Some(one.session),
                 consent: None,
-                data: mark(&one.text),
+                data: json!({"model": embedder.identity(), "text": ContentHash::new(one.text.as_bytes())}),
                 vector,
                 created: Timestamp::from_millis(0),
                 ended: None,
@@ -188,46 +177,50 @@ impl Conversation {
         }
     }
 
-    /// Everything of the person that has a vector, oldest first.
-    fn wanted(&self) -> Result<Vec<Wanted>, ConversationError> {
+    /// What lacks a vector by a model, the newest first and as much as is made together, and what has one in vain.
+    fn lacking(&self, model: &str) -> Result<Lacking, ConversationError> {
         let store = self.all.store();
-        let mut wanted = Vec::new();
-        for (conversation, message) in store.said(&self.participant, None)? {
-            if !message.pending {
-                wanted.push(Wanted {
-                    key: message_key(message.number),
-                    text: spoken(&message.text, message.speaker, &self.participant),
-                    conversation,
-                    session: message.session,
-                });
-            }
-        }
-        let counter = Counter::cl100k();
-        let mut sessions: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
-        for fact in self.memory(&counter).holding()? {
-            let lines = sessions.entry((fact.conversation.clone(), fact.session)).or_default();
-            lines.push(fact.said.fact.clone());
-            wanted.push(Wanted {
-                key: fact_key(&fact.id),
-                text: fact.said.fact,
-                conversation: fact.conversation,
-                session: fact.session,
-            });
-        }
         let kind = Some(MemoryKind::Summary);
         let filter = MemoryFilter { kind, participant: Some(&self.participant), ..MemoryFilter::default() };
-        for record in store.memory().list(&filter)? {
-            if let (Some(conversation), Some(session)) = (record.conversation, record.session) {
-                sessions
-                    .entry((conversation, session))
-                    .or_default()
-                    .push(blocks::summary(&record.data["summary"]));
+        let summaries = store.memory().list(&filter)?;
+        let counter = Counter::cl100k();
+        let (memory, now) = (self.memory(&counter), self.all.engine.store.store().now().as_millis());
+        let look = |past: &Person| {
+            let mut wanted = Vec::new();
+            let mut sessions: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
+            for (_, fact) in past.facts().filter(|(_, fact)| memory.holds(fact, now)) {
+                let (conversation, session, text) =
+                    (fact.conversation.clone(), fact.session, fact.said.fact.clone());
+                sessions.entry((conversation.clone(), session)).or_default().push(text.clone());
+                wanted.push(Wanted { key: fact_key(&fact.id), text, conversation, session });
             }
-        }
-        for ((conversation, session), lines) in sessions {
-            let key = session_key(&format!("{conversation}/{}/{session}", self.participant));
-            wanted.push(Wanted { key, text: lines.join("\n"), conversation, session });
-        }
-        Ok(wanted)
+            for MemoryRecord { conversation, session, data, .. } in &summaries {
+                if let (Some(conversation), Some(session)) = (conversation, session) {
+                    let lines = sessions.entry((conversation.clone(), *session)).or_default();
+                    lines.push(blocks::summary(&data["summary"]));
+                }
+            }
+            for ((conversation, session), lines) in sessions {
+                let key = session_key(&format!("{conversation}/{}/{session}", self.participant));
+                wanted.push(Wanted { key, text: lines.join("\n"), conversation, session });
+            }
+            let has = |vector: Option<&KeptVector>, hash: ContentHash| {
+                vector.is_some_and(|vector| vector.model == model && vector.text == Some(hash))
+            };
+            let numbers: BTreeSet<u64> = past.said().map(|said| said.number).collect();
+            let keys: BTreeSet<&str> = wanted.iter().map(|one| one.key.as_str()).collect();
+            let (messages, others) = past.with_vectors();
+            let gone = messages.filter(|number| !numbers.contains(number)).map(message_key);
+            let gone = gone.chain(others.filter(|key| !keys.contains(key.as_str())).cloned());
+            let gone = gone.map(|key| (MemoryKind::Vector, key)).collect();
+            wanted.retain(|one| !has(past.vector_of(&one.key), ContentHash::new(one.text.as_bytes())));
+            wanted.reverse();
+            wanted.truncate(TOGETHER);
+            let messages =
+                past.said().rev().filter(|said| !has(past.vector_of_message(said.number), said.hash));
+            let messages = messages.take(TOGETHER - wanted.len()).cloned().collect();
+            Lacking { texts: wanted, messages, gone }
+        };
+        Ok(self.all.past.look(&self.all.engine.store, &self.participant, look)?)
     }
 }

@@ -8,6 +8,7 @@ use larder_text::tokens::Counter;
 use crate::conversation::{Conversation, ConversationError};
 use crate::kind::{Aside, Depth};
 use crate::memory::{Fact, PersonMemory, Shown, Sought};
+use crate::past::Person;
 use crate::prepare::Prepared;
 use crate::retrieve::Lookup;
 use crate::state::ParticipantState;
@@ -75,10 +76,25 @@ impl Conversation {
                 Err(why) => prepared.record.without_vectors = Some(why),
             }
         }
-        let session = message.session;
         let searches = std::mem::take(&mut prepared.searches);
-        let text = [std::slice::from_ref(&message.text), &searches].concat().join("\n");
-        let query = Sought { text: &text, near: near.as_ref() };
+        let lookup = Lookup { message, also: &searches, consent: consent.as_deref(), near: near.as_ref() };
+        let look = |past: &Person| self.look_up(&lookup, depth, past, prepared);
+        self.all.past.look(&self.all.engine.store, &self.participant, look)?
+    }
+
+    /// Fills in what is remembered and what was said before.
+    fn look_up(
+        &self,
+        lookup: &Lookup<'_>,
+        depth: Depth,
+        past: &Person,
+        prepared: &mut Prepared<'_>,
+    ) -> Result<(), ConversationError> {
+        let counter = Counter::cl100k();
+        let memory = self.memory(&counter);
+        let session = lookup.message.session;
+        let text = [std::slice::from_ref(&lookup.message.text), lookup.also].concat().join("\n");
+        let query = Sought { text: &text, near: lookup.near, past: Some(past) };
         let preferences = memory.preferences_to_show(session, &query)?;
         let facts = memory.facts_to_show(session, &query)?;
         let mut reflections = memory.reflections_to_show(session, &self.asides()?, &query)?;
@@ -93,11 +109,7 @@ impl Conversation {
         let all = preferences.iter().chain(&facts).chain(&reflections);
         prepared.record.facts = all.clone().map(|fact| fact.item.id.clone()).collect();
         prepared.origins = memory.origins(all, |fact| fact.id.clone());
-        if depth < Depth::Light {
-            return Ok(());
-        }
-        let lookup = Lookup { message, also: &searches, consent: consent.as_deref(), near: near.as_ref() };
-        self.retrieve(&lookup, prepared)
+        if depth < Depth::Light { Ok(()) } else { self.retrieve(lookup, past, prepared) }
     }
 
     /// The sessions of this track that were begun in an aside.

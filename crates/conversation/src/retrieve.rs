@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use larder_retrieval::dialogue::{Asked, Related, Utterance, opening_name, related};
+use larder_retrieval::dialogue::{Asked, Candidate, Related, opening_name};
 use larder_retrieval::has_search_terms;
-use larder_store::{ConversationMessage, Speaker};
+use larder_store::{ConversationMessage, Speaker, StoreError, Track};
 use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,8 @@ use crate::blocks::plain;
 use crate::conversation::{ALONE, Conversation, ConversationError};
 use crate::kind::{Limit, WindowRules};
 use crate::memory::Shown;
-use crate::nearness::Nearness;
+use crate::nearness::{Nearness, session_key};
+use crate::past::{Person, SaidMessage};
 use crate::prepare::Prepared;
 use crate::window::shown;
 
@@ -38,12 +39,6 @@ pub struct RetrievedMessage {
     pub cosine: Option<f64>,
 }
 
-/// A message that may be looked up, with its conversation.
-struct SaidMessage {
-    conversation: String,
-    message: ConversationMessage,
-}
-
 /// Where a message is, seen from the session that is being answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
@@ -63,7 +58,7 @@ pub(crate) struct Lookup<'a> {
     pub also: &'a [String],
     /// The consent by which other sessions are searched, if they are.
     pub consent: Option<&'a str>,
-    /// The vectors, if there are any.
+    /// Its vector, if there is one.
     pub near: Option<&'a Nearness>,
 }
 
@@ -72,80 +67,82 @@ impl Conversation {
     pub(crate) fn retrieve(
         &self,
         lookup: &Lookup<'_>,
+        past: &Person,
         prepared: &mut Prepared<'_>,
     ) -> Result<(), ConversationError> {
         let query = [std::slice::from_ref(&lookup.message.text), lookup.also].concat().join("\n");
         if !has_search_terms(&query) {
             return Ok(());
         }
-        let said = self.candidates(lookup, &prepared.record.sent)?;
-        let found = self.rank(lookup, &query, &said, prepared.stage.retrieval.linked_boost)?;
+        let said = self.candidates(lookup, past, &prepared.record.sent);
+        let found = self.rank(lookup, &query, past, &said, prepared.stage.retrieval.linked_boost)?;
         let mut chosen = Chosen::new(&self.loaded.kind.window);
         for found in &found {
             if chosen.is_full() {
                 break;
             }
-            let one = &said[found.place];
+            let one = said[found.place];
             let place = self.place(one, lookup.message.session);
-            chosen.offer(found, place, one, || self.line(&one.message));
+            if chosen.takes_from(place)
+                && let Some(line) = self.line(one)?
+            {
+                chosen.offer(found, place, one, line);
+            }
         }
         self.show(lookup, &said, chosen, prepared)
     }
 
     /// What may be looked up: of this session what is not sent, of others what was said before, one session after the
     /// other.
-    fn candidates(&self, lookup: &Lookup<'_>, sent: &[u64]) -> Result<Vec<SaidMessage>, ConversationError> {
-        let within = lookup.consent.is_none().then_some(self.id.as_str());
-        let said = self.all.store().said(&self.participant, within)?.into_iter();
-        let mut said: Vec<SaidMessage> =
-            said.map(|(conversation, message)| SaidMessage { conversation, message }).collect();
+    fn candidates<'p>(&self, lookup: &Lookup<'_>, past: &'p Person, sent: &[u64]) -> Vec<&'p SaidMessage> {
         let sent: BTreeSet<u64> = sent.iter().copied().collect();
-        said.retain(|one| {
+        let may = |one: &&SaidMessage| {
             let here = self.place(one, lookup.message.session) == Place::Here;
-            let may = here || lookup.consent.is_some();
-            may && one.message.number < lookup.message.number
-                && !one.message.pending
-                && !sent.contains(&one.message.number)
-        });
-        said.sort_by_cached_key(|one| (one.conversation.clone(), one.message.session, one.message.number));
-        Ok(said)
+            (here || lookup.consent.is_some())
+                && one.number < lookup.message.number
+                && !sent.contains(&one.number)
+        };
+        past.said().filter(may).collect()
     }
 
     fn rank(
         &self,
         lookup: &Lookup<'_>,
         query: &str,
-        said: &[SaidMessage],
+        past: &Person,
+        said: &[&SaidMessage],
         boost: f64,
     ) -> Result<Vec<Related>, ConversationError> {
         let linked = if boost > 0.0 { self.linked(lookup.message.session)? } else { BTreeSet::new() };
-        let mut sessions: BTreeMap<(&str, u64), usize> = BTreeMap::new();
-        let mut utterances = Vec::with_capacity(said.len());
-        for SaidMessage { conversation, message } in said {
-            let next = sessions.len();
-            let session = *sessions.entry((conversation, message.session)).or_insert(next);
-            let id = || format!("{conversation}/{}/{}", self.participant, message.session);
-            utterances.push(Utterance {
-                text: &message.text,
-                author: author(message.speaker, &self.participant),
-                millis: message.created.as_millis(),
+        let near = lookup.near;
+        let mut among: Vec<Candidate<'_>> = Vec::with_capacity(said.len());
+        let mut last: Option<&SaidMessage> = None;
+        for one in said {
+            let before = last.replace(one).filter(|last| session_of(last) == session_of(one));
+            let (session, session_vector) = match (before, among.last()) {
+                (Some(_), Some(before)) => (before.session, before.session_vector),
+                (_, before) => {
+                    let id = format!("{}/{}/{}", one.conversation, self.participant, one.session);
+                    let vector = near.and_then(|near| past.vector_of(&session_key(&id))?.near(near));
+                    (before.map_or(0, |before| before.session + 1), vector)
+                }
+            };
+            let is_linked = *one.conversation == *self.id && linked.contains(&one.session);
+            among.push(Candidate {
+                number: one.number,
                 session,
-                vector: lookup.near.and_then(|near| near.message(message.number)),
-                session_vector: lookup.near.and_then(|near| near.session(&id())),
-                boost: if *conversation == self.id && linked.contains(&message.session) {
-                    boost
-                } else {
-                    0.0
-                },
+                vector: near.and_then(|near| past.vector_of_message(one.number)?.near(near)),
+                session_vector,
+                boost: if is_linked { boost } else { 0.0 },
             });
         }
         let asked = Asked {
             text: query,
             millis: lookup.message.created.as_millis(),
-            vector: lookup.near.map(|near| near.query.as_slice()),
-            threshold: lookup.near.map_or(0.0, |near| near.threshold),
+            vector: near.map(|near| near.query.as_slice()),
+            threshold: near.map_or(0.0, |near| near.threshold),
         };
-        Ok(related(&asked, &utterances))
+        Ok(past.words.related(&asked, &among))
     }
 
     /// The sessions that this one is linked with: the one it was begun in, and those that were begun in it.
@@ -162,25 +159,30 @@ impl Conversation {
     }
 
     fn place(&self, said: &SaidMessage, session: u64) -> Place {
-        match (said.conversation == self.id, said.message.session == session) {
+        match (*said.conversation == *self.id, said.session == session) {
             (true, true) => Place::Here,
             (true, false) => Place::Before,
             (false, _) => Place::Elsewhere,
         }
     }
 
-    /// A message on a line.
-    fn line(&self, message: &ConversationMessage) -> String {
+    /// A message on a line, if it is still there.
+    fn line(&self, said: &SaidMessage) -> Result<Option<String>, ConversationError> {
+        let track = Track { conversation: &said.conversation, participant: &self.participant };
+        let message = match self.all.store().text_of(track, said.number) {
+            Err(StoreError::UnknownMessage { .. }) => return Ok(None),
+            found => found?,
+        };
         let pointer = message.pointer.as_ref().map(ToString::to_string).unwrap_or_default();
         let text = shown(&message.text, &pointer, self.loaded.kind.window.message_chars);
-        plain(&spoken(&text, message.speaker, &self.participant))
+        Ok(Some(plain(&spoken(&text, message.speaker, &self.participant))))
     }
 
     /// Writes what was chosen into the blocks and the record, oldest first.
     fn show(
         &self,
         lookup: &Lookup<'_>,
-        said: &[SaidMessage],
+        said: &[&SaidMessage],
         chosen: Chosen,
         prepared: &mut Prepared<'_>,
     ) -> Result<(), ConversationError> {
@@ -188,18 +190,15 @@ impl Conversation {
         // What was given is in order within a session; sessions are in the order in which they began.
         let mut began: BTreeMap<(&str, u64), u64> = BTreeMap::new();
         for (_, found, _) in &chosen {
-            let SaidMessage { conversation, message } = &said[found.place];
-            let first = began.entry((conversation, message.session)).or_insert(message.number);
-            *first = (*first).min(message.number);
+            let one = said[found.place];
+            let first = began.entry(session_of(one)).or_insert(one.number);
+            *first = (*first).min(one.number);
         }
-        chosen.sort_by_key(|(_, found, _)| {
-            let SaidMessage { conversation, message } = &said[found.place];
-            (began.get(&(conversation.as_str(), message.session)).copied(), found.place)
-        });
+        chosen.sort_by_key(|(_, found, _)| (began.get(&session_of(said[found.place])).copied(), found.place));
         let mut last: Option<&SaidMessage> = None;
         let mut crossing = Vec::new();
         for (place, found, text) in chosen {
-            let one = &said[found.place];
+            let one = said[found.place];
             let consent = lookup.consent.filter(|_| place != Place::Here).map(str::to_owned);
             let before = last.replace(one).filter(|last| session_of(last) == session_of(one));
             let lines = match place {
@@ -209,16 +208,14 @@ impl Conversation {
             if place != Place::Here && before.is_none() {
                 lines.push(heading(one));
             }
-            let follows = before.is_some_and(|last| last.message.number + 1 == one.message.number);
-            lines.push(if follows { text } else { numbered(one.message.number) + &text });
-            crossing.push(Shown {
-                item: (one.conversation.clone(), one.message.number),
-                consent: consent.clone(),
-            });
+            let follows = before.is_some_and(|last| last.number + 1 == one.number);
+            lines.push(if follows { text } else { numbered(one.number) + &text });
+            crossing
+                .push(Shown { item: (one.conversation.to_string(), one.number), consent: consent.clone() });
             prepared.record.retrieved.push(RetrievedMessage {
-                number: one.message.number,
-                conversation: one.conversation.clone(),
-                session: one.message.session,
+                number: one.number,
+                conversation: one.conversation.to_string(),
+                session: one.session,
                 consent,
                 by_words: found.by_words,
                 cosine: found.cosine,
@@ -239,7 +236,7 @@ impl Conversation {
 }
 
 /// Who says something.
-fn author(speaker: Speaker, participant: &str) -> &str {
+pub(crate) fn author(speaker: Speaker, participant: &str) -> &str {
     match speaker {
         Speaker::Assistant => "Assistant",
         Speaker::Participant if participant == ALONE => "User",
@@ -258,7 +255,7 @@ pub(crate) fn spoken(text: &str, speaker: Speaker, participant: &str) -> String 
 
 /// The session of a message.
 fn session_of(said: &SaidMessage) -> (&str, u64) {
-    (&said.conversation, said.message.session)
+    (&said.conversation, said.session)
 }
 
 /// What a line begins with that does not follow the line above it; one without a number has the next one.
@@ -268,7 +265,7 @@ fn numbered(number: u64) -> String {
 
 /// The line above what was said in a session: its day.
 fn heading(said: &SaidMessage) -> String {
-    format!("On {}:", said.message.created.date())
+    format!("On {}:", said.created.date())
 }
 
 /// What is taken within the limits.
@@ -310,22 +307,24 @@ impl Chosen {
         self.pools.iter().all(Pool::is_closed)
     }
 
+    /// Whether another message of a place may be taken.
+    fn takes_from(&self, place: Place) -> bool {
+        self.pools.iter().any(|pool| pool.place == place && !pool.is_closed())
+    }
+
     /// Takes a message if its limit allows it.
-    fn offer(&mut self, found: &Related, place: Place, said: &SaidMessage, line: impl FnOnce() -> String) {
-        let Some(pool) = self.pools.iter_mut().find(|pool| pool.place == place && !pool.is_closed()) else {
-            return;
-        };
-        let line = line();
+    fn offer(&mut self, found: &Related, place: Place, said: &SaidMessage, line: String) {
+        let Some(pool) = self.pools.iter_mut().find(|pool| pool.place == place) else { return };
         match &mut pool.left {
             Limit::Messages(left) => *left -= 1,
             Limit::Tokens { tokens } => {
                 // A line break after each line.
                 let mut cost = self.counter.count(&line) + 1;
-                let number = said.message.number;
+                let number = said.number;
                 if !self.taken.contains(&(number + 1)) && !self.taken.contains(&number.saturating_sub(1)) {
                     cost += self.counter.count(&numbered(number));
                 }
-                let session = (said.conversation.clone(), said.message.session);
+                let session = (said.conversation.to_string(), said.session);
                 if place != Place::Here && !self.headed.contains(&session) {
                     cost += self.counter.count(&heading(said)) + 1;
                 }
@@ -338,7 +337,7 @@ impl Chosen {
                 self.headed.insert(session);
             }
         }
-        self.taken.insert(said.message.number);
+        self.taken.insert(said.number);
         self.lines.push((place, *found, line));
     }
 }

@@ -429,3 +429,34 @@ async fn history_and_what_is_looked_up_share_the_window_and_each_may_have_what_t
     assert!(related * 100 <= available * 45, "next to a long history, 40 %: {related} of {available}");
     assert!(history * 100 >= available * 45, "{history} of {available}");
 }
+
+#[tokio::test]
+async fn what_is_kept_in_memory_changes_no_answer_and_follows_the_store() {
+    let world = world(&[(MINIMAL, EVERYWHERE)], Some("vectors"));
+    let counter = Counter::cl100k();
+    let earlier = world.begin();
+    earlier.memory(&counter).grant(EVERYTHING, "Everything may be remembered.").unwrap();
+    let told = earlier.post("My old bicycle is in the shed behind the church.", None).unwrap();
+    earlier.answer(told.number, &NoopObserver).await.unwrap();
+    world.say(&earlier, "We bought a mattress for my daughter Lily.").await;
+    world.work().await;
+    let talk = world.begin();
+    let anew = || Conversations { past: Arc::default(), ..world.all.clone() }.open(talk.id(), None).unwrap();
+    for question in ["Where is the bicycle?", "What do I sleep on?", "What is my daughter called?"] {
+        let (kept, _) = world.say(&talk, question).await;
+        assert!(!kept.retrieved.is_empty() && !kept.facts.is_empty(), "{question}: {kept:?}");
+        let other = anew();
+        let again = other.revise(None, None).await.unwrap();
+        let reply = other.answer(again.number, &NoopObserver).await.unwrap();
+        let read = other.record(reply.number).unwrap().window;
+        assert_eq!((&read.retrieved, &read.facts), (&kept.retrieved, &kept.facts), "{question}");
+        world.work().await;
+    }
+    let (kept, _) = world.say(&talk, "Where is the bicycle?").await;
+    assert!(numbers(&kept).contains(&told.number));
+    // Erased by somebody else, it is not found any more.
+    let other = Conversations { past: Arc::default(), ..world.all.clone() }.open(earlier.id(), None).unwrap();
+    other.delete_message(told.number).await.unwrap();
+    let (kept, prompt) = world.say(&talk, "Where is the old bicycle?").await;
+    assert!(!numbers(&kept).contains(&told.number) && !prompt.contains("behind the church"), "{prompt}");
+}

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use larder_agent::turn::Turns;
 use larder_agent::turn::background::Background;
-use larder_conversation::Conversations;
 use larder_conversation::catalog::TypeCatalog;
+use larder_conversation::{Conversations, Past};
 use larder_engine::Engine;
 use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
@@ -70,6 +70,8 @@ pub struct Snapshot {
     engine: Engine,
     /// The conversation types of its project, once one is asked for.
     types: OnceLock<Arc<TypeCatalog>>,
+    /// What is kept in memory of the persons who take part in conversations.
+    past: Arc<Past>,
     /// What turns may call.
     tools: TurnTools,
     revised: BoundedCache<u64, Arc<RevisedSettings>>,
@@ -84,7 +86,17 @@ impl Snapshot {
         let routes = Routes::new(&config, &gateway, &engine)?;
         let tools = TurnTools::new(&config)?;
         let (revised, found) = (BoundedCache::new(REVISIONS), BoundedCache::new(ROUTES));
-        Ok(Self { config, gateway, routes, engine, types: OnceLock::new(), tools, revised, found })
+        Ok(Self {
+            config,
+            gateway,
+            routes,
+            engine,
+            types: OnceLock::new(),
+            past: Arc::default(),
+            tools,
+            revised,
+            found,
+        })
     }
 
     /// The engine over one user's store.
@@ -100,7 +112,8 @@ impl Snapshot {
     /// The conversations of an engine's user.
     fn conversations(&self, engine: Engine) -> Conversations {
         let embedding = self.config.conversation_embedding().map(str::to_owned);
-        Conversations { engine, types: Arc::clone(self.types()), embedding }
+        let (types, past) = (Arc::clone(self.types()), Arc::clone(&self.past));
+        Conversations { engine, types, embedding, past }
     }
 
     /// The settings as a revision of learned values makes them.

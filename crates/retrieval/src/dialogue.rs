@@ -6,18 +6,20 @@
 
 use chrono::DateTime;
 
-use crate::index::{Index, Query, Record};
+use crate::index::{KeptRecords, Query, Record};
 
 /// The weight of the nearest message next to the best match of words …
 const MEANING: f64 = 0.7;
 /// … and of the nearest session.
 const SESSION: f64 = 0.05;
+/// Products that are summed side by side.
+const LANES: usize = 16;
 /// A longer name before a colon is not one.
 const MAX_NAME: usize = 30;
 /// A name of more words is not one.
 const NAME_WORDS: usize = 3;
 
-/// Something that was said. What is given one after another with the same session follows one another.
+/// Something that was said.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Utterance<'a> {
     /// What was said.
@@ -26,6 +28,13 @@ pub struct Utterance<'a> {
     pub author: &'a str,
     /// When, in milliseconds since 1970.
     pub millis: u64,
+}
+
+/// Something that was said and may be related. What is given one after another with the same session follows one another.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Candidate<'a> {
+    /// Its number.
+    pub number: u64,
     /// A number for its session.
     pub session: usize,
     /// Its vector.
@@ -52,7 +61,7 @@ pub struct Asked<'a> {
 /// Something that may help.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Related {
-    /// Its place among what was given.
+    /// Its place among the candidates.
     pub place: usize,
     /// How well it answers; comparable within one ranking.
     pub score: f64,
@@ -62,57 +71,69 @@ pub struct Related {
     pub cosine: Option<f64>,
 }
 
-/// What may help with a question, best first, equals in order.
-pub fn related(asked: &Asked<'_>, said: &[Utterance<'_>]) -> Vec<Related> {
-    let words = word_scores(asked, said);
-    let near =
-        |vector: Option<&[f32]>| Some(cosine(asked.vector?, vector?)).filter(|&near| near >= asked.threshold);
-    let own: Vec<Option<f64>> = said.iter().map(|one| near(one.vector)).collect();
-    let sessions: Vec<Option<f64>> = said.iter().map(|one| near(one.session_vector)).collect();
-    let best = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    let most_words = best(&mut words.iter().copied());
-    let nearest = best(&mut own.iter().flatten().copied());
-    let nearest_session = best(&mut sessions.iter().flatten().copied());
-    let found = (0..said.len()).map(|place| {
-        let meaning = own[place].map_or(0.0, |near| near / nearest);
-        let session = sessions[place].map_or(0.0, |near| near / nearest_session);
-        let score = words[place] / most_words + MEANING * meaning;
-        // A session says which of its messages are preferred, not that all of them are related.
-        let score = if score > 0.0 { score + SESSION * session } else { 0.0 };
-        Related {
-            place,
-            score: score * (1.0 + said[place].boost),
-            by_words: words[place] > 0.0,
-            cosine: own[place],
-        }
-    });
-    let mut found: Vec<Related> = found.filter(|found| found.score > 0.0).collect();
-    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
-    found
-}
+/// Everything that was said, by numbers that the caller gives; its words are analysed once, however often it is searched.
+#[derive(Debug, Default)]
+pub struct Dialogue(KeptRecords);
 
-/// What the words of each are worth.
-fn word_scores(asked: &Asked<'_>, said: &[Utterance<'_>]) -> Vec<f64> {
-    let mut index = Index::for_query(asked.text);
-    let mut session = None;
-    for one in said {
-        if session.replace(one.session) != Some(one.session) {
-            index.start_section();
-        }
-        let (author, text) = author_of(one);
+impl Dialogue {
+    /// Adds what was said, in place of what had the same number.
+    pub fn add(&mut self, number: u64, said: &Utterance<'_>) {
+        let (author, text) = author_of(said);
         // Who says it, and when, is searched, too.
-        let day = day(one.millis);
+        let day = day(said.millis);
         let shown = format!(
             "[{}] {author}: {text}",
             day.map(|day| day.format("%-d %B %Y").to_string()).unwrap_or_default()
         );
-        index.add(&Record { text: &shown, author: Some(author), day, ..Record::default() });
+        self.0.add(number, &Record { text: &shown, author: Some(author), day, ..Record::default() });
     }
-    let mut scores = vec![0.0; said.len()];
-    for hit in index.search(&Query { text: asked.text, today: day(asked.millis) }) {
-        scores[hit.record] = hit.score;
+
+    /// Forgets what has other numbers.
+    pub fn retain(&mut self, wanted: impl FnMut(u64) -> bool) {
+        self.0.retain(wanted);
     }
-    scores
+
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// What of the candidates may help with a question, best first, equals in order. What is no candidate counts for
+    /// nothing, not even for how rare a word is.
+    pub fn related(&self, asked: &Asked<'_>, among: &[Candidate<'_>]) -> Vec<Related> {
+        let selected: Vec<(u64, usize)> = among.iter().map(|one| (one.number, one.session)).collect();
+        let words = self.0.scores(&Query { text: asked.text, today: day(asked.millis) }, &selected);
+        let near = |vector: Option<&[f32]>| {
+            Some(cosine(asked.vector?, vector?)).filter(|&near| near >= asked.threshold)
+        };
+        let own: Vec<Option<f64>> = among.iter().map(|one| near(one.vector)).collect();
+        let mut sessions: Vec<Option<f64>> = Vec::with_capacity(among.len());
+        for (place, one) in among.iter().enumerate() {
+            // Candidates of one session have one vector.
+            let before = place.checked_sub(1).filter(|&before| among[before].session == one.session);
+            sessions.push(before.map_or_else(|| near(one.session_vector), |before| sessions[before]));
+        }
+        let best = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        let most_words = best(&mut words.iter().copied());
+        let nearest = best(&mut own.iter().flatten().copied());
+        let nearest_session = best(&mut sessions.iter().flatten().copied());
+        let found = (0..among.len()).map(|place| {
+            let meaning = own[place].map_or(0.0, |near| near / nearest);
+            let session = sessions[place].map_or(0.0, |near| near / nearest_session);
+            let score = words[place] / most_words + MEANING * meaning;
+            // A session says which of its messages are preferred, not that all of them are related.
+            let score = if score > 0.0 { score + SESSION * session } else { 0.0 };
+            Related {
+                place,
+                score: score * (1.0 + among[place].boost),
+                by_words: words[place] > 0.0,
+                cosine: own[place],
+            }
+        });
+        let mut found: Vec<Related> = found.filter(|found| found.score > 0.0).collect();
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
+        found
+    }
 }
 
 fn day(millis: u64) -> Option<chrono::NaiveDate> {
@@ -135,9 +156,21 @@ pub fn opening_name(text: &str) -> Option<(&str, &str)> {
 
 /// The cosine of the angle between two vectors; 0 if one of them says nothing, or they are of different lengths.
 pub fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     let lengths = (dot(a, a) * dot(b, b)).sqrt();
     if lengths > 0.0 && a.len() == b.len() { f64::from(dot(a, b) / lengths) } else { 0.0 }
+}
+
+/// Sums in lanes, which a processor adds at once.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut lanes = [0.0_f32; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane += a * b;
+        }
+    }
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>();
+    lanes.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]
@@ -148,8 +181,21 @@ mod tests {
     const NEAR: [f32; 2] = [1.0, 0.0];
     const FAR: [f32; 2] = [0.0, 1.0];
 
-    fn said(text: &str, session: usize) -> Utterance<'_> {
-        Utterance { text, author: "User", millis: 19_000 * DAY, session, ..Utterance::default() }
+    #[derive(Clone, Copy)]
+    struct Said<'a>(&'a str, Candidate<'a>);
+
+    fn said(text: &str, session: usize) -> Said<'_> {
+        Said(text, Candidate { session, ..Candidate::default() })
+    }
+
+    fn related(asked: &Asked<'_>, all: &[Said<'_>]) -> Vec<Related> {
+        let mut dialogue = Dialogue::default();
+        let mut among = Vec::new();
+        for (number, Said(text, candidate)) in (1..).zip(all) {
+            dialogue.add(number, &Utterance { text, author: "User", millis: 19_000 * DAY });
+            among.push(Candidate { number, ..*candidate });
+        }
+        dialogue.related(asked, &among)
     }
 
     fn places(found: &[Related]) -> Vec<usize> {
@@ -169,9 +215,10 @@ mod tests {
 
     #[test]
     fn meaning_counts_from_the_threshold_on_and_only_with_a_vector_of_the_question() {
+        let (with, first) = (Said, Candidate::default());
         let all = [
-            Utterance { vector: Some(&[0.6, 0.8]), ..said("We bought a mattress.", 0) },
-            Utterance { vector: Some(&FAR), ..said("It rains.", 1) },
+            with("We bought a mattress.", Candidate { vector: Some(&[0.6, 0.8]), ..first }),
+            with("It rains.", Candidate { vector: Some(&FAR), session: 1, ..first }),
         ];
         let asked = Asked { text: "bedding", vector: Some(&NEAR), ..Asked::default() };
         let at = |threshold| places(&related(&Asked { threshold, ..asked }, &all));
@@ -186,11 +233,32 @@ mod tests {
             places(&related(&Asked { text: "bed", vector: Some(&NEAR), ..Asked::default() }, &[plain, other]))
         };
         assert_eq!(preferred(said("We bought a bed.", 1)), [0, 1]);
-        assert_eq!(
-            preferred(Utterance { session_vector: Some(&NEAR), ..said("We bought a bed.", 1) }),
-            [1, 0]
-        );
-        assert_eq!(preferred(Utterance { boost: 0.3, ..said("We bought a bed.", 1) }), [1, 0]);
+        let other = Candidate { session: 1, ..Candidate::default() };
+        let near = Candidate { session_vector: Some(&NEAR), ..other };
+        assert_eq!(preferred(Said("We bought a bed.", near)), [1, 0]);
+        assert_eq!(preferred(Said("We bought a bed.", Candidate { boost: 0.3, ..other })), [1, 0]);
+    }
+
+    #[test]
+    fn what_is_no_candidate_counts_for_nothing() {
+        let texts = ["Where is the bicycle?", "In the shed.", "Bicycles are fine.", "It rains on the shed."];
+        let (mut all, mut some) = (Dialogue::default(), Dialogue::default());
+        let said = |text| Utterance { text, author: "User", millis: 19_000 * DAY };
+        for (number, text) in (1..).zip(texts) {
+            all.add(number, &said(text));
+            if number != 2 {
+                some.add(number, &said(text));
+            }
+        }
+        let among = [4, 1, 3].map(|number| Candidate { number, ..Candidate::default() });
+        let asked = Asked { text: "the bicycle in the shed", ..Asked::default() };
+        let expected = some.related(&asked, &among);
+        assert_eq!((expected.len(), all.related(&asked, &among)), (3, expected.clone()));
+        // Said anew it is what it is now, and forgotten it is nothing.
+        all.add(2, &said("Bicycle, bicycle."));
+        all.retain(|number| number != 2);
+        assert_eq!(all.related(&asked, &among), expected);
+        assert!(all.related(&asked, &[Candidate { number: 2, ..Candidate::default() }]).is_empty());
     }
 
     #[test]

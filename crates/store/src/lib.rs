@@ -80,7 +80,7 @@ pub use contents::StoredContents;
 pub use conversations::{
     ConversationCost, ConversationCostRow, ConversationMessage, ConversationRecord, Conversations, ERASE_JOB,
     Erasure, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage,
-    NewReply, ParticipantRecord, ReplacedMessage, SessionRecord, Speaker, Track,
+    NewReply, ParticipantRecord, PersonChanges, PersonSeen, ReplacedMessage, SessionRecord, Speaker, Track,
 };
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,

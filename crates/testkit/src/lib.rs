@@ -17,6 +17,8 @@ pub mod gateway;
 pub mod layers;
 #[cfg(feature = "gateway")]
 pub mod lived_in;
+#[cfg(feature = "gateway")]
+pub mod long_talk;
 pub mod records;
 pub mod scripted;
 pub mod stub;

@@ -14,6 +14,7 @@ mod memory;
 mod needs;
 mod routing;
 mod speed;
+mod talk;
 mod text;
 mod traces;
 mod vault;
@@ -32,7 +33,7 @@ pub use needs::ablations;
 pub type Suite = fn() -> Result<Report, Failure>;
 
 /// All suites that are measured in this program, in the order in which they run.
-pub const SUITES: [(&str, Suite); 15] = [
+pub const SUITES: [(&str, Suite); 16] = [
     ("logs", logs::measure),
     ("json", json::measure),
     ("diffs", diffs::measure),
@@ -45,6 +46,7 @@ pub const SUITES: [(&str, Suite); 15] = [
     ("cards", cards::measure),
     ("memory", memory::measure),
     ("conversations", conversations::measure),
+    ("talk", talk::measure),
     ("linked", linked::measure),
     ("routing", routing::measure),
     ("speed", speed::measure),

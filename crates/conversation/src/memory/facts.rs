@@ -1,7 +1,7 @@
 //! Facts: written as differences with the words they come from (R4-4.8, C101), limited by rule, and shown by relevance,
 //! then recency (C102).
 
-use larder_retrieval::dialogue::{Asked, Utterance, related};
+use larder_retrieval::dialogue::{Asked, Candidate};
 use larder_store::{
     ConversationMessage, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob, Speaker, StoreError,
     Track,
@@ -12,6 +12,8 @@ use serde_json::json;
 use super::consent::consent_for;
 use super::redact::stands_alone;
 use super::{Eraser, Fact, FactScope, PersonMemory, Shown, Sought, Statement};
+use crate::nearness::fact_key;
+use crate::past::Person;
 
 /// The kind of the job that merges a profile with too many facts; its payload names the track.
 pub const CONSOLIDATE: &str = "conversation_consolidate";
@@ -99,12 +101,14 @@ impl PersonMemory<'_> {
     pub(crate) fn holding(&self) -> Result<Vec<Fact>, StoreError> {
         let now = self.store.store().now().as_millis();
         let mut facts = self.all_facts()?;
-        facts.retain(|fact| {
-            let category = self.rules.categories.iter().find(|known| known.name == fact.said.category);
-            let days = category.and_then(|category| category.keep_days).map_or(u64::MAX, u64::from);
-            fact.valid_until.is_none() && now.saturating_sub(fact.created.as_millis()) / MILLIS_PER_DAY < days
-        });
+        facts.retain(|fact| self.holds(fact, now));
         Ok(facts)
+    }
+
+    pub(crate) fn holds(&self, fact: &Fact, now: u64) -> bool {
+        let category = self.rules.categories.iter().find(|known| known.name == fact.said.category);
+        let days = category.and_then(|category| category.keep_days).map_or(u64::MAX, u64::from);
+        fact.valid_until.is_none() && now.saturating_sub(fact.created.as_millis()) / MILLIS_PER_DAY < days
     }
 
     /// The facts of a session that hold now, with their ids, for the call that updates them.
@@ -112,9 +116,12 @@ impl PersonMemory<'_> {
     /// # Errors
     /// The store fails.
     pub fn session_facts(&self, session: u64) -> Result<Vec<Fact>, StoreError> {
-        let mut facts = self.holding()?;
-        facts.retain(|fact| fact.conversation == self.track.conversation && fact.session == session);
-        Ok(facts)
+        let (kind, conversation) = (Some(MemoryKind::Fact), Some(self.track.conversation));
+        let of_session =
+            MemoryFilter { kind, conversation, session: Some(session), ..MemoryFilter::default() };
+        let now = self.store.store().now().as_millis();
+        let facts = self.records(of_session)?.into_iter().filter_map(Fact::read);
+        Ok(facts.filter(|fact| self.holds(fact, now)).collect())
     }
 
     /// The facts of the person's profile that hold now and whose consents are in force.
@@ -183,38 +190,47 @@ impl PersonMemory<'_> {
         most: usize,
         fits: impl Fn(&Fact) -> bool,
     ) -> Result<Vec<Shown<Fact>>, StoreError> {
+        let mut read = Person::default();
+        let past = match query.past {
+            Some(past) => past,
+            None => {
+                read.follow(self.store, self.track.participant)?;
+                &read
+            }
+        };
         let consents = self.in_force()?;
-        let mut shown: Vec<Shown<Fact>> = Vec::new();
-        for item in self.holding()?.into_iter().rev().filter(|fact| fits(fact)) {
-            let Some(consent) = self.right(&consents, &item, session) else { continue };
+        let now = self.store.store().now().as_millis();
+        let mut shown: Vec<(u64, &Fact, Option<String>)> = Vec::new();
+        let mut said = std::collections::BTreeSet::new();
+        for (number, fact) in past.facts().rev().filter(|(_, fact)| fits(fact) && self.holds(fact, now)) {
+            let Some(consent) = self.right(&consents, fact, session) else { continue };
             // Of the same statement, the newest is shown.
-            if shown.iter().all(|other| key(&other.item.said) != key(&item.said)) {
-                shown.push(Shown { item, consent });
+            if said.insert(key(&fact.said)) {
+                shown.push((number, fact, consent));
             }
         }
         // Facts do not continue one another.
-        let searched: Vec<String> = shown.iter().map(|shown| shown.item.said.searched()).collect();
-        let texts: Vec<Utterance<'_>> = shown
-            .iter()
-            .enumerate()
-            .map(|(session, Shown { item, .. })| Utterance {
-                text: &searched[session],
-                millis: item.created.as_millis(),
-                session,
-                vector: query.near.and_then(|near| near.fact(&item.id)),
-                ..Utterance::default()
-            })
-            .collect();
+        let among = shown.iter().enumerate().map(|(session, (number, fact, _))| Candidate {
+            number: *number,
+            session,
+            vector: query.near.and_then(|near| past.vector_of(&fact_key(&fact.id))?.near(near)),
+            ..Candidate::default()
+        });
         let asked = Asked {
             text: query.text,
-            millis: self.store.store().now().as_millis(),
+            millis: now,
             vector: query.near.map(|near| near.query.as_slice()),
             threshold: query.near.map_or(0.0, |near| near.threshold),
         };
-        let mut order: Vec<usize> = related(&asked, &texts).iter().map(|found| found.place).collect();
-        let rest: Vec<usize> = (0..shown.len()).filter(|at| !order.contains(at)).collect();
-        order.extend(rest);
-        Ok(order.into_iter().take(most).map(|at| shown[at].clone()).collect())
+        let related = past.fact_words.related(&asked, &among.collect::<Vec<_>>());
+        let mut order: Vec<usize> = related.iter().map(|found| found.place).take(most).collect();
+        let rest = (0..shown.len()).filter(|at| related.iter().all(|found| found.place != *at));
+        order.extend(rest.take(most - order.len()));
+        let shown = order.into_iter().map(|at| {
+            let (_, fact, consent) = &shown[at];
+            Shown { item: (*fact).clone(), consent: consent.clone() }
+        });
+        Ok(shown.collect())
     }
 
     /// Writes what has changed about the facts of a session. A fact whose words are in no message of the session is

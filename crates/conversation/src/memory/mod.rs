@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::kind::MemoryRules;
 use crate::nearness::Nearness;
+use crate::past::Person;
 
 pub use self::consent::{Consent, EVERYTHING};
 pub use self::erase::Eraser;
@@ -108,14 +109,16 @@ pub enum FactScope {
 pub struct Sought<'a> {
     /// A message, or any words.
     pub text: &'a str,
-    /// What vectors say about it.
-    pub near: Option<&'a Nearness>,
+    /// Its vector.
+    pub(crate) near: Option<&'a Nearness>,
+    /// The past of the person; without it, it is read from the store.
+    pub(crate) past: Option<&'a Person>,
 }
 
 impl<'a> Sought<'a> {
     /// Looks for words alone.
     pub const fn words(text: &'a str) -> Self {
-        Self { text, near: None }
+        Self { text, near: None, past: None }
     }
 }
 
@@ -200,7 +203,7 @@ impl<'a> PersonMemory<'a> {
 }
 
 impl Fact {
-    fn read(record: MemoryRecord) -> Option<Self> {
+    pub(crate) fn read(record: MemoryRecord) -> Option<Self> {
         Some(Self {
             said: serde_json::from_value(record.data).ok()?,
             id: record.id,

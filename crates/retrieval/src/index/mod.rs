@@ -12,6 +12,7 @@
 
 mod dates;
 mod gather;
+mod kept;
 mod references;
 mod words;
 
@@ -30,6 +31,7 @@ use words::{Stems, term, terms};
 
 pub use dates::day_of;
 pub use gather::{Gathered, GatheredRecord, Limits, LinkLimits, Omission, Reached};
+pub(crate) use kept::KeptRecords;
 pub use references::{ids, is_id};
 
 /// What the words of the records before a record count for in it, nearest first …
@@ -162,16 +164,21 @@ impl Index {
 
     /// Adds the next record and returns its number.
     pub fn add(&mut self, record: &Record<'_>) -> usize {
+        let words = self.post(record.text, self.entries.len());
+        if self.only.is_none() {
+            self.references.add(record.text, record.id);
+        }
+        self.enter(record, words, asks(record.text))
+    }
+
+    /// Enters the next record, whose words are counted and posted elsewhere.
+    fn enter(&mut self, record: &Record<'_>, words: u32, asks: bool) -> usize {
         let number = self.entries.len();
-        let words = self.post(record.text, number);
         if self.sections.is_empty() {
             self.start_section();
         }
         let section = self.sections.len() - 1;
         let author = record.author.map_or(NO_AUTHOR, |author| self.author(author));
-        if self.only.is_none() {
-            self.references.add(record.text, record.id);
-        }
         self.sections[section].words += f64::from(words);
         self.entries.push(RankedRecord {
             window: f64::from(words),
@@ -180,7 +187,7 @@ impl Index {
             author,
             document: record.document,
             day: record.day,
-            asks: asks(record.text),
+            asks,
         });
         for distance in 1..=BEFORE.len().min(number - self.sections[section].start) {
             let earlier = number - distance;

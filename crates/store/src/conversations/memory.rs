@@ -14,7 +14,7 @@ use crate::store::UserStore;
 /// The kind of the job that erases what was made under a consent; its payload names it as `consent`.
 pub const ERASE_JOB: &str = "conversation_erase";
 
-const COLUMNS: &str =
+pub(super) const COLUMNS: &str =
     "number, participant, kind, id, conversation, session, consent, data, vector, created, ended";
 
 /// What a record is.
@@ -61,7 +61,7 @@ impl MemoryKind {
 /// A record of memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemoryRecord {
-    /// Its number, ascending in the order of writing; 0 for a new one.
+    /// Its number, ascending in the order of writing; another one each time it is written, 0 for a new one.
     pub number: u64,
     /// What it is.
     pub kind: MemoryKind,
@@ -196,7 +196,7 @@ impl Memory<'_> {
             values.push(to_sql(session).into());
             sql.push_str(&format!(" AND session = ?{}", values.len()));
         }
-        sql.push_str(" ORDER BY number");
+        sql.push_str(" ORDER BY created, number");
         self.store.index().read(|tx| {
             let mut query = tx.prepare_cached(&sql)?;
             let rows = query.query_map(rusqlite::params_from_iter(&values), read)?;
@@ -302,12 +302,10 @@ impl Memory<'_> {
         let bytes =
             record.vector.map(|vector| vector.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
         tx.prepare_cached(
-            "INSERT INTO memory_records
+            "REPLACE INTO memory_records
              (user, participant, kind, id, conversation, session, consent, data, vector, created, ended)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-             ON CONFLICT (user, kind, id) DO UPDATE SET conversation = excluded.conversation,
-                 session = excluded.session, consent = excluded.consent, data = excluded.data,
-                 vector = excluded.vector, ended = excluded.ended",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(
+                 (SELECT created FROM memory_records WHERE user = ?1 AND kind = ?3 AND id = ?4), ?10), ?11)",
         )?
         .execute(params![
             self.store.user(),
@@ -366,7 +364,7 @@ pub(super) fn erase_job(consent: &str) -> NewJob {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<MemoryRecord> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<MemoryRecord> {
     let vector = row.get::<_, Option<Vec<u8>>>(8)?;
     let float = |bytes: &[u8]| bytes.try_into().map_or(0.0, f32::from_le_bytes);
     Ok(MemoryRecord {

@@ -3,7 +3,7 @@
 use larder_disk::{StoreError, Timestamp};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerId};
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -287,25 +287,21 @@ impl Conversations<'_> {
         self.store.index().read(|tx| self.select(tx, within, values))
     }
 
-    /// What a participant and the assistant said, in one conversation or in all, with its id. What is kept of it is not read.
+    /// A message of a track of this user, without what is kept of it.
     ///
     /// # Errors
-    /// The store fails.
-    pub fn said(
-        &self,
-        participant: &str,
-        within: Option<&str>,
-    ) -> Result<Vec<(String, ConversationMessage)>, StoreError> {
+    /// [`StoreError::UnknownMessage`] if there is none. Or the store fails.
+    pub fn text_of(&self, track: Track<'_>, number: u64) -> Result<ConversationMessage, StoreError> {
+        let columns = COLUMNS.replace("data", "'null'");
+        let sql = format!(
+            "SELECT {columns} FROM conversation_messages
+             WHERE number = ?1 AND user = ?2 AND conversation = ?3 AND participant = ?4"
+        );
+        let values = params![to_sql(number), self.store.user(), track.conversation, track.participant];
         self.store.index().read(|tx| {
-            let mut query = tx.prepare_cached(
-                "SELECT number, session, role, text, pointer, reply_to, pending, 'null', created, conversation
-                 FROM conversation_messages WHERE user = ?1 AND participant = ?2 AND conversation IN
-                     (SELECT conversation FROM conversation_participants
-                      WHERE user = ?1 AND name = ?2 AND (?3 IS NULL OR conversation = ?3)) ORDER BY number",
-            )?;
-            let values = params![self.store.user(), participant, within];
-            let rows = query.query_map(values, |row| Ok((row.get(9)?, self.read_message(row)?)))?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let found =
+                tx.prepare_cached(&sql)?.query_row(values, |row| self.read_message(row)).optional()?;
+            found.ok_or(StoreError::UnknownMessage { number })
         })
     }
 
@@ -386,7 +382,7 @@ impl Conversations<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn read_message(&self, row: &Row<'_>) -> rusqlite::Result<ConversationMessage> {
+    pub(super) fn read_message(&self, row: &Row<'_>) -> rusqlite::Result<ConversationMessage> {
         let text: String = row.get(3)?;
         let original = row.get::<_, Option<String>>(4)?;
         Ok(ConversationMessage {

@@ -5,6 +5,7 @@
 //! every look-up names user, conversation and participant. What one participant gives to another is a record of kind
 //! [`MemoryKind::Share`]; nothing else of a track can be read by the user of another.
 
+mod changes;
 mod costs;
 mod erase;
 mod memory;
@@ -20,6 +21,7 @@ use crate::pointers::to_sql;
 use crate::store::UserStore;
 use crate::user;
 
+pub use self::changes::{PersonChanges, PersonSeen};
 pub use self::costs::{ConversationCost, ConversationCostRow};
 pub(crate) use self::erase::pass_on;
 pub use self::erase::{Erasure, ReplacedMessage};
