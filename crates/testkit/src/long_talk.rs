@@ -187,7 +187,7 @@ impl Provider {
         } else if prompt.contains("Write up to three search texts") {
             json!({"searches": [{"text": some(words.len() / 2, 5), "scope": "sessions"}]})
         } else if prompt.contains("Decide whether the last message refers") {
-            let refers = *self.turn.lock().unwrap() % REFERS == 0;
+            let refers = self.turn.lock().unwrap().is_multiple_of(REFERS);
             let found = json!({"words": some(0, 4), "search": some(0, 4)});
             json!({"refers": refers, "references": if refers { vec![found] } else { vec![] }})
         } else if prompt.contains("Merge the facts.") {
@@ -368,7 +368,7 @@ impl Running<'_> {
             self.begin(round);
             for at in 0..in_round {
                 self.turn(PEOPLE[at % PEOPLE.len()]);
-                if self.seen.turns.len() % (turns / 4).max(1) == 0 {
+                if self.seen.turns.len().is_multiple_of((turns / 4).max(1)) {
                     self.mark();
                 }
             }
