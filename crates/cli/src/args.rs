@@ -47,6 +47,22 @@ fn number<N: std::str::FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| "expected a number, such as 7".to_owned())
 }
 
+/// A limit.
+fn positive(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(limit) if limit > 0 => Ok(limit),
+        _ => Err("expected a whole number from 1".to_owned()),
+    }
+}
+
+/// What a person decided.
+fn decision(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("say what was decided, such as 'Added the missing recipe'".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// Options of every command.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Global options")]
@@ -54,7 +70,7 @@ pub struct Global {
     /// Store originals, runs and documents in DIR [default: .larder in the project folder]
     #[arg(long, global = true, env = "LARDER_HOME", hide_env_values = true, value_name = "DIR")]
     pub home: Option<PathBuf>,
-    /// Use the project in DIR, with its larder.toml, recipes/ and prompts/ [default: the current folder, if it has them]
+    /// Use the project in DIR, with its larder.toml, recipes/ and prompts/ [default: the current folder if it has them, else the nearest above]
     #[arg(long, global = true, env = "LARDER_PROJECT", hide_env_values = true, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Work on the documents, pointers and runs of this user
@@ -272,7 +288,7 @@ pub enum Command {
         #[arg(long)]
         recipe: Option<String>,
         /// List at most N runs, newest first
-        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = positive)]
         limit: u64,
     },
     /// Print the messages of a conversation through the gateway, or list conversations
@@ -438,6 +454,7 @@ pub enum InterventionsCommand {
         #[arg(value_parser = number::<u64>)]
         id: u64,
         /// What was decided
+        #[arg(value_parser = decision)]
         resolution: String,
     },
 }

@@ -3,15 +3,18 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use larder_engine::config::{Config, LearnedValue};
+use larder_agent::turn::TurnHost;
+use larder_engine::config::{Config, FILE, LearnedValue};
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
 use larder_models::connect::Models;
 use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_models::weights::{self, WeightSource, Weights};
-use larder_store::{Store, StoreOptions, UserStore};
+use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserStore};
 use larder_text::tokens::{Counter, Registry};
+use tempfile::TempDir;
 
 use crate::args::Global;
 use crate::error::CliError;
@@ -21,6 +24,7 @@ use crate::{files, output, progress};
 pub struct CommandContext {
     pub global: Global,
     pub config: Config,
+    empty: OnceLock<TempDir>,
 }
 
 impl CommandContext {
@@ -38,7 +42,12 @@ impl CommandContext {
             .as_deref()
             .filter(|home| std::env::var_os("LARDER_HOME").as_deref() != Some(home.as_os_str()));
         let config = Config::load(dir.as_deref(), typed, &env)?;
-        Ok(Self { global, config })
+        Ok(Self::of(global, config))
+    }
+
+    /// A context with settings that are already read.
+    pub const fn of(global: Global, config: Config) -> Self {
+        Self { global, config, empty: OnceLock::new() }
     }
 
     /// A context with settings from the command line.
@@ -55,6 +64,41 @@ impl CommandContext {
         let options =
             StoreOptions { compaction_ttl: self.config.compaction_ttl(), ..StoreOptions::default() };
         Ok(Store::open(self.config.home(), options)?)
+    }
+
+    /// The store of a command that only reads: where there is nothing, an empty one, which is gone when the command ends.
+    pub fn store_to_read(&self) -> Result<Store, CliError> {
+        match self.instead_of_home()? {
+            Some(empty) => Ok(Store::open(empty, StoreOptions::default())?),
+            None => self.whole_store(),
+        }
+    }
+
+    /// The documents of a command that only reads.
+    pub fn documents_to_read(&self) -> Result<Documents, CliError> {
+        let store = self.store_to_read()?;
+        match self.instead_of_home()? {
+            Some(empty) => Ok(Documents::open(&store, &DocumentPlace::Folder(empty.join("documents")))?),
+            None => Ok(TurnHost::documents(&store, &self.config)?),
+        }
+    }
+
+    /// An empty folder to read in place of a home that does not exist yet.
+    fn instead_of_home(&self) -> Result<Option<&Path>, CliError> {
+        if std::fs::read_dir(self.config.home()).is_ok_and(|mut home| home.next().is_some()) {
+            return Ok(None);
+        }
+        if let Some(empty) = self.empty.get() {
+            return Ok(Some(empty.path()));
+        }
+        let write = |source| CliError::Write { path: std::env::temp_dir(), source };
+        let made = tempfile::tempdir().map_err(write)?;
+        Ok(Some(self.empty.get_or_init(|| made).path()))
+    }
+
+    /// What a command that only reads knows of its user.
+    pub fn user_to_read(&self) -> Result<UserStore, CliError> {
+        Ok(self.store_to_read()?.user(&self.global.user)?)
     }
 
     /// The settings with what the newest revision has learned, and its values. Creates no store.
@@ -235,11 +279,43 @@ fn confirm() -> Result<bool, CliError> {
     Ok(matches!(answer.trim(), "" | "y" | "Y" | "yes"))
 }
 
-/// The project folder: the given one, or the current one if it has recipes or settings.
+/// The project folder: the given one, the current one if it has recipes or settings, or the nearest one above it with a
+/// `larder.toml`.
 pub fn project_dir(global: &Global) -> Option<PathBuf> {
     if let Some(dir) = &global.project {
         return Some(dir.clone());
     }
     let here = PathBuf::from(".");
-    (Project::has_own(&here) || here.join("larder.toml").is_file()).then_some(here)
+    let is_project = Project::has_own(&here) || here.join(FILE).is_file();
+    if is_project { Some(here) } else { project_above() }
+}
+
+/// Says which project a command in a folder below it works on.
+pub fn note_on_project_above(global: &Global) {
+    if let Some(above) = project_dir(global).filter(|dir| dir.starts_with("..") && global.project.is_none()) {
+        let found = above.canonicalize().unwrap_or(above);
+        output::say(&output::dim(&format!("project {}", found.display())));
+    }
+}
+
+/// The nearest folder above the current one with a `larder.toml` of the same owner: settings name programs that are
+/// started, so those that somebody else left in a shared folder do not count.
+fn project_above() -> Option<PathBuf> {
+    let above = std::env::current_dir().ok()?.ancestors().skip(1).count();
+    let owner = owner(Path::new("."))?;
+    let folders = (1..=above).map(|steps| PathBuf::from_iter(std::iter::repeat_n("..", steps)));
+    let mut projects = folders.filter(|dir| dir.join(FILE).is_file());
+    projects.next().filter(|dir| self::owner(&dir.join(FILE)) == Some(owner))
+}
+
+/// Who owns a file or folder.
+#[cfg(unix)]
+fn owner(path: &Path) -> Option<u32> {
+    std::fs::metadata(path).ok().map(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata))
+}
+
+/// Owners have no numbers here: everything counts as one's own.
+#[cfg(not(unix))]
+fn owner(path: &Path) -> Option<u32> {
+    path.exists().then_some(0)
 }

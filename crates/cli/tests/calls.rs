@@ -61,6 +61,21 @@ fn calls(tool: &'static str, arguments: Value) -> impl Fn(&Seen) -> Answer + Sen
     }
 }
 
+#[test]
+fn explain_lists_the_tools_with_their_tokens() {
+    let shop = shop(|_| reply_text("unasked"));
+    let args = ["explain", "notes/helper", "-q", "Look."];
+    let explained = shop.json(&args);
+    let tools = explained["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(["command_run", "file_edit", "file_read"].iter().all(|name| names.contains(name)), "{names:?}");
+    let tokens: Vec<u64> = tools.iter().map(|tool| tool["tokens"].as_u64().unwrap()).collect();
+    let framing = explained["budget"]["framing"].as_u64().unwrap();
+    assert!(tokens.iter().all(|&tokens| tokens > 20) && tokens.iter().sum::<u64>() < framing, "{explained}");
+    let shown = shop.ok(&args).out;
+    assert!(shown.contains("tool file_read ") && shown.contains(&format!("{:>5}", tokens[0])), "{shown}");
+}
+
 const RUN: [&str; 6] = ["run", "notes/helper", "-q", "Look.", "--workspace", "work"];
 
 #[test]

@@ -267,7 +267,9 @@ fn work_is_repeated_until_it_is_done_or_a_limit_is_reached() {
         let shop = self::shop((0..3).map(|_| reply("Still at it.")));
         let args = [&["run", CARD, "-q", "Write", "--until-done"], limit].concat();
         let ran = shop.fails(1, &args);
+        let after = if rounds == 1 { "after 1 round, " } else { "after 2 rounds, " };
         assert!(ran.err.contains("not complete") && ran.err.contains(name), "{}", ran.err);
+        assert!(ran.err.contains(after), "{}", ran.err);
         assert_eq!(shop.seen().len(), rounds);
     }
     let ran = shop.fails(2, &["run", "summarize/summarize", "-q", "x", "--until-done"]);
@@ -413,7 +415,18 @@ fn a_rendition_far_below_its_allowance_is_refused() {
     let shop = Shop::responding(|_| reply("The notes are about an export."));
     shop.configure_layers(&["MIND", "VOICE", "NERVES"], "", "[policy]\nuse_llm_summarizer = true\n");
     shop.write("notes.md", format!("# Notes\n\n{}\n", filler(3, 9_000)));
-    let receipt = shop.json(&["run", CARD, "-q", "Go on", "--doc", "notes=notes.md"])["receipt"].clone();
+    let args = ["run", CARD, "-q", "Go on", "--doc", "notes=notes.md"];
+    let ran = shop.ok(&args);
+    let asked = shop.seen().len();
+    let line = format!(
+        " · condensing: {} calls, {} tokens in, {} out",
+        asked - 1,
+        (asked - 1) * 100,
+        (asked - 1) * 10
+    );
+    assert!(ran.err.contains(&line), "{line}: {}", ran.err);
+    let receipt = shop.json(&args)["receipt"].clone();
+    assert_eq!(shop.seen().len(), asked + 1, "what was refused is not asked for again");
     let notes = receipt["parts"].as_array().unwrap().iter().find(|part| part["slot"] == "context").unwrap();
     assert!(notes["author"].is_null(), "{notes}");
     assert!(receipt["condensing"]["failures"].to_string().contains("far below"), "{}", receipt["condensing"]);

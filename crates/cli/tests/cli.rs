@@ -889,3 +889,48 @@ fn a_mistyped_command_is_answered_with_the_one_that_was_meant() {
     let other = shop.fails(2, &["turn", "list", "3"]).err;
     assert!(other.contains("unexpected argument") && !other.contains("did you mean"), "{other}");
 }
+
+#[test]
+fn commands_that_only_read_make_no_store() {
+    let shop = Shop::new();
+    for args in [
+        &["runs"][..],
+        &["interventions"],
+        &["jobs"],
+        &["costs"],
+        &["trends"],
+        &["transcript"],
+        &["turn", "list"],
+        &["revisions"],
+    ] {
+        shop.ok(args);
+        assert!(!shop.path().join("home").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn limits_and_decisions_that_mean_nothing_are_refused_with_what_is_expected() {
+    let shop = Shop::new();
+    for args in [
+        &["runs", "--limit", "0"][..],
+        &["turn", "list", "--limit", "0"],
+        &["turn", "x", "--max-tokens", "0"],
+    ] {
+        let ran = shop.fails(2, args);
+        assert!(ran.err.contains("expected a whole number from 1"), "{ran:?}");
+    }
+    let ran = shop.fails(2, &["interventions", "resolve", "1", " "]);
+    assert!(ran.err.contains("say what was decided"), "{ran:?}");
+}
+
+#[test]
+fn lines_beyond_the_end_are_those_that_there_are() {
+    let shop = Shop::new();
+    let text: String = (1..=900).map(|line| format!("line {line} of a long note\n")).collect();
+    shop.write("note.md", text);
+    let pointer = shop.pointer_to("note.md");
+    let ran = shop.ok(&["rehydrate", &pointer, "--lines", "899:2000"]);
+    assert_eq!(ran.out, "line 899 of a long note\nline 900 of a long note\n");
+    let ran = shop.fails(1, &["rehydrate", &pointer, "--lines", "901:2000"]);
+    assert!(ran.err.contains("within 1:900"), "{ran:?}");
+}

@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Shop, reply_text as reply};
+use support::{Ran, Shop, reply_text as reply};
 
 const HEAD: &str = "\
 description: Say what matters.
@@ -247,4 +247,26 @@ fn a_text_that_may_be_cut_ends_before_a_heading_between_equals_signs_and_its_res
     assert_eq!(whole, days.len() * 12, "whole sections only: {messages}");
     let pointer = messages.find("lp1-").map(|at| &messages[at..at + 24]).unwrap();
     assert_eq!(shop.ok(&["rehydrate", pointer]).out, notes);
+}
+
+#[test]
+fn a_folder_below_a_project_is_in_it_unless_it_is_one_itself() {
+    let shop = Shop::with_provider([reply("It matters.")]);
+    shop.write("sub/deep/notes.md", "The bridge is closed.\n");
+    let deep = |args: &[&str]| -> Ran {
+        shop.command(args).current_dir(shop.path().join("sub/deep")).output().unwrap().into()
+    };
+    let run = ["run", "notes/summary", "--doc", "notes=notes.md", "--query", "What is closed?"];
+    let ran = deep(&run);
+    assert_eq!((ran.code, ran.out.trim_end()), (0, "It matters."), "{ran:?}");
+    let project = shop.path().canonicalize().unwrap();
+    assert!(ran.err.contains(&format!("project {}", project.display())), "{ran:?}");
+    assert_eq!(deep(&[&["--project", "."], &run[..]].concat()).code, 1);
+    shop.write("sub/larder.toml", "");
+    let nearer = deep(&run);
+    let nearest = project.join("sub");
+    assert!(
+        nearer.code == 1 && nearer.err.contains(&format!("project {}\n", nearest.display())),
+        "{nearer:?}"
+    );
 }

@@ -186,6 +186,30 @@ fn lines_of_a_chat_are_turns_of_one_conversation() {
 }
 
 #[test]
+fn a_piped_chat_goes_on_after_a_failure_and_ends_with_it() {
+    let (shop, _asked) = stuck_at(Role::Planner, || Answer::new(500, "text/plain", "out of order"));
+    let ran = shop.run_with(&["chat"], format!("one?\n{ASKED}\n").as_bytes());
+    assert_eq!((ran.code, ran.out.trim_end()), (3, ANSWER), "{ran:?}");
+    assert!(ran.err.contains("`larder turn resume 1`"), "{ran:?}");
+}
+
+#[test]
+fn a_list_of_turns_shows_what_was_asked() {
+    let resolved = json!({"resolved_query": "Where does the ledger of the granary lie?", "was_resolved": true,
+        "query_type": "new_topic", "intent": "informational", "entities": [], "content_reference": null,
+        "reasoning": "The granary was meant."});
+    let shop = Shop::with_scholar(move |role, _| (role == Role::Analyzer).then(|| support::reply(&resolved)));
+    shop.ok(&["turn", ASKED]);
+    assert!(shop.ok(&["turn", "list"]).out.contains(ASKED));
+    let turn = shop.json(&["turn", "list"])["turns"][0].clone();
+    assert_eq!(
+        (&turn["asked"], &turn["query"]),
+        (&json!(ASKED), &json!("Where does the ledger of the granary lie?"))
+    );
+    assert!(shop.ok(&["turn", "show", "1"]).out.contains("the ledger of the granary"));
+}
+
+#[test]
 fn a_turn_goes_on_when_its_provider_is_back() {
     let (shop, _asked) = stuck_at(Role::Synthesizer, || Answer::new(500, "text/plain", "out of order"));
     let ran = shop.fails(3, &["turn", ASKED]);

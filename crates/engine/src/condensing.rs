@@ -17,6 +17,8 @@ use larder_core::recipe::{Recipe, RecipeError};
 use larder_store::{CompactionKey, StoreError};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 pub use self::ahead::{CONDENSE_HISTORY, CondenseHistory};
 use self::budget::{MAX_CALLS, SummarizerBudget};
@@ -64,6 +66,55 @@ enum SummarizerError {
     Refused(#[from] rewrite::RewriteError),
     #[error("the prompt of recipe {0} cannot be packed")]
     Pack(String),
+    #[error("what the model wrote before was refused: {0}")]
+    RefusedBefore(String),
+}
+
+impl SummarizerError {
+    /// Whether a model wrote something that cannot be used, which it would write again.
+    const fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::TooShort { .. }
+                | Self::KeepsLess { .. }
+                | Self::Empty
+                | Self::Invented(_)
+                | Self::NotSmaller
+                | Self::Refused(_)
+                | Self::Run(RunError::Unusable { .. } | RunError::Gates { .. })
+        )
+    }
+}
+
+/// What the cache holds under a key: what a model wrote, or why that was refused, so that the model is not asked again.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Remembered<T> {
+    Refused { refused: String },
+    Written(T),
+}
+
+impl<T: Serialize + DeserializeOwned> Remembered<T> {
+    /// What to remember of a result; `None` if nothing follows from it for another time.
+    fn of(written: &Result<T, SummarizerError>) -> Option<String> {
+        let json = match written {
+            Ok(written) => serde_json::to_string(written),
+            Err(error) if error.is_refusal() => {
+                serde_json::to_string(&Remembered::<T>::Refused { refused: error.to_string() })
+            }
+            Err(_) => return None,
+        };
+        json.ok()
+    }
+
+    /// What was remembered, if it can be read.
+    fn read(json: Option<String>) -> Result<Option<T>, SummarizerError> {
+        match json.and_then(|json| serde_json::from_str(&json).ok()) {
+            Some(Self::Refused { refused }) => Err(SummarizerError::RefusedBefore(refused)),
+            Some(Self::Written(written)) => Ok(Some(written)),
+            None => Ok(None),
+        }
+    }
 }
 
 /// Condenses for one run, within one budget of calls and time.
@@ -176,8 +227,7 @@ impl<'a> Summarizer<'a> {
             condenser: &condenser,
             tokenizer: request.counter.name(),
         };
-        let cached = store.compactions().get(&key)?;
-        if let Some(cached) = cached.and_then(|json| serde_json::from_str(&json).ok()) {
+        if let Some(cached) = Remembered::read(store.compactions().get(&key)?)? {
             self.budget.note(|tally| tally.cached += 1);
             return Ok(cached);
         }
@@ -185,15 +235,17 @@ impl<'a> Summarizer<'a> {
         store.pointers().insert(request.text.as_bytes(), request.content_type.as_str(), name)?;
         let room = self.room(recipe, &candidate)?;
         let fallback = Mutex::default();
-        let summary = self.rounds(recipe, request, preserve, room, (&author, &condenser), &fallback).await?;
+        let summary = self.rounds(recipe, request, preserve, room, (&author, &condenser), &fallback).await;
         let fallback = fallback.into_inner().unwrap_or_else(PoisonError::into_inner);
         author.model = fallback.unwrap_or(author.model);
-        let condensed = rewrite::accept(request, &summary, author)?;
-        worth_it(request, &condensed)?;
-        if let Ok(json) = serde_json::to_string(&condensed) {
+        let condensed = summary.and_then(|summary| {
+            let condensed = rewrite::accept(request, &summary, author)?;
+            worth_it(request, &condensed).map(|()| condensed)
+        });
+        if let Some(json) = Remembered::of(&condensed) {
             store.compactions().insert(&key, &json)?;
         }
-        Ok(condensed)
+        condensed
     }
 
     /// The recipe and the model that condense a type of content.

@@ -37,7 +37,7 @@ use crate::run::RunRecipe;
 pub use crate::run::{
     CallReceipt, CondensingTally, Meter, NoopObserver, ProgressObserver, PromptSection, QuotedAnswer,
     RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending, SpendingOnly,
-    class, class_of_model,
+    ToolReceipt, class, class_of_model,
 };
 
 /// A run in progress.

@@ -12,6 +12,7 @@ use crate::candidate::ModelCandidate;
 use crate::engine::Engine;
 use crate::packer::{self, Packed};
 use crate::prepare::{NOTE, PreparedPrompt, QUERY_SLOT};
+use crate::run::ToolReceipt;
 
 /// The slot and part that say that parts of the prompt are condensed (R3-4.41).
 pub(crate) const MARKS: &str = "marks";
@@ -181,6 +182,17 @@ impl PreparedPrompt {
     /// Tokens of the definitions of its tools.
     pub(crate) fn tool_tokens(&self, counter: &Counter) -> usize {
         counter.count_messages(&[], &self.tools, None) - counter.count_messages(&[], &[], None)
+    }
+
+    /// Its tools, each with the tokens that its definition adds to those before it.
+    pub(crate) fn offered(&self, counter: &Counter) -> Vec<ToolReceipt> {
+        let mut before = counter.count_messages(&[], &[], None);
+        let tools = self.tools.iter().enumerate().map(|(at, tool)| {
+            let total = counter.count_messages(&[], &self.tools[..=at], None);
+            let tokens = total.saturating_sub(std::mem::replace(&mut before, total));
+            ToolReceipt { name: tool.name.clone(), tokens }
+        });
+        tools.collect()
     }
 
     /// Adds a sentence before the query.

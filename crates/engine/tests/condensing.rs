@@ -130,6 +130,21 @@ async fn the_second_time_comes_from_the_cache() {
 }
 
 #[tokio::test]
+async fn what_was_refused_is_not_asked_for_again() {
+    let shop = answering(|_| "The bridge costs $48,000.".to_owned());
+    let first = shop.condense_by_rule("$48,000").await;
+    assert!(first.calls > 0);
+    let again = shop.condense_by_rule("what the model wrote before was refused").await;
+    assert_eq!(again.calls, 0, "{again:?}");
+    // A longer text begins with the same chunk.
+    let (condensed, longer) = shop.condense(&prose(300), ContentType::Prose, 600).await;
+    assert_eq!((condensed.author, longer.calls), (None, 0), "{longer:?}");
+    let another = prose(120).replace("bridge", "harbour");
+    let (_, other) = shop.condense(&another, ContentType::Prose, 200).await;
+    assert!(other.calls > 0, "{other:?}");
+}
+
+#[tokio::test]
 async fn pins_and_pointers_that_the_model_drops_are_put_back_by_code() {
     let shop = answering(|_| "They met. ".repeat(14));
     let pointer =

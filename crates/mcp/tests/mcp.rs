@@ -125,7 +125,7 @@ async fn recoverable_errors_are_results_with_a_hint() {
             "one of lines, bytes, pattern and path",
         ),
         ("rehydrate", json!({"id": pointer, "lines": "1-2"}), "first:last"),
-        ("rehydrate", json!({"id": pointer, "lines": "999:2000"}), "ask for lines within 1:1000"),
+        ("rehydrate", json!({"id": pointer, "lines": "1001:2000"}), "ask for lines within 1:1000"),
         ("rehydrate", json!({"id": pointer, "pattern": "("}), "pattern: "),
         ("rehydrate", json!({"id": pointer, "path": "$.a"}), "use lines, bytes or a pattern instead"),
         ("rehydrate", json!({}), "missing field `id`"),

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use larder_core::recipe::nearest;
 use larder_models::price::Usd;
 
-use super::ModeArg;
+use super::{ModeArg, positive};
 
 #[derive(Debug, Args)]
 pub struct TurnArgs {
@@ -42,13 +42,13 @@ pub struct TurnFlags {
     #[arg(long, short)]
     pub yes: bool,
     /// Use at most N tokens, prompts and replies of all models and tools [default: turn.max_tokens]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub max_tokens: Option<u64>,
     /// Spend at most X US dollars, such as 0.50 [default: turn.max_cost]
     #[arg(long, value_name = "X")]
     pub max_cost: Option<Usd>,
     /// Run for at most N seconds [default: turn.max_time_s]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub max_time: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ pub enum TurnCommand {
     #[command(after_help = "Example:\n  larder turn list --limit 5")]
     List {
         /// List at most N finished turns
-        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = positive)]
         limit: u64,
     },
     /// Print a document of a turn

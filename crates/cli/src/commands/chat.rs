@@ -18,6 +18,7 @@ pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, C
     if interactive {
         output::say(&format!("session {session}; Ctrl-D ends it, Ctrl-C stops a turn"));
     }
+    let mut failure = None;
     loop {
         if interactive {
             output::say("\nyou:");
@@ -38,15 +39,20 @@ pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, C
                 jobs::take_up(&context.global);
             }
             Ok(Ended::Stopped) => {}
-            // The provider may have recovered by the next question; the turn can be resumed later.
+            // The provider may have recovered by the next question; the turn can be resumed later. Among piped questions,
+            // the last failure is reported at the end, and decides the exit code.
             Err(error) if interactive => output::error(&error.to_string()),
-            Err(error) => return Err(error),
+            Err(error) => {
+                if let Some(earlier) = failure.replace(error) {
+                    output::error(&earlier.to_string());
+                }
+            }
         }
     }
     if interactive && context.global.format == Format::Plain {
         output::say(&format!("`larder chat --session {session}` continues this conversation"));
     }
-    Ok(ExitCode::SUCCESS)
+    failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// A session name that is new for this user.

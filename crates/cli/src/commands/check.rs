@@ -30,7 +30,7 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     let has_own = |dir: &PathBuf| Project::has_own(dir) || !dir.join("larder.toml").is_file();
     let project = match global.project.as_ref().filter(|dir| has_own(dir)) {
         Some(dir) => Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?,
-        None => CommandContext { config, global: global.clone() }.project()?,
+        None => CommandContext::of(global.clone(), config).project()?,
     };
     // Without own recipes the built-in ones are checked; their warnings are of no use to the user.
     let own = project.root().is_some();

@@ -23,7 +23,7 @@ struct CostSum {
 }
 
 pub fn run(context: &CommandContext, args: &CostsArgs) -> Result<(), CliError> {
-    let store = context.store()?;
+    let store = context.user_to_read()?;
     let today = store.store().now().as_millis() / DAY_MS;
     let rows = store.conversations().costs(today.saturating_sub(args.days.saturating_sub(1)))?;
     let mut sums: BTreeMap<String, CostSum> = BTreeMap::new();

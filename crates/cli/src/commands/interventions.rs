@@ -10,7 +10,7 @@ pub fn run(
     command: Option<InterventionsCommand>,
     all: bool,
 ) -> Result<(), CliError> {
-    let store = context.store()?;
+    let store = context.user_to_read()?;
     let is_one = matches!(command, Some(InterventionsCommand::Show { .. }));
     let found = match command {
         Some(InterventionsCommand::Show { id }) => vec![store.interventions().get(id)?],

@@ -21,20 +21,20 @@ pub async fn run(global: Global, command: Option<JobsCommand>) -> Result<(), Cli
     let found = match command {
         Some(JobsCommand::Work { wait }) => return work(global, &context, Duration::from_secs(wait)).await,
         Some(JobsCommand::Show { id }) => {
-            let job = context.store()?.jobs().get(id)?;
+            let job = context.user_to_read()?.jobs().get(id)?;
             if context.global.format == Format::Plain {
                 print(std::slice::from_ref(&job))?;
                 return output::line(&format!("{:#}", job.payload));
             }
             vec![job]
         }
-        Some(JobsCommand::Retry { id }) => vec![context.store()?.jobs().retry(id)?],
+        Some(JobsCommand::Retry { id }) => vec![context.user_to_read()?.jobs().retry(id)?],
         Some(JobsCommand::Cancel { id }) => {
-            let job = context.store()?.jobs().cancel(id)?;
+            let job = context.user_to_read()?.jobs().cancel(id)?;
             output::say(&format!("job {id} is cancelled"));
             vec![job]
         }
-        Some(JobsCommand::List) | None => context.store()?.jobs().list()?,
+        Some(JobsCommand::List) | None => context.user_to_read()?.jobs().list()?,
     };
     if context.global.format == Format::Json {
         return output::json(&found);

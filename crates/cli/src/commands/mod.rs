@@ -43,8 +43,8 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use crate::args::{Args, Command, JobsCommand, ModelsCommand};
-use crate::context::CommandContext;
+use crate::args::{Args, Command, Format, JobsCommand, ModelsCommand};
+use crate::context::{CommandContext, note_on_project_above};
 use crate::error::CliError;
 
 /// Runs the command. Those that ask models take up background jobs that are due.
@@ -56,6 +56,10 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Jobs { command } => matches!(command, Some(JobsCommand::Retry { .. })),
         _ => false,
     };
+    let is_about_projects = !matches!(args.command, Command::Init { .. } | Command::Completions { .. });
+    if is_about_projects && args.global.format == Format::Plain {
+        note_on_project_above(&args.global);
+    }
     let global = takes_up.then(|| args.global.clone());
     let ended = dispatch(args).await;
     if let Some(global) = global {

@@ -12,7 +12,7 @@ use crate::output;
 pub fn run(context: &CommandContext, id: &str, select: SelectArgs) -> Result<(), CliError> {
     let pointer: Pointer =
         id.trim().parse().map_err(|error| CliError::Usage(format!("{id:?} is {error}")))?;
-    let store = context.store()?;
+    let store = context.user_to_read()?;
     let selection = match (&select.lines, &select.bytes, &select.grep, &select.path) {
         (Some(range), ..) => Some(Selection::lines(range)?),
         (_, Some(range), ..) => Some(Selection::bytes(range)?),

@@ -52,7 +52,7 @@ pub fn run(context: &CommandContext, command: Option<RevisionsCommand>) -> Resul
 }
 
 fn list(context: &CommandContext) -> Result<(), CliError> {
-    let revisions = context.whole_store()?.revisions().list()?;
+    let revisions = context.store_to_read()?.revisions().list()?;
     if context.global.format == Format::Json {
         return output::json(&revisions);
     }

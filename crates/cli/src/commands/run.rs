@@ -10,6 +10,8 @@ use larder_engine::Engine;
 use larder_engine::executor::RunOutcome;
 use larder_engine::history;
 use larder_engine::inputs::{InputDocument, RunInput};
+use larder_models::chat::Usage;
+use larder_models::price::Usd;
 use larder_text::picture::Picture;
 use larder_text::sections::{SectionId, Sections, starts_section};
 
@@ -77,14 +79,22 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
         let line = format!("{}: {} {}", call.call, call.status, call.summary);
         output::say(&output::dim(&output::visible(&line)));
     }
-    let usage = outcome.usage;
-    let cost = outcome.cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
+    let spent = |usage: Usage, cost: Option<Usd>| {
+        let cost = cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
+        format!("{} tokens in, {} out{cost}", usage.input, usage.output)
+    };
+    // Each call that condenses has a record of its own, so the run's usage is without it.
+    let condensing = outcome.receipt.condensing.as_ref().filter(|tally| tally.calls > 0);
+    let condensing = condensing.map(|tally| {
+        let calls = if tally.calls == 1 { "call" } else { "calls" };
+        format!(" · condensing: {} {calls}, {}", tally.calls, spent(tally.usage, tally.cost))
+    });
     output::say(&format!(
-        "run {} · {} · {} tokens in, {} out{cost} · {:.1} s",
+        "run {} · {} · {}{} · {:.1} s",
         outcome.run_id.as_str(),
         outcome.receipt.model,
-        usage.input,
-        usage.output,
+        spent(outcome.usage, outcome.cost),
+        condensing.unwrap_or_default(),
         outcome.latency_ms as f64 / 1000.0
     ));
     Ok(())

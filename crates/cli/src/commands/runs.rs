@@ -14,7 +14,7 @@ pub fn run(
     recipe: Option<String>,
     limit: u64,
 ) -> Result<(), CliError> {
-    let store = context.store()?;
+    let store = context.user_to_read()?;
     if let Some(RunsCommand::Show { id }) = command {
         let id = id.parse().map_err(|error| CliError::Usage(format!("{id:?}: {error}")))?;
         let record = store.runs().get(&id)?;

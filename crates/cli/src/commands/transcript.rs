@@ -21,7 +21,7 @@ pub fn run(
     branch: Option<u32>,
     all: bool,
 ) -> Result<(), CliError> {
-    let store = context.store()?;
+    let store = context.user_to_read()?;
     let as_json = context.global.format == Format::Json;
     let Some(session) = session else { return list(&store, as_json) };
     let lines = TranscriptLines::read(&store, session, branch, all)?.ok_or_else(|| nothing(session))?;

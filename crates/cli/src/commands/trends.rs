@@ -1,6 +1,5 @@
 //! `larder trends`: what the turns of all users took, by day, and how the last week compares with the one before.
 
-use larder_agent::turn::TurnHost;
 use larder_vault::DayFigures;
 use serde_json::json;
 
@@ -10,8 +9,7 @@ use crate::error::CliError;
 use crate::output;
 
 pub fn run(context: &CommandContext, days: usize) -> Result<(), CliError> {
-    let store = context.whole_store()?;
-    let documents = TurnHost::documents(&store, &context.config)?;
+    let documents = context.documents_to_read()?;
     let (all, trends) = (documents.days()?, documents.trends()?);
     let shown: Vec<(&String, &DayFigures)> = all.iter().rev().take(days).collect();
     if context.global.format == Format::Json {

@@ -4,9 +4,10 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use larder_agent::turn::{TurnError, TurnHost};
+use larder_agent::turn::TurnError;
 use larder_store::{TurnRow, UserDocuments};
 use larder_vault::VaultPath;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
@@ -104,6 +105,12 @@ async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError
     let documents = documents(context).await?;
     let drafts = documents.drafts().list()?;
     let turns = documents.catalog().recent_turns(limit, None)?;
+    // The catalog has the query with its references resolved.
+    let asked = |turn: &TurnRow| -> Result<String, CliError> {
+        let context = documents.files().read(&turn.context)?.unwrap_or_default();
+        let asked = larder_vault::original_query(&String::from_utf8_lossy(&context));
+        Ok(asked.unwrap_or_else(|| turn.query.clone()))
+    };
     if context.global.format == Format::Json {
         let draft = |draft: &larder_store::DraftSummary| {
             json!({
@@ -112,6 +119,8 @@ async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError
             })
         };
         let drafts: Vec<Value> = drafts.iter().map(draft).collect();
+        let turns = turns.iter().map(|turn| Ok(AskedTurn { asked: asked(turn)?, turn }));
+        let turns: Vec<AskedTurn<'_>> = turns.collect::<Result<_, CliError>>()?;
         output::json(&json!({"unfinished": drafts, "turns": turns}))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -130,14 +139,23 @@ async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError
         output::say("there are no turns yet");
     }
     for turn in turns {
-        output::text(&line(&turn))?;
+        output::text(&line(&turn, &asked(&turn)?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(turn: &TurnRow) -> String {
+/// A turn in JSON.
+#[derive(Serialize)]
+struct AskedTurn<'t> {
+    /// What the user asked, before references were resolved.
+    asked: String,
+    #[serde(flatten)]
+    turn: &'t TurnRow,
+}
+
+fn line(turn: &TurnRow, asked: &str) -> String {
     let status = if turn.archived { "archived".to_owned() } else { turn.status.to_string() };
-    let query: Vec<&str> = turn.query.split_whitespace().collect();
+    let query: Vec<&str> = asked.split_whitespace().collect();
     let query = shortened(&query.join(" "));
     format!("{:>6} {} {status:<STATUS$} {query}", turn.number, turn.created_at)
 }
@@ -196,6 +214,6 @@ async fn committed(
 }
 
 async fn documents(context: &CommandContext) -> Result<UserDocuments, CliError> {
-    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
+    let documents = context.documents_to_read()?;
     Ok(documents.user(&context.global.user)?)
 }

@@ -97,9 +97,9 @@ pub async fn run(
     let Some(stopped) = stopped else { return Ok(()) };
     let spent = meter.total();
     let cost = spent.cost.map(|cost| format!(" and ${cost}")).unwrap_or_default();
+    let rounds = if rounds.len() == 1 { "1 round".to_owned() } else { format!("{} rounds", rounds.len()) };
     Err(CliError::Fixable(format!(
-        "not complete after {} rounds, {} tokens{cost}: {stopped}; raise it, or go on with the answers as --history",
-        rounds.len(),
+        "not complete after {rounds}, {} tokens{cost}: {stopped}; raise it, or go on with the answers as --history",
         spent.tokens()
     )))
 }

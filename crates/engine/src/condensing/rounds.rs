@@ -15,7 +15,7 @@ use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Summarizer, SummarizerError};
+use super::{Remembered, Summarizer, SummarizerError};
 use crate::candidate::ModelCandidate;
 use crate::inputs::{InputDocument, RunInput};
 use crate::packer;
@@ -67,8 +67,8 @@ struct SummaryRound<'a> {
     request: &'a CondenseRequest<'a>,
     preserve: &'a [String],
     room: &'a CallRoom,
-    /// Everything about the condenser that a summary depends on.
-    condenser: &'a str,
+    /// Everything about the condenser that the summary of a chunk depends on.
+    condenser: String,
     /// The model that is asked, and the fallback that wrote a summary in its place.
     model: &'a str,
     fallback: &'a Mutex<Option<String>>,
@@ -86,6 +86,18 @@ struct Written {
 }
 
 impl SummaryRound<'_> {
+    /// A chunk of a text that has grown since is summarized once.
+    fn key(&self, job: &ChunkJob) -> CompactionKey<'_> {
+        CompactionKey {
+            content: ContentHash::new(job.text.as_bytes()),
+            content_type: self.request.content_type.as_str(),
+            target_tokens: job.share as u64,
+            query: ContentHash::new(b""),
+            condenser: &self.condenser,
+            tokenizer: self.request.counter.name(),
+        }
+    }
+
     /// The summary, after its writer is noted.
     fn credit(&self, written: Written) -> String {
         if written.by != self.model {
@@ -153,11 +165,10 @@ impl Summarizer<'_> {
             }
             let before: usize = jobs.iter().map(|job| room.counter.count(&job.text)).sum();
             let stop = AtomicBool::new(false);
-            let (room, model) = (&room, author.model.as_str());
+            let (room, model, condenser) = (&room, author.model.as_str(), format!("chunk {condenser}"));
             let calls =
                 SummaryRound { recipe, request, preserve, room, condenser, model, fallback, headings, stop };
-            let written = join_all(jobs.iter().map(|job| self.summarize(&calls, job))).await;
-            let written = all_or_first_failure(written)?;
+            let written = self.round(&calls, &jobs).await?;
             // Summaries under headings are merged under one set of them (C53).
             let history =
                 (request.content_type == ContentType::Chat).then(|| rewrite::merged_histories(&written));
@@ -197,10 +208,28 @@ impl Summarizer<'_> {
         let (headings, stop) = (headings(request), AtomicBool::new(false));
         // Each summary is kept with its writer.
         let (room, model, fallback) = (&room, author.model.as_str(), &Mutex::default());
+        let condenser = format!("chunk {condenser}");
         let calls =
             SummaryRound { recipe, request, preserve, room, condenser, model, fallback, headings, stop };
-        let written = join_all(jobs.iter().map(|job| self.summarize(&calls, job))).await;
-        all_or_first_failure(written).map(drop)
+        self.round(&calls, &jobs).await.map(drop)
+    }
+
+    /// The summaries of all chunks. If one is known to be refused, no model is asked for the others.
+    async fn round(
+        &self,
+        round: &SummaryRound<'_>,
+        jobs: &[ChunkJob],
+    ) -> Result<Vec<String>, SummarizerError> {
+        for job in jobs {
+            self.known(round, job)?;
+        }
+        all_or_first_failure(join_all(jobs.iter().map(|job| self.summarize(round, job))).await)
+    }
+
+    /// The summary of a chunk that was written before. One for less room, such as ahead of time, serves as well.
+    fn known(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<Option<Written>, SummarizerError> {
+        let least = (job.share / LEAST) as u64;
+        Remembered::read(self.engine.store.compactions().get_from(&round.key(job), least)?)
     }
 
     /// One chunk summarized, unless another call of the round has failed.
@@ -223,25 +252,22 @@ impl Summarizer<'_> {
         written
     }
 
-    /// The model's summary of a chunk, checked, and with the required spans that it lost.
+    /// The summary of a chunk, known or new.
     async fn call(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
-        let required = required(round.request, &job.text);
-        // A chunk of a text that has grown since is summarized once.
-        let condenser = format!("chunk {}", round.condenser);
-        let key = CompactionKey {
-            content: ContentHash::new(job.text.as_bytes()),
-            content_type: round.request.content_type.as_str(),
-            target_tokens: job.share as u64,
-            query: ContentHash::new(b""),
-            condenser: &condenser,
-            tokenizer: round.request.counter.name(),
-        };
-        let store = self.engine.store.compactions();
-        // One that was written for less room, such as ahead of time, serves as well.
-        let known = store.get_from(&key, (job.share / LEAST) as u64)?;
-        if let Some(written) = known.and_then(|json| serde_json::from_str(&json).ok()) {
+        if let Some(written) = self.known(round, job)? {
             return Ok(round.credit(written));
         }
+        let written = self.ask(round, job).await;
+        // A call that was cut off says nothing of the model.
+        if let Some(json) = Remembered::of(&written).filter(|_| written.is_ok() || !self.budget.is_late()) {
+            self.engine.store.compactions().insert(&round.key(job), &json)?;
+        }
+        written.map(|written| round.credit(written))
+    }
+
+    /// The model's summary of a chunk, checked, and with the required spans that it lost.
+    async fn ask(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<Written, SummarizerError> {
+        let required = required(round.request, &job.text);
         let asked = (job.share * ASKED / 100).max(1) + round.headings;
         let named = named(&required, round.preserve);
         let named = round.room.counter.prefix(&named, NAMED_PINS);
@@ -266,9 +292,7 @@ impl Summarizer<'_> {
         }
         let summary =
             with_spans(summary, &required, &job.text, job.share + round.headings, round.request.counter);
-        let written = Written { by: outcome.receipt.model, summary };
-        store.insert(&key, &serde_json::to_string(&written).unwrap_or_default())?;
-        Ok(round.credit(written))
+        Ok(Written { by: outcome.receipt.model, summary })
     }
 }
 

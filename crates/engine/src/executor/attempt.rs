@@ -145,6 +145,7 @@ impl RecipeRun<'_> {
             RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
         receipt.condensing = self.summarizer.tally();
         receipt.route.clone_from(&self.route);
+        receipt.tools = prepared.offered(&counter);
         // What was called for an earlier attempt was called.
         receipt.calls = self.receipt.take().map(|before| before.calls).unwrap_or_default();
         self.receipt = Some(receipt.clone());

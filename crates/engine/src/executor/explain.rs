@@ -58,9 +58,10 @@ fn packed(
         levels::limit(&mut prepared.request, &counter);
     }
     // With more tokens the prompt must never contain less than before.
-    let (_, packed) = opening::pack(engine, prepared, &counter, extra == 0)?;
+    let (prepared, packed) = opening::pack(engine, prepared, &counter, extra == 0)?;
     let packed_ref = packed.as_deref().map_err(|receipt| &**receipt);
     let mut receipt = RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
     receipt.route = route;
+    receipt.tools = prepared.offered(&counter);
     Ok((receipt, packed.ok()))
 }

@@ -18,6 +18,7 @@ pub use self::observer::{NoopObserver, ProgressObserver, SpendingOnly};
 pub(crate) use self::outcome::signals;
 pub use self::outcome::{
     CallReceipt, CondensingTally, PromptSection, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt,
+    ToolReceipt,
 };
 use crate::inputs::RunInput;
 

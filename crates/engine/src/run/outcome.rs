@@ -40,9 +40,21 @@ pub struct RunReceipt {
     /// What condensing by a model cost, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub condensing: Option<CondensingTally>,
+    /// The tools that its model is offered.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tools: Vec<ToolReceipt>,
     /// What its model called: tools of the recipe, and originals that it read back.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub calls: Vec<CallReceipt>,
+}
+
+/// A tool that the model of a run is offered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolReceipt {
+    /// Its name, as the model reads it.
+    pub name: String,
+    /// Tokens of its definition, which are part of the framing.
+    pub tokens: usize,
 }
 
 /// A call of a tool by the model of a run.
@@ -88,6 +100,7 @@ impl RunReceipt {
             receipt,
             messages,
             condensing: None,
+            tools: Vec::new(),
             calls: Vec::new(),
         }
     }

@@ -56,7 +56,8 @@ impl Cutter {
             }
             Fragment::Lines { first, last } => {
                 let lines = self.breaks + usize::from(self.in_line);
-                if first == 0 || first > last || last > lines {
+                // Who asks for more than there is gets what there is.
+                if first == 0 || first > last || first > lines {
                     return Err(SelectError::LinesOutOfRange { first, last, lines });
                 }
                 Ok(self.out)

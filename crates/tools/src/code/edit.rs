@@ -60,7 +60,7 @@ impl TypedTool for FileEdit {
 }
 
 fn create(workspace: &Workspace, args: &FileEditArgs) -> Result<ToolOutput, ToolError> {
-    let place = workspace.place(&args.path)?;
+    let place = workspace.new_place(&args.path)?;
     let folder = place.parent().unwrap_or(workspace.root());
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {

@@ -74,6 +74,29 @@ impl Workspace {
         if self.private.cover(&real) { Err(denied(&format!("{path:?}"))) } else { Ok(real) }
     }
 
+    /// The place of a file that is about to be made, after the folders on the way to it are made.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place), and when a folder cannot be made.
+    pub(super) fn new_place(&self, path: &str) -> Result<PathBuf, ToolError> {
+        let inside = Path::new(path.trim());
+        let inside = inside.strip_prefix(&self.root).unwrap_or(inside);
+        // A path that leaves the workspace further on must leave no folder behind.
+        if inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            let mut folder = PathBuf::new();
+            for part in inside.parent().into_iter().flat_map(Path::components) {
+                folder.push(part);
+                let place = self.place(&folder.to_string_lossy())?;
+                if !place.exists() {
+                    let failed =
+                        |error| ToolError::Failed(format!("the folder {folder:?} cannot be made: {error}"));
+                    std::fs::create_dir(&place).map_err(failed)?;
+                }
+            }
+        }
+        self.place(path)
+    }
+
     /// An existing file. Pipes and devices are refused: reading one could take forever.
     ///
     /// # Errors

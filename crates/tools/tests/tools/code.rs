@@ -149,6 +149,13 @@ async fn edits_are_exact_and_give_their_diff() {
     let left: Vec<_> =
         std::fs::read_dir(&fixture.workspace).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "nothing is left behind: {left:?}");
+    let below = json!({"path": "docs/2026/new.md", "old": "", "new": "hello\n"});
+    assert_eq!(fixture.call("file.edit", below).await.summary, "Made docs/2026/new.md (+1 -0 lines)");
+    for path in ["made/../../out.txt", "a.txt/below.txt"] {
+        let outside = json!({"path": path, "old": "", "new": "x"});
+        assert_ne!(fixture.call("file.edit", outside).await.status, CallStatus::Success, "{path}");
+    }
+    assert!(!fixture.workspace.join("made").exists());
 }
 
 #[tokio::test]
