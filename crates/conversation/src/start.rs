@@ -1,6 +1,6 @@
 //! What somebody wants who writes before a conversation is open (R4-7.25).
 
-use larder_engine::executor::{ProgressObserver, SpendingOnly};
+use larder_engine::executor::{Meter, ProgressObserver, SpendingOnly};
 use larder_engine::inputs::{InputDocument, RunInput};
 use serde::Serialize;
 use serde_json::Value;
@@ -9,6 +9,7 @@ use crate::calls::TurnCall;
 use crate::conversation::{ConversationError, Conversations};
 use crate::kind::{Block, Gives, Trigger};
 use crate::prepare::stages;
+use crate::reply::spent;
 
 /// What a message before any conversation led to.
 #[derive(Debug, Clone, Serialize)]
@@ -40,6 +41,7 @@ impl Conversations {
         }
         let loaded = self.types.find(kind)?;
         let kind = &loaded.kind;
+        self.require_money(loaded, None)?;
         let first = kind.actions.iter().find(|(_, action)| action.on.contains(&Trigger::Start));
         let (mut name, mut action) = first.ok_or_else(|| ConversationError::NoAction {
             name: "start".to_owned(),
@@ -62,8 +64,11 @@ impl Conversations {
             };
             let quiet = SpendingOnly(observer);
             let is_read = matches!(action.gives, Gives::Reply | Gives::Draft);
-            let outcome =
-                self.engine.run(&action.recipe, &input, if is_read { observer } else { &quiet }).await?;
+            let meter = Meter::new(if is_read { observer } else { &quiet }, None, None);
+            let ended = self.engine.run(&action.recipe, &input, &meter).await;
+            let total = meter.total();
+            self.store().add_start_cost(&kind.name, &spent("", name, &total.usage, total.cost))?;
+            let outcome = ended?;
             started.calls.push(TurnCall::new(name, &outcome));
             match action.gives {
                 Gives::Reply | Gives::Draft => {

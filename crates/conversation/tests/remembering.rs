@@ -66,7 +66,7 @@ async fn facts_stay_in_their_session_cross_with_a_consent_and_are_erased_when_it
     world.say(&talk, "This is about my daughter Lily.").await;
     world.work().await;
     assert!(world.say(&talk, "What do you know?").await.contains(MARKER), "in its own session");
-    let second = talk.begin_session(None).unwrap();
+    let second = talk.begin_session(None).await.unwrap();
     assert!(!world.say(&talk, "What do you know of my daughter?").await.contains(MARKER), "without consent");
     let consent = talk.memory(&counter).grant(EVERYTHING, "May I remember what you tell me?").unwrap();
     let reply = talk.say("And now?", &NoopObserver).await.unwrap();

@@ -92,6 +92,8 @@ impl From<StoreError> for Problem {
             StoreError::BadTurn { .. }
             | StoreError::InterventionResolved { .. }
             | StoreError::Answered { .. }
+            | StoreError::KeyGone { .. }
+            | StoreError::NotLast { .. }
             | StoreError::JobRunning { .. }
             | StoreError::BeingDeleted { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             StoreError::Select(select) => select.clone().into(),

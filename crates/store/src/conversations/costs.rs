@@ -30,7 +30,7 @@ pub struct ConversationCost<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ConversationCostRow {
-    /// The conversation.
+    /// The conversation, or `start-` and a type for what came before one.
     pub conversation: String,
     /// Its type.
     #[serde(rename = "type")]
@@ -60,6 +60,22 @@ impl Conversations<'_> {
     /// There is no such participant of this user, or the store fails.
     pub fn add_cost(&self, track: Track<'_>, cost: &ConversationCost<'_>) -> Result<(), StoreError> {
         self.store.write(|tx| self.own(tx, track).and_then(|_| self.put_cost(tx, track, cost)))
+    }
+
+    /// Adds what was spent before a conversation of a type is open. It stands under `start-` and the type.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn add_start_cost(&self, kind: &str, cost: &ConversationCost<'_>) -> Result<(), StoreError> {
+        let conversation = format!("start-{kind}");
+        self.store.write(|tx| {
+            self.put_cost(tx, Track { conversation: &conversation, participant: "" }, cost)?;
+            tx.execute(
+                "UPDATE conversation_costs SET type = ?3 WHERE user = ?1 AND conversation = ?2",
+                [self.store.user(), &conversation, kind],
+            )?;
+            Ok(())
+        })
     }
 
     pub(super) fn put_cost(

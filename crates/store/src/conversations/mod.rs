@@ -7,6 +7,7 @@
 
 mod costs;
 mod erase;
+mod keys;
 mod memory;
 mod messages;
 
