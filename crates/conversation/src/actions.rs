@@ -1,7 +1,8 @@
 //! What a participant starts explicitly: calls besides those of each turn, such as a guided meditation, and steps that lead
 //! to another stage (R4-7.15 to R4-7.26). What an action gives is the participant's; others see of it what is shared.
 
-use larder_engine::executor::{ModelSet, ProgressObserver, RunOutcome, SpendingOnly, max_call_usage};
+use larder_engine::executor::{Meter, ModelSet, ProgressObserver, RunOutcome, SpendingOnly, max_call_usage};
+use larder_engine::inputs::InputDocument;
 use larder_store::{ConversationMessage, MemoryRecord, NewReply, Speaker, Timestamp};
 use larder_text::tokens::Counter;
 use serde::Serialize;
@@ -78,7 +79,6 @@ impl Conversation {
         if name == OPEN {
             return self.open_session(stage, observer).await;
         }
-        let is_step = self.steps(stage).any(|step| step == name);
         let action = kind.actions.get(name).filter(|action| action.fits(stage));
         let is_ready = match action {
             Some(action) if action.on.contains(&Trigger::Request) => true,
@@ -87,6 +87,9 @@ impl Conversation {
             }
             _ => false,
         };
+        // What waits for statements is not done by naming it, and a text is shared by its own act alone.
+        let waits = action.is_some_and(|action| action.on.contains(&Trigger::Released)) && !is_ready;
+        let is_step = name != SHARE && !waits && self.steps(stage).any(|step| step == name);
         if !is_ready && !is_step {
             return Err(self.no_action(name));
         }
@@ -104,7 +107,7 @@ impl Conversation {
         }
         let (_, mut state) = self.standing()?;
         if is_step {
-            let others = self.other_stages()?;
+            let others = self.stages_of_others()?;
             state.act(kind, Happened { action: Some(name), others: &others });
             self.all.store().set_state(self.track(), &serde_json::to_value(&state).unwrap_or_default())?;
         }
@@ -126,7 +129,11 @@ impl Conversation {
             .filter(|(_, action)| action.fits(stage) && action.on.contains(&Trigger::Request));
         let mut names: Vec<String> = on_request.map(|(name, _)| name.clone()).collect();
         names.extend(self.released_actions()?);
-        names.extend(self.steps(stage).filter(|step| *step != SHARE).map(str::to_owned));
+        let waits = |step: &str| {
+            let waiting = kind.actions.get(step).filter(|action| action.fits(stage));
+            step == SHARE || waiting.is_some_and(|action| action.on.contains(&Trigger::Released))
+        };
+        names.extend(self.steps(stage).filter(|step| !waits(step)).map(str::to_owned));
         if stage.opening.is_some() && self.messages(Some(session))?.is_empty() {
             names.push(OPEN.to_owned());
         }
@@ -174,6 +181,7 @@ impl Conversation {
         let (session, _) = self.standing()?;
         let asked = ConversationMessage {
             number: u64::MAX,
+            turn: u64::MAX,
             session,
             speaker: Speaker::Participant,
             text: text.to_owned(),
@@ -229,7 +237,8 @@ impl Conversation {
             let pieces = Pieces::new(if is_read { observer } else { &quiet });
             let query = text.unwrap_or(&action.about);
             let documents = self.documents_of(&action.reads, &acting.prepared, &acting.state, &given);
-            let outcome = self.act_on(&action.recipe, query, documents, acting.stage, &pieces).await?;
+            let outcome =
+                self.act_alone(name, &action.recipe, (query, documents), acting.stage, &pieces).await?;
             acting.calls.push(TurnCall::new(name, &outcome));
             match action.gives {
                 Gives::Reply | Gives::Draft => {
@@ -248,6 +257,23 @@ impl Conversation {
         }
         result.calls = acting.calls;
         Ok(())
+    }
+
+    /// Runs the recipe of an action that is no part of a reply. What it spends counts even if it fails.
+    pub(crate) async fn act_alone(
+        &self,
+        name: &str,
+        recipe: &str,
+        (query, documents): (&str, Vec<InputDocument>),
+        stage: &Stage,
+        observer: &dyn ProgressObserver,
+    ) -> Result<RunOutcome, ConversationError> {
+        let meter = Meter::new(observer, None, None);
+        let ended = self.act_on(recipe, query, documents, stage, &meter).await;
+        if ended.is_err() {
+            self.charge_metered((&stage.name, name), &meter)?;
+        }
+        ended
     }
 
     /// Stores what an action gave as a message of the assistant.
@@ -312,7 +338,7 @@ impl Conversation {
     ) -> Result<(), ConversationError> {
         self.all.store().add_cost(self.track(), &spent(&stage.name, name, &outcome.usage, outcome.cost))?;
         let (session, _) = self.standing()?;
-        let newest = self.messages(Some(session))?.last().map_or(0, |message| message.number);
+        let newest = self.messages(Some(session))?.iter().map(|message| message.number).max().unwrap_or(0);
         let counter = Counter::cl100k();
         self.put_run(self.memory(&counter).ran(outcome.run_id.as_str(), session, newest), origins, None)
     }
@@ -338,7 +364,8 @@ impl Conversation {
         let mut acting = self.acting(stage, &state, OPENING_QUERY, observer).await?;
         let pieces = Pieces::new(observer);
         let documents = self.documents_of(&reads, &acting.prepared, &state, &[]);
-        let outcome = self.act_on(opening, OPENING_QUERY, documents, acting.stage, &pieces).await?;
+        let asked = (OPENING_QUERY, documents);
+        let outcome = self.act_alone(OPEN, opening, asked, acting.stage, &pieces).await?;
         let reply = self.keep(OPEN, Gives::Reply, &mut acting, &outcome, pieces)?;
         Ok(ActionResult {
             action: OPEN.to_owned(),

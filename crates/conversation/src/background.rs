@@ -2,7 +2,6 @@
 //! of both, references for the next turn, requests to remember. Each can be repeated at any time, and no reply waits for one.
 
 use larder_engine::executor::{ModelSet, ProgressObserver, RunOutcome};
-use larder_engine::inputs::{InputDocument, RunInput};
 use larder_store::{
     ConversationMessage, ERASE_JOB, KeyId, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob,
     StoreError, Timestamp, Track,
@@ -14,25 +13,17 @@ use serde_json::Value;
 use crate::calls::{DETECT_REFERENCES, TurnCall};
 use crate::conversation::{Conversation, ConversationError, Conversations};
 use crate::intent::MemoryIntent;
-use crate::kind::{Block, CallTime};
+use crate::kind::CallTime;
 use crate::memory::CONSOLIDATE;
 use crate::nearness::EMBED;
 use crate::prepare::Prepared;
-use crate::reply::{line, past, spent};
 use crate::requests::REMEMBER;
 use crate::state::ParticipantState;
-use crate::window::summary_due;
 
 /// The job that summarizes older messages of a session.
 pub const SUMMARIZE: &str = "conversation_summary";
 /// The job that updates the facts of a session (R4-4.2).
 pub const UPDATE_FACTS: &str = "conversation_facts";
-/// What facts are asked for.
-const FACTS_QUERY: &str = "Update the facts.";
-/// The newest messages that facts are found in.
-const FACTS_FROM: usize = 6;
-/// What a summary is asked for.
-const SUMMARY_QUERY: &str = "Write the summary.";
 
 /// What a job behind a reply needs to know.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,6 +154,7 @@ impl Conversations {
         let Ok(conversation) = self.open(track.conversation, Some(track.participant)) else {
             return Ok(self.eraser().runs(track, after.session, Timestamp::from_millis(0))?);
         };
+        conversation.require_money()?;
         let after = &AfterReply { since: Some(since), ..after.clone() };
         let worked = match kind {
             SUMMARIZE => conversation.summarize(after, observer).await,
@@ -181,17 +173,6 @@ impl Conversations {
 }
 
 impl Conversation {
-    /// The summary of a session with the last message that it covers.
-    pub(crate) fn summary(&self, session: u64) -> Result<Option<(u64, Value)>, ConversationError> {
-        let id = self.session_id(session);
-        let filter =
-            MemoryFilter { kind: Some(MemoryKind::Summary), id: Some(&id), ..MemoryFilter::default() };
-        let found = self.all.store().memory().list(&filter)?.pop();
-        Ok(found.and_then(|record| {
-            Some((record.data.get("watermark")?.as_u64()?, record.data.get("summary")?.clone()))
-        }))
-    }
-
     /// Notes a run behind a reply, so that it counts in the record of its turn and can be erased.
     pub(crate) fn note_run(
         &self,
@@ -202,7 +183,7 @@ impl Conversation {
     ) -> Result<(), ConversationError> {
         let counter = Counter::cl100k();
         let newest = self.all.store().messages(self.track(), after.session, 0..u64::MAX)?;
-        let newest = newest.last().map_or(after.message, |message| message.number);
+        let newest = newest.iter().map(|message| message.number).max().unwrap_or(after.message);
         let mut record = self.memory(&counter).ran(outcome.run_id.as_str(), after.session, newest);
         if let Value::Object(data) = &mut record.data {
             let call = serde_json::to_value(TurnCall::new(call, outcome)).unwrap_or_default();
@@ -249,129 +230,5 @@ impl Conversation {
         let behind = runs.iter().filter(|run| run.data["behind"].as_u64() == Some(message));
         calls.extend(behind.filter_map(|run| serde_json::from_value(run.data["call"].clone()).ok()));
         Ok(calls)
-    }
-
-    /// Updates the facts of a session by its newest messages.
-    async fn update_facts(
-        &self,
-        after: &AfterReply,
-        observer: &dyn ProgressObserver,
-    ) -> Result<(), ConversationError> {
-        let rules = &self.loaded.kind.memory;
-        let counter = Counter::cl100k();
-        let memory = self.memory_since(&counter, after.since);
-        let messages = self.messages(Some(after.session))?;
-        let newest = &messages[messages.len().saturating_sub(FACTS_FROM)..];
-        let newest: Vec<_> =
-            newest.iter().map(past).map(|one| line(one.number, one.role, &one.text)).collect();
-        let held: Vec<_> = memory
-            .session_facts(after.session)?
-            .into_iter()
-            .map(|fact| format!("{} [{}] {}", fact.id, fact.said.category, fact.said.fact))
-            .collect();
-        let recipe = self.all.engine.find(&rules.facts, None);
-        let recipe = recipe.map_err(|source| self.all.engine.missing(&rules.facts, source))?;
-        let takes = |input: &Block| recipe.input_docs.iter().any(|doc| doc.name == input.as_str());
-        let documents = [(Block::Facts, held.join("\n")), (Block::Messages, newest.join("\n"))];
-        let documents = documents.into_iter().filter(|(input, text)| takes(input) && !text.is_empty());
-        let mut input = RunInput {
-            query: Some(FACTS_QUERY.to_owned()),
-            documents: documents
-                .map(|(input, text)| InputDocument::whole(input.as_str(), input.as_str(), text))
-                .collect(),
-            session_id: Some(self.session_id(after.session)),
-            ..RunInput::default()
-        };
-        let categories: Vec<_> = rules
-            .categories
-            .iter()
-            .map(|category| format!("- {}: {}", category.name, category.about))
-            .collect();
-        if recipe.inputs.contains("categories") {
-            input.values.insert("categories".to_owned(), categories.join("\n").into());
-        }
-        let outcome = self.all.engine.run(&rules.facts, &input, observer).await?;
-        self.all
-            .store()
-            .add_cost(self.track(), &spent(&after.stage, UPDATE_FACTS, &outcome.usage, outcome.cost))?;
-        let diff = serde_json::from_value(outcome.output.clone()).unwrap_or_default();
-        let report = memory.update_facts(after.session, &diff, outcome.run_id.as_str())?;
-        self.note_run(after, UPDATE_FACTS, &outcome, Vec::new())?;
-        tracing::info!(
-            event = "facts_updated",
-            conversation = self.id,
-            written = report.written.len(),
-            refused = report.refused.len(),
-            "the facts of a session"
-        );
-        Ok(())
-    }
-
-    /// Summarizes what is due: the summary so far, with the messages that it does not cover up to the kept tail.
-    async fn summarize(
-        &self,
-        after: &AfterReply,
-        observer: &dyn ProgressObserver,
-    ) -> Result<(), ConversationError> {
-        let kind = &self.loaded.kind;
-        let Some(stage) = kind.stage(&after.stage) else { return Ok(()) };
-        let rules = kind.summary_in(stage);
-        let messages = self.messages(Some(after.session))?;
-        let messages: Vec<_> = messages.iter().map(past).collect();
-        let before = self.summary(after.session)?;
-        let watermark = before.as_ref().map(|(watermark, _)| *watermark);
-        let counter = Counter::cl100k();
-        let Some(upto) = summary_due(&messages, watermark, &rules, |message| counter.count(&message.text))
-        else {
-            return Ok(());
-        };
-        let open = messages
-            .iter()
-            .filter(|one| one.number <= upto && watermark.is_none_or(|mark| one.number > mark));
-        let open: Vec<String> = open.map(|one| line(one.number, one.role, &one.text)).collect();
-        let recipe = self.all.engine.find(&rules.recipe, None);
-        let recipe = recipe.map_err(|source| self.all.engine.missing(&rules.recipe, source))?;
-        let texts = [
-            (Block::Messages, open.join("\n")),
-            (Block::Summary, before.map(|(_, value)| value.to_string()).unwrap_or_default()),
-        ];
-        let takes = |input: Block| recipe.input_docs.iter().any(|doc| doc.name == input.as_str());
-        let given = texts.into_iter().filter(|(input, text)| takes(*input) && !text.is_empty());
-        let mut input = RunInput {
-            query: Some(SUMMARY_QUERY.to_owned()),
-            documents: given
-                .map(|(input, text)| InputDocument::whole(input.as_str(), input.as_str(), text))
-                .collect(),
-            session_id: Some(self.session_id(after.session)),
-            ..RunInput::default()
-        };
-        if recipe.inputs.contains("words") {
-            input.values.insert("words".to_owned(), rules.words.into());
-        }
-        let outcome = self.all.engine.run(&rules.recipe, &input, observer).await?;
-        self.all
-            .store()
-            .add_cost(self.track(), &spent(&after.stage, SUMMARIZE, &outcome.usage, outcome.cost))?;
-        self.note_run(after, SUMMARIZE, &outcome, Vec::new())?;
-        let data = serde_json::json!({
-            "watermark": upto,
-            "summary": outcome.output,
-            "run": outcome.run_id.to_string(),
-        });
-        let record = MemoryRecord {
-            number: 0,
-            kind: MemoryKind::Summary,
-            id: self.session_id(after.session),
-            participant: self.participant.clone(),
-            conversation: Some(self.id.clone()),
-            session: Some(after.session),
-            consent: None,
-            data,
-            vector: None,
-            created: Timestamp::from_millis(0),
-            ended: None,
-        };
-        let change = MemoryChange { put: vec![record], since: after.since, ..MemoryChange::default() };
-        Ok(self.all.store().memory().apply(&change)?)
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use larder_engine::executor::{ProgressObserver, RunKind, RunOutcome, SpendingOnly};
+use larder_engine::executor::{Meter, ProgressObserver, RunKind, RunOutcome, SpendingOnly};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_store::ConversationMessage;
 use larder_text::price::Usd;
@@ -18,7 +18,7 @@ use crate::conversation::{Conversation, ConversationError};
 use crate::intent::MemoryIntent;
 use crate::kind::{Aside, Block, Breaker, Call, CallTime, CallWhen, Depth};
 use crate::prepare::Prepared;
-use crate::reply::{line, past, spent};
+use crate::reply::{line, past};
 use crate::state::ParticipantState;
 
 /// The job that detects what a message refers to, for the next turn.
@@ -260,7 +260,7 @@ impl Conversation {
     ) -> Result<(), ConversationError> {
         let call = &self.loaded.kind.calls.references;
         let Ok(message) = self.message(after.message) else { return Ok(()) };
-        let before = self.all.store().messages(self.track(), after.session, 0..message.number)?;
+        let before = self.all.store().messages_before(self.track(), after.session, message.turn)?;
         let kept = before.len().saturating_sub(self.loaded.kind.window.protected);
         let lines: Vec<String> =
             before[kept..].iter().map(past).map(|one| line(one.number, one.role, &one.text)).collect();
@@ -273,11 +273,11 @@ impl Conversation {
             ..RunInput::default()
         };
         let (_, mut state) = self.standing()?;
-        let (end, outcome) = self.guarded(REFERENCES, call, &mut state.breakers, &input, observer).await;
+        let meter = Meter::new(observer, None, None);
+        let (end, outcome) = self.guarded(REFERENCES, call, &mut state.breakers, &input, &meter).await;
+        self.charge_metered((&after.stage, DETECT_REFERENCES), &meter)?;
         let detected = outcome.as_ref().map(|outcome| searched(read(outcome)));
         if let Some(outcome) = &outcome {
-            let cost = spent(&after.stage, DETECT_REFERENCES, &outcome.usage, outcome.cost);
-            self.all.store().add_cost(self.track(), &cost)?;
             self.note_run(after, DETECT_REFERENCES, outcome, Vec::new())?;
         }
         if end == CallEnd::Skipped {

@@ -9,7 +9,6 @@ use crate::background::AfterReply;
 use crate::conversation::{Conversation, ConversationError};
 use crate::kind::Block;
 use crate::memory::{CONSOLIDATE, MergedFacts, Shown};
-use crate::reply::spent;
 
 /// What the recipe is asked for.
 const QUERY: &str = "Merge the facts.";
@@ -51,10 +50,9 @@ impl Conversation {
                 input.values.insert(key.to_owned(), value.into());
             }
         }
-        let outcome = engine.run(name, &input, observer).await?;
         let stage = self.loaded.kind.stages.first().map_or("", |stage| stage.name.as_str());
         let stage = if after.stage.is_empty() { stage } else { after.stage.as_str() };
-        self.all.store().add_cost(self.track(), &spent(stage, CONSOLIDATE, &outcome.usage, outcome.cost))?;
+        let outcome = self.run_charged((stage, CONSOLIDATE), name, &input, observer).await?;
         let read = facts.iter().map(|fact| Shown { consent: fact.consent.clone(), item: fact.id.clone() });
         let origins = memory.origins(&read.collect::<Vec<_>>(), String::clone);
         self.note_run(&AfterReply { session, ..after.clone() }, CONSOLIDATE, &outcome, origins)?;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::calls::{CallEnd, TurnCall};
 use crate::catalog::{LoadedType, TypeCatalog, TypeError};
 use crate::intent::MemoryIntent;
-use crate::kind::{Aside, ConversationType};
+use crate::kind::Aside;
 use crate::past::Past;
 use crate::retrieve::RetrievedMessage;
 use crate::state::ParticipantState;
@@ -31,8 +31,6 @@ use crate::state::ParticipantState;
 pub const ALONE: &str = "user";
 /// How often the lock of a track is tried.
 const AGAIN: Duration = Duration::from_millis(20);
-/// Millionths of a millionth of a US dollar in one.
-const PICOS: f64 = 1e12;
 /// Characters of a title that is taken from the first message.
 const TITLE_CHARS: usize = 60;
 
@@ -83,6 +81,14 @@ pub enum ConversationError {
     /// What is shared is not what was previewed.
     #[error("this is not what the newest preview showed; preview it again, and send its `confirm`")]
     NotConfirmed,
+    /// Something was shared or done after the message, which cannot be taken back with it.
+    #[error(
+        "message {number} stays as it is: something was shared or done after it; say it in a new message"
+    )]
+    Acted {
+        /// The number of the message.
+        number: u64,
+    },
     /// A ceiling of the type is reached.
     #[error(
         "the ceiling of ${limit} for {of} is reached; raise `ceilings.{key}` of the conversation type to go on"
@@ -360,7 +366,9 @@ impl Conversation {
     /// The store fails.
     pub fn standing(&self) -> Result<(u64, ParticipantState), ConversationError> {
         let ParticipantRecord { session, state, .. } = self.all.store().participant(self.track())?;
-        Ok((session, serde_json::from_value(state).unwrap_or_default()))
+        let mut state: ParticipantState = serde_json::from_value(state).unwrap_or_default();
+        state.catch_up(&self.loaded.kind, &self.stages_of_others()?);
+        Ok((session, state))
     }
 
     /// Stores a message of the participant. With a key that was used for the same text before, it is the message of then.
@@ -389,7 +397,8 @@ impl Conversation {
     ///
     /// # Errors
     /// There is no such aside, or the store fails.
-    pub fn begin_session(&self, aside: Option<&str>) -> Result<u64, ConversationError> {
+    pub async fn begin_session(&self, aside: Option<&str>) -> Result<u64, ConversationError> {
+        let _lease = self.lease().await?;
         let kind = &self.loaded.kind;
         let stage =
             aside.map(|name| kind.stage(name).filter(|stage| stage.aside != Aside::No)).unwrap_or_default();
@@ -443,50 +452,29 @@ impl Conversation {
     /// # Errors
     /// There is no such reply, or the store fails.
     pub fn record(&self, number: u64) -> Result<ReplyRecord, ConversationError> {
-        let message = self.message(number)?;
-        Ok(serde_json::from_value(message.data).unwrap_or_default())
+        Ok(self.record_of(&self.message(number)?))
+    }
+
+    /// What is kept of a message of the assistant.
+    pub(crate) fn record_of(&self, message: &ConversationMessage) -> ReplyRecord {
+        serde_json::from_value(message.data.clone()).unwrap_or_default()
+    }
+
+    /// The stages that each of the other participants has reached.
+    pub(crate) fn stages_of_others(&self) -> Result<Vec<Vec<String>>, ConversationError> {
+        let others = self.all.store().values_of_others(self.track(), "$.reached")?;
+        let first = || self.loaded.kind.stages.iter().take(1).map(|stage| stage.name.clone()).collect();
+        let reached = |stages: String| serde_json::from_str(&stages).unwrap_or_default();
+        Ok(others
+            .into_iter()
+            .map(|stages| {
+                stages.map(reached).filter(|stages: &Vec<_>| !stages.is_empty()).unwrap_or_else(first)
+            })
+            .collect())
     }
 
     /// Takes the lock of the track.
     pub(crate) async fn lease(&self) -> Result<larder_store::TurnLease, ConversationError> {
         self.all.lease_of(self.track()).await
-    }
-}
-
-impl Conversations {
-    /// Fails if the ceilings of a type are reached, for a conversation or before there is one.
-    pub(crate) fn require_money(
-        &self,
-        kind: &ConversationType,
-        conversation: Option<&str>,
-    ) -> Result<(), ConversationError> {
-        let ceilings = &kind.ceilings;
-        let of_this = ceilings.per_conversation.filter(|_| conversation.is_some());
-        let limits = [
-            (of_this, "a conversation", "per_conversation", conversation),
-            (ceilings.per_day, "one day of one user", "per_day", None),
-        ];
-        for (limit, of, key, conversation) in limits {
-            if let Some(limit) = limit
-                && self.store().spent(conversation)? as f64 >= limit * PICOS
-            {
-                return Err(ConversationError::Ceiling { limit, of, key });
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Conversation {
-    /// Fails if the ceilings of the type are reached.
-    pub(crate) fn require_money(&self) -> Result<(), ConversationError> {
-        self.all.require_money(&self.loaded.kind, Some(&self.id))
-    }
-
-    /// The stages of the other participants.
-    pub(crate) fn other_stages(&self) -> Result<Vec<String>, ConversationError> {
-        let first = self.loaded.kind.stages.first().map(|stage| stage.name.clone()).unwrap_or_default();
-        let others = self.all.store().values_of_others(self.track(), "$.stage")?;
-        Ok(others.into_iter().map(|stage| stage.unwrap_or_else(|| first.clone())).collect())
     }
 }

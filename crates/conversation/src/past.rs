@@ -41,13 +41,16 @@ struct KeptPerson {
     person: Arc<Mutex<Person>>,
 }
 
+/// Where a message is: its conversation, its session, and its turn with its number.
+type Place = (Arc<str>, u64, (u64, u64));
+
 /// The past of one person, who is a user and the name of a participant.
 #[derive(Debug, Default)]
 pub struct Person {
     seen: PersonSeen,
     conversations: BTreeSet<Arc<str>>,
-    /// What was said, one session after the other: by conversation, session and number.
-    said: BTreeMap<(Arc<str>, u64, u64), SaidMessage>,
+    /// What was said, one session after the other.
+    said: BTreeMap<Place, SaidMessage>,
     /// Words of what was said, by number.
     pub(crate) words: Dialogue,
     /// By the moment and the number of their records.
@@ -155,7 +158,7 @@ impl Person {
         let [messages, records] = changes.there;
         if self.said.len() + waiting != messages.len() {
             let is_there = |number: u64| messages.binary_search(&number).is_ok();
-            self.said.retain(|(_, _, number), _| is_there(*number));
+            self.said.retain(|(_, _, (_, number)), _| is_there(*number));
             self.words.retain(is_there);
         }
         if self.facts.len() + self.vectors.0.len() + self.vectors.1.len() != records.len() {
@@ -173,7 +176,7 @@ impl Person {
         let shared = self.conversations.get(conversation).cloned();
         let conversation = shared.unwrap_or_else(|| Arc::from(conversation));
         self.conversations.insert(Arc::clone(&conversation));
-        let key = (Arc::clone(&conversation), message.session, message.number);
+        let key = (Arc::clone(&conversation), message.session, message.position());
         if self.said.contains_key(&key) {
             return;
         }

@@ -9,6 +9,7 @@ use crate::blocks::{Block, BlockSources, blocks};
 use crate::conversation::{Conversation, ConversationError, WindowRecord};
 use crate::intent::{self, Found};
 use crate::kind::{Block as Input, ConversationType, Stage};
+use crate::reading::SessionSummary;
 use crate::reply::{line, past};
 use crate::state::ParticipantState;
 use crate::window::{Coverage, HistoryRules, PastMessage, SessionWindow, choose};
@@ -51,14 +52,15 @@ impl Conversation {
                 || state.intensity().is_some_and(|last| last >= from)
         });
         let (rules, recipe) = kind.for_window(self.window_of(&kind.recipe)?);
-        let past = self.past(message)?;
+        let messages = self.all.store().messages_before(self.track(), message.session, message.turn)?;
+        let past: Vec<PastMessage> = messages.iter().map(past).collect();
         let summary = if found.memory.is_some_and(intent::MemoryIntent::withholds) {
             None
         } else {
             self.summary(message.session)?
         };
-        let watermark = summary.as_ref().map(|(watermark, _)| *watermark);
-        let window = choose(&past, watermark, &HistoryRules::of(kind, stage, &rules), &found);
+        let covered = summary.as_ref().map(|summary| summary.covered(&messages));
+        let window = choose(&past, covered, &HistoryRules::of(kind, stage, &rules), &found);
         let count = |wanted: fn(&Coverage) -> bool| window.coverage.iter().filter(|one| wanted(one)).count();
         let sent = past.iter().zip(&window.coverage).filter(|(_, covered)| **covered == Coverage::Sent);
         let sent = sent.map(|(message, _)| message);
@@ -69,7 +71,7 @@ impl Conversation {
             summarized: count(|one| matches!(one, Coverage::Summarized)),
             withheld: count(|one| matches!(one, Coverage::Withheld(_))),
             intent: found.memory,
-            watermark,
+            watermark: summary.as_ref().map(|summary: &SessionSummary| summary.watermark),
             safety,
             ..WindowRecord::default()
         };
@@ -82,7 +84,7 @@ impl Conversation {
             blocks: Vec::new(),
             record,
             recipe: recipe.to_owned(),
-            summary: summary.map(|(_, value)| value),
+            summary: summary.map(|summary| summary.text),
             searches: Vec::new(),
             origins: Vec::new(),
         })
@@ -106,12 +108,6 @@ impl Conversation {
         let engine = &self.all.engine;
         let layer = engine.find(recipe, None).map_err(|source| engine.missing(recipe, source))?.layer;
         Ok(engine.candidate(layer, None)?.spec.window)
-    }
-
-    /// The messages of the session before this one, as they were written.
-    fn past(&self, message: &ConversationMessage) -> Result<Vec<PastMessage>, ConversationError> {
-        let messages = self.all.store().messages(self.track(), message.session, 0..message.number)?;
-        Ok(messages.iter().map(past).collect())
     }
 
     /// The texts that blocks are made of, as far as the intents and the safety rules allow.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use larder_core::output::OutputEvent;
 use larder_core::pack::Receipt;
 use larder_core::recipe::Recipe;
-use larder_engine::executor::{ProgressObserver, RunOutcome, SpendingOnly};
+use larder_engine::executor::{Meter, ProgressObserver, RunOutcome, SpendingOnly};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::routing::RouteInput;
 use larder_store::{ConversationCost, ConversationMessage, NewReply, Speaker};
@@ -58,18 +58,16 @@ impl Conversation {
         observer: &dyn ProgressObserver,
     ) -> Result<Reply, ConversationError> {
         let _lease = self.lease().await?;
-        for waiting in self.all.store().pending(self.track())? {
-            if waiting.number == number {
-                return self.write_reply(&waiting, observer).await;
+        let waiting = self.all.store().pending(self.track())?;
+        if let Some(at) = waiting.iter().position(|message| message.number == number) {
+            for earlier in &waiting[..at] {
+                // Nobody waits for this reply any more, but the next one is to follow it.
+                if let Err(error) = self.write_reply(earlier, &SpendingOnly(observer)).await {
+                    tracing::warn!(%error, message = earlier.number, "a message stays without reply");
+                    self.all.store().leave(self.track(), earlier.number)?;
+                }
             }
-            if waiting.number > number {
-                break;
-            }
-            // Nobody waits for this reply any more, but the next one is to follow it.
-            if let Err(error) = self.write_reply(&waiting, &SpendingOnly(observer)).await {
-                tracing::warn!(%error, message = waiting.number, "a message stays without reply");
-                self.all.store().leave(self.track(), waiting.number)?;
-            }
+            return self.write_reply(&waiting[at], observer).await;
         }
         self.written(number)?.ok_or_else(|| larder_store::StoreError::UnknownMessage { number }.into())
     }
@@ -85,7 +83,7 @@ impl Conversation {
 
     /// A stored message of the assistant as a reply.
     pub fn read_reply(&self, message: &ConversationMessage) -> Reply {
-        let record: ReplyRecord = serde_json::from_value(message.data.clone()).unwrap_or_default();
+        let record = self.record_of(message);
         Reply {
             number: message.number,
             to: message.reply_to,
@@ -109,14 +107,32 @@ impl Conversation {
         message: &ConversationMessage,
         observer: &dyn ProgressObserver,
     ) -> Result<Reply, ConversationError> {
-        let began = Instant::now();
         self.require_money()?;
-        let (_, mut state) = self.standing()?;
-        let before = state.clone();
+        let (_, before) = self.standing()?;
+        let meter = Meter::new(observer, None, None);
+        let written = self.try_reply(message, before.clone(), &meter, observer).await;
+        if written.is_err() {
+            let stage = before.stage(&self.loaded.kind).map_or("", |stage| stage.name.as_str());
+            self.charge_metered((stage, REPLY), &meter)?;
+        }
+        written
+    }
+
+    /// Writes a reply. `meter` counts what is spent on it, except for vectors, which are counted where they are made.
+    async fn try_reply(
+        &self,
+        message: &ConversationMessage,
+        before: ParticipantState,
+        meter: &Meter<'_>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<Reply, ConversationError> {
+        let began = Instant::now();
+        // A message is answered where its session is held, even if another has begun meanwhile.
+        let mut state = ParticipantState { aside: self.aside_of(message.session)?, ..before.clone() };
         let mut prepared = self.prepare(message, &state)?;
-        let mut calls = self.plan(message, &mut state, &mut prepared, observer).await;
+        let mut calls = self.plan(message, &mut state, &mut prepared, meter).await;
         self.complete(message, &state, &mut prepared, observer).await?;
-        let pieces = Pieces::new(observer);
+        let pieces = Pieces::new(meter);
         let input = RunInput {
             query: Some(message.text.clone()),
             documents: documents(&prepared.blocks),
@@ -253,8 +269,10 @@ impl Conversation {
         let mut next = state;
         let notices = std::mem::take(&mut next.notices);
         next.heard(&said.fields, said.intensity);
-        let others = self.other_stages()?;
+        let others = self.stages_of_others()?;
         next.advance(kind, Happened { action: None, others: &others });
+        let next_stage = next.stage(kind).map(|stage| stage.name.clone()).unwrap_or_default();
+        next.aside.clone_from(&before.aside);
         let record = ReplyRecord {
             run: outcome.run_id.to_string(),
             more_runs: said
@@ -266,7 +284,7 @@ impl Conversation {
             recipe,
             model: outcome.receipt.model.clone(),
             stage: stage.name.clone(),
-            next_stage: next.stage(kind).map(|stage| stage.name.clone()).unwrap_or_default(),
+            next_stage,
             fields: said.fields,
             draft: said.draft,
             action: said.action,
@@ -317,6 +335,13 @@ impl Conversation {
             run_id = record.run,
             "the window of a reply"
         );
+    }
+
+    /// The aside in which a session is held.
+    fn aside_of(&self, session: u64) -> Result<Option<String>, ConversationError> {
+        let sessions = self.all.store().sessions(self.track())?;
+        let held = sessions.iter().find(|held| held.session == session);
+        Ok(held.and_then(|held| held.opening["aside"].as_str()).map(str::to_owned))
     }
 
     /// The id of a session in records of runs.

@@ -12,7 +12,7 @@ use crate::background::AfterReply;
 use crate::conversation::{Conversation, ConversationError};
 use crate::kind::Block;
 use crate::memory::{Fact, FactScope, Request, Shown};
-use crate::reply::{line, past, spent};
+use crate::reply::{line, past};
 
 /// The job that remembers what a message asked for.
 pub const REMEMBER: &str = "conversation_remember";
@@ -152,10 +152,7 @@ impl Conversation {
             session_id: Some(self.session_id(after.session)),
             ..RunInput::default()
         };
-        let outcome = engine.run(name, &input, observer).await?;
-        self.all
-            .store()
-            .add_cost(self.track(), &spent(&after.stage, REMEMBER, &outcome.usage, outcome.cost))?;
+        let outcome = self.run_charged((&after.stage, REMEMBER), name, &input, observer).await?;
         let origins = self.memory(&Counter::cl100k()).origins(seen, |fact| fact.id.clone());
         self.note_run(after, REMEMBER, &outcome, origins)?;
         Ok(outcome)
@@ -163,7 +160,7 @@ impl Conversation {
 
     /// The messages right before one, a line each.
     fn before(&self, message: &ConversationMessage) -> Result<String, ConversationError> {
-        let messages = self.all.store().messages(self.track(), message.session, 0..message.number)?;
+        let messages = self.all.store().messages_before(self.track(), message.session, message.turn)?;
         let kept = messages.len().saturating_sub(MESSAGES_BEFORE);
         let lines = messages[kept..].iter().map(past).map(|one| line(one.number, one.role, &one.text));
         Ok(lines.collect::<Vec<_>>().join("\n"))

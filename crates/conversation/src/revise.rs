@@ -4,7 +4,7 @@
 use larder_engine::executor::{ModelSet, max_call_usage};
 use larder_store::{ConversationMessage, MemoryFilter, ParticipantRecord, Speaker, StoreError, Track};
 
-use crate::conversation::{Conversation, ConversationError, Conversations, ReplyRecord};
+use crate::conversation::{Conversation, ConversationError, Conversations};
 use crate::kind::Trigger;
 use crate::memory::Eraser;
 
@@ -14,7 +14,8 @@ impl Conversation {
     /// was used for the same before, it is the message of then.
     ///
     /// # Errors
-    /// The session has no message, the new text is empty, the key belongs to another text, or the store fails.
+    /// The session has no message, another was posted after it meanwhile, something was shared or done since, the new text is
+    /// empty, the key belongs to another text, or the store fails.
     pub async fn revise(
         &self,
         text: Option<&str>,
@@ -23,6 +24,7 @@ impl Conversation {
         if text.is_some_and(|text| text.trim().is_empty()) {
             return Err(ConversationError::Empty);
         }
+        let named = last_said(&self.messages(None)?).map(|last| last.number);
         let _lease = self.lease().await?;
         if let Some(key) = key
             && let Some(earlier) = self.all.store().posted(self.track(), key, text)?
@@ -31,15 +33,29 @@ impl Conversation {
         }
         let (session, state) = self.standing()?;
         let messages = self.messages(Some(session))?;
-        let last = messages.iter().rev().find(|message| message.speaker == Speaker::Participant);
-        let last = last.ok_or(StoreError::UnknownMessage { number: 0 })?;
-        let reply = self.all.store().reply_to(self.track(), last.number)?;
-        let before =
-            reply.map(|reply| serde_json::from_value::<ReplyRecord>(reply.data).unwrap_or_default().before);
+        let named = named.ok_or(StoreError::UnknownMessage { number: 0 })?;
+        // What was meant is the message that was the last one when this was asked for.
+        let last = last_said(&messages).filter(|last| last.number == named);
+        let last = last.ok_or(StoreError::NotLast { number: named })?;
+        let reply = self.all.store().reply_to(self.track(), named)?;
+        let before = reply.map(|reply| self.record_of(&reply).before);
+        if before.as_ref().is_some_and(|before| before.acts != state.acts) {
+            return Err(ConversationError::Acted { number: named });
+        }
         let state = serde_json::to_value(before.unwrap_or(state)).unwrap_or_default();
         let chars = self.loaded.kind.window.message_chars;
-        let erasure = self.all.eraser().with_last(self.track(), last.number)?;
-        Ok(self.all.store().replace_last(self.track(), text, key, &state, chars, &erasure)?)
+        let mut erasure = self.all.eraser().with_last(self.track(), named)?;
+        // What actions gave behind it goes, too.
+        for given in messages.iter().filter(|one| one.position() > last.position() && one.reply_to.is_none())
+        {
+            let record = self.record_of(given);
+            erasure.messages.push(given.number);
+            erasure
+                .runs
+                .extend([record.run].iter().chain(&record.more_runs).filter_map(|run| run.parse().ok()));
+        }
+        let new = (text, key);
+        Ok(self.all.store().replace_last(self.track(), named, new, &state, chars, &erasure)?)
     }
 
     /// Erases a message with its reply, or a reply alone, and what was made from them.
@@ -48,6 +64,7 @@ impl Conversation {
     /// There is no such message, or the store fails.
     pub async fn delete_message(&self, number: u64) -> Result<(), ConversationError> {
         let _lease = self.lease().await?;
+        self.all.store().retire_key(self.track(), number)?;
         Ok(self.all.eraser().message(self.track(), number)?)
     }
 
@@ -70,6 +87,11 @@ impl Conversation {
         let action = most(&mut actions.map(|action| action.recipe.as_str()));
         (reply.saturating_add(action), reach)
     }
+}
+
+/// The newest message of the participant.
+fn last_said(messages: &[ConversationMessage]) -> Option<&ConversationMessage> {
+    messages.iter().rev().find(|message| message.speaker == Speaker::Participant)
 }
 
 impl Conversations {

@@ -174,7 +174,7 @@ impl Conversation {
         let purpose = held.purpose.as_deref();
         let record = self.memory(&counter).sharing(id, held.message, &held.text, &held.to, purpose)?;
         let share = Share::read(&record);
-        let others = self.other_stages()?;
+        let others = self.stages_of_others()?;
         state.just_shared |= purpose.is_none();
         state.act(kind, Happened { action: Some(purpose.unwrap_or(SHARE)), others: &others });
         let saved = serde_json::to_value(&state).unwrap_or_default();
@@ -302,7 +302,8 @@ impl Conversation {
         let mut verdicts = Vec::new();
         for (name, recipe, about) in judges {
             let documents = vec![InputDocument::whole(Block::Draft.as_str(), Block::Draft.as_str(), text)];
-            let outcome = self.act_on(recipe, about, documents, stage, &SpendingOnly(observer)).await?;
+            let quiet = SpendingOnly(observer);
+            let outcome = self.act_alone(name, recipe, (about, documents), stage, &quiet).await?;
             self.charge(name, stage, &outcome, Vec::new())?;
             let judged: Result<Judged, _> = serde_json::from_value(outcome.output);
             let Judged { attacks, spans, suggestion } = judged.map_err(|_| ConversationError::NoAction {

@@ -1,6 +1,6 @@
 //! What somebody wants who writes before a conversation is open (R4-7.25).
 
-use larder_engine::executor::{ModelSet, ProgressObserver, SpendingOnly};
+use larder_engine::executor::{Meter, ModelSet, ProgressObserver, SpendingOnly};
 use larder_engine::inputs::{InputDocument, RunInput};
 use serde::Serialize;
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl Conversations {
             name: START.to_owned(),
             help: format!("type {} has no action on `start`; begin a conversation", kind.name),
         })?;
-        self.require_money(kind, None)?;
+        self.require_money(loaded, None)?;
         let open = self.store().list()?.iter().filter(|one| one.kind == kind.name).count();
         let process = format!("{}\nConversations of this kind that are open: {open}", stages(kind, None));
         let mut started = Started { data: Value::Null, text: String::new(), calls: Vec::new() };
@@ -66,10 +66,12 @@ impl Conversations {
             };
             let quiet = SpendingOnly(observer);
             let is_read = matches!(action.gives, Gives::Reply | Gives::Draft);
-            let outcome =
-                self.engine.run(&action.recipe, &input, if is_read { observer } else { &quiet }).await?;
+            let meter = Meter::new(if is_read { observer } else { &quiet }, None, None);
+            let ended = self.engine.run(&action.recipe, &input, &meter).await;
+            let total = meter.total();
+            self.store().add_start_cost(&kind.name, &spent(START, name, &total.usage, total.cost))?;
+            let outcome = ended?;
             started.calls.push(TurnCall::new(name, &outcome));
-            self.store().add_start_cost(&kind.name, &spent(START, name, &outcome.usage, outcome.cost))?;
             match action.gives {
                 Gives::Reply | Gives::Draft => {
                     result = Some(outcome.reply.clone());

@@ -32,6 +32,12 @@ pub struct ParticipantState {
     pub intensities: Vec<u8>,
     /// For each field of the replies: its last value, and in how many replies in a row it was that.
     pub fields: BTreeMap<String, (String, u32)>,
+    /// The stages of the main line that were reached.
+    pub reached: Vec<String>,
+    /// What was done explicitly in the stage, by its name.
+    pub done: Vec<String>,
+    /// What was ever done explicitly, counted.
+    pub acts: u64,
     /// What was reached, oldest first (R4-6.9).
     pub milestones: Vec<Milestone>,
     /// What the last reply's background found that its message refers to, for the next turn (C98).
@@ -60,8 +66,8 @@ pub struct Milestone {
 pub struct Happened<'a> {
     /// What the participant did explicitly, by its name.
     pub action: Option<&'a str>,
-    /// The stages of the other participants.
-    pub others: &'a [String],
+    /// The stages that each of the other participants has reached.
+    pub others: &'a [Vec<String>],
 }
 
 impl ParticipantState {
@@ -121,17 +127,47 @@ impl ParticipantState {
 
     /// Notes what was reached, and moves to another stage where a rule holds, without a turn.
     pub fn act(&mut self, kind: &ConversationType, happened: Happened<'_>) {
+        self.acts += u64::from(happened.action.is_some());
+        let stage = self.stage(kind).filter(|stage| stage.aside == Aside::No);
+        let action = happened.action.filter(|action| self.done.iter().all(|done| done != action));
+        self.done.extend(action.filter(|_| stage.is_some()).map(str::to_owned));
         self.note(kind, happened);
+        let Some(stage) = stage else { return };
+        self.stage = Some(stage.name.clone());
+        self.reach(&stage.name);
+        if let Some(rule) = stage.next.iter().find(|rule| self.holds(kind, &rule.when, happened)) {
+            self.enter(kind, &rule.to, happened);
+        }
+    }
+
+    /// Moves on where a rule waited for the others, who have come so far since. Whoever has just come to a stage stays for a
+    /// turn or an act.
+    pub fn catch_up(&mut self, kind: &ConversationType, others: &[Vec<String>]) {
+        if others.is_empty() || (self.stage_turns == 0 && self.done.is_empty()) {
+            return;
+        }
+        let happened = Happened { action: None, others };
         let Some(stage) = self.stage(kind).filter(|stage| stage.aside == Aside::No) else { return };
-        let to =
-            stage.next.iter().find(|rule| self.holds(kind, &rule.when, happened)).map(|rule| rule.to.clone());
-        let left = stage.name.clone();
-        match to.filter(|to| *to != left) {
-            Some(to) => {
-                (self.stage, self.stage_turns, self.came_from) = (Some(to), 0, Some(left));
-                self.note(kind, happened);
-            }
-            None => self.stage = Some(left),
+        let mut waiting = stage.next.iter().filter(|rule| rule.when.others_at.is_some());
+        if let Some(rule) = waiting.find(|rule| self.holds(kind, &rule.when, happened)) {
+            self.enter(kind, &rule.to, happened);
+        }
+    }
+
+    /// Moves to another stage of the main line.
+    fn enter(&mut self, kind: &ConversationType, to: &str, happened: Happened<'_>) {
+        if self.stage.as_deref() == Some(to) {
+            return;
+        }
+        (self.came_from, self.stage_turns) = (self.stage.replace(to.to_owned()), 0);
+        self.done.clear();
+        self.reach(to);
+        self.note(kind, happened);
+    }
+
+    fn reach(&mut self, stage: &str) {
+        if self.reached.iter().all(|reached| reached != stage) {
+            self.reached.push(stage.to_owned());
         }
     }
 
@@ -149,13 +185,15 @@ impl ParticipantState {
         let field = |FieldIs { name, value, times }: &FieldIs| {
             self.fields.get(name).is_some_and(|(last, row)| last.eq_ignore_ascii_case(value) && row >= times)
         };
-        let place = |name: &str| kind.stages.iter().position(|stage| stage.name == name);
-        let reached = |wanted: &str| happened.others.iter().all(|other| place(other) >= place(wanted));
+        let reached =
+            |wanted: &str| happened.others.iter().all(|other| other.iter().any(|one| one == wanted));
+        let done =
+            |wanted: &str| happened.action == Some(wanted) || self.done.iter().any(|action| action == wanted);
         let conditions = [
             when.stage.as_deref().map(|wanted| self.stage(kind).is_some_and(|stage| stage.name == wanted)),
             when.field.as_ref().map(field),
             when.intensity_at_most.map(|most| self.intensity().is_some_and(|last| last <= most)),
-            when.action.as_deref().map(|wanted| happened.action == Some(wanted)),
+            when.action.as_deref().map(done),
             when.turns.map(|turns| self.stage_turns >= turns),
             when.others_at.as_deref().map(reached),
         ];

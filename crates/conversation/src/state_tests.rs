@@ -61,13 +61,13 @@ fn a_new_stage_is_told_in_its_first_turn_only() {
 #[test]
 fn a_stage_may_wait_for_the_others() {
     let kind = kind();
-    let others = ["first".to_owned()];
+    let others = [vec!["first".to_owned()]];
     let mut state = ParticipantState { stage: Some("second".into()), ..ParticipantState::default() };
     for _ in 0..3 {
         state.advance(&kind, Happened { others: &others, ..Happened::default() });
     }
     assert_eq!(state.stage.as_deref(), Some("second"));
-    state.advance(&kind, Happened { others: &["second".to_owned()], ..Happened::default() });
+    state.advance(&kind, Happened { others: &[vec!["second".to_owned()]], ..Happened::default() });
     assert_eq!(state.stage.as_deref(), Some("third"));
 }
 

@@ -13,7 +13,7 @@ use crate::kind::{ConversationType, Stage, SummaryRules, WindowRules};
 /// A message of a session as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastMessage {
-    /// Its number in the conversation, ascending.
+    /// Its number in the conversation.
     pub number: u64,
     /// The participant, or the assistant.
     pub role: Role,
@@ -69,10 +69,10 @@ impl HistoryRules {
     }
 }
 
-/// Chooses what of a session is sent. `watermark` is the number of the last message that the summary covers.
+/// Chooses what of a session is sent. `covered` is how many of the messages the summary covers, from the first on.
 pub fn choose(
     messages: &[PastMessage],
-    watermark: Option<u64>,
+    covered: Option<usize>,
     rules: &HistoryRules,
     found: &Found,
 ) -> SessionWindow {
@@ -81,7 +81,7 @@ pub fn choose(
             let kept = found.messages.unwrap_or(0);
             (messages.len().saturating_sub(kept), Coverage::Withheld(intent))
         }
-        None => (first_sent(messages, watermark, rules), Coverage::Summarized),
+        None => (first_sent(messages.len(), covered, rules), Coverage::Summarized),
     };
     let coverage = (0..messages.len()).map(|at| if at < from { before } else { Coverage::Sent }).collect();
     let sent = messages[from..].iter().map(|message| entry(message, rules.message_chars)).collect();
@@ -90,32 +90,30 @@ pub fn choose(
 
 /// The first message that is sent. What no summary covers always is. Of what it covers, as much is sent as was wanted
 /// when it was written, so that the first message stays the same until the next summary.
-fn first_sent(messages: &[PastMessage], watermark: Option<u64>, rules: &HistoryRules) -> usize {
-    let Some(watermark) = watermark else { return 0 };
-    let uncovered = messages.partition_point(|message| message.number <= watermark);
-    let from = uncovered.saturating_sub(rules.wanted.saturating_sub(rules.keep));
-    from.min(messages.len().saturating_sub(rules.protected))
+fn first_sent(messages: usize, covered: Option<usize>, rules: &HistoryRules) -> usize {
+    let Some(covered) = covered else { return 0 };
+    let from = covered.saturating_sub(rules.wanted.saturating_sub(rules.keep));
+    from.min(messages.saturating_sub(rules.protected))
 }
 
-/// The last message that a summary should cover now, if one is due: after `after_messages`, and again after `again_after`
+/// How many messages a summary should cover now, from the first on, if one is due: after `after_messages`, and again after `again_after`
 /// new ones, or when the messages outside the kept tail that no summary covers have more than `after_tokens` tokens
 /// (C94). `tokens` counts the tokens of a message.
 pub fn summary_due(
     messages: &[PastMessage],
-    watermark: Option<u64>,
+    covered: Option<usize>,
     rules: &SummaryRules,
     tokens: impl Fn(&PastMessage) -> usize,
-) -> Option<u64> {
+) -> Option<usize> {
     let end = messages.len().saturating_sub(rules.keep);
-    let covered = messages.partition_point(|message| watermark.is_some_and(|mark| message.number <= mark));
-    let open = messages.get(covered..end).filter(|open| !open.is_empty())?;
-    let is_due = match watermark {
+    let open = messages.get(covered.unwrap_or(0)..end).filter(|open| !open.is_empty())?;
+    let is_due = match covered {
         None => messages.len() >= rules.after_messages,
         Some(_) => open.len() >= rules.again_after,
     };
     let outside = || open.iter().map(tokens).fold(0, usize::saturating_add);
     let is_due = is_due || rules.after_tokens.is_some_and(|most| outside() > most);
-    open.last().filter(|_| is_due).map(|message| message.number)
+    is_due.then_some(end)
 }
 
 /// A message as it enters the history, which is decided by its text alone and so never changes: whole, or its beginning

@@ -31,8 +31,8 @@ fn messages(count: u64) -> Vec<PastMessage> {
     (1..=count).map(message).collect()
 }
 
-fn sent(messages: &[PastMessage], watermark: Option<u64>, rules: &HistoryRules, found: &Found) -> usize {
-    choose(messages, watermark, rules, found).sent.len()
+fn sent(messages: &[PastMessage], covered: Option<usize>, rules: &HistoryRules, found: &Found) -> usize {
+    choose(messages, covered, rules, found).sent.len()
 }
 
 #[test]
@@ -97,12 +97,12 @@ proptest! {
     /// C93: no message of the session is forgotten, and the prompt's prefix holds until the next summary.
     #[test]
     fn every_message_is_sent_summarized_or_withheld_and_the_prefix_only_grows(
-        count in 0_u64..120, before in 0_u64..105, has_summary in any::<bool>(), buffer in 1_usize..12,
+        count in 0_u64..120, before in 0_usize..105, has_summary in any::<bool>(), buffer in 1_usize..12,
         intent in 0..6,
     ) {
         let rules = rules(buffer);
         // A summary leaves out the newest 15 of the messages that were there when it was written.
-        let watermark = has_summary.then_some(before.min(count.saturating_sub(15)));
+        let covered = has_summary.then_some(before.min((count as usize).saturating_sub(15)));
         let found = match intent {
             0 => Found { memory: Some(MemoryIntent::AvoidRecall), messages: Some(0), ..Found::default() },
             1 => Found { memory: Some(MemoryIntent::StageEnforcement), messages: Some(4), ..Found::default() },
@@ -110,13 +110,13 @@ proptest! {
             _ => Found::default(),
         };
         let all = messages(count + 1);
-        let now = choose(&all[..count as usize], watermark, &rules, &found);
+        let now = choose(&all[..count as usize], covered, &rules, &found);
         prop_assert_eq!(now.coverage.len(), count as usize, "each message is in one class");
         let withholds = intent < 2;
         for (message, coverage) in all.iter().zip(&now.coverage) {
             match coverage {
                 Coverage::Sent => {}
-                Coverage::Summarized => prop_assert!(watermark.is_some_and(|mark| message.number <= mark)),
+                Coverage::Summarized => prop_assert!(covered.is_some_and(|many| message.number <= many as u64)),
                 Coverage::Withheld(_) => prop_assert!(withholds),
             }
         }
@@ -126,10 +126,9 @@ proptest! {
         }
         let newest = now.coverage.iter().rev().take(12);
         prop_assert!(newest.into_iter().all(|one| *one == Coverage::Sent), "the newest are protected");
-        let covered = watermark.map_or(0, |mark| mark as usize);
-        let of_summary = now.sent.len().saturating_sub(count as usize - covered);
+        let of_summary = now.sent.len().saturating_sub(count as usize - covered.unwrap_or(0));
         prop_assert!(of_summary <= 16, "the cap limits what the summary covers");
-        let next = choose(&all, watermark, &rules, &found);
+        let next = choose(&all, covered, &rules, &found);
         prop_assert_eq!(&next.sent[..now.sent.len()], &now.sent[..], "the history grows at its end only");
     }
 }

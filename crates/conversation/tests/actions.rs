@@ -245,3 +245,73 @@ async fn a_message_before_any_conversation_is_routed_and_answered() {
     assert_eq!(world.all.engine.store.conversations().list().unwrap(), []);
     assert!(world.all.start("tutor", "Hi", &NoopObserver).await.is_err(), "it has no action for that");
 }
+
+#[tokio::test]
+async fn what_comes_before_a_conversation_is_among_the_costs() {
+    let world = world();
+    world.all.start("mediation", "What is this?", &NoopObserver).await.unwrap();
+    let costs = world.all.engine.store.conversations().costs(0).unwrap();
+    let rows: Vec<_> = costs.iter().map(|row| (row.conversation.as_str(), row.call.as_str())).collect();
+    assert_eq!(rows, [("start-mediation", "greet"), ("start-mediation", "route")]);
+    assert!(costs.iter().all(|row| row.kind == "mediation" && row.picos > 0), "{costs:?}");
+}
+
+#[tokio::test]
+async fn a_text_is_shared_by_its_own_act_and_what_waits_for_statements_is_not_done_by_naming_it() {
+    let world = world();
+    let (ann, _) = mediation(&world);
+    act(&ann, "invite").await.unwrap();
+    let refused = act(&ann, "share").await.unwrap_err();
+    assert!(matches!(refused, ConversationError::NoAction { .. }), "{refused}");
+    let (_, state) = ann.standing().unwrap();
+    assert_eq!(
+        (state.stage.as_deref(), state.milestones.len()),
+        (Some("invitation"), 0),
+        "nothing was shared"
+    );
+}
+
+#[tokio::test]
+async fn a_stage_that_waits_for_the_other_is_left_as_soon_as_the_other_comes() {
+    let world = world();
+    let (ann, ben) = mediation(&world);
+    let stage = |talk: &Conversation| talk.standing().unwrap().1.stage.unwrap();
+    for step in ["begin", "feel_heard"] {
+        act(&ann, step).await.unwrap();
+    }
+    ann.say("draft please", &NoopObserver).await.unwrap();
+    let draft = ann.preview_share(&to_ben(None), &NoopObserver).await.unwrap();
+    assert_eq!(ann.share(&draft.confirm, &NoopObserver).await.unwrap().stage, "perspective");
+    for step in ["begin", "feel_heard"] {
+        act(&ben, step).await.unwrap();
+    }
+    assert_eq!(stage(&ann), "needs", "what was shared counts once the other is there");
+    assert_eq!(ann.say("On", &NoopObserver).await.unwrap().stage, "needs");
+    act(&ben, "understood").await.unwrap();
+    act(&ben, "needs_named").await.unwrap();
+    assert_eq!(stage(&ben), "repair");
+    // Whoever has gone back has been there.
+    act(&ben, "hurt_again").await.unwrap();
+    assert_eq!(stage(&ben), "witnessing");
+    assert_eq!(act(&ann, "needs_named").await.unwrap().stage, "repair");
+}
+
+#[tokio::test]
+async fn a_turn_that_was_shared_from_stays_and_what_actions_gave_goes_with_a_turn() {
+    let world = world();
+    let (ann, _) = mediation(&world);
+    act(&ann, "begin").await.unwrap();
+    ann.say("Ben lied to me", &NoopObserver).await.unwrap();
+    act(&ann, "meditation").await.unwrap();
+    assert_eq!(ann.messages(None).unwrap().len(), 3);
+    let again = ann.revise(Some("draft please"), None).await.unwrap();
+    assert_eq!(ann.messages(None).unwrap().len(), 1);
+    ann.answer(again.number, &NoopObserver).await.unwrap();
+    let draft = ann.preview_share(&to_ben(None), &NoopObserver).await.unwrap();
+    ann.share(&draft.confirm, &NoopObserver).await.unwrap();
+    let refused = ann.revise(None, None).await.unwrap_err();
+    assert!(matches!(refused, ConversationError::Acted { .. }), "{refused}");
+    let milestones = ann.standing().unwrap().1.milestones;
+    assert!(milestones.iter().any(|reached| reached.name == "shared"), "{milestones:?}");
+    assert_eq!(ann.messages(None).unwrap().len(), 2);
+}

@@ -77,7 +77,7 @@ async fn a_reference_that_rules_miss_is_found_behind_the_reply_and_planned_for_i
     assert_eq!(ends(&talk, "Hello").await, []);
     world.work().await;
     assert_eq!(world.prompts_with("Find references."), Vec::<String>::new());
-    talk.begin_session(None).unwrap();
+    talk.begin_session(None).await.unwrap();
     assert_eq!(ends(&talk, "She did it again").await, [], "the reply does not wait for a detection");
     world.work().await;
     assert_eq!(world.prompts_with("Find references.").len(), 1);
@@ -175,7 +175,7 @@ async fn what_a_person_asks_to_remember_is_judged_kept_with_its_source_and_said(
     assert!(profile.iter().any(|fact| fact.said.fact == "I prefer mornings"), "{profile:?}");
     let next = talk.say("Go on", &NoopObserver).await.unwrap();
     assert_eq!(next.notices, [r#"Remembered: "I prefer mornings""#]);
-    talk.begin_session(None).unwrap();
+    talk.begin_session(None).await.unwrap();
     assert!(world.say(&talk, "When shall we meet?").await.contains("I prefer mornings"));
 }
 

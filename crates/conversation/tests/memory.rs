@@ -20,6 +20,7 @@ fn rules() -> MemoryRules {
     MemoryRules {
         categories: vec![category("People"), category("Other")],
         facts: "converse/facts".to_owned(),
+        facts_again: 4,
         consolidate: "converse/consolidate".to_owned(),
         formatter: None,
         validator: None,

@@ -66,7 +66,7 @@ async fn facts_stay_in_their_session_cross_with_a_consent_and_are_erased_when_it
     world.say(&talk, "This is about my daughter Lily.").await;
     world.work().await;
     assert!(world.say(&talk, "What do you know?").await.contains(MARKER), "in its own session");
-    let second = talk.begin_session(None).unwrap();
+    let second = talk.begin_session(None).await.unwrap();
     assert!(!world.say(&talk, "What do you know of my daughter?").await.contains(MARKER), "without consent");
     let consent = talk.memory(&counter).grant(EVERYTHING, "May I remember what you tell me?").unwrap();
     let reply = talk.say("And now?", &NoopObserver).await.unwrap();
@@ -127,12 +127,12 @@ async fn what_a_person_asks_to_forget_is_erased_from_every_file_and_nothing_else
     talk.memory(&counter).grant(EVERYTHING, "May I remember what you tell me?").unwrap();
     talk.say("This is about my daughter Lily.", &NoopObserver).await.unwrap();
     world.work().await;
-    talk.begin_session(None).unwrap();
+    talk.begin_session(None).await.unwrap();
     talk.say("What do you know of my daughter, and of my dog?", &NoopObserver).await.unwrap();
     world.work().await;
     assert_eq!(talk.memory(&counter).all_facts().unwrap().len(), 2);
     assert!(is_found(world.home.path()));
-    talk.begin_session(None).unwrap();
+    talk.begin_session(None).await.unwrap();
     talk.say("Please forget what I said about Lily.", &NoopObserver).await.unwrap();
     world.work().await;
     let left = talk.memory(&counter).all_facts().unwrap();
@@ -168,7 +168,7 @@ async fn facts_that_a_model_merged_in_a_later_session_go_with_the_consent_from_i
         talk.say(&format!("I have dog number {number}"), &NoopObserver).await.unwrap();
         world.work().await;
     }
-    talk.begin_session(None).unwrap();
+    talk.begin_session(None).await.unwrap();
     world.work().await;
     assert!(is_found(world.home.path()), "the facts are merged");
     talk.memory(&counter).revoke(&consent.id).unwrap();

@@ -111,11 +111,11 @@ async fn an_aside_is_a_session_of_its_own() {
     let world = world();
     let talk = world.begin("chat");
     talk.say("Ben lied to me", &NoopObserver).await.unwrap();
-    assert_eq!(talk.begin_session(Some("diary")).unwrap(), 2);
+    assert_eq!(talk.begin_session(Some("diary")).await.unwrap(), 2);
     let reply = talk.say("Only for me", &NoopObserver).await.unwrap();
     assert_eq!((reply.stage.as_str(), talk.record(reply.number).unwrap().window.sent.len()), ("diary", 0));
-    assert!(talk.begin_session(Some("work")).is_err());
-    talk.begin_session(None).unwrap();
+    assert!(talk.begin_session(Some("work")).await.is_err());
+    talk.begin_session(None).await.unwrap();
     assert_eq!(talk.say("Back", &NoopObserver).await.unwrap().stage, "hello");
 }
 

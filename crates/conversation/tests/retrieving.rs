@@ -353,9 +353,9 @@ async fn a_linked_session_is_preferred() {
     talk.memory(&Counter::cl100k()).grant(EVERYTHING, "May I?").unwrap();
     let text = "The bicycle is in the shed.";
     world.say(&talk, text).await;
-    let linked = talk.begin_session(None).unwrap();
+    let linked = talk.begin_session(None).await.unwrap();
     world.say(&talk, text).await;
-    talk.begin_session(Some("diary")).unwrap();
+    talk.begin_session(Some("diary")).await.unwrap();
     let (record, _) = world.say(&talk, "Where is the bicycle?").await;
     assert_eq!(record.retrieved.len(), 1, "{record:?}");
     assert_eq!(record.retrieved[0].session, linked, "of two that are equal otherwise");

@@ -113,6 +113,7 @@ pub const DATA_RULES: &[DataRule] = &[
     rule(Table("conversations"), Forever, Rows(&[]), ByUser),
     rule(Table("conversation_participants"), Forever, Rows(&[]), ByUser),
     rule(Table("conversation_sessions"), Forever, Rows(&[]), ByUser),
+    rule(Table("conversation_keys"), Forever, Rows(&[]), ByUser),
     rule(Table("conversation_costs"), Forever, Rows(&[]), ByUser),
     rule(Table("conversation_messages"), Forever, Rows(&[]), ByUser),
     rule(Table("memory_records"), Forever, Rows(&["vector"]), ByUser),

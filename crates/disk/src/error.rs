@@ -270,6 +270,20 @@ pub enum StoreError {
         /// The key.
         key: String,
     },
+    /// A key was used for a message that is gone.
+    #[error(
+        "Idempotency-Key {key:?}: the message that it was used for was deleted; send a new key to post one"
+    )]
+    KeyGone {
+        /// The key.
+        key: String,
+    },
+    /// A message is not the last one of its participant.
+    #[error("message {number} is no longer the last one: another was posted after it")]
+    NotLast {
+        /// Its number.
+        number: u64,
+    },
     /// No job of this user has this number.
     #[error("job {id}: no such job; `larder jobs` lists those that wait, run or have failed")]
     UnknownJob {

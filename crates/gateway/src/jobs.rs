@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use larder_agent::turn::background::{AfterTurn, EMBED, SUMMARIZE};
+use larder_conversation::ConversationError;
 use larder_conversation::background::{AfterReply, knows};
 use larder_engine::Engine;
 use larder_engine::blocking;
@@ -249,7 +250,12 @@ async fn after_reply(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
     };
     let worked = conversations.work(&job.kind, &after, &meter).await;
     settle(reservation, &meter);
-    Ok(worked.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done))
+    Ok(match worked {
+        Ok(()) => JobEnd::Done,
+        // A later one takes in what this one would have.
+        Err(error @ ConversationError::Ceiling { .. }) => JobEnd::GivenUp(error.to_string()),
+        Err(error) => JobEnd::Failed(error.to_string()),
+    })
 }
 
 /// Summarizes a history for its next run.

@@ -93,6 +93,8 @@ impl From<StoreError> for Problem {
             | StoreError::InterventionResolved { .. }
             | StoreError::Answered { .. }
             | StoreError::ErasedMeanwhile
+            | StoreError::KeyGone { .. }
+            | StoreError::NotLast { .. }
             | StoreError::JobRunning { .. }
             | StoreError::BeingDeleted { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             StoreError::Select(select) => select.clone().into(),

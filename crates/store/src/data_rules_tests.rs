@@ -66,7 +66,8 @@ fn talk(user: &UserStore, small: &str, large: &str) {
     let talk = user.conversations().create(&new).unwrap();
     let track = Track { conversation: &talk.id, participant: "me" };
     let said = NewMessage { text: large, key: Some("k"), data: &state, chars: 100 };
-    user.conversations().post(track, &said).unwrap();
+    let posted = user.conversations().post(track, &said).unwrap();
+    user.conversations().retire_key(track, posted.number).unwrap();
     user.conversations().add_cost(track, &ConversationCost { stage: small, ..Default::default() }).unwrap();
     let fact = MemoryRecord {
         number: 0,

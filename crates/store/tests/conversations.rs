@@ -171,8 +171,10 @@ fn sessions_begin_explicitly_and_the_last_message_can_be_replaced() {
     assert_eq!(talks.begin_session(me(&id), &json!({"stage": "inner"}), &json!({"n": 5})).unwrap(), 2);
     let second = post(&ada, me(&id), "two", Some("k")).unwrap();
     answer(&ada, me(&id), second, "reply to two", &[]).unwrap();
+    let reply = talks.reply_to(me(&id), second).unwrap().unwrap().number;
+    let turn = Erasure { messages: vec![second, reply], ..Erasure::default() };
     let again = talks
-        .replace_last(me(&id), Some("two, rather"), None, &json!({"n": 5}), 40, &Erasure::default())
+        .replace_last(me(&id), second, (Some("two, rather"), None), &json!({"n": 5}), 40, &turn)
         .unwrap();
     assert!(again.pending && again.number > second && again.session == 2);
     let said = |session| -> Vec<String> {

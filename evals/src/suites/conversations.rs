@@ -211,7 +211,7 @@ impl Replay {
         let mut at = 0;
         while let Some(turn) = turns.get(at) {
             if session.replace(turn.session) != Some(turn.session) {
-                talk.begin_session(None)?;
+                talk.begin_session(None).await?;
             }
             self.clock.0.store(moment(&turn.date)? + at as u64, Ordering::SeqCst);
             let reply =

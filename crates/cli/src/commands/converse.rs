@@ -86,7 +86,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
             ("", _) => continue,
             ("/quit", _) => break,
             ("/new", aside) => {
-                match conversation.begin_session(Some(aside).filter(|aside| !aside.is_empty())) {
+                match conversation.begin_session(Some(aside).filter(|aside| !aside.is_empty())).await {
                     Ok(session) => {
                         output::say(&format!("session {session}"));
                         if interactive {

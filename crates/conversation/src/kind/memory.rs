@@ -14,6 +14,10 @@ pub struct MemoryRules {
     pub categories: Vec<Category>,
     /// The recipe that updates the facts of a session after a reply.
     pub facts: String,
+    /// Messages before the new ones that are read again for facts, for what the new ones refer to.
+    #[serde(default = "four")]
+    #[schemars(range(max = 100))]
+    pub facts_again: usize,
     /// The recipe that merges facts beyond `per_profile` (C100).
     pub consolidate: String,
     /// The recipe that puts what a participant asked to remember into one sentence (R4-7.18).
@@ -43,6 +47,10 @@ pub struct MemoryRules {
     /// Private reflections that are shown.
     #[schemars(range(max = 100))]
     pub shown_reflections: usize,
+}
+
+const fn four() -> usize {
+    4
 }
 
 /// What a fact may be about.

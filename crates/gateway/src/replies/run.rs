@@ -87,7 +87,7 @@ impl From<ConversationError> for Problem {
             }
             ConversationError::Type(TypeError::NotFound { .. }) => StatusCode::NOT_FOUND,
             ConversationError::Type(TypeError::Invalid { .. }) => StatusCode::CONFLICT,
-            ConversationError::NotConfirmed => StatusCode::CONFLICT,
+            ConversationError::NotConfirmed | ConversationError::Acted { .. } => StatusCode::CONFLICT,
             ConversationError::Ceiling { .. } => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };

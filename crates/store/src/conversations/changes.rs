@@ -48,12 +48,13 @@ impl Conversations<'_> {
             let erasures = tx.prepare_cached(erasures)?.query_row(person, |row| number(row, 0))?;
             let seen = if erasures == seen.erasures { seen } else { PersonSeen::default() };
             let sql = format!(
-                "SELECT number, session, role, text, pointer, reply_to, pending, 'null', created, conversation
+                "SELECT number, session, role, text, pointer, reply_to, pending, 'null', created, coalesce(turn, number),
+                     conversation
                  {MESSAGES} AND number > ?3 ORDER BY number"
             );
             let mut query = tx.prepare_cached(&sql)?;
             let newer = params![person[0], participant, to_sql(seen.message)];
-            let said = query.query_map(newer, |row| Ok((row.get(9)?, self.read_message(row)?)))?;
+            let said = query.query_map(newer, |row| Ok((row.get(10)?, self.read_message(row)?)))?;
             let said = said.collect::<Result<_, _>>()?;
             let sql = format!("SELECT {} {RECORDS} AND number > ?3 ORDER BY number", memory::COLUMNS);
             let mut query = tx.prepare_cached(&sql)?;

@@ -159,6 +159,7 @@ impl Conversations<'_> {
             names("conversation = ?2 AND participant = ?3", params![user, conversation, name])?;
             for (table, column) in [
                 ("conversation_messages", "participant"),
+                ("conversation_keys", "participant"),
                 ("conversation_sessions", "participant"),
                 ("conversation_participants", "name"),
                 ("memory_records", "participant"),

@@ -27,6 +27,8 @@ pub enum MemoryKind {
     Fact,
     /// What a session's older messages said.
     Summary,
+    /// Up to which message a session was read for facts.
+    Progress,
     /// A text that a participant gave to others.
     Share,
     /// That a reply was made with something in view that crossed a session.
@@ -45,6 +47,7 @@ impl MemoryKind {
             Self::Consent => "consent",
             Self::Fact => "fact",
             Self::Summary => "summary",
+            Self::Progress => "progress",
             Self::Share => "share",
             Self::Origin => "origin",
             Self::Run => "run",

@@ -12,7 +12,8 @@ use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
 use crate::user;
 
-const COLUMNS: &str = "number, session, role, text, pointer, reply_to, pending, data, created";
+const COLUMNS: &str =
+    "number, session, role, text, pointer, reply_to, pending, data, created, coalesce(turn, number)";
 /// The kind of an original that is a message.
 const POINTER_KIND: &str = "message";
 
@@ -44,6 +45,10 @@ pub struct ConversationMessage {
     pub pointer: Option<Pointer>,
     /// The number of the message that it answers.
     pub reply_to: Option<u64>,
+    /// The turn it is of: the number of the message that began it, or a later one if that was posted again after it had been
+    /// left without a reply. Messages are in the order of turns, whenever they were posted.
+    #[serde(skip)]
+    pub turn: u64,
     /// Whether it waits for its reply.
     pub pending: bool,
     /// What whoever leads the conversation keeps of it.
@@ -88,12 +93,19 @@ pub struct NewReply<'a> {
     pub chars: usize,
 }
 
+impl ConversationMessage {
+    /// Its place in its track: messages are in the order of these.
+    pub const fn position(&self) -> (u64, u64) {
+        (self.turn, self.number)
+    }
+}
+
 impl Conversations<'_> {
     /// Stores a message of the participant, which then waits for its reply. One that was posted with the same key and text
-    /// is returned as it is.
+    /// is returned as it is, and one whose message was edited is the one that took its place.
     ///
     /// # Errors
-    /// [`StoreError::KeyTaken`] if the key is of another text. There is no such participant of this user, or the store
+    /// [`StoreError::KeyTaken`] if the key is of another text, [`StoreError::KeyGone`] if its message was deleted. There is no such participant of this user, or the store
     /// fails.
     pub fn post(&self, track: Track<'_>, new: &NewMessage<'_>) -> Result<ConversationMessage, StoreError> {
         if let Some(key) = new.key {
@@ -106,12 +118,7 @@ impl Conversations<'_> {
             if let Some(key) = new.key
                 && let Some(earlier) = self.with_key(tx, track, key, Some(new.text))?
             {
-                // One that was left without a reply waits for one again.
-                tx.prepare_cached(
-                    "UPDATE conversation_messages SET pending = 1 WHERE number = ?1 AND NOT EXISTS
-                     (SELECT 1 FROM conversation_messages WHERE reply_to = ?1)",
-                )?
-                .execute([to_sql(earlier.number)])?;
+                self.wait_again(tx, &earlier)?;
                 return self.message(tx, track, earlier.number);
             }
             tx.prepare_cached(
@@ -134,18 +141,27 @@ impl Conversations<'_> {
         })
     }
 
-    /// The message of a track that was posted with a key and, if one is given, this text.
-    ///
-    /// # Errors
-    /// [`StoreError::KeyTaken`] if the key is of another text. Or the store fails.
-    pub fn posted(
-        &self,
-        track: Track<'_>,
-        key: &str,
-        text: Option<&str>,
-    ) -> Result<Option<ConversationMessage>, StoreError> {
-        user::check_name("Idempotency-Key", key)?;
-        self.store.index().read(|tx| self.with_key(tx, track, key, text))
+    /// One that was left without a reply waits for one again, behind everything that was said meanwhile.
+    fn wait_again(&self, tx: &Transaction<'_>, message: &ConversationMessage) -> Result<(), StoreError> {
+        let number = to_sql(message.number);
+        let is_answered =
+            tx.prepare_cached("SELECT 1 FROM conversation_messages WHERE reply_to = ?1")?.exists([number])?;
+        if message.pending || is_answered || message.speaker == Speaker::Assistant {
+            return Ok(());
+        }
+        tx.execute("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'conversation_messages'", [])?;
+        tx.execute(
+            "UPDATE conversation_messages SET pending = 1, turn =
+                 (SELECT seq FROM sqlite_sequence WHERE name = 'conversation_messages') WHERE number = ?1",
+            [number],
+        )?;
+        // What is kept in memory has it at its old place.
+        tx.execute(
+            "UPDATE conversation_participants SET erasures = erasures + 1 WHERE user = ?1 AND (conversation, name) IN
+                 (SELECT conversation, participant FROM conversation_messages WHERE number = ?2)",
+            params![self.store.user(), number],
+        )?;
+        Ok(())
     }
 
     /// Stores a text over the limit as an original; returns its name.
@@ -166,19 +182,19 @@ impl Conversations<'_> {
     pub fn answer(&self, track: Track<'_>, new: &NewReply<'_>) -> Result<ConversationMessage, StoreError> {
         let pointer = self.original(new.text, new.chars)?;
         self.store.write(|tx| {
-            let mut session = self.own(tx, track)?.session;
+            let (mut session, mut turn) = (self.own(tx, track)?.session, None);
             if let Some(to) = new.to {
                 let asked = self.message(tx, track, to)?;
                 if !asked.pending {
                     return Err(StoreError::Answered { number: to });
                 }
-                session = asked.session;
+                (session, turn) = (asked.session, Some(asked.turn));
                 tx.execute("UPDATE conversation_messages SET pending = 0 WHERE number = ?1", [to_sql(to)])?;
             }
             tx.prepare_cached(
                 "INSERT INTO conversation_messages
-                 (user, conversation, participant, session, role, text, pointer, reply_to, pending, data, created)
-                 VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, 0, ?8, ?9)",
+                 (user, conversation, participant, session, role, text, pointer, reply_to, pending, data, created, turn)
+                 VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, 0, ?8, ?9, ?10)",
             )?
             .execute(params![
                 self.store.user(),
@@ -189,7 +205,8 @@ impl Conversations<'_> {
                 pointer,
                 new.to.map(to_sql),
                 new.data.to_string(),
-                to_sql(self.store.now().as_millis())
+                to_sql(self.store.now().as_millis()),
+                turn.map(to_sql)
             ])?;
             let reply = self.message(tx, track, tx.last_insert_rowid().unsigned_abs())?;
             self.put_state(tx, track, new.state)?;
@@ -216,37 +233,34 @@ impl Conversations<'_> {
         })
     }
 
-    /// Puts a new message in place of the newest one of the participant, whose reply goes, too: with another text, or with
-    /// the same to be answered once more. `state` is what the participant was before that message; what was made from it is
-    /// erased with it. `key` is what [`posted`](Self::posted) finds the new one by.
+    /// Puts a new message in place of the newest one of the participant, `last`: with another text, or with the same to be
+    /// answered once more. What goes with that message, it included, is named in `erasure`. `state` is what the participant
+    /// was before it. `key` is what [`posted`](Self::posted) finds the new one by; so does the key of the old one.
     ///
     /// # Errors
-    /// The newest session has no message of the participant, there is no such participant of this user, or the store fails.
+    /// [`StoreError::NotLast`] if another message of the participant came after it. There is no such message or participant
+    /// of this user, or the store fails.
     pub fn replace_last(
         &self,
         track: Track<'_>,
-        text: Option<&str>,
-        key: Option<&str>,
+        last: u64,
+        (text, key): (Option<&str>, Option<&str>),
         state: &Value,
         chars: usize,
         erasure: &Erasure,
     ) -> Result<ConversationMessage, StoreError> {
-        let session = self.participant(track)?.session;
-        let last = self.messages(track, session, 0..u64::MAX)?;
-        let last = last.into_iter().rev().find(|message| message.speaker == Speaker::Participant);
-        let last = last.ok_or(StoreError::UnknownMessage { number: 0 })?;
+        let last = self.get_message(track, last)?;
         let text = text.unwrap_or(&last.text);
         let pointer = self.original(text, chars)?;
         self.erase_after(erasure, |tx| {
             self.message(tx, track, last.number)?;
-            let removed =
-                "DELETE FROM conversation_messages WHERE user = ?1 AND conversation = ?2 AND participant = ?3
-                           AND session = ?4 AND number >= ?5";
-            let (user, first) = (self.store.user(), to_sql(last.number));
-            tx.execute(
-                removed,
-                params![user, track.conversation, track.participant, to_sql(session), first],
-            )?;
+            let (user, session) = (self.store.user(), to_sql(last.session));
+            let later = "conversation = ?2 AND participant = ?3 AND session = ?4 AND role = 0
+                         AND coalesce(turn, number) > ?5";
+            let values = params![user, track.conversation, track.participant, session, to_sql(last.turn)];
+            if !self.select(tx, later, values)?.is_empty() {
+                return Err(StoreError::NotLast { number: last.number });
+            }
             tx.execute(
                 "INSERT INTO conversation_messages
                  (user, conversation, participant, session, role, text, pointer, pending, key, data, created)
@@ -255,7 +269,7 @@ impl Conversations<'_> {
                     user,
                     track.conversation,
                     track.participant,
-                    to_sql(session),
+                    session,
                     text,
                     pointer,
                     key,
@@ -264,12 +278,34 @@ impl Conversations<'_> {
                 ],
             )?;
             let new = self.message(tx, track, tx.last_insert_rowid().unsigned_abs())?;
+            tx.execute(
+                "UPDATE conversation_keys SET number = ?2 WHERE number = ?1",
+                [to_sql(last.number), to_sql(new.number)],
+            )?;
+            self.keep_key(tx, track, last.number, Some(new.number))?;
             self.put_state(tx, track, state)?;
             Ok(new)
         })
     }
 
-    /// The messages of a session with numbers in a range, in order.
+    /// The messages of a session in the turns before one, in order, without those that wait for their replies.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn messages_before(
+        &self,
+        track: Track<'_>,
+        session: u64,
+        turn: u64,
+    ) -> Result<Vec<ConversationMessage>, StoreError> {
+        let (Track { conversation, participant }, user) = (track, self.store.user());
+        let within = "conversation = ?2 AND participant = ?3 AND session = ?4 AND pending = 0
+                      AND coalesce(turn, number) < ?5";
+        let values = params![user, conversation, participant, to_sql(session), to_sql(turn)];
+        self.store.index().read(|tx| self.select(tx, within, values))
+    }
+
+    /// The messages of a session with numbers in a range, in the order of turns.
     ///
     /// # Errors
     /// The store fails.
@@ -333,7 +369,7 @@ impl Conversations<'_> {
         self.store.index().read(|tx| self.message(tx, track, number))
     }
 
-    fn message(
+    pub(super) fn message(
         &self,
         tx: &Transaction<'_>,
         track: Track<'_>,
@@ -347,35 +383,16 @@ impl Conversations<'_> {
         found?.pop().ok_or(StoreError::UnknownMessage { number })
     }
 
-    fn with_key(
-        &self,
-        tx: &Transaction<'_>,
-        track: Track<'_>,
-        key: &str,
-        text: Option<&str>,
-    ) -> Result<Option<ConversationMessage>, StoreError> {
-        let found = self.select(
-            tx,
-            "conversation = ?2 AND participant = ?3 AND key = ?4",
-            [self.store.user(), track.conversation, track.participant, key],
-        );
-        match found?.pop() {
-            Some(found) if text.is_some_and(|text| text != found.text) => {
-                Err(StoreError::KeyTaken { key: key.to_owned() })
-            }
-            found => Ok(found),
-        }
-    }
-
     /// Messages of this user for which a condition holds, in order.
-    fn select(
+    pub(super) fn select(
         &self,
         tx: &Transaction<'_>,
         condition: &str,
         values: impl rusqlite::Params,
     ) -> Result<Vec<ConversationMessage>, StoreError> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM conversation_messages WHERE user = ?1 AND {condition} ORDER BY number"
+            "SELECT {COLUMNS} FROM conversation_messages WHERE user = ?1 AND {condition}
+             ORDER BY coalesce(turn, number), number"
         );
         let mut query = tx.prepare_cached(&sql)?;
         let rows = query.query_map(values, |row| self.read_message(row))?;
@@ -396,6 +413,7 @@ impl Conversations<'_> {
             pending: row.get(6)?,
             data: json(row, 7)?,
             created: time(row, 8)?,
+            turn: number(row, 9)?,
         })
     }
 }

@@ -8,6 +8,7 @@
 mod changes;
 mod costs;
 mod erase;
+mod keys;
 mod memory;
 mod messages;
 

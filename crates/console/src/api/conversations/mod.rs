@@ -285,7 +285,7 @@ pub async fn session(
     Json(new): Json<NewSession>,
 ) -> Result<(StatusCode, Answer<SessionBegun>), Problem> {
     let conversation = open(&app, &caller, id, new.participant).await?;
-    let session = blocking(move || conversation.begin_session(new.aside.as_deref())).await?;
+    let session = conversation.begin_session(new.aside.as_deref()).await?;
     Ok((StatusCode::CREATED, Answer(SessionBegun { session })))
 }
 
