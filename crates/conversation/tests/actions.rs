@@ -252,7 +252,7 @@ async fn what_comes_before_a_conversation_is_among_the_costs() {
     world.all.start("mediation", "What is this?", &NoopObserver).await.unwrap();
     let costs = world.all.engine.store.conversations().costs(0).unwrap();
     let rows: Vec<_> = costs.iter().map(|row| (row.conversation.as_str(), row.call.as_str())).collect();
-    assert_eq!(rows, [("start-mediation", "greet"), ("start-mediation", "route")]);
+    assert_eq!(rows, [("mediation", "greet"), ("mediation", "route")]);
     assert!(costs.iter().all(|row| row.kind == "mediation" && row.picos > 0), "{costs:?}");
 }
 
