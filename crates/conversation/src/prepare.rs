@@ -1,7 +1,8 @@
 //! What is decided before a reply is asked for: the stage, what rules find in the message, and what of the past is sent.
 
 use larder_engine::executor::ProgressObserver;
-use larder_engine::inputs::InputDocument;
+use larder_engine::inputs::{InputDocument, RunInput};
+use larder_engine::routing::RouteInput;
 use larder_store::{ConversationMessage, MemoryRecord};
 use serde_json::Value;
 
@@ -51,7 +52,6 @@ impl Conversation {
             found.intensity.is_some_and(|now| now >= from)
                 || state.intensity().is_some_and(|last| last >= from)
         });
-        let (rules, recipe) = kind.for_window(self.window_of(&kind.recipe)?);
         let messages = self.all.store().messages_before(self.track(), message.session, message.turn)?;
         let past: Vec<PastMessage> = messages.iter().map(past).collect();
         let summary = if found.memory.is_some_and(intent::MemoryIntent::withholds) {
@@ -60,7 +60,12 @@ impl Conversation {
             self.summary(message.session)?
         };
         let covered = summary.as_ref().map(|summary| summary.covered(&messages));
-        let window = choose(&past, covered, &HistoryRules::of(kind, stage, &rules), &found);
+        let mut window = choose(&past, covered, &HistoryRules::of(kind, stage, &kind.window), &found);
+        let routing = self.routing(state, found.intensity, safety);
+        let (rules, recipe) = kind.for_window(self.window_of(message, &window, routing)?);
+        if rules != kind.window {
+            window = choose(&past, covered, &HistoryRules::of(kind, stage, &rules), &found);
+        }
         let count = |wanted: fn(&Coverage) -> bool| window.coverage.iter().filter(|one| wanted(one)).count();
         let sent = past.iter().zip(&window.coverage).filter(|(_, covered)| **covered == Coverage::Sent);
         let sent = sent.map(|(message, _)| message);
@@ -103,10 +108,19 @@ impl Conversation {
         Ok(())
     }
 
-    /// The tokens of the window of the model that answers by a recipe.
-    fn window_of(&self, recipe: &str) -> Result<usize, ConversationError> {
-        let engine = &self.all.engine;
-        let layer = engine.find(recipe, None).map_err(|source| engine.missing(recipe, source))?.layer;
+    /// The tokens of the window of the model that answers: of the layer that the router chooses for what would be sent to a
+    /// large one, or of the recipe's.
+    fn window_of(
+        &self,
+        message: &ConversationMessage,
+        window: &SessionWindow,
+        routing: RouteInput,
+    ) -> Result<usize, ConversationError> {
+        let (engine, name) = (&self.all.engine, &self.loaded.kind.recipe);
+        let recipe = engine.find(name, None).map_err(|source| engine.missing(name, source))?;
+        let query = Some(message.text.clone());
+        let input = RunInput { query, history: window.sent.clone(), routing, ..RunInput::default() };
+        let layer = engine.route(recipe, &input).map_or(recipe.layer, |route| route.layer);
         Ok(engine.candidate(layer, None)?.spec.window)
     }
 

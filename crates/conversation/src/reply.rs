@@ -153,7 +153,7 @@ impl Conversation {
     }
 
     /// What the router is told: the intensity of the message or of the last reply, and the tier that safety demands.
-    fn routing(&self, state: &ParticipantState, found: Option<u8>, safety: bool) -> RouteInput {
+    pub(crate) fn routing(&self, state: &ParticipantState, found: Option<u8>, safety: bool) -> RouteInput {
         let kind = &self.loaded.kind;
         let intensity = found.max(state.intensity()).map(|value| ("intensity".to_owned(), value.into()));
         RouteInput {

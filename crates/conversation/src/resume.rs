@@ -1,9 +1,9 @@
 //! Which conversation a client goes on with that sends its whole history, as clients of models do: the messages that are
 //! stored already are never stored again.
 
-use larder_store::{ConversationMessage, Speaker};
+use larder_store::{ConversationMessage, Speaker, StoreError, Track};
 
-use crate::conversation::{Conversation, ConversationError, Conversations};
+use crate::conversation::{ALONE, Conversation, ConversationError, Conversations};
 
 /// The newest conversations of a type that are compared with a history.
 const COMPARED: usize = 64;
@@ -72,29 +72,94 @@ impl Conversation {
 }
 
 impl Conversations {
-    /// The conversation of a type whose current session is exactly what a client has, and the number of the client's last
-    /// message if it was posted there before. Two that are the same so far are interchangeable.
+    /// Posts a message of a client that names no conversation and has `before` of one: to the conversation of a type that
+    /// has exactly that, or with nothing before it to a new one. A message that is sent again is the one of then: by its key
+    /// wherever it was posted, without one where it is the last. `None` if `before` is of no conversation.
     ///
     /// # Errors
-    /// The store fails.
-    pub fn continuing(
+    /// There is no such type, the key belongs to another text, or the store fails.
+    pub async fn resume(
         &self,
         kind: &str,
         participant: Option<&str>,
         before: &[Remembered],
-        text: &str,
+        (text, key): (&str, Option<&str>),
+    ) -> Result<Option<(Conversation, u64)>, ConversationError> {
+        self.types.find(kind)?;
+        // Of two requests at once the second finds what the first began.
+        let user = self.engine.store.user();
+        let _once = self.lease_of(Track { conversation: "resume", participant: user }).await?;
+        let keyed = key.map(|key| self.keyed(kind, participant, key)).transpose()?.flatten();
+        let found = match keyed {
+            Some(conversation) => Some((conversation, Continuation::New)),
+            None => self.continuing(kind, participant, before, (text, key))?,
+        };
+        let (conversation, continuation) = match found {
+            Some(found) => found,
+            None if before.is_empty() => {
+                let name = participant.unwrap_or(ALONE);
+                let begun = self.begin(kind, "", &[(name.to_owned(), user.to_owned())])?;
+                (self.open(&begun.id, Some(name))?, Continuation::New)
+            }
+            None => return Ok(None),
+        };
+        let number = match continuation {
+            Continuation::Posted(number) => number,
+            _ => conversation.post(text, key)?.number,
+        };
+        Ok(Some((conversation, number)))
+    }
+
+    /// The conversation of a type to which a message with a key was posted.
+    fn keyed(
+        &self,
+        kind: &str,
+        participant: Option<&str>,
+        key: &str,
+    ) -> Result<Option<Conversation>, ConversationError> {
+        for record in self.store().list()?.iter().filter(|record| record.kind == kind).take(COMPARED) {
+            let Ok(conversation) = self.open(&record.id, participant) else { continue };
+            // One whose message was deleted has had the key, too.
+            let has = match self.store().posted(conversation.track(), key, None) {
+                Err(StoreError::KeyGone { .. }) => true,
+                found => found?.is_some(),
+            };
+            if has {
+                return Ok(Some(conversation));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The conversation of a type whose current session is exactly what a client has, and the number of the client's last
+    /// message if it was posted there before. Two that are the same so far are interchangeable, so that one with the message
+    /// comes first.
+    fn continuing(
+        &self,
+        kind: &str,
+        participant: Option<&str>,
+        before: &[Remembered],
+        (text, key): (&str, Option<&str>),
     ) -> Result<Option<(Conversation, Continuation)>, ConversationError> {
-        let mut posted = None;
+        let mut new = None;
         let records = self.store().list()?;
         for record in records.iter().filter(|record| record.kind == kind).take(COMPARED) {
             let Ok(conversation) = self.open(&record.id, participant) else { continue };
-            match conversation.behind(&conversation.messages(None)?, before, text) {
-                Some(Continuation::New) => return Ok(Some((conversation, Continuation::New))),
-                Some(again @ Continuation::Posted(_)) => posted = posted.or(Some((conversation, again))),
+            let messages = conversation.messages(None)?;
+            let continuation = match messages.as_slice() {
+                // A first message may be said in many conversations; one that still waits for its reply is sent again.
+                [only] if before.is_empty() && key.is_none() && only.pending && only.text == text => {
+                    Some(Continuation::Posted(only.number))
+                }
+                messages => conversation.behind(messages, before, text),
+            };
+            match continuation {
                 // Without a name, nothing of a conversation is taken back.
                 Some(Continuation::Revised) | None => {}
+                Some(Continuation::New) => new = new.or(Some((conversation, Continuation::New))),
+                posted => return Ok(posted.map(|posted| (conversation, posted))),
             }
         }
-        Ok(posted)
+        Ok(new)
     }
 }

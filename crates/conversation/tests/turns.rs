@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use larder_conversation::resume::Remembered;
 use larder_conversation::{Conversation, ConversationError};
 use larder_engine::executor::NoopObserver;
-use larder_store::{StoreError, Track};
+use larder_store::{Speaker, StoreError, Track};
 use larder_testkit::layers::Outcome;
 use larder_testkit::talks::Talks;
 
@@ -235,4 +236,75 @@ async fn what_a_failed_turn_spends_counts_and_trips_the_ceiling_of_replies_and_j
     cheap.begin("chat").say("hello", &NoopObserver).await.unwrap();
     cheap.work().await;
     assert_eq!(cheap.prompts_with("Update the facts."), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_first_message_sent_again_goes_to_the_conversation_that_it_began() {
+    let world = talks(&[], answer);
+    let before = |texts: &[&str]| -> Vec<Remembered> {
+        let speakers = [Speaker::Participant, Speaker::Assistant].into_iter().cycle();
+        let pairs = texts.iter().zip(speakers);
+        pairs.map(|(text, speaker)| Remembered { speaker, text: (*text).to_owned() }).collect()
+    };
+    let post = async |had: &[&str], text: &str, key: Option<&str>| {
+        let found = world.all.resume("chat", None, &before(had), (text, key)).await.unwrap();
+        found.map(|(talk, number)| (talk.id().to_owned(), number))
+    };
+    // Two at once, and one that comes after the reply.
+    let (one, same) = tokio::join!(post(&[], "one", Some("k1")), post(&[], "one", Some("k1")));
+    let one = one.unwrap();
+    assert_eq!(Some(&one), same.as_ref());
+    let talk = world.all.open(&one.0, None).unwrap();
+    reply(&talk, one.1).await;
+    assert_eq!(post(&[], "one", Some("k1")).await.as_ref(), Some(&one));
+    assert!(
+        world.all.resume("chat", None, &[], ("two", Some("k1"))).await.is_err(),
+        "the key is of another text"
+    );
+    // With another key, or with none, it begins another; without one, it is sent again while it waits.
+    let twin = post(&[], "one", Some("k2")).await.unwrap();
+    assert_ne!(twin.0, one.0);
+    let waiting = post(&[], "three", None).await.unwrap();
+    assert_eq!(post(&[], "three", None).await.unwrap(), waiting);
+    reply(&world.all.open(&waiting.0, None).unwrap(), waiting.1).await;
+    assert_ne!(post(&[], "three", None).await.unwrap().0, waiting.0);
+    // Of two equal conversations the one with the message has it, with a key and without.
+    reply(&world.all.open(&twin.0, None).unwrap(), twin.1).await;
+    for key in [Some("k3"), None] {
+        let had = ["one", "Reply to one"];
+        let second = post(&had, "four", key).await.unwrap();
+        assert_eq!(post(&had, "four", key).await.unwrap(), second);
+        reply(&world.all.open(&second.0, None).unwrap(), second.1).await;
+        assert_eq!(post(&had, "four", key).await.unwrap(), second);
+    }
+    assert_eq!(post(&["never", "said"], "x", None).await, None);
+}
+
+#[tokio::test]
+async fn the_small_prompts_are_for_the_model_that_the_router_chooses() {
+    const ROUTES: &str = "description: By a word.
+tiers:
+  - {name: small, layer: NERVES}
+  - {name: large, layer: MIND, from: 1}
+factors:
+  - {name: it is hard, weight: 2, when: {says: [hard]}}
+";
+    let changes = [
+        ("routes/sizes.yaml", "", ROUTES),
+        (
+            "conversations/chat.yaml",
+            "safety: {",
+            "router: sizes
+safety: {",
+        ),
+    ];
+    let world = talks(&changes, answer);
+    let all = world.with_small_nerves(8_000);
+    let talk = all.open(&all.begin("chat", "", &[]).unwrap().id, None).unwrap();
+    let mut recipes = Vec::new();
+    for text in ["an easy one", "a hard one"] {
+        let reply = talk.say(text, &NoopObserver).await.unwrap();
+        recipes.push(talk.record(reply.number).unwrap().recipe);
+    }
+    assert_eq!(recipes, ["converse/talk_small", "converse/talk"]);
 }

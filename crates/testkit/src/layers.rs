@@ -29,6 +29,19 @@ pub fn every_layer_and(
     Models::new(table, home, &|_| None).with_embedded(Arc::new(Only(model, None)))
 }
 
+/// As [`every_layer`], with a smaller window on layer NERVES.
+pub fn small_nerves(
+    model: Arc<dyn ChatModel>,
+    home: &Path,
+    (small, window): (usize, usize),
+    timeout_ms: u64,
+) -> Models {
+    let one = table(small, timeout_ms);
+    let one = one[one.find("[models.m]").unwrap()..].replace("[models.m]", "[models.s]");
+    let all = table(window, timeout_ms).replace("NERVES = \"m\"", "NERVES = \"s\"") + &one;
+    Models::new(ModelTable::parse(&all).unwrap(), home, &|_| None).with_embedded(Arc::new(Only(model, None)))
+}
+
 /// As [`every_layer`], with the embedding model `vectors` beside it, at 1 US dollar a million tokens.
 pub fn with_vectors(
     model: Arc<dyn ChatModel>,

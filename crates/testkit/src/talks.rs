@@ -7,10 +7,11 @@ use larder_conversation::{Conversation, Conversations};
 use larder_engine::executor::NoopObserver;
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
+use larder_models::connect::Models;
 use larder_store::{Store, StoreOptions};
 use larder_text::tokens::Counter;
 
-use crate::layers::{Answering, Outcome, every_layer};
+use crate::layers::{Answering, Outcome, every_layer, small_nerves};
 
 /// The window of the model, and the milliseconds that a call may take.
 const WINDOW: usize = 200_000;
@@ -62,6 +63,13 @@ impl Talks {
         conversations(self.home.path(), self.project.path(), &self.model, user)
     }
 
+    /// The conversations of `ann` where the model of layer NERVES has a window of so many tokens.
+    pub fn with_small_nerves(&self, window: usize) -> Conversations {
+        let models =
+            small_nerves(Arc::clone(&self.model) as _, self.home.path(), (window, WINDOW), TIMEOUT_MS);
+        with_models(self.home.path(), self.project.path(), models, "ann")
+    }
+
     /// Begins a conversation in which `ann` is alone.
     pub fn begin(&self, kind: &str) -> Conversation {
         let record = self.all.begin(kind, "A talk", &[]).unwrap();
@@ -103,8 +111,11 @@ pub async fn work(all: &Conversations) {
 }
 
 fn conversations(home: &Path, project: &Path, model: &Arc<Answering>, user: &str) -> Conversations {
+    with_models(home, project, every_layer(Arc::clone(model) as _, home, WINDOW, TIMEOUT_MS), user)
+}
+
+fn with_models(home: &Path, project: &Path, models: Models, user: &str) -> Conversations {
     let store = Store::open(home, StoreOptions::default()).unwrap().user(user).unwrap();
-    let models = every_layer(Arc::clone(model) as _, home, WINDOW, TIMEOUT_MS);
     let project = Project::open(project, &Counter::cl100k()).unwrap();
     let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
     Conversations::new(engine, None)

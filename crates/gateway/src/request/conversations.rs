@@ -9,7 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Response, StatusCode};
 use bytes::Bytes;
 use larder_conversation::resume::{Continuation, Remembered};
-use larder_conversation::{Conversation, ConversationError, Reply};
+use larder_conversation::{Conversation, Reply};
 use larder_engine::blocking;
 use larder_engine::executor::Spending;
 use larder_proxy::record::Outcome;
@@ -120,24 +120,19 @@ async fn start(
     caller: &Caller,
     job: ConversationRequest,
 ) -> Result<(String, ReplyReader), Problem> {
-    let (conversation, continuation) = found(app, caller, &job)?;
-    let number = match continuation {
-        Continuation::New => conversation.post(&job.text, job.key.as_deref())?.number,
-        Continuation::Posted(number) => number,
-        Continuation::Revised => conversation.revise(Some(&job.text), None).await?.number,
-    };
+    let (conversation, number) = posted(app, caller, &job).await?;
     let id = conversation.id().to_owned();
     Ok((id, replies::answer(app, caller, conversation, number)?.read(None)))
 }
 
-/// The conversation that is meant, or a new one.
-fn found(
+/// The message in the conversation that is meant, or in a new one.
+async fn posted(
     app: &App,
     caller: &Caller,
     job: &ConversationRequest,
-) -> Result<(Conversation, Continuation), Problem> {
+) -> Result<(Conversation, u64), Problem> {
     let all = app.conversations(caller);
-    let participant = job.participant.as_deref();
+    let (participant, key) = (job.participant.as_deref(), job.key.as_deref());
     if let Some(id) = &job.id {
         let conversation = all.open(id, participant)?;
         let kind = &conversation.kind().kind.name;
@@ -145,17 +140,15 @@ fn found(
             let words = format!("{id} is a conversation of type {kind}: ask the model `conversation/{kind}`");
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words));
         }
-        let continuation = conversation.continuation(&job.before, &job.text)?;
-        return Ok((conversation, continuation));
+        let number = match conversation.continuation(&job.before, &job.text)? {
+            Continuation::New => conversation.post(&job.text, key)?.number,
+            Continuation::Posted(number) => number,
+            Continuation::Revised => conversation.revise(Some(&job.text), None).await?.number,
+        };
+        return Ok((conversation, number));
     }
-    all.types.find(&job.kind).map_err(ConversationError::from)?;
-    if job.before.is_empty() {
-        let name = participant.unwrap_or(larder_conversation::ALONE);
-        let participants = [(name.to_owned(), caller.store.user().to_owned())];
-        let begun = all.begin(&job.kind, "", &participants)?;
-        return Ok((all.open(&begun.id, Some(name))?, Continuation::New));
-    }
-    all.continuing(&job.kind, participant, &job.before, &job.text)?.ok_or_else(|| {
+    let found = all.resume(&job.kind, participant, &job.before, (&job.text, key)).await?;
+    found.ok_or_else(|| {
         let words = format!(
             "the earlier messages are those of no conversation of type {}: name the conversation in the header {} or as \
              metadata.conversation, as the first reply named it in that header, or send the last message alone to begin one",
