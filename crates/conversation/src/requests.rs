@@ -122,6 +122,9 @@ impl Conversation {
             forgotten += usize::from(self.memory(&counter).erase(id)?);
         }
         drop(lease);
+        // What was erased here does not stand against the notice.
+        let since = Some(self.all.store().memory().erasures()?);
+        let after = &AfterReply { since, ..after.clone() };
         let notice = match forgotten {
             0 => "Asked to forget something; nothing that is remembered fits it.".to_owned(),
             1 => "One fact was forgotten, as asked.".to_owned(),

@@ -283,6 +283,7 @@ async fn a_first_message_sent_again_goes_to_the_conversation_that_it_began() {
 #[tokio::test]
 async fn the_small_prompts_are_for_the_model_that_the_router_chooses() {
     const ROUTES: &str = "description: By a word.
+single_factor: allowed
 tiers:
   - {name: small, layer: NERVES}
   - {name: large, layer: MIND, from: 1}
