@@ -413,7 +413,11 @@ impl Conversation {
         let (session, mut state) = self.standing()?;
         let linked = stage.is_some_and(|stage| stage.aside == Aside::Linked).then_some(session);
         state.aside = aside.map(str::to_owned);
+        // What the last replies found belongs to their session, as everything that is remembered without a consent does.
         state.references.clear();
+        state.notices.clear();
+        state.intensities.clear();
+        state.fields.clear();
         let opening = serde_json::json!({ "aside": aside, "linked": linked });
         let state = serde_json::to_value(&state).unwrap_or_default();
         Ok(self.all.store().begin_session(self.track(), &opening, &state)?)

@@ -195,10 +195,13 @@ impl Conversation {
             };
             change.put.push(memory.record_of(&fact));
         }
-        let (_, mut state) = self.standing()?;
-        state.notices.push(notice);
-        let state = serde_json::to_value(&state).unwrap_or_default();
-        change.states.push((self.id.clone(), self.participant.clone(), state));
+        let (session, mut state) = self.standing()?;
+        // What was asked for in one session is not told in another.
+        if session == after.session {
+            state.notices.push(notice);
+            let state = serde_json::to_value(&state).unwrap_or_default();
+            change.states.push((self.id.clone(), self.participant.clone(), state));
+        }
         self.all.store().memory().apply(&change)?;
         Ok(memory.limit_profile()?)
     }

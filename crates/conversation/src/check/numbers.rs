@@ -3,7 +3,7 @@
 use larder_core::recipe::{DiagnosticCode, PromptInputs, Recipe, SlotSource};
 
 use super::Check;
-use crate::kind::{CallTime, SummaryRules};
+use crate::kind::{CallTime, CallWhen, SummaryRules};
 
 impl Check<'_> {
     pub(super) fn numbers(&mut self) {
@@ -152,6 +152,23 @@ impl Check<'_> {
                 };
                 let message = format!("`calls.{key}` cannot run then: {why}");
                 self.report(&format!("{pointer}/runs"), DiagnosticCode::Contradiction, message, "");
+            }
+            let conditions: &[CallWhen] = match key {
+                "references" | "planning" => &call.when,
+                "summary" => &[CallWhen::SummaryDue],
+                "embedding" => &[CallWhen::FactsChanged],
+                _ => &[],
+            };
+            let is_guarded = matches!(key, "references" | "planning");
+            let unheeded = [
+                ("when", call.when.iter().any(|when| !conditions.contains(when))),
+                ("timeout_ms", call.timeout_ms.is_some() && !is_guarded),
+                ("breaker", call.breaker.is_some() && !is_guarded),
+            ];
+            for (name, _) in unheeded.into_iter().filter(|(_, is_given)| *is_given) {
+                let message = format!("nothing heeds `{name}` of `calls.{key}`");
+                let help = "remove it; only references and planning are left out or given up";
+                self.report(&format!("{pointer}/{name}"), DiagnosticCode::Contradiction, message, help);
             }
             if call.recipe.is_some() && call.runs == CallTime::Before && call.timeout_ms.is_none() {
                 let message = format!("a reply waits for `calls.{key}` without limit");
