@@ -326,6 +326,10 @@ fn answer(prompt: &str, next: &Mutex<String>) -> String {
     if prompt.contains("Update the facts.") {
         return json!({"upsert": facts(prompt), "delete": []}).to_string();
     }
+    if prompt.contains("Merge the facts.") {
+        // Nothing is merged: what is over the limits of a profile stays in its session.
+        return json!({ "facts": [] }).to_string();
+    }
     if prompt.contains("Write the summary.") {
         let lines = messages(prompt).filter_map(|text| text.split(['.', '!', '?']).next());
         return json!({"summary": lines.collect::<Vec<_>>().join(". ")}).to_string();
