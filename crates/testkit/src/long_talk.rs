@@ -33,8 +33,13 @@ const AVOIDS: usize = 60;
 const AVOID: &str = "Please don't bring up what is past now.";
 /// Turns after which somebody says more than is sent of a message, and the characters of it.
 const LONG: (usize, usize) = (45, 2_600);
+/// How often it is looked whether everything behind a reply is done.
+const AGAIN: Duration = Duration::from_millis(5);
 /// Facts that are left when a profile is merged.
 const MERGED: usize = 20;
+/// The embedded model, as the built-in table has it: the settings have a table of their own.
+const MINILM: &str = "[models.minilm]\nprovider = \"embedded\"\nid = \"all-minilm-l6-v2\"\nwindow = 256\n\
+                      dimensions = 384\ncapabilities = [\"embedding\"]\nretries = 0\n";
 /// Characters at the beginning of a long message that are always sent.
 const BEGINNING: usize = 1_500;
 /// Millionths of a millionth of a US dollar in one.
@@ -286,11 +291,11 @@ impl LongTalk<'_> {
         let folder = tempfile::tempdir().unwrap();
         let layers: String =
             ["REFLEX", "NERVES", "MIND", "VOICE"].map(|layer| format!("{layer} = \"stub\"\n")).concat();
-        let embedding = if self.vectors { "minilm" } else { "" };
+        let (embedding, minilm) = if self.vectors { ("minilm", MINILM) } else { ("", "") };
         let settings = format!(
             "[gather]\nembedding = \"{embedding}\"\n[models.layers]\n{layers}[models.stub]\nprovider = \"openai\"\n\
              base_url = \"{}/v1\"\nid = \"gpt-4o-mini\"\nretries = 0\nwindow = 128000\nmax_output = 16000\n\
-             capabilities = [\"streaming\"]\nprices = {{ input = 0.15, cached_input = 0.075, output = 0.6 }}\n",
+             capabilities = [\"streaming\"]\nprices = {{ input = 0.15, cached_input = 0.075, output = 0.6 }}\n{minilm}",
             stub.address()
         );
         std::fs::write(folder.path().join("larder.toml"), settings).unwrap();
@@ -517,7 +522,7 @@ impl Running<'_> {
                 return;
             }
             assert!(Instant::now() < end, "jobs are never done: {jobs:?}");
-            std::thread::park_timeout(Duration::from_millis(1));
+            std::thread::park_timeout(AGAIN);
         }
     }
 

@@ -213,7 +213,8 @@ impl Replay {
             if session.replace(turn.session) != Some(turn.session) {
                 talk.begin_session(None).await?;
             }
-            self.clock.0.store(moment(&turn.date)? + at as u64, Ordering::SeqCst);
+            // A second for each message, so that what is written for one is never older than what was written before.
+            self.clock.0.store(moment(&turn.date)? + 1_000 * at as u64, Ordering::SeqCst);
             let reply =
                 turns.get(at + 1).filter(|next| next.speaker != turn.speaker && next.session == turn.session);
             at += 1;
@@ -279,7 +280,7 @@ impl Replay {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = "I see.".to_owned();
         let mut shown = Vec::new();
         for (at, question) in conversation.questions.iter().enumerate() {
-            self.clock.0.store(last + 1_000_000, Ordering::SeqCst);
+            self.clock.0.store(last + 10_000_000, Ordering::SeqCst);
             // One question takes the place of the other, so that none is found in the past of the next.
             let posted = match at {
                 0 => talk.post(&question.text, None)?,
@@ -325,6 +326,10 @@ fn related(prompt: &str) -> &str {
 fn answer(prompt: &str, next: &Mutex<String>) -> String {
     if prompt.contains("Update the facts.") {
         return json!({"upsert": facts(prompt), "delete": []}).to_string();
+    }
+    if prompt.contains("Merge the facts.") {
+        // Nothing is merged: what is over the limits of a profile stays in its session.
+        return json!({ "facts": [] }).to_string();
     }
     if prompt.contains("Write the summary.") {
         let lines = messages(prompt).filter_map(|text| text.split(['.', '!', '?']).next());
