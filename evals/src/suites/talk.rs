@@ -34,7 +34,7 @@ pub fn measure() -> Result<Report, Failure> {
     let conversations = locomo::conversations()?;
     let turns = conversations.iter().flat_map(|one| one.turns.chunks_exact(2));
     let said: Vec<(String, String)> =
-        turns.map(|pair| (pair[0].text.clone(), pair[1].text.clone())).collect();
+        turns.map(|pair| (pair[0].text.trim().to_owned(), pair[1].text.trim().to_owned())).collect();
     let larder = program()?;
     let (mut rows, mut faults, mut total) = (Vec::new(), Vec::new(), Vec::new());
     for (vectors, most) in [false, true].into_iter().zip(MOST_MS) {
