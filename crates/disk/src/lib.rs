@@ -1,6 +1,6 @@
-//! How the store puts bytes on disk: private files that are either whole or absent, contents as compressed frames in
-//! blobs and segments, the one table of everything that is
-//! stored, and the errors of the store. Knows no rows of the index, and no users but as names of folders.
+//! How the store puts bytes on disk: private files that are either whole or absent, contents as compressed frames in blobs
+//! and segments, folders of documents, the one table of everything that is stored, and the errors of the store. Knows no
+//! rows of the index, and no users but as names of folders.
 #![deny(missing_docs)]
 
 pub mod blobs;
@@ -12,6 +12,7 @@ pub mod frame;
 pub mod group_sync;
 pub mod home;
 pub mod segments;
+pub mod tree;
 
 pub use clock::{Clock, Entropy, MILLIS_PER_DAY, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use error::StoreError;

@@ -43,7 +43,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("larder-vault", &["larder-text"]),
     ("larder-models", &["larder-text"]),
     ("larder-local", &["larder-models", "larder-text"]),
-    ("larder-disk", &["larder-text"]),
+    ("larder-disk", &["larder-text", "larder-vault"]),
     ("larder-store", &["larder-disk", "larder-text", "larder-vault"]),
     (
         "larder-engine",

@@ -6,15 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::redact::Erased;
+use super::{number, text};
 use larder_store::{
-    ConversationMessage, Conversations, Erasure, MemoryFilter, MemoryKind, MemoryRecord, NewJob,
-    ReplacedMessage, RunId, Speaker, StoreError, Timestamp, Track, UserStore,
+    ConversationMessage, Conversations, Erasure, MemoryFilter, MemoryKind, MemoryRecord, RunId, StoreError,
+    Timestamp, Track, UserStore,
 };
-use serde_json::{Value, json};
-
-use super::redact::{Erased, Redaction};
-use super::{Share, number, text};
-use crate::nearness::EMBED;
 
 /// The kind of the job that summarizes a session again; its payload names the track and the session.
 pub const REBUILD: &str = "conversation_summary";
@@ -27,54 +24,37 @@ pub struct Eraser<'a> {
 }
 
 /// A session of a participant of this user.
-type Place = (String, String, u64);
-
-/// What a state has of what was said.
-const IN_STATE: [&str; 4] = ["/fields", "/references", "/notices", "/preview"];
-/// What the record of a reply has of it.
-const IN_RECORD: [&str; 9] = [
-    "/fields",
-    "/draft",
-    "/problems",
-    "/notices",
-    "/window/searches",
-    "/before/fields",
-    "/before/references",
-    "/before/notices",
-    "/before/preview",
-];
-/// What a text that was given to others has of it.
-const IN_SHARE: [&str; 1] = ["/text"];
+pub(super) type Place = (String, String, u64);
 
 /// What is being erased.
 #[derive(Default)]
-struct Plan {
-    texts: Vec<Erased>,
+pub(super) struct Plan {
+    pub(super) texts: Vec<Erased>,
     /// The first message of each session from which on something may repeat it.
-    from: BTreeMap<Place, u64>,
+    pub(super) from: BTreeMap<Place, u64>,
     /// Where that was done, from which message on and how many texts there were.
-    done: BTreeMap<Place, (u64, usize)>,
+    pub(super) done: BTreeMap<Place, (u64, usize)>,
     /// Replies of which it is unknown what they repeat.
-    whole: BTreeSet<u64>,
-    erasure: Erasure,
+    pub(super) whole: BTreeSet<u64>,
+    pub(super) erasure: Erasure,
 }
 
 impl Plan {
-    fn start(&mut self, place: Place, message: u64) {
+    pub(super) fn start(&mut self, place: Place, message: u64) {
         self.from.entry(place).and_modify(|first| *first = (*first).min(message)).or_insert(message);
     }
 
-    fn remove(&mut self, record: &MemoryRecord) {
+    pub(super) fn remove(&mut self, record: &MemoryRecord) {
         self.erasure.records.push((record.kind, record.id.clone()));
     }
 }
 
 impl Eraser<'_> {
-    const fn talks(&self) -> Conversations<'_> {
+    pub(super) const fn talks(&self) -> Conversations<'_> {
         self.store.conversations()
     }
 
-    fn list(&self, filter: &MemoryFilter<'_>) -> Result<Vec<MemoryRecord>, StoreError> {
+    pub(super) fn list(&self, filter: &MemoryFilter<'_>) -> Result<Vec<MemoryRecord>, StoreError> {
         self.talks().memory().list(filter)
     }
 
@@ -160,7 +140,7 @@ impl Eraser<'_> {
     }
 
     /// The facts that were merged from a fact, and those that were merged from them.
-    fn merged_from(&self, id: &str) -> Result<Vec<MemoryRecord>, StoreError> {
+    pub(super) fn merged_from(&self, id: &str) -> Result<Vec<MemoryRecord>, StoreError> {
         let all = self.list(&MemoryFilter { kind: Some(MemoryKind::Fact), ..MemoryFilter::default() })?;
         let (mut found, mut open) = (Vec::new(), vec![id.to_owned()]);
         while let Some(id) = open.pop() {
@@ -178,7 +158,7 @@ impl Eraser<'_> {
     }
 
     /// A fact goes, and with it what replies in any session have of it.
-    fn plan_fact(&self, plan: &mut Plan, record: &MemoryRecord) -> Result<(), StoreError> {
+    pub(super) fn plan_fact(&self, plan: &mut Plan, record: &MemoryRecord) -> Result<(), StoreError> {
         plan.texts.push(Erased::Statement(text(record, "fact").to_owned()));
         if let (Some(conversation), Some(session)) = (&record.conversation, record.session) {
             plan.start(
@@ -297,7 +277,12 @@ impl Eraser<'_> {
     }
 
     /// The runs of a session since a moment, whatever became of them.
-    fn runs_in(&self, track: Track<'_>, session: u64, since: Timestamp) -> Result<Vec<RunId>, StoreError> {
+    pub(super) fn runs_in(
+        &self,
+        track: Track<'_>,
+        session: u64,
+        since: Timestamp,
+    ) -> Result<Vec<RunId>, StoreError> {
         self.store.runs().of_session(&session_id(track, session), since)
     }
 
@@ -343,7 +328,7 @@ impl Eraser<'_> {
         Ok(facts)
     }
 
-    fn carry_out(&self, mut plan: Plan) -> Result<(), StoreError> {
+    pub(super) fn carry_out(&self, mut plan: Plan) -> Result<(), StoreError> {
         self.complete(&mut plan)?;
         if plan.erasure.is_empty() { Ok(()) } else { self.talks().erase(&plan.erasure) }
     }
@@ -367,153 +352,16 @@ impl Eraser<'_> {
         erasure.jobs.retain(|job| seen.insert(job.key.clone()));
         Ok(())
     }
-
-    /// Takes what is erased out of what was written in a session from a message on.
-    fn clean_session(
-        &self,
-        plan: &mut Plan,
-        place: &Place,
-        first: u64,
-        date: &str,
-    ) -> Result<(), StoreError> {
-        let (conversation, participant, session) = place;
-        let track = Track { conversation, participant };
-        let messages = self.talks().messages(track, *session, 0..u64::MAX)?;
-        for message in messages.iter().filter(|message| plan.whole.contains(&message.number)) {
-            let erased = Erased::Message(message.text.clone());
-            if !plan.texts.contains(&erased) {
-                plan.texts.push(erased);
-            }
-        }
-        let gone = plan.erasure.messages.clone();
-        let stays = |number: &u64| !gone.contains(number);
-        let own = messages.iter().filter(|said| said.speaker == Speaker::Participant && stays(&said.number));
-        let redaction = Redaction::new(&plan.texts, own.map(|said| said.text.as_str()), date);
-        if let Some(since) = messages.iter().find(|message| message.number >= first) {
-            plan.erasure.runs.extend(self.runs_in(track, *session, since.created)?);
-        }
-        let later = |message: &&ConversationMessage| message.number >= first && stays(&message.number);
-        let mut changed = Vec::new();
-        for message in messages.iter().filter(later).filter(|one| one.speaker == Speaker::Assistant) {
-            plan.erasure.runs.extend(runs_of(message));
-            let is_whole = plan.whole.contains(&message.number);
-            let text =
-                if is_whole { Some(redaction.notice(&message.text)) } else { redaction.text(&message.text) };
-            let data = if is_whole { Some(Value::Null) } else { redaction.within(&message.data, &IN_RECORD) };
-            if text.is_some() || data.is_some() {
-                changed.push(message.number);
-                plan.erasure.replace.retain(|earlier| earlier.number != message.number);
-                plan.erasure.replace.push(ReplacedMessage {
-                    number: message.number,
-                    text: text.unwrap_or_else(|| message.text.clone()),
-                    data: data.unwrap_or_else(|| message.data.clone()),
-                });
-            }
-        }
-        let (mut rebuild, mut embed, mut facts) = (false, false, Vec::new());
-        let filter = MemoryFilter {
-            participant: Some(participant),
-            conversation: Some(conversation),
-            session: Some(*session),
-            ..MemoryFilter::default()
-        };
-        for record in self.list(&filter)? {
-            match record.kind {
-                MemoryKind::Run if number(&record, "message") >= first => {
-                    plan.erasure.runs.extend(text(&record, "run").parse::<RunId>());
-                    plan.remove(&record);
-                }
-                MemoryKind::Summary if number(&record, "watermark") >= first => {
-                    rebuild = true;
-                    plan.erasure.runs.extend(text(&record, "run").parse::<RunId>());
-                    plan.remove(&record);
-                }
-                MemoryKind::Vector => {
-                    embed = true;
-                    plan.remove(&record);
-                }
-                MemoryKind::Share => {
-                    if let Some(data) = redaction.within(&record.data, &IN_SHARE) {
-                        plan.erasure.redacted.push((record.kind, record.id.clone(), data));
-                        self.clean_recipients(&record)?;
-                    }
-                }
-                MemoryKind::Fact if changed.contains(&number(&record, "message")) => {
-                    facts.push(record);
-                }
-                _ => {}
-            }
-        }
-        let Ok(now) = self.talks().participant(track) else { return Ok(()) };
-        if let Some(state) = redaction.within(&now.state, &IN_STATE) {
-            plan.erasure.states.retain(|(of, name, _)| (of, name) != (conversation, participant));
-            plan.erasure.states.push((conversation.clone(), participant.clone(), state));
-        }
-        let stage = messages.iter().rev().find_map(|message| message.data["stage"].as_str());
-        for (kind, is_due) in [(REBUILD, rebuild), (EMBED, embed)] {
-            if is_due {
-                plan.erasure.jobs.push(job_again(kind, track, *session, stage.unwrap_or_default()));
-            }
-        }
-        for fact in facts {
-            if plan.erasure.records.contains(&(fact.kind, fact.id.clone())) {
-                continue;
-            }
-            self.plan_fact(plan, &fact)?;
-            for merged in self.merged_from(&fact.id)? {
-                self.plan_fact(plan, &merged)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a text of which something is erased out of replies to those whom it was given; nothing else that is erased,
-    /// which they never had.
-    fn clean_recipients(&self, share: &MemoryRecord) -> Result<(), StoreError> {
-        let Some(conversation) = &share.conversation else { return Ok(()) };
-        let given = Share::read(share);
-        for other in self.talks().get(conversation)?.participants {
-            if !given.to.contains(&other.name) {
-                continue;
-            }
-            let store = self.store.store().user(&other.user)?;
-            let eraser = Eraser { store: &store };
-            let track = Track { conversation, participant: &other.name };
-            let mut plan = Plan { texts: vec![Erased::Message(given.text.clone())], ..Plan::default() };
-            for session in eraser.talks().sessions(track)? {
-                let messages = eraser.talks().messages(track, session.session, 0..u64::MAX)?;
-                let since = messages.iter().find(|message| message.created >= share.created);
-                if let Some(first) = since {
-                    plan.start((conversation.clone(), other.name.clone(), session.session), first.number);
-                }
-            }
-            eraser.carry_out(plan)?;
-        }
-        Ok(())
-    }
 }
 
 /// The runs that wrote a reply.
-fn runs_of(message: &ConversationMessage) -> impl Iterator<Item = RunId> {
+pub(super) fn runs_of(message: &ConversationMessage) -> impl Iterator<Item = RunId> {
     let more = message.data["more_runs"].as_array();
     let ids = std::iter::once(&message.data["run"]).chain(more.into_iter().flatten());
     ids.filter_map(|id| id.as_str()?.parse().ok())
 }
 
 /// The id of a session in records of runs and jobs.
-fn session_id(track: Track<'_>, session: u64) -> String {
+pub(super) fn session_id(track: Track<'_>, session: u64) -> String {
     format!("{}/{}/{session}", track.conversation, track.participant)
-}
-
-/// The job that makes something of a session again.
-fn job_again(kind: &'static str, track: Track<'_>, session: u64, stage: &str) -> NewJob {
-    let Track { conversation, participant } = track;
-    let id = session_id(track, session);
-    NewJob {
-        kind,
-        key: format!("{kind} {id}"),
-        session: Some(id),
-        payload: json!({"conversation": conversation, "participant": participant, "session": session, "stage": stage, "key": null}),
-        after: 0,
-    }
 }

@@ -2,15 +2,12 @@
 //! then recency (C102).
 
 use larder_retrieval::dialogue::{Asked, Candidate};
-use larder_store::{
-    ConversationMessage, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob, Speaker, StoreError,
-    Track,
-};
+use larder_store::{MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob, StoreError, Track};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::consent::consent_for;
-use super::redact::stands_alone;
+use super::quote::{find_quote, span_of};
 use super::{Eraser, Fact, FactScope, PersonMemory, Shown, Sought, Statement};
 use crate::nearness::fact_key;
 use crate::past::Person;
@@ -18,8 +15,6 @@ use crate::past::Person;
 /// The kind of the job that merges a profile with too many facts; its payload names the track.
 pub const CONSOLIDATE: &str = "conversation_consolidate";
 const MILLIS_PER_DAY: u64 = 86_400_000;
-/// Letters and digits of a quotation, below which it is found in almost anything.
-const QUOTED_LETTERS: usize = 3;
 
 /// What a model says has changed about the facts of a session.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -449,60 +444,4 @@ impl PersonMemory<'_> {
 pub(super) fn key(said: &Statement) -> (String, String) {
     let words = said.fact.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     (said.category.clone(), words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
-}
-
-/// Where words are said: the number of the newest message with them, a participant's before one of the assistant, and
-/// the bytes. Case and spaces may differ. Words are whole, and too few letters are a source of nothing, unless they are all
-/// that was said.
-fn find_quote(messages: &[ConversationMessage], quote: &str) -> Option<(u64, usize, usize)> {
-    let words: Vec<String> = quote.split_whitespace().map(str::to_lowercase).collect();
-    let letters = quote.chars().filter(|c| c.is_alphanumeric()).count();
-    if words.is_empty() {
-        return None;
-    }
-    let of = |speaker| messages.iter().rev().filter(move |message| message.speaker == speaker);
-    of(Speaker::Participant).chain(of(Speaker::Assistant)).find_map(|message| {
-        let (start, end) = span_of(&message.text, &words)?;
-        let is_all = message.text.trim().len() == end - start;
-        (letters >= QUOTED_LETTERS || is_all).then_some((message.number, start, end))
-    })
-}
-
-/// The bytes of a text that are these words in lower case, whatever spaces are between them.
-fn span_of(text: &str, words: &[String]) -> Option<(usize, usize)> {
-    let wanted: Vec<char> = words.join(" ").chars().collect();
-    // Within a word neither begins nor ends anything.
-    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !stands_alone(c));
-    let parts = |at: usize| {
-        let (before, after) = (text[..at].chars().next_back(), text[at..].chars().next());
-        !(joins(before) && joins(after))
-    };
-    let mut starts = text.char_indices().filter(|(at, c)| !c.is_whitespace() && parts(*at)).map(|(at, _)| at);
-    starts.find_map(|start| {
-        let (mut at, mut is_space) = (0, false);
-        for (offset, c) in text[start..].char_indices() {
-            if c.is_whitespace() {
-                is_space = true;
-                continue;
-            }
-            if is_space && at > 0 {
-                if wanted.get(at) != Some(&' ') {
-                    return None;
-                }
-                at += 1;
-            }
-            is_space = false;
-            for lower in c.to_lowercase() {
-                if wanted.get(at) != Some(&lower) {
-                    return None;
-                }
-                at += 1;
-            }
-            if at == wanted.len() {
-                let end = start + offset + c.len_utf8();
-                return parts(end).then_some((start, end));
-            }
-        }
-        None
-    })
 }

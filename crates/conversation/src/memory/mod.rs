@@ -4,10 +4,12 @@
 //! A person is a user and the name of a participant. Everything is a record of the store that names the consent under which
 //! it was made; nothing is found by searching the texts of others.
 
+mod clean;
 mod consent;
 mod erase;
 mod facts;
 mod merge;
+mod quote;
 mod redact;
 mod share;
 

@@ -157,7 +157,8 @@ impl Conversations<'_> {
         )?;
         // What is kept in memory has it at its old place.
         tx.execute(
-            "UPDATE conversation_participants SET erasures = erasures + 1 WHERE user = ?1 AND (conversation, name) IN
+            "UPDATE conversation_participants SET erasures = 1 + (SELECT max(erasures) FROM conversation_participants
+                 WHERE user = ?1) WHERE user = ?1 AND (conversation, name) IN
                  (SELECT conversation, participant FROM conversation_messages WHERE number = ?2)",
             params![self.store.user(), number],
         )?;

@@ -66,10 +66,10 @@ use self::archive::Archiver;
 use self::commit::TurnWriter;
 use self::index::{IndexFile, PathKind, name_of};
 use self::notes::Notes;
-use self::tree::Tree;
 use crate::store::{Store, UserStore};
 use larder_disk::StoreError;
 use larder_disk::files::create_dir_all;
+use larder_disk::tree::Tree;
 
 /// The documents of all users. Cheap to clone.
 ///

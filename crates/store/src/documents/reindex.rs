@@ -8,11 +8,11 @@ use larder_vault::{VaultPath, turn_number};
 
 use super::archive::finish_moves;
 use super::index::{IndexFile, Indexed, PathKind, Rows, is_indexed, name_of, put, rows_of, sweep, turn_user};
-use super::tree::Tree;
 use super::types::ReindexReport;
 use super::{Documents, UserDocuments, journal};
 use crate::retention::holds;
 use larder_disk::StoreError;
+use larder_disk::tree::Tree;
 
 /// Files that cannot be read and are named.
 const MOST_NAMED: usize = 100;

@@ -18,7 +18,7 @@ impl Home {
     fn dying(&self, changes: i64) -> (Documents, Arc<Failing>) {
         let tree = tree::open(&DocumentPlace::Folder(self.vault())).unwrap();
         let failing = Arc::new(Failing { tree, left: AtomicI64::new(changes) });
-        let tree = Arc::clone(&failing) as Arc<dyn tree::Tree>;
+        let tree = Arc::clone(&failing) as Arc<dyn Tree>;
         (Documents::over(&self.store(), tree).unwrap(), failing)
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use larder_vault::VaultPath;
 
-use super::super::tree::{Level, Tree};
 use larder_disk::StoreError;
+use larder_disk::tree::{Level, Tree};
 
 /// The same as the tree in it, until it has failed; then everything fails.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Level, Tree};
 use larder_disk::StoreError;
+use larder_disk::tree::{Level, Tree};
 
 /// The number of objects removed concurrently.
 const AT_ONCE: usize = 16;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use larder_vault::VaultPath;
 
 use super::{Level, Tree};
-use larder_disk::StoreError;
-use larder_disk::files::{self, TEMP_PREFIX};
+use crate::StoreError;
+use crate::files::{self, TEMP_PREFIX};
 
 /// Attempts to write a file whose temporary another process keeps removing.
 const MAX_TRIES: usize = 3;
@@ -20,13 +20,16 @@ const DEEPEST: usize = 512;
 
 /// A folder, its path resolved.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub struct Folder {
     root: PathBuf,
 }
 
 impl Folder {
     /// Opens a folder, creating it if it is missing. The path to the root may contain links; nothing below it may.
-    pub(super) fn open(root: &Path) -> Result<Self, StoreError> {
+    ///
+    /// # Errors
+    /// The folder can be neither created nor opened.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
         files::create_dir_all(root)?;
         let root = root.canonicalize().map_err(StoreError::io(root, "opening the documents"))?;
         Ok(Self { root })

@@ -1,6 +1,5 @@
 //! Tests of folders as trees.
 
-use super::folder::Folder;
 use super::*;
 
 fn path(path: &str) -> VaultPath {
