@@ -104,6 +104,12 @@ fn of_refusal(pointer: &Pointer, error: &StoreError) -> Option<String> {
 fn part(pointer: &Pointer) -> Option<&'static [u8]> {
     match pointer.fragment {
         Some(Fragment::Bytes { start, end }) => CONTENT.as_bytes().get(start..end),
+        // Lines beyond the end are those that there are.
+        Some(Fragment::Lines { first, last }) if first <= last => {
+            let there = CONTENT.split_inclusive('\n').count();
+            let within = Pointer::lines(pointer.id.clone(), first, last.min(there));
+            measure::resolve(CONTENT, &within).map(str::as_bytes)
+        }
         _ => measure::resolve(CONTENT, pointer).map(str::as_bytes),
     }
 }
