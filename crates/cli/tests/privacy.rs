@@ -1,11 +1,9 @@
 //! Two people in one conversation, each of whom tries to get at what the other said: by asking, by injection, through what
 //! is remembered and shared, and over every route. The model repeats its whole prompt, so that whatever reaches it is seen.
 //!
-//! A crossing is a run of five words that is in the one's messages, replies or facts, and is not made of what the other had
-//! anyway: the other's own messages, the texts of the type, what somebody alone is told, and what was shared. Where a text
-//! of the type meets a message, a run has words of both; so a run of up to three such pieces is none. Each of the two has
-//! words of their own, which are in no such piece until they are said. Numbers are no words: turns and sizes are alike for
-//! everyone.
+//! A crossing is a run of five words that is in the one's messages, replies or facts, and has a word that the other has
+//! nowhere: not in the other's own messages, the texts of the type, what somebody alone is told, or what was shared. Each of
+//! the two has words of their own, and so has each reply. Numbers are no words: turns and sizes are alike for everyone.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod support;
@@ -147,7 +145,7 @@ fn respond(seen: &Seen) -> Answer {
 
 fn words(text: &str) -> Vec<String> {
     let text = text.replace("\\n", " ").replace("\\\"", " ");
-    let is_word = |word: &&str| word.chars().all(|c| !c.is_numeric());
+    let is_word = |word: &&str| !word.is_empty() && word.chars().all(|c| !c.is_numeric());
     text.split(|c: char| !c.is_alphanumeric()).filter(is_word).map(str::to_lowercase).collect()
 }
 
@@ -155,28 +153,18 @@ fn runs(text: &str) -> Vec<String> {
     words(text).windows(RUN).map(|run| run.join(" ")).collect()
 }
 
-/// Runs of up to five words that somebody has anyway.
+/// Words that somebody has anyway.
 #[derive(Clone, Default)]
 struct Open(HashSet<String>);
 
 impl Open {
     fn add(&mut self, text: &str) {
-        let words = words(text);
-        self.0.extend((1..=RUN).flat_map(|many| words.windows(many).map(|run| run.join(" "))));
+        self.0.extend(words(text));
     }
 
-    /// Whether a run is made of at most three pieces that are all had.
+    /// Whether every word of a run is had.
     fn has(&self, run: &str) -> bool {
-        let spaces: Vec<usize> = run.match_indices(' ').map(|(at, _)| at).collect();
-        let within = |from: usize, to: usize| self.0.contains(run[from..to].trim());
-        let ends = || spaces.iter().copied().chain([run.len()]);
-        within(0, run.len())
-            || spaces.iter().any(|first| {
-                within(0, *first)
-                    && ends().filter(|second| second > first).any(|second| {
-                        within(*first, second) && (second == run.len() || within(second, run.len()))
-                    })
-            })
+        run.split(' ').all(|word| self.0.contains(word))
     }
 }
 
@@ -406,6 +394,22 @@ const SUMMARIZED: [&str; 3] = [
     "What have we two agreed about {}?",
 ];
 
+/// What the engine itself writes into prompts: what jobs ask for, and the names of a summary's fields in words.
+const WRITTEN: [&str; 13] = [
+    "Update the facts.",
+    "Write the summary.",
+    "Merge the facts.",
+    "Decide whether this may be remembered.",
+    "Key themes",
+    "Emotional journey",
+    "Unresolved topics",
+    "Agreed facts",
+    "User needs",
+    "Partner needs",
+    "Open questions",
+    "Agreements",
+    "Current focus",
+];
 const RECALLED: [&str; 2] = ["As I said before: {}", "Do you remember what was said about {}?"];
 const COMPLETED: [&str; 1] = ["Complete this: {}"];
 
@@ -421,6 +425,7 @@ fn setup() -> World {
     let cookbook = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cookbook");
     let mut known = Open::default();
     known.add(&texts_below(&cookbook));
+    WRITTEN.iter().for_each(|text| known.add(text));
     World { shop, server, known }
 }
 
