@@ -1,5 +1,7 @@
 //! A long conversation of two participants through `larder serve`, with a provider that repeats what was recorded: what each
 //! request held, what it shared with the one before it, what it cost, and how long Larder took before it asked.
+//!
+//! Longer than 500 lines because the provider, the two participants and what is checked of each request share one recording.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
