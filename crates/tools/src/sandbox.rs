@@ -263,6 +263,9 @@ impl Sandbox {
             seccompiler::apply_filter(&program)
         };
         apply(rules, libc::EPERM)?;
+        // A session or group of its own would outlive the call, whose group is ended. Programs that ask for one are told
+        // that they have it: many go on with nothing else.
+        apply([libc::SYS_setsid, libc::SYS_setpgid].map(|call| (call, Vec::new())).into(), 0)?;
         // Its flags are in memory, which no filter sees. Where it does not exist, libraries use `clone`.
         apply(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
     }

@@ -221,6 +221,18 @@ async fn programs_that_hang_are_ended_with_all_that_they_started() {
     ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_program_outlives_its_call_in_a_session_of_its_own() {
+    let fixture = Fixture::code(&allowing(&["sh"]));
+    let ended = last_to_end(&fixture.workspace.join("pipe"));
+    let script = "exec 3>pipe; setsid sleep 600 & setsid sh -c 'setsid sleep 601 & sleep 602' & set -m; sleep 603 & \
+                  (setsid sleep 604 &) & echo done";
+    let output = fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]})).await;
+    assert!(words(&output).contains("done"), "{}", words(&output));
+    ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");
+}
+
 /// Makes a named pipe, and reports when the last process has ended that opened it or inherited it.
 #[cfg(unix)]
 fn last_to_end(pipe: &Path) -> Receiver<()> {
