@@ -7,8 +7,10 @@ mod support;
 use std::os::unix::fs::PermissionsExt;
 
 use larder_testkit::stub::{Answer, Seen};
+use larder_text::picture::Picture;
 use serde_json::{Value, json};
 use support::scholar::{Role, asked, call, say};
+use support::served::Served;
 use support::{Shop, reply_text};
 
 const DESCRIBED: &str = r#"{"text": "Gate 7 closes at 18:40.", "description": "A departure board."}"#;
@@ -134,6 +136,74 @@ fn charts_and_scans_have_recipes() {
         assert_eq!(run["output"], answer);
         assert!(shop.seen()[0].json()["messages"].to_string().contains(mark));
     }
+}
+
+/// A file in base64.
+const DOT: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// A conversation in which the user shows a picture, a tool returns one, and a model thinks in secret.
+fn shown() -> Vec<Value> {
+    let source = json!({"type": "base64", "media_type": "image/png", "data": DOT});
+    let call = json!({"type": "function", "id": "c1", "function": {"name": "screenshot", "arguments": "{}"}});
+    vec![
+        json!({"role": "user", "content": [
+            {"type": "text", "text": "What is this dot?"},
+            {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{DOT}")}}]}),
+        json!({"role": "assistant", "content": [{"type": "redacted_thinking", "data": "c2VjcmV0"}], "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": [{"type": "image", "source": source}]}),
+    ]
+}
+
+/// The pointers of the marks in a prompt.
+fn pointers(prompt: &str) -> Vec<&str> {
+    prompt.match_indices(": lp1-").map(|(at, _)| &prompt[at + 2..at + 26]).collect()
+}
+
+#[test]
+fn what_a_history_shows_is_kept_and_seen() {
+    for (capabilities, pictures) in [("\"vision\"", 1), ("\"tools\"", 0)] {
+        let shop = Shop::responding(|_| reply_text("A dot."));
+        let capabilities = format!("capabilities = [{capabilities}]\n");
+        shop.configure_layers(&["MIND"], &capabilities, "");
+        shop.write("h.json", Value::from(shown()).to_string());
+        shop.ok(&["run", "card/card_agent", "-q", "Who drew it?", "--history", "h.json"]);
+        let served = Served::start(&shop, &[]);
+        let mut messages = shown();
+        messages.push(json!({"role": "user", "content": "Who drew it?"}));
+        let asked = json!({"model": "recipe/card/card_agent", "messages": messages});
+        let (status, said) = served.post("/v1/chat/completions", &asked);
+        assert_eq!(status, 200, "{said}");
+        served.signal("TERM");
+        served.end();
+        for seen in shop.seen() {
+            let sent = blocks(&seen).into_iter().filter(|block| block["type"] == "image_url");
+            assert_eq!(sent.count(), pictures, "{}", seen.json());
+            let prompt = seen.json()["messages"].to_string();
+            let [first, hidden, second] = pointers(&prompt)[..] else { panic!("{prompt}") };
+            assert_eq!(first, second);
+            let opened = |pointer: &str| shop.command(&["rehydrate", pointer]).output().unwrap().stdout;
+            assert_eq!(opened(first), Picture::from_base64(DOT).unwrap().file());
+            let thought: Value = serde_json::from_slice(&opened(hidden)).unwrap();
+            assert_eq!(thought, shown()[1]["content"][0]);
+        }
+        assert_eq!(shop.seen().len(), 2);
+    }
+}
+
+#[test]
+fn a_picture_next_to_the_question_over_http_is_seen_too() {
+    let shop = Shop::responding(|_| reply_text("A dot."));
+    shop.configure_layers(&["MIND"], "capabilities = [\"vision\"]\n", "");
+    let served = Served::start(&shop, &[]);
+    let asked = json!({"model": "recipe/card/card_agent", "messages": [shown()[0]]});
+    let (status, said) = served.post("/v1/chat/completions", &asked);
+    assert_eq!(status, 200, "{said}");
+    served.signal("TERM");
+    served.end();
+    let seen = shop.seen();
+    assert!(blocks(&seen[0]).iter().any(|block| block["type"] == "image_url"), "{}", seen[0].json());
+    assert_eq!(seen[0].json()["messages"].to_string().matches("What is this dot?").count(), 1);
 }
 
 const VISIT: &str = "Visit the board and say when the gate closes";

@@ -30,6 +30,7 @@ pub use crate::candidate::ModelCandidate;
 use crate::candidate::next_layer;
 use crate::condensing::Summarizer;
 use crate::engine::Engine;
+use crate::history::HistoryOriginal;
 use crate::inputs::RunInput;
 pub use crate::metrics::{NoopSink, ReducedText, RunMetricsSink, RunReport};
 pub use crate::model_set::{ModelSet, max_call_usage};
@@ -272,17 +273,19 @@ impl<'a> RecipeRun<'a> {
     }
 }
 
-/// Stores the originals behind a pack's pointers.
-fn store_originals(store: &UserStore, pack: &Pack) -> Result<(), StoreError> {
-    let originals: Vec<NewPointer<'_>> = pack
-        .originals
-        .iter()
-        .map(|original| NewPointer {
-            content: original.text.as_bytes(),
-            kind: original.kind,
-            display_text: &original.display,
-        })
-        .collect();
+/// Stores the originals behind the pointers of a pack and of the conversation that it was given.
+fn store_originals(store: &UserStore, pack: &Pack, history: &[HistoryOriginal]) -> Result<(), StoreError> {
+    let history = history.iter().map(|original| NewPointer {
+        content: &original.content,
+        kind: "message",
+        display_text: &original.display,
+    });
+    let shown = pack.originals.iter().map(|original| NewPointer {
+        content: original.text.as_bytes(),
+        kind: original.kind,
+        display_text: &original.display,
+    });
+    let originals: Vec<NewPointer<'_>> = history.chain(shown).collect();
     store.pointers().insert_all(&originals).map(drop)
 }
 

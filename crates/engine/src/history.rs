@@ -1,10 +1,14 @@
 //! Reads a conversation: messages as OpenAI's and Anthropic's APIs and Larder's own records write them.
 //!
-//! Whatever would be lost is refused with the place and the reason; all problems are reported together. What a model
-//! thought is kept as text, since only the model that wrote it takes it in its own form; of thoughts that its provider
-//! encrypted, and of pictures in results of tools, a mark says that they were there.
+//! Nothing is lost. What a model thought is kept as text, since only the model that wrote it takes it in its own form.
+//! What is no text (pictures, thoughts that a provider encrypted, files, calls that a provider answered itself) is an
+//! original of its own: a mark in the message says what it is and leads to it. Pictures of the user's stay in the
+//! message, too, for models that see. What cannot be read is refused with its place; all problems are reported together.
 
+use larder_text::hash::ContentHash;
 use larder_text::message::{Content, Message, Role, ToolCall};
+use larder_text::picture::Picture;
+use larder_text::pointer::{Pointer, PointerKey};
 use serde_json::{Map, Value};
 
 /// Fields that say nothing about what was said.
@@ -23,153 +27,213 @@ const METADATA: [&str; 11] = [
 ];
 /// Where the ids of calls are in the items of OpenAI's Responses.
 const CALL_ID: &str = "call_id";
+/// Where OpenAI's Responses put thoughts that only the provider reads.
+const ENCRYPTED: &str = "encrypted_content";
+/// What stands for such thoughts.
+const HIDDEN: &str = "thinking that its provider encrypted";
 /// Precedes the result of a tool that reported an error, which Anthropic's API keeps apart from the text.
 const FAILED: &str = "[the tool reported an error]\n";
 
-/// The messages of a JSON array, or of a request with `messages` or, for OpenAI's Responses, `input`.
+/// A conversation as it was read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    /// The messages, in order.
+    pub messages: Vec<Message>,
+    /// What their marks lead to; to be stored before the marks are sent.
+    pub originals: Vec<HistoryOriginal>,
+}
+
+/// A part of a conversation that is no text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryOriginal {
+    /// The file of a picture; of anything else, the block as JSON.
+    pub content: Vec<u8>,
+    /// What it is, in one line.
+    pub display: String,
+}
+
+impl HistoryOriginal {
+    /// The pointer that leads to it.
+    pub fn pointer(&self, key: &PointerKey) -> Pointer {
+        Pointer::whole(key.mint(ContentHash::new(&self.content)))
+    }
+}
+
+/// The messages of a JSON array, or of a request with `messages` or, for OpenAI's Responses, `input`. Marks hold
+/// pointers made with `key`.
 ///
 /// # Errors
-/// If the text is not such JSON, or a message has something that cannot be kept, or a result has no call before it: all
+/// If the text is not such JSON, or a message has something that cannot be read, or a result has no call before it: all
 /// problems, each with its place.
-pub fn read(text: &str) -> Result<Vec<Message>, Vec<String>> {
+pub fn read(text: &str, key: &PointerKey) -> Result<History, Vec<String>> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         vec![format!("line {}, column {}: {error}; expected {EXPECTED}", error.line(), error.column())]
     })?;
-    messages(&value)
+    HistoryReader { key, read: History::default(), problems: Vec::new() }.conversation(&value)
+}
+
+/// A part of a message of `role` that is no text, such as a picture, as the messages read by [`read`] hold it.
+pub fn part(json: &str, role: Role, key: &PointerKey) -> (Vec<Content>, Vec<HistoryOriginal>) {
+    let mut reader = MessageReader::new(String::new(), role, key);
+    match serde_json::from_str(json) {
+        Ok(block) => reader.part(&block),
+        Err(_) => reader.original("a part", json.as_bytes().to_vec()),
+    }
+    (reader.content, reader.originals)
 }
 
 const EXPECTED: &str =
     "a JSON array of messages with role and content, or a request with messages (or, for Responses, input)";
 
-fn messages(value: &Value) -> Result<Vec<Message>, Vec<String>> {
-    let (system, list) = match value {
-        Value::Array(list) => (None, list),
-        Value::Object(request) => match (request.get("messages"), request.get("input")) {
-            (Some(Value::Array(list)), _) => (request.get("system"), list),
-            (None, Some(Value::Array(list))) => (request.get("instructions"), list),
+/// A conversation being read.
+struct HistoryReader<'k> {
+    key: &'k PointerKey,
+    read: History,
+    problems: Vec<String>,
+}
+
+impl HistoryReader<'_> {
+    fn conversation(mut self, value: &Value) -> Result<History, Vec<String>> {
+        let (system, list) = match value {
+            Value::Array(list) => (None, list),
+            Value::Object(request) => match (request.get("messages"), request.get("input")) {
+                (Some(Value::Array(list)), _) => (request.get("system"), list),
+                (None, Some(Value::Array(list))) => (request.get("instructions"), list),
+                _ => return Err(vec![format!("expected {EXPECTED}")]),
+            },
             _ => return Err(vec![format!("expected {EXPECTED}")]),
-        },
-        _ => return Err(vec![format!("expected {EXPECTED}")]),
-    };
-    let (mut messages, mut problems) = (Vec::new(), Vec::new());
-    if let Some(system) = system.filter(|system| !system.is_null()) {
-        let mut reader = MessageReader::new("system".to_owned(), Role::System);
-        reader.content(system);
-        reader.finish(&mut messages, &mut problems);
-    }
-    for (at, message) in list.iter().enumerate() {
-        let place = format!("message {}", at + 1);
-        let first = messages.len();
-        match message {
-            Value::Object(fields) if fields.contains_key("role") => {
-                read_message(place.clone(), fields, &mut messages, &mut problems);
-            }
-            Value::Object(fields) => read_item(place.clone(), fields, &mut messages, &mut problems),
-            _ => problems.push(format!("{place} is not an object with role and content")),
+        };
+        if let Some(system) = system.filter(|system| !system.is_null()) {
+            let mut reader = MessageReader::new("system".to_owned(), Role::System, self.key);
+            reader.content(system);
+            let messages = self.end(reader);
+            self.read.messages.extend(messages);
         }
-        let results = messages[first..].iter().filter_map(|message| message.tool_call_id.as_deref());
-        for id in results {
-            let calls = messages.iter().flat_map(|message| &message.tool_calls);
-            if problems.is_empty() && !calls.into_iter().any(|call| call.id == id) {
-                problems.push(format!("{place}: no message before it calls a tool with the id {id:?}"));
+        for (at, message) in list.iter().enumerate() {
+            let place = format!("message {}", at + 1);
+            let first = self.read.messages.len();
+            match message {
+                Value::Object(fields) if fields.contains_key("role") => self.message(place.clone(), fields),
+                Value::Object(fields) => self.item(place.clone(), fields),
+                _ => self.problems.push(format!("{place} is not an object with role and content")),
+            }
+            let messages = &self.read.messages;
+            let results = messages[first..].iter().filter_map(|message| message.tool_call_id.as_deref());
+            for id in results {
+                let calls = messages.iter().flat_map(|message| &message.tool_calls);
+                if self.problems.is_empty() && !calls.into_iter().any(|call| call.id == id) {
+                    let problem = format!("{place}: no message before it calls a tool with the id {id:?}");
+                    self.problems.push(problem);
+                }
+            }
+        }
+        if self.problems.is_empty() { Ok(self.read) } else { Err(self.problems) }
+    }
+
+    fn message(&mut self, place: String, fields: &Map<String, Value>) {
+        let role = match fields.get("role").and_then(Value::as_str) {
+            Some("system" | "developer") => Role::System,
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            Some("tool") => Role::Tool,
+            Some(other) => {
+                let known = "system, developer, user, assistant or tool";
+                return self.problems.push(format!("{place}: role {other:?} cannot be read; use {known}"));
+            }
+            None => return self.problems.push(format!("{place} has no role")),
+        };
+        let mut reader = MessageReader::new(place, role, self.key);
+        for (name, value) in fields.iter().filter(|(_, value)| !is_empty(value)) {
+            match (name.as_str(), role) {
+                ("role", _) => {}
+                ("content", Role::Tool) => reader.content_of_result(value),
+                ("content", _) => reader.content(value),
+                ("refusal", Role::Assistant) => reader.text(value, "refusal"),
+                ("tool_calls", Role::Assistant) => reader.calls(value),
+                ("tool_call_id", Role::Tool) => reader.result_of = value.as_str().map(str::to_owned),
+                // The call that the message answers names the tool, too.
+                ("name", Role::Tool) => {}
+                (name, _) if METADATA.contains(&name) => {}
+                (name, role) => {
+                    let role = role.as_str();
+                    reader.problem(format!("field {name:?} of a message of the {role} cannot be kept"));
+                }
+            }
+        }
+        if role == Role::Tool && reader.result_of.is_none() {
+            reader.problem("a tool's message needs tool_call_id: the call that it answers".to_owned());
+        }
+        let messages = self.end(reader);
+        self.read.messages.extend(messages);
+    }
+
+    /// An item of OpenAI's Responses that is no message: a call, its result, or what the model thought. Calls next to
+    /// each other, and thoughts before them, belong to one message.
+    fn item(&mut self, place: String, fields: &Map<String, Value>) {
+        let field = |name: &str| fields.get(name).unwrap_or(&Value::Null);
+        let kind = field("type").as_str().unwrap_or_default();
+        let role = if kind == "function_call_output" { Role::Tool } else { Role::Assistant };
+        let mut reader = MessageReader::new(place, role, self.key);
+        let mut known = vec![];
+        match kind {
+            "function_call" => {
+                known.extend([CALL_ID, "name", "arguments"]);
+                reader.call(field(CALL_ID), field("name"), field("arguments"));
+            }
+            "function_call_output" => match field(CALL_ID).as_str() {
+                Some(id) => {
+                    known.extend([CALL_ID, "output"]);
+                    reader.result_of = Some(id.to_owned());
+                    reader.content_of_result(field("output"));
+                }
+                None => {
+                    reader
+                        .problem("a function_call_output needs call_id: the call that it answers".to_owned());
+                }
+            },
+            "reasoning" => {
+                known.extend(["summary", "content", ENCRYPTED]);
+                let parts =
+                    ["summary", "content"].into_iter().filter_map(|name| field(name).as_array()).flatten();
+                parts.for_each(|part| reader.thought(&part["text"]));
+                if !is_empty(field(ENCRYPTED)) {
+                    reader.original(HIDDEN, json_of(fields));
+                }
+            }
+            "" => reader.problem("it has no role".to_owned()),
+            kind => {
+                known.extend(fields.keys().map(String::as_str));
+                reader.original(&format!("an item of type {kind:?}"), json_of(fields));
+            }
+        }
+        for name in fields.keys().filter(|name| !is_empty(field(name))) {
+            if !known.contains(&name.as_str()) && !METADATA.contains(&name.as_str()) {
+                reader.problem(format!("field {name:?} of an item of type {kind:?} cannot be kept"));
+            }
+        }
+        for message in self.end(reader) {
+            let last = self.read.messages.last_mut();
+            match last.filter(|last| [last.role, message.role] == [Role::Assistant; 2]) {
+                Some(last) => {
+                    last.content.extend(message.content);
+                    last.tool_calls.extend(message.tool_calls);
+                }
+                None => self.read.messages.push(message),
             }
         }
     }
-    if problems.is_empty() { Ok(messages) } else { Err(problems) }
+
+    /// Takes what a message held.
+    fn end(&mut self, reader: MessageReader<'_>) -> Vec<Message> {
+        let (messages, mut originals, mut problems) = reader.finish();
+        self.read.originals.append(&mut originals);
+        self.problems.append(&mut problems);
+        messages
+    }
 }
 
-fn read_message(
-    place: String,
-    fields: &Map<String, Value>,
-    messages: &mut Vec<Message>,
-    problems: &mut Vec<String>,
-) {
-    let role = match fields.get("role").and_then(Value::as_str) {
-        Some("system" | "developer") => Role::System,
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
-        Some("tool") => Role::Tool,
-        Some(other) => {
-            let known = "system, developer, user, assistant or tool";
-            return problems.push(format!("{place}: role {other:?} cannot be read; use {known}"));
-        }
-        None => return problems.push(format!("{place} has no role")),
-    };
-    let mut reader = MessageReader::new(place, role);
-    for (name, value) in fields.iter().filter(|(_, value)| !is_empty(value)) {
-        match (name.as_str(), role) {
-            ("role", _) => {}
-            ("content", _) => reader.content(value),
-            ("refusal", Role::Assistant) => reader.text(value, "refusal"),
-            ("tool_calls", Role::Assistant) => reader.calls(value),
-            ("tool_call_id", Role::Tool) => reader.result_of = value.as_str().map(str::to_owned),
-            // The call that the message answers names the tool, too.
-            ("name", Role::Tool) => {}
-            (name, _) if METADATA.contains(&name) => {}
-            (name, role) => {
-                reader
-                    .problem(format!("field {name:?} of a message of the {} cannot be kept", role.as_str()));
-            }
-        }
-    }
-    if role == Role::Tool && reader.result_of.is_none() {
-        reader.problem("a tool's message needs tool_call_id: the call that it answers".to_owned());
-    }
-    reader.finish(messages, problems);
-}
-
-/// An item of OpenAI's Responses that is no message: a call, its result, or what the model thought. Calls next to each
-/// other, and thoughts before them, belong to one message.
-fn read_item(
-    place: String,
-    fields: &Map<String, Value>,
-    messages: &mut Vec<Message>,
-    problems: &mut Vec<String>,
-) {
-    let field = |name: &str| fields.get(name).unwrap_or(&Value::Null);
-    let kind = field("type").as_str().unwrap_or_default();
-    let role = if kind == "function_call_output" { Role::Tool } else { Role::Assistant };
-    let mut reader = MessageReader::new(place, role);
-    match kind {
-        "function_call" => reader.call(field(CALL_ID), field("name"), field("arguments")),
-        "function_call_output" => match field(CALL_ID).as_str() {
-            Some(id) => {
-                reader.result_of = Some(id.to_owned());
-                reader.content_of_result(field("output"));
-            }
-            None => {
-                reader.problem("a function_call_output needs call_id: the call that it answers".to_owned())
-            }
-        },
-        "reasoning" => {
-            let parts =
-                ["summary", "content"].into_iter().filter_map(|name| field(name).as_array()).flatten();
-            let before = reader.content.len();
-            parts.for_each(|part| reader.thought(&part["text"]));
-            if reader.content.len() == before {
-                reader.hidden_thought();
-            }
-        }
-        "" => reader.problem("it has no role".to_owned()),
-        kind => reader.problem(format!("an item of type {kind:?} cannot be kept")),
-    }
-    let known = ["arguments", CALL_ID, "name", "output", "summary", "content", "encrypted_content"];
-    for name in fields.keys().filter(|name| !is_empty(field(name))) {
-        if !known.contains(&name.as_str()) && !METADATA.contains(&name.as_str()) {
-            reader.problem(format!("field {name:?} of an item of type {kind:?} cannot be kept"));
-        }
-    }
-    let mut read = Vec::new();
-    reader.finish(&mut read, problems);
-    for message in read {
-        match messages.last_mut().filter(|last| [last.role, message.role] == [Role::Assistant; 2]) {
-            Some(last) => {
-                last.content.extend(message.content);
-                last.tool_calls.extend(message.tool_calls);
-            }
-            None => messages.push(message),
-        }
-    }
+fn json_of(fields: &Map<String, Value>) -> Vec<u8> {
+    Value::Object(fields.clone()).to_string().into_bytes()
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -181,9 +245,11 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// One message being read; a message of Anthropic's with results of tools becomes several.
-struct MessageReader {
+struct MessageReader<'k> {
     place: String,
     role: Role,
+    key: &'k PointerKey,
+    originals: Vec<HistoryOriginal>,
     before: Vec<Message>,
     content: Vec<Content>,
     calls: Vec<ToolCall>,
@@ -191,11 +257,13 @@ struct MessageReader {
     problems: Vec<String>,
 }
 
-impl MessageReader {
-    fn new(place: String, role: Role) -> Self {
+impl<'k> MessageReader<'k> {
+    fn new(place: String, role: Role, key: &'k PointerKey) -> Self {
         Self {
             place,
             role,
+            key,
+            originals: Vec::new(),
             before: Vec::new(),
             content: Vec::new(),
             calls: Vec::new(),
@@ -224,18 +292,27 @@ impl MessageReader {
                 self.call(&block["id"], &block["name"], &block["input"]);
             }
             (Some("tool_result"), Role::User) => self.result(block),
-            (Some("image" | "image_url" | "input_image"), _) => {
-                self.problem("a picture cannot be part of a history; leave it out or describe it".to_owned());
-            }
-            (Some("thinking"), Role::Assistant) => self.thought(&block["thinking"]),
-            (Some("redacted_thinking"), Role::Assistant) => self.hidden_thought(),
-            (Some(kind), role) => {
+            (Some("thinking" | "redacted_thinking"), Role::Assistant) => self.part(block),
+            (Some("tool_use" | "tool_result" | "refusal" | "thinking" | "redacted_thinking"), role) => {
+                let kind = &block["type"];
                 self.problem(format!(
-                    "a block of type {kind:?} in a message of the {} cannot be kept",
+                    "a block of type {kind} cannot be in a message of the {}",
                     role.as_str()
                 ));
             }
+            (Some(_), _) => self.part(block),
             (None, _) => self.problem("a block of content has no type".to_owned()),
+        }
+    }
+
+    /// What is no text, of any kind.
+    fn part(&mut self, block: &Value) {
+        match block["type"].as_str() {
+            Some("image" | "image_url" | "input_image") => self.picture(block),
+            Some("thinking") if block["thinking"].is_string() => self.thought(&block["thinking"]),
+            Some("redacted_thinking") => self.block_as_original(HIDDEN, block),
+            Some(kind) => self.block_as_original(&format!("a block of type {kind:?}"), block),
+            None => self.block_as_original("a part", block),
         }
     }
 
@@ -254,8 +331,36 @@ impl MessageReader {
         }
     }
 
-    fn hidden_thought(&mut self) {
-        self.say("[thinking that its provider keeps to itself]\n".to_owned());
+    /// A mark in place of what is no text, which leads to it.
+    fn original(&mut self, what: &str, content: Vec<u8>) {
+        let original = HistoryOriginal { content, display: what.to_owned() };
+        self.say(format!("[{what}: {}]\n", original.pointer(self.key)));
+        self.originals.push(original);
+    }
+
+    fn block_as_original(&mut self, what: &str, block: &Value) {
+        self.original(what, block.to_string().into_bytes());
+    }
+
+    /// A picture in any API's form. One that is only named, by its address or an id, stays named.
+    fn picture(&mut self, block: &Value) {
+        let source = &block["source"];
+        let url = [&block["image_url"]["url"], &block["image_url"], &source["url"]];
+        let url = url.into_iter().find_map(Value::as_str);
+        let inline = url.and_then(|url| Some(url.strip_prefix("data:")?.split_once(";base64,")?.1));
+        let data = [&source["data"], &block["data"]].into_iter().find_map(Value::as_str).or(inline);
+        match (data.map(Picture::from_base64), url) {
+            (Some(Some(picture)), _) => {
+                let file = picture.file();
+                self.original(&format!("a picture ({}, {} bytes)", picture.media_type(), file.len()), file);
+                if self.role == Role::User && self.result_of.is_none() {
+                    self.content.push(picture.content());
+                }
+            }
+            (Some(None), _) => self.block_as_original("a picture that is no PNG, JPEG, GIF or WebP", block),
+            (None, Some(url)) => self.say(format!("[a picture: {url}]\n")),
+            (None, None) => self.block_as_original("a picture that is elsewhere", block),
+        }
     }
 
     fn say(&mut self, text: String) {
@@ -298,6 +403,7 @@ impl MessageReader {
             return self.problem("a tool_result needs tool_use_id: the call that it answers".to_owned());
         };
         self.flush();
+        self.result_of = Some(id.to_owned());
         if block["is_error"] == Value::Bool(true) {
             self.say(FAILED.to_owned());
         }
@@ -305,12 +411,12 @@ impl MessageReader {
         let content = std::mem::take(&mut self.content);
         self.before.push(Message {
             content,
-            tool_call_id: Some(id.to_owned()),
+            tool_call_id: self.result_of.take(),
             ..Message::text(Role::Tool, "")
         });
     }
 
-    /// Results are text. Of a picture, a mark says what there was.
+    /// Results are text, to which marks stand for what is none: OpenAI's API takes no picture in them.
     fn content_of_result(&mut self, content: &Value) {
         let parts = match content {
             Value::Null => return,
@@ -320,11 +426,8 @@ impl MessageReader {
         for part in parts {
             match part["type"].as_str() {
                 Some("text" | "input_text" | "output_text") => self.text(&part["text"], "text"),
-                Some("image" | "image_url" | "input_image") => {
-                    let kind = part["source"]["media_type"].as_str().unwrap_or("image");
-                    self.say(format!("[a picture ({kind}) that the tool returned]\n"));
-                }
-                kind => self.problem(format!("a result has a block of type {:?}", kind.unwrap_or_default())),
+                Some(_) => self.part(part),
+                None => self.problem("a block of a result has no type".to_owned()),
             }
         }
     }
@@ -342,13 +445,13 @@ impl MessageReader {
         });
     }
 
-    fn finish(mut self, messages: &mut Vec<Message>, problems: &mut Vec<String>) {
+    /// The messages, what their marks lead to, and what was wrong.
+    fn finish(mut self) -> (Vec<Message>, Vec<HistoryOriginal>, Vec<String>) {
         self.flush();
         if self.before.is_empty() && self.problems.is_empty() {
             self.problem("it has no content".to_owned());
         }
-        messages.append(&mut self.before);
-        problems.append(&mut self.problems);
+        (self.before, self.originals, self.problems)
     }
 }
 
@@ -358,8 +461,19 @@ mod tests {
 
     use super::*;
 
+    const PNG: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+    fn key() -> PointerKey {
+        PointerKey::new([7; 32])
+    }
+
+    fn whole(value: &Value) -> Result<History, Vec<String>> {
+        super::read(&value.to_string(), &key())
+    }
+
     fn read(value: Value) -> Vec<Message> {
-        super::read(&value.to_string()).unwrap()
+        whole(&value).unwrap().messages
     }
 
     fn call(id: &str) -> ToolCall {
@@ -413,21 +527,44 @@ mod tests {
         assert_eq!(texts, expected);
     }
 
+    /// What a mark of a message leads to.
+    fn behind(history: &History, text: &str) -> Vec<u8> {
+        let pointers = key().find_in(text);
+        let [(_, pointer)] = pointers.as_slice() else { panic!("{text}") };
+        let original = history.originals.iter().find(|original| original.pointer(&key()) == *pointer);
+        original.unwrap().content.clone()
+    }
+
     #[test]
-    fn thoughts_and_pictures_of_tools_are_kept_as_text() {
-        let found = read(json!([
+    fn what_is_no_text_is_behind_its_mark() {
+        let hidden = json!({"type": "redacted_thinking", "data": "x"});
+        let file = json!({"type": "document", "source": {"type": "base64", "data": "JVBERg=="}});
+        let found = whole(&json!([
             {"role": "assistant", "content": [
-                {"type": "thinking", "thinking": "List first.", "signature": "x"},
-                {"type": "redacted_thinking", "data": "x"},
+                {"type": "thinking", "thinking": "List first.", "signature": "x"}, hidden,
                 {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
                 {"type": "text", "text": "seen: "},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}]}]},
-        ]));
-        let thought = found[0].joined_text();
-        assert!(thought.contains("List first.") && thought.contains("keeps to itself"), "{thought}");
-        assert_eq!(found[0].tool_calls, [call("c1")]);
-        assert!(found[1].joined_text().contains("a picture (image/png)"), "{:?}", found[1]);
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]}]},
+            {"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PNG}")}},
+                {"type": "text", "text": "and this?"}]},
+            {"role": "user", "content": [file]},
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}]},
+        ]))
+        .unwrap();
+        let text = |at: usize| found.messages[at].joined_text();
+        assert!(text(0).contains("List first."), "{}", text(0));
+        assert_eq!(found.messages[0].tool_calls, [call("c1")]);
+        assert_eq!(behind(&found, &text(0)), hidden.to_string().into_bytes());
+        let png = Picture::from_base64(PNG).unwrap();
+        // Results are text alone; what the user shows stays a picture, too.
+        assert!(text(1).starts_with("seen: [a picture (image/png, 70 bytes): lp1-"), "{}", text(1));
+        assert_eq!(found.messages[1].content.len(), 2);
+        assert_eq!([behind(&found, &text(1)), behind(&found, &text(2))], [png.file(), png.file()]);
+        assert!(found.messages[2].content.contains(&png.content()));
+        assert_eq!(behind(&found, &text(3)), file.to_string().into_bytes());
+        assert_eq!((text(4).as_str(), found.originals.len()), ("[a picture: https://a.example/b.png]\n", 4));
     }
 
     #[test]
@@ -452,13 +589,14 @@ mod tests {
         assert_eq!(found[2].tool_calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c1", "c2"]);
         assert!(found[2].joined_text().contains("List first."));
         assert_eq!((found[4].joined_text(), found[6].joined_text()), ("b.rs".into(), "done".into()));
-        let problems = messages(&json!([{"type": "web_search_call", "id": "x"}])).unwrap_err();
-        assert_eq!(problems, ["message 1: an item of type \"web_search_call\" cannot be kept"]);
+        let item = json!({"type": "web_search_call", "id": "x", "action": {"query": "y"}});
+        let searched = whole(&json!([item])).unwrap();
+        assert_eq!(behind(&searched, &searched.messages[0].joined_text()), item.to_string().into_bytes());
     }
 
     #[test]
     fn a_result_without_its_call_is_named() {
-        let problems = messages(&json!([
+        let problems = whole(&json!([
             {"role": "user", "content": "x"},
             {"role": "tool", "tool_call_id": "c9", "content": "x"},
         ]));
@@ -468,24 +606,24 @@ mod tests {
 
     #[test]
     fn what_would_be_lost_is_refused_with_its_place() {
-        let problems = messages(&json!([
+        let problems = whole(&json!([
             {"role": "robot", "content": "x"},
-            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x"}}]},
+            {"role": "user", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
             {"role": "tool", "content": "x"},
             {"role": "assistant", "content": "x", "function_call": {"name": "f", "arguments": "{}"}},
             {"role": "user"},
-            {"role": "assistant", "content": [{"type": "server_tool_use"}]},
+            {"role": "assistant", "content": [{"name": "x"}]},
             {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "f", "input": "x"}}]},
             "x",
         ]))
         .unwrap_err();
         for (at, words) in [
             "message 1: role \"robot\" cannot be read",
-            "message 2: a picture",
+            "message 2: a block of type \"tool_use\"",
             "message 3: a tool's message needs tool_call_id",
             "message 4: field \"function_call\"",
             "message 5: it has no content",
-            "message 6: a block of type \"server_tool_use\"",
+            "message 6: a block of content has no type",
             "message 7: a call of type \"custom\"",
             "message 8 is not an object",
         ]
@@ -495,6 +633,6 @@ mod tests {
             assert!(problems[at].starts_with(words), "{}", problems[at]);
         }
         assert_eq!(problems.len(), 8, "{problems:?}");
-        assert!(messages(&json!("x")).unwrap_err()[0].contains("JSON array"));
+        assert!(whole(&json!("x")).unwrap_err()[0].contains("JSON array"));
     }
 }

@@ -8,6 +8,7 @@ use larder_core::recipe::Mode;
 use larder_text::message::Message;
 use larder_text::picture::Picture;
 
+use crate::history::HistoryOriginal;
 use crate::routing::RouteInput;
 
 /// A document passed to a run.
@@ -61,6 +62,8 @@ pub struct RunInput {
     pub variant: Option<String>,
     /// The conversation so far.
     pub history: Vec<Message>,
+    /// What marks in the conversation lead to; stored before the prompt is sent.
+    pub history_originals: Vec<HistoryOriginal>,
     /// The conversation's id, for the record (C85).
     pub session_id: Option<String>,
     /// The turn's id, for the record: `turn_000042`.

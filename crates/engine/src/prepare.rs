@@ -15,6 +15,7 @@ use larder_core::recipe::{
     InputDoc, PromptInputs, PromptTemplate, QueryFormat, Recipe, RenderedPrompts, SlotSource, SlotSpec,
 };
 use larder_text::message::{Role, ToolDef};
+use larder_text::picture::Picture;
 use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
 
@@ -42,6 +43,8 @@ pub struct ModelLimits {
     pub max_output: usize,
     /// Whether the provider enforces the schema itself; otherwise the prompt has to state it.
     pub enforces_schema: bool,
+    /// Whether it can be shown pictures.
+    pub sees: bool,
     /// Whether an enforced schema uses tokens of the window.
     pub schema_in_prompt: bool,
 }
@@ -87,7 +90,14 @@ pub fn prepare(
     })?;
     check_prompt(recipe, &rendered)?;
     let max_output = recipe.budget.output.min(limits.max_output);
-    let mut build = Build { recipe, input, slots: Vec::new(), parts: Vec::new(), ids: BTreeMap::new() };
+    let mut build = Build {
+        recipe,
+        input,
+        sees: limits.sees,
+        slots: Vec::new(),
+        parts: Vec::new(),
+        ids: BTreeMap::new(),
+    };
     if recipe.slots.is_empty() {
         let prompts = rendered.system.into_iter().chain(rendered.variant);
         build.prompt_slot(Slot::new("system").overflow(Overflow::REFUSE), Role::System, prompts);
@@ -231,6 +241,8 @@ fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, Prepare
 struct Build<'a> {
     recipe: &'a Recipe,
     input: &'a RunInput,
+    /// Whether the model can be shown pictures.
+    sees: bool,
     slots: Vec<Slot>,
     parts: Vec<Part>,
     ids: BTreeMap<String, usize>,
@@ -380,7 +392,7 @@ impl Build<'_> {
         if doc.protect || document.picture.is_some() {
             part.protection = Protection::Critical;
         }
-        part.picture.clone_from(&document.picture);
+        part.pictures.extend(document.picture.clone());
         let mut attributes = vec![("id".to_owned(), id), ("source".to_owned(), document.name.clone())];
         if let Some(slice) = &document.slice {
             attributes.push(("lines".to_owned(), format!("{}-{}", slice.lines.0, slice.lines.1)));
@@ -437,6 +449,10 @@ impl Build<'_> {
             part.content_type = larder_condense::detect(None, &part.id, false, &part.text);
             part.shell.tool_calls.clone_from(&message.tool_calls);
             part.shell.tool_call_id.clone_from(&message.tool_call_id);
+            if self.sees {
+                let pictures = message.content.iter().filter_map(Picture::in_message);
+                part.pictures.extend(pictures);
+            }
             part.summarizable = message.tool_calls.is_empty();
             part.kind = match message.role {
                 Role::Tool => PartKind::ToolResults,

@@ -11,6 +11,7 @@ const LIMITS: ModelLimits = ModelLimits {
     input_limit: None,
     max_output: 1_000,
     enforces_schema: false,
+    sees: false,
     schema_in_prompt: true,
 };
 

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_core::recipe::Mode;
-use larder_engine::history;
+use larder_engine::history::{self, History};
 use larder_engine::inputs::{InputDocument, RunInput};
-use larder_text::message::Message;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::{Counter, Registry};
 
@@ -134,10 +133,11 @@ impl Inputs {
         };
         let history = match self.history {
             Some(source) => history_of(&source, caller)?,
-            None => Vec::new(),
+            None => History::default(),
         };
         Ok(RunInput {
-            history,
+            history: history.messages,
+            history_originals: history.originals,
             documents: self.documents.into_iter().map(document).collect::<Result<_, _>>()?,
             query: self.query,
             values: self.values.into_iter().map(|(name, value)| (name, value.into())).collect(),
@@ -149,12 +149,12 @@ impl Inputs {
 }
 
 /// The messages behind a source, or in the array itself.
-fn history_of(source: &str, caller: &McpCaller) -> Result<Vec<Message>, CallError> {
+fn history_of(source: &str, caller: &McpCaller) -> Result<History, CallError> {
     let text = match source.trim_start().starts_with(['[', '{']) {
         true => source.into(),
         false => caller.read(source)?.text,
     };
-    history::read(&text).map_err(|problems| {
+    history::read(&text, caller.engine.store.key()).map_err(|problems| {
         let (shown, more) = problems.split_at(problems.len().min(SHOWN_PROBLEMS));
         let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
         CallError(format!("history: {}{more}", brief(&shown.join("; "))))

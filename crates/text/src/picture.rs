@@ -32,6 +32,29 @@ impl Picture {
         Some(Self { media_type, data: STANDARD.encode(bytes).into() })
     }
 
+    /// The picture in a file that is written in base64; `None` if it is none.
+    pub fn from_base64(data: &str) -> Option<Self> {
+        Self::from_file(&STANDARD.decode(data).ok()?)
+    }
+
+    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub const fn media_type(&self) -> &'static str {
+        self.media_type
+    }
+
+    /// The file.
+    pub fn file(&self) -> Vec<u8> {
+        STANDARD.decode(&*self.data).unwrap_or_default()
+    }
+
+    /// The picture that a piece of a message is, if it is one.
+    pub fn in_message(content: &Content) -> Option<Self> {
+        match content {
+            Content::Image { data, .. } => Self::from_base64(data),
+            Content::Text { .. } => None,
+        }
+    }
+
     /// As the content of a message.
     pub fn content(&self) -> Content {
         Content::Image { media_type: self.media_type.to_owned(), data: self.data.to_string() }

@@ -23,7 +23,7 @@ struct Explained<'a> {
 }
 
 pub async fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode, CliError> {
-    let input = commands::run::read_input(&args.input)?;
+    let input = commands::run::read_input(context, &args.input)?;
     let access = ToolAccess { confirm: Arc::new(Refusing), workspace: None };
     let engine = recipe_tools::engine(context, &args.input.recipe, &input, access).await?;
     commands::run::note_on_project(context, &engine);

@@ -24,7 +24,7 @@ use crate::turns::confirm;
 use crate::{commands, files, output};
 
 pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
-    let input = read_input(&args.input)?;
+    let input = read_input(context, &args.input)?;
     context.ensure_weights(args.yes).await?;
     let spinner = Spinner::new(args.explain);
     let confirm = confirm::by(args.yes, &Arc::default(), spinner.clone());
@@ -101,7 +101,7 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
 }
 
 /// Reads everything a recipe is given.
-pub fn read_input(args: &InputArgs) -> Result<RunInput, CliError> {
+pub fn read_input(context: &CommandContext, args: &InputArgs) -> Result<RunInput, CliError> {
     let mut input = RunInput {
         query: args.query.clone(),
         variant: args.variant.clone(),
@@ -127,7 +127,9 @@ pub fn read_input(args: &InputArgs) -> Result<RunInput, CliError> {
                 problems.iter().map(|problem| format!("{}: {problem}", path.display())).collect();
             CliError::Fixable(lines.join("\n"))
         };
-        input.history = history::read(&files::read_text(path)?).map_err(of_file)?;
+        let text = files::read_text(path)?;
+        let history = history::read(&text, context.store()?.key()).map_err(of_file)?;
+        (input.history, input.history_originals) = (history.messages, history.originals);
     }
     Ok(input)
 }

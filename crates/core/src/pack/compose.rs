@@ -170,7 +170,7 @@ pub(super) fn compose(
             let part = &request.parts[index];
             let made = planned.made.get(&index).map(|made| made.text.as_str());
             let span = match slot.form {
-                SlotForm::Joined if part.picture.is_none() => {
+                SlotForm::Joined if part.pictures.is_empty() => {
                     writer.join(part.role, |text| write(text, part, made))
                 }
                 _ => writer.message(message(part, made)),
@@ -212,7 +212,7 @@ fn message(part: &Part, made: Option<&str>) -> Message {
     let mut message = Message::text(part.role, text);
     message.tool_calls.clone_from(&part.shell.tool_calls);
     message.tool_call_id.clone_from(&part.shell.tool_call_id);
-    message.content.extend(part.picture.as_ref().map(Picture::content));
+    message.content.extend(part.pictures.iter().map(Picture::content));
     message
 }
 

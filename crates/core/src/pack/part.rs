@@ -116,8 +116,8 @@ pub struct Part {
     pub frame: Frame,
     /// The message it becomes in a slot of messages.
     pub shell: Shell,
-    /// The picture that follows the text; the part is a message of its own then.
-    pub picture: Option<Picture>,
+    /// The pictures that follow the text; the part is a message of its own then.
+    pub pictures: Vec<Picture>,
     /// If not everything fits, the part enters only while its slot has more than this many tokens left.
     pub min_remaining: usize,
     /// The most tokens that it may take, however many there are: the share of a document over its limit (R0-25.2).
@@ -163,7 +163,7 @@ impl Part {
             pins: Vec::new(),
             frame: Frame::Bare { heading: None },
             shell: Shell::default(),
-            picture: None,
+            pictures: Vec::new(),
             min_remaining: 0,
             max_tokens: None,
             kind: PartKind::LinkedDocs,

@@ -137,16 +137,16 @@ impl<'a> PartRenderer<'a> {
         self.counter.count(&part.framed(""))
     }
 
-    /// Tokens of a message's calls, ids and picture, in addition to its text.
+    /// Tokens of a message's calls, ids and pictures, in addition to its text.
     pub fn shell_cost(&self, part: &Part) -> usize {
-        if part.shell == Shell::default() && part.picture.is_none() {
+        if part.shell == Shell::default() && part.pictures.is_empty() {
             return 0;
         }
         let mut message = Message::text(part.role, "");
         let bare = self.counter.count_message(&message);
         message.tool_calls.clone_from(&part.shell.tool_calls);
         message.tool_call_id.clone_from(&part.shell.tool_call_id);
-        message.content.extend(part.picture.as_ref().map(Picture::content));
+        message.content.extend(part.pictures.iter().map(Picture::content));
         self.counter.count_message(&message) - bare
     }
 

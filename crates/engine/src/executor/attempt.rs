@@ -151,7 +151,7 @@ impl RecipeRun<'_> {
         self.receipt = Some(receipt.clone());
         match packed {
             Ok(pack) => {
-                store_originals(&engine.store, &pack)?;
+                store_originals(&engine.store, &pack, &self.input.history_originals)?;
                 let is_soon = pack.receipt.budget.slots.iter().any(|slot| slot.soft_trigger);
                 if by_model && is_soon && !self.is_ahead {
                     self.is_ahead = true;

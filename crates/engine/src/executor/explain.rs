@@ -19,7 +19,7 @@ impl Engine {
     pub fn explain(&self, name: &str, input: &RunInput) -> Result<RunReceipt, RunError> {
         let (receipt, pack) = packed(self, name, input, 0)?;
         if let Some(pack) = pack {
-            store_originals(&self.store, &pack)?;
+            store_originals(&self.store, &pack, &input.history_originals)?;
         }
         Ok(receipt)
     }

@@ -51,7 +51,7 @@ impl RecipeRun<'_> {
         self.originals = Originals::of(&request, &receipt.receipt, counter);
         self.receipt = Some(receipt);
         if let Ok(pack) = packed {
-            store_originals(&self.engine.store, &pack)?;
+            store_originals(&self.engine.store, &pack, &self.input.history_originals)?;
         }
         let citation = |(at, part): (usize, String)| Citation {
             part,
@@ -70,6 +70,7 @@ impl RecipeRun<'_> {
             input_limit: None,
             max_output: budget.output,
             enforces_schema: true,
+            sees: false,
             schema_in_prompt: false,
         };
         let request =

@@ -78,13 +78,12 @@ impl RecipeRun<'_> {
         let saved = saved.fold(0, usize::saturating_add) as u64;
         let facts = facts(&self, &receipt, &outcome, latency_ms, saved);
         let json = serde_json::to_vec(&receipt).unwrap_or_default();
-        let pointers: Vec<_> = receipt
-            .receipt
-            .parts
-            .iter()
-            .filter(|part| receipt.receipt.refused.is_none() && part.rendition != Rendition::Whole)
-            .filter_map(|part| part.pointer.clone())
-            .collect();
+        let was_packed = packed.is_some() && receipt.receipt.refused.is_none();
+        let shown = receipt.receipt.parts.iter().filter(|part| part.rendition != Rendition::Whole);
+        let shown = shown.filter_map(|part| part.pointer.clone());
+        let key = self.engine.store.key();
+        let of_history = self.input.history_originals.iter().map(|original| original.pointer(key));
+        let pointers: Vec<_> = shown.chain(of_history).filter(|_| was_packed).collect();
         self.engine.store.runs().record(NewRun {
             run_id: self.run_id.clone(),
             facts,

@@ -98,7 +98,8 @@ pub fn prepare(
     active.named = named.into_iter().map(|(_, pointer)| pointer.id).collect();
     if let Some(recipe) = model.strip_prefix(RECIPE) {
         let id = &active.record.summary.id;
-        return recipes::job(recipe, &request, session, id).map(|run| Destination::Recipe(Box::new(run)));
+        return recipes::job(recipe, &request, session, id, active.caller.store.key())
+            .map(|run| Destination::Recipe(Box::new(run)));
     }
     let endpoint = active.record.summary.endpoint;
     let newest = active.app().store.revisions().newest().map_err(unknown)?;

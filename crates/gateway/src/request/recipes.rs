@@ -12,6 +12,7 @@ use larder_core::recipe::Recipe;
 use larder_engine::executor::{
     Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending, max_call_usage,
 };
+use larder_engine::history;
 use larder_engine::inputs::RunInput;
 use larder_engine::settings::CallableTools;
 use larder_engine::{Engine, blocking};
@@ -21,6 +22,7 @@ use larder_models::table::ModelTable;
 use larder_proxy::record::{AnsweredBy, Tokens};
 use larder_proxy::wire::{ApiDialect, Item, RecipeReply, Request};
 use larder_text::message::{Content, Message, Role, ToolCall};
+use larder_text::pointer::PointerKey;
 use larder_tools::{RECIPES_OF_TOOLS, ToolClass};
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +56,7 @@ pub fn job(
     request: &Request<'_>,
     session: String,
     id: &str,
+    key: &PointerKey,
 ) -> Result<RecipeRequest, RequestError> {
     let asks = |item: &Item<'_>| item.role() == Role::User && !item.text().trim().is_empty();
     let Some(last) = request.items.iter().rposition(asks) else {
@@ -64,10 +67,26 @@ pub fn job(
             "the last message has to be the user's: a recipe answers its text",
         ));
     }
-    let before = request.items.iter().take(last);
+    let (mut history, mut history_originals) = (Vec::new(), Vec::new());
+    for (at, item) in request.items.iter().enumerate().take(last + 1) {
+        let mut message = message(item);
+        if at == last {
+            // Its text is the query; what it shows besides comes before that.
+            message.content.clear();
+        }
+        for part in &item.opaque {
+            let (content, originals) = history::part(part.raw, message.role, key);
+            message.content.extend(content);
+            history_originals.extend(originals);
+        }
+        if at < last || !message.content.is_empty() {
+            history.push(message);
+        }
+    }
     let input = RunInput {
         query: request.items.get(last).map(|item| item.text().to_owned()),
-        history: before.map(message).collect(),
+        history,
+        history_originals,
         session_id: Some(session),
         request_id: Some(id.to_owned()),
         ..RunInput::default()
