@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use larder_core::recipe::Layer;
 use larder_store::ForegroundWork;
+use tokio::time::Instant;
 
 use crate::engine::Engine;
 
 /// How often background work looks whether someone waits.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// The longest that background work lets others go first: traffic that never ends would hold it off for ever.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl Engine {
     /// Says that someone waits for what is done with this engine, if background work could be in its way.
@@ -22,12 +26,14 @@ impl Engine {
         self.is_background && self.shared_model().is_some() && self.store.store().is_in_foreground()
     }
 
-    /// Waits, in the background, until no one waits for the model that NERVES shares with MIND.
+    /// Waits, in the background, until no one waits for the model that NERVES shares with MIND, at most
+    /// [`LONGEST_WAIT`].
     pub(crate) async fn take_turn(&self, model: &str) -> Option<ForegroundWork> {
         if self.shared_model() != Some(model) {
             return None;
         }
-        while self.is_background && self.store.store().is_in_foreground() {
+        let end = Instant::now() + LONGEST_WAIT;
+        while self.is_background && Instant::now() < end && self.store.store().is_in_foreground() {
             tokio::time::sleep(PERIOD).await;
         }
         self.enter_foreground()

@@ -22,6 +22,7 @@ const TABLE: &str = "
 [models.layers]
 VOICE = { model = \"first\", target_ms = 100 }
 MIND = \"first\"
+NERVES = \"first\"
 
 [models.first]
 provider = \"embedded\"
@@ -226,4 +227,18 @@ fn the_intervention_of_a_broken_recipe_says_that_it_is_broken() {
     world.engine.missing("x/over", source);
     let raised = world.engine.store.interventions().list(false).unwrap();
     assert!(raised[0].message.contains("x/over has errors in recipes/x/over.yaml"), "{raised:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn background_work_lets_others_go_first_for_a_minute() {
+    use crate::background::LONGEST_WAIT;
+    let world = world(vec![good()], Vec::new());
+    let store = world.engine.store.store().clone();
+    let engine = world.engine.in_background();
+    let someone = store.enter_foreground().unwrap();
+    let began = tokio::time::Instant::now();
+    engine.run("ask/answer", &input(), &NoopObserver).await.unwrap();
+    let waited = began.elapsed();
+    assert!(waited >= LONGEST_WAIT && waited < LONGEST_WAIT * 2, "{waited:?}");
+    drop(someone);
 }

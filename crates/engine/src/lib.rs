@@ -6,7 +6,7 @@
 #![deny(missing_docs)]
 
 pub mod answer;
-mod background;
+pub mod background;
 pub mod blocking;
 mod candidate;
 mod compression_recipes;
