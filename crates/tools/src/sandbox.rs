@@ -263,9 +263,13 @@ impl Sandbox {
             seccompiler::apply_filter(&program)
         };
         apply(rules, libc::EPERM)?;
-        // A session or group of its own would outlive the call, whose group is ended. Programs that ask for one are told
-        // that they have it: many go on with nothing else.
-        apply([libc::SYS_setsid, libc::SYS_setpgid].map(|call| (call, Vec::new())).into(), 0)?;
+        // Programs in a session or group of their own would outlive the call, whose group is ended. Who asks for one is
+        // told that it has it: many go on with nothing else. Only a process that makes itself a group gets it, since that
+        // is how the group of the call comes to be.
+        let is_set = |argument| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0);
+        let of_others = [0, 1].map(|argument| SeccompRule::new(vec![is_set(argument)?]));
+        let of_others = of_others.into_iter().collect::<Result<_, _>>()?;
+        apply(BTreeMap::from([(libc::SYS_setsid, Vec::new()), (libc::SYS_setpgid, of_others)]), 0)?;
         // Its flags are in memory, which no filter sees. Where it does not exist, libraries use `clone`.
         apply(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
     }

@@ -9,7 +9,7 @@ use crate::pointers::to_sql;
 /// What somebody knows of a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PersonSeen {
-    /// How often something that the person has to do with was erased or rewritten.
+    /// [`Memory::erasures`](super::Memory::erasures).
     pub erasures: u64,
     /// The newest message.
     pub message: u64,
@@ -20,7 +20,7 @@ pub struct PersonSeen {
 /// What there is of a person besides what is known.
 #[derive(Debug, Clone, Default)]
 pub struct PersonChanges {
-    /// How often something was erased or rewritten. If it is not what is known, nothing of that holds, and everything is
+    /// [`Memory::erasures`](super::Memory::erasures). If it is not what is known, nothing of that holds, and everything is
     /// given.
     pub erasures: u64,
     /// Newer messages, each with its conversation. What is kept of them is not read.
@@ -44,8 +44,7 @@ impl Conversations<'_> {
             "FROM memory_records WHERE user = ?1 AND participant = ?2 AND kind IN ('fact', 'vector')";
         let person = [self.store.user(), participant];
         self.store.index().read(|tx| {
-            let erasures = "SELECT coalesce(max(erasures), 0) FROM conversation_participants WHERE user = ?1 AND name = ?2";
-            let erasures = tx.prepare_cached(erasures)?.query_row(person, |row| number(row, 0))?;
+            let erasures = self.memory().last_erasure(tx)?;
             let seen = if erasures == seen.erasures { seen } else { PersonSeen::default() };
             let sql = format!(
                 "SELECT number, session, role, text, pointer, reply_to, pending, 'null', created, coalesce(turn, number),

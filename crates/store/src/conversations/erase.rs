@@ -99,10 +99,6 @@ impl Conversations<'_> {
         }
         let done = self.store.contents().write_placed(&NewContent::plain(&notices), |tx, _| {
             let done = first(tx)?;
-            // Before participants go, so that the number never comes again.
-            let more = "UPDATE conversation_participants SET erasures = 1 +
-                 (SELECT max(erasures) FROM conversation_participants WHERE user = ?1) WHERE user = ?1";
-            tx.execute(more, [self.store.user()])?;
             self.erase_messages(tx, erasure)?;
             for (kind, id) in &erasure.records {
                 self.memory().remove(tx, *kind, id)?;

@@ -238,7 +238,7 @@ impl Memory<'_> {
         })
     }
 
-    /// A number that is another one after something of this user was erased.
+    /// A number that is another one, never used before, after something of this user was erased or rewritten.
     ///
     /// # Errors
     /// The store fails.
@@ -246,7 +246,7 @@ impl Memory<'_> {
         self.store.index().read(|tx| self.last_erasure(tx))
     }
 
-    fn last_erasure(&self, tx: &Transaction<'_>) -> Result<u64, StoreError> {
+    pub(super) fn last_erasure(&self, tx: &Transaction<'_>) -> Result<u64, StoreError> {
         let mut query =
             tx.prepare_cached("SELECT number FROM memory_records WHERE user = ?1 AND kind = 'erasure'")?;
         Ok(query.query_row([self.store.user()], |row| number(row, 0)).optional()?.unwrap_or_default())

@@ -156,13 +156,7 @@ impl Conversations<'_> {
             [number],
         )?;
         // What is kept in memory has it at its old place.
-        tx.execute(
-            "UPDATE conversation_participants SET erasures = 1 + (SELECT max(erasures) FROM conversation_participants
-                 WHERE user = ?1) WHERE user = ?1 AND (conversation, name) IN
-                 (SELECT conversation, participant FROM conversation_messages WHERE number = ?2)",
-            params![self.store.user(), number],
-        )?;
-        Ok(())
+        self.memory().note_erasure(tx)
     }
 
     /// Stores a text over the limit as an original; returns its name.
