@@ -14,7 +14,7 @@ use larder_core::pack::{
 use larder_core::recipe::{
     InputDoc, PromptInputs, PromptTemplate, QueryFormat, Recipe, RenderedPrompts, SlotSource, SlotSpec,
 };
-use larder_text::message::{Role, ToolDef};
+use larder_text::message::{Message, Role, ToolDef};
 use larder_text::picture::Picture;
 use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
@@ -29,6 +29,8 @@ const CONTEXT: &str = "context.md";
 pub(crate) const QUERY_SLOT: &str = "query";
 /// The slot and part that show the model why its last answer was rejected.
 pub(crate) const NOTE: &str = "note";
+/// Pictures of a conversation may take one part in so many of its slot and of the prompt: they must not push out words.
+const PICTURE_SHARE: usize = 2;
 /// The newest section of `context.md` is shortened after the others (C27).
 const NEWEST_SECTION_PRIORITY: u8 = 80;
 
@@ -93,7 +95,10 @@ pub fn prepare(
     let mut build = Build {
         recipe,
         input,
-        sees: limits.sees,
+        pictures: limits.sees.then(|| {
+            let prompt = recipe.budget.total.min(limits.window).saturating_sub(max_output);
+            (prompt / PICTURE_SHARE, counter)
+        }),
         slots: Vec::new(),
         parts: Vec::new(),
         ids: BTreeMap::new(),
@@ -241,8 +246,8 @@ fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, Prepare
 struct Build<'a> {
     recipe: &'a Recipe,
     input: &'a RunInput,
-    /// Whether the model can be shown pictures.
-    sees: bool,
+    /// Tokens that pictures of the conversation may take, and what counts them; none for a model that does not see.
+    pictures: Option<(usize, &'a Counter)>,
     slots: Vec<Slot>,
     parts: Vec<Part>,
     ids: BTreeMap<String, usize>,
@@ -438,10 +443,32 @@ impl Build<'_> {
         }
     }
 
+    /// The pictures that each message of the conversation is sent with: the newest, as many as have room. The others stay
+    /// marks.
+    fn pictures_of_history(&self, slot: &Slot) -> Vec<Vec<Picture>> {
+        let mut shown = vec![Vec::new(); self.input.history.len()];
+        let Some((prompt, counter)) = self.pictures else { return shown };
+        let mut room = match slot.cap {
+            Cap::Tokens(cap) => prompt.min(cap / PICTURE_SHARE),
+            Cap::Share(_) | Cap::Flexible => prompt,
+        };
+        'all: for (message, shown) in self.input.history.iter().zip(&mut shown).rev() {
+            for content in message.content.iter().rev() {
+                let Some(picture) = Picture::in_message(content) else { continue };
+                let alone = Message { content: vec![content.clone()], ..Message::text(message.role, "") };
+                let Some(left) = room.checked_sub(counter.count_message(&alone)) else { break 'all };
+                room = left;
+                shown.insert(0, picture);
+            }
+        }
+        shown
+    }
+
     /// Adds the conversation: tool results are shortened first, user messages last.
     fn messages(&mut self, spec: &SlotSpec) {
         self.slots.push(spec.slot.clone());
         let input = self.input;
+        let pictures = self.pictures_of_history(&spec.slot);
         for (at, message) in input.history.iter().enumerate() {
             let mut part =
                 Part::new(format!("message {}", at + 1), Arc::clone(&spec.slot.name), message.joined_text());
@@ -449,10 +476,7 @@ impl Build<'_> {
             part.content_type = larder_condense::detect(None, &part.id, false, &part.text);
             part.shell.tool_calls.clone_from(&message.tool_calls);
             part.shell.tool_call_id.clone_from(&message.tool_call_id);
-            if self.sees {
-                let pictures = message.content.iter().filter_map(Picture::in_message);
-                part.pictures.extend(pictures);
-            }
+            part.pictures.clone_from(&pictures[at]);
             part.summarizable = message.tool_calls.is_empty();
             part.kind = match message.role {
                 Role::Tool => PartKind::ToolResults,
