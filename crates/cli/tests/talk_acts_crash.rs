@@ -166,18 +166,21 @@ impl OnDisk {
     }
 }
 
+/// Whether an act was done.
+type Done = Box<dyn Fn(&OnDisk) -> bool>;
+
 /// What a round does, and how one sees that it was done.
 struct Plan {
     method: &'static str,
     path: String,
     body: Value,
-    done: Box<dyn Fn(&OnDisk) -> bool>,
+    done: Done,
 }
 
 /// The act on a conversation as it is, if it has what the act needs.
 fn plan(act: Act, id: &str, before: &OnDisk, text: String) -> Option<Plan> {
     let last = before.said().last()?.number;
-    let (method, path, body, done): (_, _, _, Box<dyn Fn(&OnDisk) -> bool>) = match act {
+    let (method, path, body, done): (_, _, _, Done) = match act {
         Act::Edit => {
             let body = json!({"text": text});
             let is_new = move |disk: &OnDisk| {
