@@ -1,0 +1,180 @@
+//! Conversations in the forms of the APIs.
+
+use serde_json::json;
+
+use super::*;
+
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+fn key() -> PointerKey {
+    PointerKey::new([7; 32])
+}
+
+fn whole(value: &Value) -> Result<History, Vec<String>> {
+    super::read(&value.to_string(), &key())
+}
+
+fn read(value: Value) -> Vec<Message> {
+    whole(&value).unwrap().messages
+}
+
+fn call(id: &str) -> ToolCall {
+    ToolCall { id: id.into(), name: "bash".into(), arguments: r#"{"command":"ls"}"#.into() }
+}
+
+#[test]
+fn both_apis_and_our_own_form_give_the_same_messages() {
+    let openai = json!([
+        {"role": "user", "content": "fix it"},
+        {"role": "assistant", "content": null, "refusal": null, "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{\"command\":\"ls\"}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a.rs"},
+        {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
+    ]);
+    let anthropic = json!({"messages": [
+        {"role": "user", "content": "fix it"},
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "a.rs"}]}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
+    ]});
+    let read_openai = read(openai);
+    assert_eq!(read_openai, read(anthropic));
+    assert_eq!(read_openai[1].tool_calls, [call("c1")]);
+    assert_eq!(read_openai[2].tool_call_id.as_deref(), Some("c1"));
+    let ours = serde_json::to_value(&read_openai).unwrap();
+    assert_eq!(read(ours), read_openai);
+}
+
+#[test]
+fn results_and_words_of_one_message_become_messages_in_their_order() {
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "bash", "input": {}});
+    let found = read(json!({"system": "be brief", "messages": [
+        {"role": "assistant", "content": [call("a"), call("b")]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "a", "content": "no such file", "is_error": true},
+            {"type": "tool_result", "tool_use_id": "b"},
+            {"type": "text", "text": "go on"}]},
+    ]}));
+    let texts: Vec<_> = found.iter().map(|message| (message.role, message.joined_text())).collect();
+    let failed = format!("{FAILED}no such file");
+    let expected = [
+        (Role::System, "be brief".to_owned()),
+        (Role::Assistant, String::new()),
+        (Role::Tool, failed),
+        (Role::Tool, String::new()),
+        (Role::User, "go on".to_owned()),
+    ];
+    assert_eq!(texts, expected);
+}
+
+/// What a mark of a message leads to.
+fn behind(history: &History, text: &str) -> Vec<u8> {
+    let pointers = key().find_in(text);
+    let [(_, pointer)] = pointers.as_slice() else { panic!("{text}") };
+    let original = history.originals.iter().find(|original| original.pointer(&key()) == *pointer);
+    original.unwrap().content.clone()
+}
+
+#[test]
+fn what_is_no_text_is_behind_its_mark() {
+    let hidden = json!({"type": "redacted_thinking", "data": "x"});
+    let file = json!({"type": "document", "source": {"type": "base64", "data": "JVBERg=="}});
+    let found = whole(&json!([
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "List first.", "signature": "x"}, hidden,
+            {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
+            {"type": "text", "text": "seen: "},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]}]},
+        {"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PNG}")}},
+            {"type": "text", "text": "and this?"}]},
+        {"role": "user", "content": [file]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}]},
+    ]))
+    .unwrap();
+    let text = |at: usize| found.messages[at].joined_text();
+    assert!(text(0).contains("List first."), "{}", text(0));
+    assert_eq!(found.messages[0].tool_calls, [call("c1")]);
+    assert_eq!(behind(&found, &text(0)), hidden.to_string().into_bytes());
+    let png = Picture::from_base64(PNG).unwrap();
+    // Results are text alone; what the user shows stays a picture, too.
+    assert!(text(1).starts_with("seen: [a picture (image/png, 70 bytes): lp1-"), "{}", text(1));
+    assert_eq!(found.messages[1].content.len(), 2);
+    assert_eq!([behind(&found, &text(1)), behind(&found, &text(2))], [png.file(), png.file()]);
+    assert!(found.messages[2].content.contains(&png.content()));
+    assert_eq!(behind(&found, &text(3)), file.to_string().into_bytes());
+    assert_eq!((text(4).as_str(), found.originals.len()), ("[a picture: https://a.example/b.png]\n", 4));
+}
+
+#[test]
+fn items_of_responses_are_the_messages_of_chat() {
+    let call = |id: &str| {
+        json!({"type": "function_call", "id": "fc", "call_id": id, "name": "bash",
+        "arguments": "{\"command\":\"ls\"}", "status": "completed"})
+    };
+    let found = read(json!({"instructions": "be brief", "input": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "fix it"}]},
+        {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "List first."}]},
+        call("c1"),
+        call("c2"),
+        {"type": "function_call_output", "call_id": "c1", "output": "a.rs"},
+        {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "b.rs"}]},
+        {"type": "reasoning", "summary": [], "encrypted_content": "x"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done", "annotations": []}]},
+    ]}));
+    let roles: Vec<Role> = found.iter().map(|message| message.role).collect();
+    let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+    assert_eq!(names, ["system", "user", "assistant", "tool", "tool", "assistant", "assistant"]);
+    assert_eq!(found[2].tool_calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c1", "c2"]);
+    assert!(found[2].joined_text().contains("List first."));
+    assert_eq!((found[4].joined_text(), found[6].joined_text()), ("b.rs".into(), "done".into()));
+    let item = json!({"type": "web_search_call", "id": "x", "action": {"query": "y"}});
+    let searched = whole(&json!([item])).unwrap();
+    assert_eq!(behind(&searched, &searched.messages[0].joined_text()), item.to_string().into_bytes());
+}
+
+#[test]
+fn a_result_without_its_call_is_named() {
+    let problems = whole(&json!([
+        {"role": "user", "content": "x"},
+        {"role": "tool", "tool_call_id": "c9", "content": "x"},
+    ]));
+    let expected = "message 2: no message before it calls a tool with the id \"c9\"";
+    assert_eq!(problems.unwrap_err(), [expected]);
+}
+
+#[test]
+fn what_would_be_lost_is_refused_with_its_place() {
+    let problems = whole(&json!([
+        {"role": "robot", "content": "x"},
+        {"role": "user", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+        {"role": "tool", "content": "x"},
+        {"role": "assistant", "content": "x", "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "user"},
+        {"role": "assistant", "content": [{"name": "x"}]},
+        {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "f", "input": "x"}}]},
+        "x",
+    ]))
+    .unwrap_err();
+    for (at, words) in [
+        "message 1: role \"robot\" cannot be read",
+        "message 2: a block of type \"tool_use\"",
+        "message 3: a tool's message needs tool_call_id",
+        "message 4: field \"function_call\"",
+        "message 5: it has no content",
+        "message 6: a block of content has no type",
+        "message 7: a call of type \"custom\"",
+        "message 8 is not an object",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert!(problems[at].starts_with(words), "{}", problems[at]);
+    }
+    assert_eq!(problems.len(), 8, "{problems:?}");
+    assert!(whole(&json!("x")).unwrap_err()[0].contains("JSON array"));
+}
