@@ -21,6 +21,7 @@ pub use self::analysis::{rank, salience};
 pub use self::condense::{condense, condense_in_view, essential, explain};
 pub use self::condensed::{Author, CondenseError, Condensed, Gap, GapUnit, Probes};
 pub use self::content_type::ContentType;
+pub use self::engine::job::required_pointers;
 pub use self::engine::seen_text::{Repeat, SeenText};
 pub use self::explanation::{Explanation, Reason, UnitOutcome, UnitReason, UnitScore};
 pub use self::request::{CondenseRequest, KnownText, ReaderView};

@@ -15,12 +15,17 @@ use crate::engine::source_map::SourceMap;
 use crate::request::{CondenseRequest, KnownText, ReaderView};
 use larder_text::hash::ContentHash;
 use larder_text::lines::LineIndex;
-use larder_text::pointer::{Pointer, PointerId};
+use larder_text::pointer::{Pointer, PointerId, PointerKey};
 
 /// Without white space, a word is assumed to end after this many bytes.
 const LONGEST_WORD: usize = 48;
 /// Bytes of a rewritten text that are counted to estimate tokens per byte.
 const DENSITY_SAMPLE: usize = 16 << 10;
+
+/// Tokens of a pointer: more than any tokenizer needs for its 24 characters.
+const POINTER_TOKENS: usize = 20;
+/// The share of the target that pointers may take, as one part in this many.
+const POINTERS_SHARE: usize = 2;
 
 /// A request with everything computed once for it.
 #[derive(Debug)]
@@ -35,7 +40,8 @@ pub(crate) struct Job<'a> {
     /// What the reader sees and knows apart from the condensed text.
     pub(crate) view: ReaderView<'a>,
     tokens_per_byte: f32,
-    /// Ranges of pins, of Larder's pointers and of markers of an earlier condensation, merged; all must be shown.
+    /// Ranges of pins, of Larder's pointers (if they leave room for words) and of markers of an earlier condensation,
+    /// merged; all must be shown.
     pub(crate) required: Vec<Range<usize>>,
     /// The ranges in `required` that are markers, which are given up if they do not fit.
     pub(crate) markers: Vec<Range<usize>>,
@@ -213,15 +219,29 @@ fn error_sense(content_type: ContentType) -> ErrorSense {
     }
 }
 
+/// The first occurrence of each of Larder's pointers, if they leave half of the target to words; otherwise none. They are
+/// behind the pointer of the condensed text, too.
+pub fn required_pointers(text: &str, key: &PointerKey, target: usize) -> Vec<Range<usize>> {
+    first_of_each_pointer(&key.find_in(text), target)
+}
+
+fn first_of_each_pointer(pointers: &[(Range<usize>, Pointer)], target: usize) -> Vec<Range<usize>> {
+    let (mut seen, mut ranges) = (HashSet::new(), Vec::new());
+    for (range, pointer) in pointers {
+        if seen.insert(pointer) {
+            ranges.push(range.clone());
+        }
+    }
+    let fits = ranges.len().saturating_mul(POINTER_TOKENS) <= target / POINTERS_SHARE;
+    if fits || ranges.len() == 1 { ranges } else { Vec::new() }
+}
+
 /// The first occurrence of each pin and of each of Larder's pointers.
 fn required(request: &CondenseRequest<'_>, pointers: &[(Range<usize>, Pointer)]) -> Vec<Range<usize>> {
     let places = request.pins.iter().filter_map(|pin| Some((request.text.find(pin.as_str())?, pin.len())));
     let mut ranges: Vec<Range<usize>> =
         places.filter(|&(_, len)| len > 0).map(|(at, len)| at..at + len).collect();
-    let mut seen = HashMap::new();
-    for (range, pointer) in pointers {
-        seen.entry(pointer).or_insert_with(|| ranges.push(range.clone()));
-    }
+    ranges.extend(first_of_each_pointer(pointers, request.target));
     ranges
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
-use larder_condense::{Author, CondenseRequest, ContentType, rewrite};
+use larder_condense::{Author, CondenseRequest, ContentType, required_pointers, rewrite};
 use larder_core::recipe::Recipe;
 use larder_store::CompactionKey;
 use larder_text::chunk::{SMALLEST_CHUNK, chunks};
@@ -267,7 +267,7 @@ impl Summarizer<'_> {
 
     /// The model's summary of a chunk, checked, and with the required spans that it lost.
     async fn ask(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<Written, SummarizerError> {
-        let required = required(round.request, &job.text);
+        let required = required(round.request, &job.text, job.share);
         let asked = (job.share * ASKED / 100).max(1) + round.headings;
         let named = named(&required, round.preserve);
         let named = round.room.counter.prefix(&named, NAMED_PINS);
@@ -412,10 +412,11 @@ fn joined(passages: &[TextPassage]) -> String {
     out
 }
 
-/// Pins and Larder's own pointers in a chunk: none may be lost.
-fn required(request: &CondenseRequest<'_>, text: &str) -> Vec<String> {
+/// Pins and Larder's own pointers in a chunk that is written in `share` tokens: none may be lost.
+fn required(request: &CondenseRequest<'_>, text: &str, share: usize) -> Vec<String> {
     let pins = request.pins.iter().filter(|pin| !pin.is_empty() && text.contains(pin.as_str())).cloned();
-    let pointers = request.key.find_in(text).into_iter().map(|(range, _)| text[range].to_owned());
+    let pointers =
+        required_pointers(text, request.key, share).into_iter().map(|range| text[range].to_owned());
     let mut all: Vec<String> = pins.chain(pointers).collect();
     all.sort();
     all.dedup();
