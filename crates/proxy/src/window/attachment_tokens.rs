@@ -39,7 +39,7 @@ pub fn file(pages: Option<usize>, raw: &str, framing: Framing) -> usize {
     let (width, height) = PAGE;
     let page = match framing.pictures {
         Pictures::Tiles { .. } => PER_PAGE.max(TEXT_OF_PAGE + framing.pictures.sized(width, height)),
-        Pictures::AtMost(_) => PER_PAGE,
+        Pictures::AtMost(_) | Pictures::Area { .. } => PER_PAGE,
     };
     pages.map_or(raw.len() / BYTES_PER_FILE_TOKEN, |pages| pages * page).max(framing.pictures.max_tokens())
 }

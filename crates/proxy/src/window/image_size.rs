@@ -8,6 +8,8 @@ use larder_text::json::{Document, Value};
 
 /// The text before the data in a data URL.
 const DATA: &str = ";base64,";
+/// The name of the data in Anthropic's form.
+const NAMED: &str = r#""data""#;
 /// The member that sets the level of detail.
 const DETAIL: &str = r#""detail""#;
 
@@ -42,7 +44,9 @@ fn members<'d, 't>(object: Value<'d, 't>, name: &'static str) -> impl Iterator<I
 
 /// Its width and height.
 fn size(raw: &str) -> Option<(u32, u32)> {
-    let (_, data) = raw.split_once(DATA)?;
+    let after_name =
+        || raw.split_once(NAMED)?.1.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"');
+    let data = raw.split_once(DATA).map(|(_, data)| data).or_else(after_name)?;
     let data = data.get(..data.find('"')?)?;
     picture::size(data)
 }

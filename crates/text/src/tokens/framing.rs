@@ -40,8 +40,7 @@ impl Framing {
         schema: 24,
         pictures: Pictures::OPENAI,
     };
-    /// Anthropic messages: the system text that accompanies tools is documented at up to 530 tokens, and a picture at
-    /// up to 4,784 on the models with the highest resolution.
+    /// Anthropic messages: the system text that accompanies tools is documented at up to 530 tokens.
     pub const ANTHROPIC: Self = Self {
         per_message: 5,
         priming: 3,
@@ -49,7 +48,7 @@ impl Framing {
         tools: 530,
         per_tool: 16,
         schema: 32,
-        pictures: Pictures::AtMost(4_784),
+        pictures: Pictures::ANTHROPIC,
     };
     /// Open models with a ChatML-like template: `<|im_start|>`, role, line break, text, `<|im_end|>`, line break.
     pub const CHATML: Self = Self {

@@ -1,11 +1,18 @@
-//! What a picture costs with OpenAI's models, according to the guide "Images and vision" in OpenAI's documentation.
-//! Knows sizes and model names.
+//! What a picture costs with OpenAI's models, according to the guide "Images and vision" in OpenAI's documentation, and
+//! with Anthropic's, according to "Vision" in theirs. Knows sizes and model names.
 
 /// Tokens of pictures for a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pictures {
     /// A fixed maximum for any size.
     AtMost(usize),
+    /// A token for so many pixels, and a maximum: larger pictures are scaled down.
+    Area {
+        /// Pixels of one token.
+        pixels: u64,
+        /// Tokens of the largest picture.
+        most: usize,
+    },
     /// A base plus a charge per tile of 512 pixels, after the picture is scaled to fit a 2,048-pixel square and then
     /// to a shorter side of 768 pixels: never more than eight tiles. At low detail, the base alone.
     Tiles {
@@ -47,6 +54,10 @@ impl Pictures {
     /// charges more.
     pub const OPENAI: Self = Self::Tiles { base: 85, tile: 170 };
 
+    /// The charge of Anthropic's models: width times height over 750, at most what the models with the highest resolution
+    /// take.
+    pub const ANTHROPIC: Self = Self::Area { pixels: 750, most: 4_784 };
+
     /// The charge of an OpenAI model, by its id without prefixes. A small model missing from the guide is charged
     /// like the most expensive patch-counting one.
     pub(super) fn of_openai(id: &str) -> Self {
@@ -59,7 +70,7 @@ impl Pictures {
     pub(super) fn tokens(self, data: &str) -> usize {
         match self {
             Self::AtMost(most) => most,
-            Self::Tiles { .. } => crate::picture::size(data)
+            Self::Tiles { .. } | Self::Area { .. } => crate::picture::size(data)
                 .map_or(self.max_tokens(), |(width, height)| self.sized(width, height)),
         }
     }
@@ -67,7 +78,7 @@ impl Pictures {
     /// Tokens for a picture of unknown size.
     pub const fn max_tokens(self) -> usize {
         match self {
-            Self::AtMost(most) => most,
+            Self::AtMost(most) | Self::Area { most, .. } => most,
             Self::Tiles { base, tile } => base + MAX_TILES * tile,
         }
     }
@@ -75,14 +86,21 @@ impl Pictures {
     /// Tokens for a picture at low detail.
     pub const fn low(self) -> usize {
         match self {
-            Self::AtMost(most) => most,
+            Self::AtMost(most) | Self::Area { most, .. } => most,
             Self::Tiles { base, .. } => base,
         }
     }
 
     /// Tokens for a picture of this many pixels.
     pub fn sized(self, width: u32, height: u32) -> usize {
-        let Self::Tiles { base, tile } = self else { return self.max_tokens() };
+        let (base, tile) = match self {
+            Self::Tiles { base, tile } => (base, tile),
+            Self::Area { pixels, most } => {
+                let tokens = (u64::from(width) * u64::from(height)).div_ceil(pixels);
+                return usize::try_from(tokens).map_or(most, |tokens| tokens.clamp(1, most));
+            }
+            Self::AtMost(most) => return most,
+        };
         let (shorter, longer) = (u64::from(width.min(height)), u64::from(width.max(height)));
         // Pictures are scaled down, never up. Divide last and round up, so that no tile is missed.
         let scale = |pixels: u64| {
@@ -99,6 +117,20 @@ impl Pictures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn anthropic_charges_by_area() {
+        for ((width, height), tokens) in [
+            ((200, 200), 54),
+            ((1_000, 1_000), 1_334),
+            ((1_092, 1_092), 1_590),
+            ((9_000, 9_000), 4_784),
+            ((0, 5), 1),
+        ] {
+            assert_eq!(Pictures::ANTHROPIC.sized(width, height), tokens, "{width} x {height}");
+        }
+        assert_eq!(Pictures::ANTHROPIC.max_tokens(), 4_784);
+    }
 
     #[test]
     fn small_models_charge_what_the_guide_says() {
