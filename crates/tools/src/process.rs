@@ -101,13 +101,49 @@ pub(super) fn environment(named: &[String]) -> Vec<(String, String)> {
     variables
 }
 
-/// Kills the whole process group when dropped.
-struct Group(Box<dyn ChildWrapper>);
+/// Kills the whole process group when dropped, and of a confined program what left the group.
+struct Group {
+    child: Box<dyn ChildWrapper>,
+    /// The folder for temporary files, which only this call has.
+    temporary: Option<PathBuf>,
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
         // Fails when the program and its children have ended already.
-        let _ = self.0.start_kill();
+        let _ = self.child.start_kill();
+        #[cfg(target_os = "linux")]
+        if let Some(folder) = &self.temporary {
+            end_all_with(folder);
+        }
+    }
+}
+
+/// Kills the processes that were started with this folder for temporary files.
+#[cfg(target_os = "linux")]
+fn end_all_with(temporary: &Path) {
+    use std::os::unix::ffi::OsStrExt;
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    /// How often processes are looked for that others started meanwhile.
+    const ROUNDS: usize = 8;
+    let mark = [b"TMPDIR=".as_slice(), temporary.as_os_str().as_bytes(), b"\0"].concat();
+    for _ in 0..ROUNDS {
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let marked = processes.filter_map(|entry| {
+            let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+            // Those of other accounts cannot be read.
+            let started_with = std::fs::read(entry.path().join("environ")).ok()?;
+            started_with.windows(mark.len()).any(|place| place == mark).then(|| Pid::from_raw(number))
+        });
+        let marked: Vec<Pid> = marked.collect();
+        if marked.is_empty() {
+            return;
+        }
+        for process in marked {
+            let _ = kill(process, Signal::SIGKILL);
+        }
     }
 }
 
@@ -131,17 +167,20 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
         }
         _ => command.spawn(),
     };
-    let mut group = Group(child.map_err(failed)?);
-    let mut stdout = CappedOutput::of(group.0.stdout().take(), program.limit);
-    let mut stderr = CappedOutput::of(group.0.stderr().take(), program.limit);
+    let mut group = Group {
+        child: child.map_err(failed)?,
+        temporary: temporary.as_ref().map(|folder| folder.path().to_owned()),
+    };
+    let mut stdout = CappedOutput::of(group.child.stdout().take(), program.limit);
+    let mut stderr = CappedOutput::of(group.child.stderr().take(), program.limit);
     let ended = {
         let reading = async { tokio::join!(stdout.read(), stderr.read()) };
         tokio::pin!(reading);
         // A child may keep the output open forever, so only the end of the program counts.
         let ended = tokio::time::timeout(limit, async {
             tokio::select! {
-                _ = &mut reading => (group.0.wait().await, true),
-                status = group.0.inner_mut().wait() => (status, false),
+                _ = &mut reading => (group.child.wait().await, true),
+                status = group.child.inner_mut().wait() => (status, false),
             }
         })
         .await;

@@ -175,8 +175,8 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Refuses system calls that reach around the file system: sockets, other processes, namespaces, devices, the kernel
-    /// itself.
+    /// Refuses system calls that reach around the file system: sockets, other processes, what they share, namespaces,
+    /// devices, clocks, names of the machine, the kernel itself.
     #[cfg(target_os = "linux")]
     fn restrict_calls(&self, confines_signals: bool) -> Result<(), seccompiler::Error> {
         use std::collections::BTreeMap;
@@ -185,16 +185,24 @@ impl Sandbox {
             BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
             SeccompRule,
         };
-        const REFUSED: [i64; 24] = [
+        const REFUSED: [i64; 44] = [
             libc::SYS_acct,
             libc::SYS_add_key,
+            libc::SYS_adjtimex,
             libc::SYS_bpf,
+            libc::SYS_clock_adjtime,
+            libc::SYS_clock_settime,
             libc::SYS_finit_module,
             libc::SYS_init_module,
             libc::SYS_io_uring_setup,
             libc::SYS_kexec_load,
             libc::SYS_keyctl,
             libc::SYS_mount,
+            libc::SYS_mq_open,
+            libc::SYS_msgctl,
+            libc::SYS_msgget,
+            libc::SYS_msgrcv,
+            libc::SYS_msgsnd,
             libc::SYS_name_to_handle_at,
             libc::SYS_open_by_handle_at,
             libc::SYS_perf_event_open,
@@ -205,8 +213,20 @@ impl Sandbox {
             libc::SYS_ptrace,
             libc::SYS_reboot,
             libc::SYS_request_key,
+            libc::SYS_semctl,
+            libc::SYS_semget,
+            libc::SYS_semop,
+            libc::SYS_semtimedop,
+            libc::SYS_setdomainname,
+            libc::SYS_sethostname,
             libc::SYS_setns,
+            libc::SYS_settimeofday,
+            libc::SYS_shmat,
+            libc::SYS_shmctl,
+            libc::SYS_shmget,
+            libc::SYS_swapoff,
             libc::SYS_swapon,
+            libc::SYS_syslog,
             libc::SYS_umount2,
             libc::SYS_unshare,
             libc::SYS_userfaultfd,
@@ -263,13 +283,6 @@ impl Sandbox {
             seccompiler::apply_filter(&program)
         };
         apply(rules, libc::EPERM)?;
-        // Programs in a session or group of their own would outlive the call, whose group is ended. Who asks for one is
-        // told that it has it: many go on with nothing else. Only a process that makes itself a group gets it, since that
-        // is how the group of the call comes to be.
-        let is_set = |argument| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0);
-        let of_others = [0, 1].map(|argument| SeccompRule::new(vec![is_set(argument)?]));
-        let of_others = of_others.into_iter().collect::<Result<_, _>>()?;
-        apply(BTreeMap::from([(libc::SYS_setsid, Vec::new()), (libc::SYS_setpgid, of_others)]), 0)?;
         // Its flags are in memory, which no filter sees. Where it does not exist, libraries use `clone`.
         apply(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
     }

@@ -227,7 +227,7 @@ async fn no_program_outlives_its_call_in_a_session_of_its_own() {
     let fixture = Fixture::code(&allowing(&["sh"]));
     let ended = last_to_end(&fixture.workspace.join("pipe"));
     let script = "exec 3>pipe; setsid sleep 600 & setsid sh -c 'setsid sleep 601 & sleep 602' & set -m; sleep 603 & \
-                  (setsid sleep 604 &) & echo done";
+                  (setsid sleep 604 &) & timeout 605 sleep 606 & echo done";
     let output = fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]})).await;
     assert!(words(&output).contains("done"), "{}", words(&output));
     ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");

@@ -129,6 +129,23 @@ async fn a_confined_program_works_in_the_workspace_and_has_a_folder_for_temporar
 }
 
 #[tokio::test]
+async fn nothing_is_shared_with_other_programs_or_asked_of_the_machine() {
+    let calls = [
+        ("shared memory", format!("{}, 0, 4096, 0600", libc::SYS_shmget)),
+        ("queues", format!("{}, 0, 0600", libc::SYS_msgget)),
+        ("semaphores", format!("{}, 0, 1, 0600", libc::SYS_semget)),
+        // The size of the kernel's log.
+        ("the log", format!("{}, 10, 0, 0", libc::SYS_syslog)),
+    ];
+    for (what, call) in calls {
+        let ask =
+            format!("perl -e '$got = syscall({call}); print $got < 0 ? qq(refused $!\n) : qq(got $got\n)'");
+        let (_, _, said) = run(&Fixture::code(&confined()), &ask).await;
+        assert!(said.contains("refused Operation not permitted"), "{what}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn no_namespace_is_made_and_programs_start_others_all_the_same() {
     let fixture = Fixture::code(&confined());
     let (clone, clone3) = (libc::SYS_clone, libc::SYS_clone3);
