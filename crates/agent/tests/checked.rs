@@ -60,6 +60,24 @@ async fn an_invented_price_is_never_delivered_as_verified() {
     assert!(answer.contains("\"$599.00\" is in none of the answer's documents"), "{answer}");
 }
 
+/// What a model asks for is no evidence, whether the call succeeds or fails.
+#[tokio::test]
+async fn a_price_in_the_arguments_of_a_call_is_not_known() {
+    let world = world();
+    let invented = || "It costs $778.88. [1]".to_owned();
+    world.says(planned("coordinator"));
+    world.tools.given.lock().unwrap().push_back(Given::text("doc.search", "no hit", "Nothing was found."));
+    world.says([
+        answers::call(&[("doc.search", json!({"query": "boat $778.88"}))]).to_string(),
+        answers::done().to_string(),
+    ]);
+    world.says((0..2).flat_map(|_| [invented(), answers::verdict("APPROVE", 0.95).to_string()]));
+    let outcome = world.ask("What does the boat cost?").await;
+    assert!(outcome.unverified, "{outcome:?}");
+    let answer = outcome.answer.unwrap();
+    assert!(answer.contains("\"$778.88\" is in none of the answer's documents"), "{answer}");
+}
+
 #[tokio::test]
 async fn numbers_in_an_answer_lead_somewhere() {
     let world = world();
@@ -224,7 +242,7 @@ async fn an_attempt_of_a_job_leaves_no_intervention() {
     world.says(answers::plain_turn());
     let outcome = world.ask("What is it?").await;
     let background = Background {
-        engine: world.turns.engine.clone().in_background(),
+        engine: world.turns.engine.clone().in_background(std::time::Duration::ZERO),
         documents: world.turns.documents.clone(),
         embedding: None,
     };

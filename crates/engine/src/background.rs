@@ -11,7 +11,7 @@ use crate::engine::Engine;
 /// How often background work looks whether someone waits.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// The longest that background work lets others go first: traffic that never ends would hold it off for ever.
+/// The longest that a piece of background work lets others go first: traffic that never ends would hold it off for ever.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl Engine {
@@ -23,20 +23,23 @@ impl Engine {
 
     /// Whether background work would have to wait now.
     pub fn must_wait(&self) -> bool {
-        self.is_background && self.shared_model().is_some() && self.store.store().is_in_foreground()
+        self.is_background && self.shared_model().is_some() && self.lets_others_go_first()
     }
 
-    /// Waits, in the background, until no one waits for the model that NERVES shares with MIND, at most
-    /// [`LONGEST_WAIT`].
+    /// Waits, in the background, until no one waits for the model that NERVES shares with MIND, or it has been long
+    /// enough.
     pub(crate) async fn take_turn(&self, model: &str) -> Option<ForegroundWork> {
         if self.shared_model() != Some(model) {
             return None;
         }
-        let end = Instant::now() + LONGEST_WAIT;
-        while self.is_background && Instant::now() < end && self.store.store().is_in_foreground() {
+        while self.is_background && self.lets_others_go_first() {
             tokio::time::sleep(PERIOD).await;
         }
         self.enter_foreground()
+    }
+
+    fn lets_others_go_first(&self) -> bool {
+        self.patient_until.is_none_or(|end| Instant::now() < end) && self.store.store().is_in_foreground()
     }
 
     /// The model of MIND, if it is that of NERVES, too.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use larder_core::output::Schemas;
 use larder_core::recipe::{Mode, Recipe, RecipeError};
@@ -10,7 +11,9 @@ use larder_models::table::ModelSpec;
 use larder_store::{KeyId, UserStore};
 use larder_text::family::OTHER_TOKENIZER;
 use larder_text::tokens::{Counter, Label, Registry};
+use tokio::time::Instant;
 
+use crate::background::LONGEST_WAIT;
 use crate::compression_recipes::{self, MissingRecipe};
 use crate::metrics::{NoopSink, RunMetricsSink};
 use crate::project::Project;
@@ -44,6 +47,8 @@ pub struct Engine {
     pub payer: Option<KeyId>,
     /// Whether no one waits for the runs.
     pub(crate) is_background: bool,
+    /// Until when others go first, in the background.
+    pub(crate) patient_until: Option<Instant>,
 }
 
 /// Counters by name, each looked up once.
@@ -79,6 +84,7 @@ impl Engine {
             tools: None,
             payer: None,
             is_background: false,
+            patient_until: None,
         };
         if engine.policy.use_llm_summarizer {
             compression_recipes::check(|name| engine.recipe_or_builtin(name))?;
@@ -98,10 +104,11 @@ impl Engine {
         Self { payer, ..self }
     }
 
-    /// The same engine for work that no one waits for.
+    /// The same engine for work that no one waits for, and which has waited for so long already.
     #[must_use]
-    pub fn in_background(self) -> Self {
-        Self { is_background: true, ..self }
+    pub fn in_background(self, waited: Duration) -> Self {
+        let patience = LONGEST_WAIT.saturating_sub(waited);
+        Self { is_background: true, patient_until: Some(Instant::now() + patience), ..self }
     }
 
     /// The same engine, reporting to `metrics`.

@@ -234,7 +234,7 @@ async fn background_work_lets_others_go_first_for_a_minute() {
     use crate::background::LONGEST_WAIT;
     let world = world(vec![good()], Vec::new());
     let store = world.engine.store.store().clone();
-    let engine = world.engine.in_background();
+    let engine = world.engine.in_background(std::time::Duration::ZERO);
     let someone = store.enter_foreground().unwrap();
     let began = tokio::time::Instant::now();
     engine.run("ask/answer", &input(), &NoopObserver).await.unwrap();

@@ -2,6 +2,7 @@
 //! no wire format.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use larder_agent::turn::Turns;
 use larder_agent::turn::background::Background;
@@ -12,7 +13,7 @@ use larder_engine::config::{Config, Setting};
 use larder_engine::project::Project;
 use larder_engine::settings::GatewaySettings;
 use larder_proxy::record::Endpoint;
-use larder_store::{Documents, Store, StoreError, UserDocuments, UserStore};
+use larder_store::{Documents, Job, Store, StoreError, UserDocuments, UserStore};
 use larder_text::cache::BoundedCache;
 use larder_tools::DenyAll;
 use tokio::sync::OwnedSemaphorePermit;
@@ -388,22 +389,28 @@ impl App {
     ///
     /// # Errors
     /// The user is being deleted, or the store fails.
-    pub(crate) fn conversations_behind(&self, user: &str) -> Result<Conversations, StoreError> {
+    pub(crate) fn conversations_behind(&self, job: &Job) -> Result<Conversations, StoreError> {
         let current = self.current();
-        Ok(current.conversations(current.engine(&self.store.user(user)?).in_background()))
+        let engine = current.engine(&self.store.user(&job.user)?);
+        Ok(current.conversations(engine.in_background(self.waited(job))))
     }
 
     /// What jobs behind the turns of a user work with, as the settings are now. Blocks.
     ///
     /// # Errors
     /// The user's documents cannot be opened.
-    pub(crate) fn background(&self, user: &str) -> Result<Background, StoreError> {
+    pub(crate) fn background(&self, job: &Job) -> Result<Background, StoreError> {
         let current = self.current();
         Ok(Background {
-            engine: current.engine(&self.store.user(user)?).in_background(),
-            documents: self.documents.user(user)?,
+            engine: current.engine(&self.store.user(&job.user)?).in_background(self.waited(job)),
+            documents: self.documents.user(&job.user)?,
             embedding: current.config.embedding().map(str::to_owned),
         })
+    }
+
+    /// How long a job has been in the queue.
+    fn waited(&self, job: &Job) -> Duration {
+        Duration::from_millis(self.store.now().as_millis().saturating_sub(job.created.as_millis()))
     }
 
     /// Takes a slot for a concurrent request, held until it is dropped; `None` if all are taken.

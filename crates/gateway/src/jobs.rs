@@ -10,7 +10,6 @@ use larder_agent::turn::background::{AfterTurn, EMBED, SUMMARIZE};
 use larder_conversation::ConversationError;
 use larder_conversation::background::{AfterReply, knows};
 use larder_engine::Engine;
-use larder_engine::background::LONGEST_WAIT;
 use larder_engine::blocking;
 use larder_engine::condensing::{CONDENSE_HISTORY, CondenseHistory};
 use larder_engine::executor::{Meter, ModelSet, NoopObserver};
@@ -200,8 +199,8 @@ async fn after_turn(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         Ok(after) => after,
         Err(end) => return Ok(end),
     };
-    let background = app.background(&job.user)?;
-    if let Some(end) = waits(app, job, &background.engine) {
+    let background = app.background(job)?;
+    if let Some(end) = waits(app, &background.engine) {
         return Ok(end);
     }
     let reach = background.reach(&job.kind);
@@ -235,13 +234,13 @@ async fn after_reply(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         Ok(after) => after,
         Err(end) => return Ok(end),
     };
-    let conversations = app.conversations_behind(&job.user)?;
+    let conversations = app.conversations_behind(job)?;
     if job.kind == ERASE_JOB {
         // It asks no model, and is due within a minute.
         let erased = conversations.work(&job.kind, &after, &NoopObserver).await;
         return Ok(erased.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done));
     }
-    if let Some(end) = waits(app, job, &conversations.engine) {
+    if let Some(end) = waits(app, &conversations.engine) {
         return Ok(end);
     }
     let reach = conversations.reach(&after);
@@ -265,8 +264,8 @@ async fn condense_history(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
         Ok(ahead) => ahead,
         Err(end) => return Ok(end),
     };
-    let engine = app.background(&job.user)?.engine;
-    if let Some(end) = waits(app, job, &engine) {
+    let engine = app.background(job)?.engine;
+    if let Some(end) = waits(app, &engine) {
         return Ok(end);
     }
     let reach = engine.models_of_history(&ahead);
@@ -288,12 +287,11 @@ async fn condense_history(app: &App, job: &Job) -> Result<JobEnd, StoreError> {
     })
 }
 
-/// Puts a job off while replies need its model, so that it holds no budget that they may need; not for ever.
-fn waits(app: &App, job: &Job, engine: &Engine) -> Option<JobEnd> {
-    let now = app.store.now().as_millis();
-    let has_waited = Duration::from_millis(now.saturating_sub(job.created.as_millis()));
-    let soon = Timestamp::from_millis(now.saturating_add(SOON));
-    (has_waited < LONGEST_WAIT && engine.must_wait())
+/// Puts a job off while replies need its model, so that it holds no budget that they may need.
+fn waits(app: &App, engine: &Engine) -> Option<JobEnd> {
+    let soon = Timestamp::from_millis(app.store.now().as_millis().saturating_add(SOON));
+    engine
+        .must_wait()
         .then(|| JobEnd::NotBefore(soon, "someone waits for the model that it needs".to_owned()))
 }
 

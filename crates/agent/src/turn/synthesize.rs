@@ -35,7 +35,14 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let name = cx.by_mode("phase5_synthesizer");
     let attempt = cx.state.attempt(TurnPhase::Synthesize);
     let documents = citable_documents(cx).await?;
-    let known_documents = documents.iter().map(|document| &*document.text).collect::<Vec<_>>().join("\n");
+    // The document of all results has the calls, too, whose arguments a model may have invented.
+    let all_results = cx.draft.place.tool_results();
+    let known_documents: Vec<&str> = documents
+        .iter()
+        .filter(|document| document.name != all_results.as_str())
+        .map(|document| &*document.text)
+        .collect();
+    let known_documents = known_documents.join("\n");
     let is_free = is_small_talk(&cx.draft.query);
     let inputs = PhaseInputs {
         documents,

@@ -69,6 +69,11 @@ impl OutputStream {
         let parsed = self.utf8.finish().and_then(|()| match self.body {
             Body::Tagged(tagged) => {
                 let (value, reply) = tagged.finish(&mut events)?;
+                let says_something =
+                    value.as_object().is_none_or(|tags| tags.values().any(|tag| !tag.is_null()));
+                if reply.trim().is_empty() && !says_something {
+                    return Err(OutputError::Empty { expected: "text" });
+                }
                 Ok(Parsed { value, reply })
             }
             Body::Whole(text) => whole(self.format, text),
