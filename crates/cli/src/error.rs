@@ -21,6 +21,7 @@ use larder_store::{SelectError, StoreError};
 use larder_text::tokens::TokenError;
 
 use crate::args::Format;
+use crate::turns::STOPPED;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,8 @@ pub enum CliError {
     Pull(#[from] WeightsError),
     #[error(transparent)]
     Serve(#[from] StartError),
+    #[error("stopped; a request under way may have been charged")]
+    Stopped,
     #[error("cannot print: {0}")]
     Print(io::Error),
     #[error("a bug in larder: {0}; please report it")]
@@ -155,6 +158,7 @@ impl CliError {
             Self::Token(_) => "tokenizer",
             Self::Pull(_) => "weights",
             Self::Serve(_) => "serve",
+            Self::Stopped => "stopped",
             Self::Fixable(_) => "fixable",
         }
     }
@@ -169,6 +173,7 @@ impl CliError {
             Self::Store(error) | Self::Serve(StartError::Store(error)) => store_code(error),
             Self::Write { .. } | Self::Print(_) | Self::Pull(_) => UPSTREAM,
             Self::Bug(_) | Self::Runtime(_) | Self::Auth(AuthError::Hashing(_)) => BUG,
+            Self::Stopped => STOPPED,
             _ => FIXABLE,
         }
     }

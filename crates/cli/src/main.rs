@@ -10,6 +10,7 @@ mod memory;
 mod output;
 mod progress;
 mod recipe_tools;
+mod stop;
 mod turns;
 mod version;
 

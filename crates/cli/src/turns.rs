@@ -15,18 +15,18 @@ use crate::args::{Format, ModeArg, PlaceArgs, TurnFlags};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
-use crate::output;
+use crate::{output, stop};
 
 pub mod confirm;
 mod watch;
 
-/// The exit code of programs stopped by Ctrl-C.
-const STOPPED: u8 = 130;
+/// The exit code of programs that were asked to stop.
+pub const STOPPED: u8 = 130;
 
 /// How waiting for a turn ended.
 pub enum Ended {
     Outcome(Box<TurnOutcome>),
-    /// Ctrl-C; the turn is a draft.
+    /// It was asked to; the turn is a draft.
     Stopped,
 }
 
@@ -74,7 +74,7 @@ impl<'a> TurnSession<'a> {
     ) -> Result<Ended, CliError> {
         let ended = tokio::select! {
             outcome = turn => Some(outcome),
-            _ = tokio::signal::ctrl_c() => None,
+            () = stop::requested() => None,
         };
         self.watch.done();
         match ended {

@@ -6,8 +6,8 @@ use super::jobs;
 use crate::args::{ChatArgs, Format};
 use crate::context::CommandContext;
 use crate::error::CliError;
-use crate::output;
 use crate::turns::{Ended, TurnSession, request};
+use crate::{output, stop};
 
 pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, CliError> {
     let mut request = request(String::new(), &args.place)?;
@@ -25,7 +25,7 @@ pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, C
         }
         let line = tokio::select! {
             line = turns.keyboard.line() => line?,
-            _ = tokio::signal::ctrl_c() => None,
+            () = stop::requested() => None,
         };
         let Some(line) = line else { break };
         if line.trim().is_empty() {

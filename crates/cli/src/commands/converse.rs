@@ -13,7 +13,7 @@ use crate::args::{ConverseArgs, Format};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
-use crate::output;
+use crate::{output, stop};
 
 /// The commands besides messages.
 const COMMANDS: &str = "/new, /act, /share, /release, /confirm, /window and /quit";
@@ -78,7 +78,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         }
         let line = tokio::select! {
             line = keyboard.line() => line?,
-            _ = tokio::signal::ctrl_c() => None,
+            () = stop::requested() => None,
         };
         let Some(line) = line else { break };
         let line = line.trim();

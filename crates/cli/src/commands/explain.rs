@@ -40,6 +40,9 @@ pub async fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode
         output::line(&format!("{}\n{}", super::route::headline(route), super::route::factors(route)))?;
     }
     output::line(&layout(&receipt.receipt))?;
+    if let Some(pointer) = &receipt.history {
+        output::line(&format!("the conversation as given: {pointer}"))?;
+    }
     for tool in &receipt.tools {
         output::line(&format!("tool {:<46} definition {:>5}  in the framing", tool.name, tool.tokens))?;
     }

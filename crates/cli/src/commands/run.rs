@@ -7,7 +7,7 @@ use std::sync::Arc;
 use larder_core::pack::layout;
 use larder_core::recipe::Mode;
 use larder_engine::Engine;
-use larder_engine::executor::RunOutcome;
+use larder_engine::executor::{RunError, RunOutcome};
 use larder_engine::history;
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_models::chat::Usage;
@@ -21,7 +21,7 @@ use crate::error::CliError;
 use crate::progress::Spinner;
 use crate::recipe_tools::{self, ToolAccess};
 use crate::turns::confirm;
-use crate::{commands, files, output};
+use crate::{commands, files, output, stop};
 
 pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     let input = read_input(context, &args.input)?;
@@ -35,9 +35,19 @@ pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError
         let work = (args.input.recipe.as_str(), input);
         return commands::until_done::run(context, &engine, work, &args.repeat, &spinner).await;
     }
-    let outcome = engine.run(&args.input.recipe, &input, &spinner).await;
+    let outcome = or_stopped(engine.run(&args.input.recipe, &input, &spinner)).await;
     spinner.done();
     print(context, &outcome?, false)
+}
+
+/// The outcome of a run, unless the process is asked to stop before.
+pub async fn or_stopped(
+    run: impl Future<Output = Result<RunOutcome, RunError>>,
+) -> Result<RunOutcome, CliError> {
+    tokio::select! {
+        outcome = run => Ok(outcome?),
+        () = stop::requested() => Err(CliError::Stopped),
+    }
 }
 
 /// Says what a run does not follow: recipes with errors, and a setting that holds for the gateway only.

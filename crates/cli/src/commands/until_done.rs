@@ -59,7 +59,7 @@ pub async fn run(
     let stopped = loop {
         let round = rounds.len() + 1;
         meter.stage(&format!("round {round} of at most {}", repeat.max_rounds));
-        let outcome = engine.run(recipe, &input, &meter).await;
+        let outcome = commands::run::or_stopped(engine.run(recipe, &input, &meter)).await;
         spinner.done();
         let outcome = match outcome {
             Ok(outcome) => outcome,
@@ -69,7 +69,7 @@ pub async fn run(
                     let stopped = Some("a round failed");
                     output::json(&Rounds { complete: false, stopped, rounds: &rounds })?;
                 }
-                return Err(error.into());
+                return Err(error);
             }
         };
         if context.global.format != Format::Json {
