@@ -155,11 +155,13 @@ fn shown() -> Vec<Value> {
     ]
 }
 
-fn configure(shop: &Shop, model: &str, sees: bool) {
-    let capabilities = if sees { "capabilities = [\"vision\"]\n" } else { "capabilities = []\n" };
+/// A large model that sees or does not.
+fn configure(shop: &Shop, sees: bool) {
+    let capabilities = if sees { "capabilities = [\"vision\"]\n" } else { "" };
     shop.configure_layers(&["MIND"], capabilities, "");
     let settings = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
-    shop.write("larder.toml", settings.replace("gpt-4o-mini", model));
+    let large = settings.replace("gpt-4o-mini", "gpt-4o").replace("window = 8000", "window = 128000");
+    shop.write("larder.toml", large);
 }
 
 /// The pointers of the marks in a prompt.
@@ -168,49 +170,89 @@ fn pointers(prompt: &str) -> Vec<&str> {
 }
 
 #[test]
-fn what_a_history_shows_is_kept_and_seen() {
-    // The small model charges more for a picture than its prompt has room for.
-    for (model, sees, pictures) in [("gpt-4o", true, 1), ("gpt-4o", false, 0), ("gpt-4o-mini", true, 0)] {
-        let shop = Shop::responding(|_| reply_text("A dot."));
-        configure(&shop, model, sees);
-        shop.write("h.json", Value::from(shown()).to_string());
-        shop.ok(&["run", "card/card_agent", "-q", "Who drew it?", "--history", "h.json"]);
-        let served = Served::start(&shop, &[]);
-        let mut messages = shown();
-        messages.push(json!({"role": "user", "content": "Who drew it?"}));
-        let asked = json!({"model": "recipe/card/card_agent", "messages": messages});
-        let (status, said) = served.post("/v1/chat/completions", &asked);
-        assert_eq!(status, 200, "{said}");
-        served.signal("TERM");
-        served.end();
-        for seen in shop.seen() {
-            let sent = blocks(&seen).into_iter().filter(|block| block["type"] == "image_url");
-            assert_eq!(sent.count(), pictures, "{}", seen.json());
-            let prompt = seen.json()["messages"].to_string();
-            let [first, hidden, second] = pointers(&prompt)[..] else { panic!("{prompt}") };
-            assert_eq!(first, second);
-            let opened = |pointer: &str| shop.command(&["rehydrate", pointer]).output().unwrap().stdout;
-            assert_eq!(opened(first), Picture::from_base64(DOT).unwrap().file());
-            let thought: Value = serde_json::from_slice(&opened(hidden)).unwrap();
-            assert_eq!(thought, shown()[1]["content"][0]);
-        }
-        assert_eq!(shop.seen().len(), 2);
-    }
-}
-
-#[test]
-fn a_picture_next_to_the_question_over_http_is_seen_too() {
+fn what_a_history_shows_is_kept() {
     let shop = Shop::responding(|_| reply_text("A dot."));
-    configure(&shop, "gpt-4o", true);
+    configure(&shop, true);
+    let given = Value::from(shown()).to_string();
+    shop.write("h.json", &given);
+    let run = shop.json(&["run", "card/card_agent", "-q", "Who drew it?", "--history", "h.json"]);
+    let opened = |pointer: &str| shop.command(&["rehydrate", pointer]).output().unwrap().stdout;
+    // All of it, what messages have no form for included.
+    assert_eq!(opened(run["receipt"]["history"].as_str().unwrap()), given.as_bytes());
     let served = Served::start(&shop, &[]);
-    let asked = json!({"model": "recipe/card/card_agent", "messages": [shown()[0]]});
+    let mut messages = shown();
+    messages.push(json!({"role": "user", "content": "Who drew it?"}));
+    let asked = json!({"model": "recipe/card/card_agent", "messages": messages});
     let (status, said) = served.post("/v1/chat/completions", &asked);
     assert_eq!(status, 200, "{said}");
     served.signal("TERM");
     served.end();
     let seen = shop.seen();
-    assert!(blocks(&seen[0]).iter().any(|block| block["type"] == "image_url"), "{}", seen[0].json());
-    assert_eq!(seen[0].json()["messages"].to_string().matches("What is this dot?").count(), 1);
+    assert_eq!(seen.len(), 2);
+    for seen in seen {
+        let prompt = seen.json()["messages"].to_string();
+        let [first, second] = pointers(&prompt)[..] else { panic!("{prompt}") };
+        assert_eq!(first, second);
+        assert_eq!(opened(first), Picture::from_base64(DOT).unwrap().file());
+        assert!(prompt.contains("What is this dot?\\n[picture, image/png"), "{prompt}");
+        assert!(prompt.contains("[thinking that its provider encrypted]"), "{prompt}");
+    }
+}
+
+#[test]
+fn pictures_do_not_keep_a_long_history_from_being_summarized() {
+    let shop = Shop::responding(|_| reply_text("Dots."));
+    configure(&shop, true);
+    let turn = |at: usize| {
+        let [mut asked, ..] = <[Value; 3]>::try_from(shown()).unwrap();
+        asked["content"][0]["text"] =
+            format!("Decision {at}: the dot in picture {at} stays where it is.").into();
+        [
+            asked,
+            json!({"role": "assistant", "content": format!("Dot {at} stays. {}", "It is fine. ".repeat(12))}),
+        ]
+    };
+    let history: Vec<Value> = (0..300).flat_map(turn).collect();
+    shop.write("h.json", Value::from(history).to_string());
+    let receipt = shop.json(&["explain", "card/card_agent", "-q", "And now?", "--history", "h.json"]);
+    let slot =
+        receipt["budget"]["slots"].as_array().unwrap().iter().find(|slot| slot["name"] == "history").unwrap();
+    let (used, allowed) = (slot["tokens"].as_u64().unwrap(), slot["allowed"].as_u64().unwrap());
+    assert!((allowed / 2..=allowed).contains(&used), "{slot}");
+    let prompt = receipt["messages"].to_string();
+    assert!(prompt.matches("Decision ").count() > 40, "{prompt}");
+}
+
+#[test]
+fn pictures_next_to_a_question_over_http_are_seen() {
+    for (sees, status) in [(true, 200), (false, 400)] {
+        let shop = Shop::responding(|_| reply_text("A dot."));
+        configure(&shop, sees);
+        let served = Served::start(&shop, &[]);
+        // A picture may also come in a message of its own.
+        let mut alone = shown()[0].clone();
+        alone["content"] = json!([alone["content"][1]]);
+        let first = json!({"role": "user", "content": "What is this dot?"});
+        for messages in [vec![shown()[0].clone()], vec![first, alone]] {
+            let asked = json!({"model": "recipe/card/card_agent", "messages": messages});
+            let (got, said) = served.post("/v1/chat/completions", &asked);
+            assert_eq!(got, status, "{said}");
+            assert_eq!(said.contains("does not see"), !sees, "{said}");
+        }
+        let file = json!({"type": "file", "file": {"file_id": "f"}});
+        let asked = json!([{"role": "user", "content": [{"type": "text", "text": "Read it."}, file]}]);
+        let (got, said) = served
+            .post("/v1/chat/completions", &json!({"model": "recipe/card/card_agent", "messages": asked}));
+        assert!(got == 400 && said.contains("text and pictures"), "{got} {said}");
+        served.signal("TERM");
+        served.end();
+        let seen = shop.seen();
+        assert_eq!(seen.len(), if sees { 2 } else { 0 });
+        for seen in seen {
+            assert!(blocks(&seen).iter().any(|block| block["type"] == "image_url"), "{}", seen.json());
+            assert_eq!(seen.json()["messages"].to_string().matches("What is this dot?").count(), 1);
+        }
+    }
 }
 
 const VISIT: &str = "Visit the board and say when the gate closes";

@@ -30,7 +30,6 @@ impl ModelCandidate {
             input_limit: self.spec.input_limit,
             max_output: usize::try_from(self.spec.max_output).unwrap_or(usize::MAX),
             enforces_schema: self.spec.can(Capability::JsonSchema),
-            sees: self.spec.can(Capability::Vision),
             // The embedded model is constrained by a grammar; its prompt does not contain the schema.
             schema_in_prompt: self.spec.provider != Provider::Embedded,
         }

@@ -1,16 +1,20 @@
 //! Reads a conversation: messages as OpenAI's and Anthropic's APIs and Larder's own records write them.
 //!
-//! Nothing is lost. What a model thought is kept as text, since only the model that wrote it takes it in its own form.
-//! What is no text (pictures, thoughts that a provider encrypted, files, calls that a provider answered itself) is an
-//! original of its own: a mark in the message says what it is and leads to it. Pictures of the user's stay in the
-//! message, too, for models that see. What cannot be read is refused with its place; all problems are reported together.
+//! Nothing is lost: the conversation is kept as it was given, and so is every picture and file in it, to which a mark in
+//! its message leads. Thinking is kept as text, since only the model that wrote it takes it in its own form. Calls and
+//! results of any kind of tool become calls and results; what has no counterpart stays as its JSON. What cannot be read is
+//! refused with its place; all problems are reported together.
+
+use std::collections::HashSet;
 
 use larder_text::hash::ContentHash;
 use larder_text::message::{Content, Message, Role, ToolCall};
 use larder_text::picture::Picture;
 use larder_text::pointer::{Pointer, PointerKey};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+/// What the conversation as a whole is called among what is kept of it.
+const AS_GIVEN: &str = "the conversation as given";
 /// Fields that say nothing about what was said.
 const METADATA: [&str; 11] = [
     "id",
@@ -29,24 +33,26 @@ const METADATA: [&str; 11] = [
 const CALL_ID: &str = "call_id";
 /// Where OpenAI's Responses put thoughts that only the provider reads.
 const ENCRYPTED: &str = "encrypted_content";
-/// What stands for such thoughts.
-const HIDDEN: &str = "thinking that its provider encrypted";
+/// What stands for such thinking.
+const HIDDEN: &str = "[thinking that its provider encrypted]";
+/// Words of at least this many bytes are encoded files, keys or signatures.
+const LONGEST_WORD: usize = 512;
 /// Precedes the result of a tool that reported an error, which Anthropic's API keeps apart from the text.
-const FAILED: &str = "[the tool reported an error]\n";
+const FAILED: &str = "[the tool reported an error]";
 
 /// A conversation as it was read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     /// The messages, in order.
     pub messages: Vec<Message>,
-    /// What their marks lead to; to be stored before the marks are sent.
+    /// The conversation as it was given, and what its marks lead to; to be stored before the marks are sent.
     pub originals: Vec<HistoryOriginal>,
 }
 
-/// A part of a conversation that is no text.
+/// Something to be kept of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryOriginal {
-    /// The file of a picture; of anything else, the block as JSON.
+    /// The file of a picture; of another block, its JSON.
     pub content: Vec<u8>,
     /// What it is, in one line.
     pub display: String,
@@ -69,17 +75,42 @@ pub fn read(text: &str, key: &PointerKey) -> Result<History, Vec<String>> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         vec![format!("line {}, column {}: {error}; expected {EXPECTED}", error.line(), error.column())]
     })?;
-    HistoryReader { key, read: History::default(), problems: Vec::new() }.conversation(&value)
+    let mut reader = HistoryReader { key, read: History::default(), problems: Vec::new() };
+    let whole = HistoryOriginal { content: text.as_bytes().to_vec(), display: AS_GIVEN.to_owned() };
+    reader.read.originals.push(whole);
+    reader.conversation(&value)
 }
 
-/// A part of a message of `role` that is no text, such as a picture, as the messages read by [`read`] hold it.
-pub fn part(json: &str, role: Role, key: &PointerKey) -> (Vec<Content>, Vec<HistoryOriginal>) {
+/// A part of a message that is not plain text, as the messages read by [`read`] hold it.
+#[derive(Debug, Clone, Default)]
+pub struct HistoryPart {
+    /// What a model reads.
+    pub text: String,
+    /// What a mark in the text leads to.
+    pub originals: Vec<HistoryOriginal>,
+    /// The picture that it is.
+    pub picture: Option<Picture>,
+}
+
+/// The pointer to the whole among what is kept of a conversation.
+pub(crate) fn as_given(originals: &[HistoryOriginal], key: &PointerKey) -> Option<String> {
+    let whole = originals.iter().find(|original| original.display == AS_GIVEN)?;
+    Some(whole.pointer(key).to_string())
+}
+
+/// Reads a part of a message of `role`.
+pub fn part(json: &str, role: Role, key: &PointerKey) -> HistoryPart {
     let mut reader = MessageReader::new(String::new(), role, key);
     match serde_json::from_str(json) {
+        Ok(Value::String(text)) => reader.say(&text),
         Ok(block) => reader.part(&block),
-        Err(_) => reader.original("a part", json.as_bytes().to_vec()),
+        Err(_) => reader.say(json),
     }
-    (reader.content, reader.originals)
+    let text = reader.content.iter().map(|content| match content {
+        Content::Text { text } => text.as_str(),
+        Content::Image { .. } => "",
+    });
+    HistoryPart { text: text.collect(), originals: reader.originals, picture: reader.picture }
 }
 
 const EXPECTED: &str =
@@ -109,19 +140,21 @@ impl HistoryReader<'_> {
             let messages = self.end(reader);
             self.read.messages.extend(messages);
         }
+        let mut called = HashSet::new();
         for (at, message) in list.iter().enumerate() {
             let place = format!("message {}", at + 1);
-            let first = self.read.messages.len();
+            // Calls may join the message before.
+            let first = self.read.messages.len().saturating_sub(1);
             match message {
                 Value::Object(fields) if fields.contains_key("role") => self.message(place.clone(), fields),
                 Value::Object(fields) => self.item(place.clone(), fields),
                 _ => self.problems.push(format!("{place} is not an object with role and content")),
             }
-            let messages = &self.read.messages;
-            let results = messages[first..].iter().filter_map(|message| message.tool_call_id.as_deref());
+            let new = &self.read.messages[first.min(self.read.messages.len())..];
+            called.extend(new.iter().flat_map(|message| &message.tool_calls).map(|call| call.id.clone()));
+            let results = new.iter().filter_map(|message| message.tool_call_id.as_deref());
             for id in results {
-                let calls = messages.iter().flat_map(|message| &message.tool_calls);
-                if self.problems.is_empty() && !calls.into_iter().any(|call| call.id == id) {
+                if self.problems.is_empty() && !called.contains(id) {
                     let problem = format!("{place}: no message before it calls a tool with the id {id:?}");
                     self.problems.push(problem);
                 }
@@ -149,15 +182,19 @@ impl HistoryReader<'_> {
                 ("content", Role::Tool) => reader.content_of_result(value),
                 ("content", _) => reader.content(value),
                 ("refusal", Role::Assistant) => reader.text(value, "refusal"),
+                ("reasoning_content" | "reasoning", Role::Assistant) if value.is_string() => {
+                    reader.thought(value);
+                }
                 ("tool_calls", Role::Assistant) => reader.calls(value),
                 ("tool_call_id", Role::Tool) => reader.result_of = value.as_str().map(str::to_owned),
                 // The call that the message answers names the tool, too.
                 ("name", Role::Tool) => {}
                 (name, _) if METADATA.contains(&name) => {}
-                (name, role) => {
-                    let role = role.as_str();
-                    reader.problem(format!("field {name:?} of a message of the {role} cannot be kept"));
+                ("function_call", _) => {
+                    reader.problem("function_call is not read; use tool_calls".to_owned());
                 }
+                // Names of people, sounds, what other APIs add: all of it is in the conversation as given.
+                (name, _) => reader.other(name, value),
             }
         }
         if role == Role::Tool && reader.result_of.is_none() {
@@ -167,49 +204,37 @@ impl HistoryReader<'_> {
         self.read.messages.extend(messages);
     }
 
-    /// An item of OpenAI's Responses that is no message: a call, its result, or what the model thought. Calls next to
-    /// each other, and thoughts before them, belong to one message.
+    /// An item of OpenAI's Responses other than a message: a call, its result, or thinking. Calls next to each other, and
+    /// thinking before them, belong to one message.
     fn item(&mut self, place: String, fields: &Map<String, Value>) {
         let field = |name: &str| fields.get(name).unwrap_or(&Value::Null);
         let kind = field("type").as_str().unwrap_or_default();
-        let role = if kind == "function_call_output" { Role::Tool } else { Role::Assistant };
+        let tool = kind.strip_suffix("_output").unwrap_or(kind).strip_suffix("_call");
+        let is_result = kind.ends_with("_call_output");
+        let role = if is_result { Role::Tool } else { Role::Assistant };
         let mut reader = MessageReader::new(place, role, self.key);
-        let mut known = vec![];
-        match kind {
-            "function_call" => {
-                known.extend([CALL_ID, "name", "arguments"]);
-                reader.call(field(CALL_ID), field("name"), field("arguments"));
+        match (kind, tool, field(CALL_ID).as_str()) {
+            ("reasoning", ..) => reader.reasoning(&Value::Object(fields.clone())),
+            ("", ..) => reader.problem("it has no role".to_owned()),
+            (_, Some(_), Some(id)) if is_result => {
+                reader.result_of = Some(id.to_owned());
+                reader.content_of_result(field("output"));
             }
-            "function_call_output" => match field(CALL_ID).as_str() {
-                Some(id) => {
-                    known.extend([CALL_ID, "output"]);
-                    reader.result_of = Some(id.to_owned());
-                    reader.content_of_result(field("output"));
-                }
-                None => {
-                    reader
-                        .problem("a function_call_output needs call_id: the call that it answers".to_owned());
-                }
-            },
-            "reasoning" => {
-                known.extend(["summary", "content", ENCRYPTED]);
-                let parts =
-                    ["summary", "content"].into_iter().filter_map(|name| field(name).as_array()).flatten();
-                parts.for_each(|part| reader.thought(&part["text"]));
-                if !is_empty(field(ENCRYPTED)) {
-                    reader.original(HIDDEN, json_of(fields));
-                }
+            (_, Some(_), None) if is_result => {
+                reader.problem(format!("an item of type {kind:?} needs call_id: the call that it answers"));
             }
-            "" => reader.problem("it has no role".to_owned()),
-            kind => {
-                known.extend(fields.keys().map(String::as_str));
-                reader.original(&format!("an item of type {kind:?}"), json_of(fields));
+            (_, Some(tool), Some(_)) => {
+                let name = if field("name").is_string() { field("name").clone() } else { tool.into() };
+                let given = ["arguments", "input", "action", "operation"].map(field);
+                let arguments = match given.into_iter().find(|value| !value.is_null()) {
+                    // Free text: other APIs take JSON alone.
+                    Some(Value::String(text)) if kind != "function_call" => json!({ "input": text }),
+                    Some(arguments) => arguments.clone(),
+                    None => Value::Object(fields.clone()),
+                };
+                reader.call(field(CALL_ID), &name, &arguments);
             }
-        }
-        for name in fields.keys().filter(|name| !is_empty(field(name))) {
-            if !known.contains(&name.as_str()) && !METADATA.contains(&name.as_str()) {
-                reader.problem(format!("field {name:?} of an item of type {kind:?} cannot be kept"));
-            }
+            _ => reader.part(&Value::Object(fields.clone())),
         }
         for message in self.end(reader) {
             let last = self.read.messages.last_mut();
@@ -232,8 +257,14 @@ impl HistoryReader<'_> {
     }
 }
 
-fn json_of(fields: &Map<String, Value>) -> Vec<u8> {
-    Value::Object(fields.clone()).to_string().into_bytes()
+/// Whether a value holds encoded bytes: a long string without spaces.
+fn holds_bytes(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.split_whitespace().any(|word| word.len() >= LONGEST_WORD),
+        Value::Array(list) => list.iter().any(holds_bytes),
+        Value::Object(fields) => fields.values().any(holds_bytes),
+        _ => false,
+    }
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -250,6 +281,7 @@ struct MessageReader<'k> {
     role: Role,
     key: &'k PointerKey,
     originals: Vec<HistoryOriginal>,
+    picture: Option<Picture>,
     before: Vec<Message>,
     content: Vec<Content>,
     calls: Vec<ToolCall>,
@@ -264,6 +296,7 @@ impl<'k> MessageReader<'k> {
             role,
             key,
             originals: Vec::new(),
+            picture: None,
             before: Vec::new(),
             content: Vec::new(),
             calls: Vec::new(),
@@ -305,14 +338,37 @@ impl<'k> MessageReader<'k> {
         }
     }
 
-    /// What is no text, of any kind.
+    /// A block of any other kind.
     fn part(&mut self, block: &Value) {
         match block["type"].as_str() {
-            Some("image" | "image_url" | "input_image") => self.picture(block),
+            Some("image" | "image_url" | "input_image" | "computer_screenshot") => self.picture(block),
             Some("thinking") if block["thinking"].is_string() => self.thought(&block["thinking"]),
-            Some("redacted_thinking") => self.block_as_original(HIDDEN, block),
-            Some(kind) => self.block_as_original(&format!("a block of type {kind:?}"), block),
-            None => self.block_as_original("a part", block),
+            Some("reasoning") => self.reasoning(block),
+            Some("redacted_thinking") => self.say(HIDDEN),
+            Some("refusal") if block["refusal"].is_string() => self.text(&block["refusal"], "refusal"),
+            kind => self.other(kind.unwrap_or("part"), block),
+        }
+    }
+
+    /// An item or block of reasoning: what is readable of it.
+    fn reasoning(&mut self, block: &Value) {
+        let before = self.content.len();
+        for part in ["summary", "content"].into_iter().filter_map(|name| block[name].as_array()).flatten() {
+            self.thought(&part["text"]);
+        }
+        if self.content.len() == before && !is_empty(&block[ENCRYPTED]) {
+            self.say(HIDDEN);
+        }
+    }
+
+    /// Something that messages have no form for: its JSON, or a mark if that holds encoded bytes.
+    fn other(&mut self, name: &str, value: &Value) {
+        if holds_bytes(value) {
+            let title = ["title", "filename", "name"].into_iter().find_map(|field| value[field].as_str());
+            let title = title.map(|title| format!(" {title:?}")).unwrap_or_default();
+            self.original(&format!("{name}{title}"), value.to_string().into_bytes());
+        } else {
+            self.say(&format!("[{name}: {value}]"));
         }
     }
 
@@ -326,44 +382,44 @@ impl<'k> MessageReader<'k> {
     /// What a model thought before it said or called something.
     fn thought(&mut self, value: &Value) {
         match value.as_str() {
-            Some(text) => self.say(format!("[thinking]\n{text}\n[end of thinking]\n")),
+            Some("") => self.say(HIDDEN),
+            Some(text) => self.say(&format!("[thinking]\n{text}\n[end of thinking]")),
             None => self.problem("a block of thinking has no text".to_owned()),
         }
     }
 
-    /// A mark in place of what is no text, which leads to it.
+    /// A mark in place of something that is not text, which leads to it.
     fn original(&mut self, what: &str, content: Vec<u8>) {
         let original = HistoryOriginal { content, display: what.to_owned() };
-        self.say(format!("[{what}: {}]\n", original.pointer(self.key)));
+        self.say(&format!("[{what}: {}]", original.pointer(self.key)));
         self.originals.push(original);
-    }
-
-    fn block_as_original(&mut self, what: &str, block: &Value) {
-        self.original(what, block.to_string().into_bytes());
     }
 
     /// A picture in any API's form. One that is only named, by its address or an id, stays named.
     fn picture(&mut self, block: &Value) {
         let source = &block["source"];
-        let url = [&block["image_url"]["url"], &block["image_url"], &source["url"]];
+        let url = [&block["image_url"]["url"], &block["image_url"], &source["url"], &block["image"]];
         let url = url.into_iter().find_map(Value::as_str);
         let inline = url.and_then(|url| Some(url.strip_prefix("data:")?.split_once(";base64,")?.1));
         let data = [&source["data"], &block["data"]].into_iter().find_map(Value::as_str).or(inline);
-        match (data.map(Picture::from_base64), url) {
-            (Some(Some(picture)), _) => {
+        match (data.and_then(Picture::from_base64), url) {
+            (Some(picture), _) => {
                 let file = picture.file();
-                self.original(&format!("a picture ({}, {} bytes)", picture.media_type(), file.len()), file);
-                if self.role == Role::User && self.result_of.is_none() {
-                    self.content.push(picture.content());
-                }
+                self.original(&format!("picture, {}, {} bytes", picture.media_type(), file.len()), file);
+                self.picture = Some(picture);
             }
-            (Some(None), _) => self.block_as_original("a picture that is no PNG, JPEG, GIF or WebP", block),
-            (None, Some(url)) => self.say(format!("[a picture: {url}]\n")),
-            (None, None) => self.block_as_original("a picture that is elsewhere", block),
+            (None, Some(url)) if !url.starts_with("data:") => self.say(&format!("[picture: {url}]")),
+            _ => self.other("picture", block),
         }
     }
 
-    fn say(&mut self, text: String) {
+    /// Adds lines of their own.
+    fn say(&mut self, text: &str) {
+        let starts = match self.content.last() {
+            Some(Content::Text { text }) => text.ends_with('\n'),
+            _ => true,
+        };
+        let text = format!("{}{text}\n", if starts { "" } else { "\n" });
         self.content.push(Content::Text { text });
     }
 
@@ -405,7 +461,7 @@ impl<'k> MessageReader<'k> {
         self.flush();
         self.result_of = Some(id.to_owned());
         if block["is_error"] == Value::Bool(true) {
-            self.say(FAILED.to_owned());
+            self.say(FAILED);
         }
         self.content_of_result(&block["content"]);
         let content = std::mem::take(&mut self.content);
@@ -416,18 +472,18 @@ impl<'k> MessageReader<'k> {
         });
     }
 
-    /// Results are text, to which marks stand for what is none: OpenAI's API takes no picture in them.
     fn content_of_result(&mut self, content: &Value) {
         let parts = match content {
             Value::Null => return,
-            Value::Array(parts) => parts,
+            Value::Array(parts) => parts.as_slice(),
+            Value::Object(_) => std::slice::from_ref(content),
             content => return self.content(content),
         };
         for part in parts {
             match part["type"].as_str() {
                 Some("text" | "input_text" | "output_text") => self.text(&part["text"], "text"),
                 Some(_) => self.part(part),
-                None => self.problem("a block of a result has no type".to_owned()),
+                None => self.say(&part.to_string()),
             }
         }
     }

@@ -59,7 +59,7 @@ fn results_and_words_of_one_message_become_messages_in_their_order() {
             {"type": "text", "text": "go on"}]},
     ]}));
     let texts: Vec<_> = found.iter().map(|message| (message.role, message.joined_text())).collect();
-    let failed = format!("{FAILED}no such file");
+    let failed = format!("{FAILED}\nno such file");
     let expected = [
         (Role::System, "be brief".to_owned()),
         (Role::Assistant, String::new()),
@@ -79,35 +79,74 @@ fn behind(history: &History, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_text_is_behind_its_mark() {
-    let hidden = json!({"type": "redacted_thinking", "data": "x"});
-    let file = json!({"type": "document", "source": {"type": "base64", "data": "JVBERg=="}});
+fn what_is_not_text_is_behind_its_mark() {
+    let file = json!({"type": "document", "title": "Tides", "source": {"type": "base64", "data": "JVBE".repeat(200)}});
     let found = whole(&json!([
-        {"role": "assistant", "content": [
-            {"type": "thinking", "thinking": "List first.", "signature": "x"}, hidden,
+        {"role": "assistant", "reasoning_content": "Think.", "content": [
+            {"type": "thinking", "thinking": "List first.", "signature": "x"},
+            {"type": "redacted_thinking", "data": "c2VjcmV0"},
             {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
-            {"type": "text", "text": "seen: "},
+            {"type": "text", "text": "seen:"},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]}]},
-        {"role": "user", "content": [
-            {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PNG}")}},
+        {"role": "user", "name": "Ann", "content": [
+            {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PNG}"), "detail": "low"}},
             {"type": "text", "text": "and this?"}]},
         {"role": "user", "content": [file]},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}]},
+        {"role": "user", "content": [{"type": "document", "source": {"type": "text", "data": "The tide is at 4.7 m."}}]},
     ]))
     .unwrap();
     let text = |at: usize| found.messages[at].joined_text();
-    assert!(text(0).contains("List first."), "{}", text(0));
+    assert!(text(0).starts_with("[thinking]\nThink.\n") && text(0).contains("List first."), "{}", text(0));
+    assert!(text(0).ends_with("\n[thinking that its provider encrypted]\n"), "{}", text(0));
     assert_eq!(found.messages[0].tool_calls, [call("c1")]);
-    assert_eq!(behind(&found, &text(0)), hidden.to_string().into_bytes());
     let png = Picture::from_base64(PNG).unwrap();
-    // Results are text alone; what the user shows stays a picture, too.
-    assert!(text(1).starts_with("seen: [a picture (image/png, 70 bytes): lp1-"), "{}", text(1));
-    assert_eq!(found.messages[1].content.len(), 2);
+    assert!(text(1).starts_with("seen:\n[picture, image/png, 70 bytes: lp1-"), "{}", text(1));
     assert_eq!([behind(&found, &text(1)), behind(&found, &text(2))], [png.file(), png.file()]);
-    assert!(found.messages[2].content.contains(&png.content()));
+    assert!(text(2).contains("Ann") && text(2).ends_with("]\nand this?"), "{}", text(2));
+    assert!(text(3).starts_with("[document \"Tides\": lp1-"), "{}", text(3));
     assert_eq!(behind(&found, &text(3)), file.to_string().into_bytes());
-    assert_eq!((text(4).as_str(), found.originals.len()), ("[a picture: https://a.example/b.png]\n", 4));
+    assert_eq!(text(4), "[picture: https://a.example/b.png]\n");
+    assert!(text(5).contains("The tide is at 4.7 m."), "{}", text(5));
+    // The whole, two pictures and a file.
+    assert_eq!(found.originals.len(), 4);
+}
+
+#[test]
+fn the_conversation_is_kept_as_it_was_given() {
+    let given = " [ {\"role\" : \"user\", \"content\": \"x\", \"phase\": \"draft\"} ]\n";
+    assert_eq!(super::read(given, &key()).unwrap().originals[0].content, given.as_bytes());
+}
+
+#[test]
+fn calls_of_any_tool_have_their_results() {
+    let shot = json!({"type": "computer_screenshot", "image_url": format!("data:image/png;base64,{PNG}")});
+    let found = whole(&json!([
+        {"type": "custom_tool_call", "call_id": "a", "name": "apply_patch", "input": "*** Begin Patch"},
+        {"type": "custom_tool_call_output", "call_id": "a", "output": "error: patch failed to apply at a.rs:3"},
+        {"type": "local_shell_call", "call_id": "b", "action": {"command": ["ls"]}},
+        {"type": "local_shell_call_output", "call_id": "b", "output": [{"stdout": "a.rs", "stderr": ""}]},
+        {"type": "computer_call", "call_id": "c", "action": {"type": "screenshot"}},
+        {"type": "computer_call_output", "call_id": "c", "output": shot},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "List first."}], "encrypted_content": "x"},
+    ]))
+    .unwrap();
+    let names: Vec<&str> = found
+        .messages
+        .iter()
+        .flat_map(|message| &message.tool_calls)
+        .map(|call| call.name.as_str())
+        .collect();
+    assert_eq!(names, ["apply_patch", "local_shell", "computer"]);
+    assert_eq!(found.messages[0].tool_calls[0].arguments, r#"{"input":"*** Begin Patch"}"#);
+    assert_eq!(found.messages[1].joined_text(), "error: patch failed to apply at a.rs:3");
+    assert!(found.messages[3].joined_text().contains("a.rs"));
+    assert_eq!(behind(&found, &found.messages[5].joined_text()), Picture::from_base64(PNG).unwrap().file());
+    assert!(found.messages[6].joined_text().contains("List first."));
+    let parts = [json!("I cannot."), json!({"type": "refusal", "refusal": "No."})];
+    let read = parts.map(|part| super::part(&part.to_string(), Role::Assistant, &key()).text);
+    assert_eq!(read, ["I cannot.\n", "No."]);
 }
 
 #[test]
@@ -134,7 +173,7 @@ fn items_of_responses_are_the_messages_of_chat() {
     assert_eq!((found[4].joined_text(), found[6].joined_text()), ("b.rs".into(), "done".into()));
     let item = json!({"type": "web_search_call", "id": "x", "action": {"query": "y"}});
     let searched = whole(&json!([item])).unwrap();
-    assert_eq!(behind(&searched, &searched.messages[0].joined_text()), item.to_string().into_bytes());
+    assert_eq!(searched.messages[0].joined_text(), format!("[web_search_call: {item}]\n"));
 }
 
 #[test]
@@ -164,7 +203,7 @@ fn what_would_be_lost_is_refused_with_its_place() {
         "message 1: role \"robot\" cannot be read",
         "message 2: a block of type \"tool_use\"",
         "message 3: a tool's message needs tool_call_id",
-        "message 4: field \"function_call\"",
+        "message 4: function_call is not read; use tool_calls",
         "message 5: it has no content",
         "message 6: a block of content has no type",
         "message 7: a call of type \"custom\"",

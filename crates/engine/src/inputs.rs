@@ -54,6 +54,8 @@ pub struct RunInput {
     pub documents: Vec<InputDocument>,
     /// The user's query, verbatim.
     pub query: Option<String>,
+    /// Pictures next to the query.
+    pub pictures: Vec<Picture>,
     /// Values for the recipe's variables.
     pub values: BTreeMap<String, serde_json::Value>,
     /// Chat or code.
@@ -62,7 +64,7 @@ pub struct RunInput {
     pub variant: Option<String>,
     /// The conversation so far.
     pub history: Vec<Message>,
-    /// What marks in the conversation lead to; stored before the prompt is sent.
+    /// What is kept of the conversation besides its messages; stored before the prompt is sent.
     pub history_originals: Vec<HistoryOriginal>,
     /// The conversation's id, for the record (C85).
     pub session_id: Option<String>,

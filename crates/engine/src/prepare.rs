@@ -43,8 +43,6 @@ pub struct ModelLimits {
     pub max_output: usize,
     /// Whether the provider enforces the schema itself; otherwise the prompt has to state it.
     pub enforces_schema: bool,
-    /// Whether it can be shown pictures.
-    pub sees: bool,
     /// Whether an enforced schema uses tokens of the window.
     pub schema_in_prompt: bool,
 }
@@ -90,17 +88,7 @@ pub fn prepare(
     })?;
     check_prompt(recipe, &rendered)?;
     let max_output = recipe.budget.output.min(limits.max_output);
-    let mut build = Build {
-        recipe,
-        input,
-        pictures: limits.sees.then(|| {
-            let prompt = recipe.budget.total.min(limits.window).saturating_sub(max_output);
-            (prompt / messages::PICTURE_SHARE, counter)
-        }),
-        slots: Vec::new(),
-        parts: Vec::new(),
-        ids: BTreeMap::new(),
-    };
+    let mut build = Build { recipe, input, slots: Vec::new(), parts: Vec::new(), ids: BTreeMap::new() };
     if recipe.slots.is_empty() {
         let prompts = rendered.system.into_iter().chain(rendered.variant);
         build.prompt_slot(Slot::new("system").overflow(Overflow::REFUSE), Role::System, prompts);
@@ -119,6 +107,9 @@ pub fn prepare(
     if let Some(query) = query.as_deref().filter(|_| recipe.needs_query) {
         let at = build.slots.len();
         build.critical(QUERY_SLOT, QUERY_SLOT, Role::User, query.to_owned(), at);
+        if let Some(part) = build.parts.last_mut() {
+            part.pictures.clone_from(&input.pictures);
+        }
     }
     if let Some(note) = note {
         let at = build.slots.len();
@@ -200,7 +191,11 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
     }
     let takes_messages = recipe.slots.iter().any(|spec| spec.source == SlotSource::Messages);
     if !input.history.is_empty() && !takes_messages {
-        let (recipe, messages) = (recipe.id(), input.history.len());
+        let messages = match input.history.len() {
+            1 => "one message".to_owned(),
+            many => format!("{many} messages"),
+        };
+        let recipe = recipe.id();
         return Err(PrepareError::NoConversation { recipe, messages });
     }
     if let Some(name) = input.variant.as_deref().filter(|name| recipe.variant(Some(name)).is_none()) {
@@ -244,8 +239,6 @@ fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, Prepare
 struct Build<'a> {
     recipe: &'a Recipe,
     input: &'a RunInput,
-    /// Tokens that pictures of the conversation may take, and what counts them; none for a model that does not see.
-    pictures: Option<(usize, &'a Counter)>,
     slots: Vec<Slot>,
     parts: Vec<Part>,
     ids: BTreeMap<String, usize>,

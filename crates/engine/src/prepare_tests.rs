@@ -11,7 +11,6 @@ const LIMITS: ModelLimits = ModelLimits {
     input_limit: None,
     max_output: 1_000,
     enforces_schema: false,
-    sees: false,
     schema_in_prompt: true,
 };
 

@@ -22,11 +22,15 @@ pub(crate) fn prepare_for(
     note: Option<&str>,
     kind: RunKind,
 ) -> Result<PreparedPrompt, RunError> {
+    let documents = input.documents.iter().filter(|document| document.picture.is_some());
+    let pictures = documents.map(|document| document.name.as_str());
+    let next_to_it = input.pictures.first().map(|_| "next to the question");
     if !candidate.spec.can(Capability::Vision)
-        && let Some(picture) = input.documents.iter().find(|document| document.picture.is_some())
+        && let Some(picture) = pictures.chain(next_to_it).next()
     {
-        let (recipe, model, layer) = (recipe.id(), candidate.name.clone(), candidate.layer.as_str());
-        return Err(PrepareError::Blind { recipe, picture: picture.name.clone(), model, layer }.into());
+        let (picture, recipe) = (picture.to_owned(), recipe.id());
+        let (model, layer) = (candidate.name.clone(), candidate.layer.as_str());
+        return Err(PrepareError::Blind { recipe, picture, model, layer }.into());
     }
     let limits = candidate.limits();
     let mut prepared = prepare(recipe, input, limits, counter, note, engine.store.user())?;

@@ -2,6 +2,7 @@
 //! prompt. Shared by the executor and the gateway; knows no wire format, no run and no record.
 
 use larder_store::{Selection, StoreError, UserStore};
+use larder_text::picture::Picture;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 use serde::Deserialize;
@@ -105,7 +106,10 @@ impl PromptRoom {
         let last = if self.rounds == 0 { counter.count(LAST) } else { 0 };
         let (is_found, share) = (found.is_ok(), self.share().saturating_sub(last));
         let (text, bytes) = match found {
-            Ok(selected) => (cut(counter, &selected, share), selected.content.len()),
+            Ok(selected) => {
+                let bytes = selected.content.len();
+                (not_text(&selected.content).unwrap_or_else(|| cut(counter, &selected, share)), bytes)
+            }
             Err(words) => (words, 0),
         };
         let text = self.limited(counter, &text);
@@ -113,6 +117,18 @@ impl PromptRoom {
         self.take(tokens);
         Ok(OpenedOriginal { text, pointer, is_found, bytes, tokens })
     }
+}
+
+/// What a model is told of content that is not text.
+fn not_text(content: &[u8]) -> Option<String> {
+    if std::str::from_utf8(content).is_ok() {
+        return None;
+    }
+    let bytes = content.len();
+    Some(Picture::from_file(content).map_or_else(
+        || format!("{bytes} bytes that are not text; they cannot be shown here"),
+        |picture| format!("a picture ({}, {bytes} bytes); it cannot be shown here", picture.media_type()),
+    ))
 }
 
 /// The answer to a call of the rehydrate tool.

@@ -125,7 +125,8 @@ fn request(recipe: &Recipe, input: &RunInput, counter: &Counter) -> RouteRequest
         stage: input.variant.clone().or_else(|| recipe.default_variant.clone()),
         output: format.and_then(|format| format.as_str().map(str::to_owned)),
         fields: input.routing.fields.clone(),
-        images: input.documents.iter().filter(|document| document.picture.is_some()).count(),
+        images: input.pictures.len()
+            + input.documents.iter().filter(|document| document.picture.is_some()).count(),
         tools: recipe.tools.len(),
         documents,
         tokens: prompt.saturating_add(budget.output),

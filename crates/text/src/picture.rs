@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
 use crate::message::Content;
 
@@ -32,9 +32,11 @@ impl Picture {
         Some(Self { media_type, data: STANDARD.encode(bytes).into() })
     }
 
-    /// The picture in a file that is written in base64; `None` if it is none.
+    /// The picture in a file that is written in base64, with or without padding and line breaks; `None` if it is none.
     pub fn from_base64(data: &str) -> Option<Self> {
-        Self::from_file(&STANDARD.decode(data).ok()?)
+        let digits: Vec<u8> =
+            data.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').collect();
+        Self::from_file(&STANDARD_NO_PAD.decode(digits).ok()?)
     }
 
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
@@ -45,14 +47,6 @@ impl Picture {
     /// The file.
     pub fn file(&self) -> Vec<u8> {
         STANDARD.decode(&*self.data).unwrap_or_default()
-    }
-
-    /// The picture that a piece of a message is, if it is one.
-    pub fn in_message(content: &Content) -> Option<Self> {
-        match content {
-            Content::Image { data, .. } => Self::from_base64(data),
-            Content::Text { .. } => None,
-        }
     }
 
     /// As the content of a message.

@@ -14,6 +14,7 @@ use super::rounds::Conversation;
 use super::{
     ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, max_call_usage, store_originals,
 };
+use crate::history;
 use crate::opening;
 use crate::prepare::PreparedPrompt;
 use crate::prompt::prepare_for;
@@ -146,6 +147,7 @@ impl RecipeRun<'_> {
         receipt.condensing = self.summarizer.tally();
         receipt.route.clone_from(&self.route);
         receipt.tools = prepared.offered(&counter);
+        receipt.history = history::as_given(&self.input.history_originals, engine.store.key());
         // What was called for an earlier attempt was called.
         receipt.calls = self.receipt.take().map(|before| before.calls).unwrap_or_default();
         self.receipt = Some(receipt.clone());

@@ -4,6 +4,7 @@ use larder_core::pack::{Cap, Pack};
 
 use super::{RunError, RunKind, RunReceipt, store_originals};
 use crate::engine::Engine;
+use crate::history;
 use crate::inputs::RunInput;
 use crate::opening;
 use crate::prepare::levels;
@@ -63,5 +64,6 @@ fn packed(
     let mut receipt = RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
     receipt.route = route;
     receipt.tools = prepared.offered(&counter);
+    receipt.history = history::as_given(&input.history_originals, engine.store.key());
     Ok((receipt, packed.ok()))
 }

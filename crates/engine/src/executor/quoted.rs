@@ -70,7 +70,6 @@ impl RecipeRun<'_> {
             input_limit: None,
             max_output: budget.output,
             enforces_schema: true,
-            sees: false,
             schema_in_prompt: false,
         };
         let request =

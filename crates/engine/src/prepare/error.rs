@@ -76,14 +76,14 @@ pub enum PrepareError {
     },
     /// A conversation for a recipe without a place for one.
     #[error(
-        "recipe {recipe} has no slot of messages, so it takes no conversation, and {messages} messages came before the question; add a \
+        "recipe {recipe} has no slot of messages, so it takes no conversation, and {messages} came before the question; add a \
          slot with `from: messages`, or send the question alone"
     )]
     NoConversation {
         /// The recipe.
         recipe: String,
-        /// The number of messages given.
-        messages: usize,
+        /// How many messages were given, in words.
+        messages: String,
     },
     /// A value that the recipe's prompts do not use.
     #[error("recipe {recipe} has no variable {name}; it accepts {takes}")]

@@ -37,6 +37,9 @@ pub struct RunReceipt {
     pub assessment: BudgetAssessment,
     /// The messages of the prompt; empty if it was refused.
     pub messages: Vec<Message>,
+    /// The pointer to the conversation as it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<String>,
     /// What condensing by a model cost, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub condensing: Option<CondensingTally>,
@@ -99,6 +102,7 @@ impl RunReceipt {
             assessment: receipt.assessment(),
             receipt,
             messages,
+            history: None,
             condensing: None,
             tools: Vec::new(),
             calls: Vec::new(),

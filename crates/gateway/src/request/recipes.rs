@@ -12,7 +12,7 @@ use larder_core::recipe::Recipe;
 use larder_engine::executor::{
     Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending, max_call_usage,
 };
-use larder_engine::history;
+use larder_engine::history::{self, HistoryOriginal};
 use larder_engine::inputs::RunInput;
 use larder_engine::settings::CallableTools;
 use larder_engine::{Engine, blocking};
@@ -62,29 +62,31 @@ pub fn job(
     let Some(last) = request.items.iter().rposition(asks) else {
         return Err(RequestError::invalid("a recipe needs a message of the user: its text is the query"));
     };
-    if request.items.len() > last + 1 {
+    // A picture may be in a message of its own after the question.
+    let after = &request.items[last + 1..];
+    if after.iter().any(|item| item.role() != Role::User || !item.texts.is_empty()) {
         return Err(RequestError::invalid(
-            "the last message has to be the user's: a recipe answers its text",
+            "the last message with text has to be the user's: a recipe answers it",
         ));
     }
     let (mut history, mut history_originals) = (Vec::new(), Vec::new());
-    for (at, item) in request.items.iter().enumerate().take(last + 1) {
-        let mut message = message(item);
-        if at == last {
-            // Its text is the query; what it shows besides comes before that.
-            message.content.clear();
-        }
-        for part in &item.opaque {
-            let (content, originals) = history::part(part.raw, message.role, key);
-            message.content.extend(content);
-            history_originals.extend(originals);
-        }
-        if at < last || !message.content.is_empty() {
-            history.push(message);
-        }
+    for item in request.items.iter().take(last) {
+        let (message, originals) = message(item, key);
+        history.push(message);
+        history_originals.extend(originals);
+    }
+    let mut pictures = Vec::new();
+    for part in request.items[last..].iter().flat_map(|item| &item.opaque) {
+        let picture = history::part(part.raw, Role::User, key).picture;
+        pictures.push(picture.ok_or_else(|| {
+            let words =
+                "a recipe takes text and pictures (PNG, JPEG, GIF or WebP in the request) as its question";
+            RequestError::invalid(words)
+        })?);
     }
     let input = RunInput {
         query: request.items.get(last).map(|item| item.text().to_owned()),
+        pictures,
         history,
         history_originals,
         session_id: Some(session),
@@ -95,18 +97,29 @@ pub fn job(
     Ok(RecipeRequest { recipe: recipe.to_owned(), input, stream, include_usage })
 }
 
-fn message(item: &Item<'_>) -> Message {
+/// A message, with its parts in the order in which they were written.
+fn message(item: &Item<'_>, key: &PointerKey) -> (Message, Vec<HistoryOriginal>) {
     let call = |call: &larder_proxy::wire::ItemCall<'_>| ToolCall {
         id: call.id.to_string(),
         name: call.name.to_string(),
         arguments: call.arguments.to_string(),
     };
-    Message {
+    let (mut parts, mut originals) = (Vec::new(), Vec::new());
+    for part in &item.opaque {
+        let read = history::part(part.raw, item.role(), key);
+        parts.push((part.raw.as_ptr(), read.text));
+        originals.extend(read.originals);
+    }
+    parts.extend(item.texts.iter().map(|text| (text.raw.as_ptr(), text.text().into_owned())));
+    // All of them are pieces of the request.
+    parts.sort_by_key(|(place, _)| *place);
+    let message = Message {
         role: item.role(),
-        content: item.texts.iter().map(|text| Content::Text { text: text.text().into_owned() }).collect(),
+        content: parts.into_iter().map(|(_, text)| Content::Text { text }).collect(),
         tool_calls: item.calls.iter().map(call).collect(),
         tool_call_id: item.result.as_ref().map(|result| result.id.to_string()),
-    }
+    };
+    (message, originals)
 }
 
 /// Runs a recipe and answers in the request's own format. The run ends when its client leaves.
