@@ -85,7 +85,7 @@ pub use conversations::{
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,
     Documents, DraftSummary, Drafts, EmbeddingText, ExportReport, Leases, ReindexReport, ResearchRow,
-    SourceRow, TextVector, Trends, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
+    SourceRow, TextVector, Trends, TurnDraft, TurnRow, UserDocuments, Uses, Vectors,
 };
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};
 pub use foreground::ForegroundWork;
@@ -98,6 +98,7 @@ pub use keys::{
 };
 pub use larder_disk::data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
 pub use larder_disk::home::{remove_home_file, write_home_file};
+pub use larder_disk::locks::TurnLease;
 pub use larder_disk::{
     Clock, Entropy, ParseTimestampError, StoreError, SystemClock, SystemEntropy, Timestamp,
 };

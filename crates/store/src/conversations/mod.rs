@@ -12,12 +12,12 @@ mod keys;
 mod memory;
 mod messages;
 
+use larder_disk::locks::{TurnLease, take_lease};
 use larder_disk::{StoreError, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::documents::{TurnLease, take_lease};
 use crate::pointers::to_sql;
 use crate::store::UserStore;
 use crate::user;
