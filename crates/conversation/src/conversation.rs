@@ -468,13 +468,9 @@ impl Conversation {
     pub(crate) fn stages_of_others(&self) -> Result<Vec<Vec<String>>, ConversationError> {
         let others = self.all.store().values_of_others(self.track(), "$.reached")?;
         let first = || self.loaded.kind.stages.iter().take(1).map(|stage| stage.name.clone()).collect();
-        let reached = |stages: String| serde_json::from_str(&stages).unwrap_or_default();
-        Ok(others
-            .into_iter()
-            .map(|stages| {
-                stages.map(reached).filter(|stages: &Vec<_>| !stages.is_empty()).unwrap_or_else(first)
-            })
-            .collect())
+        let reached = |stages| Some(serde_json::from_value(stages).unwrap_or_default());
+        let of = |stages| reached(stages).filter(|stages: &Vec<_>| !stages.is_empty()).unwrap_or_else(first);
+        Ok(others.into_iter().map(|(_, stages)| of(stages)).collect())
     }
 
     /// Takes the lock of the track.

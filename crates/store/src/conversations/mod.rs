@@ -52,7 +52,8 @@ pub struct ConversationRecord {
     pub participants: Vec<ParticipantRecord>,
 }
 
-/// A participant. Of one whose user is another, the session is 0 and the state is null.
+/// A participant. Of one whose user is another, the session is 0 and the state is null, unless the type of the conversation
+/// lets it be seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ParticipantRecord {
@@ -300,17 +301,20 @@ impl Conversations<'_> {
         })
     }
 
-    /// A value in the state of each other participant, by its path: all that a participant may know of the others.
+    /// A value in the state of each other participant, by name, from its path: all that a participant may know of the others.
     ///
     /// # Errors
     /// There is no such participant of this user, or the store fails.
-    pub fn values_of_others(&self, track: Track<'_>, path: &str) -> Result<Vec<Option<String>>, StoreError> {
+    pub fn values_of_others(&self, track: Track<'_>, path: &str) -> Result<Vec<(String, Value)>, StoreError> {
         self.store.index().read(|tx| {
             self.own(tx, track)?;
             let mut query = tx.prepare_cached(
-                "SELECT state ->> ?3 FROM conversation_participants WHERE conversation = ?1 AND name <> ?2",
+                "SELECT name, coalesce(state -> ?3, 'null') FROM conversation_participants
+                 WHERE conversation = ?1 AND name <> ?2",
             )?;
-            let rows = query.query_map([track.conversation, track.participant, path], |row| row.get(0))?;
+            let rows = query.query_map([track.conversation, track.participant, path], |row| {
+                Ok((row.get(0)?, json(row, 1)?))
+            })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }

@@ -233,15 +233,16 @@ pub async fn begin(
     get, path = "/api/v1/conversations/{id}", tag = "conversations",
     params(("id" = String, Path, description = "The conversation")),
     responses(
-        (status = 200, description = "Its participants, and where the caller's stand", body = ConversationRecord),
+        (status = 200, description = "Its participants, where the caller's stand, and of the others what the type lets be seen", body = ConversationRecord),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn one(
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Answer<ConversationRecord>, Problem> {
-    Ok(Answer(super::blocking(move || caller.store.conversations().get(&id)).await?))
+    Ok(Answer(blocking(move || app.conversations(&caller).show(&id)).await?))
 }
 
 /// Delete a conversation

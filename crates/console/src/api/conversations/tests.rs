@@ -285,3 +285,41 @@ async fn types_are_listed() {
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert!(problem["detail"].as_str().unwrap().contains("chat"), "{problem}");
 }
+
+fn with(others: &[(&str, &str)]) -> Value {
+    let others = others.iter().map(|(name, user)| json!({"name": name, "user": user}));
+    let all: Vec<Value> = [json!({"name": "ana"})].into_iter().chain(others).collect();
+    json!({"type": "chat", "title": "About the house", "participants": all})
+}
+
+fn ready() -> Act {
+    Act::Say(Ok(text("<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: Y\n</thinking>Good.")))
+}
+
+/// Of the others one sees what the type lets be seen, and nothing else of where they stand.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_the_others_one_sees_how_far_they_are_where_the_type_says_so() {
+    let (app, router, _) = talk([ready(), ready()]).await;
+    let all = "/api/v1/conversations";
+    let (_, begun) = send(&app, &router, "a", "POST", all, with(&[("ben", "b")])).await;
+    let path = format!("{all}/{}", begun["id"].as_str().unwrap());
+    let seen = async |by: &str, whom: usize| {
+        let (_, shown) = send(&app, &router, by, "GET", &path, json!({})).await;
+        shown["participants"][whom].clone()
+    };
+    assert_eq!(seen("a", 1).await["state"], json!({"stage": "hello", "milestones": []}));
+    for _ in 0..2 {
+        let body = json!({"text": "my secret"});
+        send(&app, &router, "b", "POST", &format!("{path}/messages"), body).await;
+    }
+    let ben = json!({"stage": "work", "milestones": ["Said to be ready."]});
+    assert_eq!(seen("a", 1).await, json!({"name": "ben", "user": "b", "session": 0, "state": ben}));
+    assert_eq!(seen("b", 1).await["state"]["turns"], 2, "one's own is whole");
+    assert_eq!(seen("b", 0).await["state"]["stage"], "hello");
+    let mut support = with(&[("ben", "b")]);
+    support["type"] = json!("support");
+    let (_, begun) = send(&app, &router, "a", "POST", all, support).await;
+    let (_, shown) =
+        send(&app, &router, "a", "GET", &format!("{all}/{}", begun["id"].as_str().unwrap()), json!({})).await;
+    assert_eq!(shown["participants"][1]["state"], Value::Null, "{shown}");
+}
