@@ -12,6 +12,7 @@ mod check;
 mod consolidate;
 mod conversation;
 pub mod intent;
+mod invitations;
 pub mod kind;
 pub mod memory;
 mod nearness;

@@ -112,6 +112,7 @@ pub const DATA_RULES: &[DataRule] = &[
     rule(Table("publications"), Forever, Rows(&[]), ByUser),
     rule(Table("conversations"), Forever, Rows(&[]), ByUser),
     rule(Table("conversation_participants"), Forever, Rows(&[]), ByUser),
+    rule(Table("conversation_invitations"), Forever, Rows(&[]), ByUser),
     rule(Table("conversation_sessions"), Forever, Rows(&[]), ByUser),
     rule(Table("conversation_keys"), Forever, Rows(&[]), ByUser),
     rule(Table("conversation_costs"), Forever, Rows(&[]), ByUser),

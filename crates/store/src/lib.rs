@@ -79,8 +79,9 @@ pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
 pub use contents::StoredContents;
 pub use conversations::{
     ConversationCost, ConversationCostRow, ConversationMessage, ConversationRecord, Conversations, ERASE_JOB,
-    Erasure, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage,
-    NewReply, ParticipantRecord, PersonChanges, PersonSeen, ReplacedMessage, SessionRecord, Speaker, Track,
+    Erasure, Invitation, InvitedParticipant, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord,
+    NewConversation, NewMessage, NewReply, ParticipantRecord, PersonChanges, PersonSeen, ReplacedMessage,
+    SessionRecord, Speaker, Track,
 };
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,
