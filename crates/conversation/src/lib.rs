@@ -11,6 +11,7 @@ mod ceilings;
 mod check;
 mod consolidate;
 mod conversation;
+pub mod expiry;
 pub mod intent;
 mod invitations;
 pub mod kind;

@@ -44,6 +44,24 @@ pub fn take_lease(path: PathBuf) -> Result<Option<TurnLease>, StoreError> {
     wait_for_lease(path, Duration::ZERO)
 }
 
+/// Removes the files of locks that processes left which were killed. One that somebody holds, or whose holder cannot be
+/// told, stays.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn sweep(folder: &Path) -> Result<(), StoreError> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    for entry in files::entries(folder)? {
+        let Ok(file) = File::open(&entry.path) else { continue };
+        if file.try_lock().is_ok() && is_at(&file, &entry.path) {
+            drop(TurnLease { path: entry.path, _locked: file });
+        }
+    }
+    Ok(())
+}
+
 /// Takes a lock as [`take_lease`], and waits so long for another process that has it.
 ///
 /// # Errors

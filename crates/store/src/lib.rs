@@ -81,7 +81,7 @@ pub use conversations::{
     ConversationCost, ConversationCostRow, ConversationMessage, ConversationRecord, Conversations, ERASE_JOB,
     Erasure, Invitation, InvitedParticipant, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord,
     NewConversation, NewMessage, NewReply, ParticipantRecord, PersonChanges, PersonSeen, ReplacedMessage,
-    SessionRecord, Speaker, Track,
+    RestingSide, SessionRecord, Speaker, Track,
 };
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,

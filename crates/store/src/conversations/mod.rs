@@ -8,6 +8,7 @@
 mod changes;
 mod costs;
 mod erase;
+mod expiry;
 mod invitations;
 mod keys;
 mod memory;
@@ -29,6 +30,7 @@ pub use self::changes::{PersonChanges, PersonSeen};
 pub use self::costs::{ConversationCost, ConversationCostRow};
 pub(crate) use self::erase::pass_on;
 pub use self::erase::{Erasure, ReplacedMessage};
+pub use self::expiry::RestingSide;
 pub use self::invitations::{Invitation, InvitedParticipant};
 pub use self::memory::{ERASE_JOB, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord};
 pub use self::messages::{ConversationMessage, NewMessage, NewReply, Speaker};
