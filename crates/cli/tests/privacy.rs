@@ -499,6 +499,9 @@ fn nothing_of_one_track_is_got_at_from_the_other() {
     let mut carol = person(&world, 2, ("carol", "cay"));
     ana.conversation = begin(&world, &ana, &[("ana", "ann"), ("ben", "bob")]);
     ben.conversation.clone_from(&ana.conversation);
+    let join = format!("conversations/{}/participants", ben.conversation);
+    let joined = world.api(&ben, "POST", &join, &json!({"name": "ben"}));
+    assert_eq!(joined["id"], *ben.conversation, "{joined}");
     carol.conversation = begin(&world, &carol, &[("carol", "cay")]);
     for who in [&mut ana, &mut ben, &mut carol] {
         tell(&world, who, &mut seed);

@@ -1,21 +1,24 @@
-//! `larder gc` and what it leaves, over a store whose data is from sixty days ago.
+//! `larder gc` and what it leaves, over stores whose data is from some time ago.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod support;
 
 use std::sync::Arc;
 
-use larder_store::{Clock, Store, StoreOptions, SystemClock, Timestamp};
+use larder_store::{
+    Clock, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage, Store,
+    StoreOptions, SystemClock, Timestamp, Track, UserStore,
+};
 use larder_text::pointer::Pointer;
 use serde_json::{Value, json};
 use support::Shop;
 
-/// Sixty days ago.
-struct Past;
+/// So many days ago.
+struct Ago(u64);
 
-impl Clock for Past {
+impl Clock for Ago {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(SystemClock.now().as_millis() - 60 * 86_400_000)
+        Timestamp::from_millis(SystemClock.now().as_millis() - self.0 * 86_400_000)
     }
 }
 
@@ -32,7 +35,7 @@ fn insert(shop: &Shop, clock: Arc<dyn Clock>, content: &str) -> Pointer {
 #[test]
 fn gc_says_what_would_go_and_removes_it_and_the_pointer_says_when() {
     let shop = Shop::new();
-    let old = insert(&shop, Arc::new(Past), &"old ".repeat(20_000)).to_string();
+    let old = insert(&shop, Arc::new(Ago(60)), &"old ".repeat(20_000)).to_string();
     let new = insert(&shop, Arc::new(SystemClock), "new").to_string();
     let gone = |report: &Value| report["report"]["by_age"]["originals"]["items"].clone();
 
@@ -87,4 +90,131 @@ fn a_user_is_exported_and_forgotten_and_an_unknown_one_is_an_error() {
     shop.ok(&["forget", "local", "--yes"]);
     shop.fails(1, &["rehydrate", &pointer]);
     shop.fails(1, &["forget", "local", "--yes"]);
+}
+
+/// A mediation of `local` and `ben` that was begun and spoken in some time ago.
+fn talk(shop: &Shop, days: u64, text: &str) -> String {
+    let store = store(shop, Arc::new(Ago(days)));
+    let people = [("Ann".to_owned(), "local".to_owned()), ("Ben".to_owned(), "ben".to_owned())];
+    let new = NewConversation {
+        kind: "mediation",
+        title: "",
+        participants: &people,
+        invited: &[],
+        state: &json!({}),
+    };
+    let id = store.user("local").unwrap().conversations().create(&new).unwrap().id;
+    for (name, user) in people {
+        let said = format!("{text} of {name} {}", "and more ".repeat(40));
+        let message = NewMessage { text: &said, key: None, data: &json!({}), chars: 100 };
+        let track = Track { conversation: &id, participant: &name };
+        store.user(&user).unwrap().conversations().post(track, &message).unwrap();
+    }
+    id
+}
+
+fn remember(user: &UserStore, conversation: &str, kind: MemoryKind, id: &str, data: Value) {
+    let record = MemoryRecord {
+        number: 0,
+        kind,
+        id: id.to_owned(),
+        participant: "Ann".to_owned(),
+        conversation: Some(conversation.to_owned()),
+        session: Some(1),
+        consent: None,
+        data,
+        vector: None,
+        created: Timestamp::from_millis(0),
+        ended: None,
+    };
+    let change = MemoryChange { put: vec![record], ..MemoryChange::default() };
+    user.conversations().memory().apply(&change).unwrap();
+}
+
+fn remembered(shop: &Shop) -> Vec<String> {
+    let user = store(shop, Arc::new(SystemClock)).user("local").unwrap();
+    let all = user.conversations().memory().list(&MemoryFilter::default()).unwrap();
+    all.into_iter().filter(|one| one.kind != MemoryKind::Erasure).map(|one| one.id).collect()
+}
+
+/// Whether a file below a folder has these bytes.
+fn is_in(folder: &std::path::Path, words: &str) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return is_in(&path, words);
+        }
+        std::fs::read(path).unwrap().windows(words.len()).any(|bytes| bytes == words.as_bytes())
+    })
+}
+
+#[test]
+fn conversations_at_rest_go_from_all_who_took_part_if_the_settings_say_so() {
+    let shop = Shop::new();
+    let old = talk(&shop, 60, "MARKER-old");
+    let new = talk(&shop, 20, "MARKER-new");
+    let ids = || -> Vec<Value> {
+        let all = shop.json(&["converse"]);
+        all.as_array().unwrap().iter().map(|one| one["id"].clone()).collect()
+    };
+    shop.ok(&["gc"]);
+    assert_eq!(ids(), [json!(new), json!(old)], "they stay unless the settings say otherwise");
+
+    shop.write("larder.toml", "[retention]\nconversations_days = 30\n");
+    let dry = shop.json(&["gc", "--dry-run"]);
+    let done = shop.json(&["gc"]);
+    assert_eq!(done["report"]["by_age"]["conversations"]["items"], 2, "the sides of both: {done}");
+    assert_eq!(dry["report"]["by_age"]["conversations"], done["report"]["by_age"]["conversations"]);
+    assert_eq!(ids(), [json!(new)]);
+    let home = shop.path().join("home");
+    assert!(!is_in(&home, "MARKER-old") && is_in(&home, "MARKER-new"));
+    assert!(shop.json(&["gc"])["report"]["by_age"]["conversations"].is_null());
+    shop.ok(&["verify"]);
+}
+
+#[test]
+fn facts_go_when_their_category_no_longer_keeps_them_and_notes_of_runs_with_the_runs() {
+    let shop = Shop::new();
+    let conversation = talk(&shop, 200, "Hello");
+    let fact =
+        |category: &str| json!({"category": category, "fact": "x", "message": 1, "start": 0, "end": 1});
+    for (days, name) in [(200, "old"), (100, "new")] {
+        let user = store(&shop, Arc::new(Ago(days))).user("local").unwrap();
+        for category in ["Logistics", "People"] {
+            let id = format!("{name}-{category}");
+            remember(&user, &conversation, MemoryKind::Fact, &id, fact(category));
+            remember(&user, &conversation, MemoryKind::Vector, &format!("fact:{id}"), json!({}));
+        }
+    }
+    let user = store(&shop, Arc::new(SystemClock)).user("local").unwrap();
+    remember(&user, &conversation, MemoryKind::Run, "run-1", json!({"run": "run-1", "message": 1}));
+    drop(user);
+    assert_eq!(remembered(&shop).len(), 9);
+    // In a mediation, `Logistics` is kept for 180 days.
+    let done = shop.json(&["gc"]);
+    assert_eq!(done["report"]["by_age"]["facts"]["items"], 1, "{done}");
+    let left = ["old-People", "new-Logistics", "new-People"];
+    let mut left: Vec<String> = left.iter().flat_map(|id| [(*id).to_owned(), format!("fact:{id}")]).collect();
+    let mut found = remembered(&shop);
+    (left.sort(), found.sort());
+    assert_eq!(found, left);
+}
+
+#[test]
+fn files_of_locks_that_nobody_holds_go() {
+    let shop = Shop::new();
+    let conversation = talk(&shop, 0, "Hello");
+    let turns = shop.path().join("home/turns");
+    std::fs::create_dir_all(&turns).unwrap();
+    // Of a process that was killed.
+    std::fs::write(turns.join("talk-0123"), "").unwrap();
+    let user = store(&shop, Arc::new(SystemClock)).user("local").unwrap();
+    let held = user.conversations().take_lease(Track { conversation: &conversation, participant: "Ann" });
+    let held = held.unwrap().unwrap();
+    let files = || std::fs::read_dir(&turns).unwrap().count();
+    assert_eq!(files(), 2);
+    shop.ok(&["gc"]);
+    assert_eq!(files(), 1, "the one that is held");
+    drop(held);
+    assert_eq!(files(), 0);
 }

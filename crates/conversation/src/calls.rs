@@ -195,7 +195,6 @@ impl Conversation {
             CallWhen::ReferenceDetected => prepared.record.refers,
             CallWhen::Undecided => !prepared.found.refers_to_past && has_more(prepared, message),
             CallWhen::Aside => prepared.stage.aside != Aside::No,
-            CallWhen::SummaryDue | CallWhen::FactsChanged => true,
         })
     }
 

@@ -4,6 +4,7 @@
 //! express: names that must exist, recipes that must fit their use, and numbers that must not contradict each other.
 
 mod flow;
+mod heeded;
 mod numbers;
 mod recipes;
 
@@ -96,6 +97,7 @@ pub(crate) fn file(path: &str, bytes: &[u8], known: &Known<'_>) -> (Option<Loade
     check.flow();
     check.recipes();
     check.numbers();
+    check.heeded();
     let texts = std::mem::take(&mut check.texts);
     let diagnostics = check.file.into_diagnostics();
     let is_usable = !diagnostics.iter().any(Diagnostic::is_error);

@@ -12,8 +12,7 @@ use larder_engine::Engine;
 use larder_engine::embedding::EmbeddingError;
 use larder_engine::executor::{ProgressObserver, RunError};
 use larder_store::{
-    ConversationCostRow, ConversationMessage, ConversationRecord, NewConversation, NewMessage,
-    ParticipantRecord, StoreError, Track,
+    ConversationCostRow, ConversationMessage, NewMessage, ParticipantRecord, StoreError, Track,
 };
 use larder_text::price::Usd;
 use larder_text::usage::Usage;
@@ -31,8 +30,6 @@ use crate::state::ParticipantState;
 pub const ALONE: &str = "user";
 /// How often the lock of a track is tried.
 const AGAIN: Duration = Duration::from_millis(20);
-/// Characters of a title that is taken from the first message.
-const TITLE_CHARS: usize = 60;
 
 /// Why something in a conversation was not done.
 #[derive(Debug, thiserror::Error)]
@@ -268,33 +265,6 @@ impl Conversations {
         self.engine.store.conversations()
     }
 
-    /// Begins a conversation of a type. Participants are names and users; without any, the user is alone in it.
-    ///
-    /// # Errors
-    /// The type does not exist or has errors, there are too many participants, or the store fails.
-    pub fn begin(
-        &self,
-        kind: &str,
-        title: &str,
-        participants: &[(String, String)],
-    ) -> Result<ConversationRecord, ConversationError> {
-        let loaded = self.types.find(kind)?;
-        let most = loaded.kind.participants.most;
-        if participants.len() > usize::from(most) {
-            return Err(ConversationError::TooMany {
-                given: participants.len(),
-                kind: kind.to_owned(),
-                most,
-            });
-        }
-        let alone = [(ALONE.to_owned(), self.engine.store.user().to_owned())];
-        let participants = if participants.is_empty() { &alone } else { participants };
-        let state = serde_json::to_value(ParticipantState::default()).unwrap_or_default();
-        let title: String = title.chars().take(TITLE_CHARS).collect();
-        let new = NewConversation { kind: &loaded.kind.name, title: &title, participants, state: &state };
-        Ok(self.store().create(&new)?)
-    }
-
     /// One participant's side of a conversation. Without a name, the only participant of this user.
     ///
     /// # Errors
@@ -468,13 +438,11 @@ impl Conversation {
     pub(crate) fn stages_of_others(&self) -> Result<Vec<Vec<String>>, ConversationError> {
         let others = self.all.store().values_of_others(self.track(), "$.reached")?;
         let first = || self.loaded.kind.stages.iter().take(1).map(|stage| stage.name.clone()).collect();
-        let reached = |stages: String| serde_json::from_str(&stages).unwrap_or_default();
-        Ok(others
-            .into_iter()
-            .map(|stages| {
-                stages.map(reached).filter(|stages: &Vec<_>| !stages.is_empty()).unwrap_or_else(first)
-            })
-            .collect())
+        let reached = |stages| Some(serde_json::from_value(stages).unwrap_or_default());
+        let of = |stages| reached(stages).filter(|stages: &Vec<_>| !stages.is_empty()).unwrap_or_else(first);
+        // Whoever has not accepted the invitation has been nowhere.
+        let invited = self.all.store().get(&self.id)?.invited.into_iter().map(|_| Vec::new());
+        Ok(others.into_iter().map(|(_, stages)| of(stages)).chain(invited).collect())
     }
 
     /// Takes the lock of the track.

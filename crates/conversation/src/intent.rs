@@ -31,7 +31,7 @@ impl MemoryIntent {
 pub struct Found {
     /// What it asks of memory; the first in the order of [`MemoryIntent`].
     pub memory: Option<MemoryIntent>,
-    /// The messages of the history that are sent, if the intent says how many.
+    /// The messages of the history that are sent, if the intent says how many; none where the past shall not be brought up.
     pub messages: Option<usize>,
     /// How far retrieval goes, in place of the stage's depth.
     pub depth: Option<Depth>,
@@ -62,7 +62,8 @@ pub fn find(rules: &IntentRules, message: &str) -> Found {
     let distress = Some(&rules.high_distress).filter(|intent| says(intent, &words));
     Found {
         memory: memory.map(|(intent, _)| intent),
-        messages: rule.and_then(|rule| rule.messages),
+        messages: memory
+            .and_then(|(intent, rule)| rule.messages.or((intent == MemoryIntent::AvoidRecall).then_some(0))),
         depth: distress.and_then(|rule| rule.depth).or(rule.and_then(|rule| rule.depth)),
         across_sessions: rule.and_then(|rule| rule.across_sessions),
         intensity: distress.or(rule).and_then(|rule| rule.intensity),

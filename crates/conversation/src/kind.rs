@@ -106,9 +106,9 @@ impl Default for Participants {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sight {
-    /// The name of the stage that another is in.
+    /// The stage of the main line that another is in, where conversations are shown. No model is told.
     Stage,
-    /// The milestones that another has reached.
+    /// The milestones that another has reached, in the same places.
     Milestones,
     /// What another shared with the participant by an explicit act. Without this, nothing can be shared.
     Shared,

@@ -209,7 +209,8 @@ pub(crate) fn stages(kind: &ConversationType, here: Option<&str>) -> String {
     let told = kind.stages.iter().filter_map(|stage| Some((stage, stage.about.as_deref()?)));
     let lines = told.map(|(stage, about)| {
         let mark = if Some(stage.name.as_str()) == here { " (here)" } else { "" };
-        format!("- {}{mark}: {}", stage.name, about.trim())
+        let number = stage.number.map(|number| format!("Stage {number}, ")).unwrap_or_default();
+        format!("- {number}{}{mark}: {}", stage.name, about.trim())
     });
     lines.collect::<Vec<_>>().join("\n")
 }

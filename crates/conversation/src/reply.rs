@@ -21,7 +21,7 @@ use crate::background;
 use crate::blocks::Block;
 use crate::calls::{self, TurnCall};
 use crate::conversation::{Conversation, ConversationError, Reply, ReplyRecord, WindowRecord};
-use crate::kind::{Block as Input, Gives, Stage, Trigger};
+use crate::kind::{Action, Block as Input, Gives, Stage, Trigger};
 use crate::observe::Pieces;
 use crate::prepare::Prepared;
 use crate::state::{Happened, ParticipantState};
@@ -203,9 +203,9 @@ impl Conversation {
     ) -> Result<(), ConversationError> {
         let actions = &self.loaded.kind.actions;
         let named = actions.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let may = |on: &[Trigger]| on.contains(&Trigger::Dispatch);
-        let Some((known, action)) = named.filter(|(_, action)| may(&action.on)) else {
-            said.problems.push(format!("the reply names an action {name:?} that does not exist"));
+        let may = |action: &Action| action.on.contains(&Trigger::Dispatch) && action.fits(prepared.stage);
+        let Some((known, action)) = named.filter(|(_, action)| may(action)) else {
+            said.problems.push(format!("the reply names an action {name:?} that it cannot start here"));
             said.action = None;
             return Ok(());
         };

@@ -4,13 +4,13 @@
 
 use larder_engine::executor::{ProgressObserver, SpendingOnly};
 use larder_engine::inputs::InputDocument;
-use larder_store::{MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError};
+use larder_store::{ConversationRecord, MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError, Track};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
 
 use crate::actions::ActionResult;
-use crate::conversation::{Conversation, ConversationError};
+use crate::conversation::{Conversation, ConversationError, Conversations};
 use crate::kind::{Block, Sight, Trigger};
 use crate::memory::Share;
 use crate::state::{Happened, ParticipantState};
@@ -104,6 +104,42 @@ impl SharePreview {
     /// Whether it may be confirmed.
     pub fn may_be_shared(&self) -> bool {
         self.verdicts.iter().all(|verdict| !verdict.stops)
+    }
+}
+
+impl Conversations {
+    /// A conversation as this user sees it. Of other participants the state has what the type lets one see: the stage of
+    /// the main line, and the texts of milestones.
+    ///
+    /// # Errors
+    /// The user does not take part in it and did not begin it, or the store fails.
+    pub fn show(&self, id: &str) -> Result<ConversationRecord, ConversationError> {
+        let mut record = self.store().get(id)?;
+        let user = self.engine.store.user();
+        let own = record.participants.iter().find(|one| one.user == user).map(|one| one.name.clone());
+        let (Some(own), Ok(loaded)) = (own, self.types.find(&record.kind)) else { return Ok(record) };
+        let track = Track { conversation: id, participant: &own };
+        let sees = |sight| loaded.kind.participants.sees.contains(&sight);
+        let mut seen = Vec::new();
+        if sees(Sight::Stage) {
+            let first = loaded.kind.stages.first().map_or("", |stage| stage.name.as_str());
+            for (name, stage) in self.store().values_of_others(track, "$.stage")? {
+                seen.push((name, "stage", if stage.is_null() { first.into() } else { stage }));
+            }
+        }
+        if sees(Sight::Milestones) {
+            for (name, reached) in self.store().values_of_others(track, "$.milestones")? {
+                let texts = reached.as_array().into_iter().flatten().map(|one| one["text"].clone());
+                seen.push((name, "milestones", texts.collect()));
+            }
+        }
+        for (name, key, value) in seen {
+            let other = record.participants.iter_mut().find(|one| one.name == name && one.user != user);
+            if let Some(other) = other {
+                other.state[key] = value;
+            }
+        }
+        Ok(record)
     }
 }
 

@@ -53,6 +53,8 @@ pub struct HistoryRules {
     pub wanted: usize,
     /// The newest messages that a summary leaves out.
     pub keep: usize,
+    /// The most messages that are sent where an intent withholds the summary.
+    pub without_summary: usize,
     /// Characters of a message.
     pub message_chars: usize,
 }
@@ -64,6 +66,7 @@ impl HistoryRules {
             protected: window.protected,
             wanted: stage.buffer_turns.saturating_mul(2).min(window.with_summary).max(window.protected),
             keep: kind.summary_in(stage).keep,
+            without_summary: window.without_summary,
             message_chars: window.message_chars,
         }
     }
@@ -78,7 +81,7 @@ pub fn choose(
 ) -> SessionWindow {
     let (from, before) = match found.memory.filter(|intent| intent.withholds()) {
         Some(intent) => {
-            let kept = found.messages.unwrap_or(0);
+            let kept = found.messages.unwrap_or(rules.without_summary);
             (messages.len().saturating_sub(kept), Coverage::Withheld(intent))
         }
         None => (first_sent(messages.len(), covered, rules), Coverage::Summarized),

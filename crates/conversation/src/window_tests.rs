@@ -6,7 +6,8 @@ use super::*;
 
 /// The numbers of the seed (R4-3.13, R4-3.19, R4-5.6), for a stage with a buffer of so many turns (R4-3.11).
 fn rules(buffer_turns: usize) -> HistoryRules {
-    HistoryRules { protected: 12, wanted: (buffer_turns * 2).clamp(12, 16), keep: 15, message_chars: 2_000 }
+    let wanted = (buffer_turns * 2).clamp(12, 16);
+    HistoryRules { protected: 12, wanted, keep: 15, without_summary: 24, message_chars: 2_000 }
 }
 
 /// The numbers of the seed (R4-3.16 to R4-3.20).

@@ -48,8 +48,13 @@ impl Home {
         let dir = tempfile::tempdir().unwrap();
         let user = Store::open(dir.path(), StoreOptions::default()).unwrap().user("ada").unwrap();
         let participants = [("me".to_owned(), "ada".to_owned()), ("you".to_owned(), "bob".to_owned())];
-        let new =
-            NewConversation { kind: "talk", title: "", participants: &participants, state: &Value::Null };
+        let new = NewConversation {
+            kind: "talk",
+            title: "",
+            participants: &participants,
+            invited: &[],
+            state: &Value::Null,
+        };
         let talk = user.conversations().create(&new).unwrap().id;
         Self { dir, user, talk, rules: rules(), counter: Counter::cl100k() }
     }

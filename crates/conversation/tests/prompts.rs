@@ -105,7 +105,9 @@ async fn pieces_come_in_the_turn_that_needs_them_and_in_no_other() {
 async fn a_reply_that_names_an_action_has_its_answer() {
     let world = Talks::new(&base(), |prompt| {
         if prompt.contains(&piece("dispatch.md")[..60]) {
-            "It goes in stages.".into()
+            let numbered =
+                "- Stage 0, onboarding (here): You say what brings you here.\n- Stage 0, invitation: ";
+            if prompt.contains(numbered) { "It goes in stages." } else { "Nobody knows." }.into()
         } else {
             answer(prompt)
         }

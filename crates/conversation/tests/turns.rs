@@ -309,3 +309,46 @@ safety: {",
     }
     assert_eq!(recipes, ["converse/talk_small", "converse/talk"]);
 }
+
+/// Without a number of its own, an intent that keeps the summary back sends `window.without_summary` messages (R4-3.11,
+/// R4-5.5), and one that leaves the past alone sends none.
+#[tokio::test]
+async fn an_intent_without_a_number_sends_as_many_messages_as_may_be_sent_without_a_summary() {
+    let file = "conversations/chat.yaml";
+    let both =
+        "avoid_recall: {phrases: [never mind the past]}\n  stage_enforcement: {phrases: [skip this step]}";
+    let changes = [
+        (file, "avoid_recall: {phrases: [never mind the past], messages: 0}", both),
+        (file, "with_summary: 16\n  without_summary: 24", "with_summary: 12\n  without_summary: 13"),
+    ];
+    let world = talks(&changes, answer);
+    let talk = world.begin("chat");
+    for number in 0..8 {
+        world.say(&talk, &format!("message {number}")).await;
+    }
+    for (words, kept) in [("Can we skip this step", 13), ("Never mind the past", 0)] {
+        let before = talk.messages(None).unwrap().len();
+        let number = talk.say(words, &NoopObserver).await.unwrap().number;
+        let window = talk.record(number).unwrap().window;
+        assert_eq!((window.sent.len(), window.withheld), (kept, before - kept), "{words}");
+    }
+}
+
+/// A reply starts an action only in the stages that the action has.
+#[tokio::test]
+async fn a_reply_starts_no_action_of_another_stage() {
+    let action = "recipe: converse/lacking, on: [request, dispatch]";
+    let elsewhere = "recipe: converse/lacking, stages: [work], on: [request, dispatch]";
+    let world = talks(&[("conversations/chat.yaml", action, elsewhere)], |_| {
+        let fields = "Mode: WITNESS\nUserIntensity: 4\nReady: N";
+        format!("<thinking>\n{fields}\n</thinking><dispatch>explain</dispatch>Hello.").into()
+    });
+    let talk = world.begin("chat");
+    let reply = talk.say("How does it go on?", &NoopObserver).await.unwrap();
+    assert_eq!((reply.action, reply.text.as_str(), &*reply.stage), (None, "Hello.", "hello"));
+    assert!(
+        reply.problems.iter().any(|problem| problem.contains("cannot start here")),
+        "{:?}",
+        reply.problems
+    );
+}

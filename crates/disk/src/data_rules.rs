@@ -6,7 +6,7 @@ use serde::Serialize;
 use self::DataErasure::{ByUser, Kept, Rebuilt, WithProcess};
 use self::DataExport::{Contents, Documents, Drafts, No, Rows};
 use self::DataKind::{File, IndexTable, Table};
-use self::DataLifetime::{Conversation, Forever, Originals, Records, Shortly, WhileNamed};
+use self::DataLifetime::{Conversation, Forever, Originals, Persons, Records, Shortly, WhileNamed};
 
 /// What is stored in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -32,6 +32,9 @@ pub enum DataLifetime {
     WhileNamed,
     /// For moments or minutes.
     Shortly,
+    /// `retention.conversations_days` after the newest message of a conversation with persons; facts also as their
+    /// category says.
+    Persons,
     /// Until it is deleted.
     Forever,
 }
@@ -110,13 +113,14 @@ pub const DATA_RULES: &[DataRule] = &[
     rule(Table("interventions"), Records, Rows(&[]), ByUser),
     rule(Table("jobs"), WhileNamed, Rows(&[]), ByUser),
     rule(Table("publications"), Forever, Rows(&[]), ByUser),
-    rule(Table("conversations"), Forever, Rows(&[]), ByUser),
-    rule(Table("conversation_participants"), Forever, Rows(&[]), ByUser),
-    rule(Table("conversation_sessions"), Forever, Rows(&[]), ByUser),
-    rule(Table("conversation_keys"), Forever, Rows(&[]), ByUser),
+    rule(Table("conversations"), Persons, Rows(&[]), ByUser),
+    rule(Table("conversation_participants"), Persons, Rows(&[]), ByUser),
+    rule(Table("conversation_invitations"), Persons, Rows(&[]), ByUser),
+    rule(Table("conversation_sessions"), Persons, Rows(&[]), ByUser),
+    rule(Table("conversation_keys"), Persons, Rows(&[]), ByUser),
     rule(Table("conversation_costs"), Forever, Rows(&[]), ByUser),
-    rule(Table("conversation_messages"), Forever, Rows(&[]), ByUser),
-    rule(Table("memory_records"), Forever, Rows(&["vector"]), ByUser),
+    rule(Table("conversation_messages"), Persons, Rows(&[]), ByUser),
+    rule(Table("memory_records"), Persons, Rows(&["vector"]), ByUser),
     rule(Table("key_days"), Records, Rows(&[]), ByUser),
     rule(Table("keys"), Forever, Rows(&["hash"]), ByUser),
     rule(Table("reservations"), Shortly, Rows(&[]), ByUser),

@@ -1,8 +1,9 @@
-//! How the store puts bytes on disk: private files that are either whole or absent, contents as compressed frames in blobs
-//! and segments, folders of documents, the one table of everything that is stored, and the errors of the store. Knows no
+//! How the store puts bytes on disk: private files that are either whole or absent, locks between processes, contents as
+//! compressed frames in blobs and segments, documents in folders and buckets, the one table of everything that is stored, and the errors of the store. Knows no
 //! rows of the index, and no users but as names of folders.
 #![deny(missing_docs)]
 
+pub mod based;
 pub mod blobs;
 mod clock;
 pub mod data_rules;
@@ -11,6 +12,7 @@ pub mod files;
 pub mod frame;
 pub mod group_sync;
 pub mod home;
+pub mod locks;
 pub mod segments;
 pub mod tree;
 

@@ -295,6 +295,7 @@ impl Config {
             originals: settings.originals.0.map(days),
             transcripts: settings.transcripts.0.map(days),
             records: settings.records.0.map(days),
+            conversations: settings.conversations.0.map(days),
             max_bytes: settings.max_gb.0.map(|gigabytes| u64::from(gigabytes) * 1_000_000_000),
         }
     }

@@ -1,5 +1,6 @@
 //! Removes what has expired, next to the traffic.
 
+use larder_conversation::expiry;
 use larder_store::{CollectionReport, StoreError};
 
 use crate::app::App;
@@ -12,8 +13,9 @@ impl App {
     /// # Errors
     /// The store fails; the next collection goes on.
     pub fn collect(&self) -> Result<CollectionReport, StoreError> {
-        let retention = self.current().config.retention();
-        self.documents.collect(&retention, &|took| {
+        let current = self.current();
+        let all = (&self.store, &self.documents, &**current.types());
+        expiry::collect(all, &current.config.retention(), &|took| {
             std::thread::sleep(took);
             !self.stop.is_cancelled()
         })

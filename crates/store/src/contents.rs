@@ -5,7 +5,6 @@
 //! takes two syncs, and recording a run one. Originals of any size are records, which say what their pointers say: the
 //! index can be rebuilt from them.
 
-pub(crate) mod based;
 mod moves;
 mod places;
 
@@ -16,6 +15,7 @@ use rusqlite::Transaction;
 
 use crate::store::UserStore;
 use larder_disk::StoreError;
+use larder_disk::based;
 use larder_disk::frame::{self, FrameReader, FrameWriter};
 use larder_disk::segments::{Appended, PointerNote, Record};
 

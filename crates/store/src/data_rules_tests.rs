@@ -62,7 +62,14 @@ fn without_rule(home: &Path) -> Vec<String> {
 fn talk(user: &UserStore, small: &str, large: &str) {
     let state = serde_json::json!({"of": small});
     let participants = [("me".to_owned(), user.user().to_owned())];
-    let new = NewConversation { kind: "talk", title: small, participants: &participants, state: &state };
+    let invited = [("guest".to_owned(), user.user().to_owned())];
+    let new = NewConversation {
+        kind: "talk",
+        title: small,
+        participants: &participants,
+        invited: &invited,
+        state: &state,
+    };
     let talk = user.conversations().create(&new).unwrap();
     let track = Track { conversation: &talk.id, participant: "me" };
     let said = NewMessage { text: large, key: Some("k"), data: &state, chars: 100 };

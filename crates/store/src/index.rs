@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0015.sql"),
     include_str!("migrations/0016.sql"),
     include_str!("migrations/0017.sql"),
+    include_str!("migrations/0018.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.

@@ -10,11 +10,11 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::documents::{TurnLease, take_lease};
 use crate::interventions::{self, NewIntervention};
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
 use larder_disk::StoreError;
+use larder_disk::locks::{TurnLease, take_lease};
 
 /// The type of the request for a human that a failed job becomes.
 pub const JOB_FAILED: &str = "job_failed";

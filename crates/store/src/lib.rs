@@ -79,13 +79,14 @@ pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
 pub use contents::StoredContents;
 pub use conversations::{
     ConversationCost, ConversationCostRow, ConversationMessage, ConversationRecord, Conversations, ERASE_JOB,
-    Erasure, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewConversation, NewMessage,
-    NewReply, ParticipantRecord, PersonChanges, PersonSeen, ReplacedMessage, SessionRecord, Speaker, Track,
+    Erasure, Invitation, InvitedParticipant, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord,
+    NewConversation, NewMessage, NewReply, ParticipantRecord, PersonChanges, PersonSeen, ReplacedMessage,
+    RestingSide, SessionRecord, Speaker, Track,
 };
 pub use documents::{
     ArchiveReport, CaptureRow, DocumentCatalog, DocumentFiles, DocumentHit, DocumentKind, DocumentPlace,
     Documents, DraftSummary, Drafts, EmbeddingText, ExportReport, Leases, ReindexReport, ResearchRow,
-    SourceRow, TextVector, Trends, TurnDraft, TurnLease, TurnRow, UserDocuments, Uses, Vectors,
+    SourceRow, TextVector, Trends, TurnDraft, TurnRow, UserDocuments, Uses, Vectors,
 };
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};
 pub use foreground::ForegroundWork;
@@ -98,6 +99,7 @@ pub use keys::{
 };
 pub use larder_disk::data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
 pub use larder_disk::home::{remove_home_file, write_home_file};
+pub use larder_disk::locks::TurnLease;
 pub use larder_disk::{
     Clock, Entropy, ParseTimestampError, StoreError, SystemClock, SystemEntropy, Timestamp,
 };

@@ -20,6 +20,7 @@ fn begin(user: &UserStore, other: &str) -> String {
         kind: "talk",
         title: "about us",
         participants: &participants,
+        invited: &[],
         state: &json!({"n": 0}),
     };
     user.conversations().create(&new).unwrap().id

@@ -21,9 +21,11 @@ const RETENTION: Retention = Retention {
     originals: Some(Duration::from_millis(30 * DAY)),
     transcripts: Some(Duration::from_millis(30 * DAY)),
     records: Some(Duration::from_millis(90 * DAY)),
+    conversations: None,
     max_bytes: Some(20_000_000_000),
 };
-const FOR_EVER: Retention = Retention { originals: None, transcripts: None, records: None, max_bytes: None };
+const FOR_EVER: Retention =
+    Retention { originals: None, transcripts: None, records: None, conversations: None, max_bytes: None };
 
 fn documents(home: &Home) -> Documents {
     let place = DocumentPlace::Folder(home.dir.path().join("documents"));

@@ -33,6 +33,7 @@ const RETENTION: Retention = Retention {
     originals: Some(Duration::from_millis(30 * DAY)),
     transcripts: Some(Duration::from_millis(30 * DAY)),
     records: Some(Duration::from_millis(90 * DAY)),
+    conversations: None,
     max_bytes: Some(20_000_000_000),
 };
 

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use larder_agent::turn::TurnHost;
+use larder_conversation::catalog::TypeCatalog;
+use larder_conversation::expiry;
+use larder_engine::project::Project;
 use larder_store::{Collected, RetentionClass};
+use larder_text::tokens::Counter;
 use serde_json::json;
 
 use crate::args::Format;
@@ -12,13 +16,16 @@ use crate::error::CliError;
 use crate::output;
 
 pub fn run(context: &CommandContext, dry_run: bool) -> Result<(), CliError> {
-    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
+    let store = context.whole_store()?;
+    let documents = TurnHost::documents(&store, &context.config)?;
     let retention = context.config.retention();
     let report = if dry_run {
-        documents.preview_collection(&retention)?
+        expiry::preview(&store, &documents, &retention)?
     } else {
+        let counter = Counter::cl100k();
+        let types = TypeCatalog::load(&context.project()?, &Project::builtin(&counter), &counter);
         // A server may be running on the same home: it gets half of the store's time.
-        documents.collect(&retention, &|took| {
+        expiry::collect((&store, &documents, &types), &retention, &|took| {
             std::thread::sleep(took);
             true
         })?
@@ -51,6 +58,8 @@ fn lines(classes: &BTreeMap<RetentionClass, Collected>) -> Vec<String> {
         RetentionClass::Originals => "originals",
         RetentionClass::Transcripts => "transcripts",
         RetentionClass::Records => "records",
+        RetentionClass::Conversations => "sides of conversations",
+        RetentionClass::Facts => "facts",
     };
     classes
         .iter()

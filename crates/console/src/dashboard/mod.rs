@@ -103,6 +103,8 @@ fn conversations() -> Router<Arc<App>> {
     Router::new()
         .route("/conversations", get(conversation::list).post(conversation::begin))
         .route("/conversations/{id}", get(conversation::one))
+        .route("/conversations/{id}/accept", post(conversation::accept))
+        .route("/conversations/{id}/decline", post(conversation::decline))
         .route("/conversations/{id}/messages", post(conversation::say))
         .route("/conversations/{id}/aside", get(conversation::aside))
         .route("/conversations/{id}/memory", get(conversation::memory))

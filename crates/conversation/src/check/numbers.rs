@@ -3,7 +3,7 @@
 use larder_core::recipe::{DiagnosticCode, PromptInputs, Recipe, SlotSource};
 
 use super::Check;
-use crate::kind::{CallTime, CallWhen, SummaryRules};
+use crate::kind::{CallTime, SummaryRules};
 
 impl Check<'_> {
     pub(super) fn numbers(&mut self) {
@@ -153,15 +153,9 @@ impl Check<'_> {
                 let message = format!("`calls.{key}` cannot run then: {why}");
                 self.report(&format!("{pointer}/runs"), DiagnosticCode::Contradiction, message, "");
             }
-            let conditions: &[CallWhen] = match key {
-                "references" | "planning" => &call.when,
-                "summary" => &[CallWhen::SummaryDue],
-                "embedding" => &[CallWhen::FactsChanged],
-                _ => &[],
-            };
             let is_guarded = matches!(key, "references" | "planning");
             let unheeded = [
-                ("when", call.when.iter().any(|when| !conditions.contains(when))),
+                ("when", !call.when.is_empty() && !is_guarded),
                 ("timeout_ms", call.timeout_ms.is_some() && !is_guarded),
                 ("breaker", call.breaker.is_some() && !is_guarded),
             ];

@@ -19,9 +19,9 @@ pub struct CallPlan {
     pub reply: Call,
     /// Updating the facts of the session, by the recipe `memory.facts`.
     pub facts: Call,
-    /// Updating the summary, by the recipe `summary.recipe`.
+    /// Updating the summary, by the recipe `summary.recipe`, where the rules of `summary` say that it is due.
     pub summary: Call,
-    /// The vector of facts and summary of the session.
+    /// The vectors that are missing: of messages, of facts, and of the facts and summary of each session.
     pub embedding: Call,
 }
 
@@ -47,7 +47,7 @@ impl CallPlan {
 pub struct Call {
     /// Whether the reply waits for it.
     pub runs: CallTime,
-    /// When it is made; without this, in each turn. All must hold.
+    /// When references or planning are asked for; without this, in each turn. All must hold.
     #[serde(default)]
     #[schemars(extend("uniqueItems" = true))]
     pub when: Vec<CallWhen>,
@@ -89,10 +89,6 @@ pub enum CallWhen {
     Undecided,
     /// The stage is an aside.
     Aside,
-    /// The rules of `summary` say that there is something to summarize.
-    SummaryDue,
-    /// The facts of the session have changed.
-    FactsChanged,
 }
 
 /// After how many failures in a row a call is left out, and for how long (C66).
@@ -119,7 +115,7 @@ pub struct Action {
     /// What starts it.
     #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub on: Vec<Trigger>,
-    /// The stages in which it can be started; without this, in all.
+    /// The stages in which it can be asked for, named by a reply, shared or released for; without this, all.
     #[serde(default)]
     #[schemars(extend("uniqueItems" = true))]
     pub stages: Vec<String>,
@@ -133,7 +129,7 @@ pub struct Action {
     /// about itself.
     #[serde(default)]
     pub entries_about: Option<String>,
-    /// The action that is started with the result, if any.
+    /// The action that is started with the result, if any. Nothing follows what a reply or an act of sharing starts.
     #[serde(default)]
     pub then: Option<String>,
 }

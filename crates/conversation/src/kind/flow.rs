@@ -12,7 +12,8 @@ pub struct Stage {
     /// Letters, digits, `_` and `-`; a variant of the recipe.
     #[schemars(regex(pattern = r"^[A-Za-z0-9_-]{1,100}$"))]
     pub name: String,
-    /// The number that is told to participants; stages with the same number are its phases.
+    /// The number that comes before the name where participants are told of the stages; stages with the same number are its
+    /// phases.
     #[serde(default)]
     pub number: Option<u8>,
     /// What participants are told of the stage when they ask.

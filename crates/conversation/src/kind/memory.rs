@@ -98,13 +98,14 @@ pub struct Intent {
     pub phrases: Vec<String>,
     /// Words right before a phrase with which it says the opposite, such as `never` or `if`.
     pub not_after: Vec<String>,
-    /// Messages of the history that are sent then, if it shortens the history.
+    /// For `avoid_recall` and `stage_enforcement`: the newest messages that are sent then. Without a number, none and
+    /// `window.without_summary`.
     pub messages: Option<usize>,
-    /// How far retrieval goes then, in place of the stage's depth.
+    /// For `high_distress` and `commitment_reference`: how far retrieval goes then, in place of the stage's depth.
     pub depth: Option<Depth>,
-    /// Whether other sessions are searched then, where there is consent.
+    /// For the same: whether other sessions are searched then, where there is consent.
     pub across_sessions: Option<bool>,
-    /// The intensity that such a message has at least.
+    /// For these four: the intensity that such a message has at least.
     #[schemars(range(min = 1, max = 10))]
     pub intensity: Option<u8>,
 }

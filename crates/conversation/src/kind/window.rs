@@ -15,7 +15,8 @@ pub struct WindowRules {
     /// The most messages that are sent verbatim although a summary covers them (R4-3.11).
     #[schemars(range(min = 2, max = 10_000))]
     pub with_summary: usize,
-    /// The most messages that are sent verbatim where a summary covers them, but is not sent (R4-3.11, R4-5.5).
+    /// The most messages that are sent where a memory intent withholds the summary (R4-3.11, R4-5.5). Where none does,
+    /// everything that no summary covers is sent.
     #[schemars(range(min = 2, max = 10_000))]
     pub without_summary: usize,
     /// Characters of a message in the history; of a longer one its beginning is sent, and a pointer to the rest

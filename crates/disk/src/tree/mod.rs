@@ -1,5 +1,7 @@
-//! A tree of documents: paths and bytes, not their meaning. A folder of this machine is one.
+//! A tree of documents: paths and bytes, not their meaning. A folder of this machine is one, a part of a bucket another.
 
+#[cfg(feature = "s3")]
+mod bucket;
 mod folder;
 
 use std::fmt;
@@ -8,6 +10,8 @@ use larder_vault::VaultPath;
 
 use crate::StoreError;
 
+#[cfg(feature = "s3")]
+pub use self::bucket::Bucket;
 pub use self::folder::Folder;
 
 /// The direct entries of a folder, sorted.

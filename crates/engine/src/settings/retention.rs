@@ -23,7 +23,7 @@ impl SettingValue for Limit {
 }
 
 settings! {
-    /// How long and how much the store keeps. Documents, turns and memory never expire.
+    /// How long and how much the store keeps. Documents and turns never expire.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) struct RetentionSettings {
         /// Days that the original behind a pointer is kept after the last request whose window named it. One that a
@@ -37,6 +37,10 @@ settings! {
         /// spending of keys. `unlimited`: for ever.
         #[env("LARDER_RETENTION_RECORDS_DAYS")]
         pub records: Limit = "retention.records_days", Limit(Some(90));
+        /// Days that a conversation with a person is kept after its newest message, with everything that is remembered from
+        /// it. `unlimited`: until it is deleted.
+        #[env("LARDER_RETENTION_CONVERSATIONS_DAYS")]
+        pub conversations: Limit = "retention.conversations_days", Limit(None);
         /// Gigabytes that originals, transcripts and records may take on disk. Beyond it the least recently used is
         /// removed, but nothing that was used within 24 hours. `unlimited`: no limit.
         #[env("LARDER_RETENTION_MAX_GB")]

@@ -203,6 +203,9 @@ pub(crate) fn pass_on(tx: &Transaction<'_>, user: &str, id: Option<&str>) -> Res
     ] {
         tx.execute(sql, params![user, id])?;
     }
+    let gone = "DELETE FROM conversation_invitations AS i
+        WHERE NOT EXISTS (SELECT 1 FROM conversations WHERE id = i.conversation)";
+    tx.execute(gone, [])?;
     Ok(())
 }
 

@@ -151,7 +151,8 @@ impl<'s> Conversations<'s> {
         })
     }
 
-    /// What the participants of a conversation released for one purpose, oldest first; empty until each of them has.
+    /// What the participants of a conversation released for one purpose, oldest first; empty until each of them has, and
+    /// while somebody is invited.
     ///
     /// # Errors
     /// There is no such participant of this user, or the store fails.
@@ -160,7 +161,8 @@ impl<'s> Conversations<'s> {
             self.own(tx, track)?;
             let sql = format!(
                 "SELECT {COLUMNS} FROM memory_records WHERE kind = 'share' AND conversation = ?1
-                 AND data ->> '$.purpose' = ?2 AND NOT EXISTS
+                 AND data ->> '$.purpose' = ?2
+                 AND NOT EXISTS (SELECT 1 FROM conversation_invitations WHERE conversation = ?1) AND NOT EXISTS
                      (SELECT 1 FROM conversation_participants AS p WHERE p.conversation = ?1 AND NOT EXISTS
                          (SELECT 1 FROM memory_records AS m WHERE m.kind = 'share' AND m.conversation = ?1
                           AND m.participant = p.name AND m.user = p.user AND m.data ->> '$.purpose' = ?2))

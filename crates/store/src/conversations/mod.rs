@@ -8,16 +8,20 @@
 mod changes;
 mod costs;
 mod erase;
+mod expiry;
+mod invitations;
 mod keys;
 mod memory;
 mod messages;
 
+use std::collections::BTreeSet;
+
+use larder_disk::locks::{TurnLease, take_lease};
 use larder_disk::{StoreError, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::documents::{TurnLease, take_lease};
 use crate::pointers::to_sql;
 use crate::store::UserStore;
 use crate::user;
@@ -26,6 +30,8 @@ pub use self::changes::{PersonChanges, PersonSeen};
 pub use self::costs::{ConversationCost, ConversationCostRow};
 pub(crate) use self::erase::pass_on;
 pub use self::erase::{Erasure, ReplacedMessage};
+pub use self::expiry::RestingSide;
+pub use self::invitations::{Invitation, InvitedParticipant};
 pub use self::memory::{ERASE_JOB, Memory, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord};
 pub use self::messages::{ConversationMessage, NewMessage, NewReply, Speaker};
 
@@ -50,9 +56,13 @@ pub struct ConversationRecord {
     pub created: Timestamp,
     /// Who takes part, in the order of their names.
     pub participants: Vec<ParticipantRecord>,
+    /// Whom another user named and who has not accepted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invited: Vec<InvitedParticipant>,
 }
 
-/// A participant. Of one whose user is another, the session is 0 and the state is null.
+/// A participant. Of one whose user is another, the session is 0 and the state is null, unless the type of the conversation
+/// lets it be seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ParticipantRecord {
@@ -90,6 +100,8 @@ pub struct NewConversation<'a> {
     pub title: &'a str,
     /// Names of participants and their users.
     pub participants: &'a [(String, String)],
+    /// Names and users of those who take part once they accept.
+    pub invited: &'a [(String, String)],
     /// The state in which each participant starts.
     pub state: &'a Value,
 }
@@ -116,24 +128,20 @@ impl Conversations<'_> {
     /// There is no participant, two have one name, a name or user cannot be used, or the store fails.
     pub fn create(&self, new: &NewConversation<'_>) -> Result<ConversationRecord, StoreError> {
         user::check_name("conversation type", new.kind)?;
+        let invalid = |name: &str, reason| {
+            Err(StoreError::InvalidName { what: "participant", name: name.to_owned(), reason })
+        };
         let mut users = Vec::new();
-        for (at, (name, of)) in new.participants.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for (name, of) in new.participants.iter().chain(new.invited) {
             user::check_name("participant", name)?;
-            if new.participants[..at].iter().any(|(other, _)| other == name) {
-                return Err(StoreError::InvalidName {
-                    what: "participant",
-                    name: name.clone(),
-                    reason: "given twice",
-                });
+            if !names.insert(name) {
+                return invalid(name, "given twice");
             }
             users.push(self.store.store().user(of)?);
         }
-        if users.is_empty() {
-            return Err(StoreError::InvalidName {
-                what: "participant",
-                name: String::new(),
-                reason: "missing",
-            });
+        if new.participants.is_empty() {
+            return invalid("", "missing: name yourself among the participants");
         }
         let id = self.new_id("conv")?;
         let now = self.store.now();
@@ -142,14 +150,12 @@ impl Conversations<'_> {
                 "INSERT INTO conversations (id, user, type, title, created) VALUES (?1, ?2, ?3, ?4, ?5)",
                 params![id, self.store.user(), new.kind, new.title, to_sql(now.as_millis())],
             )?;
-            for ((name, of), user) in new.participants.iter().zip(&users) {
-                user.require_staying(tx)?;
-                tx.execute(
-                    "INSERT INTO conversation_participants (conversation, name, user, session, state)
-                     VALUES (?1, ?2, ?3, 1, ?4)",
-                    params![id, name, of, new.state.to_string()],
-                )?;
-                insert_session(tx, of, Track { conversation: &id, participant: name }, 1, &Value::Null, now)?;
+            users.iter().try_for_each(|user| user.require_staying(tx))?;
+            for (name, of) in new.participants {
+                insert_participant(tx, of, Track { conversation: &id, participant: name }, new.state, now)?;
+            }
+            for (name, of) in new.invited {
+                invitations::insert(tx, of, Track { conversation: &id, participant: name }, now)?;
             }
             self.read(tx, &id)
         })
@@ -186,6 +192,7 @@ impl Conversations<'_> {
                 title: row.get(2)?,
                 created: time(row, 3)?,
                 participants: Vec::new(),
+                invited: Vec::new(),
             })
         });
         let mut found = found.optional()?.ok_or_else(|| unknown(id))?;
@@ -203,6 +210,7 @@ impl Conversations<'_> {
             })
         })?;
         found.participants = participants.collect::<Result<_, _>>()?;
+        found.invited = invitations::invited(tx, id)?;
         Ok(found)
     }
 
@@ -300,17 +308,20 @@ impl Conversations<'_> {
         })
     }
 
-    /// A value in the state of each other participant, by its path: all that a participant may know of the others.
+    /// A value in the state of each other participant, by name, from its path: all that a participant may know of the others.
     ///
     /// # Errors
     /// There is no such participant of this user, or the store fails.
-    pub fn values_of_others(&self, track: Track<'_>, path: &str) -> Result<Vec<Option<String>>, StoreError> {
+    pub fn values_of_others(&self, track: Track<'_>, path: &str) -> Result<Vec<(String, Value)>, StoreError> {
         self.store.index().read(|tx| {
             self.own(tx, track)?;
             let mut query = tx.prepare_cached(
-                "SELECT state ->> ?3 FROM conversation_participants WHERE conversation = ?1 AND name <> ?2",
+                "SELECT name, coalesce(state -> ?3, 'null') FROM conversation_participants
+                 WHERE conversation = ?1 AND name <> ?2",
             )?;
-            let rows = query.query_map([track.conversation, track.participant, path], |row| row.get(0))?;
+            let rows = query.query_map([track.conversation, track.participant, path], |row| {
+                Ok((row.get(0)?, json(row, 1)?))
+            })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }
@@ -325,6 +336,22 @@ impl Conversations<'_> {
         let digest = blake3::hash(name.as_bytes()).to_hex();
         take_lease(self.store.store().home().join("turns").join(format!("talk-{}", &digest[..32])))
     }
+}
+
+/// Makes a user a participant, with a first session.
+fn insert_participant(
+    tx: &Transaction<'_>,
+    user: &str,
+    track: Track<'_>,
+    state: &Value,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO conversation_participants (conversation, name, user, session, state)
+         VALUES (?1, ?2, ?3, 1, ?4)",
+        params![track.conversation, track.participant, user, state.to_string()],
+    )?;
+    insert_session(tx, user, track, 1, &Value::Null, now)
 }
 
 fn insert_session(

@@ -1,34 +1,11 @@
 //! Which process is running a turn: it holds a lock, which the system releases when the process dies. An interrupted
 //! turn can thus be distinguished from a running one, and no two processes ever continue the same turn.
 
-use std::fs::{File, TryLockError};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use super::UserDocuments;
 use larder_disk::StoreError;
-use larder_disk::files;
-
-/// Attempts to take a lease: a process that merely checks it also holds it for a moment.
-const TRIES: usize = 10;
-/// Pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(2);
-
-/// The right to work on one turn; it ends when this is dropped.
-#[derive(Debug)]
-pub struct TurnLease {
-    path: PathBuf,
-    _locked: File,
-}
-
-impl Drop for TurnLease {
-    fn drop(&mut self) {
-        // A process that has already opened the file then finds a different file, or none, under its name, and
-        // reopens it.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
+use larder_disk::locks::{TurnLease, take_lease, wait_for_lease};
 
 /// Which turns of one user some process works on; from [`UserDocuments::leases`].
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +20,7 @@ impl Leases<'_> {
     /// # Errors
     /// The home folder cannot be written.
     pub fn acquire(&self, number: u32) -> Result<Option<TurnLease>, StoreError> {
-        take(self.path(number), TRIES)
+        take_lease(self.path(number))
     }
 
     /// Takes the lock for writing documents outside turns, which one process holds at a time: otherwise two processes
@@ -58,15 +35,14 @@ impl Leases<'_> {
     }
 
     fn lock(&self, path: PathBuf) -> Result<TurnLease, StoreError> {
-        let patience = self.docs.documents.store().options().patience.as_millis() / PAUSE.as_millis();
-        let held = take(path.clone(), usize::try_from(patience).unwrap_or(usize::MAX).max(TRIES))?;
+        let patience = self.docs.documents.store().options().patience;
+        let held = wait_for_lease(path.clone(), patience)?;
         held.ok_or(StoreError::Locked { path })
     }
 
     /// Whether some process works on a turn.
     pub fn is_held(&self, number: u32) -> bool {
-        let file = File::open(self.path(number));
-        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        TurnLease::is_held(&self.path(number))
     }
 
     fn path(&self, number: u32) -> PathBuf {
@@ -76,42 +52,4 @@ impl Leases<'_> {
     fn folder(&self) -> PathBuf {
         self.docs.documents.store().home().join("turns")
     }
-}
-
-/// Takes the lock of work that one process of a home does; `None` while another has it.
-pub(crate) fn take_lease(path: PathBuf) -> Result<Option<TurnLease>, StoreError> {
-    take(path, TRIES)
-}
-
-/// Takes a lock; `None` if another process holds it.
-fn take(path: PathBuf, tries: usize) -> Result<Option<TurnLease>, StoreError> {
-    if let Some(folder) = path.parent() {
-        files::create_dir_all(folder)?;
-    }
-    for _ in 0..tries {
-        let file = files::open_private(&path).map_err(StoreError::io(&path, "opening the lock"))?;
-        match file.try_lock() {
-            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
-                return Err(StoreError::io(&path, "taking the lock")(error));
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-            _ if is_at(&file, &path) => return Ok(Some(TurnLease { path, _locked: file })),
-            _ => {}
-        }
-    }
-    Ok(None)
-}
-
-/// Whether the file is still at that path.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let id = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
-    matches!((file.metadata(), std::fs::metadata(path)), (Ok(mine), Ok(there)) if id(&mine) == id(&there))
-}
-
-/// Whether a file still exists at that path: on this system, an open file keeps its name.
-#[cfg(not(unix))]
-fn is_at(_: &File, path: &Path) -> bool {
-    path.exists()
 }

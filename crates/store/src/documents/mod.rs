@@ -53,8 +53,7 @@ pub use drafts::Drafts;
 pub use export::ExportReport;
 pub use figures::Trends;
 pub use files::DocumentFiles;
-pub(crate) use lease::take_lease;
-pub use lease::{Leases, TurnLease};
+pub use lease::Leases;
 pub use types::{
     ArchiveReport, CaptureRow, DocumentHit, DocumentKind, DocumentPlace, DraftSummary, EmbeddingText,
     ReindexReport, ResearchRow, SourceRow, TextVector, TurnDraft, TurnRow,

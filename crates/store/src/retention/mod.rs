@@ -28,6 +28,7 @@ use crate::documents::Documents;
 use crate::pointers::to_sql;
 use crate::store::Store;
 use larder_disk::StoreError;
+use larder_disk::locks;
 use larder_disk::{MILLIS_PER_DAY, Timestamp};
 
 pub(crate) const USE_STEP_MILLIS: u64 = 3_600_000;
@@ -48,6 +49,9 @@ pub struct Retention {
     pub transcripts: Option<Duration>,
     /// Records of requests and runs with their receipts, settled interventions and daily spending.
     pub records: Option<Duration>,
+    /// Conversations with persons, from their newest message on. They go by [`Store::resting_sides`], with what was made from
+    /// them, and not by [`Documents::collect`].
+    pub conversations: Option<Duration>,
     /// Bytes that blobs and index may take on disk. Beyond it the least recently used goes first, but nothing that was
     /// used within a day.
     pub max_bytes: Option<u64>,
@@ -59,10 +63,14 @@ pub struct Retention {
 pub enum RetentionClass {
     /// Originals behind pointers.
     Originals,
-    /// Conversations.
+    /// What clients sent through the gateway.
     Transcripts,
     /// Requests, runs and the like.
     Records,
+    /// Conversations with persons.
+    Conversations,
+    /// Facts about persons.
+    Facts,
 }
 
 /// Items and their bytes on disk.
@@ -129,6 +137,8 @@ impl Retention {
             RetentionClass::Originals => self.originals,
             RetentionClass::Transcripts => self.transcripts,
             RetentionClass::Records => self.records,
+            RetentionClass::Conversations => self.conversations,
+            RetentionClass::Facts => None,
         }?;
         let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX).max(SPARED_MILLIS);
         Some(to_sql(now.as_millis().saturating_sub(keep)))
@@ -164,6 +174,7 @@ impl Store {
         }
         collector.erase()?;
         collector.rewrite()?;
+        locks::sweep(&self.home().join("turns"))?;
         limit::set(self, collector.report.over_limit)?;
         Ok(collector.report)
     }

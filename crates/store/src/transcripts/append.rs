@@ -10,12 +10,13 @@ use super::{
     ForkPoint, Forks, LineKind, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace, Transcripts,
     path,
 };
-use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES, NewContent, based};
+use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES, NewContent};
 use crate::pointers::{StoredPointer, to_sql};
 use crate::retention::limit;
 use crate::store::{Store, UserStore};
 use crate::user;
 use larder_disk::StoreError;
+use larder_disk::based;
 
 /// The hash of a history, or of the form in which a message went upstream.
 type Digest = [u8; 32];

@@ -3,6 +3,7 @@
 
 mod actions;
 mod events;
+mod invitations;
 mod memory;
 mod messages;
 mod sharing;
@@ -39,6 +40,7 @@ pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(session))
         .routes(routes!(export))
         .merge(actions::endpoints())
+        .merge(invitations::endpoints())
         .merge(messages::endpoints())
         .merge(memory::endpoints())
         .merge(sharing::endpoints())
@@ -55,7 +57,7 @@ pub struct NewConversationBody {
     /// A line that tells it from others.
     #[serde(default)]
     pub title: String,
-    /// Who takes part. Default: the caller alone.
+    /// Who takes part, the caller among them. Default: the caller alone.
     #[serde(default)]
     pub participants: Vec<NewParticipant>,
 }
@@ -66,7 +68,8 @@ pub struct NewConversationBody {
 pub struct NewParticipant {
     /// The name in the conversation.
     pub name: String,
-    /// The user. Default: the caller.
+    /// The user. Default: the caller. Another user is invited, and takes part after accepting; an operator's key, or a
+    /// caller without a key where none is required, makes anyone take part at once.
     #[serde(default)]
     pub user: Option<String>,
 }
@@ -206,6 +209,8 @@ pub fn types_of(app: &App) -> Vec<ConversationTypeInfo> {
 }
 
 /// Begin a conversation
+///
+/// Other users are invited: each takes part after accepting by `POST …/{id}/participants` with a key of their own.
 #[utoipa::path(
     post, path = "/api/v1/conversations", tag = "conversations", request_body = NewConversationBody,
     responses(
@@ -222,8 +227,10 @@ pub async fn begin(
     let begun = blocking(move || {
         let user = caller.store.user();
         let participant = |one: NewParticipant| (one.name, one.user.unwrap_or_else(|| user.to_owned()));
-        let participants: Vec<_> = new.participants.into_iter().map(participant).collect();
-        app.conversations(&caller).begin(&new.kind, &new.title, &participants)
+        let named = new.participants.into_iter().map(participant);
+        // Nobody takes part by another user's act.
+        let (own, others): (Vec<_>, Vec<_>) = named.partition(|(_, of)| caller.operator || of == user);
+        app.conversations(&caller).begin_inviting(&new.kind, &new.title, &own, &others)
     });
     Ok((StatusCode::CREATED, Answer(begun.await?)))
 }
@@ -233,15 +240,16 @@ pub async fn begin(
     get, path = "/api/v1/conversations/{id}", tag = "conversations",
     params(("id" = String, Path, description = "The conversation")),
     responses(
-        (status = 200, description = "Its participants, and where the caller's stand", body = ConversationRecord),
+        (status = 200, description = "Its participants, where the caller's stand, and of the others what the type lets be seen", body = ConversationRecord),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn one(
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Answer<ConversationRecord>, Problem> {
-    Ok(Answer(super::blocking(move || caller.store.conversations().get(&id)).await?))
+    Ok(Answer(blocking(move || app.conversations(&caller).show(&id)).await?))
 }
 
 /// Delete a conversation

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use larder_models::chat::ModelError;
-use larder_testkit::gateway::{TestApp, ask, get, post, read};
+use larder_testkit::gateway::{TestApp, ask, ask_with_key, get, post, read};
 use larder_testkit::scripted::{Act, text};
 use serde_json::{Value, json};
 
@@ -284,4 +284,156 @@ async fn types_are_listed() {
         send(&app, &router, "a", "POST", "/api/v1/conversations", json!({"type": "chatt"})).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert!(problem["detail"].as_str().unwrap().contains("chat"), "{problem}");
+}
+
+/// As [`send`], with a key that is not an operator's.
+async fn send_with_key(
+    app: &TestApp,
+    router: &Router,
+    user: &str,
+    method: &str,
+    path: &str,
+    body: Value,
+) -> (StatusCode, Value) {
+    let mut request = post(path, "application/json", &body.to_string());
+    *request.method_mut() = method.parse().unwrap();
+    let (status, _, body) = read(ask_with_key(app, router, user, request).await).await;
+    (status, serde_json::from_str(&body).unwrap_or_default())
+}
+
+fn with(others: &[(&str, &str)]) -> Value {
+    let others = others.iter().map(|(name, user)| json!({"name": name, "user": user}));
+    let all: Vec<Value> = [json!({"name": "ana"})].into_iter().chain(others).collect();
+    json!({"type": "chat", "title": "About the house", "participants": all})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_part_by_the_key_of_another() {
+    const ALL: &str = "/api/v1/conversations";
+    const INVITATIONS: &str = "/api/v1/conversation-invitations";
+    let (app, router, _) = talk([says("Hello."), says("Welcome.")]).await;
+    let call = async |user: &str, method: &str, path: &str, body| {
+        send_with_key(&app, &router, user, method, path, body).await
+    };
+    let (status, begun) = call("a", "POST", ALL, with(&[("ben", "b")])).await;
+    assert_eq!(status, StatusCode::CREATED, "{begun}");
+    assert_eq!(begun["participants"].as_array().unwrap().len(), 1, "{begun}");
+    assert_eq!(begun["invited"], json!([{"name": "ben", "user": "b"}]));
+    let path = format!("{ALL}/{}", begun["id"].as_str().unwrap());
+    let (_, reply) = call("a", "POST", &format!("{path}/messages"), json!({"text": "my secret"})).await;
+    assert_eq!(reply["text"], "Hello.");
+
+    // The one who is invited has the invitation and nothing else, and nothing is kept of them.
+    let (_, waiting) = call("b", "GET", INVITATIONS, json!({})).await;
+    let invitation = &waiting["invitations"][0];
+    assert_eq!((&invitation["name"], &invitation["from"]), (&json!("ben"), &json!("a")), "{waiting}");
+    assert!(!waiting.to_string().contains("house") && !waiting.to_string().contains("secret"), "{waiting}");
+    assert_eq!(call("b", "GET", ALL, json!({})).await.1["conversations"], json!([]));
+    for (method, end, body) in [
+        ("GET", "", json!({})),
+        ("GET", "/messages", json!({})),
+        ("GET", "/export", json!({})),
+        ("POST", "/messages", json!({"text": "x"})),
+        ("POST", "/consents", json!({"scope": "profile", "shown": "May I?"})),
+    ] {
+        let (status, _) = call("b", method, &format!("{path}{end}"), body).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{method} {end}");
+    }
+    let preview = json!({"text": "Hello, Ben", "to": ["ben"]});
+    let (status, _) = call("a", "POST", &format!("{path}/shares/preview"), preview).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "nothing is shared with one who takes no part");
+
+    // Only the one who is invited accepts, once.
+    let join = format!("{path}/participants");
+    for (user, body) in [
+        ("a", json!({"name": "ben"})),
+        ("c", json!({"name": "ben"})),
+        ("a", json!({"name": "ben", "user": "b"})),
+    ] {
+        assert_eq!(call(user, "POST", &join, body).await.0, StatusCode::NOT_FOUND, "{user}");
+    }
+    let (status, joined) = call("b", "POST", &join, json!({"name": "ben"})).await;
+    assert_eq!((status, &joined["invited"]), (StatusCode::CREATED, &Value::Null), "{joined}");
+    assert_eq!(call("b", "POST", &join, json!({"name": "ben"})).await.0, StatusCode::NOT_FOUND);
+    let (_, reply) = call("b", "POST", &format!("{path}/messages"), json!({"text": "Here I am"})).await;
+    assert_eq!(reply["text"], "Welcome.");
+    let (_, list) = call("b", "GET", &format!("{path}/messages"), json!({})).await;
+    assert!(!list.to_string().contains("secret"), "{list}");
+
+    // One may decline, the owner may take it back, and somebody must take part.
+    for by in ["b", "a"] {
+        let (_, begun) = call("a", "POST", ALL, with(&[("ben", "b")])).await;
+        let place = format!("{ALL}/{}/participants/ben", begun["id"].as_str().unwrap());
+        assert_eq!(call("c", "DELETE", &place, json!({})).await.0, StatusCode::NOT_FOUND);
+        assert_eq!(call(by, "DELETE", &place, json!({})).await.0, StatusCode::NO_CONTENT);
+        assert_eq!(call("b", "GET", INVITATIONS, json!({})).await.1["invitations"], json!([]));
+    }
+    let alone = json!({"type": "chat", "participants": [{"name": "ben", "user": "b"}]});
+    let (status, problem) = call("a", "POST", ALL, alone).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("name yourself"), "{problem}");
+    let (status, _) = call("a", "POST", ALL, with(&[("ben", "b"), ("cleo", "c")])).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "those who are invited count");
+
+    // What is deleted takes its invitations along; an operator makes others take part at once, and accepts for them.
+    let (_, begun) = call("a", "POST", ALL, with(&[("ben", "b")])).await;
+    let path = format!("{ALL}/{}", begun["id"].as_str().unwrap());
+    assert_eq!(call("a", "DELETE", &path, json!({})).await.0, StatusCode::NO_CONTENT);
+    assert_eq!(call("b", "GET", INVITATIONS, json!({})).await.1["invitations"], json!([]));
+    let (_, begun) = send(&app, &router, "a", "POST", ALL, with(&[("ben", "b")])).await;
+    assert_eq!(begun["participants"].as_array().unwrap().len(), 2, "{begun}");
+    let (_, begun) = call("a", "POST", ALL, with(&[("ben", "b")])).await;
+    let join = format!("{ALL}/{}/participants", begun["id"].as_str().unwrap());
+    let (status, _) = send(&app, &router, "o", "POST", &join, json!({"name": "ben", "user": "b"})).await;
+    assert_eq!(status, StatusCode::CREATED);
+}
+
+fn ready() -> Act {
+    Act::Say(Ok(text("<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: Y\n</thinking>Good.")))
+}
+
+/// A stage that waits for the others waits for those who are invited, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_invited_is_waited_for() {
+    let (app, router, _) = talk([ready(), ready(), ready(), ready()]).await;
+    let all = "/api/v1/conversations";
+    let (_, begun) = send_with_key(&app, &router, "a", "POST", all, with(&[("ben", "b")])).await;
+    let path = format!("{all}/{}", begun["id"].as_str().unwrap());
+    let say = async || {
+        let body = json!({"text": "Go on"});
+        let said = send_with_key(&app, &router, "a", "POST", &format!("{path}/messages"), body).await;
+        said.1["next_stage"].clone()
+    };
+    assert_eq!([say().await, say().await, say().await], ["hello", "hello", "hello"]);
+    let body = json!({"name": "ben"});
+    send_with_key(&app, &router, "b", "POST", &format!("{path}/participants"), body).await;
+    assert_eq!(say().await, "work");
+}
+
+/// Of the others one sees what the type lets be seen, and nothing else of where they stand.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_the_others_one_sees_how_far_they_are_where_the_type_says_so() {
+    let (app, router, _) = talk([ready(), ready()]).await;
+    let all = "/api/v1/conversations";
+    let (_, begun) = send(&app, &router, "a", "POST", all, with(&[("ben", "b")])).await;
+    let path = format!("{all}/{}", begun["id"].as_str().unwrap());
+    let seen = async |by: &str, whom: usize| {
+        let (_, shown) = send(&app, &router, by, "GET", &path, json!({})).await;
+        shown["participants"][whom].clone()
+    };
+    assert_eq!(seen("a", 1).await["state"], json!({"stage": "hello", "milestones": []}));
+    for _ in 0..2 {
+        let body = json!({"text": "my secret"});
+        send(&app, &router, "b", "POST", &format!("{path}/messages"), body).await;
+    }
+    let ben = json!({"stage": "work", "milestones": ["Said to be ready."]});
+    assert_eq!(seen("a", 1).await, json!({"name": "ben", "user": "b", "session": 0, "state": ben}));
+    assert_eq!(seen("b", 1).await["state"]["turns"], 2, "one's own is whole");
+    assert_eq!(seen("b", 0).await["state"]["stage"], "hello");
+    let mut support = with(&[("ben", "b")]);
+    support["type"] = json!("support");
+    let (_, begun) = send(&app, &router, "a", "POST", all, support).await;
+    let (_, shown) =
+        send(&app, &router, "a", "GET", &format!("{all}/{}", begun["id"].as_str().unwrap()), json!({})).await;
+    assert_eq!(shown["participants"][1]["state"], Value::Null, "{shown}");
 }

@@ -2,6 +2,7 @@
 //! written; without it the page waits for them.
 
 mod aside;
+mod invitations;
 mod memory;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use super::ui::{Column, chip, empty, heading, panel, table};
 use crate::api::{ConversationTypeInfo, Path, Problem, Query, blocking, open_conversation, types_of};
 
 pub use aside::show as aside;
+pub use invitations::{accept, decline};
 pub use memory::{correct, delete, forget, forget_person, give, revoke, show as memory};
 
 /// What separates the names of participants in the form.
@@ -48,11 +50,16 @@ pub async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
-    let (types, records) = blocking(move || Ok((types_of(&app), store.conversations().list()?))).await?;
+    let (types, records, invitations) = blocking(move || {
+        let talks = store.conversations();
+        Ok((types_of(&app), talks.list()?, talks.invitations()?))
+    })
+    .await?;
     let about =
         "Try a conversation type: its replies, what is sent for each, what is remembered, and what it costs.";
     let content = html! {
         (heading("Conversations", about, None))
+        (invitations::shown(&invitations))
         (panel("begin", "Begin a conversation", begin_form(&types)))
         (panel("all", "Yours", if records.is_empty() { none() } else { listed(&caller, &records) }))
     };

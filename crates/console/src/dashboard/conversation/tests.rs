@@ -83,3 +83,24 @@ async fn a_person_agrees_revokes_and_leaves_by_forms() {
     assert_eq!(sent(&app, &router, get(&memory)).await.0, StatusCode::NOT_FOUND);
     assert_eq!(sent(&app, &router, get(&format!("{path}?as=ben"))).await.0, StatusCode::OK);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invitation_is_accepted_or_declined_by_the_person_at_the_browser() {
+    let (app, router, _) = talk().await;
+    let people = ["Ana", "Ben"].map(str::to_owned).map(|name| (name.clone(), name.to_lowercase()));
+    let begin = || {
+        let all = app.conversations(&larder_testkit::gateway::caller(app.user("ana")));
+        all.begin_inviting("chat", "Our house", &people[..1], &people[1..]).unwrap().id
+    };
+    for (act, to_conversation) in [("decline", false), ("accept", true)] {
+        let id = begin();
+        let as_ben = |request| async { read(ask(&app, &router, "ben", request).await).await };
+        let (_, _, list) = as_ben(get("/conversations")).await;
+        assert!(list.contains("Invitations") && list.contains("Ben") && !list.contains("house"), "{list}");
+        let (status, headers, _) = as_ben(post(&format!("/conversations/{id}/{act}?as=Ben"), FORM, "")).await;
+        let to = headers[LOCATION].to_str().unwrap();
+        assert_eq!((status, to.contains(&id)), (StatusCode::SEE_OTHER, to_conversation), "{act}");
+        let (_, _, list) = as_ben(get("/conversations")).await;
+        assert!(!list.contains("Invitations") && list.contains(&id) == to_conversation, "{act}: {list}");
+    }
+}

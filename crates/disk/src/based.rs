@@ -6,32 +6,30 @@
 
 use larder_text::hash::ContentHash;
 
-use larder_disk::frame::{COMPRESSION_LEVEL, other_hash};
+use crate::frame::{COMPRESSION_LEVEL, other_hash};
 
 /// The longest base, and the longest content that has one: the window of zstd must hold both.
 const MAX_BYTES: usize = 512 << 10;
 /// The shortest content that is worth it.
-pub(crate) const MIN_BYTES: usize = 1 << 10;
+pub const MIN_BYTES: usize = 1 << 10;
 
 /// Whether a content of a length may have a base of another length.
-pub(crate) const fn fits(content: usize, base: usize) -> bool {
+pub const fn fits(content: usize, base: usize) -> bool {
     MIN_BYTES <= content && content <= MAX_BYTES && base <= MAX_BYTES
 }
 
 /// The frame of a content on a base; `None` if zstd cannot use the base.
-pub(super) fn compress(content: &[u8], base: &[u8]) -> Option<Vec<u8>> {
+pub fn compress(content: &[u8], base: &[u8]) -> Option<Vec<u8>> {
     let mut compressor =
         zstd::bulk::Compressor::with_dictionary(COMPRESSION_LEVEL, &dictionary(base)).ok()?;
     compressor.compress(content).ok()
 }
 
 /// The content of a frame, at most `limit` bytes long, or why it is invalid.
-pub(super) fn decompress(
-    frame: &[u8],
-    base: &[u8],
-    limit: usize,
-    hash: ContentHash,
-) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// The frame has no such content.
+pub fn decompress(frame: &[u8], base: &[u8], limit: usize, hash: ContentHash) -> Result<Vec<u8>, String> {
     let reader = zstd::bulk::Decompressor::with_dictionary(&dictionary(base));
     let content = reader.and_then(|mut reader| reader.decompress(frame, limit));
     let content = content.map_err(|error| error.to_string())?;

@@ -1,11 +1,10 @@
 //! The storage of documents: a folder or a bucket. Knows paths and bytes, not their meaning.
 
-#[cfg(feature = "s3")]
-mod bucket;
-
 use std::sync::Arc;
 
 use larder_disk::StoreError;
+#[cfg(feature = "s3")]
+use larder_disk::tree::Bucket;
 use larder_disk::tree::{Folder, Tree};
 
 use super::types::DocumentPlace;
@@ -15,7 +14,7 @@ pub(super) fn open(place: &DocumentPlace) -> Result<Arc<dyn Tree>, StoreError> {
     match place {
         DocumentPlace::Folder(root) => Ok(Arc::new(Folder::open(root)?)),
         #[cfg(feature = "s3")]
-        DocumentPlace::Url(url) => Ok(Arc::new(bucket::Bucket::open(url)?)),
+        DocumentPlace::Url(url) => Ok(Arc::new(Bucket::open(url)?)),
         #[cfg(not(feature = "s3"))]
         DocumentPlace::Url(url) => Err(StoreError::BadPlace {
             place: url.clone(),

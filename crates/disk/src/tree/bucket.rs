@@ -9,15 +9,15 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt};
 use tokio::runtime::{Builder, Runtime};
 
-use larder_disk::StoreError;
-use larder_disk::tree::{Level, Tree};
+use super::{Level, Tree};
+use crate::StoreError;
 
 /// The number of objects removed concurrently.
 const AT_ONCE: usize = 16;
 
 /// A part of a bucket.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub struct Bucket {
     objects: Arc<dyn ObjectStore>,
     /// Talks to the server; there until the bucket is dropped.
     runtime: Option<Runtime>,
@@ -27,7 +27,10 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// Opens `s3://bucket/prefix` with the credentials, region and endpoint of the environment.
-    pub(super) fn open(url: &str) -> Result<Self, StoreError> {
+    ///
+    /// # Errors
+    /// The address or the environment cannot be used.
+    pub fn open(url: &str) -> Result<Self, StoreError> {
         let bad = |reason: String| StoreError::BadPlace { place: url.to_owned(), reason };
         let rest = url.strip_prefix("s3://");
         let rest = rest.ok_or_else(|| bad("expected s3://bucket or s3://bucket/prefix".to_owned()))?;
@@ -44,7 +47,7 @@ impl Bucket {
     }
 
     /// A part of any object store.
-    pub(super) fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self, StoreError> {
+    fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self, StoreError> {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("documents").enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::BadPlace {
