@@ -238,6 +238,10 @@ pub struct WindowRecord {
     pub history_tokens: usize,
     /// Tokens of the last message, blocks included.
     pub last_tokens: usize,
+    /// The revision of learned budgets that was used; 0 for the type's own.
+    pub revision: u64,
+    /// Tokens that were reserved for the reply.
+    pub reserved_tokens: usize,
     /// Tokens that the prompt could have had.
     pub available_tokens: usize,
     /// Tokens of those that were reserved and not used (R4-9.3).

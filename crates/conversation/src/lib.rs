@@ -5,6 +5,7 @@
 pub mod actions;
 pub mod background;
 mod blocks;
+mod budgets;
 mod calls;
 pub mod catalog;
 mod ceilings;
@@ -33,6 +34,7 @@ mod state;
 pub mod window;
 
 pub use self::actions::ActionResult;
+pub use self::budgets::{BudgetTuning, SessionBudgets, TunedBudget};
 pub use self::calls::{Breakers, CallEnd, TurnCall};
 pub use self::conversation::{
     ALONE, Conversation, ConversationError, Conversations, Reply, ReplyRecord, WindowRecord,

@@ -188,7 +188,7 @@ impl Conversation {
         let look = |past: &Person| {
             let mut wanted = Vec::new();
             let mut sessions: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
-            for (_, fact) in past.facts().filter(|(_, fact)| memory.holds(fact, now)) {
+            for (_, fact, _) in past.facts().filter(|(_, fact, _)| memory.holds(fact, now)) {
                 let (conversation, session, text) =
                     (fact.conversation.clone(), fact.session, fact.said.fact.clone());
                 sessions.entry((conversation.clone(), session)).or_default().push(text.clone());

@@ -13,7 +13,7 @@ use larder_store::{
 };
 use larder_text::hash::ContentHash;
 
-use crate::memory::Fact;
+use crate::memory::{Fact, statement};
 use crate::nearness::{MESSAGE_KEY, Nearness};
 use crate::retrieve::{author, spoken};
 
@@ -54,7 +54,7 @@ pub struct Person {
     /// Words of what was said, by number.
     pub(crate) words: Dialogue,
     /// By the moment and the number of their records.
-    facts: BTreeMap<(Timestamp, u64), Fact>,
+    facts: BTreeMap<(Timestamp, u64), KeptFact>,
     fact_keys: HashMap<String, (Timestamp, u64)>,
     /// Words of facts, by the numbers of their records.
     pub(crate) fact_words: Dialogue,
@@ -72,6 +72,13 @@ pub(crate) struct SaidMessage {
     pub created: Timestamp,
     /// Of its text, with who says it.
     pub hash: ContentHash,
+}
+
+/// A fact, and what it shares with those that say the same.
+#[derive(Debug)]
+struct KeptFact {
+    fact: Fact,
+    statement: ContentHash,
 }
 
 /// A vector, and what it is of.
@@ -155,13 +162,12 @@ impl Person {
             self.seen.record = self.seen.record.max(record.number);
             self.take_record(record);
         }
-        let [messages, records] = changes.there;
-        if self.said.len() + waiting != messages.len() {
+        let records = self.facts.len() + self.vectors.0.len() + self.vectors.1.len();
+        if [self.said.len() + waiting, records] != changes.there {
+            let [messages, records] = store.conversations().numbers(participant)?;
             let is_there = |number: u64| messages.binary_search(&number).is_ok();
             self.said.retain(|(_, _, (_, number)), _| is_there(*number));
             self.words.retain(is_there);
-        }
-        if self.facts.len() + self.vectors.0.len() + self.vectors.1.len() != records.len() {
             let is_there = |number: u64| records.binary_search(&number).is_ok();
             self.facts.retain(|(_, number), _| is_there(*number));
             self.fact_keys.retain(|_, (_, number)| is_there(*number));
@@ -221,7 +227,8 @@ impl Person {
         let text = fact.said.searched();
         let utterance = Utterance { text: &text, author: "", millis: fact.created.as_millis() };
         self.fact_words.add(number, &utterance);
-        self.facts.insert(key, fact);
+        let statement = ContentHash::new(statement(&fact.said).as_bytes());
+        self.facts.insert(key, KeptFact { fact, statement });
     }
 
     /// What was said, one session after the other, and each in order.
@@ -229,9 +236,10 @@ impl Person {
         self.said.values()
     }
 
-    /// All facts with the numbers of their records, oldest first; those that ended included.
-    pub(crate) fn facts(&self) -> impl DoubleEndedIterator<Item = (u64, &Fact)> {
-        self.facts.iter().map(|((_, number), fact)| (*number, fact))
+    /// All facts with the numbers of their records, oldest first; those that ended included. Those that say the same share a
+    /// hash.
+    pub(crate) fn facts(&self) -> impl DoubleEndedIterator<Item = (u64, &Fact, ContentHash)> {
+        self.facts.iter().map(|((_, number), kept)| (*number, &kept.fact, kept.statement))
     }
 
     /// The vector of a message.

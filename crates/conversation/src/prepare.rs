@@ -61,8 +61,14 @@ impl Conversation {
         };
         let covered = summary.as_ref().map(|summary| summary.covered(&messages));
         let mut window = choose(&past, covered, &HistoryRules::of(kind, stage, &kind.window), &found);
-        let routing = self.routing(state, found.intensity, safety);
-        let (rules, recipe) = kind.for_window(self.window_of(message, &window, routing)?);
+        let tokens = match &kind.small {
+            Some(small) => {
+                let routing = self.routing(state, found.intensity, safety);
+                self.window_of(message, &window, routing, small.below)?
+            }
+            None => usize::MAX,
+        };
+        let (rules, recipe) = kind.for_window(tokens);
         if rules != kind.window {
             window = choose(&past, covered, &HistoryRules::of(kind, stage, &rules), &found);
         }
@@ -109,15 +115,29 @@ impl Conversation {
     }
 
     /// The tokens of the window of the model that answers: of the layer that the router chooses for what would be sent to a
-    /// large one, or of the recipe's.
+    /// large one, or of the recipe's. It is asked only where models that it may choose lie on both sides of `below`.
     fn window_of(
         &self,
         message: &ConversationMessage,
         window: &SessionWindow,
         routing: RouteInput,
+        below: usize,
     ) -> Result<usize, ConversationError> {
         let (engine, name) = (&self.all.engine, &self.loaded.kind.recipe);
         let recipe = engine.find(name, None).map_err(|source| engine.missing(name, source))?;
+        let preset = routing.preset.as_ref().or(recipe.router.as_ref());
+        let preset = preset.and_then(|name| engine.project.routers().get(name));
+        let tiers = preset.into_iter().flat_map(|preset| &preset.tiers).map(|tier| tier.layer);
+        let layers = tiers.chain(preset.is_none().then_some(recipe.layer));
+        let windows: Vec<usize> = layers
+            .filter_map(|layer| engine.models.table().resolve(layer, None))
+            .map(|model| model.spec.window)
+            .collect();
+        if let Some(&first) = windows.first()
+            && windows.iter().all(|window| (*window < below) == (first < below))
+        {
+            return Ok(first);
+        }
         let query = Some(message.text.clone());
         let input = RunInput { query, history: window.sent.clone(), routing, ..RunInput::default() };
         let layer = engine.route(recipe, &input).map_or(recipe.layer, |route| route.layer);

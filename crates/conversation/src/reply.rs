@@ -8,8 +8,8 @@ use std::time::Instant;
 use larder_core::output::OutputEvent;
 use larder_core::pack::Receipt;
 use larder_core::recipe::Recipe;
-use larder_engine::executor::{Meter, ProgressObserver, RunOutcome, SpendingOnly};
-use larder_engine::inputs::{InputDocument, RunInput};
+use larder_engine::executor::{Meter, ProgressObserver, RunError, RunOutcome, SpendingOnly};
+use larder_engine::inputs::{BudgetLimits, InputDocument, RunInput};
 use larder_engine::routing::RouteInput;
 use larder_store::{ConversationCost, ConversationMessage, NewReply, Speaker};
 use larder_text::message::Role;
@@ -32,7 +32,7 @@ const SYSTEM: &str = "system";
 const HISTORY: &str = "history";
 
 /// What replies are called among the costs.
-const REPLY: &str = "reply";
+pub(crate) const REPLY: &str = "reply";
 
 /// What was said in the turn.
 #[derive(Default)]
@@ -132,8 +132,9 @@ impl Conversation {
         let mut prepared = self.prepare(message, &state)?;
         let mut calls = self.plan(message, &mut state, &mut prepared, meter).await;
         self.complete(message, &state, &mut prepared, observer).await?;
+        self.renew_budgets(message.session, &mut prepared.record, &mut state)?;
         let pieces = Pieces::new(meter);
-        let input = RunInput {
+        let mut input = RunInput {
             query: Some(message.text.clone()),
             documents: documents(&prepared.blocks),
             history: prepared.window.sent.clone(),
@@ -141,9 +142,17 @@ impl Conversation {
             session_id: Some(self.session_id(message.session)),
             turn_id: Some(format!("turn_{:06}", state.turns.saturating_add(1))),
             routing: self.routing(&state, prepared.found.intensity, prepared.record.safety),
+            limits: state.budgets.limits(&self.loaded.kind, &prepared.recipe),
             ..RunInput::default()
         };
-        let outcome = self.all.engine.run(&prepared.recipe, &input, &pieces).await?;
+        let engine = &self.all.engine;
+        let mut ended = engine.run(&prepared.recipe, &input, &pieces).await;
+        if matches!(ended, Err(RunError::Refused { .. })) && input.limits != BudgetLimits::default() {
+            // What the type allows is never refused for what was learned.
+            (input.limits, prepared.record.revision) = (BudgetLimits::default(), 0);
+            ended = engine.run(&prepared.recipe, &input, &pieces).await;
+        }
+        let outcome = ended?;
         calls.push(TurnCall::new(REPLY, &outcome));
         let mut said = Said { calls, ..self.said(&outcome, prepared.stage) };
         if let Some(name) = said.action.clone() {
@@ -332,6 +341,8 @@ impl Conversation {
             counted = counted(&record.window),
             reported = record.window.reported_tokens,
             unused = record.window.unused_tokens,
+            reserved = record.window.reserved_tokens,
+            revision = record.window.revision,
             run_id = record.run,
             "the window of a reply"
         );
@@ -405,6 +416,7 @@ fn sizes(record: &mut WindowRecord, receipt: &Receipt) {
     (record.system_tokens, record.history_tokens) = (slot(SYSTEM), slot(HISTORY));
     record.last_tokens = receipt.total.saturating_sub(record.system_tokens + record.history_tokens);
     record.available_tokens = receipt.budget.available;
+    record.reserved_tokens = receipt.budget.limits.output;
     record.unused_tokens = record.available_tokens.saturating_sub(receipt.total);
     let shown =
         receipt.parts.iter().filter(|part| Input::OF_REPLY.iter().any(|input| input.as_str() == &*part.id));

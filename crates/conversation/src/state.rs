@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budgets::SessionBudgets;
 use crate::calls::Breakers;
 use crate::kind::{Aside, Condition, ConversationType, FieldIs, FieldRules, Stage};
 use crate::sharing::SharePreview;
@@ -46,6 +47,8 @@ pub struct ParticipantState {
     pub breakers: Breakers,
     /// What became of what the participant asked to be remembered, until the next reply says so.
     pub notices: Vec<String>,
+    /// The learned budgets of the session.
+    pub budgets: SessionBudgets,
     /// What is ready to be shared or released, once the participant confirms it.
     pub preview: Option<SharePreview>,
 }

@@ -29,7 +29,7 @@ use serde::Serialize;
 pub use self::catalogue::{catalogue_file, install_catalogue, remove_catalogue};
 pub use self::error::ConfigError;
 pub use self::home::{DEFAULT_HOME, home_setting};
-pub use self::learned::{LearnedValue, Standing, window_key};
+pub use self::learned::{BUDGETS, LearnedValue, Standing, budget_key, window_key};
 use self::places::KeyPlaces;
 pub use self::slots::SlotCap;
 use crate::rehydrate::RehydrationLimits;

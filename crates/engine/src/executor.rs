@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::{self, GateFailure, GateResult, Parsed};
 use larder_core::pack::Pack;
-use larder_core::recipe::{Layer, Mode, Recipe, RecipeError};
+use larder_core::recipe::{Layer, Mode, Recipe, RecipeError, TokenBudget};
 use larder_core::route::RouteDecision;
 use larder_store::{NewIntervention, NewPointer, RunId, StoreError, UserStore};
+use larder_text::tokens::Counter;
 
 use self::attempt::AttemptResult;
 use self::record::Originals;
@@ -107,13 +108,30 @@ impl Engine {
         let run = async move {
             let meter = Meter::within(observer, self.limits_of(recipe, kind));
             let route = self.route(recipe, input);
-            let routed = route.as_ref().map(|route| Recipe { layer: route.layer, ..recipe.clone() });
-            let mut run = RecipeRun::start(self, routed.as_ref().unwrap_or(recipe), input, &meter, kind)?;
+            let layer = route.as_ref().map_or(recipe.layer, |route| route.layer);
+            let budget = self.budget_of(recipe, input, layer);
+            let differs = layer != recipe.layer || budget != recipe.budget;
+            let adapted = differs.then(|| Recipe { layer, budget, ..recipe.clone() });
+            let mut run = RecipeRun::start(self, adapted.as_ref().unwrap_or(recipe), input, &meter, kind)?;
             run.route = route;
             let outcome = run.answer().await;
             run.finish(outcome)
         };
         run.boxed()
+    }
+
+    /// The budget of a run: the recipe's, within the limits of its inputs.
+    fn budget_of(&self, recipe: &Recipe, input: &RunInput, layer: Layer) -> TokenBudget {
+        let mut budget = recipe.budget;
+        budget.output = input.limits.output.map_or(budget.output, |most| most.min(budget.output));
+        if let Some(context) = input.limits.context {
+            let model = self.models.table().resolve(layer, input.mode.or(recipe.mode));
+            let counter = model.map_or_else(Counter::bytes, |model| self.counter(model.spec));
+            let query = input.query.as_deref().map_or(0, |query| counter.count(query));
+            let parts = [query, budget.output, budget.response_reserve];
+            budget.total = budget.total.min(parts.into_iter().fold(context, usize::saturating_add));
+        }
+        budget
     }
 
     /// What one run may spend: a run that calls tools has the limits of a turn, for all its calls of models and tools

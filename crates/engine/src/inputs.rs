@@ -47,6 +47,15 @@ impl InputDocument {
     }
 }
 
+/// Limits of one run below the budget of its recipe.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BudgetLimits {
+    /// Tokens of the prompt besides the query.
+    pub context: Option<usize>,
+    /// Maximum tokens of the reply.
+    pub output: Option<usize>,
+}
+
 /// All inputs of one recipe run.
 #[derive(Debug, Clone, Default)]
 pub struct RunInput {
@@ -72,6 +81,8 @@ pub struct RunInput {
     pub turn_id: Option<String>,
     /// What the router is told in addition.
     pub routing: RouteInput,
+    /// Limits below the recipe's budget.
+    pub limits: BudgetLimits,
     /// The id of the gateway request to which the run is charged, for the record.
     pub request_id: Option<String>,
 }

@@ -16,6 +16,8 @@ use larder_disk::group_sync::GroupSync;
 const APPLICATION_ID: i64 = 0x4C52_4452;
 /// Cache size: rows are found by hash, so consecutive ones are scattered over the file.
 const CACHE_KIB: i64 = 4 << 10;
+/// Statements that stay prepared: one turn of a conversation runs some fifty different ones.
+const PREPARED: usize = 256;
 /// What turns version n into version n + 1.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001.sql"),
@@ -180,6 +182,7 @@ fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
 
 fn tune(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.set_prepared_statement_cache_capacity(PREPARED);
     // Otherwise SQLite would replan a query whenever different values are bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

@@ -200,7 +200,7 @@ impl Provider {
         } else if prompt.contains("Merge the facts.") {
             let kept: Vec<Value> = prompt.lines().filter_map(kept_fact).take(MERGED).collect();
             json!({ "facts": kept })
-        } else if prompt.contains("The last message asks to remember something.") {
+        } else if prompt.contains("The last message asks to remember or to forget something.") {
             json!({"action": "none", "text": "", "quote": ""})
         } else {
             json!({"people": []})

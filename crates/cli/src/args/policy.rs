@@ -34,14 +34,22 @@ pub enum PolicyCommand {
     /// reading back what a later message took from a result and did not see. Settings are proposed only if at least 99.5 %
     /// of such needs are in view and at most 0.3 % of the turns read back, on all conversations and on each half of them.
     /// What larder.toml, the environment or a flag sets is left as it is. Sends nothing. Takes seconds to minutes.
+    ///
+    /// With --conversation, budgets of a conversation type are proposed instead, by what its recorded replies used: twice
+    /// the 95th percentile and at least the most, within what the type and its model allow, from 50 replies on. A session
+    /// uses the revision that was newest when it began or when its last summary was written, and each reply's record names it.
     #[command(
-        after_help = "Examples:\n  larder policy tune\n  larder policy tune --apply\n  larder revisions revert 0"
+        after_help = "Examples:\n  larder policy tune\n  larder policy tune --apply\n  larder policy tune --conversation support\n  \
+                      larder revisions revert 0"
     )]
     Tune {
+        /// Propose budgets of this conversation type
+        #[arg(long, value_name = "TYPE")]
+        conversation: Option<String>,
         /// Write the proposal as a new revision of the settings, which new conversations use
         #[arg(long)]
         apply: bool,
-        /// The most conversations to replay, newest first
+        /// The most conversations to read, newest first
         #[arg(long, value_name = "N", default_value_t = 200)]
         runs: usize,
     },

@@ -1,5 +1,6 @@
 //! `larder policy`: shows the prompt budget of each model, or the decision about a request, or tunes the settings.
 
+mod budgets;
 mod tune;
 
 use std::path::Path;
@@ -41,13 +42,18 @@ struct Budget {
 
 pub fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, CliError> {
     match (&args.command, &args.request) {
-        (Some(PolicyCommand::Tune { apply, runs }), _) => tune::run(context, *apply, *runs),
+        (Some(PolicyCommand::Tune { conversation: Some(kind), apply, runs }), _) => {
+            budgets::run(context, kind, *apply, *runs)
+        }
+        (Some(PolicyCommand::Tune { conversation: None, apply, runs }), _) => {
+            tune::run(context, *apply, *runs)
+        }
         (None, Some(request)) => decide(context, args, request),
-        (None, None) => budgets(context, args.model.as_deref()),
+        (None, None) => show(context, args.model.as_deref()),
     }
 }
 
-fn budgets(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, CliError> {
+fn show(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, CliError> {
     let (config, _) = context.learned()?;
     let all = inspect::budgets(&config, &context.engine()?).map_err(CliError::Fixable)?;
     let wanted = |model: &ModelBudget| only.is_none_or(|only| only == model.name || only == model.id);

@@ -197,10 +197,11 @@ impl PersonMemory<'_> {
         let now = self.store.store().now().as_millis();
         let mut shown: Vec<(u64, &Fact, Option<String>)> = Vec::new();
         let mut said = std::collections::BTreeSet::new();
-        for (number, fact) in past.facts().rev().filter(|(_, fact)| fits(fact) && self.holds(fact, now)) {
+        let fitting = past.facts().rev().filter(|(_, fact, _)| fits(fact) && self.holds(fact, now));
+        for (number, fact, statement) in fitting {
             let Some(consent) = self.right(&consents, fact, session) else { continue };
             // Of the same statement, the newest is shown.
-            if said.insert(key(&fact.said)) {
+            if said.insert(statement) {
                 shown.push((number, fact, consent));
             }
         }
@@ -276,7 +277,7 @@ impl PersonMemory<'_> {
                 preference: false,
                 run: Some(run.to_owned()),
             };
-            if facts.iter().any(|held| key(&held.said) == key(&said)) {
+            if facts.iter().any(|held| statement(&held.said) == statement(&said)) {
                 continue;
             }
             if let Some(at) = replaced.flatten() {
@@ -414,7 +415,7 @@ impl PersonMemory<'_> {
         let (mut count, mut tokens, mut is_over) = (0, 0, false);
         let mut change = MemoryChange { since, ..MemoryChange::default() };
         for mut fact in profile {
-            let is_new = keys.insert(key(&fact.said));
+            let is_new = keys.insert(statement(&fact.said));
             let cost = self.counter.count(&fact.said.fact);
             let fits = count < self.rules.per_profile && tokens + cost <= self.rules.profile_tokens;
             if is_new && fits {
@@ -441,7 +442,7 @@ impl PersonMemory<'_> {
 }
 
 /// What two facts share that say the same.
-pub(super) fn key(said: &Statement) -> (String, String) {
+pub(crate) fn statement(said: &Statement) -> String {
     let words = said.fact.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    (said.category.clone(), words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
+    words.fold(said.category.clone(), |statement, word| statement + "\0" + &word.to_lowercase())
 }

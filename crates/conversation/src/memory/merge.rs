@@ -3,7 +3,7 @@
 use larder_store::{MemoryChange, StoreError};
 use serde::Deserialize;
 
-use super::facts::key;
+use super::facts::statement;
 use super::{Fact, FactScope, PersonMemory, Statement};
 
 /// What a model made of the facts of a profile.
@@ -49,7 +49,7 @@ impl PersonMemory<'_> {
         let mut keys = std::collections::BTreeSet::new();
         facts.retain(|fact| {
             let is_allowed = consents.iter().any(|held| Some(&held.id) == fact.consent.as_ref());
-            is_allowed && keys.insert(key(&fact.said))
+            is_allowed && keys.insert(statement(&fact.said))
         });
         facts.sort_by(|a, b| b.said.confidence.total_cmp(&a.said.confidence));
         let tokens: usize = facts.iter().map(|fact| self.counter.count(&fact.said.fact)).sum();

@@ -26,8 +26,8 @@ use crate::past::Person;
 
 pub use self::consent::{Consent, EVERYTHING};
 pub use self::erase::Eraser;
-pub(crate) use self::facts::Request;
 pub use self::facts::{CONSOLIDATE, FactDiff, FactReport, FactUpsert, RefusedFact};
+pub(crate) use self::facts::{Request, statement};
 pub use self::merge::{MergeReport, MergedFact, MergedFacts};
 pub use self::share::Share;
 

@@ -48,12 +48,15 @@ impl Measure {
         match self {
             Self::Chars => request.message.chars().count(),
             Self::Words => {
-                words.message.iter().filter(|word| word.starts_with(char::is_alphanumeric)).count()
+                words.message.words.iter().filter(|word| word.starts_with(char::is_alphanumeric)).count()
             }
-            Self::Numbers => {
-                words.message.iter().filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).count()
-            }
-            Self::Questions => words.message.iter().filter(|word| *word == "?").count(),
+            Self::Numbers => words
+                .message
+                .words
+                .iter()
+                .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+                .count(),
+            Self::Questions => words.message.words.iter().filter(|word| *word == "?").count(),
             Self::History => request.history.len(),
             Self::Documents => request.documents.len(),
             Self::DocumentTokens => request.documents.iter().map(|document| document.tokens).sum(),

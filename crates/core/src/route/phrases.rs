@@ -1,6 +1,6 @@
 //! Phrases: a small pattern language over words, which needs no backtracking over the text.
 
-use super::text::words;
+use super::text::{SaidWords, words};
 
 /// The most words that may stand where a phrase has `…`.
 const GAP: usize = 5;
@@ -67,9 +67,13 @@ impl Phrase {
     }
 
     /// Whether the words of a text contain it.
-    pub(super) fn is_in(&self, said: &[String]) -> bool {
-        let starts = if self.at_start { said.len().min(1) } else { said.len() };
-        (0..starts).any(|at| follows(&self.groups, &said[at..]))
+    pub(super) fn is_in(&self, said: &SaidWords) -> bool {
+        let stands_at = |at: usize| follows(&self.groups, &said.words[at..]);
+        match self.groups.first().and_then(|group| group.first()) {
+            _ if self.at_start => !said.words.is_empty() && stands_at(0),
+            Some(Pattern::Word(start) | Pattern::Prefix(start)) => said.beginning(start).any(stands_at),
+            _ => (0..said.words.len()).any(stands_at),
+        }
     }
 }
 
@@ -92,7 +96,7 @@ mod tests {
     use super::*;
 
     fn is_in(phrase: &str, text: &str) -> bool {
-        Phrase::new(phrase).unwrap().is_in(&words(text))
+        Phrase::new(phrase).unwrap().is_in(&SaidWords::new(words(text)))
     }
 
     #[test]

@@ -47,14 +47,38 @@ pub struct RouteDocument {
 
 /// The texts of a request as words.
 pub(super) struct Words {
-    pub message: Vec<String>,
-    pub history: Vec<String>,
+    pub message: SaidWords,
+    pub history: SaidWords,
 }
 
 impl Words {
     pub fn of(request: &RouteRequest) -> Self {
         let recent = request.history.iter().rev().take(RECENT).rev();
-        Self { message: words(&request.message), history: recent.flat_map(|text| words(text)).collect() }
+        Self {
+            message: SaidWords::new(words(&request.message)),
+            history: SaidWords::new(recent.flat_map(|text| words(text)).collect()),
+        }
+    }
+}
+
+/// Words in their order, and where each is: presets have hundreds of phrases, few of which begin with a word that was said.
+pub(super) struct SaidWords {
+    pub words: Vec<String>,
+    /// Places, in the order of their words.
+    sorted: Vec<usize>,
+}
+
+impl SaidWords {
+    pub fn new(words: Vec<String>) -> Self {
+        let mut sorted: Vec<usize> = (0..words.len()).collect();
+        sorted.sort_by_key(|&at| &words[at]);
+        Self { words, sorted }
+    }
+
+    /// The places of words that begin so.
+    pub fn beginning(&self, start: &str) -> impl Iterator<Item = usize> {
+        let from = self.sorted.partition_point(|&at| self.words[at].as_str() < start);
+        self.sorted[from..].iter().copied().take_while(move |&at| self.words[at].starts_with(start))
     }
 }
 

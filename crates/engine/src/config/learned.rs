@@ -8,12 +8,29 @@ use serde::Serialize;
 use super::{Config, SettingOrigin, setting};
 use crate::settings::{self, LEARNED};
 
+/// Why a value is not used that should be a number of tokens.
+const NO_TOKENS: &str = "not a number of tokens";
 /// The beginning and the end of the key of a learned window, around the id of the model: `models.ID.window`.
 const WINDOW: (&str, &str) = ("models.", ".window");
 
 /// The key under which the window of a model is learned.
 pub fn window_key(id: &str) -> String {
     format!("{}{id}{}", WINDOW.0, WINDOW.1)
+}
+
+/// What budgets of a conversation type are learned: tokens of the prompt besides the participant's message and of the
+/// reply, by the recipe of the type and by that for small windows.
+pub const BUDGETS: [&str; 4] = ["context", "output", "small.context", "small.output"];
+
+/// The key under which one of [`BUDGETS`] is learned for a conversation type: `conversations.TYPE.NAME`.
+pub fn budget_key(kind: &str, name: &str) -> String {
+    format!("conversations.{kind}.{name}")
+}
+
+/// Whether a key is that of a budget of a conversation type.
+fn is_budget(key: &str) -> bool {
+    let named = key.strip_prefix("conversations.").and_then(|rest| rest.split_once('.'));
+    named.is_some_and(|(_, name)| BUDGETS.contains(&name))
 }
 
 /// The id of the model whose window a key is.
@@ -69,6 +86,12 @@ impl Config {
         if let Some(id) = window_of(key) {
             return self.learn_window(id, value);
         }
+        if is_budget(key) {
+            return match value.parse::<usize>() {
+                Ok(tokens) if tokens > 0 => Standing::Used,
+                _ => Standing::Unusable { reason: NO_TOKENS.to_owned() },
+            };
+        }
         let spec = settings::find(key).filter(|spec| LEARNED.contains(&spec.key) && spec.key == key);
         let Some((spec, at)) =
             spec.and_then(|spec| Some((spec, self.settings.iter().position(|setting| setting.key == key)?)))
@@ -102,7 +125,7 @@ impl Config {
                 self.windows.insert(id.to_owned(), tokens);
                 Standing::Used
             }
-            _ => Standing::Unusable { reason: "not a number of tokens".to_owned() },
+            _ => Standing::Unusable { reason: NO_TOKENS.to_owned() },
         }
     }
 
@@ -175,6 +198,19 @@ mod tests {
         let (revised, _) = config("").revised(1, &learned(&pairs));
         assert_eq!(revised.settings(), config("").settings());
         assert_eq!(revised.learned_window("far-away"), None);
+    }
+
+    #[test]
+    fn budgets_of_conversation_types_are_numbers_of_tokens() {
+        let key = |name| budget_key("support", name);
+        let (context, other) = (key("context"), key("patience"));
+        let pairs = [(context.as_str(), "9000"), (other.as_str(), "9000")];
+        let unusable = |reason: &str| Standing::Unusable { reason: reason.to_owned() };
+        assert_eq!(
+            standings(&config(""), &pairs),
+            [Standing::Used, unusable("not a setting that is learned")]
+        );
+        assert_eq!(standings(&config(""), &[(&context, "0")]), [unusable(NO_TOKENS)]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use larder_disk::StoreError;
 use rusqlite::params;
 
+use super::messages::WITHOUT_DATA;
 use super::{ConversationMessage, Conversations, MemoryRecord, memory, number};
 use crate::pointers::to_sql;
 
@@ -27,9 +28,16 @@ pub struct PersonChanges {
     pub said: Vec<(String, ConversationMessage)>,
     /// Facts and vectors that are newer, or were written anew.
     pub records: Vec<MemoryRecord>,
-    /// The numbers of all messages, and of all facts and vectors.
-    pub there: [Vec<u64>; 2],
+    /// How many messages there are, and how many facts and vectors.
+    pub there: [usize; 2],
 }
+
+/// The messages of a participant, by the participant's conversations: what is in them under the name is of the same user.
+/// Everything that is asked but the texts is in the index of sessions.
+const MESSAGES: &str = "FROM conversation_messages WHERE participant = ?2 AND conversation IN
+     (SELECT conversation FROM conversation_participants WHERE user = ?1 AND name = ?2)";
+const RECORDS: &str =
+    "FROM memory_records WHERE user = ?1 AND participant = ?2 AND kind IN ('fact', 'vector')";
 
 impl Conversations<'_> {
     /// What has changed about a participant of this user, in all conversations.
@@ -37,20 +45,12 @@ impl Conversations<'_> {
     /// # Errors
     /// The store fails.
     pub fn changes(&self, participant: &str, seen: PersonSeen) -> Result<PersonChanges, StoreError> {
-        const MESSAGES: &str =
-            "FROM conversation_messages WHERE user = ?1 AND participant = ?2 AND conversation IN
-             (SELECT conversation FROM conversation_participants WHERE user = ?1 AND name = ?2)";
-        const RECORDS: &str =
-            "FROM memory_records WHERE user = ?1 AND participant = ?2 AND kind IN ('fact', 'vector')";
         let person = [self.store.user(), participant];
         self.store.index().read(|tx| {
             let erasures = self.memory().last_erasure(tx)?;
             let seen = if erasures == seen.erasures { seen } else { PersonSeen::default() };
-            let sql = format!(
-                "SELECT number, session, role, text, pointer, reply_to, pending, 'null', created, coalesce(turn, number),
-                     conversation
-                 {MESSAGES} AND number > ?3 ORDER BY number"
-            );
+            let sql =
+                format!("SELECT {WITHOUT_DATA}, conversation {MESSAGES} AND number > ?3 ORDER BY number");
             let mut query = tx.prepare_cached(&sql)?;
             let newer = params![person[0], participant, to_sql(seen.message)];
             let said = query.query_map(newer, |row| Ok((row.get(10)?, self.read_message(row)?)))?;
@@ -59,14 +59,29 @@ impl Conversations<'_> {
             let mut query = tx.prepare_cached(&sql)?;
             let newer = params![person[0], participant, to_sql(seen.record)];
             let records = query.query_map(newer, memory::read)?.collect::<Result<_, _>>()?;
+            let count = |from: &str| -> Result<usize, StoreError> {
+                let mut query = tx.prepare_cached(&format!("SELECT count(*) {from}"))?;
+                let count = query.query_row(person, |row| number(row, 0))?;
+                Ok(usize::try_from(count).unwrap_or(usize::MAX))
+            };
+            Ok(PersonChanges { erasures, said, records, there: [count(MESSAGES)?, count(RECORDS)?] })
+        })
+    }
+
+    /// The numbers of all messages of a participant of this user, ascending, and of all facts and vectors.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn numbers(&self, participant: &str) -> Result<[Vec<u64>; 2], StoreError> {
+        self.store.index().read(|tx| {
             let numbers = |from: &str| -> Result<Vec<u64>, StoreError> {
                 let mut query = tx.prepare_cached(&format!("SELECT number {from}"))?;
-                let mut numbers =
-                    query.query_map(person, |row| number(row, 0))?.collect::<Result<Vec<_>, _>>()?;
+                let rows = query.query_map([self.store.user(), participant], |row| number(row, 0))?;
+                let mut numbers = rows.collect::<Result<Vec<_>, _>>()?;
                 numbers.sort_unstable();
                 Ok(numbers)
             };
-            Ok(PersonChanges { erasures, said, records, there: [numbers(MESSAGES)?, numbers(RECORDS)?] })
+            Ok([numbers(MESSAGES)?, numbers(RECORDS)?])
         })
     }
 }

@@ -54,12 +54,13 @@ pub struct ConversationCostRow {
 }
 
 impl Conversations<'_> {
-    /// Adds what was spent on a track.
+    /// Adds what was spent on a track. Survives a crash of the machine from the next durable write on, so that no reply
+    /// waits for it.
     ///
     /// # Errors
     /// There is no such participant of this user, or the store fails.
     pub fn add_cost(&self, track: Track<'_>, cost: &ConversationCost<'_>) -> Result<(), StoreError> {
-        self.store.write(|tx| self.own(tx, track).and_then(|_| self.put_cost(tx, track, cost)))
+        self.store.write_unsynced(|tx| self.own(tx, track).and_then(|_| self.put_cost(tx, track, cost)))
     }
 
     /// Adds what was spent before a conversation of a type was begun. Its row has the type in place of a conversation.

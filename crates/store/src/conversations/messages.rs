@@ -3,7 +3,7 @@
 use larder_disk::{StoreError, Timestamp};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerId};
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{Row, Transaction, params};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,6 +14,9 @@ use crate::user;
 
 const COLUMNS: &str =
     "number, session, role, text, pointer, reply_to, pending, data, created, coalesce(turn, number)";
+/// What is read of messages where what is kept of them is not asked for.
+pub(super) const WITHOUT_DATA: &str =
+    "number, session, role, text, pointer, reply_to, pending, 'null', created, coalesce(turn, number)";
 /// The kind of an original that is a message.
 const POINTER_KIND: &str = "message";
 
@@ -283,7 +286,8 @@ impl Conversations<'_> {
         })
     }
 
-    /// The messages of a session in the turns before one, in order, without those that wait for their replies.
+    /// The messages of a session in the turns before one, in order, without those that wait for their replies and without
+    /// what is kept of them.
     ///
     /// # Errors
     /// The store fails.
@@ -297,7 +301,7 @@ impl Conversations<'_> {
         let within = "conversation = ?2 AND participant = ?3 AND session = ?4 AND pending = 0
                       AND coalesce(turn, number) < ?5";
         let values = params![user, conversation, participant, to_sql(session), to_sql(turn)];
-        self.store.index().read(|tx| self.select(tx, within, values))
+        self.store.index().read(|tx| self.select_columns(tx, WITHOUT_DATA, within, values))
     }
 
     /// The messages of a session with numbers in a range, in the order of turns.
@@ -323,17 +327,12 @@ impl Conversations<'_> {
     /// # Errors
     /// [`StoreError::UnknownMessage`] if there is none. Or the store fails.
     pub fn text_of(&self, track: Track<'_>, number: u64) -> Result<ConversationMessage, StoreError> {
-        let columns = COLUMNS.replace("data", "'null'");
-        let sql = format!(
-            "SELECT {columns} FROM conversation_messages
-             WHERE number = ?1 AND user = ?2 AND conversation = ?3 AND participant = ?4"
-        );
-        let values = params![to_sql(number), self.store.user(), track.conversation, track.participant];
-        self.store.index().read(|tx| {
-            let found =
-                tx.prepare_cached(&sql)?.query_row(values, |row| self.read_message(row)).optional()?;
-            found.ok_or(StoreError::UnknownMessage { number })
-        })
+        let (Track { conversation, participant }, user) = (track, self.store.user());
+        let within = "conversation = ?2 AND participant = ?3 AND number = ?4";
+        let values = params![user, conversation, participant, to_sql(number)];
+        let mut found =
+            self.store.index().read(|tx| self.select_columns(tx, WITHOUT_DATA, within, values))?;
+        found.pop().ok_or(StoreError::UnknownMessage { number })
     }
 
     /// The messages of a track that wait for their replies, in order.
@@ -385,8 +384,18 @@ impl Conversations<'_> {
         condition: &str,
         values: impl rusqlite::Params,
     ) -> Result<Vec<ConversationMessage>, StoreError> {
+        self.select_columns(tx, COLUMNS, condition, values)
+    }
+
+    fn select_columns(
+        &self,
+        tx: &Transaction<'_>,
+        columns: &str,
+        condition: &str,
+        values: impl rusqlite::Params,
+    ) -> Result<Vec<ConversationMessage>, StoreError> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM conversation_messages WHERE user = ?1 AND {condition}
+            "SELECT {columns} FROM conversation_messages WHERE user = ?1 AND {condition}
              ORDER BY coalesce(turn, number), number"
         );
         let mut query = tx.prepare_cached(&sql)?;

@@ -72,6 +72,8 @@ fn sent(record: &ReplyRecord) -> Markup {
         ),
         ("Your message with its blocks", html! { (tokens(window.last_tokens)) " tokens" }),
         ("Room", html! { (tokens(window.available_tokens)) " tokens" }),
+        ("Reserved for the reply", html! { (tokens(window.reserved_tokens)) " tokens" }),
+        ("Budgets of revision", html! { (number(window.revision)) }),
         ("Took", html! { (span(record.latency_ms.saturating_mul(1_000))) }),
     ];
     html! {
