@@ -196,7 +196,8 @@ fn facts_go_when_their_category_no_longer_keeps_them_and_notes_of_runs_with_the_
     let left = ["old-People", "new-Logistics", "new-People"];
     let mut left: Vec<String> = left.iter().flat_map(|id| [(*id).to_owned(), format!("fact:{id}")]).collect();
     let mut found = remembered(&shop);
-    (left.sort(), found.sort());
+    left.sort();
+    found.sort();
     assert_eq!(found, left);
 }
 
