@@ -60,6 +60,22 @@ async fn an_invented_price_is_never_delivered_as_verified() {
     assert!(answer.contains("\"$599.00\" is in none of the answer's documents"), "{answer}");
 }
 
+/// A validator whose replies cannot be read takes no answer away.
+#[tokio::test]
+async fn an_answer_that_nobody_could_judge_is_delivered_with_a_mark() {
+    let world = world();
+    world.says(planned("synthesis"));
+    world.says([answers::answer()]);
+    world.says((0..20).map(|_| "No idea.".to_owned()));
+    let outcome = world.ask("What does the boat cost?").await;
+    assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true), "{outcome:?}");
+    let answer = outcome.answer.unwrap();
+    assert!(
+        answer.contains("no verdict that can be read") && answer.contains(&answers::answer()),
+        "{answer}"
+    );
+}
+
 /// What a model asks for is no evidence, whether the call succeeds or fails.
 #[tokio::test]
 async fn a_price_in_the_arguments_of_a_call_is_not_known() {

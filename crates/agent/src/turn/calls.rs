@@ -199,6 +199,13 @@ fn write_result(
     cx.state.results += 1;
     let text = String::from_utf8_lossy(&output.content);
     let end = text.floor_char_boundary(MAX_RESULT_BYTES);
+    let mut content = text.get(..end).unwrap_or_default().to_owned();
+    if end < text.len() {
+        content.push_str(&format!(
+            "\n[{} more bytes are left out here; all of it: {pointer}]",
+            text.len() - end
+        ));
+    }
     let result = ToolResult {
         number: cx.state.results,
         call,
@@ -208,7 +215,7 @@ fn write_result(
         at: cx.clock.now(),
         bytes: output.content.len() as u64,
         original: Some(pointer.clone()),
-        content: text.get(..end).unwrap_or_default().to_owned(),
+        content,
     };
     let at = cx.draft.place.tool_results();
     let before = match files::text(&cx.draft, &at) {

@@ -5,6 +5,7 @@ use larder_engine::inputs::InputDocument;
 use larder_engine::settings::TurnLimits;
 use larder_text::sections::SectionId;
 use larder_vault::context::{Check, CheckResult, Validation, Verdict};
+use larder_vault::{BlockId, Score};
 use serde_json::json;
 
 use super::answers::ValidationAnswer;
@@ -19,6 +20,24 @@ use super::state::{AnswerAttempt, AttemptVerdict, Ending, TurnState};
 use super::synthesize::citable_documents;
 use super::turn_phase::TurnPhase;
 
+/// Why an answer without a verdict is delivered with a mark.
+const UNJUDGED: &str = "the validator gave no verdict that can be read";
+
+/// The verdict in place of one that could not be read.
+fn unjudged(block: Option<BlockId>) -> Validation {
+    Validation {
+        decision: Verdict::Fail,
+        confidence: Score::ZERO,
+        checks: Vec::new(),
+        goals: Vec::new(),
+        issues: vec![UNJUDGED.to_owned()],
+        revision_hints: Vec::new(),
+        suggested_fixes: Vec::new(),
+        notes: String::new(),
+        block,
+    }
+}
+
 /// Judges the newest answer.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {
     let plan = task_plan(cx);
@@ -31,7 +50,16 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let values = vec![("attempt", json!(cx.state.attempt(TurnPhase::Validate)))];
     let inputs = PhaseInputs { documents, values, ..PhaseInputs::default() };
     let convert = |answer: &ValidationAnswer| answer.validation(&plan);
-    let (_, mut validation) = cx.recipes().decide("phase6_validator", inputs, convert).await?;
+    let mut validation = match cx.recipes().decide("phase6_validator", inputs, convert).await {
+        Ok((_, validation)) => validation,
+        // An answer that nobody could judge is still an answer.
+        Err(Stop::Unmet(..)) => {
+            let block = cx.document.next_decision("validation", SectionId::Validation);
+            cx.document.append(&unjudged(block)).await?;
+            return Ok(ending::exhausted(&mut cx.state, cx.events, UNJUDGED));
+        }
+        Err(stop) => return Err(stop),
+    };
     let newest = cx.state.attempts.last();
     let unsupported = newest.map(|attempt| attempt.unsupported.clone()).unwrap_or_default();
     let unreached = newest.map(|attempt| attempt.unreached.clone()).unwrap_or_default();
@@ -162,7 +190,7 @@ fn approve(state: &mut TurnState, text: String) -> PhaseOutcome {
 
 #[cfg(test)]
 mod tests {
-    use larder_vault::Score;
+
     use larder_vault::context::{GoalId, GoalVerdict};
 
     use super::super::event::NoopTurnObserver;

@@ -58,6 +58,11 @@ pub fn job(
     id: &str,
     key: &PointerKey,
 ) -> Result<RecipeRequest, RequestError> {
+    if request.history_elsewhere {
+        let words = "a recipe reads only what the request holds: send the messages themselves in place of \
+                     previous_response_id, conversation, prompt or references to items";
+        return Err(RequestError::invalid(words));
+    }
     let asks = |item: &Item<'_>| item.role() == Role::User && !item.text().trim().is_empty();
     let Some(last) = request.items.iter().rposition(asks) else {
         return Err(RequestError::invalid("a recipe needs a message of the user: its text is the query"));
