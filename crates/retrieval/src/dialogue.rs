@@ -12,6 +12,10 @@ use crate::index::{KeptRecords, Query, Record};
 const MEANING: f64 = 0.7;
 /// … and of the nearest session.
 const SESSION: f64 = 0.05;
+/// What the nearness of a message together with the next one counts for: an answer says what its question is about.
+const WITH_NEXT: f64 = 0.8;
+/// The least square of the length of two vectors' sum that is divided by.
+const LEAST_SQUARE: f64 = 0.01;
 /// Products that are summed side by side.
 const LANES: usize = 16;
 /// A longer name before a colon is not one.
@@ -67,7 +71,7 @@ pub struct Related {
     pub score: f64,
     /// Whether it, or what was said next to it, shares words with the question.
     pub by_words: bool,
-    /// The cosine, if it is related by it.
+    /// The cosine, its own or together with the next message, if it is related by it.
     pub cosine: Option<f64>,
 }
 
@@ -106,7 +110,7 @@ impl Dialogue {
         let near = |vector: Option<&[f32]>| {
             Some(cosine(asked.vector?, vector?)).filter(|&near| near >= asked.threshold)
         };
-        let own: Vec<Option<f64>> = among.iter().map(|one| near(one.vector)).collect();
+        let own = nearness(asked, among);
         let mut sessions: Vec<Option<f64>> = Vec::with_capacity(among.len());
         for (place, one) in among.iter().enumerate() {
             // Candidates of one session have one vector.
@@ -134,6 +138,28 @@ impl Dialogue {
         found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
         found
     }
+}
+
+/// How near each candidate is: by itself or, for less, together with the one that follows in its session; `None` below the
+/// threshold.
+fn nearness(asked: &Asked<'_>, among: &[Candidate<'_>]) -> Vec<Option<f64>> {
+    let cosines: Vec<Option<f64>> =
+        among.iter().map(|one| Some(cosine(asked.vector?, one.vector?))).collect();
+    let is_near = |near: &f64| *near >= asked.threshold;
+    let with_next = |place: usize| {
+        let (one, next) = (&among[place], among.get(place + 1)?);
+        let sum = cosines[place]? + cosines[place + 1]?;
+        // The cosine with the sum of both vectors at length 1.
+        let square = || Some(2.0 + 2.0 * cosine(one.vector?, next.vector?));
+        let near =
+            (one.session == next.session).then(square)?.map(|square| sum / square.max(LEAST_SQUARE).sqrt());
+        near.filter(is_near).map(|near| WITH_NEXT * near)
+    };
+    let nearest = |place: usize| match (cosines[place].filter(is_near), with_next(place)) {
+        (Some(alone), Some(both)) => Some(alone.max(both)),
+        (alone, both) => alone.or(both),
+    };
+    (0..among.len()).map(nearest).collect()
 }
 
 fn day(millis: u64) -> Option<chrono::NaiveDate> {
@@ -224,6 +250,18 @@ mod tests {
         let at = |threshold| places(&related(&Asked { threshold, ..asked }, &all));
         assert_eq!((at(0.59), at(0.61)), (vec![0], vec![]));
         assert!(related(&Asked { vector: None, ..asked }, &all).is_empty());
+    }
+
+    #[test]
+    fn a_message_is_related_by_what_follows_it_in_its_session() {
+        let at = |vector: &'static [f32; 2], session| {
+            Said("It rains.", Candidate { vector: Some(vector), session, ..Candidate::default() })
+        };
+        let all = [at(&[0.5, 0.866], 0), at(&[0.9, 0.436], 0), at(&[0.5, 0.866], 1)];
+        let asked = Asked { text: "bedding", vector: Some(&NEAR), threshold: 0.7, ..Asked::default() };
+        let found = related(&asked, &all);
+        assert_eq!(places(&found), [1, 0]);
+        assert!(found[1].cosine.is_some_and(|near| (0.5..0.7).contains(&near)), "{found:?}");
     }
 
     #[test]
