@@ -134,6 +134,13 @@ pub struct FieldRules {
     pub trend_from: u8,
 }
 
+impl FieldRules {
+    /// The tags of a reply that the type reads. What is in any other visible tag is text.
+    pub(crate) fn tags(&self) -> Vec<String> {
+        [&self.tag, &self.draft, &self.dispatch].into_iter().flatten().cloned().collect()
+    }
+}
+
 impl Default for FieldRules {
     fn default() -> Self {
         Self { tag: None, intensity: None, draft: None, dispatch: None, trend_turns: 3, trend_from: 1 }

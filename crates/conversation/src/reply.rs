@@ -143,6 +143,7 @@ impl Conversation {
             turn_id: Some(format!("turn_{:06}", state.turns.saturating_add(1))),
             routing: self.routing(&state, prepared.found.intensity, prepared.record.safety),
             limits: state.budgets.limits(&self.loaded.kind, &prepared.recipe),
+            tags_read: Some(self.loaded.kind.fields.tags()),
             ..RunInput::default()
         };
         let engine = &self.all.engine;
@@ -256,6 +257,7 @@ impl Conversation {
             variant: Some(stage.name.clone())
                 .filter(|_| self.all.engine.find(recipe, None).is_ok_and(has_variant)),
             session_id: Some(self.session_id(session)),
+            tags_read: Some(self.loaded.kind.fields.tags()),
             ..RunInput::default()
         };
         Ok(self.all.engine.run(recipe, &input, observer).await?)

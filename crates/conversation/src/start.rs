@@ -62,6 +62,7 @@ impl Conversations {
             let input = RunInput {
                 query: Some(text.to_owned()),
                 documents: documents.collect(),
+                tags_read: Some(kind.fields.tags()),
                 ..RunInput::default()
             };
             let quiet = SpendingOnly(observer);

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::path::Path;
+use std::sync::Mutex;
 
-use larder_engine::executor::NoopObserver;
+use larder_core::output::OutputEvent;
+use larder_engine::executor::{NoopObserver, ProgressObserver, RunReceipt};
 use larder_testkit::layers::Outcome;
 use larder_testkit::talks::Talks;
 
@@ -137,4 +139,47 @@ async fn what_was_remembered_from_an_edited_message_goes_with_it_and_at_once() {
     assert_eq!((state.turns, posted.text.as_str()), (0, "This is my cat."));
     let reply = talk.answer(posted.number, &NoopObserver).await.unwrap();
     assert_eq!(talk.messages(None).unwrap().len(), 2, "{reply:?}");
+}
+
+/// Collects what is passed on, with a mark where it begins anew.
+#[derive(Default)]
+struct Passed(Mutex<String>);
+
+impl ProgressObserver for Passed {
+    fn stage(&self, _: &str) {}
+    fn packed(&self, _: &RunReceipt) {}
+    fn wants_output(&self) -> bool {
+        true
+    }
+    fn output(&self, event: &OutputEvent) {
+        if let OutputEvent::Reply(text) = event {
+            self.0.lock().unwrap().push_str(text);
+        }
+    }
+    fn restarted(&self) {
+        self.0.lock().unwrap().push_str("[restart]");
+    }
+}
+
+#[tokio::test]
+async fn a_tag_that_the_type_does_not_read_is_text_in_its_place() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cookbook");
+    let notes = "<notes>\nMode: ASK\nFrustration: 2\nUnderstanding: 1\nStrategy: ask\n</notes>";
+    let world = Talks::new(&project, move |prompt| match prompt.contains("<notes>") {
+        true => {
+            format!("{notes}\n<exercise>\nCompute 1/2 + 1/3.\n</exercise>\n\nTake <b>your</b> time.").into()
+        }
+        false => r#"{"refers": false, "references": []}"#.into(),
+    });
+    let talk = world.begin("tutor");
+    for observer in [&NoopObserver as &dyn ProgressObserver, &Passed::default()] {
+        let reply = talk.say("A task, please", observer).await.unwrap();
+        assert_eq!(reply.text, "Compute 1/2 + 1/3.\n\n\nTake <b>your</b> time.");
+        assert_eq!(talk.message(reply.number).unwrap().text, reply.text);
+    }
+    let passed = Passed::default();
+    let reply = talk.say("Another", &passed).await.unwrap();
+    assert_eq!(passed.0.into_inner().unwrap(), reply.text);
+    let prompt = world.last_prompt();
+    assert!(prompt.contains("Compute 1/2 + 1/3.") && !prompt.contains("<exercise>\nCompute"), "{prompt}");
 }

@@ -111,7 +111,12 @@ impl Engine {
             let layer = route.as_ref().map_or(recipe.layer, |route| route.layer);
             let budget = self.budget_of(recipe, input, layer);
             let differs = layer != recipe.layer || budget != recipe.budget;
-            let adapted = differs.then(|| Recipe { layer, budget, ..recipe.clone() });
+            let mut adapted = differs.then(|| Recipe { layer, budget, ..recipe.clone() });
+            if let Some(read) = &input.tags_read {
+                for tag in &mut adapted.get_or_insert_with(|| recipe.clone()).output.tags {
+                    tag.inline = !tag.hidden && !read.contains(&tag.name);
+                }
+            }
             let mut run = RecipeRun::start(self, adapted.as_ref().unwrap_or(recipe), input, &meter, kind)?;
             run.route = route;
             let outcome = run.answer().await;

@@ -79,6 +79,8 @@ pub struct RunInput {
     pub session_id: Option<String>,
     /// The turn's id, for the record: `turn_000042`.
     pub turn_id: Option<String>,
+    /// The tags of the answer that the caller reads, if it takes every other visible tag for text of the reply.
+    pub tags_read: Option<Vec<String>>,
     /// What the router is told in addition.
     pub routing: RouteInput,
     /// Limits below the recipe's budget.

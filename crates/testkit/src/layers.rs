@@ -168,7 +168,11 @@ impl ChatModel for Answering {
         .boxed()
     }
 
-    fn stream<'a>(&'a self, _: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
-        panic!("the executor asks for whole replies")
+    fn stream<'a>(&'a self, request: &'a ChatRequest) -> BoxStream<'a, Result<ChatEvent, ModelError>> {
+        let events = self.chat(request).map(|reply| match reply {
+            Ok(reply) => vec![Ok(ChatEvent::Text(reply.text.clone())), Ok(ChatEvent::Done(reply))],
+            Err(error) => vec![Err(error)],
+        });
+        Box::pin(events.map(futures::stream::iter).flatten_stream())
     }
 }

@@ -132,6 +132,7 @@ fn tags_are_held_to_their_schemas() {
         required: false,
         multiple,
         hidden: true,
+        inline: false,
         schema: Some(schema),
     };
     let thinking = json!({"type": "object", "required": ["Mode"], "properties": {

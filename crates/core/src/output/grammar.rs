@@ -139,6 +139,7 @@ mod tests {
             required,
             multiple: false,
             hidden: required,
+            inline: false,
             schema,
         };
         let fields = json!({

@@ -11,7 +11,7 @@ fn spec(format: OutputFormat) -> OutputSpec {
 }
 
 fn tag(name: &str, required: bool, multiple: bool, hidden: bool) -> TagSpec {
-    TagSpec { name: name.to_owned(), required, multiple, hidden, schema: None }
+    TagSpec { name: name.to_owned(), required, multiple, hidden, inline: false, schema: None }
 }
 
 /// The tags of a conversation reply and the completion signal.

@@ -2,7 +2,7 @@
 //!
 //! A tag is `<name>` … `</name>`; case, white space and attributes before the `>` are ignored, so that a careless
 //! model cannot expose a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else
-//! is text. The parser works character by character and keeps its state, so any chunking gives the same result.
+//! is text, and so is the content of an inline tag. The parser works character by character and keeps its state, so any chunking gives the same result.
 
 use serde_json::{Map, Value};
 
@@ -129,16 +129,19 @@ impl Tagged {
             return self.fail(OutputError::UnopenedTag { name: name.clone(), offset });
         };
         let text = open.text.trim().to_owned();
-        if !self.specs[spec].hidden {
+        if !self.specs[spec].hidden && !self.specs[spec].inline {
             events.push(OutputEvent::Tag { name: name.clone(), text: text.clone() });
         }
         self.found.push((spec, text));
     }
 
-    /// Appends text outside tags to the open tag, otherwise to the reply, whose outer white space is layout.
+    /// Appends text to the open tag, or to the reply, whose outer white space is layout; that of an inline tag to both.
     fn take(&mut self, text: &str, events: &mut Vec<OutputEvent>) {
         if let Some(open) = &mut self.open {
-            return open.text.push_str(text);
+            open.text.push_str(text);
+            if !self.specs[open.spec].inline {
+                return;
+            }
         }
         let text = if self.reply.is_empty() { text.trim_start() } else { text };
         let shown = text.trim_end();

@@ -222,6 +222,9 @@ pub struct TagSpec {
     pub multiple: bool,
     /// Whether its content is hidden from the user.
     pub hidden: bool,
+    /// Whether its content is text of the reply, in its place: the caller of the run reads it no other way.
+    #[serde(skip)]
+    pub inline: bool,
     /// The JSON Schema of its content: of the text if its type is `string`, otherwise of its `Field: value` lines.
     pub schema: Option<serde_json::Value>,
 }

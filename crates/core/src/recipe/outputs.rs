@@ -180,5 +180,5 @@ fn tag(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<TagSpec> {
     let (required, multiple, hidden) = (flag("required"), flag("multiple"), flag("hidden"));
     let schema = node.get("schema").and_then(|value| schema(value, "output_tags.schema", sink));
     let name = fields::name(name, "output_tags.name", sink)?.value;
-    Some(TagSpec { name, required, multiple, hidden, schema })
+    Some(TagSpec { name, required, multiple, hidden, inline: false, schema })
 }

@@ -216,7 +216,7 @@ impl RunOutcome {
 /// The visible tags of an answer, in the order in which the recipe declares them.
 pub(crate) fn signals(recipe: &Recipe, output: &serde_json::Value) -> Vec<String> {
     let mut signals = Vec::new();
-    for tag in recipe.output.tags.iter().filter(|tag| !tag.hidden) {
+    for tag in recipe.output.tags.iter().filter(|tag| !tag.hidden && !tag.inline) {
         let found = match output.get(&tag.name) {
             Some(serde_json::Value::Array(all)) if tag.multiple => all.iter().collect(),
             found => found.into_iter().collect::<Vec<_>>(),
