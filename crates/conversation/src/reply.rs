@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use larder_core::output::OutputEvent;
 use larder_core::pack::Receipt;
 use larder_core::recipe::Recipe;
 use larder_engine::executor::{Meter, ProgressObserver, RunError, RunOutcome, SpendingOnly};
@@ -219,17 +218,21 @@ impl Conversation {
             said.action = None;
             return Ok(());
         };
+        // What was said besides is void: the action speaks in its place.
         if !said.text.is_empty() {
-            pieces.output(&OutputEvent::Reply("\n\n".to_owned()));
+            pieces.restarted();
         }
         let documents = self.documents_of(&action.reads, prepared, state, &[]);
         let outcome = self.act_on(&action.recipe, &message.text, documents, prepared.stage, pieces).await?;
         said.action = Some(known.clone());
         said.calls.push(TurnCall::new(known, &outcome));
         match action.gives {
-            Gives::Draft => said.draft = Some(self.draft_in(&outcome).unwrap_or(outcome.reply)),
-            _ if said.text.is_empty() => said.text = outcome.reply,
-            _ => said.text = format!("{}\n\n{}", said.text, outcome.reply),
+            Gives::Draft => {
+                let draft = self.draft_in(&outcome).unwrap_or_else(|| outcome.reply.clone());
+                said.text = if outcome.reply.is_empty() { draft.clone() } else { outcome.reply };
+                said.draft = Some(draft);
+            }
+            _ => (said.text, said.draft) = (outcome.reply, None),
         }
         Ok(())
     }

@@ -183,3 +183,23 @@ async fn a_tag_that_the_type_does_not_read_is_text_in_its_place() {
     let prompt = world.last_prompt();
     assert!(prompt.contains("Compute 1/2 + 1/3.") && !prompt.contains("<exercise>\nCompute"), "{prompt}");
 }
+
+#[tokio::test]
+async fn an_action_that_a_reply_names_takes_its_place() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cookbook");
+    let thinking = "<thinking>\nMode: DISPATCH\nUserIntensity: 4\nFeelHeardCheck: N\nStrategy: s\n</thinking>";
+    let world = Talks::new(&project, move |prompt| match prompt {
+        _ if prompt.contains("guided meditation of about") => "Feel your feet.".into(),
+        _ if prompt.contains("<thinking>") => {
+            format!("{thinking}Let us sit.<draft>I am well.</draft><dispatch>meditation</dispatch>").into()
+        }
+        _ => r#"{"refers": false, "references": []}"#.into(),
+    });
+    let talk = world.begin("mediation");
+    let passed = Passed::default();
+    let reply = talk.say("A meditation, please", &passed).await.unwrap();
+    assert_eq!((reply.text.as_str(), reply.action.as_deref()), ("Feel your feet.", Some("meditation")));
+    assert_eq!((reply.draft, reply.problems), (None, Vec::<String>::new()));
+    assert_eq!(passed.0.into_inner().unwrap(), "Let us sit.[restart]Feel your feet.");
+    assert_eq!(talk.message(reply.number).unwrap().text, "Feel your feet.");
+}

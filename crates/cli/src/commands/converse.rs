@@ -39,7 +39,7 @@ impl ProgressObserver for Printer {
     }
     fn restarted(&self) {
         let _ = output::bytes(b"\n");
-        output::say("the model was changed; the reply begins anew:");
+        output::say("the reply begins anew:");
     }
 }
 
