@@ -187,7 +187,8 @@ async fn a_tag_that_the_type_does_not_read_is_text_in_its_place() {
 #[tokio::test]
 async fn an_action_that_a_reply_names_takes_its_place() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cookbook");
-    let thinking = "<thinking>\nMode: DISPATCH\nUserIntensity: 4\nFeelHeardCheck: N\nStrategy: s\n</thinking>";
+    let thinking =
+        "<thinking>\nMode: DISPATCH\nUserIntensity: 4\nFeelHeardCheck: N\nStrategy: s\n</thinking>";
     let world = Talks::new(&project, move |prompt| match prompt {
         _ if prompt.contains("guided meditation of about") => "Feel your feet.".into(),
         _ if prompt.contains("<thinking>") => {
