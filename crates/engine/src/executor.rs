@@ -15,6 +15,7 @@ mod report;
 mod rounds;
 
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
@@ -76,6 +77,8 @@ struct RecipeRun<'a> {
     gates: GateResult,
     /// Whether the caller has read a piece of the last answer.
     shown: AtomicBool,
+    /// What came of the last answer while it was streamed.
+    came: Mutex<String>,
     /// The layer asked last.
     layer: Layer,
     /// Condenses for all prompts of the run within one budget.
@@ -209,9 +212,15 @@ impl<'a> RecipeRun<'a> {
             answer: None,
             gates: GateResult::default(),
             shown: AtomicBool::new(false),
+            came: Mutex::default(),
             layer: recipe.layer,
             summarizer: Summarizer::new(engine, engine, input, meter),
         })
+    }
+
+    /// What came of the last answer while it was streamed.
+    fn came(&self) -> MutexGuard<'_, String> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the recipe's layer with repairs, then the next layer once (C66).

@@ -130,7 +130,35 @@ async fn after_a_call_with_an_unknown_outcome_a_fallback_needs_a_budget() {
     let error = world.engine.run("ask/answer", &input(), &observer).await.unwrap_err();
     assert!(error.may_be_billed(), "{error}");
     assert_eq!(world.spare.left(), 1, "the fallback was not called");
-    assert_eq!(observer.0.into_inner().unwrap(), [Usage { input: 1_750, output: 250, ..Usage::default() }]);
+    let asked = &world.first.requests()[0];
+    let prompt = Counter::cl100k().count_messages(&asked.messages, &[], None) as u64;
+    let booked = observer.0.into_inner().unwrap();
+    assert!(booked[0].input >= prompt && booked[0].input < 2 * prompt, "{booked:?}, {prompt} sent");
+    assert_eq!((booked.len(), booked[0].output), (1, u64::from(asked.max_output)));
+}
+
+/// Wants answers as they are written.
+struct Streaming;
+
+impl ProgressObserver for Streaming {
+    fn stage(&self, _: &str) {}
+    fn packed(&self, _: &RunReceipt) {}
+    fn wants_output(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_broke_counts_its_prompt_and_what_came() {
+    let broken = ModelError::Protocol { provider: "first".into(), detail: "the connection broke".into() };
+    let came = "{\"answer\": \"At no";
+    let world = world(vec![Act::Break(vec![came.into()], broken)], vec![good()]);
+    let outcome = world.engine.run("ask/answer", &input(), &Streaming).await.unwrap();
+    let counter = Counter::cl100k();
+    let prompt = counter.count_messages(&world.first.requests()[0].messages, &[], None) as u64;
+    let answered = text("{\"answer\": \"At noon.\", \"citations\": [\"passages\"]}").usage;
+    assert_eq!(outcome.usage.output, counter.count(came) as u64 + answered.output);
+    assert!(outcome.usage.input >= prompt + answered.input, "{:?}, {prompt} sent", outcome.usage);
 }
 
 #[tokio::test]

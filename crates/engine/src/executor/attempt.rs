@@ -11,9 +11,7 @@ use larder_models::price::Billable;
 use larder_store::NewIntervention;
 
 use super::rounds::Conversation;
-use super::{
-    ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, max_call_usage, store_originals,
-};
+use super::{ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, store_originals};
 use crate::history;
 use crate::opening;
 use crate::prepare::PreparedPrompt;
@@ -54,20 +52,22 @@ impl RecipeRun<'_> {
                     return self.judge(&prepared, &pack, reply, unanswered);
                 }
                 // Some servers take no tools next to a schema.
-                Conversation::Failed(error @ ModelError::BadRequest { .. })
+                Conversation::Failed { error: error @ ModelError::BadRequest { .. }, .. }
                     if !prepared.tools.is_empty() && !self.without_tools && self.rounds == rounds =>
                 {
                     self.observer.stage(&format!("{error}; asking again without tools"));
                     self.without_tools = true;
                 }
-                Conversation::Failed(error) => {
+                Conversation::Failed { error, tokens } => {
                     tracing::warn!(model = candidate.name, "{error}");
                     let is_open = is_open(&error);
+                    let used = self.used(candidate, tokens, prepared.max_output);
                     if is_open {
-                        let max = max_call_usage(self.recipe);
                         let prices = candidate.spec.prices.as_ref();
                         self.observer
-                            .unanswered(max, prices.map(|prices| prices.most(&max, Billable::USUAL)));
+                            .unanswered(used, prices.map(|prices| prices.most(&used, Billable::USUAL)));
+                    } else if !self.came().is_empty() {
+                        self.charge(candidate, used);
                     }
                     let next = self.fallback(candidate, &tried);
                     if let Some(next) = next.as_ref().filter(|_| self.asks_a_human_first()) {
@@ -82,6 +82,16 @@ impl RecipeRun<'_> {
                 }
             }
         }
+    }
+
+    /// The most that a failed call used: the tokens of its prompt, and what came of its answer, or all that it might have
+    /// been where nothing came.
+    fn used(&self, candidate: &ModelCandidate, prompt: usize, max_output: usize) -> Usage {
+        let came = self.came();
+        let output =
+            if came.is_empty() { max_output } else { self.engine.counter(&candidate.spec).count(&came) };
+        let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+        Usage { input: number(prompt), output: number(output), ..Usage::default() }
     }
 
     /// Whether no other model may take over without a human: a wrong answer can do lasting harm, and no rule replaces it.

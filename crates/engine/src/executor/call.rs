@@ -52,6 +52,7 @@ impl RecipeRun<'_> {
         (messages, tokens): (&[Message], usize),
     ) -> Result<ChatReply, ModelError> {
         let log = CallLog::start(self, candidate, tokens);
+        self.came().clear();
         let ended = self.send(candidate, prepared, pack, messages).await;
         log.end(&ended);
         ended
@@ -125,7 +126,10 @@ impl RecipeRun<'_> {
         let mut events = model.stream(request);
         while let Some(event) = events.next().await {
             match event? {
-                ChatEvent::Text(text) => pass_on(output.push(text.as_bytes())),
+                ChatEvent::Text(text) => {
+                    self.came().push_str(&text);
+                    pass_on(output.push(text.as_bytes()));
+                }
                 ChatEvent::ToolCall(_) => {}
                 ChatEvent::Done(reply) => {
                     pass_on(output.end().0);

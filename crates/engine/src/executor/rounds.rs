@@ -28,8 +28,8 @@ const SPARE: usize = 8;
 pub(super) enum Conversation {
     /// The model replied. `unanswered` is why its last calls were not carried out.
     Replied { reply: ChatReply, unanswered: Option<String> },
-    /// A round failed.
-    Failed(ModelError),
+    /// A round failed, whose prompt had so many tokens.
+    Failed { error: ModelError, tokens: usize },
 }
 
 /// A result as the model reads it, and its receipt.
@@ -81,7 +81,7 @@ impl RecipeRun<'_> {
             let tokens = budget.available.saturating_sub(left.room);
             let reply = match self.call(candidate, prepared, pack, (&messages, tokens)).await {
                 Ok(reply) => reply,
-                Err(error) => return Ok(Conversation::Failed(error)),
+                Err(error) => return Ok(Conversation::Failed { error, tokens }),
             };
             self.charge(candidate, reply.usage);
             if reply.tool_calls.is_empty() || prepared.tools.is_empty() {
