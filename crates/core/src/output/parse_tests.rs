@@ -181,19 +181,28 @@ fn a_tag_inside_a_tag_is_its_text() {
 }
 
 #[test]
+fn an_inline_tag_is_text_in_its_place_in_which_other_tags_count() {
+    let mut spec = tagged();
+    spec.tags[1] = TagSpec { inline: true, multiple: false, ..tag("draft", false, false, false) };
+    let parsed = parse(&spec, "One.\n<draft>\na <thinking>Mode: A</thinking>b</draft>\nTwo.").unwrap();
+    assert_eq!((parsed.reply.as_str(), &parsed.value["draft"]), ("One.\n\na b\nTwo.", &json!("a b")));
+    for (answer, reply) in [
+        ("One <draft>two", "One two"),
+        ("One</draft> two", "One two"),
+        ("<draft>a</thinking> b</draft>", "a b"),
+        ("a< thinking >secret</ thinking> b</thinki", "a b"),
+        ("a </thinking mode", "a"),
+    ] {
+        assert_eq!(salvage(&spec, answer).reply, reply, "{answer}");
+    }
+}
+
+#[test]
 fn what_only_looks_like_a_tag_is_text() {
     let long = format!("<draft {}>", "a=b ".repeat(40));
-    for text in [
-        "<draft of a letter>",
-        "<drafty>",
-        "<draft/>",
-        "< draft>",
-        "<dra",
-        "<draft\u{a0}>",
-        "<é>",
-        "a < b",
-        &long,
-    ] {
+    for text in
+        ["<draft of a letter>", "<drafty>", "<draft/>", "<dra", "<draft\u{a0}>", "<é>", "a < b", &long]
+    {
         assert_eq!(parse(&tagged(), text).unwrap().reply, text);
     }
 }

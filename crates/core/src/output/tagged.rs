@@ -2,7 +2,7 @@
 //!
 //! A tag is `<name>` … `</name>`; case, white space and attributes before the `>` are ignored, so that a careless
 //! model cannot expose a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else
-//! is text, and so is the content of an inline tag. The parser works character by character and keeps its state, so any chunking gives the same result.
+//! is text. An inline tag opens nothing: what is in it is part of the reply, where other tags count. The parser works character by character and keeps its state, so any chunking gives the same result.
 
 use serde_json::{Map, Value};
 
@@ -24,6 +24,8 @@ pub(super) struct Tagged {
     /// Text from a `<` on that may still become a tag.
     pending: String,
     open: Option<OpenTag>,
+    /// The inline tag that is open, whose content goes into the reply, too.
+    inline: Option<OpenTag>,
     found: Vec<(usize, String)>,
     reply: String,
     /// White space that belongs to the reply only if more of the reply follows.
@@ -52,6 +54,7 @@ impl Tagged {
             offset: 0,
             pending: String::new(),
             open: None,
+            inline: None,
             found: Vec::new(),
             reply: String::new(),
             held: String::new(),
@@ -86,8 +89,9 @@ impl Tagged {
 
     /// Classifies `pending`. Inside a tag only that tag's closing tag counts.
     fn classify(&self) -> TagMark {
-        let body = &self.pending[1..];
-        let (closing, name) = body.strip_prefix('/').map_or((false, body), |name| (true, name));
+        // White space in front of the name is as careless as behind it.
+        let body = self.pending[1..].trim_start();
+        let (closing, name) = body.strip_prefix('/').map_or((false, body), |name| (true, name.trim_start()));
         let candidates = self.specs.iter().enumerate();
         let mut verdict = TagMark::No;
         for (spec, TagSpec { name: declared, .. }) in candidates {
@@ -111,6 +115,19 @@ impl Tagged {
         self.take(&text, events);
     }
 
+    /// Ends the text. A tag that was cut off behind its name, or while it closes, is no text.
+    fn end(&mut self, events: &mut Vec<OutputEvent>) {
+        let cut = self.pending.trim_start_matches(['<', '/', ' ']);
+        let is_named = self
+            .specs
+            .iter()
+            .any(|spec| cut.get(..spec.name.len()).is_some_and(|name| name.eq_ignore_ascii_case(&spec.name)));
+        if is_named || (self.pending.len() > 2 && self.pending.starts_with("</")) {
+            self.pending.clear();
+        }
+        self.release(events);
+    }
+
     fn opened(&mut self, spec: usize) {
         let offset = self.offset - self.pending.len();
         self.pending.clear();
@@ -118,14 +135,20 @@ impl Tagged {
         if !multiple && self.found.iter().any(|(found, _)| *found == spec) {
             self.fail(OutputError::RepeatedTag { name: name.clone(), offset });
         }
-        self.open = Some(OpenTag { spec, offset, text: String::new() });
+        let opened = Some(OpenTag { spec, offset, text: String::new() });
+        if self.specs[spec].inline {
+            self.inline = opened;
+        } else {
+            self.open = opened;
+        }
     }
 
     fn closed(&mut self, spec: usize, events: &mut Vec<OutputEvent>) {
         let offset = self.offset - self.pending.len();
         self.pending.clear();
         let name = &self.specs[spec].name;
-        let Some(open) = self.open.take() else {
+        let open = if self.specs[spec].inline { self.inline.take() } else { self.open.take() };
+        let Some(open) = open.filter(|open| open.spec == spec) else {
             return self.fail(OutputError::UnopenedTag { name: name.clone(), offset });
         };
         let text = open.text.trim().to_owned();
@@ -135,13 +158,13 @@ impl Tagged {
         self.found.push((spec, text));
     }
 
-    /// Appends text to the open tag, or to the reply, whose outer white space is layout; that of an inline tag to both.
+    /// Appends text to the open tag, otherwise to the reply, whose outer white space is layout.
     fn take(&mut self, text: &str, events: &mut Vec<OutputEvent>) {
         if let Some(open) = &mut self.open {
-            open.text.push_str(text);
-            if !self.specs[open.spec].inline {
-                return;
-            }
+            return open.text.push_str(text);
+        }
+        if let Some(inline) = &mut self.inline {
+            inline.text.push_str(text);
         }
         let text = if self.reply.is_empty() { text.trim_start() } else { text };
         let shown = text.trim_end();
@@ -167,7 +190,7 @@ impl Tagged {
     /// The tags that can be read and the reply, whatever is wrong with the others. What is in a tag that never closes
     /// stays hidden.
     pub(super) fn salvage(mut self) -> (Value, String) {
-        self.release(&mut Vec::new());
+        self.end(&mut Vec::new());
         let mut value = Map::new();
         for (at, spec) in self.specs.iter().enumerate() {
             let texts = self.found.iter().filter(|(found, _)| *found == at);
@@ -185,11 +208,11 @@ impl Tagged {
 
     /// Returns the tags by name and the reply.
     pub(super) fn finish(mut self, events: &mut Vec<OutputEvent>) -> Result<(Value, String), OutputError> {
-        self.release(events);
+        self.end(events);
         if let Some(error) = self.error {
             return Err(error);
         }
-        if let Some(OpenTag { spec, offset, .. }) = self.open {
+        if let Some(OpenTag { spec, offset, .. }) = self.open.or(self.inline) {
             return Err(OutputError::UnclosedTag { name: self.specs[spec].name.clone(), offset });
         }
         let mut value = Map::new();
