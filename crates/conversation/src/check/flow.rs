@@ -137,6 +137,7 @@ impl Check<'_> {
         }
         if let Some(field) = &when.field {
             self.field(&format!("{pointer}/field/name"), &field.name);
+            self.value(&format!("{pointer}/field/value"), &field.name, &field.value);
         }
         if when.intensity_at_most.is_some() && kind.fields.intensity.is_none() {
             let message = "a condition reads the intensity, but `fields.intensity` names no field";

@@ -16,10 +16,10 @@ impl<'a> Check<'a> {
         if let Some(small) = &kind.small {
             self.reply("/small/recipe", &small.recipe);
         }
-        self.recipe("/summary/recipe", &kind.summary.recipe);
+        self.data("/summary/recipe", &kind.summary.recipe);
         for (at, stage) in kind.stages.iter().enumerate() {
             if let Some(recipe) = stage.summary.as_ref().and_then(|summary| summary.recipe.as_ref()) {
-                self.recipe(&format!("/stages/{at}/summary/recipe"), recipe);
+                self.data(&format!("/stages/{at}/summary/recipe"), recipe);
             }
             if let Some(opening) = &stage.opening {
                 let pointer = format!("/stages/{at}/opening");
@@ -40,10 +40,10 @@ impl<'a> Check<'a> {
             ("people", memory.people.as_ref()),
         ];
         for (key, name) in named.into_iter().filter_map(|(key, name)| Some((key, name?))) {
-            self.recipe(&format!("/memory/{key}"), name);
+            self.data(&format!("/memory/{key}"), name);
         }
         if let Some(attacks) = &kind.safety.attacks {
-            self.recipe("/safety/attacks", attacks);
+            self.data("/safety/attacks", attacks);
         }
         self.memory_requests();
         self.calls();
@@ -75,6 +75,19 @@ impl<'a> Check<'a> {
                 );
                 None
             }
+        }
+    }
+
+    /// A recipe whose answer is read as data.
+    fn data(&mut self, pointer: &str, name: &str) {
+        let Some(recipe) = self.recipe(pointer, name) else { return };
+        if !matches!(recipe.output.format, OutputFormat::Json | OutputFormat::Yaml) {
+            let message = format!("recipe {} answers with text where data is read", recipe.id());
+            self.unfit(
+                pointer,
+                message,
+                "write `output_format: json` with the schema of the answer in the recipe",
+            );
         }
     }
 
@@ -141,7 +154,7 @@ impl<'a> Check<'a> {
             let asks_model = matches!(key, "references" | "planning");
             match &call.recipe {
                 Some(name) if asks_model => {
-                    self.recipe(&format!("{pointer}/recipe"), name);
+                    self.data(&format!("{pointer}/recipe"), name);
                 }
                 Some(_) => {
                     let message = format!("`calls.{key}` has no recipe of its own");
@@ -206,6 +219,25 @@ impl<'a> Check<'a> {
         }
         if let Some(field) = &kind.fields.intensity {
             self.field("/fields/intensity", field);
+        }
+    }
+
+    /// Reports a value that the schema of a field does not allow.
+    pub(super) fn value(&mut self, pointer: &str, field: &str, value: &str) {
+        let Ok(recipe) = self.known.recipe(&self.kind.recipe) else { return };
+        let tag = recipe.output.tags.iter().find(|spec| Some(&spec.name) == self.kind.fields.tag.as_ref());
+        let schema = tag.and_then(|tag| tag.schema.as_ref()?.get("properties")?.get(field));
+        let Some(allowed) = schema.and_then(|schema| schema.get("enum")?.as_array()) else { return };
+        let allowed: Vec<String> =
+            allowed.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
+        if !allowed.iter().any(|one| one.eq_ignore_ascii_case(value)) {
+            let message = format!("the field `{field}` is never `{value}`");
+            self.report(
+                pointer,
+                DiagnosticCode::UnknownReference,
+                message,
+                format!("use {}", allowed.join(", ")),
+            );
         }
     }
 
