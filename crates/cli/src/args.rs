@@ -188,7 +188,7 @@ pub enum Command {
     /// A type says which stages there are, what of a long conversation is sent and what is remembered. Each line is a
     /// message; the reply is printed as it is written. Lines that begin with / are commands: /new begins a session (/new
     /// NAME one in an aside), /act NAME starts an action (with the text after it, if there is any), /act lists them,
-    /// /window shows what was sent for the last reply and why, /quit ends. /share previews a text for the others (/share
+    /// /window shows what was sent for the last reply and why, /help lists them all, /quit ends. /share previews a text for the others (/share
     /// @NAME TEXT for one of them), /release ACTION TEXT a statement for an action, and /confirm gives what was previewed.
     /// With --format json, each reply is an object. Without a type, lists conversations.
     #[command(

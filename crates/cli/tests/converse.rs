@@ -59,3 +59,19 @@ fn a_draft_is_previewed_judged_and_given_from_the_terminal() {
     assert!(plain.err.contains("given to Ben"), "{plain:?}");
     assert!(plain.err.contains("\"no\" cannot be done here"), "{plain:?}");
 }
+
+#[test]
+fn piped_lines_go_on_after_one_that_failed_and_commands_say_what_they_lack() {
+    let shop = Shop::responding(respond);
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    let ran = shop.run_with(&["converse", "chat", "--yes"], b"/help\n/confirm\n/share Hi\n/no\nHello\n");
+    assert!(ran.err.contains("/share [@NAME …] [TEXT]"), "{ran:?}");
+    assert!(ran.err.contains("there is no preview to confirm; /share or /release makes one"), "{ran:?}");
+    assert!(ran.err.contains("nobody else takes part; begin a conversation with --with NAME"), "{ran:?}");
+    assert!(ran.err.contains("there is no command /no; use /new"), "{ran:?}");
+    assert!(ran.out.contains("I see."), "what comes after a failure is answered: {ran:?}");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    let twice = shop.run_with(&["converse", "chat", "--as", "Ann", "--with", "Ann"], b"");
+    assert!(twice.err.contains("participant \"Ann\": given twice\n"), "{twice:?}");
+}

@@ -98,7 +98,7 @@ pub enum StoreError {
         reason: &'static str,
     },
     /// The user id cannot be used.
-    #[error("user id {user:?}: {reason}; expected 1 to 256 bytes without control characters")]
+    #[error("user id {user:?}: {reason}")]
     InvalidUser {
         /// The id, shortened.
         user: String,
@@ -124,7 +124,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A name cannot be used.
-    #[error("{what} {name:?}: {reason}; expected 1 to 256 bytes without control characters")]
+    #[error("{what} {name:?}: {reason}")]
     InvalidName {
         /// What it names.
         what: &'static str,

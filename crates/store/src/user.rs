@@ -23,11 +23,11 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), StoreErro
 
 fn fault(name: &str) -> Option<&'static str> {
     if name.is_empty() {
-        Some("empty")
+        Some("empty; expected 1 to 256 bytes")
     } else if name.len() > MAX_NAME_BYTES {
-        Some("too long")
+        Some("too long; expected at most 256 bytes")
     } else if name.chars().any(char::is_control) {
-        Some("contains a control character")
+        Some("has a control character; expected none")
     } else {
         None
     }

@@ -19,4 +19,7 @@ pub struct ConverseArgs {
     /// Name another participant of a new conversation, who is you under another name unless a user follows
     #[arg(long = "with", value_name = "NAME[=USER]")]
     pub with: Vec<String>,
+    /// Fetch missing model weights without asking
+    #[arg(long, short)]
+    pub yes: bool,
 }

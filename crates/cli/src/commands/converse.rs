@@ -16,7 +16,17 @@ use crate::keyboard::Keyboard;
 use crate::{output, stop};
 
 /// The commands besides messages.
-const COMMANDS: &str = "/new, /act, /share, /release, /confirm, /window and /quit";
+const COMMANDS: &str = "/new, /act, /share, /release, /confirm, /window, /help and /quit";
+
+/// What they do.
+const HELP: &str = "\
+/new [ASIDE]          begins a session, in an aside if one is named
+/act [NAME [TEXT]]    starts an action, or lists what can be started
+/share [@NAME …] [TEXT]  previews a text to share, without one the newest draft
+/release ACTION TEXT  previews a statement for an action that waits for everyone's
+/confirm              gives what the newest preview shows
+/window               prints what was sent for the last reply, and why
+/quit                 ends the conversation, which can be continued";
 
 /// Prints replies as they are written.
 struct Printer {
@@ -48,7 +58,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
     let all = Conversations::new(context.engine()?, embedding);
     let printer = Printer { is_plain: context.global.format == Format::Plain };
     if let (Some(kind), Some(text)) = (&args.kind, &args.start) {
-        context.ensure_weights(false).await?;
+        context.ensure_weights(args.yes).await?;
         let started = all.start(kind, text, &printer).await?;
         if !printer.is_plain {
             output::json(&started)?;
@@ -62,7 +72,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         list(context, &all)?;
         return Ok(ExitCode::SUCCESS);
     };
-    context.ensure_weights(false).await?;
+    context.ensure_weights(args.yes).await?;
     let is_plain = printer.is_plain;
     let interactive = output::is_interactive();
     if interactive {
@@ -72,6 +82,15 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
     }
     let keyboard = Keyboard::default();
     let mut last: Option<Reply> = None;
+    let mut failure: Option<CliError> = None;
+    // Among piped lines, the last failure is reported at the end, and decides the exit code.
+    let mut failed = |error: CliError| {
+        if interactive {
+            output::error(&error.to_string());
+        } else if let Some(earlier) = failure.replace(error) {
+            output::error(&earlier.to_string());
+        }
+    };
     loop {
         if interactive {
             output::say("\nyou:");
@@ -93,22 +112,21 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                             begin(&conversation, &printer).await?;
                         }
                     }
-                    Err(error) => output::error(&error.to_string()),
+                    Err(error) => failed(error.into()),
                 }
             }
+            ("/help", _) => output::say(HELP),
             ("/window", _) => match &last {
                 Some(reply) => output::json(&conversation.record(reply.number)?.window)?,
                 None => output::say("there is no reply yet"),
             },
             (command @ ("/act" | "/share" | "/release" | "/confirm"), rest) => {
-                match act(&conversation, command, rest, &printer).await {
-                    Err(error) if !interactive => return Err(error),
-                    Err(error) => output::error(&error.to_string()),
-                    Ok(()) => {}
+                if let Err(error) = act(&conversation, command, rest, &printer).await {
+                    failed(error);
                 }
             }
             (command, _) if command.starts_with('/') => {
-                output::error(&format!("there is no command {command}; use {COMMANDS}"));
+                failed(CliError::Usage(format!("there is no command {command}; use {COMMANDS}")));
             }
             _ => match conversation.say(line, &printer).await {
                 Ok(reply) => {
@@ -116,8 +134,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                     last = Some(reply);
                     jobs::take_up(&context.global);
                 }
-                Err(error) if interactive => output::error(&error.to_string()),
-                Err(error) => return Err(error.into()),
+                Err(error) => failed(error.into()),
             },
         }
     }
@@ -126,7 +143,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         let name = if name == ALONE { String::new() } else { format!(" --as {name}") };
         output::say(&format!("`larder converse --continue {id}{name}` continues this conversation"));
     }
-    Ok(ExitCode::SUCCESS)
+    failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// Has the assistant speak first where the stage says so.
@@ -163,8 +180,11 @@ async fn act(
             print_preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
         }
         _ => {
-            let confirm = conversation.preview()?.map(|preview| preview.confirm).unwrap_or_default();
-            let shared = conversation.share(&confirm, printer).await?;
+            let Some(preview) = conversation.preview()? else {
+                let help = "there is no preview to confirm; /share or /release makes one";
+                return Err(CliError::Usage(help.to_owned()));
+            };
+            let shared = conversation.share(&preview.confirm, printer).await?;
             if !is_plain {
                 return output::json(&shared);
             }
@@ -193,6 +213,10 @@ fn addressed(conversation: &Conversation, text: &str) -> Result<(Vec<String>, St
     }
     if names.is_empty() {
         names = conversation.others()?;
+    }
+    if names.is_empty() {
+        let help = "nobody else takes part; begin a conversation with --with NAME to share something";
+        return Err(CliError::Usage(help.to_owned()));
     }
     Ok((names, rest.to_owned()))
 }
