@@ -126,7 +126,9 @@ impl Conversation {
         let since = Some(self.all.store().memory().erasures()?);
         let after = &AfterReply { since, ..after.clone() };
         let notice = match forgotten {
-            0 => "Asked to forget something; nothing that is remembered fits it.".to_owned(),
+            0 => "Asked to forget something; nothing fits it that is remembered of this conversation, or of others with \
+                  consent. The page of the person lists everything."
+                .to_owned(),
             1 => "One fact was forgotten, as asked.".to_owned(),
             many => format!("{many} facts were forgotten, as asked."),
         };
