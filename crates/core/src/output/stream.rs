@@ -31,14 +31,14 @@ pub struct OutputStream {
 #[derive(Debug, Clone)]
 enum Body {
     Whole(String),
-    Tagged(Tagged),
+    Tagged(Box<Tagged>),
 }
 
 impl OutputStream {
     /// Creates a stream for answers of this shape.
     pub fn new(spec: &OutputSpec) -> Self {
         let body = match spec.format {
-            OutputFormat::Tagged => Body::Tagged(Tagged::new(&spec.tags)),
+            OutputFormat::Tagged => Body::Tagged(Box::new(Tagged::new(&spec.tags))),
             _ => Body::Whole(String::new()),
         };
         Self { format: spec.format, utf8: Utf8::default(), body }
