@@ -112,15 +112,22 @@ fn message(item: &Item<'_>, key: &PointerKey) -> (Message, Vec<HistoryOriginal>)
     let (mut parts, mut originals) = (Vec::new(), Vec::new());
     for part in &item.opaque {
         let read = history::part(part.raw, item.role(), key);
-        parts.push((part.raw.as_ptr(), read.text));
+        parts.push((part.raw.as_ptr(), read.text, true));
         originals.extend(read.originals);
     }
-    parts.extend(item.texts.iter().map(|text| (text.raw.as_ptr(), text.text().into_owned())));
+    parts.extend(item.texts.iter().map(|text| (text.raw.as_ptr(), text.text().into_owned(), false)));
     // All of them are pieces of the request.
-    parts.sort_by_key(|(place, _)| *place);
+    parts.sort_by_key(|(place, ..)| *place);
+    let mut content: Vec<Content> = Vec::new();
+    for (_, mut text, begins_a_line) in parts {
+        if begins_a_line && matches!(content.last(), Some(Content::Text { text }) if !text.ends_with('\n')) {
+            text.insert(0, '\n');
+        }
+        content.push(Content::Text { text });
+    }
     let message = Message {
         role: item.role(),
-        content: parts.into_iter().map(|(_, text)| Content::Text { text }).collect(),
+        content,
         tool_calls: item.calls.iter().map(call).collect(),
         tool_call_id: item.result.as_ref().map(|result| result.id.to_string()),
     };
