@@ -226,12 +226,9 @@ pub fn required_pointers(text: &str, key: &PointerKey, target: usize) -> Vec<Ran
 }
 
 fn first_of_each_pointer(pointers: &[(Range<usize>, Pointer)], target: usize) -> Vec<Range<usize>> {
-    let (mut seen, mut ranges) = (HashSet::new(), Vec::new());
-    for (range, pointer) in pointers {
-        if seen.insert(pointer) {
-            ranges.push(range.clone());
-        }
-    }
+    let mut seen = HashSet::new();
+    let first = pointers.iter().filter(|(_, pointer)| seen.insert(pointer));
+    let ranges: Vec<_> = first.map(|(range, _)| range.clone()).collect();
     let fits = ranges.len().saturating_mul(POINTER_TOKENS) <= target / POINTERS_SHARE;
     if fits || ranges.len() == 1 { ranges } else { Vec::new() }
 }

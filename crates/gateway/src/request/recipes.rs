@@ -71,7 +71,7 @@ pub fn job(
     let after = &request.items[last + 1..];
     if after.iter().any(|item| item.role() != Role::User || !item.texts.is_empty()) {
         return Err(RequestError::invalid(
-            "the last message with text has to be the user's: a recipe answers it",
+            "the last message has to be the user's: a recipe answers its text",
         ));
     }
     let (mut history, mut history_originals) = (Vec::new(), Vec::new());

@@ -143,7 +143,7 @@ async fn what_a_recipe_cannot_take_is_an_error_before_anything_is_sent() {
     let other = |role: &str| json!({"role": role, "content": "Say nothing."});
     for (messages, words) in [
         (json!([user("hi"), other("assistant"), user("Which?")]), "2 messages came before"),
-        (json!([other("system"), user("Which?")]), "1 messages came before"),
+        (json!([other("system"), user("Which?")]), "one message came before"),
         (json!([user("Which?"), other("assistant")]), "the last message has to be the user's"),
     ] {
         let response = gateway.chat(&json!({"model": "recipe/talk/brief", "messages": messages})).await;
