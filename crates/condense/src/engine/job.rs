@@ -219,8 +219,8 @@ fn error_sense(content_type: ContentType) -> ErrorSense {
     }
 }
 
-/// The first occurrence of each of Larder's pointers, if they leave half of the target to words; otherwise none. They are
-/// behind the pointer of the condensed text, too.
+/// The first occurrence of each of Larder's pointers, if they leave half of the target to words; otherwise the first, which
+/// leads to the whole of a text that was condensed before. They are behind the pointer of the condensed text, too.
 pub fn required_pointers(text: &str, key: &PointerKey, target: usize) -> Vec<Range<usize>> {
     first_of_each_pointer(&key.find_in(text), target)
 }
@@ -230,7 +230,8 @@ fn first_of_each_pointer(pointers: &[(Range<usize>, Pointer)], target: usize) ->
     let first = pointers.iter().filter(|(_, pointer)| seen.insert(pointer));
     let ranges: Vec<_> = first.map(|(range, _)| range.clone()).collect();
     let fits = ranges.len().saturating_mul(POINTER_TOKENS) <= target / POINTERS_SHARE;
-    if fits || ranges.len() == 1 { ranges } else { Vec::new() }
+    let kept = if fits { ranges.len() } else { 1 };
+    ranges.into_iter().take(kept).collect()
 }
 
 /// The first occurrence of each pin and of each of Larder's pointers.
