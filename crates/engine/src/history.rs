@@ -10,7 +10,7 @@ mod message;
 use std::collections::HashSet;
 
 use larder_text::hash::ContentHash;
-use larder_text::message::{Content, Message, Role, ToolCall};
+use larder_text::message::{Content, Message, Role};
 use larder_text::picture::Picture;
 use larder_text::pointer::{Pointer, PointerKey};
 use serde_json::{Map, Value, json};

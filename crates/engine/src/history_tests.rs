@@ -1,7 +1,9 @@
 //! Conversations in the forms of the APIs.
 
+use larder_text::message::ToolCall;
 use serde_json::json;
 
+use super::message::FAILED;
 use super::*;
 
 const PNG: &str =

@@ -14,7 +14,7 @@ const HIDDEN: &str = "[thinking that its provider encrypted]";
 /// Words of at least this many bytes are encoded files, keys or signatures.
 const LONGEST_WORD: usize = 512;
 /// Precedes the result of a tool that reported an error, which Anthropic's API keeps apart from the text.
-const FAILED: &str = "[the tool reported an error]";
+pub(super) const FAILED: &str = "[the tool reported an error]";
 
 /// Whether a value holds encoded bytes: a long string without spaces.
 fn holds_bytes(value: &Value) -> bool {
