@@ -96,7 +96,7 @@ pub struct TunedBudget {
 struct Used {
     context: Vec<usize>,
     output: Vec<usize>,
-    /// Whether messages were left out for want of room, and whether replies reached their limit.
+    /// Whether messages were left out because there was no room, and whether replies reached their limit.
     is_short: [bool; 2],
 }
 

@@ -119,7 +119,7 @@ impl PromptRoom {
     }
 }
 
-/// What a model is told of content that is not text.
+/// The answer to a model that asks for content that is not text.
 fn not_text(content: &[u8]) -> Option<String> {
     if std::str::from_utf8(content).is_ok() {
         return None;

@@ -9,7 +9,7 @@ use super::{HistoryOriginal, is_empty};
 
 /// Where OpenAI's Responses put thoughts that only the provider reads.
 const ENCRYPTED: &str = "encrypted_content";
-/// What stands for such thinking.
+/// The mark in place of encrypted thinking.
 const HIDDEN: &str = "[thinking that its provider encrypted]";
 /// Words of at least this many bytes are encoded files, keys or signatures.
 const LONGEST_WORD: usize = 512;
