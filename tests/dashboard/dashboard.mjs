@@ -179,6 +179,9 @@ const until = (page, words, condition, argument) =>
     () => yes(true, words),
     () => yes(false, `in vain waited for: ${words}`),
   );
+// Clicks and waits until the page that the form leads to is there: a reload before that would cut the form's request off.
+const submitted = (page, button) => Promise.all([page.waitForEvent("load"), button.click()]);
+
 const texts = (locator) => locator.evaluateAll((found) => found.map((each) => each.textContent.replace(/\s+/g, " ").trim()));
 const rows = (page, name) =>
   page.locator(`[role=group][aria-label="${name}"] tbody tr`).evaluateAll((found) =>
@@ -812,7 +815,7 @@ check("a conversation type is tried, with what was sent next to it", () =>
     is((await texts(said))[1], say.lesson.answer, "it stays");
     await page.getByRole("link", { name: "Memory and consent" }).click();
     const everything = page.locator("#consents + ul > li").first();
-    await everything.getByRole("button", { name: "I agree" }).click();
+    await submitted(page, everything.getByRole("button", { name: "I agree" }));
     await everything.getByText("agreed", { exact: true }).waitFor();
     const note = page.locator("#notes + ul > li").first();
     await eventually("the note is made", async () => {
@@ -821,9 +824,9 @@ check("a conversation type is tried, with what was sent next to it", () =>
     });
     yes((await note.textContent()).includes(say.lesson.words), "a note has the words it comes from");
     await note.getByLabel("What is right").fill("Works on thirds.");
-    await note.getByRole("button", { name: "Correct" }).click();
+    await submitted(page, note.getByRole("button", { name: "Correct" }));
     await page.getByText("no longer used since").waitFor();
-    await everything.getByRole("button", { name: "Revoke" }).click();
+    await submitted(page, everything.getByRole("button", { name: "Revoke" }));
     await eventually("the notes are erased", async () => {
       await page.reload();
       return (await note.count()) === 0;
