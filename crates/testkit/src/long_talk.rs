@@ -67,7 +67,7 @@ pub struct LongTalk<'a> {
 /// One message with its reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// From the post until the provider had the request.
+    /// From the post until the provider had the request, without what it took itself for a planning call before it.
     pub added: Duration,
     /// Tokens of the prompt, and how many of them the provider had cached.
     pub input: u64,
@@ -111,6 +111,8 @@ pub struct Talked {
 /// What the provider was asked for a reply.
 struct Asked {
     at: Instant,
+    /// What earlier calls of the turn took the provider.
+    took: Duration,
     messages: Vec<Value>,
     input: u64,
     cached: u64,
@@ -126,6 +128,8 @@ struct Provider {
     asked: Mutex<Option<Asked>>,
     /// The newest prompts.
     cache: Mutex<Vec<String>>,
+    /// What calls besides the reply took it since the last message was posted.
+    took: Mutex<Duration>,
 }
 
 impl Provider {
@@ -142,14 +146,16 @@ impl Provider {
             "prompt_tokens_details": {"cached_tokens": cached}});
         if !is_streamed {
             let choice = json!({"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
+            *self.took.lock().unwrap() += at.elapsed();
             return Answer::json(
                 200,
                 &json!({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}),
             );
         }
+        let took = *self.took.lock().unwrap();
         let most = ["max_completion_tokens", "max_tokens"].iter().find_map(|key| body[key].as_u64());
         *self.asked.lock().unwrap() =
-            Some(Asked { at, messages, input, cached, output: most.unwrap_or_default() });
+            Some(Asked { at, took, messages, input, cached, output: most.unwrap_or_default() });
         let chunk = |delta: Value, finish: Value| {
             let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
             format!(
@@ -416,6 +422,7 @@ impl Running<'_> {
         let fields = "<thinking>\nMode: WITNESS\nUserIntensity: 4\nFeelHeardCheck: Y\n</thinking>\n";
         *self.provider.now.lock().unwrap() = (said.clone(), format!("{fields}{reply}"));
         *self.provider.turn.lock().unwrap() = at;
+        *self.provider.took.lock().unwrap() = Duration::ZERO;
         let path = format!("conversations/{}", self.conversation);
         let started = Instant::now();
         let events = self.ask(
@@ -502,7 +509,7 @@ impl Running<'_> {
         }
         self.seen.faults.extend(faults.into_iter().map(|fault| format!("turn {at} of {who}: {fault}")));
         Turn {
-            added: asked.at.saturating_duration_since(started),
+            added: asked.at.saturating_duration_since(started).saturating_sub(asked.took),
             input: asked.input,
             cached: asked.cached,
             counted,
