@@ -3,7 +3,7 @@
 use larder_core::recipe::{DiagnosticCode, PromptInputs, Recipe, SlotSource};
 
 use super::Check;
-use crate::kind::{CallTime, SummaryRules};
+use crate::kind::{CallTime, CallWhen, SummaryRules};
 
 impl Check<'_> {
     pub(super) fn numbers(&mut self) {
@@ -163,6 +163,13 @@ impl Check<'_> {
                 let message = format!("nothing heeds `{name}` of `calls.{key}`");
                 let help = "remove it; only references and planning are left out or given up";
                 self.report(&format!("{pointer}/{name}"), DiagnosticCode::Contradiction, message, help);
+            }
+            let detected = call.when.iter().position(|when| *when == CallWhen::ReferenceDetected);
+            if let Some(at) = detected.filter(|_| key == "references") {
+                let message = "`calls.references` waits for what it is to detect itself".to_owned();
+                let help = "write `undecided`, or remove it";
+                let pointer = format!("{pointer}/when/{at}");
+                self.report(&pointer, DiagnosticCode::Contradiction, message, help);
             }
             if call.recipe.is_some() && call.runs == CallTime::Before && call.timeout_ms.is_none() {
                 let message = format!("a reply waits for `calls.{key}` without limit");
