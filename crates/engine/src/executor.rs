@@ -75,6 +75,8 @@ struct RecipeRun<'a> {
     originals: Originals,
     answer: Option<String>,
     gates: GateResult,
+    /// Whether the last answer ends where its caller said.
+    is_cut: bool,
     /// Whether the caller has read a piece of the last answer.
     shown: AtomicBool,
     /// What came of the last answer while it was streamed.
@@ -131,7 +133,8 @@ impl Engine {
     /// The budget of a run: the recipe's, within the limits of its inputs.
     fn budget_of(&self, recipe: &Recipe, input: &RunInput, layer: Layer) -> TokenBudget {
         let mut budget = recipe.budget;
-        budget.output = input.limits.output.map_or(budget.output, |most| most.min(budget.output));
+        let most = [input.limits.output, input.max_output].into_iter().flatten();
+        budget.output = most.fold(budget.output, usize::min);
         if let Some(context) = input.limits.context {
             let model = self.models.table().resolve(layer, input.mode.or(recipe.mode));
             let counter = model.map_or_else(Counter::bytes, |model| self.counter(model.spec));
@@ -211,6 +214,7 @@ impl<'a> RecipeRun<'a> {
             originals: Originals::default(),
             answer: None,
             gates: GateResult::default(),
+            is_cut: false,
             shown: AtomicBool::new(false),
             came: Mutex::default(),
             layer: recipe.layer,

@@ -6,16 +6,17 @@
 //! refused with its place; all problems are reported together.
 
 mod message;
+mod question;
 
 use std::collections::HashSet;
 
 use larder_text::hash::ContentHash;
-use larder_text::message::{Content, Message, Role};
-use larder_text::picture::Picture;
+use larder_text::message::{Message, Role};
 use larder_text::pointer::{Pointer, PointerKey};
 use serde_json::{Map, Value, json};
 
 use self::message::MessageReader;
+pub use self::question::{Question, question};
 
 /// What the conversation as a whole is called among what is kept of it.
 const AS_GIVEN: &str = "the conversation as given";
@@ -68,45 +69,39 @@ impl HistoryOriginal {
 /// If the text is not such JSON, or a message has something that cannot be read, or a result has no call before it: all
 /// problems, each with its place.
 pub fn read(text: &str, key: &PointerKey) -> Result<History, Vec<String>> {
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        vec![format!("line {}, column {}: {error}; expected {EXPECTED}", error.line(), error.column())]
-    })?;
-    let mut reader = HistoryReader { key, read: History::default(), problems: Vec::new() };
-    let whole = HistoryOriginal { content: text.as_bytes().to_vec(), display: AS_GIVEN.to_owned() };
-    reader.read.originals.push(whole);
-    reader.conversation(&value)
+    let (system, list) = conversation(text)?;
+    let mut reader = HistoryReader::new(text, key);
+    reader.instructions(system.as_ref());
+    reader.messages(&list);
+    reader.finish()
 }
 
-/// A part of a message that is not plain text, as the messages read by [`read`] hold it.
-#[derive(Debug, Clone, Default)]
-pub struct HistoryPart {
-    /// What a model reads.
-    pub text: String,
-    /// What a mark in the text leads to.
-    pub originals: Vec<HistoryOriginal>,
-    /// The picture that it is.
-    pub picture: Option<Picture>,
+/// The instructions and the messages of a conversation.
+fn conversation(text: &str) -> Result<(Option<Value>, Vec<Value>), Vec<String>> {
+    let json = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let value: Value = serde_json::from_str(json).map_err(|error| {
+        vec![format!("line {}, column {}: {error}; expected {EXPECTED}", error.line(), error.column())]
+    })?;
+    let mut request = match value {
+        Value::Array(list) => return Ok((None, list)),
+        Value::Object(request) => request,
+        _ => return Err(vec![format!("expected {EXPECTED}")]),
+    };
+    let mut take = |name: &str| request.remove(name).filter(|value| !value.is_null());
+    match (take("messages"), take("input")) {
+        (Some(Value::Array(list)), _) => Ok((take("system"), list)),
+        (None, Some(Value::Array(list))) => Ok((take("instructions"), list)),
+        (None, Some(text @ Value::String(_))) => {
+            Ok((take("instructions"), vec![json!({"role": "user", "content": text})]))
+        }
+        _ => Err(vec![format!("expected {EXPECTED}")]),
+    }
 }
 
 /// The pointer to the whole among what is kept of a conversation.
 pub(crate) fn as_given(originals: &[HistoryOriginal], key: &PointerKey) -> Option<String> {
     let whole = originals.iter().find(|original| original.display == AS_GIVEN)?;
     Some(whole.pointer(key).to_string())
-}
-
-/// Reads a part of a message of `role`.
-pub fn part(json: &str, role: Role, key: &PointerKey) -> HistoryPart {
-    let mut reader = MessageReader::new(String::new(), role, key);
-    match serde_json::from_str(json) {
-        Ok(Value::String(text)) => reader.say(&text),
-        Ok(block) => reader.part(&block),
-        Err(_) => reader.say(json),
-    }
-    let text = reader.content.iter().map(|content| match content {
-        Content::Text { text } => text.as_str(),
-        Content::Image { .. } => "",
-    });
-    HistoryPart { text: text.collect(), originals: reader.originals, picture: reader.picture }
 }
 
 const EXPECTED: &str =
@@ -119,26 +114,26 @@ struct HistoryReader<'k> {
     problems: Vec<String>,
 }
 
-impl HistoryReader<'_> {
-    fn conversation(mut self, value: &Value) -> Result<History, Vec<String>> {
-        let (system, list) = match value {
-            Value::Array(list) => (None, list),
-            Value::Object(request) => match (request.get("messages"), request.get("input")) {
-                (Some(Value::Array(list)), _) => (request.get("system"), list),
-                (None, Some(Value::Array(list))) => (request.get("instructions"), list),
-                _ => return Err(vec![format!("expected {EXPECTED}")]),
-            },
-            _ => return Err(vec![format!("expected {EXPECTED}")]),
-        };
-        if let Some(system) = system.filter(|system| !system.is_null()) {
+impl<'k> HistoryReader<'k> {
+    fn new(text: &str, key: &'k PointerKey) -> Self {
+        let whole = HistoryOriginal { content: text.as_bytes().to_vec(), display: AS_GIVEN.to_owned() };
+        let read = History { messages: Vec::new(), originals: vec![whole] };
+        Self { key, read, problems: Vec::new() }
+    }
+
+    fn instructions(&mut self, system: Option<&Value>) {
+        if let Some(system) = system {
             let mut reader = MessageReader::new("system".to_owned(), Role::System, self.key);
             reader.content(system);
             let messages = self.end(reader);
             self.read.messages.extend(messages);
         }
+    }
+
+    fn messages(&mut self, list: &[Value]) {
         let mut called = HashSet::new();
         for (at, message) in list.iter().enumerate() {
-            let place = format!("message {}", at + 1);
+            let place = place(at);
             // Calls may join the message before.
             let first = self.read.messages.len().saturating_sub(1);
             match message {
@@ -156,20 +151,16 @@ impl HistoryReader<'_> {
                 }
             }
         }
+    }
+
+    fn finish(self) -> Result<History, Vec<String>> {
         if self.problems.is_empty() { Ok(self.read) } else { Err(self.problems) }
     }
 
     fn message(&mut self, place: String, fields: &Map<String, Value>) {
-        let role = match fields.get("role").and_then(Value::as_str) {
-            Some("system" | "developer") => Role::System,
-            Some("user") => Role::User,
-            Some("assistant") => Role::Assistant,
-            Some("tool") => Role::Tool,
-            Some(other) => {
-                let known = "system, developer, user, assistant or tool";
-                return self.problems.push(format!("{place}: role {other:?} cannot be read; use {known}"));
-            }
-            None => return self.problems.push(format!("{place} has no role")),
+        let role = match role(&place, fields) {
+            Ok(role) => role,
+            Err(problem) => return self.problems.push(problem),
         };
         let mut reader = MessageReader::new(place, role, self.key);
         for (name, value) in fields.iter().filter(|(_, value)| !is_empty(value)) {
@@ -212,6 +203,9 @@ impl HistoryReader<'_> {
         match (kind, tool, field(CALL_ID).as_str()) {
             ("reasoning", ..) => reader.reasoning(&Value::Object(fields.clone())),
             ("", ..) => reader.problem("it has no role".to_owned()),
+            ("item_reference", ..) => {
+                reader.problem("an item_reference is kept by its provider; send the item itself".to_owned());
+            }
             (_, Some(_), Some(id)) if is_result => {
                 reader.result_of = Some(id.to_owned());
                 reader.content_of_result(field("output"));
@@ -250,6 +244,26 @@ impl HistoryReader<'_> {
         self.read.originals.append(&mut originals);
         self.problems.append(&mut problems);
         messages
+    }
+}
+
+/// What problems call an element of the list.
+fn place(at: usize) -> String {
+    format!("message {}", at + 1)
+}
+
+/// The role of a message, or why it has none.
+fn role(place: &str, fields: &Map<String, Value>) -> Result<Role, String> {
+    match fields.get("role").and_then(Value::as_str) {
+        Some("system" | "developer") => Ok(Role::System),
+        Some("user") => Ok(Role::User),
+        Some("assistant") => Ok(Role::Assistant),
+        Some("tool") => Ok(Role::Tool),
+        Some(other) => {
+            let known = "system, developer, user, assistant or tool";
+            Err(format!("{place}: role {other:?} cannot be read; use {known}"))
+        }
+        None => Err(format!("{place} has no role")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Conversations in the forms of the APIs.
 
 use larder_text::message::ToolCall;
+use larder_text::picture::Picture;
 use serde_json::json;
 
 use super::message::FAILED;
@@ -26,7 +27,7 @@ fn call(id: &str) -> ToolCall {
 }
 
 #[test]
-fn both_apis_and_our_own_form_give_the_same_messages() {
+fn every_api_and_our_own_form_give_the_same_messages() {
     let openai = json!([
         {"role": "user", "content": "fix it"},
         {"role": "assistant", "content": null, "refusal": null, "tool_calls": [
@@ -42,8 +43,17 @@ fn both_apis_and_our_own_form_give_the_same_messages() {
             {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "a.rs"}]}]},
         {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
     ]});
+    let bedrock = json!({"messages": [
+        {"role": "user", "content": [{"text": "fix it"}, {"cachePoint": {"type": "default"}}]},
+        {"role": "assistant", "content": [
+            {"toolUse": {"toolUseId": "c1", "name": "bash", "input": {"command": "ls"}}}]},
+        {"role": "user", "content": [
+            {"toolResult": {"toolUseId": "c1", "content": [{"text": "a.rs"}], "status": "success"}}]},
+        {"role": "assistant", "content": [{"text": "done"}]},
+    ]});
     let read_openai = read(openai);
     assert_eq!(read_openai, read(anthropic));
+    assert_eq!(read_openai, read(bedrock));
     assert_eq!(read_openai[1].tool_calls, [call("c1")]);
     assert_eq!(read_openai[2].tool_call_id.as_deref(), Some("c1"));
     let ours = serde_json::to_value(&read_openai).unwrap();
@@ -146,9 +156,6 @@ fn calls_of_any_tool_have_their_results() {
     assert!(found.messages[3].joined_text().contains("a.rs"));
     assert_eq!(behind(&found, &found.messages[5].joined_text()), Picture::from_base64(PNG).unwrap().file());
     assert!(found.messages[6].joined_text().contains("List first."));
-    let parts = [json!("I cannot."), json!({"type": "refusal", "refusal": "No."})];
-    let read = parts.map(|part| super::part(&part.to_string(), Role::Assistant, &key()).text);
-    assert_eq!(read, ["I cannot.\n", "No."]);
 }
 
 #[test]
@@ -179,6 +186,36 @@ fn items_of_responses_are_the_messages_of_chat() {
 }
 
 #[test]
+fn what_bedrock_writes_besides_text_is_kept() {
+    let found = whole(&json!({"system": [{"text": "be brief"}], "messages": [
+        {"role": "assistant", "content": [
+            {"reasoningContent": {"reasoningText": {"text": "List first.", "signature": "x"}}},
+            {"toolUse": {"toolUseId": "c1", "name": "bash"}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "status": "error", "content": [
+            {"json": {"code": 2}}, {"image": {"format": "png", "source": {"bytes": PNG}}}]}}]},
+        {"role": "user", "content": [{"document": {"name": "Tides", "source": {"bytes": "JVBE".repeat(200)}}}]},
+    ]}))
+    .unwrap();
+    let text = |at: usize| found.messages[at].joined_text();
+    assert_eq!((text(0).as_str(), found.messages[1].tool_calls[0].arguments.as_str()), ("be brief", "{}"));
+    assert!(text(1).contains("List first."), "{}", text(1));
+    assert!(text(2).starts_with(FAILED) && text(2).contains(r#"{"code":2}"#), "{}", text(2));
+    assert_eq!(behind(&found, &text(2)), Picture::from_base64(PNG).unwrap().file());
+    let file = String::from_utf8(behind(&found, &text(3))).unwrap();
+    assert!(file.contains(r#""document":{"name":"Tides""#), "{file}");
+}
+
+#[test]
+fn custom_calls_of_chat_are_those_of_responses() {
+    let found = read(json!([
+        {"role": "assistant", "tool_calls": [
+            {"id": "a", "type": "custom", "custom": {"name": "apply_patch", "input": "*** Begin Patch"}}]},
+        {"role": "tool", "tool_call_id": "a", "content": "done"},
+    ]));
+    assert_eq!(found[0].tool_calls[0].arguments, r#"{"input":"*** Begin Patch"}"#);
+}
+
+#[test]
 fn a_result_without_its_call_is_named() {
     let problems = whole(&json!([
         {"role": "user", "content": "x"},
@@ -197,7 +234,7 @@ fn what_would_be_lost_is_refused_with_its_place() {
         {"role": "assistant", "content": "x", "function_call": {"name": "f", "arguments": "{}"}},
         {"role": "user"},
         {"role": "assistant", "content": [{"name": "x"}]},
-        {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "f", "input": "x"}}]},
+        {"role": "assistant", "tool_calls": [{"type": "computer", "computer": {"name": "f", "input": "x"}}]},
         "x",
     ]))
     .unwrap_err();
@@ -208,7 +245,7 @@ fn what_would_be_lost_is_refused_with_its_place() {
         "message 4: function_call is not read; use tool_calls",
         "message 5: it has no content",
         "message 6: a block of content has no type",
-        "message 7: a call of type \"custom\"",
+        "message 7: a call of type \"computer\"",
         "message 8 is not an object",
     ]
     .into_iter()

@@ -85,6 +85,10 @@ pub struct RunInput {
     pub routing: RouteInput,
     /// Limits below the recipe's budget.
     pub limits: BudgetLimits,
+    /// The most tokens of the reply that the caller takes: text that reaches them ends there, and the run succeeds.
+    pub max_output: Option<usize>,
+    /// What else the caller asked for, and the run leaves out; for the record.
+    pub ignored: Vec<String>,
     /// The id of the gateway request to which the run is charged, for the record.
     pub request_id: Option<String>,
 }

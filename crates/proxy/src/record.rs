@@ -94,6 +94,9 @@ pub struct RequestSummary {
     /// What was not shortened although it might have been, and why; empty if nothing was decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_alone: Vec<LeftAlone>,
+    /// Fields of the request that a recipe or a conversation left out, such as `temperature`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
     /// Tokens as we counted them.
     pub tokens: Tokens,
     /// Tokens as reported by the provider, over all calls of this request. For a reply that did not reach its end,
@@ -409,6 +412,7 @@ impl RequestRecord {
             decision: None,
             round_trips: None,
             left_alone: Vec::new(),
+            ignored: Vec::new(),
             tokens: Tokens::default(),
             usage: None,
             usage_estimated: false,

@@ -72,6 +72,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         }),
         round_trips: None,
         left_alone: Vec::new(),
+        ignored: Vec::new(),
         tokens: Tokens {
             system: 100,
             tools: 60,

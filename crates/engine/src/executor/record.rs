@@ -73,6 +73,7 @@ impl RecipeRun<'_> {
         }
         let mut receipt = packed.cloned().unwrap_or_else(|| unpacked(self.recipe));
         receipt.route.clone_from(&self.route);
+        receipt.ignored.clone_from(&self.input.ignored);
         let saved = receipt.receipt.own_parts();
         let saved = saved.filter_map(|part| Some(original(part)?.saturating_sub(part.tokens)));
         let saved = saved.fold(0, usize::saturating_add) as u64;
@@ -104,6 +105,7 @@ impl RecipeRun<'_> {
             },
             output: parsed.value,
             reply: parsed.reply,
+            is_cut: self.is_cut,
             citations,
             receipt,
             usage: self.spent.usage,

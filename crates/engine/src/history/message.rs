@@ -3,7 +3,7 @@
 use larder_text::message::{Content, Message, Role, ToolCall};
 use larder_text::picture::Picture;
 use larder_text::pointer::PointerKey;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{HistoryOriginal, is_empty};
 
@@ -24,6 +24,34 @@ fn holds_bytes(value: &Value) -> bool {
         Value::Object(fields) => fields.values().any(holds_bytes),
         _ => false,
     }
+}
+
+/// A block of content of Bedrock's `Converse`, which has one member that says what it is, in Anthropic's form.
+fn from_converse(block: &Value) -> Option<Value> {
+    let (kind, of) = block.as_object().filter(|members| !members.contains_key("type"))?.iter().next()?;
+    Some(match kind.as_str() {
+        "text" => json!({"type": "text", "text": of}),
+        "json" => json!({"type": "text", "text": of.to_string()}),
+        "image" => json!({"type": "image", "source": {"data": of["source"]["bytes"]}}),
+        "toolUse" => {
+            json!({"type": "tool_use", "id": of["toolUseId"], "name": of["name"], "input": of["input"]})
+        }
+        "toolResult" => {
+            json!({"type": "tool_result", "tool_use_id": of["toolUseId"], "content": of["content"],
+            "is_error": of["status"] == "error"})
+        }
+        "reasoningContent" => match &of["reasoningText"]["text"] {
+            Value::Null => json!({"type": "redacted_thinking"}),
+            text => json!({"type": "thinking", "thinking": text}),
+        },
+        "document" | "video" | "audio" | "citationsContent" => json!({"type": kind, kind: of}),
+        _ => return None,
+    })
+}
+
+/// Whether a block of `Converse` only says where the provider's cache ends.
+pub(super) fn is_cache_point(block: &Value) -> bool {
+    block.get("cachePoint").is_some()
 }
 
 /// One message being read; a message of Anthropic's with results of tools becomes several.
@@ -68,7 +96,12 @@ impl<'k> MessageReader<'k> {
         }
     }
 
-    fn block(&mut self, block: &Value) {
+    pub(super) fn block(&mut self, block: &Value) {
+        if is_cache_point(block) {
+            return;
+        }
+        let read = from_converse(block);
+        let block = read.as_ref().unwrap_or(block);
         match (block["type"].as_str(), self.role) {
             (Some("text" | "input_text" | "output_text"), _) => self.text(&block["text"], "text"),
             (Some("refusal"), Role::Assistant) => self.text(&block["refusal"], "refusal"),
@@ -185,6 +218,11 @@ impl<'k> MessageReader<'k> {
                     let function = if call["function"].is_object() { &call["function"] } else { call };
                     self.call(&call["id"], &function["name"], &function["arguments"]);
                 }
+                // Free text: other APIs take JSON alone.
+                Some("custom") => {
+                    let input = json!({"input": call["custom"]["input"]});
+                    self.call(&call["id"], &call["custom"]["name"], &input);
+                }
                 Some(kind) => self.problem(format!("a call of type {kind:?} cannot be kept")),
             }
         }
@@ -231,6 +269,8 @@ impl<'k> MessageReader<'k> {
             content => return self.content(content),
         };
         for part in parts {
+            let read = from_converse(part);
+            let part = read.as_ref().unwrap_or(part);
             match part["type"].as_str() {
                 Some("text" | "input_text" | "output_text") => self.text(&part["text"], "text"),
                 Some(_) => self.part(part),

@@ -40,6 +40,9 @@ pub struct RunReceipt {
     /// The pointer to the conversation as it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<String>,
+    /// What its caller asked for and the run left out, such as `temperature`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
     /// What condensing by a model cost, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub condensing: Option<CondensingTally>,
@@ -103,6 +106,7 @@ impl RunReceipt {
             receipt,
             messages,
             history: None,
+            ignored: Vec::new(),
             condensing: None,
             tools: Vec::new(),
             calls: Vec::new(),
@@ -190,6 +194,9 @@ pub struct RunOutcome {
     /// not part of the reply.
     #[serde(skip)]
     pub signals: Vec<String>,
+    /// Whether the answer ends where its caller said ([`RunInput::max_output`](crate::inputs::RunInput::max_output)).
+    #[serde(skip)]
+    pub is_cut: bool,
     /// What is wrong with an answer that was passed on while it was written; empty for every other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,

@@ -12,10 +12,12 @@ use larder_conversation::resume::{Continuation, Remembered};
 use larder_conversation::{Conversation, Reply};
 use larder_engine::blocking;
 use larder_engine::executor::Spending;
-use larder_proxy::record::Outcome;
-use larder_proxy::wire::{ApiDialect, RecipeReply, ReplyPart, Request};
+use larder_engine::history;
+use larder_proxy::record::{Outcome, RequestSummary};
+use larder_proxy::wire::{ApiDialect, Item, RecipeReply, ReplyPart, Request};
 use larder_store::Speaker;
 use larder_text::message::Role;
+use larder_text::pointer::PointerKey;
 use larder_text::usage::Usage;
 
 use crate::app::App;
@@ -24,6 +26,7 @@ use crate::error::RequestError;
 use crate::problem::Problem;
 use crate::replies::{self, ReplyEvent, ReplyReader};
 use crate::request::active::ActiveRequest;
+use crate::request::fields::{Answerer, Fields};
 use crate::request::reply;
 use crate::sessions;
 
@@ -45,23 +48,36 @@ pub struct ConversationRequest {
     include_usage: bool,
 }
 
-/// Reads which conversation a request is for, and what is said.
+/// Reads which conversation a request is for, and what is said. What is left out is listed in the record.
 ///
 /// # Errors
-/// The last message is not the user's.
+/// The last message is not the user's, or the request has something that a conversation cannot take.
 pub fn job(
     kind: &str,
     request: &Request<'_>,
     headers: &HeaderMap,
+    record: &mut RequestSummary,
+    key: &PointerKey,
 ) -> Result<ConversationRequest, RequestError> {
+    let Fields { mut ignored, mut problems, .. } = Fields::judge(request, Answerer::Conversation);
+    problems.extend(history::read(request.body, key).err().into_iter().flatten());
+    problems.extend(request.items.iter().filter_map(not_said));
+    if !problems.is_empty() {
+        return Err(RequestError::invalid(format!("nothing was sent: {}", problems.join("; "))));
+    }
+    let instructions = request.items.iter().filter(|item| item.role() == Role::System);
+    ignored.extend(instructions.map(|item| match item.message {
+        Some(at) => format!("message {}: instructions", at + 1),
+        None => "instructions".to_owned(),
+    }));
+    record.ignored = ignored;
     let said = |role: Role| match role {
         Role::User => Some(Speaker::Participant),
         Role::Assistant => Some(Speaker::Assistant),
         _ => None,
     };
-    let remembered = |item: &larder_proxy::wire::Item<'_>| {
-        Some(Remembered { speaker: said(item.role())?, text: item.text().to_owned() })
-    };
+    let remembered =
+        |item: &Item<'_>| Some(Remembered { speaker: said(item.role())?, text: item.text().to_owned() });
     let mut before: Vec<Remembered> = request.items.iter().filter_map(remembered).collect();
     let last =
         before.pop().filter(|last| last.speaker == Speaker::Participant && !last.text.trim().is_empty());
@@ -84,6 +100,18 @@ pub fn job(
         stream: request.stream,
         include_usage: request.include_usage,
     })
+}
+
+/// Why an item cannot be part of a conversation, which is text alone.
+fn not_said(item: &Item<'_>) -> Option<String> {
+    let is_calling = item.role() == Role::Tool || !item.calls.is_empty();
+    let what = match () {
+        () if is_calling => "calls of tools or their results",
+        () if item.role() == Role::User && !item.opaque.is_empty() => "pictures or files",
+        () => return None,
+    };
+    let at = item.message.map_or(1, |at| at + 1);
+    Some(format!("message {at}: a conversation takes text, and no {what}; leave them out"))
 }
 
 /// Posts the message and answers in the request's own format. The reply is written to its end and stored even if the client
@@ -192,6 +220,7 @@ impl Answer {
             created: summary.time.as_millis() / 1_000,
             model: &summary.model,
             text,
+            is_cut: false,
             usage,
             include_usage: self.include_usage,
         })

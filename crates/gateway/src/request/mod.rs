@@ -6,6 +6,7 @@ mod batch_results;
 mod bill;
 mod budget;
 mod conversations;
+mod fields;
 pub mod inspect;
 mod passthrough;
 mod prepare;

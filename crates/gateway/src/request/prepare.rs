@@ -37,6 +37,9 @@ use crate::transcript::TranscriptCapture;
 /// counted.
 const LOOKED_BACK: usize = 8;
 
+/// The byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Where a request is sent.
 pub enum Destination {
     /// To a server.
@@ -74,6 +77,8 @@ pub fn prepare(
     head: &Parts,
     body: Bytes,
 ) -> Result<Destination, RequestError> {
+    // Some clients write a byte order mark, which no provider reads.
+    let body = if body.starts_with(BYTE_ORDER_MARK) { body.slice(BYTE_ORDER_MARK.len()..) } else { body };
     let text = std::str::from_utf8(&body).map_err(|error| {
         RequestError::invalid(format!("the body is not UTF-8: byte {}", error.valid_up_to()))
     })?;
@@ -89,19 +94,26 @@ pub fn prepare(
     active.set_model(&model);
     active.record.summary.stream = request.stream;
     active.usage.choices = request.choices;
+    let endpoint = active.record.summary.endpoint;
+    if endpoint == Endpoint::CountTokens && (model.starts_with(CONVERSATION) || model.starts_with(RECIPE)) {
+        let words = "the tokens of a recipe or a conversation cannot be counted here: `larder explain` shows those of \
+                     a recipe's prompt";
+        return Err(RequestError::invalid(words));
+    }
+    let key = active.caller.store.key().clone();
     if let Some(kind) = model.strip_prefix(CONVERSATION) {
-        return conversations::job(kind, &request, &head.headers).map(Destination::Conversation);
+        let record = &mut active.record.summary;
+        return conversations::job(kind, &request, &head.headers, record, &key)
+            .map(Destination::Conversation);
     }
     let session = sessions::identify(&request, &head.headers)?;
     active.record.summary.session = Some(session.clone());
     let named = active.caller.store.key().find_in(text);
     active.named = named.into_iter().map(|(_, pointer)| pointer.id).collect();
     if let Some(recipe) = model.strip_prefix(RECIPE) {
-        let id = &active.record.summary.id;
-        return recipes::job(recipe, &request, session, id, active.caller.store.key())
+        return recipes::job(recipe, &request, session, &mut active.record.summary, &key)
             .map(|run| Destination::Recipe(Box::new(run)));
     }
-    let endpoint = active.record.summary.endpoint;
     let newest = active.app().store.revisions().newest().map_err(unknown)?;
     let revised = revised(active, current, &session, newest).map_err(unknown)?;
     let route = current.route(endpoint, &model, &revised)?;

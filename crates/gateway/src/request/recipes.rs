@@ -12,16 +12,15 @@ use larder_core::recipe::Recipe;
 use larder_engine::executor::{
     Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending, max_call_usage,
 };
-use larder_engine::history::{self, HistoryOriginal};
+use larder_engine::history::{self, Question};
 use larder_engine::inputs::RunInput;
 use larder_engine::settings::CallableTools;
 use larder_engine::{Engine, blocking};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 use larder_models::table::ModelTable;
-use larder_proxy::record::{AnsweredBy, Tokens};
-use larder_proxy::wire::{ApiDialect, Item, RecipeReply, Request};
-use larder_text::message::{Content, Message, Role, ToolCall};
+use larder_proxy::record::{AnsweredBy, RequestSummary, Tokens};
+use larder_proxy::wire::{ApiDialect, RecipeReply, Request};
 use larder_text::pointer::PointerKey;
 use larder_tools::{RECIPES_OF_TOOLS, ToolClass};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::Snapshot;
 use crate::error::RequestError;
 use crate::request::active::ActiveRequest;
+use crate::request::fields::{self, Answerer, Fields};
 use crate::request::reply;
 
 /// A recipe to be run for a request.
@@ -47,91 +47,44 @@ pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
     !reads && recipe.inputs.is_empty() && models.resolve(recipe.layer, recipe.mode).is_some()
 }
 
-/// Maps a request to a recipe run; `id` is the request's.
+/// Maps a request to a recipe run. What it cannot take is an error; what it leaves out is listed in the record, here and
+/// in that of the run.
 ///
 /// # Errors
-/// If there is no query.
+/// All that is wrong with the request: fields and messages that a recipe cannot take, or no question.
 pub fn job(
     recipe: &str,
     request: &Request<'_>,
     session: String,
-    id: &str,
+    record: &mut RequestSummary,
     key: &PointerKey,
 ) -> Result<RecipeRequest, RequestError> {
-    if request.history_elsewhere {
-        let words = "a recipe reads only what the request holds: send the messages themselves in place of \
-                     previous_response_id, conversation, prompt or references to items";
-        return Err(RequestError::invalid(words));
+    let Fields { max_output, mut ignored, mut problems } = Fields::judge(request, Answerer::Recipe);
+    let read = history::question(request.body, key);
+    let Question { query, pictures, history, unread } = read.unwrap_or_else(|found| {
+        problems.extend(found);
+        Question::default()
+    });
+    if !problems.is_empty() {
+        return Err(RequestError::invalid(format!("nothing was sent: {}", problems.join("; "))));
     }
-    let asks = |item: &Item<'_>| item.role() == Role::User && !item.text().trim().is_empty();
-    let Some(last) = request.items.iter().rposition(asks) else {
-        return Err(RequestError::invalid("a recipe needs a message of the user: its text is the query"));
-    };
-    // A picture may be in a message of its own after the question.
-    let after = &request.items[last + 1..];
-    if after.iter().any(|item| item.role() != Role::User || !item.texts.is_empty()) {
-        return Err(RequestError::invalid(
-            "the last message has to be the user's: a recipe answers its text",
-        ));
-    }
-    let (mut history, mut history_originals) = (Vec::new(), Vec::new());
-    for item in request.items.iter().take(last) {
-        let (message, originals) = message(item, key);
-        history.push(message);
-        history_originals.extend(originals);
-    }
-    let mut pictures = Vec::new();
-    for part in request.items[last..].iter().flat_map(|item| &item.opaque) {
-        let picture = history::part(part.raw, Role::User, key).picture;
-        pictures.push(picture.ok_or_else(|| {
-            let words =
-                "a recipe takes text and pictures (PNG, JPEG, GIF or WebP in the request) as its question";
-            RequestError::invalid(words)
-        })?);
-    }
+    ignored.extend(unread.iter().map(|name| fields::shown(name)));
+    record.ignored.clone_from(&ignored);
+    // The request is kept where the prompt does not hold all of it.
+    let is_kept = !history.messages.is_empty() || !ignored.is_empty();
     let input = RunInput {
-        query: request.items.get(last).map(|item| item.text().to_owned()),
+        query: Some(query),
         pictures,
-        history,
-        history_originals,
+        history: history.messages,
+        history_originals: if is_kept { history.originals } else { Vec::new() },
         session_id: Some(session),
-        request_id: Some(id.to_owned()),
+        max_output,
+        ignored,
+        request_id: Some(record.id.clone()),
         ..RunInput::default()
     };
     let (stream, include_usage) = (request.stream, request.include_usage);
     Ok(RecipeRequest { recipe: recipe.to_owned(), input, stream, include_usage })
-}
-
-/// A message, with its parts in the order in which they were written.
-fn message(item: &Item<'_>, key: &PointerKey) -> (Message, Vec<HistoryOriginal>) {
-    let call = |call: &larder_proxy::wire::ItemCall<'_>| ToolCall {
-        id: call.id.to_string(),
-        name: call.name.to_string(),
-        arguments: call.arguments.to_string(),
-    };
-    let (mut parts, mut originals) = (Vec::new(), Vec::new());
-    for part in &item.opaque {
-        let read = history::part(part.raw, item.role(), key);
-        parts.push((part.raw.as_ptr(), read.text, true));
-        originals.extend(read.originals);
-    }
-    parts.extend(item.texts.iter().map(|text| (text.raw.as_ptr(), text.text().into_owned(), false)));
-    // All of them are pieces of the request.
-    parts.sort_by_key(|(place, ..)| *place);
-    let mut content: Vec<Content> = Vec::new();
-    for (_, mut text, begins_a_line) in parts {
-        if begins_a_line && matches!(content.last(), Some(Content::Text { text }) if !text.ends_with('\n')) {
-            text.insert(0, '\n');
-        }
-        content.push(Content::Text { text });
-    }
-    let message = Message {
-        role: item.role(),
-        content,
-        tool_calls: item.calls.iter().map(call).collect(),
-        tool_call_id: item.result.as_ref().map(|result| result.id.to_string()),
-    };
-    (message, originals)
 }
 
 /// Runs a recipe and answers in the request's own format. The run ends when its client leaves.
@@ -216,7 +169,8 @@ fn reserve_call(
     // The run itself reports a broken recipe and raises the intervention.
     let Ok(recipe) = engine.recipe_or_builtin(&job.recipe) else { return Ok(Default::default()) };
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
-    let output = number(recipe.budget.output);
+    let output = recipe.budget.output;
+    let output = number(job.input.max_output.map_or(output, |most| most.min(output)));
     let after = number(recipe.budget.total).saturating_sub(output);
     active.record.summary.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
     if let Some(found) = engine.models.table().resolve(recipe.layer, recipe.mode) {
@@ -327,6 +281,7 @@ fn answer(
         created: active.record.summary.time.as_millis() / 1_000,
         model: &model,
         text: &text,
+        is_cut: outcome.is_cut,
         usage: outcome.usage,
         include_usage: job.include_usage,
     };

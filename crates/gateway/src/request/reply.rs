@@ -9,6 +9,7 @@ use larder_proxy::wire::ApiDialect;
 
 use crate::error::RequestError;
 use crate::request::active::ActiveRequest;
+use crate::request::fields;
 
 /// The id under which the request is recorded.
 pub const REQUEST: HeaderName = HeaderName::from_static("x-larder-request");
@@ -18,13 +19,15 @@ pub const SESSION: HeaderName = HeaderName::from_static("x-larder-session");
 pub const BEFORE: HeaderName = HeaderName::from_static("x-larder-tokens-before");
 /// Tokens of the prompt as it was sent.
 pub const AFTER: HeaderName = HeaderName::from_static("x-larder-tokens-after");
+/// Fields of the request that a recipe or a conversation left out.
+const IGNORED: HeaderName = HeaderName::from_static("x-larder-ignored");
 /// Pointers in the prompt as it was sent.
 const POINTERS: HeaderName = HeaderName::from_static("x-larder-pointers");
 
 /// Our headers on the reply to a request.
 pub fn ours(exchange: &RequestRecord) -> HeaderMap {
     let head = &exchange.summary;
-    let mut ours = HeaderMap::with_capacity(5);
+    let mut ours = HeaderMap::with_capacity(6);
     let mut put = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
             ours.insert(name, value);
@@ -33,6 +36,9 @@ pub fn ours(exchange: &RequestRecord) -> HeaderMap {
     put(REQUEST, &head.id);
     if let Some(session) = &head.session {
         put(SESSION, session);
+    }
+    if !head.ignored.is_empty() {
+        put(IGNORED, &fields::listed(&head.ignored));
     }
     if head.decision.is_some() {
         put(BEFORE, &head.tokens.before.to_string());

@@ -12,6 +12,7 @@ mod keys;
 mod limits;
 mod passing;
 mod policy;
+mod recipe_fields;
 mod recipes;
 mod rehydrating;
 mod reload;

@@ -173,7 +173,8 @@ impl WireFormat for ChatFormat {
 
     fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String {
         let message = json!({"role": "assistant", "content": reply.text, "refusal": null});
-        let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": "stop"});
+        let choice =
+            json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply)});
         completion(reply, "chat.completion", json!([choice]), Some(usage(reply))).to_string()
     }
 
@@ -189,7 +190,7 @@ impl WireFormat for ChatFormat {
             ReplyPart::End { .. } => {
                 let usage = || completion(reply, "chat.completion.chunk", json!([]), Some(usage(reply)));
                 let usage = if reply.include_usage { event(usage()) } else { String::new() };
-                event(chunk(json!({}), json!("stop"))) + &usage + "data: [DONE]\n\n"
+                event(chunk(json!({}), json!(finish(reply)))) + &usage + "data: [DONE]\n\n"
             }
         }
     }
@@ -303,6 +304,10 @@ fn completion(reply: &RecipeReply<'_>, object: &str, choices: Json, usage: Optio
         whole["usage"] = usage;
     }
     whole
+}
+
+fn finish(reply: &RecipeReply<'_>) -> &'static str {
+    if reply.is_cut { "length" } else { "stop" }
 }
 
 fn usage(reply: &RecipeReply<'_>) -> Json {

@@ -177,7 +177,7 @@ impl WireFormat for ConverseFormat {
 
     fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String {
         json!({"output": {"message": {"role": "assistant", "content": [{"text": reply.text}]}},
-            "stopReason": "end_turn", "usage": usage(&reply.usage), "metrics": {"latencyMs": 0}})
+            "stopReason": messages::stop(reply), "usage": usage(&reply.usage), "metrics": {"latencyMs": 0}})
         .to_string()
     }
 
@@ -189,7 +189,7 @@ impl WireFormat for ConverseFormat {
             }
             ReplyPart::End { .. } => vec![
                 ("contentBlockStop", json!({"contentBlockIndex": 0})),
-                ("messageStop", json!({"stopReason": "end_turn"})),
+                ("messageStop", json!({"stopReason": messages::stop(reply)})),
                 ("metadata", json!({"usage": usage(&reply.usage), "metrics": {"latencyMs": 0}})),
             ],
         };

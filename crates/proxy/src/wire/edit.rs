@@ -36,6 +36,11 @@ impl<'b> Request<'b> {
         tier.and_then(Value::text)
     }
 
+    /// Its fields, each with its JSON.
+    pub fn fields(&self) -> impl Iterator<Item = (Cow<'_, str>, &'b str)> {
+        self.doc.root().members().map(|(name, value)| (name.text(), value.raw()))
+    }
+
     /// What the client notes under a name in the request's `metadata`.
     pub fn metadata(&self, name: &str) -> Option<Cow<'_, str>> {
         self.doc.root().given("metadata")?.given(name)?.text()

@@ -181,7 +181,7 @@ impl WireFormat for MessagesFormat {
 
     fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String {
         let block = json!({"type": "text", "text": reply.text, "citations": null});
-        message(reply, json!([block]), json!("end_turn"), reply.usage.output).to_string()
+        message(reply, json!([block]), json!(stop(reply)), reply.usage.output).to_string()
     }
 
     fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
@@ -194,7 +194,7 @@ impl WireFormat for MessagesFormat {
                 "delta": {"type": "text_delta", "text": piece}})]),
             ReplyPart::End { .. } => named(&[
                 json!({"type": "content_block_stop", "index": 0}),
-                json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null},
+                json!({"type": "message_delta", "delta": {"stop_reason": stop(reply), "stop_sequence": null},
                     "usage": usage(reply, reply.usage.output)}),
                 json!({"type": "message_stop"}),
             ]),
@@ -279,6 +279,11 @@ fn said_in(name: Name<'_>, value: Value<'_, '_>) -> usize {
         "input" => value.raw().len(),
         _ => 0,
     }
+}
+
+/// Why a reply ended; Bedrock's `Converse` has the same words.
+pub(super) fn stop(reply: &RecipeReply<'_>) -> &'static str {
+    if reply.is_cut { "max_tokens" } else { "end_turn" }
 }
 
 fn message(reply: &RecipeReply<'_>, content: Json, stop: Json, output: u64) -> Json {

@@ -21,6 +21,8 @@ pub struct RecipeReply<'a> {
     pub model: &'a str,
     /// The text of the answer.
     pub text: &'a str,
+    /// Whether it ends at the most tokens that the request allows for it.
+    pub is_cut: bool,
     /// The tokens it used.
     pub usage: Usage,
     /// Whether a stream of chat completions ends in a chunk with the usage.

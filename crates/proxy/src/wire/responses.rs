@@ -172,7 +172,8 @@ impl WireFormat for ResponsesFormat {
     }
 
     fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String {
-        response(reply, "completed", json!([output(reply, "completed")])).to_string()
+        let status = ended(reply);
+        response(reply, status, json!([output(reply, status)])).to_string()
     }
 
     fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
@@ -189,10 +190,15 @@ fn said_in(name: Name<'_>, value: Value<'_, '_>) -> usize {
     }
 }
 
+/// The status of a reply and of its item at its end.
+fn ended(reply: &RecipeReply<'_>) -> &'static str {
+    if reply.is_cut { "incomplete" } else { "completed" }
+}
+
 fn output(reply: &RecipeReply<'_>, status: &str) -> Json {
     let content = match status {
-        "completed" => json!([part(reply.text)]),
-        _ => json!([]),
+        "in_progress" => json!([]),
+        _ => json!([part(reply.text)]),
     };
     json!({"id": format!("msg_{}", reply.id), "type": "message", "status": status, "role": "assistant",
         "content": content})
@@ -207,9 +213,13 @@ fn response(reply: &RecipeReply<'_>, status: &str, output: Json) -> Json {
     let usage = json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": cached_input},
         "output_tokens": out, "output_tokens_details": {"reasoning_tokens": reasoning},
         "total_tokens": input.saturating_add(out)});
-    let usage = if status == "completed" { usage } else { Json::Null };
+    let usage = if status == "in_progress" { Json::Null } else { usage };
+    let incomplete = match status {
+        "incomplete" => json!({"reason": "max_output_tokens"}),
+        _ => Json::Null,
+    };
     json!({"id": format!("resp_{}", reply.id), "object": "response", "created_at": reply.created, "status": status,
-        "error": null, "incomplete_details": null, "instructions": null, "max_output_tokens": null,
+        "error": null, "incomplete_details": incomplete, "instructions": null, "max_output_tokens": null,
         "model": reply.model, "output": output, "parallel_tool_calls": true, "previous_response_id": null,
         "reasoning": {"effort": null, "summary": null}, "store": false, "temperature": null,
         "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [], "top_p": null,
@@ -244,9 +254,9 @@ fn response_events(reply: &RecipeReply<'_>, of: &ReplyPart<'_>) -> Vec<Json> {
             vec![
                 at("response.output_text.done", json!({"text": reply.text, "logprobs": []})),
                 at("response.content_part.done", json!({"part": part(reply.text)})),
-                json!({"type": "response.output_item.done", "output_index": 0, "item": output(reply, "completed")}),
-                json!({"type": "response.completed",
-                "response": response(reply, "completed", json!([output(reply, "completed")]))}),
+                json!({"type": "response.output_item.done", "output_index": 0, "item": output(reply, ended(reply))}),
+                json!({"type": format!("response.{}", ended(reply)),
+                "response": response(reply, ended(reply), json!([output(reply, ended(reply))]))}),
             ],
         ),
     };
