@@ -96,6 +96,19 @@ fn a_conversation_for_a_recipe_without_a_place_for_it_is_an_error() {
 }
 
 #[test]
+fn a_history_may_be_text_behind_a_byte_order_mark() {
+    let slots = "slots:\n  - {name: system, from: prompt}\n  - {name: said, from: messages}\n  - {name: docs, from: documents, docs: [notes]}\n";
+    let shop = shop(&format!("{BUDGET}input_docs: [{{name: notes, required: false}}]\n{slots}"));
+    let given =
+        format!("\u{feff}{}", json!({"instructions": "Be brief.", "input": "The gate closes at nine."}));
+    shop.write("h.json", &given);
+    let receipt = shop.json(&["explain", "notes/asked", "-q", "When?", "--history", "h.json"]);
+    let prompt = receipt["messages"].to_string();
+    assert!(prompt.contains("Be brief.") && prompt.contains("The gate closes at nine."), "{prompt}");
+    assert_eq!(shop.ok(&["rehydrate", receipt["history"].as_str().unwrap()]).out, given);
+}
+
+#[test]
 fn a_preserved_section_is_never_condensed() {
     let recipe = |preserve: &str| {
         format!("{BUDGET}input_sections: [\"§2\"]\ncompression: {{preserve: [{preserve}]}}\n")

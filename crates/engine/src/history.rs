@@ -21,7 +21,7 @@ pub use self::question::{Question, question};
 /// What the conversation as a whole is called among what is kept of it.
 const AS_GIVEN: &str = "the conversation as given";
 /// Fields that say nothing about what was said.
-const METADATA: [&str; 11] = [
+const METADATA: [&str; 13] = [
     "id",
     "type",
     "model",
@@ -32,6 +32,8 @@ const METADATA: [&str; 11] = [
     "created_at",
     "annotations",
     "cache_control",
+    "prompt_cache_breakpoint",
+    "summarizable",
     "index",
 ];
 /// Where the ids of calls are in the items of OpenAI's Responses.

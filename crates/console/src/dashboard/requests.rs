@@ -196,6 +196,9 @@ fn facts(head: &RequestSummary) -> Vec<(&'static str, Markup)> {
         };
         facts.push(("Left alone", list));
     }
+    if !head.ignored.is_empty() {
+        facts.push(("Fields left out", name(&head.ignored.join(", "))));
+    }
     facts.extend(head.round_trips.map(|trips| {
         let words = match trips {
             RoundTripFate::Restored => "put back",

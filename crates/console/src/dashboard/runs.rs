@@ -108,7 +108,7 @@ fn whole(run: &RunDetail, receipt: &RunReceipt) -> Markup {
     html! {
         (heading(name(&receipt.recipe), about, Some(status(facts.status))))
         (untitled_panel(html! {
-            (ui::facts(run_facts(record)))
+            (ui::facts(run_facts(record, receipt)))
             @if let Some(refused) = &receipt.receipt.refused { p.notice { (refused) } }
         }))
         @if let Some(route) = &receipt.route { (panel("router", "The router", decision(route))) }
@@ -135,7 +135,7 @@ fn decision(route: &RouteDecision) -> Markup {
     }
 }
 
-fn run_facts(record: &RunRecord) -> Vec<(&'static str, Markup)> {
+fn run_facts(record: &RunRecord, receipt: &RunReceipt) -> Vec<(&'static str, Markup)> {
     let facts = &record.facts;
     let tokens = facts.tokens;
     let mut found = vec![
@@ -150,6 +150,9 @@ fn run_facts(record: &RunRecord) -> Vec<(&'static str, Markup)> {
         ("Took", html! { (span(facts.latency_ms.saturating_mul(1_000))) ", " (facts.retries) " retries" }),
         ("Cost", html! { (cost(facts.cost_usd)) }),
     ];
+    if !receipt.ignored.is_empty() {
+        found.push(("Fields left out", name(&receipt.ignored.join(", "))));
+    }
     found.extend(facts.error.as_ref().map(|error| ("Error", name(error))));
     found.push(("Receipt", html! { a href={ "/api/v1/runs/" (record.run_id) "/receipt" } { "as JSON" } }));
     found

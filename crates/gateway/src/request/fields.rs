@@ -203,6 +203,8 @@ fn is_default(name: &str, value: &Value) -> bool {
     let (text, number) = (value.as_str(), value.as_f64());
     let kind = value["type"].as_str();
     match name {
+        // Even an empty object asks for a search.
+        "web_search_options" => value.is_null(),
         _ if is_empty(value) => true,
         "n" | "top_p" | "repetition_penalty" | "inferenceConfig.topP" => number == Some(1.0),
         "presence_penalty" | "frequency_penalty" | "top_logprobs" => number == Some(0.0),
