@@ -97,8 +97,10 @@ fn a_conversation_for_a_recipe_without_a_place_for_it_is_an_error() {
 
 #[test]
 fn a_history_may_be_text_behind_a_byte_order_mark() {
-    let slots = "slots:\n  - {name: system, from: prompt}\n  - {name: said, from: messages}\n  - {name: docs, from: documents, docs: [notes]}\n";
-    let shop = shop(&format!("{BUDGET}input_docs: [{{name: notes, required: false}}]\n{slots}"));
+    let shop = shop(&format!(
+        "{BUDGET}input_docs: [{{name: notes, required: false}}]\nslots:\n  - {{name: sys, from: prompt, cap: 100}}\n  \
+         - {{name: said, from: messages, cap: 400}}\n  - {{name: docs, from: documents, cap: 100, docs: [notes]}}\n"
+    ));
     let given =
         format!("\u{feff}{}", json!({"instructions": "Be brief.", "input": "The gate closes at nine."}));
     shop.write("h.json", &given);
