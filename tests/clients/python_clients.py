@@ -205,6 +205,37 @@ def check_conversations():
             pass
 
 
+def check_recipes():
+    model, ask = "recipe/talk/brief", gpt.chat.completions
+    history = [{"role": "system", "content": "Be kind."}, user("one"), {"role": "assistant", "content": "Yes."}, user("two")]
+    whole = ask.with_raw_response.create(model=model, messages=history, n=1, tools=[], temperature=0.7)
+    assert whole.parse().choices[0].message.content == HELLO and whole.parse().choices[0].finish_reason == "stop"
+    assert whole.headers["x-larder-ignored"] == "temperature"
+    assert texts_of(sent()) == ["Answer in one sentence.", "Be kind.", "one", "Yes.", "two"], sent()
+    with ask.stream(model=model, messages=history, max_completion_tokens=64) as stream:
+        assert stream.get_final_completion().choices[0].message.content == HELLO
+    assert gpt.responses.create(model=model, input="two", store=False).output_text == HELLO
+    with gpt.responses.stream(model=model, input=history, max_output_tokens=64) as stream:
+        assert stream.get_final_response().output_text == HELLO
+    common = {"model": model, "max_tokens": 1024, "system": "Be kind.", "messages": history[1:]}
+    reply = claude.messages.with_raw_response.create(**common)
+    assert reply.parse().content[0].text == HELLO and "x-larder-ignored" not in reply.headers
+    with claude.messages.stream(**common) as stream:
+        assert "".join(stream.text_stream) == HELLO
+    for kind, named, call in [
+        (openai.BadRequestError, "n: ", lambda: ask.create(model=model, messages=history, n=2)),
+        (openai.BadRequestError, "tools: ", lambda: ask.create(model=model, messages=history, tools=[CHAT_TOOL])),
+        (openai.BadRequestError, "response_format: ", lambda: ask.parse(model=model, messages=history, response_format=Person)),
+        (openai.BadRequestError, "text.format: ", lambda: gpt.responses.parse(model=model, input="two", text_format=Person)),
+        (anthropic.BadRequestError, "stop_sequences: ", lambda: claude.messages.create(stop_sequences=["x"], **common)),
+    ]:
+        try:
+            call()
+            raise AssertionError(f"{named} is no error")
+        except kind as error:
+            assert named in error.message, error
+
+
 def texts_of(body):
     return [message["content"].strip() for message in body["messages"]]
 

@@ -78,6 +78,9 @@ impl Fields {
             return;
         }
         match fate(name, by) {
+            Fate::Obeyed if name == "stream" && !value.is_boolean() => {
+                self.problems.push(format!("{name}: send true or false, or leave it out"));
+            }
             Fate::Obeyed => {}
             Fate::MaxOutput => match value.as_u64().and_then(|most| usize::try_from(most).ok()) {
                 Some(most) if most > 0 => {
@@ -121,6 +124,7 @@ fn fate(name: &str, by: Answerer) -> Fate {
         | "requestMetadata"
         | "safety_identifier"
         | "prompt_cache_key"
+        | "prompt_cache_options"
         | "prompt_cache_retention"
         | "cache_control"
         | "parallel_tool_calls"
@@ -156,7 +160,7 @@ fn fate(name: &str, by: Answerer) -> Fate {
         | "structured_outputs" => Fate::Refused(Refusal::Form),
         "stop" | "stop_sequences" | "inferenceConfig.stopSequences" => Fate::Refused(Refusal::Stop),
         "logprobs" | "top_logprobs" => Fate::Refused(Refusal::Probabilities),
-        "modalities" | "audio" => Fate::Refused(Refusal::Text),
+        "modalities" | "audio" | "image" => Fate::Refused(Refusal::Text),
         "background" => Fate::Refused(Refusal::Background),
         "previous_response_id"
         | "conversation"
@@ -166,7 +170,7 @@ fn fate(name: &str, by: Answerer) -> Fate {
         | "messages"
         | "input" => Fate::Refused(Refusal::Held),
         "inference_geo" => Fate::Refused(Refusal::Place),
-        "guardrailConfig" => Fate::Refused(Refusal::Guardrails),
+        "guardrailConfig" | "moderation" => Fate::Refused(Refusal::Guardrails),
         _ => Fate::Ignored,
     }
 }
@@ -193,7 +197,9 @@ impl Refusal {
                 format!("a {owner} reads only what the request holds; send the messages themselves{or}")
             }
             Self::Place => "the model table says where a model runs; leave it out".to_owned(),
-            Self::Guardrails => format!("no guardrails are applied to the reply of a {owner}; leave it out"),
+            Self::Guardrails => {
+                format!("nothing checks the reply of a {owner} on behalf of the client; leave it out")
+            }
         }
     }
 }

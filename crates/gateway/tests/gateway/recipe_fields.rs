@@ -56,6 +56,8 @@ async fn what_would_change_the_form_of_a_reply_is_refused_and_named() {
         (CHAT, json!({"n": 3}), "n: a recipe gives one reply"),
         (CHAT, json!({"tools": tool}), "tools: a recipe offers its model no tools of the client"),
         (CHAT, json!({"tool_choice": "required"}), "tool_choice: "),
+        (CHAT, json!({"stream": "yes"}), "stream: send true or false"),
+        (CHAT, json!({"moderation": {"model": "m"}}), "moderation: nothing checks the reply"),
         (CHAT, json!({"web_search_options": {}}), "web_search_options: "),
         (CHAT, json!({"functions": [{"name": "look"}]}), "functions: "),
         (CHAT, json!({"response_format": schema}), "response_format: a recipe sets the form of its reply"),
