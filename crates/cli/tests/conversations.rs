@@ -411,47 +411,52 @@ fn a_type_is_a_model_whose_clients_may_resend_their_history() {
     let mut nowhere = body(&[user("message-7")]);
     nowhere["model"] = json!("conversation/chatt");
     let other_type = json!({"model": "conversation/tutor", "messages": [user("message-7")]});
-    let with = |name: &str, value: Value| {
-        let mut body = body(&[user("message-7")]);
-        body[name] = value;
-        body
-    };
-    let pictured =
-        json!([{"type": "text", "text": "message-7"}, {"type": "image_url", "image_url": {"url": "x"}}]);
     for (status, words, headers, body) in [
         (409, "the header x-larder-session", "", body(&unknown)),
         (400, "has to be the user's", "", body(&[user("message-7"), said("assistant", "x")])),
         (404, "no conversation type", "", nowhere),
         (422, "of type chat", named.as_str(), other_type),
         (404, "conv-1", "x-larder-session: conv-1\r\n", body(&[user("message-7")])),
-        (
-            400,
-            "tools: a conversation type offers its model no tools of the client",
-            "",
-            with("tools", json!([{"type": "function", "function": {"name": "f"}}])),
-        ),
-        (400, "n: a conversation type gives one reply", "", with("n", json!(2))),
-        (
-            400,
-            "message 1: a conversation takes text, and no pictures or files",
-            "",
-            body(&[json!({"role": "user", "content": pictured})]),
-        ),
-        (
-            400,
-            "message 1: role \\\"robot\\\" cannot be read",
-            "",
-            body(&[said("robot", "x"), user("message-7")]),
-        ),
     ] {
         let (got, _, error) = ask(&server, CHAT, headers, &body);
         assert!(got == status && error.contains(words), "{got} {error}");
     }
     assert_eq!(calls(), calls_before);
-    // What is left out is listed.
-    let mut other = body(&[said("system", "Be someone else."), user("message-8")]);
-    (other["temperature"], other["max_tokens"]) = (json!(0.7), json!(50));
-    let (status, head, _) = server.ask("POST", CHAT, &named, &other.to_string());
+    server.signal("TERM");
+    server.end();
+}
+
+#[test]
+fn what_a_conversation_cannot_take_is_refused_or_listed() {
+    const CHAT: &str = "/v1/chat/completions";
+    let shop = shop();
+    let server = Served::start(&shop, &[]);
+    let user = json!({"role": "user", "content": "message-1"});
+    let body = |more: Value| {
+        let mut body = json!({"model": "conversation/chat", "messages": [user]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let picture = json!({"type": "image_url", "image_url": {"url": "x"}});
+    let pictured = json!({"role": "user", "content": [{"type": "text", "text": "message-1"}, picture]});
+    let tools = json!([{"type": "function", "function": {"name": "f"}}]);
+    for (words, more) in [
+        ("tools: a conversation type offers its model no tools of the client", json!({ "tools": tools })),
+        ("n: a conversation type gives one reply", json!({"n": 2})),
+        ("or name the conversation in the header x-larder-session", json!({"previous_response_id": "r"})),
+        ("message 1: a conversation takes text, and no pictures or files", json!({"messages": [pictured]})),
+        (
+            "message 1: role \\\"robot\\\" cannot be read",
+            json!({"messages": [{"role": "robot", "content": "x"}, user]}),
+        ),
+    ] {
+        let (status, _, error) = ask(&server, CHAT, "", &body(more));
+        assert!(status == 400 && error.contains(words), "{status} {error}");
+    }
+    assert!(shop.seen().is_empty());
+    let system = json!({"role": "system", "content": "Be someone else."});
+    let more = json!({"temperature": 0.7, "max_tokens": 50, "n": 1, "tools": [], "messages": [system, user]});
+    let (status, head, _) = server.ask("POST", CHAT, "", &body(more).to_string());
     let ignored = "x-larder-ignored: temperature, max_tokens, message 1: instructions";
     assert!(status == 200 && head.contains(ignored), "{head}");
     server.signal("TERM");
