@@ -60,17 +60,26 @@ pub(crate) fn unsupported(known: &str, answer: &str) -> Vec<String> {
 
 /// The date that a value is a part of, such as `3 May 2031` of `May 2031`; or the value itself.
 fn whole_date(text: &str, spans: &[SalientSpan], part: &SalientSpan) -> Range<usize> {
-    let is_year = |span: &SalientSpan| span.kind == SpanKind::Number && span.range.len() == 4;
     let mut whole = part.range.clone();
-    for span in spans {
-        let (first, second) =
-            if span.range.start < whole.start { (&span.range, &whole) } else { (&whole, &span.range) };
-        let is_next =
-            first.end >= second.start || text[first.end..second.start].trim_start_matches(',') == " ";
-        let is_date = span.kind == SpanKind::Date && (part.kind == SpanKind::Date || is_year(part))
-            || part.kind == SpanKind::Date && is_year(span);
-        if is_next && is_date {
-            whole = whole.start.min(span.range.start)..whole.end.max(span.range.end);
+    let is_year = |span: &SalientSpan| span.kind == SpanKind::Number && span.range.len() == 4;
+    let is_next = |first: &SalientSpan, second: &SalientSpan| {
+        let between = text.get(first.range.end..second.range.start);
+        first.kind == SpanKind::Date && is_year(second) && matches!(between, Some(" " | ", "))
+    };
+    if let Some(year) = spans.iter().find(|span| is_next(part, span)) {
+        whole.end = year.range.end;
+    }
+    if let Some(date) = spans.iter().find(|span| is_next(span, part)) {
+        whole.start = date.range.start;
+    }
+    if part.kind == SpanKind::Date && text[whole.start..].starts_with(char::is_alphabetic) {
+        // The day before a month is too short a number to be a value by itself.
+        let before = text[..whole.start].trim_end_matches(' ');
+        let word = |char: char| char.is_alphanumeric() || char == '.';
+        let day = before.rsplit(|char| !word(char)).next().unwrap_or_default();
+        let digits = day.bytes().take_while(u8::is_ascii_digit).count();
+        if (1..=2).contains(&digits) && ["", ".", "st", "nd", "rd", "th"].contains(&&day[digits..]) {
+            whole.start = before.len() - day.len();
         }
     }
     whole

@@ -461,7 +461,7 @@ fn documents_are_stored_where_the_settings_say() {
     shop.ok(&["reindex"]);
     assert!(shop.ok(&["turn", "list"]).out.contains(ASKED));
     shop.configure_scholar("[documents]\nplace = \"ftp://x\"\n");
-    assert!(shop.fails(1, &["turn", ASKED]).err.contains("use a value such as s3://bucket/prefix"));
+    assert!(shop.fails(1, &["turn", ASKED]).err.contains("use a value such as \"s3://bucket/prefix\""));
     shop.configure_scholar("[documents]\nplcae = \"vault\"\n");
     assert!(shop.fails(1, &["turn", ASKED]).err.contains("did you mean `documents.place`"));
 }
