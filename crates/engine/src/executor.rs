@@ -324,7 +324,7 @@ fn store_originals(store: &UserStore, pack: &Pack, history: &[HistoryOriginal]) 
 }
 
 /// What an answer cites although it is none of its parts, each once.
-fn unknown_citations(failures: &[GateFailure]) -> Vec<String> {
+fn unknown_citations(failures: &[GateFailure]) -> Box<[String]> {
     let mut unknown: Vec<String> = Vec::new();
     for failure in failures {
         if let GateFailure::UnknownCitation { cited, .. } = failure
@@ -333,7 +333,7 @@ fn unknown_citations(failures: &[GateFailure]) -> Vec<String> {
             unknown.push(cited.clone());
         }
     }
-    unknown
+    unknown.into_boxed_slice()
 }
 
 fn listed(failures: &[GateFailure]) -> String {

@@ -62,6 +62,9 @@ const SYSTEM: [&str; 34] = [
 #[cfg(target_os = "linux")]
 const DEVICES: [&str; 3] = ["/dev/full", "/dev/null", "/dev/zero"];
 
+/// A program that was started, and a watch over everything that it starts.
+pub(super) type Started = (Box<dyn ChildWrapper>, Option<Watch>);
+
 /// What a program may reach.
 #[derive(Debug, Clone)]
 pub(super) struct Sandbox {
@@ -116,7 +119,7 @@ impl Sandbox {
         &self,
         command: &mut CommandWrap,
         [program, temporary]: [&Path; 2],
-    ) -> Result<io::Result<(Box<dyn ChildWrapper>, Option<Watch>)>, ToolError> {
+    ) -> Result<io::Result<Started>, ToolError> {
         let mut sandbox = self.clone();
         sandbox.read.push(program.to_path_buf());
         sandbox.write.push(temporary.to_path_buf());

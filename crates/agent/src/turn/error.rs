@@ -99,7 +99,7 @@ impl From<RunError> for Stop {
             RunError::Gates { ref run_id, ref unknown_citations, .. } => Self::Unmet {
                 run: run_id.clone(),
                 reason: error.to_string(),
-                unknown_citations: unknown_citations.clone(),
+                unknown_citations: unknown_citations.to_vec(),
             },
             RunError::Unusable { .. }
             | RunError::Refused { .. }
