@@ -7,7 +7,7 @@ mod names;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use larder_condense::salience::{self, ErrorSense, SpanKind};
+use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 use larder_text::months;
 
 use self::derived::Derived;
@@ -28,7 +28,7 @@ pub(crate) fn unsupported(known: &str, answer: &str) -> Vec<String> {
     let spans = salience::scan(&text, ErrorSense::Strict);
     let derived = Derived::new(&text, &spans, &known_numbers, known);
     let mut found: Vec<(usize, String)> = Vec::new();
-    for span in spans {
+    for span in &spans {
         let value = &text[span.range.clone()];
         let is_supported = match span.kind {
             SpanKind::Error => true,
@@ -47,7 +47,8 @@ pub(crate) fn unsupported(known: &str, answer: &str) -> Vec<String> {
             _ => known.contains(value),
         };
         if !is_supported {
-            found.push((span.range.start, value.to_owned()));
+            let whole = whole_date(&text, &spans, span);
+            found.push((whole.start, text[whole].to_owned()));
         }
     }
     let known = known.to_lowercase();
@@ -55,6 +56,33 @@ pub(crate) fn unsupported(known: &str, answer: &str) -> Vec<String> {
     found.sort();
     found.dedup_by(|a, b| a.1 == b.1);
     found.into_iter().map(|(_, value)| value).take(MAX_FOUND).collect()
+}
+
+/// The date that a value is a part of, such as `3 May 2031` of `May 2031`; or the value itself.
+fn whole_date(text: &str, spans: &[SalientSpan], part: &SalientSpan) -> Range<usize> {
+    let mut whole = part.range.clone();
+    let is_year = |span: &SalientSpan| span.kind == SpanKind::Number && span.range.len() == 4;
+    let is_next = |first: &SalientSpan, second: &SalientSpan| {
+        let between = text.get(first.range.end..second.range.start);
+        first.kind == SpanKind::Date && is_year(second) && matches!(between, Some(" " | ", "))
+    };
+    if let Some(year) = spans.iter().find(|span| is_next(part, span)) {
+        whole.end = year.range.end;
+    }
+    if let Some(date) = spans.iter().find(|span| is_next(span, part)) {
+        whole.start = date.range.start;
+    }
+    if part.kind == SpanKind::Date && text[whole.start..].starts_with(char::is_alphabetic) {
+        // The day before a month is too short a number to be a value by itself.
+        let before = text[..whole.start].trim_end_matches(' ');
+        let word = |char: char| char.is_alphanumeric() || char == '.';
+        let day = before.rsplit(|char| !word(char)).next().unwrap_or_default();
+        let digits = day.bytes().take_while(u8::is_ascii_digit).count();
+        if (1..=2).contains(&digits) && ["", ".", "st", "nd", "rd", "th"].contains(&&day[digits..]) {
+            whole.start = before.len() - day.len();
+        }
+    }
+    whole
 }
 
 /// Whether an answer states nothing that could be checked: no number, price, date, address or name, and nothing about

@@ -139,3 +139,16 @@ fn names_are_found_in_emphasised_text_and_in_tables() {
         assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
     }
 }
+
+#[test]
+fn a_date_is_named_whole() {
+    let known = "The ledger is due in May.";
+    for (answer, date) in [
+        ("It is due on 3 May 2031.", "3 May 2031"),
+        ("It is due on May 3, 2031.", "May 3, 2031"),
+        ("It is due on 2031-05-03.", "2031-05-03"),
+        ("It is due in May 2031.", "May 2031"),
+    ] {
+        assert_eq!(unsupported(known, answer), [date]);
+    }
+}

@@ -386,7 +386,38 @@ async fn an_answer_that_never_cites_goes_out_unverified() {
     world.says(script);
     let outcome = world.ask("is it so?").await;
     assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true));
-    assert!(outcome.answer.unwrap().contains("Trust me"));
+    let answer = outcome.answer.unwrap();
+    assert!(answer.contains("Trust me") && answer.contains("it does not cite its sources"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_that_cites_a_failed_call_is_marked_with_that_call() {
+    let said = async |failing: bool| {
+        let world = world();
+        if failing {
+            let mut given =
+                Given::text("web.visit", "shop.example did not answer", "shop.example did not answer");
+            given.status = CallStatus::Error;
+            world.tools.gives([given]);
+        }
+        let call = answers::call(&[("web.visit", json!({"url": "https://shop.example/pump"}))]);
+        let rounds = if failing { vec![call, answers::done()] } else { vec![answers::done()] };
+        let mut script = with_rounds(rounds);
+        script.truncate(script.len() - 2);
+        script.extend(vec!["The shop could not be reached [1].".to_owned(); 4]);
+        world.says(script);
+        let outcome = world.ask("what does the pump cost?").await;
+        assert!(outcome.unverified);
+        outcome.answer.unwrap()
+    };
+    let failed = said(true).await;
+    assert!(failed.contains("https://shop.example/pump") && failed.contains("did not answer"), "{failed}");
+    assert!(
+        failed.contains("it cites [1], which is no evidence") && !failed.contains("does not cite"),
+        "{failed}"
+    );
+    let nothing = said(false).await;
+    assert!(nothing.contains("it cites [1], which is none of its sources"), "{nothing}");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use larder_models::connect::Models;
 use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_models::weights::{self, WeightSource, Weights};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserStore};
-use larder_text::tokens::{Counter, Registry};
+use larder_text::tokens::{Counter, Registry, TokenError};
 use tempfile::TempDir;
 
 use crate::args::Global;
@@ -24,7 +24,7 @@ use crate::{files, output, progress};
 pub struct CommandContext {
     pub global: Global,
     pub config: Config,
-    empty: OnceLock<TempDir>,
+    stand_in: OnceLock<TempDir>,
 }
 
 impl CommandContext {
@@ -47,7 +47,7 @@ impl CommandContext {
 
     /// A context with settings that are already read.
     pub const fn of(global: Global, config: Config) -> Self {
-        Self { global, config, empty: OnceLock::new() }
+        Self { global, config, stand_in: OnceLock::new() }
     }
 
     /// A context with settings from the command line.
@@ -66,10 +66,11 @@ impl CommandContext {
         Ok(Store::open(self.config.home(), options)?)
     }
 
-    /// The store of a command that only reads: where there is nothing, an empty one, which is gone when the command ends.
+    /// The store of a command that only reads: where there is nothing, an empty one, and where nothing can be written, a
+    /// copy of its index. Either is gone when the command ends.
     pub fn store_to_read(&self) -> Result<Store, CliError> {
         match self.instead_of_home()? {
-            Some(empty) => Ok(Store::open(empty, StoreOptions::default())?),
+            Some(folder) => Ok(Store::open(folder, StoreOptions::default())?),
             None => self.whole_store(),
         }
     }
@@ -78,22 +79,46 @@ impl CommandContext {
     pub fn documents_to_read(&self) -> Result<Documents, CliError> {
         let store = self.store_to_read()?;
         match self.instead_of_home()? {
-            Some(empty) => Ok(Documents::open(&store, &DocumentPlace::Folder(empty.join("documents")))?),
+            Some(folder) if self.has_no_home() => {
+                Ok(Documents::open(&store, &DocumentPlace::Folder(folder.join("documents")))?)
+            }
+            // What a crash interrupted there is left as it is.
+            Some(_) => Ok(Documents::open(&store, &self.config.document_place())?),
             None => Ok(TurnHost::documents(&store, &self.config)?),
         }
     }
 
-    /// An empty folder to read in place of a home that does not exist yet.
+    fn has_no_home(&self) -> bool {
+        !std::fs::read_dir(self.config.home()).is_ok_and(|mut home| home.next().is_some())
+    }
+
+    /// A folder to read in place of a home that does not exist yet, or that cannot be written.
     fn instead_of_home(&self) -> Result<Option<&Path>, CliError> {
-        if std::fs::read_dir(self.config.home()).is_ok_and(|mut home| home.next().is_some()) {
+        let (home, is_missing) = (self.config.home(), self.has_no_home());
+        if !is_missing && !larder_store::is_read_only(home) {
             return Ok(None);
         }
-        if let Some(empty) = self.empty.get() {
-            return Ok(Some(empty.path()));
+        if let Some(folder) = self.stand_in.get() {
+            return Ok(Some(folder.path()));
         }
         let write = |source| CliError::Write { path: std::env::temp_dir(), source };
         let made = tempfile::tempdir().map_err(write)?;
-        Ok(Some(self.empty.get_or_init(|| made).path()))
+        if !is_missing {
+            larder_store::copy_to_read(home, made.path())?;
+        }
+        Ok(Some(self.stand_in.get_or_init(|| made).path()))
+    }
+
+    /// Fails if the home cannot be written, for commands that change what they read.
+    pub fn require_writable(&self) -> Result<(), CliError> {
+        let home = self.config.home();
+        if self.has_no_home() || !larder_store::is_read_only(home) {
+            return Ok(());
+        }
+        Err(CliError::Fixable(format!(
+            "{} is read-only; make it writable, or name another folder with --home or LARDER_HOME",
+            home.display()
+        )))
     }
 
     /// What a command that only reads knows of its user.
@@ -106,7 +131,7 @@ impl CommandContext {
         if !Store::exists(self.config.home()) {
             return Ok((self.config.clone(), Vec::new()));
         }
-        let store = self.whole_store()?;
+        let store = self.store_to_read()?;
         let newest = store.revisions().newest()?;
         Ok(self.config.revised(newest, &store.revisions().settings(newest)?))
     }
@@ -230,7 +255,13 @@ impl CommandContext {
             return file_counter(path, extension == Some("gguf"));
         }
         let registry = Registry::builtin();
-        registry.by_name(name).or_else(|error| {
+        registry.by_name(name).or_else(|mut error| {
+            if let TokenError::Unknown { known, .. } = &mut error {
+                known.push_str(&format!(
+                    ", {}, the id of a model, or the path of a tokenizer.json or .gguf file",
+                    weights::CHAT_TOKENIZER
+                ));
+            }
             let model = registry.for_model(name);
             if model.name() == Counter::bytes().name() { Err(error.into()) } else { Ok(model) }
         })

@@ -113,15 +113,18 @@ impl<'a> TurnSession<'a> {
         Ok(code(outcome.status))
     }
 
-    /// Notes the turns that can be resumed.
+    /// Notes the turns that can be resumed, in one line.
     pub fn note_interrupted(&self) -> Result<(), CliError> {
-        for draft in self.turns.documents.drafts().interrupted()? {
-            output::say(&format!(
-                "note: {}; `larder turn resume {}` resumes it",
-                describe_interrupted(&draft),
-                draft.number
-            ));
-        }
+        let drafts = self.turns.documents.drafts().interrupted()?;
+        let Some(newest) = drafts.last() else { return Ok(()) };
+        let number = newest.number;
+        output::say(&match drafts.len() {
+            1 => format!("note: {}; `larder turn resume {number}` resumes it", describe_interrupted(newest)),
+            all => format!(
+                "note: {all} turns were interrupted; `larder turn list` lists them, and `larder turn resume {number}` \
+                 resumes the newest"
+            ),
+        });
         Ok(())
     }
 }
@@ -134,14 +137,17 @@ pub fn describe_interrupted(draft: &DraftSummary) -> String {
     format!("turn {} was interrupted {phase}: {}", draft.number, shortened(&query.join(" ")))
 }
 
-/// The beginning of a text.
+/// The beginning of a text, up to the end of a word unless that is very long.
 pub fn shortened(text: &str) -> String {
     /// Characters of the beginning.
     const SHOWN: usize = 80;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    /// Characters of it that are shown at least.
+    const LEAST: usize = 60;
+    let at = |characters: usize| text.char_indices().nth(characters).map(|(at, _)| at);
+    let (Some(least), Some(end)) = (at(LEAST), at(SHOWN)) else { return text.to_owned() };
+    let space = text[least..end].rfind(' ').filter(|_| !text[end..].starts_with(' '));
+    let end = space.map_or(end, |space| least + space);
+    format!("{}…", &text[..end])
 }
 
 /// The request for a turn.

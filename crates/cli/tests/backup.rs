@@ -4,6 +4,8 @@
 mod support;
 
 use larder_store::{Store, StoreOptions};
+#[cfg(unix)]
+use support::Ran;
 use support::Shop;
 
 fn insert(shop: &Shop, content: &str) -> String {
@@ -37,4 +39,61 @@ fn a_backup_is_restored_and_a_lost_index_is_rebuilt() {
     assert_eq!(report["report"]["pointers"], 2, "{report}");
     assert_eq!(shop.ok(&["rehydrate", &large]).out, "large ".repeat(20_000));
     assert!(shop.ok(&["verify"]).out.contains("0 problems"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_home_that_cannot_be_written_is_read() {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    /// The account of nobody, in place of one that may write everything.
+    const NOBODY: u32 = 65_534;
+    let shop = Shop::with_scholar(|_, _| None);
+    shop.ok(&["turn", "Where is the ledger?"]);
+    let pointer = insert(&shop, "The ledger lies in the granary.\n");
+    let reads: [&[&str]; 12] = [
+        &["runs"],
+        &["costs"],
+        &["trends"],
+        &["transcript"],
+        &["interventions"],
+        &["jobs"],
+        &["revisions"],
+        &["turn", "list"],
+        &["turn", "show", "1"],
+        &["rehydrate", &pointer],
+        &["verify"],
+        &["config"],
+    ];
+    let before: Vec<Ran> = reads.iter().map(|args| shop.ok(args)).collect();
+    let root = std::fs::metadata(shop.path()).unwrap().uid() == 0;
+    let system = |program: &str, args: &[&str]| {
+        assert!(Command::new(program).args(args).arg(shop.path()).status().unwrap().success());
+    };
+    if root {
+        system("chown", &["-R", "65534:65534"]);
+    }
+    system("chmod", &["-R", "a-w"]);
+    let run = |args: &[&str]| -> Ran {
+        let mut command = shop.command(args);
+        if root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command.output().unwrap().into()
+    };
+    for (args, before) in reads.iter().zip(before) {
+        let ran = run(args);
+        assert_eq!((ran.code, &ran.out), (0, &before.out), "{args:?}: {ran:?}");
+    }
+    for args in
+        [&["turn", "Where is the key?"][..], &["turn", "drop", "1"], &["jobs", "cancel", "1"], &["archive"]]
+    {
+        let ran = run(args);
+        assert!(
+            ran.code != 0 && ran.err.contains("make it writable, or name another folder with --home"),
+            "{args:?}: {ran:?}"
+        );
+    }
+    system("chmod", &["-R", "u+w"]);
 }

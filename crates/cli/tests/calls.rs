@@ -149,6 +149,41 @@ fn store_settings_and_documents_of_others_are_out_of_reach_in_a_workspace() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_end_with_the_process_that_started_them() {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+    /// Longest wait for something that is expected to happen.
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let script = "exec 3>pipe; sleep 600 & sleep 601";
+    for unconfined in [false, true] {
+        let arguments = json!({"program": "sh", "args": ["-c", script]});
+        let shop = shop(calls("command_run", arguments));
+        configure(&shop, &format!("[tools]\ncommands = [\"sh\"]\ncommand_unconfined = {unconfined}\n"));
+        let pipe = shop.path().join("work/pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let (report, reported) = channel();
+        std::thread::spawn(move || {
+            // Opened when a program opens it, and at its end when the last one that has it has ended.
+            let mut pipe = std::fs::File::open(pipe).unwrap();
+            report.send("started").unwrap();
+            pipe.read_to_end(&mut Vec::new()).unwrap();
+            report.send("ended")
+        });
+        let args = [&RUN[..], &["--yes"]].concat();
+        let mut command = shop.command(&args);
+        command.env("PATH", std::env::var("PATH").unwrap()).stdin(Stdio::null()).stderr(Stdio::null());
+        let mut larder = command.stdout(Stdio::null()).spawn().unwrap();
+        assert_eq!(reported.recv_timeout(PATIENCE), Ok("started"));
+        larder.kill().unwrap();
+        larder.wait().unwrap();
+        assert_eq!(reported.recv_timeout(PATIENCE), Ok("ended"), "unconfined: {unconfined}");
+    }
+}
+
 #[test]
 fn what_changes_a_file_needs_permission() {
     let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});

@@ -72,6 +72,8 @@ fn count_refuses_a_name_it_does_not_know_and_lists_those_it_does() {
     shop.write("a.txt", "hello");
     let ran = shop.fails(1, &["count", "a.txt", "--tokenizer", "nosuch"]);
     assert!(ran.err.contains("\"nosuch\"") && ran.err.contains("cl100k_base"), "{}", ran.err);
+    let others = ", smollm2, the id of a model, or the path of a tokenizer.json or .gguf file";
+    assert!(ran.err.contains(others), "{}", ran.err);
 }
 
 #[test]
@@ -619,6 +621,28 @@ fn config_says_where_every_value_comes_from() {
         shop.command(&["config"]).env("LARDER_COMPRESSION_ENABLED", "maybe").output().unwrap().into();
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("$LARDER_COMPRESSION_ENABLED"), "{}", ran.err);
+}
+
+#[test]
+fn every_illegal_setting_has_its_line_and_its_fix() {
+    let shop = Shop::new();
+    let models = "[models.layers]\nMIND = \"m\"\n[models.m]\nprovider = \"opnai\"\nid = \"x\"\nwindow = 9000\nmax_output = 10\n";
+    let files: [(&[u8], &str, &str); 8] = [
+        (b"home = \"store\"\n", ":1:1", "help: the home folder is set with --home or LARDER_HOME"),
+        (b"[policy]\nopt_out_tools = 5\n", ":2:1", "policy.opt_out_tools cannot be 5\n"),
+        (b"[policy]\nopt_out_tools = 5\n", ":2:1", "help: use a value such as [\""),
+        (b"[documents]\nplace = \"s3:/x\"\n", ":2:1", "help: use a value such as \"s3://bucket/prefix\""),
+        (b"[documents]\nplace = [\"x\"]\n", ":2:1", "documents.place cannot be [\"x\"]"),
+        (b"[documents]\nplace = 5\n", ":2:1", "documents.place cannot be 5"),
+        (b"[policy]\n# caf\xe9\n", ":2:6", "the file is not UTF-8 from here on"),
+        (models.as_bytes(), ":4:12", "help: did you mean `openai`?"),
+    ];
+    for (file, place, words) in files {
+        shop.write("larder.toml", file);
+        let told = shop.fails(1, &["config"]).err;
+        assert!(told.contains(&format!("larder.toml{place}\n")) && told.contains(words), "{words}: {told}");
+        assert_eq!(told.matches("error[").count(), 1, "each problem is reported once: {told}");
+    }
 }
 
 #[test]

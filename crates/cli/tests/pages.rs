@@ -17,6 +17,12 @@ use support::{Shop, reply_text};
 const PUMP: &str = r#"<!doctype html><title>Pumps</title><nav><a href="/">All pumps</a></nav><h1>Rule 1100 pump</h1>
 <div class="price">$74.00</div><p>This pump moves 1,100 gallons an hour and comes with a warranty of three years against
 burnt motors and broken impellers, wherever you run it.</p>"#;
+/// A page that states the price of its product as data, and that of the shipping in its text.
+const STATED: &str = r#"<!doctype html><title>Rule 1100 pump | free shipping over $100</title><script type="application/ld+json">
+{"@type":"Product","name":"Rule 1100 pump","offers":{"price":"74.00","priceCurrency":"USD"}}</script>
+<main><h1>Rule 1100 pump</h1><p>This pump moves 1,100 gallons an hour and comes with a warranty of three years against
+burnt motors and broken impellers, wherever you run it.</p><p>Shipping is $9.50 for the mainland.</p></main>"#;
+const SHIPPING: &str = "What was the price of the shipping of the pump?";
 const VISIT: &str = "Visit the short address of the pump";
 const FOLLOW_UP: &str = "What was the price of the pump?";
 
@@ -45,16 +51,17 @@ fn reply(seen: &Seen, visit: u32, price: &str) -> String {
     }
     let short = format!("http://{}/short", seen.header("host").unwrap());
     let (role, prompt) = asked(seen);
+    let asks = [SHIPPING, FOLLOW_UP].into_iter().find(|query| prompt.contains(query));
     match role {
         Role::Coordinator if prompt.contains(VISIT) && !prompt.contains("Iteration 1") => {
             call("web.visit", &json!({"url": short})).to_string()
         }
-        Role::Analyzer if prompt.contains(FOLLOW_UP) => json!({"resolved_query": FOLLOW_UP, "was_resolved": true,
+        Role::Analyzer if asks.is_some() => json!({"resolved_query": asks, "was_resolved": true,
             "query_type": "specific_content", "intent": "informational", "entities": [], "reasoning": "It asks about the page.", "content_reference": {
                 "title": "the pump", "content_type": "page", "site": "127.0.0.1", "source_turn": visit,
                 "prior_findings": "", "source_url": short}})
         .to_string(),
-        Role::Coordinator if prompt.contains(FOLLOW_UP) => json!({"action": "DONE", "goal": null,
+        Role::Coordinator if asks.is_some() => json!({"action": "DONE", "goal": null,
             "reasoning": "It is known.", "calls": [], "goal_confidence": null, "progress": "Known.", "claims": []})
         .to_string(),
         _ => say(role, &prompt),
@@ -136,6 +143,29 @@ fn a_price_that_the_page_does_not_state_is_not_offered_as_extracted() {
     let context = file(&shop, "2", "context.md");
     let gathered = context.split("## 3. Task Plan").next().unwrap();
     assert!(gathered.contains("$74.00") && !gathered.contains("$47.00"), "the text answers: {gathered}");
+}
+
+#[test]
+fn the_price_of_a_product_is_not_offered_for_its_shipping() {
+    let shop = Shop::responding(|seen| match seen.line.as_str() {
+        "GET /robots.txt" => Answer::new(404, "text/plain", ""),
+        "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
+        "GET /pump" => Answer::new(200, "text/html; charset=utf-8", STATED),
+        _ => reply_text(&reply(seen, 1, "$74.00")),
+    });
+    shop.configure_scholar("[tools]\nprivate_hosts = [\"127.0.0.1\"]\n");
+    shop.ok(&["turn", VISIT]);
+    let offered = |turn: &str, query: &str| {
+        shop.ok(&["turn", query]);
+        let considered = value(&shop, turn, "receipts.json")["considered"].clone();
+        considered.as_array().unwrap().iter().find(|entry| entry["kind"] == "capture").unwrap().clone()
+    };
+    let price = offered("2", FOLLOW_UP);
+    assert!(price["why"].as_str().unwrap().contains("that was extracted"), "{price}");
+    let shipping = offered("3", SHIPPING);
+    assert!(!shipping["why"].as_str().unwrap().contains("was extracted"), "{shipping}");
+    let gathered = file(&shop, "3", "context.md").split("## 3. Task Plan").next().unwrap().to_owned();
+    assert!(gathered.contains("Shipping is $9.50 for the mainland."), "the text answers: {gathered}");
 }
 
 #[test]

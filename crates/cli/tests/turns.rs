@@ -249,6 +249,26 @@ fn a_turn_is_worked_on_by_one_process_and_taken_up_after_it_was_killed() {
 }
 
 #[test]
+fn an_answer_that_cites_a_failed_call_is_marked_with_it_in_whole_words() {
+    const ADDRESS: &str = "ftp://archive.example/ledger";
+    let shop = Shop::with_scholar(|role, prompt| match role {
+        Role::Coordinator if !prompt.contains("Iteration 1") => {
+            Some(reply_text(&call("web.visit", &json!({"url": ADDRESS})).to_string()))
+        }
+        Role::Synthesizer => Some(reply_text("It could not be fetched [9].")),
+        _ => None,
+    });
+    let ran = shop.ok(&["turn", ASKED]);
+    let warning = format!(
+        "warning: the answer is not verified: it cites [9], which is no evidence, since a call failed: \
+         web.visit(url=\"{ADDRESS}\") ended with ERROR: \"{ADDRESS}\" cannot be visited: only http and https can be \
+         visited; give a whole address such as https://example.com/page"
+    );
+    assert!(ran.err.lines().any(|line| line == warning), "{ran:?}");
+    assert!(!ran.err.contains("robots.txt") && !ran.out.contains("does not cite"), "{ran:?}");
+}
+
+#[test]
 fn several_interrupted_turns_are_distinguished() {
     let shop = Shop::with_scholar(|role, _| {
         (role == Role::Planner).then(|| Answer::new(500, "text/plain", "out of order"))
@@ -258,6 +278,12 @@ fn several_interrupted_turns_are_distinguished() {
     let ran = shop.fails(2, &["turn", "resume"]);
     assert!(ran.err.contains("turn 1 was interrupted after phase 2: first"), "{ran:?}");
     assert!(ran.err.contains("turn 2 was interrupted after phase 2: second"), "{ran:?}");
+    let third = shop.fails(3, &["turn", "third"]);
+    let notes: Vec<&str> = third.err.lines().filter(|line| line.starts_with("note: ")).collect();
+    let expected = "note: 2 turns were interrupted; `larder turn list` lists them, and `larder turn resume 2` resumes \
+                    the newest";
+    assert_eq!(notes, [expected], "{third:?}");
+    assert_eq!(shop.json(&["turn", "drop", "3"]), json!({"dropped": 3}));
     assert_eq!(shop.json(&["turn", "drop", "1"]), json!({"dropped": 1}));
     assert!(shop.fails(1, &["turn", "drop", "1"]).err.contains("no unfinished turn 1"));
     let left = shop.json(&["turn", "list"])["unfinished"].clone();
@@ -435,7 +461,7 @@ fn documents_are_stored_where_the_settings_say() {
     shop.ok(&["reindex"]);
     assert!(shop.ok(&["turn", "list"]).out.contains(ASKED));
     shop.configure_scholar("[documents]\nplace = \"ftp://x\"\n");
-    assert!(shop.fails(1, &["turn", ASKED]).err.contains("use a value such as s3://bucket/prefix"));
+    assert!(shop.fails(1, &["turn", ASKED]).err.contains("use a value such as \"s3://bucket/prefix\""));
     shop.configure_scholar("[documents]\nplcae = \"vault\"\n");
     assert!(shop.fails(1, &["turn", ASKED]).err.contains("did you mean `documents.place`"));
 }

@@ -40,6 +40,63 @@ pub fn remove_home_file(home: &Path, name: &str) -> Result<bool, StoreError> {
     }
 }
 
+/// Whether a home folder may be read only: nothing can be created in it, or its index cannot be written.
+pub fn is_read_only(home: &Path) -> bool {
+    let index = Layout { home: home.to_path_buf() }.index();
+    let written = tempfile::tempfile_in(home).and_then(|_| File::options().write(true).open(index));
+    let denied = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+    cfg!(unix) && written.is_err_and(|error| denied.contains(&error.kind()))
+}
+
+/// Fills an empty folder with what is read in place of a home that cannot be written: copies of its databases, which
+/// even readers write to, and links to everything else. What is written there is gone with the folder.
+///
+/// # Errors
+/// Something cannot be read, or the folder cannot be written.
+pub fn copy_to_read(home: &Path, folder: &Path) -> Result<(), StoreError> {
+    let home = std::path::absolute(home).map_err(StoreError::io(home, "finding the folder"))?;
+    for entry in files::entries(&home)? {
+        let to = folder.join(&entry.name);
+        match entry.name.as_str() {
+            "lock" => {}
+            "indexes" => copy_files(&entry.path, &to)?,
+            _ if entry.path.is_dir() => link(&entry.path, &to)?,
+            _ => copy_file(&entry.path, &to)?,
+        }
+    }
+    Ok(())
+}
+
+fn copy_files(from: &Path, to: &Path) -> Result<(), StoreError> {
+    files::create_dir_all(to)?;
+    for entry in files::entries(from)? {
+        let to = to.join(&entry.name);
+        if entry.path.is_dir() { copy_files(&entry.path, &to)? } else { copy_file(&entry.path, &to)? }
+    }
+    Ok(())
+}
+
+/// Copies a file that may then be written, but not the memory that processes share for a database.
+fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
+    if from.to_string_lossy().ends_with("-shm") {
+        return Ok(());
+    }
+    let mut source = File::open(from).map_err(StoreError::io(from, "copying the file"))?;
+    let mut copy = files::create_private(to).map_err(StoreError::io(to, "creating the copy"))?;
+    io::copy(&mut source, &mut copy).map(|_| ()).map_err(StoreError::io(to, "writing the copy"))
+}
+
+#[cfg(unix)]
+fn link(from: &Path, to: &Path) -> Result<(), StoreError> {
+    std::os::unix::fs::symlink(from, to).map_err(StoreError::io(to, "linking the folder"))
+}
+
+/// Never called: see [`is_read_only`].
+#[cfg(not(unix))]
+fn link(from: &Path, _: &Path) -> Result<(), StoreError> {
+    Err(StoreError::io(from, "linking the folder")(io::ErrorKind::Unsupported.into()))
+}
+
 /// The paths in a home folder.
 #[derive(Debug, Clone)]
 pub struct Layout {

@@ -164,11 +164,15 @@ impl Config {
     pub fn load(dir: Option<&Path>, home: Option<&Path>, env: Env<'_>) -> Result<Self, ConfigError> {
         let folder = dir.unwrap_or(Path::new("."));
         let path = folder.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(ConfigError::Read { path, source }),
         };
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            ConfigError::Problems(vec![not_utf8(&String::from_utf8_lossy(valid), &path)])
+        })?;
         Self::resolve(&text, &path.to_string_lossy(), home, folder, env)
     }
 
@@ -427,8 +431,10 @@ fn read_tables(
     }
     let (servers, stated): (Vec<_>, Vec<_>) =
         stated.into_iter().partition(|(full, _)| full.starts_with(mcp::PREFIX));
-    let servers: Vec<mcp::Stated> =
-        servers.into_iter().map(|(full, text)| (full.clone(), text, places.get(&full).0)).collect();
+    let servers: Vec<mcp::Stated> = servers
+        .into_iter()
+        .map(|(full, value)| (full.clone(), text_of(value), places.get(&full).0))
+        .collect();
     for (key, message, help) in mcp::problems(&servers) {
         report(&key, message, help);
     }
@@ -436,22 +442,23 @@ fn read_tables(
     let (caps, stated): (Vec<_>, Vec<_>) =
         stated.into_iter().partition(|(full, _)| full.starts_with(slots::PREFIX));
     let caps: Vec<slots::Stated> =
-        caps.into_iter().map(|(full, text)| (full.clone(), text, places.get(&full).0)).collect();
+        caps.into_iter().map(|(full, value)| (full.clone(), text_of(value), places.get(&full).0)).collect();
     for (key, message, help) in slots::problems(&caps) {
         report(&key, message, help);
     }
     found.extend(caps);
-    for (full, text) in stated {
+    for (full, value) in stated {
+        let text = text_of(value);
         if let Some(gone) = REMOVED.iter().find(|gone| gone.key == full) {
             report(&full, format!("{full} is gone: {}", gone.why), gone.fix.to_owned());
             continue;
         }
         match settings::find(&full) {
             None => report(&full, format!("unknown setting {full}"), settings::suggest(&full)),
-            Some(spec) if !(spec.accepts)(&text) => report(
+            Some(spec) if !spec.form.is_of(value) || !(spec.accepts)(&text) => report(
                 &full,
                 format!("{full} cannot be {text}"),
-                format!("use a value such as {}", spec.example()),
+                format!("use a value such as {}", spec.example_in_file()),
             ),
             Some(spec) => {
                 let (line, _) = places.get(&full);
@@ -464,14 +471,32 @@ fn read_tables(
     found
 }
 
+/// The problem of a file that is text up to here and not UTF-8 from here on.
+fn not_utf8(valid: &str, path: &Path) -> SettingProblem {
+    let last = valid.rsplit('\n').next().unwrap_or_default();
+    SettingProblem {
+        code: CODE,
+        severity: "error",
+        file: path.to_string_lossy().into_owned(),
+        line: valid.matches('\n').count() + 1,
+        column: last.chars().count() + 1,
+        message: "the file is not UTF-8 from here on".to_owned(),
+        help: "save it as UTF-8".to_owned(),
+    }
+}
+
 /// Every value of a table by its dotted key.
-fn flatten(path: &str, table: &toml::Table, stated: &mut Vec<(String, String)>) {
+fn flatten<'t>(path: &str, table: &'t toml::Table, stated: &mut Vec<(String, &'t toml::Value)>) {
     for (key, value) in table {
         let full = format!("{path}.{key}");
         match value {
             toml::Value::Table(inner) => flatten(&full, inner, stated),
-            toml::Value::String(text) => stated.push((full, text.clone())),
-            other => stated.push((full, other.to_string())),
+            other => stated.push((full, other)),
         }
     }
+}
+
+/// A value as settings read it.
+fn text_of(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

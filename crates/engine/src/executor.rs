@@ -284,6 +284,7 @@ impl<'a> RecipeRun<'a> {
                 AttemptResult::Failed(found) => failures = found,
             }
         }
+        let unknown_citations = unknown_citations(&failures);
         let (recipe, failures, run_id) = (self.recipe.id(), listed(&failures), self.run_id.clone());
         // The queue raises one intervention after the last attempt of a job.
         if self.engine.is_background {
@@ -296,7 +297,8 @@ impl<'a> RecipeRun<'a> {
             run_id: Some(run_id.clone()),
         })?;
         let user = self.engine.store.user().to_owned();
-        Err(RunError::Gates { recipe, failures, intervention: intervention.id, user, run_id })
+        let intervention = intervention.id;
+        Err(RunError::Gates { recipe, failures, unknown_citations, intervention, user, run_id })
     }
 
     /// Fails if no further call may be made.
@@ -323,6 +325,19 @@ fn store_originals(store: &UserStore, pack: &Pack, history: &[HistoryOriginal]) 
     });
     let originals: Vec<NewPointer<'_>> = history.chain(shown).collect();
     store.pointers().insert_all(&originals).map(drop)
+}
+
+/// What an answer cites although it is none of its parts, each once.
+fn unknown_citations(failures: &[GateFailure]) -> Box<[String]> {
+    let mut unknown: Vec<String> = Vec::new();
+    for failure in failures {
+        if let GateFailure::UnknownCitation { cited, .. } = failure
+            && !unknown.contains(cited)
+        {
+            unknown.push(cited.clone());
+        }
+    }
+    unknown.into_boxed_slice()
 }
 
 fn listed(failures: &[GateFailure]) -> String {

@@ -72,7 +72,8 @@ impl PaddedQuery {
         if all == 0 { 0.0 } else { f64::from(shared) / f64::from(all) }
     }
 
-    fn holds(&self, word: &str) -> bool {
+    /// Whether the word occurs, in singular or plural.
+    pub(super) fn holds(&self, word: &str) -> bool {
         let stem = |word: &str| word.strip_suffix('s').unwrap_or(word).to_owned();
         self.say(word) || self.0.split_whitespace().any(|own| stem(own) == stem(word))
     }

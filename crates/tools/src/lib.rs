@@ -27,6 +27,7 @@ mod spec;
 mod sub_run;
 mod toolbox;
 mod typed;
+mod watch;
 mod web;
 
 pub use self::context::{Confirm, DenyAll, NO_TURN, ToolContext};

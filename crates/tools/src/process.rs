@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::sandbox::Sandbox;
 use super::spec::ToolError;
+use super::watch::Watch;
 
 /// Variables that programs need and that contain no secret.
 const USUAL: [&str; 18] = [
@@ -57,14 +58,20 @@ pub(super) struct Program<'a> {
 pub(super) struct ProgramOutput {
     /// Its exit code; `None` if it was ended by a signal.
     pub(super) code: Option<i32>,
-    /// Its standard output, up to the limit.
-    pub(super) stdout: Vec<u8>,
-    /// Its standard error, up to the limit.
-    pub(super) stderr: Vec<u8>,
-    /// Bytes that it wrote beyond the limit.
-    pub(super) dropped: usize,
+    /// Its standard output.
+    pub(super) stdout: KeptOutput,
+    /// Its standard error.
+    pub(super) stderr: KeptOutput,
     /// It was killed because it took too long.
     pub(super) late: bool,
+}
+
+/// One of its outputs.
+pub(super) struct KeptOutput {
+    /// Its beginning, up to the limit.
+    pub(super) bytes: Vec<u8>,
+    /// Bytes that were written in all.
+    pub(super) written: usize,
 }
 
 /// Where a program of this name is, by the absolute folders of `PATH`.
@@ -160,17 +167,17 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
     command.args(program.args).current_dir(program.folder).env_clear().envs(environment(program.env));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut command = grouped(command);
-    let child = match (program.sandbox, &temporary) {
+    let started = match (program.sandbox, &temporary) {
         (Some(sandbox), Some(folder)) => {
             command.command_mut().envs(TEMPORARY.map(|name| (name, folder.path())));
             sandbox.spawn(&mut command, [program.path, folder.path()])?
         }
-        _ => command.spawn(),
+        _ => command.spawn().map(|child| (child, None)),
     };
-    let mut group = Group {
-        child: child.map_err(failed)?,
-        temporary: temporary.as_ref().map(|folder| folder.path().to_owned()),
-    };
+    let (child, watch) = started.map_err(failed)?;
+    let watch = watch.or_else(|| Watch::of_group(child.id()?));
+    let temporary_folder = temporary.as_ref().map(|folder| folder.path().to_owned());
+    let mut group = Group { child, temporary: temporary_folder };
     let mut stdout = CappedOutput::of(group.child.stdout().take(), program.limit);
     let mut stderr = CappedOutput::of(group.child.stderr().take(), program.limit);
     let ended = {
@@ -189,12 +196,14 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
         }
         ended.map(|(status, _)| status)
     };
+    if let Some(watch) = watch {
+        watch.end().await;
+    }
     let (code, late) = match ended {
         Ok(status) => (status.map_err(failed)?.code(), false),
         Err(_) => (None, true),
     };
-    let dropped = stdout.dropped + stderr.dropped;
-    Ok(ProgramOutput { code, stdout: stdout.bytes, stderr: stderr.bytes, dropped, late })
+    Ok(ProgramOutput { code, stdout: stdout.kept, stderr: stderr.kept, late })
 }
 
 fn grouped(command: tokio::process::Command) -> CommandWrap {
@@ -210,22 +219,21 @@ fn grouped(command: tokio::process::Command) -> CommandWrap {
 struct CappedOutput<R> {
     source: Option<R>,
     limit: usize,
-    bytes: Vec<u8>,
-    dropped: usize,
+    kept: KeptOutput,
 }
 
 impl<R: AsyncRead + Unpin> CappedOutput<R> {
     fn of(source: Option<R>, limit: usize) -> Self {
-        Self { source, limit, bytes: Vec::new(), dropped: 0 }
+        Self { source, limit, kept: KeptOutput { bytes: Vec::new(), written: 0 } }
     }
 
     async fn read(&mut self) {
         let Some(source) = &mut self.source else { return };
         let mut chunk = vec![0; 16 << 10];
         while let Ok(read @ 1..) = source.read(&mut chunk).await {
-            let kept = read.min(self.limit - self.bytes.len());
-            self.bytes.extend_from_slice(&chunk[..kept]);
-            self.dropped += read - kept;
+            let kept = read.min(self.limit - self.kept.bytes.len());
+            self.kept.bytes.extend_from_slice(&chunk[..kept]);
+            self.kept.written += read;
         }
     }
 }

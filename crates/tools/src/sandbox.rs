@@ -19,6 +19,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use super::private::PrivatePlaces;
 use super::process::from_home;
 use super::spec::ToolError;
+use super::watch::Watch;
 
 /// Files and folders of the system that programs read to run at all. Nothing in them belongs to a user or is secret.
 const SYSTEM: [&str; 34] = [
@@ -60,6 +61,9 @@ const SYSTEM: [&str; 34] = [
 /// Devices that swallow or give bytes of no meaning.
 #[cfg(target_os = "linux")]
 const DEVICES: [&str; 3] = ["/dev/full", "/dev/null", "/dev/zero"];
+
+/// A program that was started, and a watch over everything that it starts.
+pub(super) type Started = (Box<dyn ChildWrapper>, Option<Watch>);
 
 /// What a program may reach.
 #[derive(Debug, Clone)]
@@ -106,7 +110,8 @@ impl Sandbox {
         }
     }
 
-    /// Starts a program that reaches nothing else but these: a file to run and a folder to write to.
+    /// Starts a program that reaches nothing else but these: a file to run and a folder to write to. With it a watch over
+    /// everything that it starts, where the system confines signals.
     ///
     /// # Errors
     /// [`ToolError::Denied`] when this system cannot hold it to that. The result is that of starting the program.
@@ -114,7 +119,7 @@ impl Sandbox {
         &self,
         command: &mut CommandWrap,
         [program, temporary]: [&Path; 2],
-    ) -> Result<io::Result<Box<dyn ChildWrapper>>, ToolError> {
+    ) -> Result<io::Result<Started>, ToolError> {
         let mut sandbox = self.clone();
         sandbox.read.push(program.to_path_buf());
         sandbox.write.push(temporary.to_path_buf());
@@ -122,7 +127,7 @@ impl Sandbox {
         let started = std::thread::scope(|scope| {
             let confined = scope.spawn(|| {
                 let _entered = runtime.enter();
-                sandbox.enter().map(|()| command.spawn())
+                sandbox.enter().map(|watch| Ok((command.spawn()?, watch)))
             });
             confined.join().unwrap_or_else(|_| Err("the thread that starts it failed".to_owned()))
         });
@@ -134,18 +139,19 @@ impl Sandbox {
         })
     }
 
-    /// Restricts this thread and all programs that it starts.
+    /// Restricts this thread and all programs that it starts. Gives a watch over them, where signals are confined.
     #[cfg(target_os = "linux")]
-    fn enter(&self) -> Result<(), String> {
+    fn enter(&self) -> Result<Option<Watch>, String> {
         self.restrict_files()
             .map_err(|error| format!("Landlock of Linux 6.2 or newer is needed ({error})"))?;
         let confines_signals =
             Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::Signal).is_ok();
-        self.restrict_calls(confines_signals).map_err(|error| format!("seccomp is needed ({error})"))
+        self.restrict_calls(confines_signals).map_err(|error| format!("seccomp is needed ({error})"))?;
+        Ok(confines_signals.then(Watch::inside).flatten())
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn enter(&self) -> Result<(), String> {
+    fn enter(&self) -> Result<Option<Watch>, String> {
         Err("only Linux has the sandbox that is used".to_owned())
     }
 

@@ -263,7 +263,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// The first line of an untrusted text, cut.
-fn summary(text: &str) -> String {
+pub(super) fn summary(text: &str) -> String {
     let first = text.trim().lines().next().unwrap_or_default();
     match first.char_indices().nth(SUMMARY_CHARS) {
         Some((end, _)) => format!("{}…", &first[..end]),

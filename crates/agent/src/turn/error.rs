@@ -66,7 +66,12 @@ pub(super) enum Stop {
     /// A limit is reached: the best answer so far is delivered, marked as unverified, or the turn fails (C68).
     Exhausted(String),
     /// No answer of a run passed its gates (C66). Ends the turn, unless the phase can use the last answer.
-    Unmet(RunId, String),
+    Unmet {
+        run: RunId,
+        reason: String,
+        /// What its last answer cites although it was not given it.
+        unknown_citations: Vec<String>,
+    },
     /// A run failed for a reason outside the turn, which can be resumed once that is fixed.
     Run(Box<RunError>),
     /// The turn cannot continue now; it remains a draft.
@@ -91,7 +96,11 @@ impl From<RunError> for Stop {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Spent { .. } => Self::Exhausted(error.to_string()),
-            RunError::Gates { ref run_id, .. } => Self::Unmet(run_id.clone(), error.to_string()),
+            RunError::Gates { ref run_id, ref unknown_citations, .. } => Self::Unmet {
+                run: run_id.clone(),
+                reason: error.to_string(),
+                unknown_citations: unknown_citations.to_vec(),
+            },
             RunError::Unusable { .. }
             | RunError::Refused { .. }
             | RunError::Pack(_)
@@ -110,7 +119,7 @@ impl Stop {
                 TurnError::Stopped { turn, phase: phase.number(), name: phase.name(), source }
             }
             Self::Error(error) => error,
-            Self::Fail(reason) | Self::Exhausted(reason) | Self::Unmet(_, reason) => {
+            Self::Fail(reason) | Self::Exhausted(reason) | Self::Unmet { reason, .. } => {
                 TurnError::State { turn, reason }
             }
         }

@@ -139,7 +139,7 @@ impl<'a> Machine<'a> {
                 cx.draft.phase = Some(phase.number());
                 outcome
             }
-            Err(Stop::Fail(reason) | Stop::Unmet(_, reason)) => {
+            Err(Stop::Fail(reason) | Stop::Unmet { reason, .. }) => {
                 ending::fail(&mut cx.state, cx.events, reason)
             }
             Err(Stop::Exhausted(reason)) => ending::exhausted(&mut cx.state, cx.events, &reason),

@@ -95,7 +95,9 @@ impl RecipeRunner<'_> {
         };
         match stop {
             Stop::Fail(reason) => Stop::Fail(advice(reason)),
-            Stop::Unmet(run, reason) => Stop::Unmet(run, advice(reason)),
+            Stop::Unmet { run, reason, unknown_citations } => {
+                Stop::Unmet { run, reason: advice(reason), unknown_citations }
+            }
             stop => stop,
         }
     }

@@ -11,8 +11,8 @@ use larder_retrieval::{Grant, LinkToFollow, Retrieval};
 use larder_store::{RunId, TurnDraft, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::sections::SectionId;
-use larder_vault::Score;
 use larder_vault::context::{CallStatus, Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
+use larder_vault::{Score, ToolResult};
 use serde_json::json;
 
 use super::condense::TurnCondenser;
@@ -22,11 +22,13 @@ use super::recipes::PhaseInputs;
 use super::small_talk::is_small_talk;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
-use super::{AnswerSource, ending, evidence, files, save};
+use super::{AnswerSource, calls, ending, evidence, files, save};
 use crate::figures;
 
 /// Why an answer without citations is not validated.
 const UNFOUNDED: &str = "it does not cite its sources";
+/// How many citations and calls a reason names.
+const NAMED: usize = 3;
 /// Tokens of §5 that are reserved for all but the answer.
 const FRAME: usize = 300;
 
@@ -51,6 +53,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         layer: None,
         is_free,
     };
+    let mut unknown = Vec::new();
     let (answer, citations) = match cx.recipes().run(&name, inputs).await {
         Ok(outcome) => {
             let answer = outcome.reply.trim().to_owned();
@@ -60,7 +63,10 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         }
         // If a run never cited anything, its last reply is delivered with a mark, since another run would not cite
         // either.
-        Err(Stop::Unmet(run, _)) => (last_reply(&cx.turns.engine.store, &run)?, None),
+        Err(Stop::Unmet { run, unknown_citations, .. }) => {
+            unknown = unknown_citations;
+            (last_reply(&cx.turns.engine.store, &run)?, None)
+        }
         Err(stop) => return Err(stop),
     };
     if answer.is_empty() {
@@ -86,19 +92,46 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     if cites {
         return Ok(PhaseOutcome::new(TurnPhase::Validate, text));
     }
-    let verdict = unfounded(cx);
+    let why = unfounded(&unknown, &evidence::results(&cx.draft));
+    let verdict = verdict_on_unfounded(cx, why.clone());
     cx.document.append(&verdict).await?;
-    Ok(ending::exhausted(&mut cx.state, cx.events, UNFOUNDED))
+    Ok(ending::exhausted(&mut cx.state, cx.events, &why))
 }
 
-/// The verdict on an answer without citations, which needs no model.
-fn unfounded(cx: &PhaseContext<'_>) -> Validation {
+/// Why an answer that did not cite as it must is not validated. What it cites may be a call that failed, which is no
+/// evidence.
+fn unfounded(unknown: &[String], results: &[ToolResult]) -> String {
+    if unknown.is_empty() {
+        return UNFOUNDED.to_owned();
+    }
+    let cited = format!("it cites [{}]", unknown.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "));
+    let number = |cited: &String| cited.trim_start_matches('p').parse().ok();
+    let numbers: Vec<u32> = unknown.iter().filter_map(number).collect();
+    let failed = || results.iter().filter(|result| result.status != CallStatus::Success);
+    let is_cited = |result: &&ToolResult| numbers.contains(&result.number);
+    let mut named: Vec<&ToolResult> = failed().filter(is_cited).collect();
+    if named.is_empty() {
+        named = failed().collect();
+    }
+    if named.is_empty() {
+        return format!("{cited}, which is none of its sources");
+    }
+    let said = named.iter().take(NAMED).map(|call| {
+        let (text, status) = (calls::summary(&call.call), call.status.as_str());
+        format!("{text} ended with {status}: {}", calls::summary(&call.content))
+    });
+    let said = said.collect::<Vec<_>>().join("; ");
+    format!("{cited}, which is no evidence, since a call failed: {said}")
+}
+
+/// The verdict on an answer without valid citations, which needs no model.
+fn verdict_on_unfounded(cx: &PhaseContext<'_>, why: String) -> Validation {
     Validation {
         decision: Verdict::Fail,
         confidence: Score::ZERO,
         checks: vec![(Check::ClaimsSupported, CheckResult::Fail)],
         goals: Vec::new(),
-        issues: vec![UNFOUNDED.to_owned()],
+        issues: vec![why],
         revision_hints: Vec::new(),
         suggested_fixes: Vec::new(),
         notes: String::new(),

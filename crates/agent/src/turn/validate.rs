@@ -53,7 +53,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let mut validation = match cx.recipes().decide("phase6_validator", inputs, convert).await {
         Ok((_, validation)) => validation,
         // An answer that nobody could judge is still an answer.
-        Err(Stop::Unmet(..)) => {
+        Err(Stop::Unmet { .. }) => {
             let block = cx.document.next_decision("validation", SectionId::Validation);
             cx.document.append(&unjudged(block)).await?;
             return Ok(ending::exhausted(&mut cx.state, cx.events, UNJUDGED));

@@ -15,6 +15,7 @@ pub fn run(
     let found = match command {
         Some(InterventionsCommand::Show { id }) => vec![store.interventions().get(id)?],
         Some(InterventionsCommand::Resolve { id, resolution }) => {
+            context.require_writable()?;
             vec![store.interventions().resolve(id, &resolution)?]
         }
         None => store.interventions().list(!all)?,

@@ -28,8 +28,12 @@ pub async fn run(global: Global, command: Option<JobsCommand>) -> Result<(), Cli
             }
             vec![job]
         }
-        Some(JobsCommand::Retry { id }) => vec![context.user_to_read()?.jobs().retry(id)?],
+        Some(JobsCommand::Retry { id }) => {
+            context.require_writable()?;
+            vec![context.user_to_read()?.jobs().retry(id)?]
+        }
         Some(JobsCommand::Cancel { id }) => {
+            context.require_writable()?;
             let job = context.user_to_read()?.jobs().cancel(id)?;
             output::say(&format!("job {id} is cancelled"));
             vec![job]

@@ -82,6 +82,7 @@ async fn resume(
 }
 
 async fn drop_draft(context: &CommandContext, number: u32) -> Result<ExitCode, CliError> {
+    context.require_writable()?;
     let documents = documents(context).await?;
     let draft = documents.drafts().get(number)?.ok_or(TurnError::NoDraft(number))?;
     // The lease keeps other processes from resuming it meanwhile.

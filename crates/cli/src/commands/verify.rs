@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::output;
 
 pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
-    let report = context.store()?.store().verify()?;
+    let report = context.user_to_read()?.store().verify()?;
     let problems: Vec<String> =
         report.problems.iter().map(|problem| format!("{}: {}", problem.what, problem.error)).collect();
     if context.global.format == Format::Json {

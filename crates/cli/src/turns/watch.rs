@@ -68,10 +68,14 @@ impl Watch {
     }
 }
 
-/// An untrusted text on one line, without control characters.
+/// The beginning of an untrusted text on one line, without control characters.
 fn line(text: &str) -> String {
+    super::shortened(&one_line(text))
+}
+
+fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    super::shortened(&words.join(" ")).chars().filter(|char| !char.is_control()).collect()
+    words.join(" ").chars().filter(|char| !char.is_control()).collect()
 }
 
 impl Display for Watch {
@@ -115,7 +119,7 @@ impl TurnObserver for Watch {
                 self.show(&format!("  §{section} condensed from {from} to {to} tokens"));
             }
             TurnEvent::Warning { text } => {
-                self.bar.suspend(|| output::say(&format!("warning: {}", line(text))));
+                self.bar.suspend(|| output::say(&format!("warning: {}", one_line(text))));
             }
             // Printed at the end, or part of the line of the phase.
             TurnEvent::Gathered { .. }

@@ -68,6 +68,8 @@ pub enum RunError {
         recipe: String,
         /// The problems of the last answer.
         failures: String,
+        /// What the last answer cites although it was not given it.
+        unknown_citations: Box<[String]>,
         /// The intervention's id.
         intervention: u64,
         /// The user it belongs to.

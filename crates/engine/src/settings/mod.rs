@@ -79,6 +79,9 @@ pub(crate) fn is_table(name: &str) -> bool {
 
 /// A hint for an unknown table or key: the name that was probably meant, or else where to look it up.
 pub(crate) fn suggest(unknown: &str) -> String {
+    if unknown.rsplit('.').next() == Some("home") {
+        return "the home folder is set with --home or LARDER_HOME, since it is found before this file is read".to_owned();
+    }
     let keys = all().map(|setting| setting.key);
     let tables = keys.clone().filter_map(|key| key.split('.').next()).chain(["models"]);
     // `home = …` outside its table has the name of a setting without it.
@@ -114,6 +117,7 @@ mod tests {
         assert_eq!(suggest("polcy"), "did you mean `policy`?");
         assert_eq!(suggest("policy.foo"), "`larder config` lists all settings");
         assert_eq!(suggest("place"), "did you mean `documents.place`?");
+        assert!(suggest("home").contains("LARDER_HOME") && suggest("store.home").contains("--home"));
     }
 
     #[test]

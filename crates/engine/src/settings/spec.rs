@@ -22,8 +22,32 @@ pub(crate) struct SettingSpec {
     pub default: fn() -> String,
     /// Whether a text is a legal value.
     pub accepts: fn(&str) -> bool,
+    /// How the file writes its value.
+    pub form: ValueForm,
     /// An example of a legal value, for settings without a default.
     pub like: &'static str,
+}
+
+/// How a file writes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ValueForm {
+    /// As a number, a boolean or a string.
+    Plain,
+    /// As a string.
+    Text,
+    /// As an array of strings, or a string with commas.
+    List,
+}
+
+impl ValueForm {
+    /// Whether a value of the file has this form.
+    pub(crate) fn is_of(self, value: &toml::Value) -> bool {
+        match self {
+            Self::Plain => true,
+            Self::Text => value.is_str(),
+            Self::List => value.is_str() || value.is_array(),
+        }
+    }
 }
 
 impl SettingSpec {
@@ -36,6 +60,16 @@ impl SettingSpec {
     pub(crate) fn example(&self) -> String {
         let default = (self.default)();
         if default.is_empty() { self.like.to_owned() } else { default }
+    }
+
+    /// A legal value as the file writes it.
+    pub(crate) fn example_in_file(&self) -> String {
+        let example = self.example();
+        match self.form {
+            ValueForm::Plain => example,
+            ValueForm::Text => format!("{example:?}"),
+            ValueForm::List => format!("{:?}", list(&example).unwrap_or_default()),
+        }
     }
 }
 
@@ -91,6 +125,7 @@ macro_rules! settings {
                         let default: $type = $default;
                         $crate::settings::spec::SettingValue::text(&default)
                     },
+                    form: <$type as $crate::settings::spec::SettingValue>::FORM,
                     accepts: |text| $crate::settings::spec::settings!(@read text, $type $(, $accept)?).is_some(),
                     like: concat!("" $(, $like)?),
                 },
@@ -120,6 +155,9 @@ pub(crate) use settings;
 
 /// A type that a setting can have.
 pub(crate) trait SettingValue: Sized {
+    /// How the file writes it.
+    const FORM: ValueForm = ValueForm::Plain;
+
     /// Reads the value from the text in the file or the environment.
     fn parse(text: &str) -> Option<Self>;
 
@@ -176,6 +214,8 @@ impl SettingValue for Duration {
 
 /// Any text, including none.
 impl SettingValue for String {
+    const FORM: ValueForm = ValueForm::Text;
+
     fn parse(text: &str) -> Option<Self> {
         Some(text.to_owned())
     }
@@ -186,6 +226,8 @@ impl SettingValue for String {
 }
 
 impl SettingValue for PathBuf {
+    const FORM: ValueForm = ValueForm::Text;
+
     fn parse(text: &str) -> Option<Self> {
         Some(text.into())
     }
@@ -228,6 +270,8 @@ impl SettingValue for Network {
 
 /// Empty text means unset.
 impl<T: SettingValue> SettingValue for Option<T> {
+    const FORM: ValueForm = T::FORM;
+
     fn parse(text: &str) -> Option<Self> {
         if text.is_empty() { Some(None) } else { T::parse(text).map(Some) }
     }
@@ -239,6 +283,8 @@ impl<T: SettingValue> SettingValue for Option<T> {
 
 /// `["a", "b"]` in the file, `a,b` in the environment.
 impl<T: SettingValue> SettingValue for Vec<T> {
+    const FORM: ValueForm = ValueForm::List;
+
     fn parse(text: &str) -> Option<Self> {
         list(text)?.iter().map(|item| T::parse(item)).collect()
     }

@@ -9,11 +9,20 @@ use super::spec::{positive, positive_or_unset, settings};
 /// The prefix of document addresses in an object store.
 const BUCKET: &str = "s3://";
 
+/// Whether a text is an address, or meant as one: `gs://bucket`, `s3:/bucket`. A drive has one letter.
+fn is_address(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(scheme, rest)| {
+        scheme.len() > 1
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && (rest.starts_with('/') || scheme == "s3")
+    })
+}
+
 /// Parses a folder, or a named bucket.
 fn document_place(text: &str) -> Option<Option<String>> {
     let is_legal = match text.strip_prefix(BUCKET) {
         Some(bucket) => !bucket.trim_matches('/').is_empty(),
-        None => !text.contains("://"),
+        None => !is_address(text),
     };
     is_legal.then(|| Some(text.to_owned()).filter(|text| !text.is_empty()))
 }

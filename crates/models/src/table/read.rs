@@ -80,6 +80,8 @@ const MAX_WINDOW: u64 = 1 << 30;
 #[derive(Default)]
 struct ModelDraft {
     span: Span,
+    /// The keys that the file gives, with legal values or not.
+    stated: BTreeSet<String>,
     provider: Option<Provider>,
     base_url: Option<String>,
     id: Option<String>,
@@ -247,6 +249,7 @@ fn model(
 ) -> Option<ModelDraft> {
     let table = walk.table(name, value)?;
     for (key, value) in table {
+        draft.stated.insert(key.get_ref().to_string());
         match key.get_ref().as_ref() {
             "provider" => draft.provider = provider(walk, value),
             "base_url" => draft.base_url = walk.string("base_url", value),
@@ -347,6 +350,7 @@ fn extra_body(
 impl From<ModelSpec> for ModelDraft {
     fn from(spec: ModelSpec) -> Self {
         Self {
+            stated: BTreeSet::new(),
             span: 0..0,
             provider: Some(spec.provider),
             base_url: spec.base_url,
@@ -377,7 +381,8 @@ impl ModelDraft {
     /// Takes what the settings leave out from the catalogue, for models that a server has.
     fn complete(&mut self, catalogue: &Catalogue) {
         let missing = self.window.is_none() || self.max_output.is_none() || self.prices.is_none();
-        let is_remote = self.provider.is_some_and(Provider::is_remote);
+        // A misspelt provider is a problem of its own.
+        let is_remote = self.provider.is_none_or(Provider::is_remote);
         let id = self.id.as_deref().filter(|_| missing && is_remote);
         let Some(entry) = id.and_then(|id| catalogue.find(id)) else { return };
         let tokens = |tokens: u64| usize::try_from(tokens).ok();

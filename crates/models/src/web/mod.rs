@@ -79,11 +79,21 @@ pub enum WebError {
         /// What kind of address that is.
         kind: &'static str,
     },
-    /// The server could not be reached, or broke off.
+    /// The server could not be reached, or sent no answer.
     #[error("{host} did not answer: {why}")]
     Broken {
         /// The name.
         host: String,
+        /// Why.
+        why: String,
+    },
+    /// The server broke off in the middle of the body.
+    #[error("{host} broke off after {bytes} bytes of its answer: {why}")]
+    Cut {
+        /// The name.
+        host: String,
+        /// Bytes of the body that were received.
+        bytes: usize,
         /// Why.
         why: String,
     },
@@ -121,7 +131,8 @@ pub async fn get(request: WebRequest<'_>, guard: &Guard) -> Result<WebReply, Web
     if let Some(encoding) = packed {
         return Err(WebError::Encoded { host, encoding });
     }
-    let (body, truncated) = read(sent, request.limit).await.map_err(broken)?;
+    let (body, truncated) =
+        read(sent, request.limit).await.map_err(|(bytes, why)| WebError::Cut { host, bytes, why })?;
     let location = text_of(&headers, LOCATION.as_str()).and_then(|to| url.join(&to).ok()).map(String::from);
     let content_type = text_of(&headers, CONTENT_TYPE.as_str());
     Ok(WebReply { status, content_type, location, body, truncated, peer: address.ip() })
@@ -146,7 +157,11 @@ fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn visitable(text: &str) -> Result<Url, WebError> {
+/// The address that a text is, if pages may be visited at such a one.
+///
+/// # Errors
+/// [`WebError::Address`].
+pub fn visitable(text: &str) -> Result<Url, WebError> {
     let wrong = |why| WebError::Address { url: text.chars().take(200).collect(), why };
     let url = Url::parse(text).map_err(|_| wrong("it is no address"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -191,9 +206,12 @@ fn pinned(host: &str, address: SocketAddr) -> Result<Client, String> {
         .map_err(|error| crate::http::chain(&error))
 }
 
-async fn read(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), String> {
+/// The body and whether it goes on beyond the limit, or the bytes after which it broke off and why.
+async fn read(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), (usize, String)> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| crate::http::chain(&error))? {
+    loop {
+        let chunk = response.chunk().await.map_err(|error| (body.len(), crate::http::chain(&error)))?;
+        let Some(chunk) = chunk else { return Ok((body, false)) };
         let room = limit - body.len();
         if chunk.len() > room {
             body.extend_from_slice(&chunk[..room]);
@@ -201,7 +219,6 @@ async fn read(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), S
         }
         body.extend_from_slice(&chunk);
     }
-    Ok((body, false))
 }
 
 fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {

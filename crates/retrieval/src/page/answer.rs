@@ -2,9 +2,7 @@
 //! page is data and is passed on unchanged.
 
 use larder_vault::lifecycle::PER_DOCUMENT_CAP;
-use larder_vault::{
-    ContentSummary, Document, ExtractedData, Manifest, PageContent, VaultPath, read_json, value_names,
-};
+use larder_vault::{Document, ExtractedData, Manifest, PageContent, VaultPath, read_json, value_names};
 use serde_json::Value;
 
 use super::rules::{LevelChoice, PageContents, PageLevel, choose_level, is_one_of, is_stale};
@@ -31,7 +29,7 @@ pub(super) async fn write(
 ) -> PageAnswer {
     let files = CaptureFiles::read(retrieval, &capture.manifest).await;
     let age = retrieval.age(manifest.visited_at);
-    let choice = choose_level(query, Some(&holds(&manifest.content_summary, &files, age)));
+    let choice = choose_level(query, Some(&holds(manifest, &files, age)));
     let (text, document) = match choice.level {
         PageLevel::Navigate | PageLevel::Search => elsewhere(retrieval, query, capture, manifest, &files),
         _ => files.say(retrieval, query, choice, capture, manifest),
@@ -48,15 +46,32 @@ pub(super) async fn write(
     }
 }
 
-fn holds(summary: &ContentSummary, files: &CaptureFiles, age: u64) -> PageContents {
+fn holds(manifest: &Manifest, files: &CaptureFiles, age: u64) -> PageContents {
+    let summary = &manifest.content_summary;
     let data = files.data.iter().flat_map(|(_, data)| value_names(data));
     PageContents {
         pages: summary.page_info.is_some(),
         comments: summary.comment_count.is_some(),
         data: data.collect(),
+        topic: topic(manifest, files.data.as_ref().map(|(_, data)| data)),
         content: files.content.as_ref().is_some_and(|(_, content)| !content.whole_text().trim().is_empty()),
         age,
     }
+}
+
+/// What names the page and its products.
+fn topic(manifest: &Manifest, data: Option<&ExtractedData>) -> String {
+    let summary = &manifest.content_summary;
+    let mut names = vec![&manifest.title, &manifest.url, &summary.kind, &summary.site];
+    let products = data.and_then(|data| data.get("products")?.as_array());
+    let things = products.into_iter().flatten().filter_map(Value::as_object).chain(data);
+    for thing in things {
+        let named = ["name", "brand", "model", "category"].iter().filter_map(|name| thing.get(*name));
+        names.extend(
+            named.filter_map(|value| if let Value::String(text) = value { Some(text) } else { None }),
+        );
+    }
+    names.into_iter().map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
 /// The captured text, for a query that needs the page itself: the model sees both, and how old the capture is.

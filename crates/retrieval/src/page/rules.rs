@@ -11,7 +11,7 @@ use larder_vault::Intent;
 use larder_vault::lifecycle::{Aging, ttl};
 use serde::{Deserialize, Serialize};
 
-use super::table::{Needs, PageRule, RULES};
+use super::table::{CHARGES, Needs, PLAIN, PageRule, RULES};
 use crate::phrases::PaddedQuery;
 
 /// Where the answer to a question about a page can be found, cheapest first (R1-6.10 to R1-6.14).
@@ -52,6 +52,8 @@ pub(super) struct PageContents {
     pub comments: bool,
     /// The names of extracted values ([`larder_vault::value_names`]); empty if there are none.
     pub data: Vec<String>,
+    /// What the page is about: its title and address, and the names of its products.
+    pub topic: String,
     /// The text of the page is there.
     pub content: bool,
     /// Seconds since the visit.
@@ -121,12 +123,30 @@ impl PageRule {
             Needs::Value(names) => page.data.iter().any(|name| is_one_of(name, names)),
             Needs::Content => page.content,
         };
+        if found && page.content && matches!(self.needs, Needs::Value(_)) && !self.covers(words, page) {
+            let why =
+                "it asks for more than the names of the extracted values state: the text has to be searched";
+            return ControlFlow::Break(LevelChoice::new(PageLevel::Content, why));
+        }
         if found {
             let values = if let Needs::Value(names) = self.needs { names } else { &[] };
             ControlFlow::Break(LevelChoice { values, ..LevelChoice::new(self.level, self.why) })
         } else {
             ControlFlow::Continue(())
         }
+    }
+
+    /// Whether nothing in the query asks for another value than the rule's: each of its words is one of the rule or of the
+    /// name of a value, or says which page is meant. The price of a product answers no question about its shipping.
+    fn covers(&self, words: &PaddedQuery, page: &PageContents) -> bool {
+        let topic = PaddedQuery::new(&page.topic);
+        let names = self.says.iter().copied().flatten().copied().chain(page.data.iter().map(String::as_str));
+        let names: Vec<PaddedQuery> = names.map(PaddedQuery::new).collect();
+        words.subjects().all(|word| {
+            PLAIN.contains(&word)
+                || names.iter().any(|name| name.holds(word))
+                || (!CHARGES.contains(&word) && topic.holds(word))
+        })
     }
 }
 

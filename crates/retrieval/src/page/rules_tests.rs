@@ -11,6 +11,7 @@ fn thread() -> PageContents {
         pages: true,
         comments: true,
         data: names.map(str::to_owned).to_vec(),
+        topic: "Best laptops of the year, a thread of r/laptops".to_owned(),
         content: true,
         age: 2 * HOUR,
     }
@@ -123,6 +124,36 @@ fn names_of_what_was_extracted_lead_to_it() {
         choose_level("how many comments mention thermal paste", Some(&thread())).level,
         PageLevel::Content
     );
+}
+
+#[test]
+fn a_value_answers_only_what_it_is_the_value_of() {
+    let named = |query: &str, data: &[&str]| {
+        let data = data.iter().map(|name| (*name).to_owned()).collect();
+        let topic = "Acme kettle 2000 | free shipping\nhttps://shop.example.com/kettle".to_owned();
+        let page = PageContents { data, topic, content: true, ..PageContents::default() };
+        choose_level(query, Some(&page))
+    };
+    for query in [
+        "How much is shipping?",
+        "what does the delivery cost",
+        "What was the price of the shipping?",
+        "what is the price of the glass lid",
+        "what's the energy rating",
+        "who is the author of the top review",
+    ] {
+        let choice = named(query, &["name", "price", "rating", "author"]);
+        assert_eq!(choice.level, PageLevel::Content, "{query}: {}", choice.why);
+        assert!(!choice.why.contains("was extracted"), "{query}: {}", choice.why);
+    }
+    for query in
+        ["How much was the Acme kettle, I forgot?", "what's the rating of this kettle", "what does it cost"]
+    {
+        let choice = named(query, &["name", "price", "rating"]);
+        assert_eq!(choice.level, PageLevel::Data, "{query}: {}", choice.why);
+    }
+    let shipping = named("how much does shipping cost", &["price", "shipping_cost"]);
+    assert_eq!(shipping.level, PageLevel::Data, "{}", shipping.why);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::workspace::Workspace;
 use crate::context::ToolContext;
 use crate::private::PrivatePaths;
-use crate::process::{self, Program, ProgramOutput};
+use crate::process::{self, KeptOutput, Program, ProgramOutput};
 use crate::sandbox::Sandbox;
 use crate::spec::{ToolClass, ToolError, ToolModes, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
@@ -19,6 +19,8 @@ use larder_engine::settings::ToolSettings;
 
 /// Time for starting and ending a command, beyond its own.
 const AROUND: Duration = Duration::from_secs(5);
+/// Bytes of a result besides the program's output.
+const AROUND_OUTPUT: usize = 2_048;
 const NONE_ALLOWED: &str = "no program may be run; list the names of those that may under tools.commands in \
      larder.toml, such as commands = [\"cargo\", \"git\"]";
 
@@ -97,20 +99,29 @@ impl TypedTool for CommandRun {
         };
         let missing = || ToolError::Failed(format!("there is no program {program:?} on this machine"));
         let path = process::find(&program).ok_or_else(missing)?;
-        // Standard output and error share the bytes that the tool may return.
-        let limit = self.max_bytes / 2;
+        // Standard output and error share the bytes that the tool may return, with what is said about them.
+        let limit = self.max_bytes - AROUND_OUTPUT.min(self.max_bytes / 2);
         let sandbox =
             self.sandbox.as_ref().map(|sandbox| sandbox.around(workspace.root(), workspace.private()));
         let sandbox = sandbox.as_ref();
         let run = Program { path: &path, args: &args, folder: &folder, env: &self.env, limit, sandbox };
         let time = context.budget.time(self.timeout);
-        let ran = process::run(&run, time).await?;
+        let mut ran = process::run(&run, time).await?;
+        share(&mut ran, limit);
         Ok(output(&program, ran, time, sandbox.map(Sandbox::limits)))
     }
 }
 
+/// Cuts both outputs to `limit` bytes together: half for each, and what one leaves for the other.
+fn share(ran: &mut ProgramOutput, limit: usize) {
+    let (out, err) = (ran.stdout.bytes.len(), ran.stderr.bytes.len());
+    let half = limit / 2;
+    ran.stdout.bytes.truncate(limit - err.min(half));
+    ran.stderr.bytes.truncate(limit - out.min(limit - err.min(half)));
+}
+
 fn output(program: &str, ran: ProgramOutput, limit: Duration, confined: Option<&str>) -> ToolOutput {
-    let ProgramOutput { code, stdout, stderr, dropped, late } = ran;
+    let ProgramOutput { code, stdout, stderr, late } = ran;
     let (status, ended) = match (code, late) {
         (_, true) => (CallStatus::Timeout, format!("was ended after {} s", limit.as_secs_f64())),
         (Some(0), _) => (CallStatus::Success, "exit code 0".to_owned()),
@@ -118,7 +129,11 @@ fn output(program: &str, ran: ProgramOutput, limit: Duration, confined: Option<&
         (None, _) => (CallStatus::Error, "was ended by a signal".to_owned()),
     };
     let mut content = format!("{program}: {ended}\n").into_bytes();
-    for (name, bytes) in [("stdout", stdout), ("stderr", stderr)] {
+    let mut notes = Vec::new();
+    for (name, KeptOutput { bytes, written }) in [("stdout", stdout), ("stderr", stderr)] {
+        if bytes.len() < written {
+            notes.push(format!("of {written} bytes of {name} the first {} are kept", bytes.len()));
+        }
         if !bytes.is_empty() {
             content.extend_from_slice(format!("--- {name}\n").as_bytes());
             content.extend_from_slice(&bytes);
@@ -134,9 +149,9 @@ fn output(program: &str, ran: ProgramOutput, limit: Duration, confined: Option<&
         content.extend_from_slice(format!("[{limits}]\n").as_bytes());
     }
     let mut summary = format!("{program}: {ended}");
-    if dropped > 0 {
-        let note = format!("{dropped} bytes of output beyond the limit were not kept");
-        content.extend_from_slice(format!("[{note}]\n").as_bytes());
+    if !notes.is_empty() {
+        let note = notes.join("; ");
+        content.extend_from_slice(format!("[{note}; the limit is tools.max_result_bytes]\n").as_bytes());
         summary = format!("{summary}; {note}");
     }
     let output = ToolOutput::success(summary, content).typed(ContentType::ToolResult);

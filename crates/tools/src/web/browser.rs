@@ -65,7 +65,7 @@ impl Browser {
         };
         let ran = process::run(&program, TIMEOUT).await.map_err(|error| error.to_string())?;
         let size = std::fs::metadata(&shot).map(|data| data.len()).unwrap_or(0);
-        let said = String::from_utf8_lossy(&ran.stderr);
+        let said = String::from_utf8_lossy(&ran.stderr.bytes);
         let said: String = said.lines().last().unwrap_or_default().chars().take(200).collect();
         if size == 0 {
             return Err(format!("the browser took none: {said}"));

@@ -76,19 +76,38 @@ impl Web {
 
     /// Follows redirects to the page; each address on the way is requested only if its site allows robots.
     async fn page(&self, url: &str) -> Result<(String, WebReply), ToolError> {
-        let mut at = without_fragment(url.trim());
+        let asked = without_fragment(url.trim());
+        let mut at = asked.clone();
         for _ in 0..=MAX_REDIRECTS {
-            if let Some(robots) = &self.robots {
-                robots.check(&at, &self.guard).await?;
-            }
-            let request = WebRequest { url: &at, accept: ACCEPT, limit: self.page_max_bytes };
-            let got = web::get(request, &self.guard).await.map_err(tool_error)?;
+            let got = self
+                .get(&at)
+                .await
+                .map_err(|error| if at == asked { error } else { redirected(error, &asked, &at) })?;
             match redirect(&got) {
                 Some(next) => at = without_fragment(&next),
                 None => return Ok((at, got)),
             }
         }
         Err(ToolError::Failed(format!("{} leads through more than {MAX_REDIRECTS} redirects", shown(url))))
+    }
+
+    /// One address, if its site allows robots.
+    async fn get(&self, url: &str) -> Result<WebReply, ToolError> {
+        if let Some(robots) = &self.robots {
+            robots.check(url, &self.guard).await?;
+        }
+        let request = WebRequest { url, accept: ACCEPT, limit: self.page_max_bytes };
+        web::get(request, &self.guard).await.map_err(tool_error)
+    }
+}
+
+/// The error of an address that another one leads to.
+fn redirected(error: ToolError, asked: &str, at: &str) -> ToolError {
+    let text = format!("{} redirects to {}: {error}", shown(asked), shown(at));
+    match error {
+        ToolError::Denied(_) => ToolError::Denied(text),
+        ToolError::Arguments(_) => ToolError::Arguments(text),
+        _ => ToolError::Failed(text),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use larder_models::web::{self, Guard, WebRequest};
+use larder_models::web::{self, Guard, WebError, WebRequest};
 use tokio::time::Instant;
 use url::Url;
 
@@ -30,10 +30,9 @@ impl Robots {
     /// Whether the page may be visited.
     ///
     /// # Errors
-    /// [`ToolError::Denied`] when its site does not want it.
+    /// [`ToolError::Denied`] when its site does not want it or fails to say so.
     pub(super) async fn check(&self, page: &str, guard: &Guard) -> Result<(), ToolError> {
-        // An invalid address is refused, with its reason, by the request itself.
-        let Ok(url) = Url::parse(page) else { return Ok(()) };
+        let url = web::visitable(page).map_err(tool_error)?;
         let site = url.origin().ascii_serialization();
         let rules = match self.known(&site) {
             Some(rules) => rules,
@@ -60,7 +59,7 @@ impl Robots {
         site: String,
         guard: &Guard,
     ) -> Result<Arc<robotxt::Robots>, ToolError> {
-        let rules = Arc::new(rules_of(page, guard).await?);
+        let rules = Arc::new(rules_of(page, &site, guard).await?);
         let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
         if sites.len() >= MOST_SITES {
             sites.clear();
@@ -70,23 +69,38 @@ impl Robots {
     }
 }
 
-/// The rules: everything is allowed if there are none, nothing if the site fails to answer (RFC 9309, 2.3.1).
-async fn rules_of(page: &Url, guard: &Guard) -> Result<robotxt::Robots, ToolError> {
+/// The rules: everything is allowed if there are none. A site that fails to return them allows nothing (RFC 9309,
+/// 2.3.1), and is asked again at the next visit.
+async fn rules_of(page: &Url, site: &str, guard: &Guard) -> Result<robotxt::Robots, ToolError> {
+    let unread = |why: String| {
+        format!(
+            "{} may not be visited: the robots.txt of {site} could not be read ({why}), and a site that fails to return \
+             its rules is not visited; try again later, or use another source",
+            shown(page.as_str())
+        )
+    };
     let Ok(mut at) = page.join("/robots.txt").map(String::from) else {
         return Ok(robotxt::Robots::disallow_all());
     };
     for _ in 0..=MAX_REDIRECTS {
         let request = WebRequest { url: &at, accept: "text/plain, */*;q=0.1", limit: LARGEST };
-        let got = web::get(request, guard).await.map_err(tool_error)?;
+        let got = match web::get(request, guard).await {
+            // The name is the page's own: the error speaks of both.
+            Err(error @ (WebError::Private { .. } | WebError::Unknown { .. })) => {
+                return Err(tool_error(error));
+            }
+            Err(error) => return Err(ToolError::Failed(unread(error.to_string()))),
+            Ok(got) => got,
+        };
         if let Some(next) = redirect(&got) {
             at = next;
             continue;
         }
-        return Ok(match got.status {
-            200..=299 => robotxt::Robots::parse(&got.body, NAME),
-            500.. => robotxt::Robots::disallow_all(),
-            _ => robotxt::Robots::allow_all(),
-        });
+        return match got.status {
+            200..=299 => Ok(robotxt::Robots::parse(&got.body, NAME)),
+            500.. => Err(ToolError::Denied(unread(format!("status {}", got.status)))),
+            _ => Ok(robotxt::Robots::allow_all()),
+        };
     }
     Ok(robotxt::Robots::allow_all())
 }

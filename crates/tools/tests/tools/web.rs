@@ -197,6 +197,9 @@ async fn private_places_are_refused_however_they_are_written() {
     {
         let output = fixture.call("web.visit", json!({"url": nonsense})).await;
         assert_eq!(output.status, CallStatus::Error, "{nonsense}: {}", words(&output));
+        let says = words(&output);
+        assert!(says.contains(nonsense) && says.contains("cannot be visited"), "{nonsense}: {says}");
+        assert!(!says.contains("robots.txt"), "{nonsense}: {says}");
     }
     assert!(server.seen().is_empty(), "nothing was sent");
 }
@@ -226,10 +229,30 @@ async fn every_redirect_is_an_address_like_any_other() {
     ] {
         let output = fixture.call("web.visit", visit(path)).await;
         assert_eq!(output.status, status, "{path}: {}", words(&output));
+        assert!(!words(&output).contains("robots.txt"), "{path}: {}", words(&output));
+        if path == "/file" {
+            let leads = format!("{}/file redirects to file:///etc/passwd: ", server.address());
+            assert!(words(&output).contains(&leads), "{}", words(&output));
+        }
     }
     assert!(hidden.seen().is_empty(), "the private server was never asked");
     let rounds = server.seen().iter().filter(|seen| seen.line == "GET /round").count();
     assert_eq!(rounds, 6, "the page and five redirects");
+}
+
+#[tokio::test]
+async fn what_breaks_off_in_the_middle_is_said_to_have_answered_in_part() {
+    let server = site(|_| html(PAGE).ending(End::Break)).await;
+    let fixture = Fixture::new(&settings());
+    let cut = fixture.call("web.visit", json!({"url": format!("{}/x", server.address())})).await;
+    assert_eq!(cut.status, CallStatus::Error);
+    let expected = format!("broke off after {} bytes of its answer", PAGE.len());
+    assert!(words(&cut).contains(&expected) && !words(&cut).contains("did not answer"), "{}", words(&cut));
+    let server = StubServer::responding(|_| html("User-agent: *").ending(End::Break)).await;
+    let unread = fixture.call("web.visit", json!({"url": format!("{}/x", server.address())})).await;
+    let expected =
+        format!("robots.txt of {} could not be read (127.0.0.1 broke off after 13", server.address());
+    assert!(words(&unread).contains(&expected), "{}", words(&unread));
 }
 
 #[tokio::test]
@@ -249,11 +272,10 @@ async fn robots_are_heeded_and_asked_once() {
     assert_eq!((asked, server.seen().len()), (1, 2));
     let failing = StubServer::responding(|_| Answer::new(503, "text/plain", "down")).await;
     let url = json!({"url": format!("{}/x", failing.address())});
-    assert_eq!(
-        fixture.call("web.visit", url.clone()).await.status,
-        CallStatus::Denied,
-        "a site that fails to say"
-    );
+    let unsaid = fixture.call("web.visit", url.clone()).await;
+    assert_eq!(unsaid.status, CallStatus::Denied, "a site that fails to say");
+    assert!(words(&unsaid).contains("could not be read (status 503)"), "{}", words(&unsaid));
+    assert!(!words(&unsaid).contains("stay away"), "{}", words(&unsaid));
     let careless = Fixture::new(&ToolSettings { robots: false, ..settings() });
     assert!(words(&careless.call("web.visit", url).await).contains("503"));
 }

@@ -11,16 +11,19 @@ use super::{ModelDraft, TABLE_KEYS};
 /// One model by itself.
 pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     let embeds = draft.capabilities.contains(&Capability::Embedding);
-    let mut missing = Vec::new();
-    missing.extend(draft.provider.is_none().then_some("`provider`"));
-    missing.extend(draft.id.is_none().then_some("`id`"));
-    missing.extend(draft.window.is_none().then_some("`window`"));
-    missing.extend((draft.max_output.is_none() && !embeds).then_some("`max_output`"));
-    missing.extend((embeds && draft.dimensions.is_none()).then_some("`dimensions`"));
-    missing.extend(
-        (draft.provider.is_some_and(|provider| provider.info().needs_folder) && draft.folder.is_none())
-            .then_some("`folder`"),
-    );
+    let needs_folder = draft.provider.is_some_and(|provider| provider.info().needs_folder);
+    let required = [
+        ("provider", draft.provider.is_none()),
+        ("id", draft.id.is_none()),
+        ("window", draft.window.is_none()),
+        ("max_output", draft.max_output.is_none() && !embeds),
+        ("dimensions", draft.dimensions.is_none() && embeds),
+        ("folder", draft.folder.is_none() && needs_folder),
+    ];
+    // A key with an illegal value has its own problem.
+    let is_missing = |&(key, is_unset): &(&str, bool)| is_unset && !draft.stated.contains(key);
+    let missing: Vec<String> =
+        required.into_iter().filter(is_missing).map(|(key, _)| format!("`{key}`")).collect();
     if !missing.is_empty() {
         let message = format!("[models.{name}] lacks {}", missing.join(", "));
         let close = TABLE_KEYS.iter().any(|key| strsim::damerau_levenshtein(name, key) == 1);
