@@ -82,7 +82,7 @@ fn a_request_is_decided_as_the_gateway_would_and_nothing_is_sent() {
         assert_eq!(tokens["after"] == tokens["before"], is_whole, "{tool}: {tokens}");
     }
     shop.configure("", "[policy.tool_caps]\nread_log = 5000\nlist = 0\n");
-    let wrong = shop.fails(1, &["check"]).err;
+    let wrong = shop.fails(1, &["check"]).out;
     assert!(
         wrong.contains("policy.tool_caps.list cannot be 0") && wrong.contains("help: use at least 96"),
         "{wrong}"
