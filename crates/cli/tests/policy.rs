@@ -75,6 +75,18 @@ fn a_request_is_decided_as_the_gateway_would_and_nothing_is_sent() {
     let decided = (&looked["decision"]["status"], &looked["decision"]["deficit"]);
     assert_eq!(decided, (&json!("ok"), &json!(0)), "{looked}");
     assert!(looked["tokens"]["after"].as_u64() < looked["tokens"]["before"].as_u64(), "{looked}");
+    // One tool alone may have more.
+    for (tool, is_whole) in [("read_log", true), ("\"read_*\"", true), ("list", false)] {
+        shop.configure("", &format!("[policy]\nentry_cap = 300\n[policy.tool_caps]\n{tool} = 5000\n"));
+        let tokens = shop.json(&["policy", "fits.json"])["tokens"].clone();
+        assert_eq!(tokens["after"] == tokens["before"], is_whole, "{tool}: {tokens}");
+    }
+    shop.configure("", "[policy.tool_caps]\nread_log = 5000\nlist = 0\n");
+    let wrong = shop.fails(1, &["check"]).out;
+    assert!(
+        wrong.contains("policy.tool_caps.list cannot be 0") && wrong.contains("help: use at least 96"),
+        "{wrong}"
+    );
     shop.configure("", "");
 
     let flood =

@@ -21,17 +21,26 @@ fn listing(run: usize, turn: usize) -> String {
 
 /// A run of an agent that looks at listings. `uses`: it names what is in the middle of each.
 fn run(number: usize, turns: usize, uses: bool) -> Value {
+    run_of(&["list"], number, turns, 50, &|_| uses)
+}
+
+/// A run of an agent that calls these tools by turns. Each gives `lines` lines; `uses` says of which tools the agent names
+/// what is in the middle.
+fn run_of(tools: &[&str], number: usize, turns: usize, lines: usize, uses: &dyn Fn(&str) -> bool) -> Value {
+    let listing =
+        |run, turn| listing(run, turn).lines().take(lines).fold(String::new(), |all, line| all + line + "\n");
+    let tool = |turn: usize| tools[turn % tools.len()];
     let mut messages =
         vec![json!({"role": "user", "content": format!("Count the boxes of depot {number}.")})];
     for turn in 0..turns {
         let id = format!("call_{turn}");
         let arguments = json!({"aisle": turn}).to_string();
-        let said = match turn.checked_sub(1).filter(|_| uses) {
-            Some(last) => format!("So much for {}.", listing(number, last).lines().nth(25).unwrap()),
+        let said = match turn.checked_sub(1).filter(|last| uses(tool(*last))) {
+            Some(last) => format!("So much for {}.", listing(number, last).lines().nth(lines / 2).unwrap()),
             None => "Next.".to_owned(),
         };
         messages.push(json!({"role": "assistant", "content": said, "tool_calls": [
-            {"id": id, "type": "function", "function": {"name": "list", "arguments": arguments}}]}));
+            {"id": id, "type": "function", "function": {"name": tool(turn), "arguments": arguments}}]}));
         messages.push(json!({"role": "tool", "tool_call_id": id, "content": listing(number, turn)}));
     }
     json!({"model": "small", "messages": messages})
@@ -98,6 +107,60 @@ fn nothing_is_proposed_that_hides_what_agents_need() {
     for (cap, trial) in tried.filter_map(|trial| Some((cap(trial)?, trial))) {
         assert_eq!(trial["harmless"], cap >= 800, "{trial}");
     }
+}
+
+/// Of two tools with results of the same kind, those of one are used and those of the other never.
+#[test]
+fn a_cap_is_proposed_for_the_tool_alone_whose_results_nothing_needs() {
+    // Names are chosen by whoever calls the gateway.
+    let unused = "scan \"a\" } # \u{202e}";
+    let runs = (0..12).map(|number| run_of(&["look", unused], number, TURNS, 30, &|tool| tool == "look"));
+    let shop = recorded(runs, "");
+    let tuned = shop.json(&["policy", "tune", "--apply"]);
+    let (current, proposed) = (&tuned["current"], &tuned["proposed"]);
+    assert_eq!(current["harmless"], true, "{tuned}");
+    let settings = proposed["settings"].as_object().unwrap();
+    assert_eq!(settings.keys().collect::<Vec<_>>(), ["policy.tool_caps"]);
+    let table: toml::Table =
+        format!("caps = {}", settings["policy.tool_caps"].as_str().unwrap()).parse().unwrap();
+    let caps = table["caps"].as_table().unwrap();
+    let tools: Vec<&str> = caps.keys().map(String::as_str).collect();
+    assert_eq!((table.len(), tools), (1, vec![unused]));
+    let saved = current["net_cost"].as_f64().unwrap() - proposed["net_cost"].as_f64().unwrap();
+    assert!(saved > 0.05 && proposed["harmless"] == true, "{tuned}");
+    let rows = tuned["tools"].as_array().unwrap();
+    let row = |name: &str| rows.iter().find(|row| row["tool"] == name).unwrap();
+    assert_eq!(
+        (rows.len(), &row(unused)["proposed"], &row("look")["proposed"]),
+        (2, &json!(true), &json!(false))
+    );
+    assert_eq!((&row(unused)["results"], &row(unused)["cap"]), (&json!(12 * TURNS / 2), &json!(null)));
+    for trial in row("look")["tried"].as_array().unwrap() {
+        let (cap, harmless) = (trial["cap"].as_u64().unwrap(), trial["harmless"] == true);
+        assert_eq!(harmless, cap >= 400, "{trial}");
+    }
+
+    let shown = shop.ok(&["revisions", "show", "1"]).out;
+    assert!(shown.contains("policy.tool_caps = {") && shown.contains("(used)"), "{shown}");
+    let again = shop.ok(&["policy", "tune"]).out;
+    assert!(again.contains("Nothing is proposed: no other settings"), "{again}");
+    assert!(again.contains("saves too little") && !again.contains('\u{202e}'), "{again}");
+    shop.ok(&["revisions", "revert", "0"]);
+    assert_eq!(shop.json(&["revisions", "diff", "0", "2"]), json!({}));
+}
+
+/// What holds for one half of the runs only is not proposed.
+#[test]
+fn a_cap_that_one_half_of_the_runs_does_not_confirm_is_not_proposed() {
+    let runs = (0..12).map(|number| {
+        run_of(&["look", "scan"], number, TURNS, 30, &|tool| tool == "look" || number % 2 == 0)
+    });
+    let shop = recorded(runs, "");
+    let tuned = shop.json(&["policy", "tune"]);
+    assert_eq!((&tuned["proposed"], &tuned["current"]["harmless"]), (&json!(null), &json!(true)), "{tuned}");
+    let said = shop.ok(&["policy", "tune"]).out;
+    let row = said.lines().find(|line| line.starts_with("scan ")).unwrap();
+    assert!(row.ends_with("(not confirmed by the other half)"), "{said}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use larder_core::policy::{
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::PointerKey;
+use larder_text::price::CacheWrites;
 use larder_text::tokens::Counter;
 
 fn main() {
@@ -105,6 +106,7 @@ impl Known {
             reader: PointerReader::Larder,
             needs_tool: false,
             refers_above: true,
+            writes: CacheWrites::Usual,
         };
         policy.decide(&conversation, DecisionContext { counter: &self.counter, key: &self.key, memo })
     }

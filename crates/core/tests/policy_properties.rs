@@ -26,7 +26,7 @@ use larder_core::policy::{
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::{Fragment, Pointer, PointerKey};
-use larder_text::price::CacheShares;
+use larder_text::price::{CacheShares, CacheWrites};
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 
@@ -141,14 +141,16 @@ struct How {
     reader: PointerReader,
     needs_tool: bool,
     refers_above: bool,
+    writes: CacheWrites,
 }
 
-const USUAL: How = How { reader: PointerReader::Larder, needs_tool: false, refers_above: true };
+const USUAL: How =
+    How { reader: PointerReader::Larder, needs_tool: false, refers_above: true, writes: CacheWrites::Usual };
 
 fn any_request() -> impl Strategy<Value = How> {
     let reader =
         prop_oneof![Just(PointerReader::Larder), Just(PointerReader::Client), Just(PointerReader::Nobody)];
-    (reader, any::<bool>()).prop_map(|(reader, refers_above)| How { reader, needs_tool: false, refers_above })
+    (reader, any::<bool>()).prop_map(|(reader, refers_above)| How { reader, refers_above, ..USUAL })
 }
 
 /// Decides the first messages of a history.
@@ -201,6 +203,7 @@ fn with_items<T>(how: How, said: &[Said], run: impl FnOnce(&Conversation<'_>) ->
         reader: how.reader,
         needs_tool: how.needs_tool,
         refers_above: how.refers_above,
+        writes: how.writes,
     })
 }
 
@@ -477,7 +480,7 @@ fn a_prefix_too_short_to_be_cached_may_move_for_less() {
         Said { result_of: Some("c1".to_owned()), ..plain(Role::Tool, words(300)) },
     ];
     let decided = |minimum| {
-        let cache = Some(CacheShares { minimum, read: 0.1, write: 1.25 });
+        let cache = Some(CacheShares { minimum, read: 0.1, write: 1.25, write_hour: 2.0 });
         let model = ModelProfile { window: 200_000, input_limit: None, max_output: None, cache };
         let policy = ContextBudgetPolicy::from_settings(&PolicySettings::default(), &model);
         let window = decide(&said, &policy, &Memo::default());

@@ -29,7 +29,7 @@ use serde::Serialize;
 pub use self::catalogue::{catalogue_file, install_catalogue, remove_catalogue};
 pub use self::error::ConfigError;
 pub use self::home::{DEFAULT_HOME, home_setting};
-pub use self::learned::{BUDGETS, LearnedValue, Standing, budget_key, window_key};
+pub use self::learned::{BUDGETS, LearnedValue, Standing, budget_key, tool_caps_value, window_key};
 use self::places::KeyPlaces;
 pub use self::slots::SlotCap;
 use crate::rehydrate::RehydrationLimits;
@@ -455,11 +455,12 @@ fn read_tables(
         }
         match settings::find(&full) {
             None => report(&full, format!("unknown setting {full}"), settings::suggest(&full)),
-            Some(spec) if !spec.form.is_of(value) || !(spec.accepts)(&text) => report(
-                &full,
-                format!("{full} cannot be {text}"),
-                format!("use a value such as {}", spec.example_in_file()),
-            ),
+            Some(spec) if !spec.form.is_of(value) || !(spec.accepts)(&text) => {
+                for (key, value) in wrong_values(spec, &full, text) {
+                    let help = format!("use a value such as {}", spec.example_in_file());
+                    report(&key, format!("{key} cannot be {value}"), help);
+                }
+            }
             Some(spec) => {
                 let (line, _) = places.get(&full);
                 // The first entry of a setting applies, so its own name precedes the older ones.
@@ -485,12 +486,25 @@ fn not_utf8(valid: &str, path: &Path) -> SettingProblem {
     }
 }
 
+/// What of an illegal value is wrong, with its key: of a table each entry that is illegal on its own.
+fn wrong_values(spec: &SettingSpec, key: &str, text: String) -> Vec<(String, String)> {
+    let whole: Option<toml::Table> = format!("value = {text}").parse().ok();
+    let entries = whole.as_ref().and_then(|whole| whole.get("value")?.as_table());
+    let wrong = |(name, value): (&String, &toml::Value)| {
+        let alone = toml::Value::Table(toml::Table::from_iter([(name.clone(), value.clone())]));
+        let legal = (spec.accepts)(&alone.to_string());
+        (!legal).then(|| (format!("{key}.{name}"), value.to_string()))
+    };
+    let wrong: Vec<_> = entries.into_iter().flatten().filter_map(wrong).collect();
+    if wrong.is_empty() { vec![(key.to_owned(), text)] } else { wrong }
+}
+
 /// Every value of a table by its dotted key.
 fn flatten<'t>(path: &str, table: &'t toml::Table, stated: &mut Vec<(String, &'t toml::Value)>) {
     for (key, value) in table {
         let full = format!("{path}.{key}");
         match value {
-            toml::Value::Table(inner) => flatten(&full, inner, stated),
+            toml::Value::Table(inner) if settings::find(&full).is_none() => flatten(&full, inner, stated),
             other => stated.push((full, other)),
         }
     }

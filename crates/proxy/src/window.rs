@@ -16,6 +16,7 @@ use larder_core::policy::{
 use larder_text::hash::ContentHash;
 use larder_text::json;
 use larder_text::pointer::PointerKey;
+use larder_text::price::CacheWrites;
 use larder_text::tokens::Counter;
 
 use crate::wire::{self, OpaqueKind, Request};
@@ -94,6 +95,8 @@ pub struct WindowBuilder<'a> {
     pub holds_pointers: bool,
     /// The body as received.
     pub body: &'a Bytes,
+    /// What the request has the provider write to its cache.
+    pub writes: CacheWrites,
     /// Whether the request is only to be counted.
     pub counts_only: bool,
     /// Whether a transcript is recorded.
@@ -115,6 +118,7 @@ impl WindowBuilder<'_> {
             reader,
             needs_tool: self.holds_pointers || self.calls_ours(request),
             refers_above: request.edited_elsewhere.is_none(),
+            writes: self.writes,
         };
         let context = DecisionContext { counter: self.counter, key: self.key, memo: self.memo };
         let window = self.policy.decide(&conversation, context);

@@ -195,11 +195,24 @@ pub struct CacheShares {
     pub minimum: usize,
     /// Of a token that is read from it.
     pub read: f64,
-    /// Of a token that is written to it.
+    /// Of a token that is written to it for its usual lifetime.
     pub write: f64,
+    /// Of a token that is written to it for an hour.
+    pub write_hour: f64,
 }
 
 impl CacheShares {
+    /// The shares in a request that writes this. Where writing has a price, only what a request marks is written: without
+    /// a mark all of it is paid each time.
+    #[must_use]
+    pub fn of_request(self, writes: CacheWrites) -> Self {
+        match writes {
+            CacheWrites::Nothing if self.write > 1.0 => Self { read: 1.0, write: 1.0, ..self },
+            CacheWrites::Hour => Self { write: self.write_hour, ..self },
+            CacheWrites::Nothing | CacheWrites::Usual => self,
+        }
+    }
+
     /// The shares in a prompt of this many tokens: one that is too short is not cached, so all of it is paid each time.
     #[must_use]
     pub fn of_prompt(self, tokens: usize) -> Self {
@@ -265,9 +278,14 @@ impl Prices {
 
     /// What the provider's cache costs in short prompts; `None` where prompts cost nothing.
     pub fn cache_shares(&self) -> Option<CacheShares> {
-        let Rates { input, cached_input, cache_write, .. } = self.base;
+        let Rates { input, cached_input, cache_write, cache_write_1h, .. } = self.base;
         let share = |price: Price| price.0.0 as f64 / input.0.0 as f64;
-        let shares = || CacheShares { minimum: 0, read: share(cached_input), write: share(cache_write) };
+        let shares = || CacheShares {
+            minimum: 0,
+            read: share(cached_input),
+            write: share(cache_write),
+            write_hour: share(cache_write_1h),
+        };
         (input.0.0 > 0).then(shares)
     }
 
@@ -391,6 +409,12 @@ mod tests {
         assert_eq!((cache.read, cache.write), (0.1, 2.0));
         assert_eq!(cache.of_prompt(1_024), cache);
         assert_eq!((cache.of_prompt(1_023).read, cache.of_prompt(1_023).write), (1.0, 1.0));
+        let written = |writes| (cache.of_request(writes).read, cache.of_request(writes).write);
+        assert_eq!(written(CacheWrites::Usual), (0.1, 2.0));
+        assert_eq!(written(CacheWrites::Hour), (0.1, cache.write_hour));
+        assert_eq!(written(CacheWrites::Nothing), (1.0, 1.0), "nothing is marked");
+        let free = CacheShares { write: 1.0, ..cache };
+        assert_eq!(free.of_request(CacheWrites::Nothing), free, "the provider writes what it likes");
     }
 
     #[test]

@@ -23,7 +23,7 @@ const SOURCES: [(&str, &str, &str); 4] = [
 /// A common window, its longest reply, and the usual price of a cached token as a share of an uncached one.
 const WINDOW: usize = 200_000;
 const MAX_OUTPUT: usize = 100_000;
-const CACHE: CacheShares = CacheShares { minimum: 0, read: 0.1, write: 1.0 };
+const CACHE: CacheShares = CacheShares { minimum: 0, read: 0.1, write: 1.0, write_hour: 1.0 };
 /// A window that long runs do not fit into, so that older results have to be condensed.
 const SMALL_WINDOW: usize = 24_000;
 

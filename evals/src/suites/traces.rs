@@ -18,6 +18,7 @@ use larder_core::policy::{
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::{Pointer, PointerKey};
+use larder_text::price::CacheWrites;
 use larder_text::tokens::Counter;
 use serde_json::{Value, json};
 
@@ -303,6 +304,7 @@ impl Bench<'_> {
             reader: PointerReader::Larder,
             needs_tool: false,
             refers_above: true,
+            writes: CacheWrites::Usual,
         };
         let means = DecisionContext { counter: self.counter, key: &self.key, memo: &self.memo };
         let window = policy.decide(&conversation, means);

@@ -33,6 +33,9 @@ pub enum PolicyCommand {
     /// under others, turn by turn. The cost is a share of sending everything, at the prices of each model's cache, and includes
     /// reading back what a later message took from a result and did not see. Settings are proposed only if at least 99.5 %
     /// of such needs are in view and at most 0.3 % of the turns read back, on all conversations and on each half of them.
+    /// First one setting for all tools is varied after the other, then policy.tool_caps for each tool that has 20 results
+    /// and 2 % of their tokens. Each value is chosen on one half of the conversations and kept only if the other half
+    /// confirms it; a cap for one tool must save 0.2 % of the cost on each half, and all changes together 0.5 %.
     /// What larder.toml, the environment or a flag sets is left as it is. Sends nothing. Takes seconds to minutes.
     ///
     /// With --conversation, budgets of a conversation type are proposed instead, by what its recorded replies used: twice

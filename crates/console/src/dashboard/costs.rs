@@ -259,7 +259,7 @@ fn read_back_table(tools: &[ReadBackCost]) -> Markup {
         html! {
             p.muted {
                 "What models asked for again after Larder had shortened it, and what the further calls cost. If a tool \
-                 is high up here, give its results more room (policy.entry_cap) or leave them whole \
+                 is high up here, give its results more room (policy.tool_caps) or leave them whole \
                  (policy.opt_out_tools); `larder policy tune` works out what pays."
             }
             (ui::table(title, columns, rows))

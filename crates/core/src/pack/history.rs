@@ -129,7 +129,8 @@ pub struct CachePrice {
 /// Token limits of a history.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryLimits {
-    /// Maximum tokens of an ordinary result's text when it enters; source code and errors may have more.
+    /// Maximum tokens of an ordinary result's text when it enters, where its tool is not known; source code and errors may
+    /// have more.
     pub entry_cap: usize,
     /// Tokens that the first replacement has to save in addition: those of the tool that it makes necessary.
     pub first_saving: usize,
@@ -178,15 +179,15 @@ pub struct History {
 /// The share of the hard limit above which messages are dropped, so that there is room for the next ones.
 const FULL: f64 = 0.8;
 
-/// Decides every message, oldest first. Results of tools for which `is_exempt` is true stay whole. The outcome
-/// exceeds the hard limit only if the messages that must stay do.
+/// Decides every message, oldest first. `cap_of`: the entry cap for ordinary results of a tool; where it is `None`, they
+/// stay whole. The outcome exceeds the hard limit only if the messages that must stay do.
 pub fn decide_history(
     items: &[ConversationItem<'_>],
     limits: &HistoryLimits,
-    is_exempt: &dyn Fn(&str) -> bool,
+    cap_of: &dyn Fn(&str) -> Option<usize>,
     context: DecisionContext<'_>,
 ) -> History {
-    let entries = link(items, is_exempt, context.counter);
+    let entries = link(items, limits.entry_cap, cap_of, context.counter);
     let share = |tokens: usize, share: f64| (tokens as f64 * share) as usize;
     let low = share(limits.soft.min(limits.hard), limits.low);
     let marks = Watermarks {

@@ -177,9 +177,8 @@ impl<'a> HistoryBuilder<'a> {
 fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     let owner = context.key.mint(ContentHash::new(b""));
     let text = format!(
-        "{VERSION} {CONDENSER_VERSION} {} {} {} {} {} {} {}",
+        "{VERSION} {CONDENSER_VERSION} {} {} {} {} {} {}",
         context.counter.name(),
-        limits.entry_cap,
         limits.flood,
         limits.first_saving,
         limits.refers_above,
@@ -214,6 +213,7 @@ fn follow(
     bytes.push(kind);
     bytes.extend_from_slice(&from.to_le_bytes());
     bytes.extend_from_slice(&target.to_le_bytes());
+    bytes.extend_from_slice(&entry.entry_cap.to_le_bytes());
     bytes.push(u8::from(entry.is_error()));
     bytes.push(u8::from(entry.item.spared));
     if let Some(answered) = entry.answers {
@@ -305,7 +305,7 @@ impl MessageRenderer<'_> {
 
     /// The maximum tokens of the text when it enters, given those of its complete form.
     fn cap(&self, tokens: usize) -> usize {
-        let HistoryLimits { entry_cap: cap, flood, .. } = *self.limits;
+        let (cap, flood) = (self.entry.entry_cap, self.limits.flood);
         match stays_whole(tokens, cap) {
             _ if self.entry.item.spared => usize::MAX,
             true => cap,
@@ -356,7 +356,7 @@ impl MessageRenderer<'_> {
 
     /// Whether the text may fit once it is restated: a much larger one is condensed nevertheless.
     fn is_small(&self) -> bool {
-        self.entry.item.spared || self.entry.tokens <= self.limits.entry_cap.saturating_mul(RESTATED_UP_TO)
+        self.entry.item.spared || self.entry.tokens <= self.entry.entry_cap.saturating_mul(RESTATED_UP_TO)
     }
 
     /// The text in at most `target` tokens: `None` if it fits whole, a pointer if it cannot be condensed that far.

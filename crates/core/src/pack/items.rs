@@ -93,6 +93,8 @@ pub(super) struct LinkedItem<'a> {
     /// No call is waiting for a result after this item.
     pub settled: bool,
     pub answers: Option<AnsweredCall<'a>>,
+    /// Maximum tokens of its text when it enters, if it is an ordinary result.
+    pub entry_cap: usize,
     /// The index of the last user message before it.
     pub user_message: Option<usize>,
 }
@@ -107,10 +109,12 @@ impl LinkedItem<'_> {
     }
 }
 
-/// Links the items of a conversation. Results of tools for which `is_exempt` is true stay whole.
+/// Links the items of a conversation. `cap_of`: the entry cap for results of a tool; where it is `None`, they stay whole.
+/// `entry_cap`: that for results of no known tool.
 pub(super) fn link<'a>(
     items: &'a [ConversationItem<'a>],
-    is_exempt: &dyn Fn(&str) -> bool,
+    entry_cap: usize,
+    cap_of: &dyn Fn(&str) -> Option<usize>,
     counter: &Counter,
 ) -> Vec<LinkedItem<'a>> {
     let mut linker = Linker::default();
@@ -119,14 +123,17 @@ pub(super) fn link<'a>(
         let calls = item.calls.iter().map(|call| (&*call.id, call));
         let link = linker.link(at, item.role, calls, item.result_of);
         let answers = link.answers.map(|(item, call)| AnsweredCall { item, call });
-        let compressibility = compressibility(item, answers.as_ref(), is_exempt);
+        let cap = answers.map_or(Some(entry_cap), |answers| cap_of(&answers.call.name));
+        let compressibility = compressibility(item, cap.is_none());
         let may_stay_whole = match compressibility {
             Compressibility::Compressible { is_error } => is_error,
             Compressibility::Verbatim | Compressibility::WholeOrDropped => true,
         };
         let tokens = if item.sampled && may_stay_whole { counter.count(item.text) } else { item.tokens };
         let CallLink { group, settled, .. } = link;
-        let entry = LinkedItem { item, tokens, compressibility, group, settled, answers, user_message };
+        let entry_cap = cap.unwrap_or(usize::MAX);
+        let entry =
+            LinkedItem { item, tokens, compressibility, group, settled, answers, entry_cap, user_message };
         if item.role == Role::User {
             user_message = Some(at);
         }
@@ -135,16 +142,11 @@ pub(super) fn link<'a>(
     items.iter().enumerate().map(&mut entry).collect()
 }
 
-fn compressibility(
-    item: &ConversationItem<'_>,
-    answers: Option<&AnsweredCall<'_>>,
-    is_exempt: &dyn Fn(&str) -> bool,
-) -> Compressibility {
+fn compressibility(item: &ConversationItem<'_>, exempt: bool) -> Compressibility {
     match item.role {
         Role::System | Role::User => Compressibility::Verbatim,
         Role::Assistant => Compressibility::WholeOrDropped,
         Role::Tool => {
-            let exempt = answers.is_some_and(|answers| is_exempt(&answers.call.name));
             if item.summarizable && !item.rehydrated && !exempt {
                 Compressibility::Compressible { is_error: item.is_error || reports_failure(item.text) }
             } else {
@@ -181,7 +183,7 @@ mod tests {
     }
 
     fn linked<'a>(items: &'a [ConversationItem<'a>]) -> Vec<LinkedItem<'a>> {
-        link(items, &|tool| tool == "exempt", &Counter::default())
+        link(items, 500, &|tool| (tool != "exempt").then_some(90), &Counter::default())
     }
 
     #[test]
@@ -195,6 +197,7 @@ mod tests {
         let entries = linked(&items);
         assert_eq!(entries[2].answers.map(|answers| (answers.item, &*answers.call.name)), Some((1, "read")));
         assert_eq!((entries[2].group, entries[2].user_message), (1, Some(0)));
+        assert_eq!((entries[1].entry_cap, entries[2].entry_cap), (500, 90), "that of its tool");
     }
 
     #[test]

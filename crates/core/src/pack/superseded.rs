@@ -85,7 +85,7 @@ mod tests {
                 [item(Role::Assistant, calls.as_slice(), None), item(Role::Tool, &[], Some(id.as_str()))]
             })
             .collect();
-        let all = superseded(&link(&items, &|_| false, &Counter::default()));
+        let all = superseded(&link(&items, usize::MAX, &|_| Some(usize::MAX), &Counter::default()));
         all.into_iter().skip(1).step_by(2).collect()
     }
 

@@ -190,9 +190,14 @@ impl ContextBudgetPolicy {
         self.settings.trace_threshold_tokens.unwrap_or(usual)
     }
 
-    /// What the provider's cache costs.
+    /// What the provider's cache costs, for its usual lifetime.
     pub fn cache_shares(&self) -> CacheShares {
-        self.model.cache.unwrap_or(CacheShares { minimum: 0, read: self.settings.cache_price, write: 1.0 })
+        self.model.cache.unwrap_or(CacheShares {
+            minimum: 0,
+            read: self.settings.cache_price,
+            write: 1.0,
+            write_hour: 1.0,
+        })
     }
 
     /// Tokens of the model's window.
@@ -283,7 +288,7 @@ impl ContextBudgetPolicy {
             PointerReader::Larder | PointerReader::Client if epochs => self.trace_threshold(),
             _ => usize::MAX,
         };
-        let cache = self.cache_shares();
+        let cache = self.cache_shares().of_request(conversation.writes);
         HistoryLimits {
             entry_cap,
             flood: if self.is_unlimited() { entry_cap } else { usize::MAX },
@@ -301,6 +306,13 @@ impl ContextBudgetPolicy {
                 turns: self.settings.expected_turns,
             },
         }
+    }
+
+    /// Maximum tokens of an ordinary result of this tool when it enters; `None` if its results always stay whole.
+    pub(super) fn cap_of(&self, tool: &str, limits: &HistoryLimits, counter: &Counter) -> Option<usize> {
+        let own = || self.settings.tool_cap(tool).filter(|_| self.mechanisms.caps && !self.is_unlimited());
+        let cap = || own().map_or(limits.entry_cap, |cap| counter.charge_of(cap));
+        (!self.settings.opts_out(tool)).then(cap)
     }
 
     /// Maximum tokens of an ordinary result when it enters.

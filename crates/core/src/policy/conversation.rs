@@ -1,6 +1,7 @@
 //! A conversation in any wire format as the policy sees it: its items, and everything sent in addition to them.
 
 use crate::pack::ConversationItem;
+use larder_text::price::CacheWrites;
 
 /// Tokens that are sent in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,4 +44,6 @@ pub struct Conversation<'a> {
     /// Whether a result may be shortened by referring to text above it. Not where the provider holds or edits part of
     /// the history: that text may be gone when the model reads the reference.
     pub refers_above: bool,
+    /// What the request has the provider write to its cache: a lifetime has a price of its own.
+    pub writes: CacheWrites,
 }

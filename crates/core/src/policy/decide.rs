@@ -24,9 +24,9 @@ impl ContextBudgetPolicy {
         if !self.settings.enabled {
             return self.unchanged(conversation, before);
         }
-        let is_exempt = |tool: &str| self.settings.opts_out(tool);
         let limits = self.limits(conversation, context.counter);
-        let history = decide_history(items, &limits, &is_exempt, context);
+        let cap_of = |tool: &str| self.cap_of(tool, &limits, context.counter);
+        let history = decide_history(items, &limits, &cap_of, context);
         let fixed = self.fixed(conversation);
         let changed = history.items.iter().any(|item| item.form != MessageForm::Whole);
         let hides = history.items.iter().any(|item| item.form.hides());

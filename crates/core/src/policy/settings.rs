@@ -1,6 +1,6 @@
 //! The policy's settings and their defaults. Every default is safe: none of them loses anything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +33,10 @@ pub enum ToolOffer {
 
 /// A setting with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} cannot be {value}; {help}")]
+#[error("{name} cannot be {value}; {help}")]
 pub struct InvalidSetting {
-    /// The name of the field.
-    pub field: &'static str,
+    /// The name of the field; of an entry in a table with the entry's behind a dot.
+    pub name: String,
     /// Its value.
     pub value: String,
     /// How to fix it.
@@ -65,6 +65,9 @@ pub struct PolicySettings {
     /// Maximum tokens of an ordinary tool result when it enters; source code and errors may have four times as many.
     /// `None`: 500, or a 128th of a smaller window.
     pub entry_cap: Option<usize>,
+    /// The same for results of single tools, by name; a trailing `*` matches any ending. The name that says most about a
+    /// tool applies.
+    pub tool_caps: BTreeMap<String, usize>,
     /// Maximum tokens of any tool result for models whose window nobody knows; nothing else of theirs is shortened.
     pub unknown_model_cap: usize,
     /// The number of newest messages exempt from compaction.
@@ -90,6 +93,7 @@ impl Default for PolicySettings {
             trace_threshold_tokens: None,
             low_watermark: LOW_WATERMARK,
             entry_cap: None,
+            tool_caps: BTreeMap::new(),
             unknown_model_cap: UNKNOWN_MODEL_CAP,
             protect_last: 4,
             opt_out_tools: OPT_OUT_TOOLS.map(str::to_owned).into(),
@@ -104,8 +108,8 @@ impl PolicySettings {
     /// Reports every invalid value.
     pub fn problems(&self) -> Vec<InvalidSetting> {
         let mut problems = Vec::new();
-        let mut wrong = |field: &'static str, value: String, help: String| {
-            problems.push(InvalidSetting { field, value, help });
+        let mut wrong = |name: &str, value: String, help: String| {
+            problems.push(InvalidSetting { name: name.to_owned(), value, help });
         };
         let share = |value: f64, min: f64| value.is_finite() && (min..=1.0).contains(&value);
         if !share(self.low_watermark, MIN_LOW_WATERMARK) {
@@ -115,14 +119,14 @@ impl PolicySettings {
         if !share(self.cache_price, 0.0) {
             wrong("cache_price", self.cache_price.to_string(), "use a value from 0 to 1".to_owned());
         }
-        let caps = [("entry_cap", self.entry_cap), ("unknown_model_cap", Some(self.unknown_model_cap))];
-        for (field, cap) in caps {
-            if let Some(cap) = cap.filter(|cap| *cap < MIN_ENTRY_CAP) {
-                let help = format!(
-                    "use at least {MIN_ENTRY_CAP}: less leaves no room next to a pointer and gap markers"
-                );
-                wrong(field, cap.to_string(), help);
-            }
+        let caps = self.entry_cap.iter().map(|cap| ("entry_cap".to_owned(), cap));
+        let caps = caps.chain([("unknown_model_cap".to_owned(), &self.unknown_model_cap)]);
+        let of_tools = self.tool_caps.iter().map(|(tool, cap)| (format!("tool_caps.{tool}"), cap));
+        for (name, cap) in caps.chain(of_tools).filter(|(_, cap)| **cap < MIN_ENTRY_CAP) {
+            let help = format!(
+                "use at least {MIN_ENTRY_CAP}: less leaves no room next to a pointer and gap markers"
+            );
+            wrong(&name, cap.to_string(), help);
         }
         if self.prompt_budget_override == Some(0) {
             let help = "omit it to use what the window leaves".to_owned();
@@ -133,11 +137,21 @@ impl PolicySettings {
 
     /// Whether results of this tool are never condensed.
     pub(super) fn opts_out(&self, tool: &str) -> bool {
-        let covers = |name: &String| match name.strip_suffix('*') {
-            Some(start) => tool.starts_with(start),
-            None => tool == name,
-        };
-        self.opt_out_tools.iter().any(covers)
+        self.opt_out_tools.iter().any(|name| covers(name, tool))
+    }
+
+    /// The cap for results of this tool, if it has one of its own.
+    pub fn tool_cap(&self, tool: &str) -> Option<usize> {
+        let covering = self.tool_caps.iter().filter(|(name, _)| covers(name, tool));
+        covering.max_by_key(|(name, _)| (!name.ends_with('*'), name.len())).map(|(_, cap)| *cap)
+    }
+}
+
+/// Whether a name in the settings, of which a trailing `*` matches any ending, is that of a tool.
+fn covers(name: &str, tool: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(start) => tool.starts_with(start),
+        None => tool == name,
     }
 }
 
@@ -152,6 +166,7 @@ mod tests {
             low_watermark: 0.01,
             cache_price: f64::NAN,
             entry_cap: Some(MIN_ENTRY_CAP - 1),
+            tool_caps: [("read*".to_owned(), 0), ("list".to_owned(), MIN_ENTRY_CAP)].into(),
             unknown_model_cap: 0,
             prompt_budget_override: Some(0),
             ..PolicySettings::default()
@@ -164,8 +179,19 @@ mod tests {
                 "cache_price cannot be NaN; use a value from 0 to 1",
                 "entry_cap cannot be 95; use at least 96: less leaves no room next to a pointer and gap markers",
                 "unknown_model_cap cannot be 0; use at least 96: less leaves no room next to a pointer and gap markers",
+                "tool_caps.read* cannot be 0; use at least 96: less leaves no room next to a pointer and gap markers",
                 "prompt_budget_override cannot be 0; omit it to use what the window leaves",
             ]
         );
+    }
+
+    #[test]
+    fn the_name_that_says_most_about_a_tool_gives_its_cap() {
+        let caps = [("*", 100), ("read*", 200), ("read_f*", 300), ("read", 400)];
+        let tool_caps = caps.map(|(name, cap)| (name.to_owned(), cap)).into();
+        let settings = PolicySettings { tool_caps, ..PolicySettings::default() };
+        let found = ["list", "read_log", "read_file", "read"].map(|tool| settings.tool_cap(tool));
+        assert_eq!(found, [Some(100), Some(200), Some(300), Some(400)]);
+        assert_eq!(PolicySettings::default().tool_cap("read"), None);
     }
 }

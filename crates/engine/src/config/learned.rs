@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use larder_core::policy::InvalidSetting;
 use serde::Serialize;
 
-use super::{Config, SettingOrigin, setting};
+use super::{Config, SettingOrigin, policy, setting};
+use crate::settings::spec::SettingValue;
 use crate::settings::{self, LEARNED};
 
 /// Why a value is not used that should be a number of tokens.
@@ -25,6 +27,11 @@ pub const BUDGETS: [&str; 4] = ["context", "output", "small.context", "small.out
 /// The key under which one of [`BUDGETS`] is learned for a conversation type: `conversations.TYPE.NAME`.
 pub fn budget_key(kind: &str, name: &str) -> String {
     format!("conversations.{kind}.{name}")
+}
+
+/// The value of `policy.tool_caps` with these names and tokens.
+pub fn tool_caps_value(caps: &BTreeMap<String, usize>) -> String {
+    caps.text()
 }
 
 /// Whether a key is that of a budget of a conversation type.
@@ -106,9 +113,8 @@ impl Config {
             return Standing::Unusable { reason: format!("not a value such as {}", spec.example()) };
         }
         self.settings[at] = setting(spec, value, SettingOrigin::Revision { number });
-        let field =
-            |problem: &larder_core::policy::InvalidSetting| format!("policy.{}", problem.field) == key;
-        if let Some(problem) = self.context_policy().problems().into_iter().find(field) {
+        let is_own = |problem: &InvalidSetting| policy::key_of(problem) == key;
+        if let Some(problem) = self.context_policy().problems().into_iter().find(is_own) {
             self.settings[at] = before;
             return Standing::Unusable { reason: problem.help };
         }
@@ -163,10 +169,12 @@ mod tests {
             ("models.mine-1.window", "32768"),
             ("policy.entry_cap", "700"),
             ("policy.protect_last", "9"),
+            ("policy.tool_caps", r#"{ scan = 150, "odd \" name" = 900 }"#),
         ];
         let (revised, values) = config(stated).revised(3, &learned(&pairs));
         let policy = revised.context_policy();
         assert_eq!((policy.entry_cap, policy.protect_last), (Some(700), 2));
+        assert_eq!((policy.tool_cap("scan"), policy.tool_cap("odd \" name")), (Some(150), Some(900)));
         assert_eq!(
             (revised.learned_window("far-away"), revised.learned_window("mine-1")),
             (Some(32_768), None)
@@ -179,6 +187,7 @@ mod tests {
                 Standing::Overridden { by: "the model table".to_owned() },
                 Standing::Used,
                 Standing::Overridden { by: "larder.toml:2".to_owned() },
+                Standing::Used,
             ]
         );
         let shown = revised.settings().into_iter().find(|one| one.key == "policy.entry_cap").unwrap();
@@ -191,6 +200,7 @@ mod tests {
             ("gateway.listen", "0.0.0.0:80"),
             ("models.far-away.window", "wide"),
             ("policy.entry_cap", "10"),
+            ("policy.tool_caps", "{ scan = 10 }"),
             ("policy.low_watermark", "low"),
             ("policy.no_such", "1"),
         ];

@@ -22,13 +22,14 @@ pub(crate) use self::vault::VaultSettings;
 use self::spec::{SettingSection, SettingSpec};
 
 /// Settings whose values may be learned at run time, in a revision: those that trade what is in view for cost.
-pub(crate) const LEARNED: [&str; 7] = [
+pub(crate) const LEARNED: [&str; 8] = [
     "policy.entry_cap",
     "policy.expected_turns",
     "policy.low_watermark",
     "policy.offer_tool",
     "policy.opt_out_tools",
     "policy.protect_last",
+    "policy.tool_caps",
     "policy.trace_threshold_tokens",
 ];
 
@@ -88,7 +89,11 @@ pub(crate) fn suggest(unknown: &str) -> String {
     let ending = |key: &&str| key.rsplit('.').next() == Some(unknown);
     match keys.clone().find(ending).or_else(|| larder_core::recipe::nearest(unknown, keys.chain(tables))) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`larder config` lists all settings".to_owned(),
+        // What is unknown may be the table that it is in.
+        None => match unknown.rsplit_once('.') {
+            Some((table, _)) if table.contains('.') => suggest(table),
+            _ => "`larder config` lists all settings".to_owned(),
+        },
     }
 }
 

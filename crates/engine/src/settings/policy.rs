@@ -1,5 +1,6 @@
 //! The settings of `[policy]`: those for recipes, and how the gateway fits conversations. Knows no packer.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use larder_core::policy::{PolicySettings, ToolOffer};
@@ -153,6 +154,11 @@ settings! {
         #[like("1000")]
         #[accept(positive_or_unset)]
         pub entry_cap: Option<usize> = "policy.entry_cap", None;
+        /// `policy.entry_cap` for the results of single tools: a table from names to tokens, each at least 96; `*` at the end
+        /// of a name matches any ending, and the name that says most about a tool applies.
+        #[env("LARDER_TOOL_CAPS")]
+        #[like("{ shell = 2000 }")]
+        pub tool_caps: BTreeMap<String, usize> = "policy.tool_caps", BTreeMap::new();
         /// Tokens above which a new tool result is condensed for a model whose window nobody knows; at least 96. Nothing else
         /// is shortened for such a model, and nothing refused.
         #[env("LARDER_UNKNOWN_MODEL_CAP")]
@@ -202,6 +208,7 @@ impl GatewayPolicy {
             trace_threshold_tokens: self.trace_threshold_tokens,
             low_watermark: self.low_watermark,
             entry_cap: self.entry_cap,
+            tool_caps: self.tool_caps,
             unknown_model_cap: self.unknown_model_cap,
             protect_last: self.protect_last,
             opt_out_tools: self.opt_out_tools.into_iter().collect(),

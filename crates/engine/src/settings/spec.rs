@@ -1,6 +1,7 @@
 //! How settings are declared. [`settings!`] turns one struct into all metadata of its settings: key, environment
 //! variables, aliases, default, legal values and help. Knows no setting.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -294,6 +295,31 @@ impl<T: SettingValue> SettingValue for Vec<T> {
     }
 }
 
+/// `{ a = 1, "b c" = 2 }` in the file, `a=1,b c=2` in the environment.
+impl SettingValue for BTreeMap<String, usize> {
+    fn parse(text: &str) -> Option<Self> {
+        if !text.trim_start().starts_with('{') {
+            let entry = |item: String| {
+                let (name, number) = item.rsplit_once('=')?;
+                Some((name.trim().to_owned(), usize::parse(number.trim())?))
+            };
+            return list(text)?.into_iter().map(entry).collect();
+        }
+        let table: toml::Table = format!("table = {text}").parse().ok()?;
+        let entry = |(name, value): (&String, &toml::Value)| {
+            value.as_integer().and_then(|number| Some((name.clone(), usize::parse(&number.to_string())?)))
+        };
+        let table = table.get("table").filter(|_| table.len() == 1)?;
+        table.as_table()?.iter().map(entry).collect()
+    }
+
+    fn text(&self) -> String {
+        let number = |number: &usize| toml::Value::Integer(i64::try_from(*number).unwrap_or(i64::MAX));
+        let table: toml::Table = self.iter().map(|(name, value)| (name.clone(), number(value))).collect();
+        if table.is_empty() { String::new() } else { toml::Value::Table(table).to_string() }
+    }
+}
+
 /// The items of a list, as written in a file (`["a", "b"]`) or an environment variable (`a,b`).
 pub(crate) fn list(text: &str) -> Option<Vec<String>> {
     if !text.trim_start().starts_with('[') {
@@ -369,6 +395,25 @@ mod tests {
         let read = Shelf::read(&|key| (key == "shelf.names").then_some("plum, fig"));
         let names = vec!["plum".to_owned(), "fig".to_owned()];
         assert_eq!(read, Shelf { jars: 3, names, note: String::new() });
+    }
+
+    #[test]
+    fn a_table_is_written_so_that_it_is_read_back() {
+        let odd = [
+            "shell",
+            "mcp__a__*",
+            "a, b = 3",
+            "quote \" end",
+            "}\n[policy]\nenabled = false",
+            "\u{202e}x",
+            "",
+        ];
+        let table: BTreeMap<String, usize> = odd.into_iter().map(str::to_owned).zip(100..).collect();
+        assert_eq!(BTreeMap::parse(&table.text()), Some(table));
+        assert_eq!(BTreeMap::parse(""), Some(BTreeMap::new()));
+        for wrong in ["a", "a=x", "a=-1", "{ a = 1", "{ a = [1] }", "{ a = 1 }\nb = 2"] {
+            assert_eq!(BTreeMap::<String, usize>::parse(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -132,6 +132,7 @@ impl Rules<'_> {
             rehydrates: self.gateway.rehydrate_rounds > 0,
             holds_pointers: false,
             body: &Bytes::new(),
+            writes: request.cache_writes(),
             counts_only: false,
             transcribes: false,
             is_stored: &|_| true,

@@ -347,6 +347,7 @@ impl RequestDecider<'_> {
             rehydrates: self.current.gateway.rehydrate_rounds > 0,
             holds_pointers: self.holds_pointers,
             body,
+            writes: request.cache_writes(),
             counts_only: !decides,
             transcribes: decides && self.current.gateway.transcripts,
             is_stored: &|hash: ContentHash| app.caches.is_stored(&user, hash, now),

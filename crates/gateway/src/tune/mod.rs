@@ -23,7 +23,7 @@ use self::transcripts::read;
 /// The fewest runs and turns to propose anything from: with fewer, one turn more or less that reads back decides.
 const FEWEST_RUNS: usize = 10;
 const FEWEST_TURNS: usize = 300;
-/// The least share of the cost that other settings must save to be worth a change.
+/// The least share of the cost that all changes together must save to be worth a revision.
 const LEAST_SAVED: f64 = 0.005;
 
 /// What replaying transcripts under other settings showed.
@@ -39,8 +39,43 @@ pub struct Tuning {
     pub proposed: Option<Trial>,
     /// Why nothing is proposed, or what the proposal leaves alone.
     pub note: Option<String>,
-    /// Everything that was tried, in order.
+    /// Everything that was tried for all tools alike, in order.
     pub tried: Vec<Trial>,
+    /// Every tool with results enough to judge it by, those with the most tokens first.
+    pub tools: Vec<ToolTuning>,
+}
+
+/// What was found about a cap for the results of one tool.
+#[derive(Debug, Serialize)]
+pub struct ToolTuning {
+    /// Its name, which whoever wrote the transcript has chosen.
+    pub tool: String,
+    /// Its results in the recorded runs.
+    pub results: usize,
+    /// Their tokens.
+    pub tokens: usize,
+    /// The same as a share of those of all tools.
+    pub share: f64,
+    /// The cap that it has of its own so far; `None` if that for all tools applies.
+    pub cap: Option<usize>,
+    /// The cheapest cap that hides nothing needed on the even runs, if there is one.
+    pub judged: Option<CapTrial>,
+    /// Whether that is proposed.
+    pub proposed: bool,
+    /// Why not; empty if it is.
+    pub why: &'static str,
+    /// Everything that was tried, in order.
+    pub tried: Vec<CapTrial>,
+}
+
+/// A cap for the results of one tool, and what the recorded runs cost with it.
+#[derive(Debug, Clone, Serialize)]
+pub struct CapTrial {
+    /// Tokens.
+    pub cap: usize,
+    /// With the settings that were found best before it.
+    #[serde(flatten)]
+    pub trial: Trial,
 }
 
 /// Runs that were not replayed.
@@ -99,10 +134,17 @@ pub fn tune(
         values.iter().all(is_used).then(|| revised.context_policy())
     };
     let mut search = Search::new(recorded.runs, &changed, progress);
-    let current = search.try_out(BTreeMap::new()).ok_or("the settings in use cannot be replayed")?;
-    let turns = current.turns;
-    let mut tuning =
-        Tuning { runs, skipped: recorded.skipped, current, proposed: None, note: None, tried: Vec::new() };
+    let current = search.current().ok_or("the settings in use cannot be replayed")?;
+    let turns = current.trial.turns;
+    let mut tuning = Tuning {
+        runs,
+        skipped: recorded.skipped,
+        current: current.trial.clone(),
+        proposed: None,
+        note: None,
+        tried: Vec::new(),
+        tools: Vec::new(),
+    };
     if runs < FEWEST_RUNS || turns < FEWEST_TURNS {
         tuning.note = Some(format!(
             "{runs} recorded runs with {turns} turns are too few to judge by: {FEWEST_RUNS} runs with {FEWEST_TURNS} \
@@ -110,8 +152,10 @@ pub fn tune(
         ));
         return Ok(tuning);
     }
-    let (best, tried) = search.best(&tuning.current);
-    tuning.tried = tried;
+    let (best, tried) = search.alike(current);
+    let (best, tools) = search.by_tool(best);
+    let best = best.trial;
+    (tuning.tried, tuning.tools) = (tried, tools);
     let saved = tuning.current.net_cost - best.net_cost;
     let repairs = best.harmless && !tuning.current.harmless;
     if best.settings.is_empty() || !(repairs || saved >= LEAST_SAVED) {

@@ -239,3 +239,27 @@ async fn the_catalogue_of_the_home_is_the_one_that_holds() {
     assert_eq!(budgets, [30_000 - 1_000 - 1_500, 77_000 - 1_000 - 3_850]);
     assert_eq!(records[0].summary.bill.unwrap().cost.to_string(), "0.00012");
 }
+
+/// The first pointer of a conversation moves what the provider has cached. Where nothing is marked for its cache, there is
+/// nothing to lose.
+#[tokio::test]
+async fn what_a_request_marks_for_the_cache_decides_whether_the_first_pointer_pays() {
+    let reply = Answer::json(200, &message(json!([{"type": "text", "text": "hi"}]), "end_turn"));
+    let provider = StubServer::start(vec![reply; 2]).await;
+    let settings = format!("[gateway]\nanthropic = \"{}\"\n", provider.address());
+    let gateway = Gateway::with(provider, &settings).await;
+    let listing: String = (0..100).map(|at| format!("shelf {} holds {} jars\n", at * 37, at % 13)).collect();
+    let body = |mark: Option<Value>| {
+        let mut asked = json!({"type": "text", "text": text(5_000)});
+        asked.as_object_mut().unwrap().extend(mark.map(|mark| ("cache_control".to_owned(), mark)));
+        json!({"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": [
+            {"role": "user", "content": [asked]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": listing}]}]})
+    };
+    for (mark, whole) in [(Some(json!({"type": "ephemeral"})), true), (None, false)] {
+        assert_eq!(gateway.messages(&body(mark)).await.status(), 200);
+        let sent = gateway.last_sent()["messages"][2]["content"][0]["content"].clone();
+        assert_eq!(sent == json!(listing), whole, "{sent}");
+    }
+}

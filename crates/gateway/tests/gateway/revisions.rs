@@ -35,17 +35,28 @@ fn later() -> Value {
 
 #[tokio::test]
 async fn a_conversation_under_way_keeps_its_revision_in_every_process() {
+    keeps_its_revision([("policy.entry_cap", "300"), ("policy.entry_cap", "600")]).await;
+}
+
+#[tokio::test]
+async fn a_conversation_under_way_keeps_the_caps_of_its_tools_in_every_process() {
+    let caps = ["{ read_log = 300 }", "{ \"read_*\" = 600 }"].map(|caps| ("policy.tool_caps", caps));
+    keeps_its_revision(caps).await;
+}
+
+/// Learns two values one after the other, with conversations that began before, between and after.
+async fn keeps_its_revision([(key, value), (next_key, next)]: [(&str, &str); 2]) {
     let one = Gateway::new(vec![said("321"); 20]).await;
     // Another process on the same home, with the same settings and so the same provider.
     let other = Gateway::on(Arc::clone(&one.dir), StubServer::start([]).await).await;
     let first = after_tool(&long_log());
     let old = sent(&one, &one, "old", &first).await;
-    assert_eq!(learn(&one, "policy.entry_cap", "300"), 1);
+    assert_eq!(learn(&one, key, value), 1);
     assert_eq!(sent(&one, &other, "old", &first).await, old, "begun before, in another process");
     let new = sent(&one, &one, "new", &first).await;
     assert_ne!(new, old);
     assert_eq!(sent(&one, &other, "new", &first).await, new);
-    assert_eq!(learn(&other, "policy.entry_cap", "600"), 2);
+    assert_eq!(learn(&other, next_key, next), 2);
     for session in ["old", "new"] {
         let begun = if session == "old" { &old } else { &new };
         let (mine, theirs) =

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use larder_core::policy::{ContextBudgetPolicy, Memo};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::PointerKey;
-use larder_text::price::CacheShares;
+use larder_text::price::{CacheShares, CacheWrites};
 use larder_text::time::Timestamp;
 use larder_text::tokens::Counter;
 use memchr::memmem;
@@ -87,6 +87,11 @@ impl Replayer {
     /// Counts with `counter`, and mints pointers with `key`.
     pub fn new(counter: Counter, key: PointerKey) -> Self {
         Self { counter, key, counts: RefCell::default() }
+    }
+
+    /// The results of tools in a run: the tool's name, empty if unknown, and tokens.
+    pub fn results<'r>(&self, run: &'r RecordedRun) -> impl Iterator<Item = (&'r str, usize)> {
+        run.results().iter().map(|result| (result.tool.as_str(), self.count(&result.text)))
     }
 
     /// What a run costs under a policy and if everything is sent, at the policy's prices of the cache. Turns whose request the policy refuses are left out of
@@ -170,6 +175,8 @@ impl Replayer {
             rehydrates: session.rehydrates,
             holds_pointers: false,
             body: &body,
+            // Transcripts hold no marks: clients move them.
+            writes: CacheWrites::Usual,
             counts_only: false,
             transcribes: false,
             is_stored: &|_| true,

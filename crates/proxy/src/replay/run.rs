@@ -88,6 +88,10 @@ impl RecordedRun {
         &self.results[at]
     }
 
+    pub(super) fn results(&self) -> &[RunResult] {
+        &self.results
+    }
+
     pub(super) fn messages_of(&self, turn: &Turn) -> &[String] {
         &self.messages[..turn.messages]
     }

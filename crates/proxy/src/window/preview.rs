@@ -51,6 +51,7 @@ pub fn preview(
         rehydrates: true,
         holds_pointers: false,
         body: &Bytes::copy_from_slice(body.as_bytes()),
+        writes: request.cache_writes(),
         counts_only: false,
         transcribes: true,
         is_stored: &|_| false,

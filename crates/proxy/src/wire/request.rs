@@ -22,9 +22,9 @@ use super::tool::NAMES;
 /// every request.
 const BILLING: &str = "x-anthropic-billing-header:";
 /// The members that mark where a prefix that the provider may cache ends.
-const BREAKPOINTS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
+pub(super) const BREAKPOINTS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 /// The block of its own that marks the same in Bedrock's `Converse`.
-const CACHE_POINT: &str = "cachePoint";
+pub(super) const CACHE_POINT: &str = "cachePoint";
 /// Larder's extension to messages, results and tool definitions: `false` keeps a result whole (R3-4.28).
 pub(super) const OWN_FIELD: &str = "summarizable";
 
@@ -214,10 +214,7 @@ impl<'b> Request<'b> {
             return item.identity();
         }
         let whole = self.doc.value(id);
-        let mut objects = vec![id];
-        objects.extend(parts(whole));
-        let nested: Vec<Id> = objects[1..].iter().flat_map(|&part| parts(self.doc.value(part))).collect();
-        objects.extend(nested);
+        let objects = self.marked_objects(id);
         let mut kept = String::with_capacity(whole.raw().len());
         let mut from = whole.span().start;
         let marks = objects.iter().flat_map(|&at| json::without(self.doc.value(at), &BREAKPOINTS));
@@ -230,6 +227,15 @@ impl<'b> Request<'b> {
         }
         kept.push_str(&self.body[from..whole.span().end]);
         ContentHash::new(kept.as_bytes())
+    }
+
+    /// A message, its parts and theirs: what clients mark for the provider's cache.
+    pub(super) fn marked_objects(&self, message: Id) -> Vec<Id> {
+        let mut objects = vec![message];
+        objects.extend(parts(self.doc.value(message)));
+        let nested: Vec<Id> = objects[1..].iter().flat_map(|&part| parts(self.doc.value(part))).collect();
+        objects.extend(nested);
+        objects
     }
 
     /// The edits that remove the blocks of a message that only mark where the provider's cache ends.

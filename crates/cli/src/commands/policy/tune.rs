@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use larder_gateway::tune::{Trial, Tuning, tune};
+use larder_gateway::tune::{ToolTuning, Trial, Tuning, tune};
 use serde::Serialize;
 
 use crate::args::Format;
@@ -52,7 +52,7 @@ fn write(context: &CommandContext, tuning: &Tuning, proposed: &Trial) -> Result<
 }
 
 fn print(Tuned { tuning, revision }: &Tuned) -> Result<(), CliError> {
-    let Tuning { runs, skipped, current, proposed, note, tried } = tuning;
+    let Tuning { runs, skipped, current, proposed, note, tried, tools } = tuning;
     output::line(&format!("{runs} runs, {} turns, {} needs", current.turns, current.needs))?;
     for skipped in skipped {
         output::text(&format!("not replayed: {} ({})", skipped.runs, skipped.why))?;
@@ -63,18 +63,25 @@ fn print(Tuned { tuning, revision }: &Tuned) -> Result<(), CliError> {
         let is_proposed = proposed.as_ref().is_some_and(|proposed| proposed.settings == trial.settings);
         print_trial(trial, if is_proposed { "proposed" } else { "" })?;
     }
+    print_tools(tools)?;
     if let Some(note) = note {
         output::line(&format!("\nNothing is proposed: {note}."))?;
     }
-    match (proposed, revision) {
-        (Some(_), Some(number)) => output::line(&format!(
-            "\nWritten as revision {number}; `larder revisions revert {}` undoes it.",
+    let Some(proposed) = proposed else { return Ok(()) };
+    output::text(&format!(
+        "\nProposed: {}\nnet cost {:.3} instead of {:.3}, {:.2} % of needs in view, {:.2} % of turns reading back",
+        listed(proposed),
+        proposed.net_cost,
+        current.net_cost,
+        100.0 * proposed.needs_in_view,
+        100.0 * proposed.turns_reading_back
+    ))?;
+    match revision {
+        Some(number) => output::line(&format!(
+            "Written as revision {number}; `larder revisions revert {}` undoes it.",
             number.saturating_sub(1)
         )),
-        (Some(proposed), None) => {
-            output::line(&format!("\nProposed: {}. Write it with --apply.", listed(proposed)))
-        }
-        (None, _) => Ok(()),
+        None => output::line("Write it with --apply."),
     }
 }
 
@@ -83,13 +90,55 @@ fn print_trial(trial: &Trial, note: &str) -> Result<(), CliError> {
     let notes: Vec<&str> = [note, harm].into_iter().filter(|note| !note.is_empty()).collect();
     let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join("; ")) };
     let settings = if trial.settings.is_empty() { "as they are".to_owned() } else { listed(trial) };
-    output::line(&format!(
+    output::text(&format!(
         "{:>9.3}  {:>6.2} %  {:>11.2} %  {}{notes}",
         trial.net_cost,
         100.0 * trial.needs_in_view,
         100.0 * trial.turns_reading_back,
         settings
     ))
+}
+
+/// The longest name of a tool that its column has room for, in characters.
+const NAME: usize = 28;
+
+/// One row for each tool: the cap that it has and the one that was judged, and what all runs cost with that.
+fn print_tools(tools: &[ToolTuning]) -> Result<(), CliError> {
+    if tools.is_empty() {
+        return Ok(());
+    }
+    output::line(&format!(
+        "\n{:<NAME$}  {:>7}  {:>9}  {:>6}  {:>7}  {:>8}  {:>8}  {:>13}",
+        "tool", "results", "of tokens", "cap", "instead", "net cost", "in view", "reading back"
+    ))?;
+    for ToolTuning { tool, results, share, cap, judged, proposed, why, .. } in tools {
+        let known = format!(
+            "{:<NAME$}  {results:>7}  {:>7.1} %  {:>6}",
+            shortened(tool),
+            100.0 * share,
+            cap.map_or("usual".to_owned(), |cap| cap.to_string())
+        );
+        let why = if *proposed { "proposed" } else { why };
+        let figures = judged.as_ref().map_or_else(
+            || format!("{:>7}  {:>8}  {:>8}  {:>13}", "", "", "", ""),
+            |judged| {
+                let Trial { net_cost, needs_in_view, turns_reading_back, .. } = judged.trial;
+                let (view, back) = (100.0 * needs_in_view, 100.0 * turns_reading_back);
+                format!("{:>7}  {net_cost:>8.3}  {view:>6.2} %  {back:>11.2} %", judged.cap)
+            },
+        );
+        output::text(&format!("{known}  {figures}  ({why})"))?;
+    }
+    Ok(())
+}
+
+/// A name in one line of this length at most; it was written by whoever wrote the transcript.
+fn shortened(name: &str) -> String {
+    let name = output::visible(name).replace(['\n', '\t'], " ");
+    match name.char_indices().nth(NAME) {
+        Some(_) => name.chars().take(NAME - 1).chain(['…']).collect(),
+        None => name,
+    }
 }
 
 fn listed(trial: &Trial) -> String {
