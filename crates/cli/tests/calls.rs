@@ -76,6 +76,39 @@ fn explain_lists_the_tools_with_their_tokens() {
     assert!(shown.contains("tool file_read ") && shown.contains(&format!("{:>5}", tokens[0])), "{shown}");
 }
 
+#[test]
+fn names_of_tools_that_there_are_not_are_reported_and_all_tools_of_a_server_can_be_named() {
+    let shop = shop(|_| reply_text("Done."));
+    shop.write(
+        "recipes/notes/wild.yaml",
+        HELPER
+            .replace("name: helper", "name: wild")
+            .replace(
+                "[file.read, file.edit, command.run, memory.create]",
+                "[mcp.files.*, file.reed, mcp.filse.*]",
+            )
+            .replace("mode: code\n", ""),
+    );
+    configure(&shop, "[tools.mcp.files]\ncommand = \"/no/such/server\"\n");
+    let ran = shop.fails(1, &["check"]);
+    let said = ran.out;
+    assert!(
+        said.contains("there is no tool `file.reed`") && said.contains("did you mean `file.read`?"),
+        "{said}"
+    );
+    assert!(said.contains("there is no tool `mcp.filse.*`") && said.contains("[tools.mcp.filse]"), "{said}");
+    assert!(
+        said.contains("did you mean `mcp.files.*`?") && !said.contains("no tool `mcp.files.*`"),
+        "{said}"
+    );
+    let ran = shop.ok(&["run", "notes/wild", "-q", "Look."]);
+    assert!(
+        ran.err.contains("there is no tool file.reed") && !ran.err.contains("--mode code"),
+        "{}",
+        ran.err
+    );
+}
+
 const RUN: [&str; 6] = ["run", "notes/helper", "-q", "Look.", "--workspace", "work"];
 
 #[test]
