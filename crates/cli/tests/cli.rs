@@ -782,6 +782,29 @@ fn the_embedded_model_without_weights_says_how_to_get_them() {
 }
 
 #[test]
+fn the_weights_of_the_embedded_model_are_demanded_only_where_it_is_asked() {
+    let shop = Shop::with_provider([reply_text("It costs 2401 euros."), reply_text("It costs 2401 euros.")]);
+    let settings = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let bind = |layers: &str| {
+        let bound = settings.replace("[models.layers]\n", &format!("[models.layers]\n{layers}"));
+        shop.write("larder.toml", format!("[models]\ntable = \"embedded\"\n{bound}"));
+    };
+    bind("");
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    shop.ok(&["run", "notes/summary", "--doc", "notes=a.txt", "-q", "What does lamp 343 cost?"]);
+    let ran = shop.run(&["ask", "a.txt", "What does lamp 343 cost?", "--generate"]);
+    assert!(!ran.err.contains("larder models pull"), "{}", ran.err);
+    // The layers of a turn's first phases are still the embedded model's.
+    for asks in [&["turn", "Hello"][..], &["condense", "a.txt", "--to", "10", "--by-model"]] {
+        let ran = shop.fails(1, asks);
+        assert!(ran.err.contains("larder models pull"), "{asks:?}: {}", ran.err);
+    }
+    bind("REFLEX = \"stub\"\nNERVES = \"stub\"\nMIND = \"stub\"\n");
+    let ran = shop.run(&["turn", "Hello"]);
+    assert!(!ran.err.contains("larder models pull"), "{}", ran.err);
+}
+
+#[test]
 fn a_new_store_is_whole_and_a_damaged_one_is_not() {
     let shop = Shop::new();
     shop.ok(&["verify"]);
