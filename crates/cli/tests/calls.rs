@@ -127,7 +127,8 @@ fn a_recipe_calls_its_tools_in_its_workspace() {
     let whole = shop.ok(&["rehydrate", call["pointer"].as_str().unwrap()]).out;
     assert!(whole.contains("The harbour opens at six."), "{whole}");
     let ran = shop.ok(&RUN);
-    assert!(ran.err.contains("file.read(path=\"a.txt\"): success"), "{}", ran.err);
+    let said = ran.err.lines().find(|line| line.starts_with("file.read(path=\"a.txt\"): success")).unwrap();
+    assert!(said.contains(call["pointer"].as_str().unwrap()), "{said}");
     // What the tools take is part of the prompt.
     let framing =
         |recipe: &str| shop.json(&["explain", recipe, "-q", "Look."])["budget"]["framing"].as_u64().unwrap();
@@ -217,7 +218,8 @@ fn calls_and_rounds_have_the_limits_of_a_turn() {
     assert_eq!((status(0).as_str(), status(1).as_str()), ("success", "denied"));
     let again = self::shop(|_| reply_calls(&[("file_read", json!({"path": "a.txt"}))]));
     configure(&again, "[turn]\nmax_iterations = 5\n");
-    again.fails(1, &RUN);
+    let ran = again.fails(1, &RUN);
+    assert!(ran.err.contains("5 times within one run (max_iterations under [turn]"), "{}", ran.err);
     // Five rounds of calls, the call after them, and the repair, which offers no tools.
     let seen = again.seen();
     assert_eq!(seen.iter().filter(|seen| !offered(seen).is_empty()).count(), 6);
@@ -226,6 +228,22 @@ fn calls_and_rounds_have_the_limits_of_a_turn() {
 
 #[test]
 fn a_run_with_all_its_calls_and_attempts_stays_within_the_limits_of_a_turn() {
+#[test]
+fn a_failed_run_says_what_its_tools_changed() {
+    let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});
+    let shop = shop(move |seen| match results(seen).is_empty() {
+        true => reply_calls(&[("file_edit", edit.clone())]),
+        false => reply_text(""),
+    });
+    let ran = shop.fails(1, &[&RUN[..], &["--yes"]].concat());
+    let file = std::fs::read_to_string(shop.path().join("work/a.txt")).unwrap();
+    assert!(file.contains("seven") && ran.err.contains("no answer passed the checks"), "{ran:?}");
+    let said = ran.err.lines().find(|line| line.starts_with("file.edit(path=\"a.txt\"")).unwrap();
+    assert!(said.contains(": success "), "{said}");
+    let pointer = said.rsplit_once("· ").unwrap().1;
+    assert!(shop.ok(&["rehydrate", pointer]).out.contains("a.txt"), "{said}");
+}
+
     // Every call of a model takes 110 tokens.
     let shop = shop(|_| reply_calls(&[("file_read", json!({"path": "a.txt"}))]));
     configure(&shop, "[turn]\nmax_tokens = 300\n");

@@ -91,10 +91,6 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
         output::line("")?;
         output::line(&layout(&outcome.receipt.receipt))?;
     }
-    for call in &outcome.receipt.calls {
-        let line = format!("{}: {} {}", call.call, call.status, call.summary);
-        output::say(&output::dim(&output::visible(&line)));
-    }
     let spent = |usage: Usage, cost: Option<Usd>| {
         let cost = cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
         format!("{} tokens in, {} out{cost}", usage.input, usage.output)
