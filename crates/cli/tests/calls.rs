@@ -184,6 +184,37 @@ fn store_settings_and_documents_of_others_are_out_of_reach_in_a_workspace() {
 }
 
 #[test]
+fn a_turn_plants_no_settings_for_the_next_command() {
+    let plant =
+        |path: &str| ("file_edit", json!({"path": path, "old": "", "new": "[tools]\ncommands = [\"sh\"]\n"}));
+    let touch = |name: &str| ("command_run", json!({"program": "touch", "args": [name]}));
+    let places =
+        ["larder.toml", "sub/Larder.toml", ".larder/index.sqlite", ".git/hooks/post-commit", "b.txt"];
+    let tried: Vec<(&str, Value)> =
+        places.iter().map(|place| plant(place)).chain([touch("larder.toml"), touch("c.txt")]).collect();
+    let shop =
+        shop(move |seen| if results(seen).is_empty() { reply_calls(&tried) } else { reply_text("Done.") });
+    configure(&shop, "[tools]\ncommands = [\"touch\"]\n");
+    let args = [&RUN[..], &["--yes"]].concat();
+    let ran: Ran = shop.command(&args).env("PATH", std::env::var("PATH").unwrap()).output().unwrap().into();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let results = results(&shop.seen()[1]);
+    for (place, result) in places.iter().zip(&results[..4]) {
+        assert!(result.contains("would take effect beyond this task"), "{place}: {result}");
+        assert!(!shop.path().join("work").join(place).exists(), "{place}");
+    }
+    assert!(shop.path().join("work/b.txt").exists(), "{results:?}");
+    assert!(!shop.path().join("work/larder.toml").exists());
+    if cfg!(target_os = "linux") {
+        assert!(results[5].contains("renamed to larder.toml.set-aside"), "{}", results[5]);
+        assert!(ran.err.contains("renamed to larder.toml.set-aside"), "{}", ran.err);
+        for made in ["larder.toml.set-aside", "c.txt"] {
+            assert!(shop.path().join("work").join(made).exists(), "{made}");
+        }
+    }
+}
+
+#[test]
 fn what_changes_a_file_needs_permission() {
     let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});
     // As prompts and docs write it.
