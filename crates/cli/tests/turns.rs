@@ -194,6 +194,12 @@ fn a_piped_chat_goes_on_after_a_failure_and_ends_with_it() {
 }
 
 #[test]
+fn a_piped_chat_ends_with_the_exit_code_of_a_turn_without_an_answer() {
+    let ran = scholar().run_with(&["chat", "--max-tokens", "300"], ASKED.as_bytes());
+    assert!(ran.code == 1 && ran.err.contains("no answer: "), "{ran:?}");
+}
+
+#[test]
 fn a_list_of_turns_shows_what_was_asked() {
     let resolved = json!({"resolved_query": "Where does the ledger of the granary lie?", "was_resolved": true,
         "query_type": "new_topic", "intent": "informational", "entities": [], "content_reference": null,
