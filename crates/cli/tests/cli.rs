@@ -914,6 +914,23 @@ fn a_mistyped_command_is_answered_with_the_one_that_was_meant() {
 }
 
 #[test]
+fn options_before_a_command_of_turn_never_make_a_question_of_it() {
+    let shop = Shop::with_provider([]);
+    let project = shop.path().to_str().unwrap();
+    for globals in [&["--project", project][..], &["--format=plain", "-v"], &["--user", "mara"]] {
+        let ran = shop.ok(&[&["turn"], globals, &["list"]].concat());
+        assert!(ran.err.contains("there are no turns yet"), "{globals:?}: {}", ran.err);
+        let ran = shop.fails(1, &[&["turn"], globals, &["show", "1"]].concat());
+        assert!(ran.err.contains("1"), "{globals:?}: {}", ran.err);
+    }
+    for wrong in [&["turn", "--yes", "list"][..], &["turn", "--mode", "code", "show", "1"]] {
+        let ran = shop.fails(2, wrong);
+        assert!(ran.err.contains("first, then its options"), "{wrong:?}: {}", ran.err);
+    }
+    assert!(shop.seen().is_empty(), "nothing is asked");
+}
+
+#[test]
 fn commands_that_only_read_make_no_store() {
     let shop = Shop::new();
     for args in [

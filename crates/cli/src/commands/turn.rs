@@ -10,7 +10,7 @@ use larder_vault::VaultPath;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
+use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, misplaced, mistyped};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::files::read_text;
@@ -27,7 +27,7 @@ pub async fn run(context: &CommandContext, args: TurnArgs) -> Result<ExitCode, C
         (Some(TurnCommand::List { limit }), _) => list(context, limit).await,
         (Some(TurnCommand::Show { number, file }), _) => show(context, number, &file).await,
         (None, Some(query)) => {
-            if let Some(hint) = mistyped(&query) {
+            if let Some(hint) = mistyped(&query).or_else(|| misplaced([query.as_str()])) {
                 return Err(CliError::Usage(hint));
             }
             let query = if query == "-" { read_text(Path::new("-"))? } else { query };
