@@ -429,7 +429,7 @@ fn read_tables(
         stated.into_iter().partition(|(full, _)| full.starts_with(mcp::PREFIX));
     let servers: Vec<mcp::Stated> =
         servers.into_iter().map(|(full, text)| (full.clone(), text, places.get(&full).0)).collect();
-    for (key, message, help) in mcp::problems(&servers) {
+    for (key, message, help) in mcp::problems(&servers, mcp::empty(&table)) {
         report(&key, message, help);
     }
     found.extend(servers);

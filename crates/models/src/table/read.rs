@@ -80,6 +80,8 @@ const MAX_WINDOW: u64 = 1 << 30;
 #[derive(Default)]
 struct ModelDraft {
     span: Span,
+    /// The keys that it sets, also to values that cannot be used.
+    set: BTreeSet<String>,
     provider: Option<Provider>,
     base_url: Option<String>,
     id: Option<String>,
@@ -247,6 +249,7 @@ fn model(
 ) -> Option<ModelDraft> {
     let table = walk.table(name, value)?;
     for (key, value) in table {
+        draft.set.insert(key.get_ref().to_string());
         match key.get_ref().as_ref() {
             "provider" => draft.provider = provider(walk, value),
             "base_url" => draft.base_url = walk.string("base_url", value),
@@ -348,6 +351,7 @@ impl From<ModelSpec> for ModelDraft {
     fn from(spec: ModelSpec) -> Self {
         Self {
             span: 0..0,
+            set: BTreeSet::new(),
             provider: Some(spec.provider),
             base_url: spec.base_url,
             id: Some(spec.id),

@@ -12,15 +12,20 @@ use super::{ModelDraft, TABLE_KEYS};
 pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     let embeds = draft.capabilities.contains(&Capability::Embedding);
     let mut missing = Vec::new();
-    missing.extend(draft.provider.is_none().then_some("`provider`"));
-    missing.extend(draft.id.is_none().then_some("`id`"));
-    missing.extend(draft.window.is_none().then_some("`window`"));
-    missing.extend((draft.max_output.is_none() && !embeds).then_some("`max_output`"));
-    missing.extend((embeds && draft.dimensions.is_none()).then_some("`dimensions`"));
-    missing.extend(
-        (draft.provider.is_some_and(|provider| provider.info().needs_folder) && draft.folder.is_none())
-            .then_some("`folder`"),
-    );
+    let needs_folder = draft.provider.is_some_and(|provider| provider.info().needs_folder);
+    for (key, is_missing) in [
+        ("provider", draft.provider.is_none()),
+        ("id", draft.id.is_none()),
+        ("window", draft.window.is_none()),
+        ("max_output", draft.max_output.is_none() && !embeds),
+        ("dimensions", embeds && draft.dimensions.is_none()),
+        ("folder", needs_folder && draft.folder.is_none()),
+    ] {
+        // A value that cannot be used is reported itself.
+        if is_missing && !draft.set.contains(key) {
+            missing.push(format!("`{key}`"));
+        }
+    }
     if !missing.is_empty() {
         let message = format!("[models.{name}] lacks {}", missing.join(", "));
         let close = TABLE_KEYS.iter().any(|key| strsim::damerau_levenshtein(name, key) == 1);
