@@ -451,3 +451,19 @@ fn a_card_starts_research_with_a_budget_of_its_own() {
         .count();
     assert_eq!(extracted, 0);
 }
+
+#[test]
+fn an_mcp_server_that_does_not_answer_is_named_with_its_place_and_a_remedy() {
+    let shop = shop(|_| reply_text("Done."));
+    configure(
+        &shop,
+        "[tools.mcp.far]\nurl = \"http://127.0.0.1:9/mcp\"\n[tools.mcp.near]\ncommand = \"true\"\n",
+    );
+    let args = [&RUN[..], &["-v"]].concat();
+    let ran: Ran = shop.command(&args).env("PATH", std::env::var("PATH").unwrap()).output().unwrap().into();
+    let said = ran.err;
+    assert!(said.contains("MCP server far: no MCP server answers at http://127.0.0.1:9/mcp ("), "{said}");
+    assert!(said.contains("start it, or correct url under [tools.mcp.far]"), "{said}");
+    assert!(said.contains("MCP server near: the program \"true\" ended"), "{said}");
+    assert!(!said.contains("rmcp") && !said.contains("Transport"), "{said}");
+}
