@@ -228,6 +228,22 @@ fn what_changes_a_file_needs_permission() {
 }
 
 #[test]
+fn a_failed_run_says_what_its_tools_changed() {
+    let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});
+    let shop = shop(move |seen| match results(seen).is_empty() {
+        true => reply_calls(&[("file_edit", edit.clone())]),
+        false => reply_text(""),
+    });
+    let ran = shop.fails(1, &[&RUN[..], &["--yes"]].concat());
+    let file = std::fs::read_to_string(shop.path().join("work/a.txt")).unwrap();
+    assert!(file.contains("seven") && ran.err.contains("no answer passed the checks"), "{ran:?}");
+    let said = ran.err.lines().find(|line| line.starts_with("file.edit(path=\"a.txt\"")).unwrap();
+    assert!(said.contains(": success "), "{said}");
+    let pointer = said.rsplit_once("· ").unwrap().1;
+    assert!(shop.ok(&["rehydrate", pointer]).out.contains("a.txt"), "{said}");
+}
+
+#[test]
 fn a_tool_that_the_recipe_does_not_name_is_not_called() {
     let shop = shop(calls("doc_search", json!({"query": "harbour"})));
     let ran = shop.ok(&RUN);
@@ -259,22 +275,6 @@ fn calls_and_rounds_have_the_limits_of_a_turn() {
 
 #[test]
 fn a_run_with_all_its_calls_and_attempts_stays_within_the_limits_of_a_turn() {
-#[test]
-fn a_failed_run_says_what_its_tools_changed() {
-    let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});
-    let shop = shop(move |seen| match results(seen).is_empty() {
-        true => reply_calls(&[("file_edit", edit.clone())]),
-        false => reply_text(""),
-    });
-    let ran = shop.fails(1, &[&RUN[..], &["--yes"]].concat());
-    let file = std::fs::read_to_string(shop.path().join("work/a.txt")).unwrap();
-    assert!(file.contains("seven") && ran.err.contains("no answer passed the checks"), "{ran:?}");
-    let said = ran.err.lines().find(|line| line.starts_with("file.edit(path=\"a.txt\"")).unwrap();
-    assert!(said.contains(": success "), "{said}");
-    let pointer = said.rsplit_once("· ").unwrap().1;
-    assert!(shop.ok(&["rehydrate", pointer]).out.contains("a.txt"), "{said}");
-}
-
     // Every call of a model takes 110 tokens.
     let shop = shop(|_| reply_calls(&[("file_read", json!({"path": "a.txt"}))]));
     configure(&shop, "[turn]\nmax_tokens = 300\n");

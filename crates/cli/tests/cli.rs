@@ -955,6 +955,7 @@ fn limits_and_decisions_that_mean_nothing_are_refused_with_what_is_expected() {
         &["runs", "--limit", "0"][..],
         &["turn", "list", "--limit", "0"],
         &["turn", "x", "--max-tokens", "0"],
+        &["run", "x", "-q", "y", "--until-done", "--max-rounds", "0"],
     ] {
         let ran = shop.fails(2, args);
         assert!(ran.err.contains("expected a whole number from 1"), "{ran:?}");
@@ -971,6 +972,9 @@ fn lines_beyond_the_end_are_those_that_there_are() {
     let pointer = shop.pointer_to("note.md");
     let ran = shop.ok(&["rehydrate", &pointer, "--lines", "899:2000"]);
     assert_eq!(ran.out, "line 899 of a long note\nline 900 of a long note\n");
+    let reversed = format!("{}#L5-3", pointer.split('#').next().unwrap());
+    let ran = shop.fails(2, &["rehydrate", &reversed]);
+    assert!(ran.err.contains("reversed: its start 5 is after its end 3"), "{ran:?}");
     let ran = shop.fails(1, &["rehydrate", &pointer, "--lines", "901:2000"]);
     assert!(ran.err.contains("within 1:900"), "{ran:?}");
 }

@@ -126,13 +126,13 @@ async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError
     }
     for draft in drafts {
         if documents.leases().is_held(draft.number) {
-            output::say(&format!("turn {} is running: {}", draft.number, draft.query));
+            output::text(&format!("turn {} is running: {}", draft.number, shortened(&draft.query)))?;
         } else {
-            output::say(&format!(
+            output::text(&format!(
                 "{}; `larder turn resume {}` resumes it",
                 describe_interrupted(&draft),
                 draft.number
-            ));
+            ))?;
         }
     }
     if turns.is_empty() {
