@@ -27,7 +27,9 @@ pub use self::route::RouteArgs;
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
 pub use self::sharing::ShareCommand;
 pub use self::texts::{AskArgs, CondenseArgs, PlannerArg, SelectArgs, TokenTarget};
-pub use self::turns::{ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags, mistyped};
+pub use self::turns::{
+    ChatArgs, PlaceArgs, TurnArgs, TurnCommand, TurnFlags, misplaced, mistyped, reordered,
+};
 
 /// Context engine for LLM applications: packs prompts under a hard token budget and condenses them without loss.
 #[derive(Debug, Parser)]

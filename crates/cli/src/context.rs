@@ -14,6 +14,7 @@ use larder_models::table::{Capability, ModelSpec, Provider};
 use larder_models::weights::{self, WeightSource, Weights};
 use larder_store::{DocumentPlace, Documents, Store, StoreOptions, UserStore};
 use larder_text::tokens::{Counter, Registry, TokenError};
+use larder_text::{Layer, Mode};
 use tempfile::TempDir;
 
 use crate::args::Global;
@@ -212,13 +213,25 @@ impl CommandContext {
         ));
     }
 
-    /// Offers to fetch the weights of the embedded model when the table uses it and they are missing.
-    pub async fn ensure_weights(&self, yes: bool) -> Result<(), CliError> {
+    /// Offers to fetch the weights of the embedded model when one of `layers`, which will be asked, is bound to it and
+    /// they are missing. A model that is asked in place of another reports missing weights itself.
+    pub async fn ensure_weights(
+        &self,
+        yes: bool,
+        layers: impl FnOnce() -> Result<Vec<Layer>, CliError>,
+    ) -> Result<(), CliError> {
+        let table = self.config.models();
         let chats = |spec: &ModelSpec| !spec.can(Capability::Embedding);
-        let mut models = self.config.models().models();
-        let used = models.any(|(_, spec)| spec.provider == Provider::Embedded && chats(spec));
+        let used = table.models().any(|(_, spec)| spec.provider == Provider::Embedded && chats(spec));
         // A build without the local model reports the missing model when it is called.
         if !cfg!(feature = "local") || !used || self.weights().locate(weights::CHAT_MODEL).is_some() {
+            return Ok(());
+        }
+        let is_embedded = |layer: Layer| {
+            let bound = [None, Some(Mode::Code)].into_iter().filter_map(|mode| table.resolve(layer, mode));
+            bound.into_iter().any(|model| model.spec.provider == Provider::Embedded)
+        };
+        if !layers()?.into_iter().any(is_embedded) {
             return Ok(());
         }
         let agreed = yes || (output::is_interactive() && confirm()?);
@@ -266,6 +279,11 @@ impl CommandContext {
             if model.name() == Counter::bytes().name() { Err(error.into()) } else { Ok(model) }
         })
     }
+}
+
+/// The layers that turns and conversations ask. Pictures are read only where there are some.
+pub fn text_layers() -> Vec<Layer> {
+    vec![Layer::Reflex, Layer::Nerves, Layer::Mind, Layer::Voice]
 }
 
 /// An environment variable.

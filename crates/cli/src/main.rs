@@ -14,6 +14,7 @@ mod stop;
 mod turns;
 mod version;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -29,8 +30,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const IDLE_THREAD: Duration = Duration::from_secs(2);
 
 /// Reports an invalid command line, or prints the requested help or version.
-fn explain(refused: &clap::Error) -> ExitCode {
-    let typed: Vec<String> = std::env::args().skip(1).collect();
+fn explain(refused: &clap::Error, typed: &[OsString]) -> ExitCode {
+    let typed: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     if refused.kind() == clap::error::ErrorKind::DisplayVersion
         && typed.iter().any(|arg| version::is_verbose(arg))
     {
@@ -39,17 +40,23 @@ fn explain(refused: &clap::Error) -> ExitCode {
             Err(error) => error.report(),
         };
     }
-    let word = typed.iter().skip_while(|word| *word != "turn").nth(1);
-    match word.and_then(|word| args::mistyped(word)).filter(|_| refused.use_stderr()) {
+    let words = typed.iter().map(String::as_str).skip_while(|word| *word != "turn").skip(1);
+    let first = words.clone().next();
+    let hint = first.and_then(args::mistyped).or_else(|| {
+        let after_options = first.is_some_and(|word| word.starts_with('-'));
+        args::misplaced(words).filter(|_| after_options)
+    });
+    match hint.filter(|_| refused.use_stderr()) {
         Some(hint) => error::CliError::Usage(hint).report(),
         None => refused.exit(),
     }
 }
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse() {
+    let typed = args::reordered(std::env::args_os());
+    let args = match args::Args::try_parse_from(&typed) {
         Ok(args) => args,
-        Err(refused) => return explain(&refused),
+        Err(refused) => return explain(&refused, &typed),
     };
     output::start_logging(args.global.verbose);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();

@@ -79,8 +79,9 @@ pub fn is_interactive() -> bool {
 /// Logs to stderr: warnings, or more when asked. `LARDER_LOG` overrides.
 pub fn start_logging(verbose: u8) {
     let level = match verbose {
-        0 => "error",
-        1 => "larder=info,warn",
+        0 => "error,rmcp=off",
+        1 => "larder=info,warn,rmcp=off",
+        // The protocol library reports in its own words what a command reports in plain ones.
         // At `info`, the protocol library logs messages; logs must contain no payloads.
         _ => "larder=debug,larder_models=debug,larder_store=debug,info,rmcp=warn",
     };

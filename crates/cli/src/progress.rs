@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_core::pack::layout;
-use larder_engine::executor::{ProgressObserver, RunReceipt};
+use larder_engine::executor::{CallReceipt, ProgressObserver, RunReceipt};
+use larder_text::pointer::Pointer;
 
 use crate::output;
 use crate::turns::confirm::Display;
@@ -67,6 +68,14 @@ impl ProgressObserver for Spinner {
         }
         self.bar.set_length(total);
         self.bar.set_position(done);
+    }
+
+    fn called(&self, call: &CallReceipt) {
+        let shown = |name: &str, pointer: &Pointer| format!("\n  {name}: {pointer}");
+        let pointer = call.pointer.as_ref().map(|pointer| format!(" · {pointer}")).unwrap_or_default();
+        let files: String = call.files.iter().map(|(name, pointer)| shown(name, pointer)).collect();
+        let line = format!("{}: {} {}{pointer}{files}", call.call, call.status, call.summary);
+        self.bar.suspend(|| output::say(&output::dim(&output::visible(&line))));
     }
 
     fn packed(&self, receipt: &RunReceipt) {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use larder_agent::recipe_tools::RunTools;
 use larder_agent::turn::TurnHost;
-use larder_core::recipe::Mode;
+use larder_core::recipe::{Mode, Recipe, suggest};
 use larder_engine::Engine;
+use larder_engine::config::Config;
 use larder_engine::inputs::RunInput;
-use larder_tools::{Confirm, ToolClass};
+use larder_tools::{Confirm, ToolBox, ToolClass};
 
 use crate::context::CommandContext;
 use crate::error::CliError;
@@ -56,16 +57,70 @@ pub async fn engine(
     }
     let turns = host.turns(engine.clone(), access.confirm)?;
     let tools = RunTools::new(&turns, workspace, ToolClass::Danger);
-    let missing = tools.missing(&recipe, mode);
-    if !missing.is_empty() {
-        let in_code = mode == Mode::Chat && tools.missing(&recipe, Mode::Code).len() < missing.len();
-        let advice = if in_code { "; pass --mode code" } else { "" };
+    note_on_missing(&tools, &recipe, mode, &KnownTools::new(&context.config));
+    Ok(engine.with_tools(Some(Arc::new(tools))))
+}
+
+/// Notes which tools of a recipe are not offered, and what to do about each.
+fn note_on_missing(tools: &RunTools, recipe: &Recipe, mode: Mode, known: &KnownTools) {
+    let in_code = if mode == Mode::Chat { tools.missing(recipe, Mode::Code) } else { Vec::new() };
+    let mut other_mode = Vec::new();
+    for name in tools.missing(recipe, mode) {
+        let advice = match known.unknown(name) {
+            Some(help) => format!("there is no tool {name}; {help}"),
+            None if mode == Mode::Chat && !in_code.contains(&name) => {
+                other_mode.push(name);
+                continue;
+            }
+            None => format!("{name} is not offered in mode {}", mode.as_str()),
+        };
+        output::say(&format!("note: {}: {advice}", recipe.id()));
+    }
+    if !other_mode.is_empty() {
         output::say(&format!(
-            "note: {} names tools that mode {} does not offer: {}{advice}",
+            "note: {} names tools that mode {} does not offer: {}; pass --mode code",
             recipe.id(),
             mode.as_str(),
-            missing.join(", ")
+            other_mode.join(", ")
         ));
     }
-    Ok(engine.with_tools(Some(Arc::new(tools))))
+}
+
+/// The names of the built-in tools, and of the MCP servers that the settings name.
+pub struct KnownTools {
+    tools: Vec<String>,
+    servers: Vec<String>,
+}
+
+impl KnownTools {
+    pub fn new(config: &Config) -> Self {
+        let toolbox = ToolBox::new(&Config::builtin().tools()).ok();
+        let of_mode = |mode| toolbox.iter().flat_map(move |toolbox| toolbox.specs(mode, &[]));
+        let specs = [Mode::Chat, Mode::Code].into_iter().flat_map(of_mode);
+        Self {
+            tools: specs.map(|spec| spec.name.clone()).collect(),
+            servers: config.tools().mcp.into_keys().collect(),
+        }
+    }
+
+    /// How to fix the name of a tool that there is not; `None` if there is one, or the server that it names may have it.
+    pub fn unknown(&self, name: &str) -> Option<String> {
+        if let Some(server) = name.strip_prefix("mcp.") {
+            let server = server.split('.').next().unwrap_or_default();
+            if self.servers.iter().any(|known| known == server) && name.matches('.').count() >= 2 {
+                return None;
+            }
+            let named = self.servers.iter().map(|server| format!("mcp.{server}.*")).collect::<Vec<_>>();
+            let near = suggest(name, named.iter().map(String::as_str));
+            let near = if near.is_empty() { String::new() } else { format!(", or name {near}") };
+            return Some(format!("set up the server under [tools.mcp.{server}] in larder.toml{near}"));
+        }
+        let prefix = name.strip_suffix('*');
+        let fits = |tool: &String| match prefix {
+            Some(prefix) => tool.starts_with(prefix),
+            None => tool == name,
+        };
+        let missing = !self.tools.iter().any(fits);
+        missing.then(|| suggest(name, self.tools.iter().map(String::as_str)))
+    }
 }

@@ -12,7 +12,7 @@ use larder_vault::{Mode, TurnStatus};
 
 use self::watch::Watch;
 use crate::args::{Format, ModeArg, PlaceArgs, TurnFlags};
-use crate::context::CommandContext;
+use crate::context::{CommandContext, text_layers};
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
 use crate::{output, stop};
@@ -40,7 +40,7 @@ pub struct TurnSession<'a> {
 
 impl<'a> TurnSession<'a> {
     pub async fn open(context: &'a CommandContext, flags: &TurnFlags) -> Result<Self, CliError> {
-        context.ensure_weights(flags.yes).await?;
+        context.ensure_weights(flags.yes, || Ok(text_layers())).await?;
         let store = context.whole_store()?;
         let user = store.user(&context.global.user)?;
         let engine = context.engine_over(context.project()?, user, context.config.policy())?;

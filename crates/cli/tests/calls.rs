@@ -76,6 +76,39 @@ fn explain_lists_the_tools_with_their_tokens() {
     assert!(shown.contains("tool file_read ") && shown.contains(&format!("{:>5}", tokens[0])), "{shown}");
 }
 
+#[test]
+fn names_of_tools_that_there_are_not_are_reported_and_all_tools_of_a_server_can_be_named() {
+    let shop = shop(|_| reply_text("Done."));
+    shop.write(
+        "recipes/notes/wild.yaml",
+        HELPER
+            .replace("name: helper", "name: wild")
+            .replace(
+                "[file.read, file.edit, command.run, memory.create]",
+                "[mcp.files.*, file.reed, mcp.filse.*]",
+            )
+            .replace("mode: code\n", ""),
+    );
+    configure(&shop, "[tools.mcp.files]\ncommand = \"/no/such/server\"\n");
+    let ran = shop.fails(1, &["check"]);
+    let said = ran.out;
+    assert!(
+        said.contains("there is no tool `file.reed`") && said.contains("did you mean `file.read`?"),
+        "{said}"
+    );
+    assert!(said.contains("there is no tool `mcp.filse.*`") && said.contains("[tools.mcp.filse]"), "{said}");
+    assert!(
+        said.contains("did you mean `mcp.files.*`?") && !said.contains("no tool `mcp.files.*`"),
+        "{said}"
+    );
+    let ran = shop.ok(&["run", "notes/wild", "-q", "Look."]);
+    assert!(
+        ran.err.contains("there is no tool file.reed") && !ran.err.contains("--mode code"),
+        "{}",
+        ran.err
+    );
+}
+
 const RUN: [&str; 6] = ["run", "notes/helper", "-q", "Look.", "--workspace", "work"];
 
 #[test]
@@ -94,7 +127,8 @@ fn a_recipe_calls_its_tools_in_its_workspace() {
     let whole = shop.ok(&["rehydrate", call["pointer"].as_str().unwrap()]).out;
     assert!(whole.contains("The harbour opens at six."), "{whole}");
     let ran = shop.ok(&RUN);
-    assert!(ran.err.contains("file.read(path=\"a.txt\"): success"), "{}", ran.err);
+    let said = ran.err.lines().find(|line| line.starts_with("file.read(path=\"a.txt\"): success")).unwrap();
+    assert!(said.contains(call["pointer"].as_str().unwrap()), "{said}");
     // What the tools take is part of the prompt.
     let framing =
         |recipe: &str| shop.json(&["explain", recipe, "-q", "Look."])["budget"]["framing"].as_u64().unwrap();
@@ -185,6 +219,37 @@ fn programs_end_with_the_process_that_started_them() {
 }
 
 #[test]
+fn a_turn_plants_no_settings_for_the_next_command() {
+    let plant =
+        |path: &str| ("file_edit", json!({"path": path, "old": "", "new": "[tools]\ncommands = [\"sh\"]\n"}));
+    let touch = |name: &str| ("command_run", json!({"program": "touch", "args": [name]}));
+    let places =
+        ["larder.toml", "sub/Larder.toml", ".larder/index.sqlite", ".git/hooks/post-commit", "b.txt"];
+    let tried: Vec<(&str, Value)> =
+        places.iter().map(|place| plant(place)).chain([touch("larder.toml"), touch("c.txt")]).collect();
+    let shop =
+        shop(move |seen| if results(seen).is_empty() { reply_calls(&tried) } else { reply_text("Done.") });
+    configure(&shop, "[tools]\ncommands = [\"touch\"]\n");
+    let args = [&RUN[..], &["--yes"]].concat();
+    let ran: Ran = shop.command(&args).env("PATH", std::env::var("PATH").unwrap()).output().unwrap().into();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let results = results(&shop.seen()[1]);
+    for (place, result) in places.iter().zip(&results[..4]) {
+        assert!(result.contains("would take effect beyond this task"), "{place}: {result}");
+        assert!(!shop.path().join("work").join(place).exists(), "{place}");
+    }
+    assert!(shop.path().join("work/b.txt").exists(), "{results:?}");
+    assert!(!shop.path().join("work/larder.toml").exists());
+    if cfg!(target_os = "linux") {
+        assert!(results[5].contains("renamed to larder.toml.set-aside"), "{}", results[5]);
+        assert!(ran.err.contains("renamed to larder.toml.set-aside"), "{}", ran.err);
+        for made in ["larder.toml.set-aside", "c.txt"] {
+            assert!(shop.path().join("work").join(made).exists(), "{made}");
+        }
+    }
+}
+
+#[test]
 fn what_changes_a_file_needs_permission() {
     let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});
     // As prompts and docs write it.
@@ -195,6 +260,22 @@ fn what_changes_a_file_needs_permission() {
     assert!(file().contains("six"));
     let ran = shop.ok(&[&RUN[..], &["--yes"]].concat());
     assert!(file().contains("seven"), "{ran:?}");
+}
+
+#[test]
+fn a_failed_run_says_what_its_tools_changed() {
+    let edit = json!({"path": "a.txt", "old": "six", "new": "seven"});
+    let shop = shop(move |seen| match results(seen).is_empty() {
+        true => reply_calls(&[("file_edit", edit.clone())]),
+        false => reply_text(""),
+    });
+    let ran = shop.fails(1, &[&RUN[..], &["--yes"]].concat());
+    let file = std::fs::read_to_string(shop.path().join("work/a.txt")).unwrap();
+    assert!(file.contains("seven") && ran.err.contains("no answer passed the checks"), "{ran:?}");
+    let said = ran.err.lines().find(|line| line.starts_with("file.edit(path=\"a.txt\"")).unwrap();
+    assert!(said.contains(": success "), "{said}");
+    let pointer = said.rsplit_once("· ").unwrap().1;
+    assert!(shop.ok(&["rehydrate", pointer]).out.contains("a.txt"), "{said}");
 }
 
 #[test]
@@ -219,7 +300,8 @@ fn calls_and_rounds_have_the_limits_of_a_turn() {
     assert_eq!((status(0).as_str(), status(1).as_str()), ("success", "denied"));
     let again = self::shop(|_| reply_calls(&[("file_read", json!({"path": "a.txt"}))]));
     configure(&again, "[turn]\nmax_iterations = 5\n");
-    again.fails(1, &RUN);
+    let ran = again.fails(1, &RUN);
+    assert!(ran.err.contains("5 times within one run (max_iterations under [turn]"), "{}", ran.err);
     // Five rounds of calls, the call after them, and the repair, which offers no tools.
     let seen = again.seen();
     assert_eq!(seen.iter().filter(|seen| !offered(seen).is_empty()).count(), 6);
@@ -403,4 +485,20 @@ fn a_card_starts_research_with_a_budget_of_its_own() {
         .filter(|seen| seen.json()["messages"].to_string().contains("You take from a web page"))
         .count();
     assert_eq!(extracted, 0);
+}
+
+#[test]
+fn an_mcp_server_that_does_not_answer_is_named_with_its_place_and_a_remedy() {
+    let shop = shop(|_| reply_text("Done."));
+    configure(
+        &shop,
+        "[tools.mcp.far]\nurl = \"http://127.0.0.1:9/mcp\"\n[tools.mcp.near]\ncommand = \"true\"\n",
+    );
+    let args = [&RUN[..], &["-v"]].concat();
+    let ran: Ran = shop.command(&args).env("PATH", std::env::var("PATH").unwrap()).output().unwrap().into();
+    let said = ran.err;
+    assert!(said.contains("MCP server far: no MCP server answers at http://127.0.0.1:9/mcp ("), "{said}");
+    assert!(said.contains("start it, or correct url under [tools.mcp.far]"), "{said}");
+    assert!(said.contains("MCP server near: the program \"true\" ended"), "{said}");
+    assert!(!said.contains("rmcp") && !said.contains("Transport"), "{said}");
 }

@@ -261,6 +261,14 @@ fn work_is_repeated_until_it_is_done_or_a_limit_is_reached() {
     let last = seen[2].json()["messages"].to_string();
     assert!(answers[..2].iter().all(|answer| last.contains(answer)), "{last}");
 
+    // What is shown as code is no signal.
+    let shown =
+        ["I end with `<promise>COMPLETE</promise>`.", "```\n<promise>COMPLETE</promise>\n```", answers[2]];
+    let shop = self::shop(shown.map(reply));
+    let ran = shop.ok(&["run", CARD, "-q", "Write the export", "--until-done"]);
+    assert!(ran.out.contains("I end with `<promise>COMPLETE</promise>`."), "{}", ran.out);
+    assert_eq!(shop.seen().len(), 3);
+
     let limits: [(&[&str], usize, &str); 2] =
         [(&["--max-rounds", "2"], 2, "--max-rounds"), (&["--max-tokens", "1"], 1, "--max-tokens")];
     for (limit, rounds, name) in limits {

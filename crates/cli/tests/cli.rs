@@ -806,6 +806,29 @@ fn the_embedded_model_without_weights_says_how_to_get_them() {
 }
 
 #[test]
+fn the_weights_of_the_embedded_model_are_demanded_only_where_it_is_asked() {
+    let shop = Shop::with_provider([reply_text("It costs 2401 euros."), reply_text("It costs 2401 euros.")]);
+    let settings = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let bind = |layers: &str| {
+        let bound = settings.replace("[models.layers]\n", &format!("[models.layers]\n{layers}"));
+        shop.write("larder.toml", format!("[models]\ntable = \"embedded\"\n{bound}"));
+    };
+    bind("");
+    shop.write("a.txt", "Lamp 343 costs 2401 euros.\n");
+    shop.ok(&["run", "notes/summary", "--doc", "notes=a.txt", "-q", "What does lamp 343 cost?"]);
+    let ran = shop.run(&["ask", "a.txt", "What does lamp 343 cost?", "--generate"]);
+    assert!(!ran.err.contains("larder models pull"), "{}", ran.err);
+    // The layers of a turn's first phases are still the embedded model's.
+    for asks in [&["turn", "Hello"][..], &["condense", "a.txt", "--to", "10", "--by-model"]] {
+        let ran = shop.fails(1, asks);
+        assert!(ran.err.contains("larder models pull"), "{asks:?}: {}", ran.err);
+    }
+    bind("REFLEX = \"stub\"\nNERVES = \"stub\"\nMIND = \"stub\"\n");
+    let ran = shop.run(&["turn", "Hello"]);
+    assert!(!ran.err.contains("larder models pull"), "{}", ran.err);
+}
+
+#[test]
 fn a_new_store_is_whole_and_a_damaged_one_is_not() {
     let shop = Shop::new();
     shop.ok(&["verify"]);
@@ -915,6 +938,23 @@ fn a_mistyped_command_is_answered_with_the_one_that_was_meant() {
 }
 
 #[test]
+fn options_before_a_command_of_turn_never_make_a_question_of_it() {
+    let shop = Shop::with_provider([]);
+    let project = shop.path().to_str().unwrap();
+    for globals in [&["--project", project][..], &["--format=plain", "-v"], &["--user", "mara"]] {
+        let ran = shop.ok(&[&["turn"], globals, &["list"]].concat());
+        assert!(ran.err.contains("there are no turns yet"), "{globals:?}: {}", ran.err);
+        let ran = shop.fails(1, &[&["turn"], globals, &["show", "1"]].concat());
+        assert!(ran.err.contains("1"), "{globals:?}: {}", ran.err);
+    }
+    for wrong in [&["turn", "--yes", "list"][..], &["turn", "--mode", "code", "show", "1"]] {
+        let ran = shop.fails(2, wrong);
+        assert!(ran.err.contains("first, then its options"), "{wrong:?}: {}", ran.err);
+    }
+    assert!(shop.seen().is_empty(), "nothing is asked");
+}
+
+#[test]
 fn commands_that_only_read_make_no_store() {
     let shop = Shop::new();
     for args in [
@@ -939,6 +979,7 @@ fn limits_and_decisions_that_mean_nothing_are_refused_with_what_is_expected() {
         &["runs", "--limit", "0"][..],
         &["turn", "list", "--limit", "0"],
         &["turn", "x", "--max-tokens", "0"],
+        &["run", "x", "-q", "y", "--until-done", "--max-rounds", "0"],
     ] {
         let ran = shop.fails(2, args);
         assert!(ran.err.contains("expected a whole number from 1"), "{ran:?}");
@@ -955,6 +996,9 @@ fn lines_beyond_the_end_are_those_that_there_are() {
     let pointer = shop.pointer_to("note.md");
     let ran = shop.ok(&["rehydrate", &pointer, "--lines", "899:2000"]);
     assert_eq!(ran.out, "line 899 of a long note\nline 900 of a long note\n");
+    let reversed = format!("{}#L5-3", pointer.split('#').next().unwrap());
+    let ran = shop.fails(2, &["rehydrate", &reversed]);
+    assert!(ran.err.contains("reversed: its start 5 is after its end 3"), "{ran:?}");
     let ran = shop.fails(1, &["rehydrate", &pointer, "--lines", "901:2000"]);
     assert!(ran.err.contains("within 1:900"), "{ran:?}");
 }

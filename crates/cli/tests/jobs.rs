@@ -177,6 +177,8 @@ fn a_worker_that_is_killed_in_the_middle_leaves_the_job_to_the_next() {
     assert_eq!(jobs(&shop).len(), 2);
     worker.kill().unwrap();
     worker.wait().unwrap();
+    let listed = shop.ok(&["jobs"]).out;
+    assert!(!listed.contains("(running)") && listed.contains("its worker ended before it did"), "{listed}");
     stuck.store(false, Ordering::SeqCst);
     shop.ok(&["jobs", "work"]);
     assert!(summaries(&shop).values().all(|summary| summary == SUMMARY));

@@ -133,6 +133,29 @@ fn after_a_year_pages_and_pasted_mails_are_asked_about_as_on_the_first_day() {
 }
 
 #[test]
+fn a_capture_keeps_the_spaces_between_elements_and_nothing_that_the_page_hides() {
+    const THREAD: &str = r#"<!doctype html><title>Pumps</title><h1>Rule 1100 pump</h1>
+<div><span>ada</span> <span>12 points</span></div><p><b>Price:</b> <i>$5</i></p><p><span>Jan</span>
+<span>Peters</span> sells <a href="/a">one</a> <a href="/b">two</a></p><p style="display:none">HIDDEN 555</p>
+<div hidden>HIDDEN <div>556</div> 557</div><p style="visibility: hidden">HIDDEN 558</p><p aria-hidden="true">Shown.</p>"#;
+    let shop = Shop::responding(|seen| match seen.line.as_str() {
+        "GET /robots.txt" => Answer::new(404, "text/plain", ""),
+        "GET /short" => Answer::new(200, "text/html; charset=utf-8", THREAD),
+        _ => reply_text(&reply(seen, 1, "$5")),
+    });
+    shop.configure_scholar("[tools]\nprivate_hosts = [\"127.0.0.1\"]\n");
+    shop.ok(&["turn", VISIT]);
+    let shown = shop.json(&["turn", "show", "1", "--file", "context.md"]);
+    let files = shown["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap());
+    let page = files.clone().find(|file| file.ends_with("page_content.md")).unwrap();
+    let text = file(&shop, "1", page);
+    for line in ["ada 12 points", "Price: $5", "Jan Peters sells one two", "Shown."] {
+        assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
+    }
+    assert!(!text.contains("HIDDEN"), "{text}");
+}
+
+#[test]
 fn a_price_that_the_page_does_not_state_is_not_offered_as_extracted() {
     let shop = shop("$47.00");
     shop.ok(&["turn", VISIT]);

@@ -71,6 +71,26 @@ fn sections_are_read_into_the_slot_that_names_context_md() {
 }
 
 #[test]
+fn every_problem_of_a_document_and_a_slot_is_reported_at_once() {
+    let shop = shop(&format!(
+        "{BUDGET}input_docs:\n  - {{name: notes, priority: 500, content_type: proze, requird: true}}\n  - notes\n\
+         slots:\n  - {{name: sys, from: prompt, cap: 100}}\n  \
+         - {{name: ctx, from: documents, cap: many, docs: [notes]}}\n"
+    ));
+    let found = shop.fails(1, &["check"]).out;
+    for problem in [
+        "`input_docs.priority` must be between 0 and 100",
+        "`input_docs.content_type` cannot be `proze`",
+        "unknown key `requird`",
+        "`notes` appears twice in `input_docs`",
+        "`slots.cap` must be",
+    ] {
+        assert!(found.contains(problem), "{problem}: {found}");
+    }
+    assert!(!found.contains("is in no slot"), "{found}");
+}
+
+#[test]
 fn a_conversation_for_a_recipe_without_a_place_for_it_is_an_error() {
     let shop = shop(&format!("{BUDGET}input_docs: [notes]\n"));
     let history = [json!({"role": "user", "content": "hi"}), json!({"role": "assistant", "content": "ho"})];

@@ -435,7 +435,7 @@ fn read_tables(
         .into_iter()
         .map(|(full, value)| (full.clone(), text_of(value), places.get(&full).0))
         .collect();
-    for (key, message, help) in mcp::problems(&servers) {
+    for (key, message, help) in mcp::problems(&servers, mcp::empty(&table)) {
         report(&key, message, help);
     }
     found.extend(servers);

@@ -62,6 +62,8 @@ struct RecipeRun<'a> {
     tool_calls: u32,
     /// What its model called so far, with the results as it read them.
     results: Vec<(String, String)>,
+    /// Why its model could not go on calling tools, if a limit ended that.
+    ended_by: Option<GateFailure>,
     /// Whether a summary ahead of time was asked for.
     is_ahead: bool,
     /// Whether a server refused a request with tools, so that none are offered any more.
@@ -206,6 +208,7 @@ impl<'a> RecipeRun<'a> {
             rounds: 0,
             tool_calls: 0,
             results: Vec::new(),
+            ended_by: None,
             is_ahead: false,
             without_tools: false,
             route: None,
@@ -258,7 +261,7 @@ impl<'a> RecipeRun<'a> {
         if self.kind.has_substitute() {
             return Err(RunError::Unusable {
                 recipe: self.recipe.id(),
-                failures: listed(&failures),
+                failures: self.listed(&failures),
                 run_id: self.run_id.clone(),
             });
         }
@@ -285,7 +288,7 @@ impl<'a> RecipeRun<'a> {
             }
         }
         let unknown_citations = unknown_citations(&failures);
-        let (recipe, failures, run_id) = (self.recipe.id(), listed(&failures), self.run_id.clone());
+        let (recipe, failures, run_id) = (self.recipe.id(), self.listed(&failures), self.run_id.clone());
         // The queue raises one intervention after the last attempt of a job.
         if self.engine.is_background {
             return Err(RunError::Unusable { recipe, failures, run_id });
@@ -301,12 +304,20 @@ impl<'a> RecipeRun<'a> {
         Err(RunError::Gates { recipe, failures, unknown_citations, intervention, user, run_id })
     }
 
+    /// The problems of the last answer, and the limit that ended an earlier attempt.
+    fn listed(&self, failures: &[GateFailure]) -> String {
+        let earlier = self.ended_by.iter().filter(|limit| !failures.contains(limit));
+        let earlier = earlier.map(|limit| format!("in the attempt before, {limit}"));
+        let failures = failures.iter().map(ToString::to_string);
+        failures.chain(earlier).collect::<Vec<_>>().join("; ")
+    }
+
     /// Fails if no further call may be made.
     fn require_budget(&self, failures: &[GateFailure]) -> Result<(), RunError> {
         if self.observer.may_spend() {
             return Ok(());
         }
-        let (recipe, failures) = (self.recipe.id(), listed(failures));
+        let (recipe, failures) = (self.recipe.id(), self.listed(failures));
         Err(RunError::Spent { recipe, failures, run_id: self.run_id.clone() })
     }
 }
@@ -338,10 +349,6 @@ fn unknown_citations(failures: &[GateFailure]) -> Box<[String]> {
         }
     }
     unknown.into_boxed_slice()
-}
-
-fn listed(failures: &[GateFailure]) -> String {
-    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// The layers that may answer a run of a recipe: those of its router's tiers, or its own.
-    pub(crate) fn answering_layers(&self, recipe: &Recipe, preset: Option<&str>) -> Vec<Layer> {
+    pub fn answering_layers(&self, recipe: &Recipe, preset: Option<&str>) -> Vec<Layer> {
         let router = preset.or(recipe.router.as_deref()).and_then(|name| self.project.routers().get(name));
         match router {
             Some(preset) => preset.tiers.iter().map(|tier| tier.layer).collect(),

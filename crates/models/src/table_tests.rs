@@ -197,6 +197,17 @@ fn names_and_numbers_must_fit_together() {
 }
 
 #[test]
+fn a_value_that_cannot_be_used_is_not_reported_as_missing_too() {
+    let toml = "[models.x]\nprovider = \"openia\"\nid = \"x\"\nwindow = 100\nmax_output = 10\n";
+    let text = ModelTable::parse(toml).unwrap_err().to_string();
+    assert!(
+        text.contains("there is no provider `openia`") && text.contains("did you mean `openai`?"),
+        "{text}"
+    );
+    assert!(!text.contains("lacks"), "{text}");
+}
+
+#[test]
 fn hostile_files_are_refused_in_time() {
     for toml in [
         "\0".to_owned(),

@@ -5,6 +5,8 @@
 //! in the order in which they were added. A job that fails is repeated after a pause, and becomes a request for a human
 //! after the last attempt. One process at a time works for all users of a home.
 
+use std::path::PathBuf;
+
 use larder_text::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
@@ -26,6 +28,9 @@ const MAX_STARTS: u64 = 30;
 /// The pause after the first failed attempt, in milliseconds, and the factor by which each following one is longer.
 const PAUSE: u64 = 10_000;
 const LONGER: u64 = 6;
+
+/// Why a job waits whose worker was killed.
+const WORKER_ENDED: &str = "its worker ended before it did";
 
 const COLUMNS: &str =
     "id, user, kind, key, session, payload, state, attempts, created, due, reason, intervention";
@@ -127,7 +132,8 @@ impl Jobs<'_> {
         self.store.index().read(|tx| {
             let mut query =
                 tx.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE user = ?1 ORDER BY id"))?;
-            Ok(query.query_map([self.store.user()], read)?.collect::<Result<_, _>>()?)
+            let jobs = query.query_map([self.store.user()], read)?;
+            Ok(jobs.map(|job| Ok(self.with_worker(job?))).collect::<Result<_, rusqlite::Error>>()?)
         })
     }
 
@@ -153,9 +159,16 @@ impl Jobs<'_> {
 
     fn require(&self, tx: &Transaction<'_>, id: u64) -> Result<Job, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM jobs WHERE user = ?1 AND id = ?2");
-        tx.query_row(&sql, params![self.store.user(), to_sql(id)], read)
-            .optional()?
-            .ok_or(StoreError::UnknownJob { id })
+        let job = tx.query_row(&sql, params![self.store.user(), to_sql(id)], read).optional()?;
+        job.map(|job| self.with_worker(job)).ok_or(StoreError::UnknownJob { id })
+    }
+
+    /// A job as it is: one whose worker was killed waits for the next worker, which will write that down.
+    fn with_worker(&self, job: Job) -> Job {
+        if job.state != JobState::Running || TurnLease::is_held(&lease(self.store.store())) {
+            return job;
+        }
+        Job { state: JobState::Waiting, reason: Some(WORKER_ENDED.to_owned()), ..job }
     }
 
     /// Makes a job due that waits or has failed, with all its attempts, and settles its request for a human.
@@ -236,7 +249,7 @@ impl JobQueue<'_> {
     /// # Errors
     /// The store fails.
     pub fn acquire(&self) -> Result<Option<JobWorker>, StoreError> {
-        let Some(lease) = take_lease(self.store.home().join("turns/jobs"))? else { return Ok(None) };
+        let Some(lease) = take_lease(lease(self.store))? else { return Ok(None) };
         let running = self.store.index().read(|tx| {
             let mut query = tx.prepare(&format!("SELECT {COLUMNS} FROM jobs WHERE state = 1"))?;
             Ok(query.query_map([], read)?.collect::<Result<Vec<_>, _>>()?)
@@ -247,13 +260,18 @@ impl JobQueue<'_> {
             let end = if started >= MAX_STARTS {
                 JobEnd::Failed(format!("its worker ended {started} times before it did"))
             } else {
-                JobEnd::NotBefore(job.due, "its worker ended before it did".to_owned())
+                JobEnd::NotBefore(job.due, WORKER_ENDED.to_owned())
             };
             // The start counts, since a job may be what kills its workers.
             worker.store.index().write_unsynced(|tx| worker.end_in(tx, &job, &end, started))?;
         }
         Ok(Some(worker))
     }
+}
+
+/// The lock of the one worker of a home.
+fn lease(store: &Store) -> PathBuf {
+    store.home().join("turns/jobs")
 }
 
 /// The one worker of a home, until it is dropped.

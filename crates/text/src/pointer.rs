@@ -217,13 +217,37 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// The text is not a pointer.
+/// Why a text is not a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "not a pointer: expected lp1-<13 digits>-<6 digits>, with #L<line>, #L<first>-<last> or #B<start>-<end> after it \
-     for a part"
-)]
-pub struct ParsePointerError;
+pub enum ParsePointerError {
+    /// It has another form.
+    #[error(
+        "not a pointer: expected lp1-<13 digits>-<6 digits>, with #L<line>, #L<first>-<last> or #B<start>-<end> after \
+         it for a part"
+    )]
+    Form,
+    /// It is a pointer to a part whose start is after its end.
+    #[error("the part of this pointer is reversed: its start {start} is after its end {end}")]
+    Reversed {
+        /// The first number.
+        start: usize,
+        /// The second number.
+        end: usize,
+    },
+}
+
+impl ParsePointerError {
+    fn of(text: &str) -> Self {
+        let reversed = || {
+            let (len, _) = Pointer::parse_prefix(text)?;
+            let part = text[len..].strip_prefix("#L").or_else(|| text[len..].strip_prefix("#B"))?;
+            let (start, end) = part.split_once('-')?;
+            let (start, end) = (start.parse().ok()?, end.parse().ok()?);
+            (start > end).then_some(Self::Reversed { start, end })
+        };
+        reversed().unwrap_or(Self::Form)
+    }
+}
 
 impl FromStr for Pointer {
     type Err = ParsePointerError;
@@ -231,7 +255,7 @@ impl FromStr for Pointer {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match Self::parse_prefix(text) {
             Some((len, pointer)) if len == text.len() => Ok(pointer),
-            _ => Err(ParsePointerError),
+            _ => Err(ParsePointerError::of(text)),
         }
     }
 }

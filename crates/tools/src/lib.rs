@@ -18,6 +18,7 @@ mod context;
 mod doc;
 mod mcp;
 mod memory;
+mod planted;
 mod private;
 mod process;
 mod quotes;

@@ -130,13 +130,24 @@ fn share(part: usize, whole: usize) -> Option<f64> {
 /// The texts of a page that a browser shows, in its order, with their white space made plain.
 fn visible(page: &str) -> Vec<String> {
     let dom = Dom::from(page);
-    let shown = |node: &NodeRef<'_>| {
-        let hidden = |name: &str| HIDDEN.contains(&name);
-        node.is_text()
-            && !node.ancestors_it(None).any(|parent| parent.node_name().is_some_and(|name| hidden(&name)))
-    };
+    let shown = |node: &NodeRef<'_>| node.is_text() && !node.ancestors_it(None).any(|parent| hides(&parent));
     let texts = dom.root().descendants_it().filter(shown).map(|node| words(&node.text()));
     texts.filter(|text| text.contains(char::is_alphanumeric)).collect()
+}
+
+/// Whether a browser without style sheets shows nothing of an element. Pages hide their root only until a script has run.
+fn hides(element: &NodeRef<'_>) -> bool {
+    let Some(name) = element.node_name() else { return false };
+    if HIDDEN.contains(&&*name) {
+        return true;
+    }
+    let style = element.attr("style").map(|style| style.to_lowercase().replace([' ', '\n', '\t'], ""));
+    let invisible = ["display:none", "visibility:hidden", "visibility:collapse"];
+    let is_styled = style.is_some_and(|style| {
+        style.split(';').any(|one| invisible.contains(&one.trim_end_matches("!important")))
+    });
+    let is_root = ["html", "body", "main", "article"].contains(&&*name);
+    !is_root && (is_styled || element.attr("hidden").is_some_and(|value| &*value != "until-found"))
 }
 
 fn words(text: &str) -> String {

@@ -81,13 +81,18 @@ impl Question<'_> {
         reach
     }
 
-    /// Whether answering calls a model.
+    /// The layers that answering asks; none if the answer is quoted.
     ///
     /// # Errors
     /// When its recipe does not exist.
-    pub fn asks_model(&self, engine: &Engine) -> Result<bool, AskError> {
-        let is_quoted = self.is_quoted(engine, engine.recipe_or_builtin(self.recipe)?);
-        Ok(!is_quoted || self.is_planned_by_model(engine, is_quoted))
+    pub fn layers(&self, engine: &Engine) -> Result<Vec<Layer>, AskError> {
+        let recipe = engine.recipe_or_builtin(self.recipe)?;
+        let is_quoted = self.is_quoted(engine, recipe);
+        let mut asked = if is_quoted { Vec::new() } else { engine.answering_layers(recipe, None) };
+        if self.is_planned_by_model(engine, is_quoted) {
+            asked.push(Layer::Mind);
+        }
+        Ok(asked)
     }
 
     /// A quoted answer calls no model unless a planner was requested.

@@ -1,6 +1,5 @@
 //! The arguments of `larder run` and `larder explain`: a recipe and what it reads.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
@@ -48,8 +47,8 @@ pub enum ModeArg {
 #[derive(Debug, ClapArgs)]
 pub struct RepeatArgs {
     /// Run at most N times
-    #[arg(long, value_name = "N", default_value = "10", requires = "until_done")]
-    pub max_rounds: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value = "10", value_parser = super::positive, requires = "until_done")]
+    pub max_rounds: u64,
     /// Start no round after N tokens, prompts and replies of all rounds together
     #[arg(long, value_name = "N", requires = "until_done")]
     pub max_tokens: Option<u64>,

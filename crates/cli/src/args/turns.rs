@@ -1,8 +1,9 @@
 //! Options of `larder turn` and `larder chat`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, CommandFactory, Subcommand};
 use larder_core::recipe::nearest;
 use larder_models::price::Usd;
 
@@ -94,6 +95,56 @@ pub enum TurnCommand {
         #[arg(long, value_name = "NAME", default_value = "context.md")]
         file: String,
     },
+}
+
+/// The command line with the global options that follow `turn` or `policy` before that word: after an option, clap takes
+/// no word for a subcommand any more.
+pub fn reordered(typed: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut typed: Vec<OsString> = typed.collect();
+    let is_affected = |word: &OsString| word == "turn" || word == "policy";
+    if !typed.iter().any(is_affected) {
+        return typed;
+    }
+    let global: Vec<clap::Arg> =
+        super::Args::command().get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
+    // The words that a global option takes; none if this word is none.
+    let taken = |word: &OsString| {
+        let word = word.to_str()?;
+        let (name, is_joined) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
+        let long = name.strip_prefix("--").filter(|long| !long.is_empty());
+        let short = name
+            .strip_prefix('-')
+            .filter(|short| !short.starts_with('-'))
+            .and_then(|name| name.chars().next());
+        let found = global.iter().find(|arg| {
+            long.is_some() && arg.get_long() == long || short.is_some() && arg.get_short() == short
+        })?;
+        Some(if found.get_action().takes_values() && !is_joined { 2 } else { 1 })
+    };
+    let options = |from: usize| {
+        let mut at = from;
+        while let Some(len) = typed.get(at).and_then(taken) {
+            at += len;
+        }
+        at.min(typed.len())
+    };
+    let command = options(1);
+    if typed.get(command).is_some_and(is_affected) {
+        let end = options(command + 1);
+        typed[command..end].rotate_left(1);
+    }
+    typed
+}
+
+/// An error for a command of `larder turn` that follows an option of a question, and would be asked as one itself.
+pub fn misplaced<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<String> {
+    let commands = TurnCommand::augment_subcommands(clap::Command::new("turn"));
+    let is_command = |word: &&str| commands.get_subcommands().any(|command| command.get_name() == *word);
+    let word = words.into_iter().find(is_command)?;
+    Some(format!(
+        "`{word}` is a command and follows an option of a question: write `larder turn {word}` first, then its options. To \
+         ask this word as a question, end it with a question mark"
+    ))
 }
 
 /// An error for a word after `larder turn` that is almost a command: without it, the typo would be asked as a question.

@@ -15,10 +15,13 @@ pub async fn run(context: &CommandContext) -> Result<(), CliError> {
     if context.global.format == Format::Json {
         return output::json(&report);
     }
+    let counted = |count: u64, one: &str, many: &str| {
+        if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+    };
     output::line(&format!(
-        "{} turns and {} expired pieces of research moved to the archive; links in {} other documents were updated",
-        report.turns.len(),
-        report.research.len(),
-        report.relinked
+        "{} and {} moved to the archive; links were updated in {}",
+        counted(report.turns.len() as u64, "turn", "turns"),
+        counted(report.research.len() as u64, "expired piece of research", "expired pieces of research"),
+        counted(report.relinked, "other document", "other documents")
     ))
 }

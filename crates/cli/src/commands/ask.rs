@@ -45,8 +45,9 @@ pub async fn run(context: &CommandContext, args: AskArgs) -> Result<(), CliError
     };
     let question = Question { text: question, paths: &paths, recipe: &args.recipe, asking };
     let mut engine = context.engine()?;
-    if !args.quote && question.asks_model(&engine).map_err(failed)? {
-        context.ensure_weights(args.yes).await?;
+    let layers = question.layers(&engine).map_err(failed)?;
+    if !args.quote && !layers.is_empty() {
+        context.ensure_weights(args.yes, || Ok(layers)).await?;
         // Counts by the tokenizer that came with the weights.
         engine = context.engine()?;
     }

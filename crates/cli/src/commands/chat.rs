@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use larder_vault::TurnStatus;
+
 use super::jobs;
 use crate::args::{ChatArgs, Format};
 use crate::context::CommandContext;
@@ -18,7 +20,13 @@ pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, C
     if interactive {
         output::say(&format!("session {session}; Ctrl-D ends it, Ctrl-C stops a turn"));
     }
-    let mut failure = None;
+    // Among piped questions, the last failure is reported at the end, and decides the exit code.
+    let mut failure: Option<Result<ExitCode, CliError>> = None;
+    let mut failed = |how: Result<ExitCode, CliError>| {
+        if let Some(Err(earlier)) = failure.replace(how) {
+            output::error(&earlier.to_string());
+        }
+    };
     loop {
         if interactive {
             output::say("\nyou:");
@@ -35,24 +43,22 @@ pub async fn run(context: &CommandContext, args: ChatArgs) -> Result<ExitCode, C
         match turns.run(&request).await {
             Ok(Ended::Outcome(ended)) => {
                 turns.print(&ended)?;
+                if ended.status == TurnStatus::Failed && !interactive {
+                    failed(Ok(ExitCode::FAILURE));
+                }
                 // The turn is summarized while the user types the next question.
                 jobs::take_up(&context.global);
             }
             Ok(Ended::Stopped) => {}
-            // The provider may have recovered by the next question; the turn can be resumed later. Among piped questions,
-            // the last failure is reported at the end, and decides the exit code.
+            // The provider may have recovered by the next question; the turn can be resumed later.
             Err(error) if interactive => output::error(&error.to_string()),
-            Err(error) => {
-                if let Some(earlier) = failure.replace(error) {
-                    output::error(&earlier.to_string());
-                }
-            }
+            Err(error) => failed(Err(error)),
         }
     }
     if interactive && context.global.format == Format::Plain {
         output::say(&format!("`larder chat --session {session}` continues this conversation"));
     }
-    failure.map_or(Ok(ExitCode::SUCCESS), Err)
+    failure.unwrap_or(Ok(ExitCode::SUCCESS))
 }
 
 /// A session name that is new for this user.

@@ -16,6 +16,7 @@ use crate::args::{Format, Global};
 use crate::context::{CommandContext, env, project_dir};
 use crate::error::CliError;
 use crate::output;
+use crate::recipe_tools::KnownTools;
 
 /// Folders below `apps/recipes` that are looked into: `recipes/category/name.yaml`.
 const MAX_DEPTH: usize = 2;
@@ -26,6 +27,7 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         global.project = dir;
     }
     let config = budgeted(&global)?;
+    let known = KnownTools::new(&config);
     // A folder with settings only is the project of a gateway: it runs the built-in recipes.
     let has_own = |dir: &PathBuf| Project::has_own(dir) || !dir.join("larder.toml").is_file();
     let project = match global.project.as_ref().filter(|dir| has_own(dir)) {
@@ -37,8 +39,10 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     let counter = Counter::cl100k();
     let cookbook = project.root().map(|_| Project::builtin(&counter));
     let types = TypeCatalog::load(&project, cookbook.as_ref().unwrap_or(&project), &counter);
-    let found = project.check().diagnostics.iter().chain(types.diagnostics());
-    let mut diagnostics: Vec<_> = found.filter(|one| own || one.is_error()).cloned().collect();
+    let found = project.check().diagnostics.iter().chain(types.diagnostics()).cloned();
+    let mut diagnostics: Vec<_> = found.filter(|one| own || one.is_error()).collect();
+    diagnostics.extend(unknown_tools(&project, &known));
+    diagnostics.sort();
     diagnostics.extend(misplaced(global.project.as_deref().unwrap_or(Path::new("."))));
     let settings = settings(&global, &project)?;
     let failed = !settings.is_empty() || diagnostics.iter().any(|diagnostic| diagnostic.is_error());
@@ -63,6 +67,17 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
         output::say("registry.yaml is up to date now");
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The tools that recipes name and that neither Larder nor an MCP server of the settings has.
+fn unknown_tools(project: &Project, known: &KnownTools) -> Vec<Diagnostic> {
+    let named = project.check().named_tools.iter();
+    named
+        .filter_map(|(tool, problem)| {
+            let help = known.unknown(tool)?;
+            Some(Diagnostic { help, ..problem.clone() })
+        })
+        .collect()
 }
 
 /// Recipes and prompts below `apps/`, where nothing reads them (R1-15.2).

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use larder_condense::{CondenseRequest, Condensed, ContentType, Explanation};
 use larder_engine::executor::CondensingTally;
+use larder_text::Layer;
 use serde::Serialize;
 
 use crate::args::{CondenseArgs, Format, TokenTarget};
@@ -27,7 +28,7 @@ struct Printed<'a> {
 
 pub async fn run(context: &CommandContext, args: CondenseArgs) -> Result<(), CliError> {
     if args.by_model {
-        context.ensure_weights(args.yes).await?;
+        context.ensure_weights(args.yes, || Ok(vec![Layer::Nerves])).await?;
     }
     let counter = context.counter(&args.tokenizer)?;
     let text = files::read_text(&args.file)?;

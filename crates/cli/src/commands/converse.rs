@@ -10,7 +10,7 @@ use larder_engine::executor::{ProgressObserver, RunReceipt};
 
 use super::jobs;
 use crate::args::{ConverseArgs, Format};
-use crate::context::CommandContext;
+use crate::context::{CommandContext, text_layers};
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
 use crate::{output, stop};
@@ -58,7 +58,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
     let all = Conversations::new(context.engine()?, embedding);
     let printer = Printer { is_plain: context.global.format == Format::Plain };
     if let (Some(kind), Some(text)) = (&args.kind, &args.start) {
-        context.ensure_weights(args.yes).await?;
+        context.ensure_weights(args.yes, || Ok(text_layers())).await?;
         let started = all.start(kind, text, &printer).await?;
         if !printer.is_plain {
             output::json(&started)?;
@@ -72,7 +72,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         list(context, &all)?;
         return Ok(ExitCode::SUCCESS);
     };
-    context.ensure_weights(args.yes).await?;
+    context.ensure_weights(args.yes, || Ok(text_layers())).await?;
     let is_plain = printer.is_plain;
     let interactive = output::is_interactive();
     if interactive {

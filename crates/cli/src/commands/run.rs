@@ -25,7 +25,13 @@ use crate::{commands, files, output, stop};
 
 pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     let input = read_input(context, &args.input)?;
-    context.ensure_weights(args.yes).await?;
+    let layers = || {
+        let engine = context.engine()?;
+        // The run itself reports a missing recipe.
+        let recipe = engine.find(&args.input.recipe, input.mode);
+        Ok(recipe.map(|recipe| engine.answering_layers(recipe, None)).unwrap_or_default())
+    };
+    context.ensure_weights(args.yes, layers).await?;
     let spinner = Spinner::new(args.explain);
     let confirm = confirm::by(args.yes, &Arc::default(), spinner.clone());
     let access = ToolAccess { confirm, workspace: args.workspace };
@@ -84,10 +90,6 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
     if explain {
         output::line("")?;
         output::line(&layout(&outcome.receipt.receipt))?;
-    }
-    for call in &outcome.receipt.calls {
-        let line = format!("{}: {} {}", call.call, call.status, call.summary);
-        output::say(&output::dim(&output::visible(&line)));
     }
     let spent = |usage: Usage, cost: Option<Usd>| {
         let cost = cost.map(|cost| format!(", ${cost}")).unwrap_or_default();

@@ -10,7 +10,7 @@ use larder_vault::VaultPath;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, mistyped};
+use crate::args::{Format, TurnArgs, TurnCommand, TurnFlags, misplaced, mistyped};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::files::read_text;
@@ -27,7 +27,7 @@ pub async fn run(context: &CommandContext, args: TurnArgs) -> Result<ExitCode, C
         (Some(TurnCommand::List { limit }), _) => list(context, limit).await,
         (Some(TurnCommand::Show { number, file }), _) => show(context, number, &file).await,
         (None, Some(query)) => {
-            if let Some(hint) = mistyped(&query) {
+            if let Some(hint) = mistyped(&query).or_else(|| misplaced([query.as_str()])) {
                 return Err(CliError::Usage(hint));
             }
             let query = if query == "-" { read_text(Path::new("-"))? } else { query };
@@ -127,13 +127,13 @@ async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError
     }
     for draft in drafts {
         if documents.leases().is_held(draft.number) {
-            output::say(&format!("turn {} is running: {}", draft.number, draft.query));
+            output::text(&format!("turn {} is running: {}", draft.number, shortened(&draft.query)))?;
         } else {
-            output::say(&format!(
+            output::text(&format!(
                 "{}; `larder turn resume {}` resumes it",
                 describe_interrupted(&draft),
                 draft.number
-            ));
+            ))?;
         }
     }
     if turns.is_empty() {

@@ -83,7 +83,7 @@ pub async fn run(
         if complete {
             break None;
         }
-        if rounds.len() >= repeat.max_rounds.get() {
+        if rounds.len() as u64 >= repeat.max_rounds {
             break Some("--max-rounds is reached");
         }
         if !meter.may_spend() {

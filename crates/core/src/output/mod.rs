@@ -4,6 +4,7 @@
 //! answers take the same path, so both are parsed alike.
 
 mod citations;
+mod code;
 mod gates;
 mod grammar;
 mod json;

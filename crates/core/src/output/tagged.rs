@@ -2,11 +2,13 @@
 //!
 //! A tag is `<name>` … `</name>`; case, white space and attributes before the `>` are ignored, so that a careless
 //! model cannot expose a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else
-//! is text. An inline tag opens nothing: what is in it is part of the reply, where other tags count. The parser works character by character and keeps its state, so any chunking gives the same result.
+//! is text, and so is a tag in code (between backticks, or in a fenced block), which shows it, unless the tag is hidden
+//! or required. An inline tag opens nothing: what is in it is part of the reply, where other tags count. The parser works character by character and keeps its state, so any chunking gives the same result.
 
 use serde_json::{Map, Value};
 
 use super::OutputError;
+use super::code::CodeState;
 use super::stream::OutputEvent;
 use crate::recipe::TagSpec;
 
@@ -24,6 +26,8 @@ pub(super) struct Tagged {
     /// Text from a `<` on that may still become a tag.
     pending: String,
     open: Option<OpenTag>,
+    /// Whether the text outside tags is inside code.
+    code: CodeState,
     /// The inline tag that is open, whose content goes into the reply, too.
     inline: Option<OpenTag>,
     found: Vec<(usize, String)>,
@@ -54,6 +58,7 @@ impl Tagged {
             offset: 0,
             pending: String::new(),
             open: None,
+            code: CodeState::default(),
             inline: None,
             found: Vec::new(),
             reply: String::new(),
@@ -94,7 +99,11 @@ impl Tagged {
         let (closing, name) = body.strip_prefix('/').map_or((false, body), |name| (true, name.trim_start()));
         let candidates = self.specs.iter().enumerate();
         let mut verdict = TagMark::No;
-        for (spec, TagSpec { name: declared, .. }) in candidates {
+        let in_code = self.open.is_none() && self.code.is_inside();
+        for (spec, TagSpec { name: declared, hidden, required, inline, .. }) in candidates {
+            if in_code && !(*hidden || *required || *inline) {
+                continue;
+            }
             let expected = match &self.open {
                 Some(open) => open.spec == spec && (closing || body.is_empty()),
                 None => true,
@@ -163,6 +172,7 @@ impl Tagged {
         if let Some(open) = &mut self.open {
             return open.text.push_str(text);
         }
+        self.code.read(text);
         if let Some(inline) = &mut self.inline {
             inline.text.push_str(text);
         }

@@ -338,7 +338,7 @@ fn build(
         gates: file.gates.clone(),
         compression: file.compression.clone(),
         mode: file.mode.as_ref().map(|mode| mode.value),
-        tools: file.tools.clone(),
+        tools: super::fields::values(&file.tools),
         needs_query: file.needs_query,
         query_format: file.query_format.clone(),
         slots: file.slots.iter().map(|slot| slot.value.clone()).collect(),

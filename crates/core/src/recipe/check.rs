@@ -29,6 +29,8 @@ pub struct CheckReport {
     pub diagnostics: Vec<Diagnostic>,
     /// The expected content of `registry.yaml`; `None` if there are errors.
     pub registry: Option<String>,
+    /// The tools that recipes name, each with the problem that it would be if there were no such tool.
+    pub named_tools: Vec<(String, Diagnostic)>,
 }
 
 impl CheckReport {
@@ -70,6 +72,7 @@ pub fn check_with(
     check_names(&parsed, &mut sinks);
     check_modes(&parsed, &mut sinks);
     check_routers(&parsed, routers, &mut sinks);
+    let named_tools = named_tools(&parsed, &sinks);
     parsed.sort_by(|a, b| a.path.cmp(&b.path));
     let mut paths = BTreeMap::new();
     for file in parsed {
@@ -83,13 +86,28 @@ pub fn check_with(
         }
     }
     diagnostics.extend(sinks.into_values().flat_map(DiagnosticSink::into_found));
-    let mut report = CheckReport { recipes, diagnostics, registry: None };
+    let mut report = CheckReport { recipes, diagnostics, registry: None, named_tools };
     if !report.has_errors() {
         add_registry(&mut report, files, &prompts, &paths);
     }
     report.diagnostics.sort();
     report.diagnostics.dedup();
     report
+}
+
+fn named_tools(
+    files: &[RecipeFile],
+    sinks: &BTreeMap<&str, DiagnosticSink<'_>>,
+) -> Vec<(String, Diagnostic)> {
+    let of_file = |file: &RecipeFile| {
+        let sink = sinks.get(file.path())?;
+        let named = file.tools.iter().map(|tool| {
+            let message = format!("there is no tool `{}`", tool.value);
+            (tool.value.clone(), sink.diagnostic(DiagnosticCode::NotOneOf, &tool.span, message, ""))
+        });
+        Some(named.collect::<Vec<_>>())
+    };
+    files.iter().filter_map(of_file).flatten().collect()
 }
 
 fn add_registry(

@@ -134,9 +134,21 @@ impl<'s> DiagnosticSink<'s> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
+        let found = self.diagnostic(code, span, message, help);
+        self.found.push(found);
+    }
+
+    /// The diagnostic of a problem at `span`, which is not reported.
+    pub fn diagnostic(
+        &self,
+        code: DiagnosticCode,
+        span: &Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Diagnostic {
         let (line, column) = self.position(span.start);
         let (end_line, end_column) = self.position(span.end.max(span.start));
-        self.found.push(Diagnostic {
+        Diagnostic {
             file: self.file.to_owned(),
             line,
             column,
@@ -145,7 +157,7 @@ impl<'s> DiagnosticSink<'s> {
             severity: code.severity(),
             message: message.into(),
             help: help.into(),
-        });
+        }
     }
 
     pub fn has_errors(&self) -> bool {

@@ -72,7 +72,7 @@ pub struct RecipeFile {
     pub(super) output: Option<OutputSpec>,
     pub(super) gates: Gates,
     pub(super) compression: Compression,
-    pub(super) tools: Vec<String>,
+    pub(super) tools: Vec<Spanned<String>>,
 }
 
 /// A budget with the spans of its allotments.
@@ -399,16 +399,18 @@ fn compression(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Co
     compression
 }
 
-/// Tool names, which may contain dots as in `internet.research`.
-fn tools(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<String> {
+/// Tool names, which may contain dots as in `internet.research`; `mcp.files.*` names all tools of a server.
+fn tools(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<Spanned<String>> {
     let Some(node) = node else { return Vec::new() };
     let named: Vec<_> = fields::list(node, TOOLS, sink)
         .iter()
         .filter_map(|item| {
             let tool = fields::text(item, TOOLS, sink)?;
-            let good = tool.value.split('.').all(fields::is_plain_name);
+            let plain = tool.value.strip_suffix(".*").unwrap_or(&tool.value);
+            let good = plain.split('.').all(fields::is_plain_name);
             if !good {
-                let help = "use letters, digits, _, - and . only";
+                let help =
+                    "use letters, digits, _, - and . only, with .* at the end for all tools of an MCP server";
                 sink.report(
                     DiagnosticCode::BadName,
                     &tool.span,
@@ -419,7 +421,7 @@ fn tools(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<Stri
             good.then_some(tool)
         })
         .collect();
-    fields::values(&fields::distinct(named, TOOLS, sink))
+    fields::distinct(named, TOOLS, sink)
 }
 
 #[cfg(test)]

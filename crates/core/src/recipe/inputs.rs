@@ -75,29 +75,30 @@ fn doc(
         }
     }
     if let Some(value) = node.get("required") {
-        doc.required = fields::boolean(value, "input_docs.required", sink)?;
+        // After a value that cannot be used, the other fields are read too: all problems are reported at once.
+        doc.required = fields::boolean(value, "input_docs.required", sink).unwrap_or(doc.required);
     }
     if let Some(value) = node.get("priority") {
-        doc.priority = priority(value, "input_docs.priority", sink)?;
+        doc.priority = priority(value, "input_docs.priority", sink).unwrap_or(doc.priority);
     }
     if let Some(value) = node.get("content_type") {
         doc.content_type = content_type(value, sink);
     }
     if let Some(value) = node.get("protect") {
-        doc.protect = fields::boolean(value, "input_docs.protect", sink)?;
+        doc.protect = fields::boolean(value, "input_docs.protect", sink).unwrap_or(doc.protect);
     }
     if let Some(value) = node.get("min_remaining") {
-        let tokens = fields::whole(value, "input_docs.min_remaining", 0..=MAX_REMAINING, sink)?;
-        doc.min_remaining = usize::try_from(tokens).ok()?;
+        let tokens = fields::whole(value, "input_docs.min_remaining", 0..=MAX_REMAINING, sink);
+        doc.min_remaining = tokens.and_then(|tokens| usize::try_from(tokens).ok()).unwrap_or_default();
     }
     if let Some(value) = node.get("heading") {
-        doc.heading = Some(fields::text(value, "input_docs.heading", sink)?.value);
+        doc.heading = fields::text(value, "input_docs.heading", sink).map(|text| text.value);
     }
     if let Some(value) = node.get("label") {
         // An empty label is none: the text itself has the line, if it wants one.
         let label = match value.to_json() {
             serde_json::Value::String(text) if text.is_empty() => text,
-            _ => fields::text(value, "input_docs.label", sink)?.value,
+            _ => fields::text(value, "input_docs.label", sink).map(|text| text.value).unwrap_or_default(),
         };
         if doc.heading.is_some() || label.contains('\n') {
             let message = "`input_docs.label` must be one line, and takes the place of `heading`";

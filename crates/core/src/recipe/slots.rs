@@ -39,7 +39,7 @@ pub(super) fn slots(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) 
     let mut slots: Vec<Spanned<SlotSpec>> = Vec::new();
     for item in fields::list(node, "slots", sink) {
         let Some(slot) = slot(item, sink) else { continue };
-        if slots.iter().any(|other| other.value.slot.name == slot.slot.name) {
+        if !slot.slot.name.is_empty() && slots.iter().any(|other| other.value.slot.name == slot.slot.name) {
             sink.report(
                 DiagnosticCode::Duplicate,
                 &item.span,
@@ -76,12 +76,14 @@ fn slot(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<SlotSpec> 
     let priority = node.get("priority").and_then(|value| inputs::priority(value, "slots.priority", sink));
     let docs = docs(node.get("docs"), sink);
     let policies = policies(node.get("overflow"), sink);
-    let source = source?;
+    let is_complete = name.is_some() && cap.is_some() && source.is_some();
+    // A slot with a mistake still takes its documents: they are not reported as being in no slot.
+    let source = source.or((!docs.is_empty()).then_some(SlotSource::Documents))?;
     let overflow = if policies.is_empty() { default_overflow(source) } else { policies };
-    let (cap, is_messages) = (cap?, source == SlotSource::Messages);
+    let is_messages = source == SlotSource::Messages;
     let slot = Slot {
-        name: name?.value.into(),
-        cap,
+        name: name.map(|name| name.value).unwrap_or_default().into(),
+        cap: cap.unwrap_or(Cap::Flexible),
         floor,
         overflow: allowed(&overflow),
         priority: priority.unwrap_or(DEFAULT_PRIORITY),
@@ -91,7 +93,9 @@ fn slot(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<SlotSpec> 
     };
     let role = role.unwrap_or(default_role(source));
     let spec = SlotSpec { slot, role, source, overflow, docs };
-    check_slot(&spec, node, sink);
+    if is_complete {
+        check_slot(&spec, node, sink);
+    }
     Some(spec)
 }
 

@@ -22,8 +22,18 @@ const KEYS: [(&str, &str); 6] = [
 /// A key of a server as the file sets it: its dotted path, value and line.
 pub(super) type Stated = (String, String, usize);
 
+/// The servers whose tables are empty.
+pub(super) fn empty(file: &toml::Table) -> impl Iterator<Item = &str> {
+    let servers = file.get("tools").and_then(|tools| tools.get("mcp")).and_then(toml::Value::as_table);
+    let is_empty = |value: &toml::Value| value.as_table().is_some_and(toml::Table::is_empty);
+    servers.into_iter().flatten().filter(move |(_, value)| is_empty(value)).map(|(name, _)| name.as_str())
+}
+
 /// Problems in the tables of MCP servers: the key, the problem, and how to fix it.
-pub(super) fn problems(stated: &[Stated]) -> Vec<(String, String, String)> {
+pub(super) fn problems<'e>(
+    stated: &'e [Stated],
+    empty: impl Iterator<Item = &'e str>,
+) -> Vec<(String, String, String)> {
     let mut problems = Vec::new();
     for (full, value, _) in stated {
         let Some((name, key)) = split(full) else {
@@ -45,7 +55,7 @@ pub(super) fn problems(stated: &[Stated]) -> Vec<(String, String, String)> {
         }
     }
     let names: std::collections::BTreeSet<&str> =
-        stated.iter().filter_map(|(full, ..)| Some(split(full)?.0)).collect();
+        stated.iter().filter_map(|(full, ..)| Some(split(full)?.0)).chain(empty).collect();
     for name in names {
         let has = |key: &str| stated.iter().any(|(full, ..)| *full == format!("{PREFIX}{name}.{key}"));
         if has("command") == has("url") {
@@ -153,6 +163,14 @@ mod tests {
     fn mistakes_are_reported_with_their_places() {
         for (text, message, line) in [
             ("[tools.mcp.a]\ncomand = \"x\"\n", "unknown setting tools.mcp.a.comand", 2),
+            (
+                "[tools.mcp.a]\n[tools.mcp.b]\ncommand = \"x\"\n",
+                "MCP server a needs either command or url",
+                1,
+            ),
+            ("[tools]\ncommands = [\"../x\"]\n", "tools.commands cannot be [\"../x\"]", 2),
+            ("[tools]\ncommands = [\"a b\"]\n", "tools.commands cannot be", 2),
+            ("[tools]\ncommands = [\"git\", \"\"]\n", "tools.commands cannot be", 2),
             ("[tools.mcp.a]\ntimeout_s = 5\n", "MCP server a needs either command or url, and not both", 1),
             (
                 "[tools.mcp.a]\ncommand = \"x\"\nurl = \"http://x\"\n",

@@ -29,6 +29,7 @@ impl RecipeRun<'_> {
         if let Some(limit) = unanswered {
             self.answer = Some(reply.text);
             self.gates = GateResult { failures: vec![GateFailure::Calls { limit }], ..GateResult::default() };
+            self.ended_by = self.gates.failures.first().cloned();
             return Ok(AttemptResult::Failed(self.gates.failures.clone()));
         }
         let parsed = output::parse(&recipe.output, &reply.text);

@@ -90,7 +90,10 @@ impl RecipeRun<'_> {
             let said = assistant(&reply);
             let size = counter.count_message(&said);
             let limit = match left.limit(reply.tool_calls.len(), size) {
-                _ if left.rounds == 0 => Some(format!("it may do so {} times within one run", limits.rounds)),
+                _ if left.rounds == 0 => Some(format!(
+                    "it may do so {} times within one run (max_iterations under [turn] in larder.toml)",
+                    limits.rounds
+                )),
                 Some(limit) => Some(limit.to_owned()),
                 None => self.spent_out(),
             };
@@ -106,6 +109,7 @@ impl RecipeRun<'_> {
                 let CallReceipt { call: said, status, tokens, .. } = &answered.receipt;
                 self.observer.stage(&format!("{}: {status}, {tokens} tokens", shortened(&call.name)));
                 self.results.push((said.clone(), answered.text.clone()));
+                self.observer.called(&answered.receipt);
                 if let Some(receipt) = &mut self.receipt {
                     receipt.calls.push(answered.receipt);
                 }

@@ -9,7 +9,7 @@ use larder_models::price::Usd;
 use tokio::time::Instant;
 
 use super::observer::ProgressObserver;
-use super::outcome::RunReceipt;
+use super::outcome::{CallReceipt, RunReceipt};
 
 /// Tokens and their price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,6 +132,10 @@ impl ProgressObserver for Meter<'_> {
 
     fn packed(&self, receipt: &RunReceipt) {
         self.observer.packed(receipt);
+    }
+
+    fn called(&self, call: &CallReceipt) {
+        self.observer.called(call);
     }
 
     fn is_wanted(&self) -> bool {

@@ -4,7 +4,7 @@ use larder_core::output::OutputEvent;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 
-use super::outcome::RunReceipt;
+use super::outcome::{CallReceipt, RunReceipt};
 
 /// Receives a run's progress and decides whether it may spend more.
 pub trait ProgressObserver: Send + Sync {
@@ -14,6 +14,8 @@ pub trait ProgressObserver: Send + Sync {
     fn progress(&self, _done: u64, _total: u64) {}
     /// A prompt is packed and about to be sent.
     fn packed(&self, receipt: &RunReceipt);
+    /// A call of a tool by the run's model was carried out, or refused. Reported even if the run fails later.
+    fn called(&self, _call: &CallReceipt) {}
     /// A model call was answered: one of the run itself, or one that condensed for it. Reported even if the run fails
     /// later. `cost` is `None` for models without a price.
     fn spent(&self, _usage: Usage, _cost: Option<Usd>) {}

@@ -29,6 +29,14 @@ fn absolute(text: &str) -> Option<Vec<String>> {
     list(text).filter(|paths| paths.iter().all(is_absolute))
 }
 
+/// Names of programs, which are looked up in `PATH`: a path or a whole command line would never be found.
+fn program_names(text: &str) -> Option<Vec<String>> {
+    let is_name = |name: &String| {
+        !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '\\'))
+    };
+    list(text).filter(|names| names.iter().all(is_name))
+}
+
 settings! {
     /// What tools may do, and their limits.
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +79,7 @@ settings! {
         /// Programs that turns in code mode may run, by name; each run must be confirmed. Unset: none.
         #[env("LARDER_COMMANDS")]
         #[like("[\"cargo\", \"git\"]")]
+        #[accept(program_names)]
         pub commands: Vec<String> = "tools.commands", Vec::new();
         /// Files and folders outside the workspace that these programs may read, with everything below; those of the
         /// system are readable anyway. `~/` is the user's home folder.

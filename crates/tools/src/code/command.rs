@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::workspace::Workspace;
 use crate::context::ToolContext;
+use crate::planted::PlantedSettings;
 use crate::private::PrivatePaths;
 use crate::process::{self, KeptOutput, Program, ProgramOutput};
 use crate::sandbox::Sandbox;
@@ -106,9 +107,15 @@ impl TypedTool for CommandRun {
         let sandbox = sandbox.as_ref();
         let run = Program { path: &path, args: &args, folder: &folder, env: &self.env, limit, sandbox };
         let time = context.budget.time(self.timeout);
+        let planted = PlantedSettings::watch([workspace.root(), &folder]);
         let mut ran = process::run(&run, time).await?;
         share(&mut ran, limit);
-        Ok(output(&program, ran, time, sandbox.map(Sandbox::limits)))
+        let mut output = output(&program, ran, time, sandbox.map(Sandbox::limits));
+        for note in planted.set_aside() {
+            output.content.extend_from_slice(format!("[{note}]\n").as_bytes());
+            output.summary = format!("{}; {note}", output.summary);
+        }
+        Ok(output)
     }
 }
 

@@ -55,12 +55,14 @@ impl TypedTool for FileEdit {
 
     async fn run(&self, args: FileEditArgs, context: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         let workspace = Workspace::of(context, &self.0)?;
+        workspace.check_change(Path::new(args.path.trim()))?;
         if args.old.is_empty() { create(&workspace, &args) } else { edit(&workspace, &args) }
     }
 }
 
 fn create(workspace: &Workspace, args: &FileEditArgs) -> Result<ToolOutput, ToolError> {
     let place = workspace.new_place(&args.path)?;
+    workspace.check_change(&place)?;
     let folder = place.parent().unwrap_or(workspace.root());
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
@@ -76,6 +78,7 @@ fn create(workspace: &Workspace, args: &FileEditArgs) -> Result<ToolOutput, Tool
 fn edit(workspace: &Workspace, args: &FileEditArgs) -> Result<ToolOutput, ToolError> {
     let FileEditArgs { path, old, new, all } = args;
     let place = workspace.file(path)?;
+    workspace.check_change(&place)?;
     let failed = |error: std::io::Error| ToolError::Failed(format!("{path:?} cannot be edited: {error}"));
     let data = place.metadata().map_err(failed)?;
     if data.len() > MAX_BYTES {

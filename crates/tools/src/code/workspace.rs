@@ -7,6 +7,8 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use larder_engine::config::{DEFAULT_HOME, FILE};
+
 use crate::context::ToolContext;
 use crate::private::{PrivatePaths, PrivatePlaces};
 use crate::spec::ToolError;
@@ -108,6 +110,24 @@ impl Workspace {
             Ok(_) => Err(ToolError::Failed(format!("{path:?} is not a plain file"))),
             Err(error) => Err(ToolError::Failed(format!("{path:?} cannot be read: {error}"))),
         }
+    }
+
+    /// Refuses a change that would take effect on whoever works in the folder next: of the settings and stores of
+    /// Larder, and of what git runs. The path is in the workspace, or relative to it.
+    ///
+    /// # Errors
+    /// [`ToolError::Denied`].
+    pub(super) fn check_change(&self, path: &Path) -> Result<(), ToolError> {
+        let inside = path.strip_prefix(&self.root).unwrap_or(path);
+        let names = inside.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
+        let is_own = |name: &String| [DEFAULT_HOME, ".git"].contains(&name.as_str());
+        if !names.clone().any(|name| is_own(&name)) && names.last().is_none_or(|name| name != FILE) {
+            return Ok(());
+        }
+        Err(ToolError::Denied(format!(
+            "{path:?} would take effect beyond this task: no tool makes or changes a {FILE}, or anything in \
+             {DEFAULT_HOME} or .git; say what should be changed there instead"
+        )))
     }
 
     /// The path of a file relative to the workspace.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{CallToolRequestParams, CallToolResult, Tool as Listed};
-use rmcp::service::RunningService;
+use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, ServiceError, ServiceExt};
@@ -97,7 +97,7 @@ impl Connection {
                     .stderr(Stdio::null())
                     .spawn()
                     .map_err(|error| self.failed(format!("{command} cannot be started: {error}")))?;
-                ().serve(child).await.map_err(|error| self.failed(error))
+                ().serve(child).await.map_err(|error| self.unopened(&error))
             }
             McpTransport::Url { url, key_env } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
@@ -108,17 +108,53 @@ impl Connection {
                 }
                 let client = larder_models::web::client().map_err(|error| self.failed(error))?;
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                ().serve(transport).await.map_err(|error| self.failed(error))
+                ().serve(transport).await.map_err(|error| self.unopened(&error))
             }
         }
     }
 
     /// An error response leaves the connection intact; any other error may have broken it.
     async fn broken(&self, error: &ServiceError) -> ToolError {
-        if !matches!(error, ServiceError::McpError(_)) {
-            *self.service.lock().await = None;
+        if let ServiceError::McpError(refused) = error {
+            return self.failed(&refused.message);
         }
-        self.failed(error)
+        *self.service.lock().await = None;
+        match error {
+            ServiceError::TransportSend(cause) => self.unreached(cause),
+            error => self.unreached(error),
+        }
+    }
+
+    /// A connection that could not be opened.
+    fn unopened(&self, error: &ClientInitializeError) -> ToolError {
+        match error {
+            ClientInitializeError::JsonRpcError(refused) => self.failed(&refused.message),
+            ClientInitializeError::TransportError { error: cause, .. } => self.unreached(cause),
+            error => self.unreached(error),
+        }
+    }
+
+    /// A server that does not answer, in words for the person who set it up: those of the library name its types.
+    fn unreached(&self, error: &dyn std::error::Error) -> ToolError {
+        let mut cause = error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        let (name, is_told) = (&self.name, error.source().is_some());
+        self.failed(match &self.settings.place {
+            McpTransport::Program { command, .. } => format!(
+                "the program {command:?} ended, or does not speak MCP on its standard output; run it in a terminal to see \
+                 why, or correct command and args under [tools.mcp.{name}] in larder.toml"
+            ),
+            McpTransport::Url { url, .. } => {
+                let place = url.split('?').next().unwrap_or_default();
+                let cause = if is_told { format!(" ({cause})") } else { String::new() };
+                format!(
+                    "no MCP server answers at {place}{cause}; start it, or correct url under [tools.mcp.{name}] in \
+                     larder.toml"
+                )
+            }
+        })
     }
 
     fn failed(&self, why: impl std::fmt::Display) -> ToolError {

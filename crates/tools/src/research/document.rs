@@ -64,7 +64,8 @@ impl ResearchResult<'_> {
             let data = place.name().replace(".md", ".json");
             files.insert(data, write_json(&research).into_bytes());
         }
-        let summary = format!("Found {} claims on {sources} of {pages} pages", claims.len());
+        let found = if claims.len() == 1 { "1 claim".to_owned() } else { format!("{} claims", claims.len()) };
+        let summary = format!("Found {found} on {sources} of {pages} pages");
         let output = ToolOutput::success(summary, text).typed(CONTENT);
         Ok(ToolOutput { claims, files, ..output })
     }

@@ -5,6 +5,7 @@
 mod capture;
 mod entities;
 mod facts;
+mod hidden;
 mod linked_data;
 mod main_text;
 mod outline;

@@ -24,6 +24,8 @@ pub(super) enum Form {
 #[derive(Debug, Clone)]
 pub(super) struct TextRun {
     pub(super) range: Range<usize>,
+    /// The white space before it, if other tags are between; nothing at the start of a block.
+    pub(super) before: String,
     /// The raw target of the link it is in.
     pub(super) link: Option<Range<usize>>,
     /// Whether it contains a letter or a digit.
@@ -53,8 +55,9 @@ const DEEPEST_LIST: usize = 6;
 
 /// The effect of an element on the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Element {
+pub(super) enum Element {
     Block,
+    Table,
     Break,
     Heading(u8),
     List,
@@ -69,15 +72,16 @@ enum Element {
     Inline,
 }
 
-fn element(name: &str) -> Element {
+pub(super) fn element(name: &str) -> Element {
     let mut lower = [0_u8; 12];
     let Some(lower) = lower.get_mut(..name.len()) else { return Element::Inline };
     lower.copy_from_slice(name.as_bytes());
     lower.make_ascii_lowercase();
     match &*lower {
-        b"p" | b"div" | b"section" | b"body" | b"html" | b"head" | b"table" | b"thead" | b"tbody"
-        | b"tfoot" | b"caption" | b"blockquote" | b"figure" | b"figcaption" | b"fieldset" | b"address"
-        | b"details" | b"summary" | b"hr" | b"center" | b"hgroup" | b"legend" | b"title" => Element::Block,
+        b"p" | b"div" | b"section" | b"body" | b"html" | b"head" | b"thead" | b"tbody" | b"tfoot"
+        | b"caption" | b"blockquote" | b"figure" | b"figcaption" | b"fieldset" | b"address" | b"details"
+        | b"summary" | b"hr" | b"center" | b"hgroup" | b"legend" | b"title" => Element::Block,
+        b"table" => Element::Table,
         b"br" => Element::Break,
         b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => Element::Heading(lower[1] - b'0'),
         b"ul" | b"ol" | b"dl" => Element::List,
@@ -121,12 +125,14 @@ struct State<'a> {
     headers: usize,
     furniture: usize,
     link: Option<Range<usize>>,
+    /// White space since the last run.
+    before: String,
 }
 
 impl State<'_> {
     fn open(&mut self, token: &Token) {
         match element(&self.page[token.name.clone()]) {
-            Element::Block => self.fresh(Form::Text, false),
+            Element::Block | Element::Table => self.fresh(Form::Text, false),
             Element::Break => self.fresh(Form::Text, true),
             Element::Heading(level) => self.next = Some((Form::Heading(level), false)),
             Element::List => {
@@ -202,8 +208,10 @@ impl State<'_> {
     fn text(&mut self, range: &Range<usize>) {
         let text = &self.page[range.clone()];
         if text.trim().is_empty() {
+            self.before.push_str(text);
             return;
         }
+        let mut before = std::mem::take(&mut self.before);
         let wordy = text.contains(char::is_alphanumeric);
         let runs = self.outline.runs.len();
         if let Some((form, tight)) =
@@ -211,11 +219,12 @@ impl State<'_> {
         {
             let form = if self.code > 0 { Form::Code } else { form };
             let furniture = self.furniture > 0 || self.headers > 0 && self.main == 0;
+            before.clear();
             self.outline.blocks.push(Block { form, tight, furniture, runs: runs..runs });
         }
         if let Some(block) = self.outline.blocks.last_mut() {
             block.runs.end = runs + 1;
         }
-        self.outline.runs.push(TextRun { range: range.clone(), link: self.link.clone(), wordy });
+        self.outline.runs.push(TextRun { range: range.clone(), before, link: self.link.clone(), wordy });
     }
 }

@@ -224,7 +224,11 @@ impl Writer<'_> {
             self.out.text.push('\n');
         }
         (self.block_start, self.space) = (self.out.text.len(), false);
-        for (run, _) in runs.iter().zip(kept).filter(|(_, kept)| **kept) {
+        for (run, kept) in runs.iter().zip(kept) {
+            run.before.chars().for_each(|c| self.white(c, code));
+            if !kept {
+                continue;
+            }
             self.follow(run.link.clone().filter(|_| !code), runs);
             self.run(run, code);
         }
@@ -283,6 +287,14 @@ impl Writer<'_> {
         self.space = false;
     }
 
+    fn white(&mut self, c: char, code: bool) {
+        if code && self.out.text.len() > self.block_start {
+            self.out.text.push(if c == '\n' { '\n' } else { ' ' });
+        } else {
+            self.space = true;
+        }
+    }
+
     fn run(&mut self, run: &TextRun, code: bool) {
         let (page, start) = (self.page.page, run.range.start);
         let mut word: Option<(Range<usize>, usize)> = None;
@@ -290,11 +302,7 @@ impl Writer<'_> {
             let at = start + at.start..start + at.end;
             if c.is_whitespace() || c.is_control() {
                 self.finish(word.take());
-                if code && self.out.text.len() > self.block_start {
-                    self.out.text.push(if c == '\n' { '\n' } else { ' ' });
-                } else {
-                    self.space = true;
-                }
+                self.white(c, code);
                 return;
             }
             if word.is_none() {

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memmem};
 
+use super::hidden;
+
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
@@ -17,7 +19,7 @@ pub(super) enum TokenKind {
     Close,
     /// Text between tags.
     Text,
-    /// The content of a script, style sheet, drawing and the like.
+    /// The content of a script, style sheet, drawing and the like, and text that the page hides.
     Hidden,
     /// A comment, a declaration.
     Comment,
@@ -49,7 +51,9 @@ pub(super) fn tokens(page: &str) -> Vec<Token> {
         }
     }
     scanner.push(TokenKind::Text, scanner.at..page.len(), page.len()..page.len());
-    scanner.tokens
+    let mut tokens = scanner.tokens;
+    hidden::hide(page, &mut tokens);
+    tokens
 }
 
 struct Scanner<'a> {
