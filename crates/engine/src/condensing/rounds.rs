@@ -160,10 +160,16 @@ impl Summarizer<'_> {
             let single = jobs.len() <= 1;
             self.observer.stage(&format!("condensing, round {}: {} calls", round + 1, jobs.len()));
             let most: usize = jobs.iter().map(|job| job.share).sum();
-            if most * LEAST < left {
-                return Err(SummarizerError::TooRoomy { recipe: recipe.id(), most, target: request.target });
-            }
             let before: usize = jobs.iter().map(|job| room.counter.count(&job.text)).sum();
+            if most * LEAST < left {
+                // What the round before left is not made longer.
+                let is_short = round > 0 && before * LEAST < left;
+                return Err(if is_short {
+                    SummarizerError::TooShort { tokens: before, target: left }
+                } else {
+                    SummarizerError::TooRoomy { recipe: recipe.id(), most, target: left }
+                });
+            }
             let stop = AtomicBool::new(false);
             let (room, model, condenser) = (&room, author.model.as_str(), format!("chunk {condenser}"));
             let calls =
