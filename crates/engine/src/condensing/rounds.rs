@@ -198,7 +198,7 @@ impl Summarizer<'_> {
         Err(SummarizerError::NotSmaller)
     }
 
-    /// Summarizes the chunks of the first round, except the last one, which changes when the text grows.
+    /// Summarizes the chunks of the first round.
     pub(super) async fn first_round(
         &self,
         recipe: &Recipe,
@@ -208,8 +208,7 @@ impl Summarizer<'_> {
         (author, condenser): (&Author, &str),
     ) -> Result<(), SummarizerError> {
         let left = without_header(request)?;
-        let mut jobs = plan(&passages(request), left, &room, request.counter, request.target)?;
-        jobs.pop();
+        let jobs = plan(&passages(request), left, &room, request.counter, request.target)?;
         self.budget.reserve(jobs.len())?;
         let (headings, stop) = (headings(request), AtomicBool::new(false));
         // Each summary is kept with its writer.
