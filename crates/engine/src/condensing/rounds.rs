@@ -231,7 +231,7 @@ impl Summarizer<'_> {
         all_or_first_failure(join_all(jobs.iter().map(|job| self.summarize(round, job))).await)
     }
 
-    /// The summary of a chunk that was written before. One for less room, such as ahead of time, serves as well.
+    /// The summary of a chunk that was written before. One for less room serves as well.
     fn known(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<Option<Written>, SummarizerError> {
         let least = (job.share / LEAST) as u64;
         Remembered::read(self.engine.store.compactions().get_from(&round.key(job), least)?)
