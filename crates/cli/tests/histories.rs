@@ -4,6 +4,7 @@
 
 mod support;
 
+use larder_testkit::stub::Answer;
 use serde_json::{Value, json};
 use support::{Shop, reply_text as reply};
 
@@ -127,4 +128,11 @@ fn work_that_is_not_done_goes_on_from_its_last_answer() {
     let sent = shop.seen().last().unwrap().json()["messages"].to_string();
     assert_eq!(sent.matches("Wrote the writer.").count(), 2, "{sent}");
     assert!(sent.contains("Write the export") && sent.contains("And the header?"), "{sent}");
+
+    // The rounds before one that fails are paid for.
+    let broken = Answer::json(500, &json!({"error": {"message": "broken"}}));
+    let shop = Shop::with_models([reply("Wrote the writer."), broken]);
+    shop.configure_layers(&["MIND", "VOICE"], "", "");
+    let ran = shop.fails(3, &["run", CARD, "-q", "Write the export", "--until-done"]);
+    assert!(ran.err.contains("go on from the last answer: `larder rehydrate lp1-"), "{}", ran.err);
 }

@@ -280,6 +280,11 @@ fn what_a_text_cites_is_read() {
         "Cited.\n[citation: Almanac, High water is at noon.]\n[citation: Sea, https://sea.example]\n",
     ];
     assert_eq!(texts, expected);
+    // A question is sent as its text alone.
+    let block =
+        json!({"type": "text", "text": "Why?", "citations": [{"type": "char_location", "cited_text": "x"}]});
+    let asked = question(&json!([{"role": "user", "content": [block]}]).to_string(), &key()).unwrap();
+    assert_eq!((asked.query.as_str(), asked.unread), ("Why?", vec!["message 1: citations".to_owned()]));
 }
 
 #[test]
