@@ -484,14 +484,8 @@ fn above_its_soft_share_a_history_is_summarized_in_the_background_for_the_next_r
         "{}",
         receipt["condensing"]
     );
-    assert!(calls <= 1 + 4 * (over - soon), "{calls} calls for {} new messages, {ahead} before", over - soon);
+    assert_eq!(calls, 0, "{} new messages, {ahead} calls before", over - soon);
     assert!(prompt_of(&receipt).contains("- export: In Progress"));
     let tokens = slot(&receipt, "history")["tokens"].as_u64().unwrap();
     assert!((4_000..=7_500).contains(&tokens), "{tokens}");
-
-    let without = summarizing("- export: In Progress");
-    without.write("h.json", Value::from(history[..over].to_vec()).to_string());
-    without.ok(&["run", CARD, "-q", "Go on", "--history", "h.json"]);
-    let all = without.seen().iter().filter(|seen| asks_for_summary(seen)).count();
-    assert!(calls * 2 < all, "{calls} of {all} calls are left to the run");
 }

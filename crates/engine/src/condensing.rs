@@ -40,9 +40,9 @@ enum SummarizerError {
     Store(#[from] StoreError),
     #[error("it would take {calls} more calls, and a run may make {MAX_CALLS} in all")]
     TooLong { calls: usize },
-    #[error("{recipe} writes at most {most} tokens here, far below the {target} that there are")]
+    #[error("recipe {recipe} may write {most} tokens here, far below the {target} that the summary may have")]
     TooRoomy { recipe: String, most: usize, target: usize },
-    #[error("it has {tokens} tokens, far below the {target} that it may have")]
+    #[error("the summary has {tokens} tokens, far below the {target} that it may have")]
     TooShort { tokens: usize, target: usize },
     #[error("it lacks {missing} of the details that stand out, the extract by rule {by_rule}")]
     KeepsLess { missing: usize, by_rule: usize },

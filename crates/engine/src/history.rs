@@ -8,10 +8,8 @@
 mod message;
 mod question;
 
-use std::collections::HashSet;
-
 use larder_text::hash::ContentHash;
-use larder_text::message::{Message, Role};
+use larder_text::message::{Message, Role, ToolCall};
 use larder_text::pointer::{Pointer, PointerKey};
 use serde_json::{Map, Value, json};
 
@@ -21,7 +19,7 @@ pub use self::question::{Question, question};
 /// What the conversation as a whole is called among what is kept of it.
 const AS_GIVEN: &str = "the conversation as given";
 /// Fields that say nothing about what was said.
-const METADATA: [&str; 13] = [
+const METADATA: [&str; 12] = [
     "id",
     "type",
     "model",
@@ -30,7 +28,6 @@ const METADATA: [&str; 13] = [
     "usage",
     "status",
     "created_at",
-    "annotations",
     "cache_control",
     "prompt_cache_breakpoint",
     "summarizable",
@@ -38,6 +35,8 @@ const METADATA: [&str; 13] = [
 ];
 /// Where the ids of calls are in the items of OpenAI's Responses.
 const CALL_ID: &str = "call_id";
+/// The result of a call at the end of a conversation, which servers refuse without one.
+const NO_RESULT: &str = "[no result: the conversation ends with this call]";
 
 /// A conversation as it was read.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,6 +45,8 @@ pub struct History {
     pub messages: Vec<Message>,
     /// The conversation as it was given, and what its marks lead to; to be stored before the marks are sent.
     pub originals: Vec<HistoryOriginal>,
+    /// What was added to the messages, with the place.
+    pub notes: Vec<String>,
 }
 
 /// Something to be kept of a conversation.
@@ -68,13 +69,14 @@ impl HistoryOriginal {
 /// pointers made with `key`.
 ///
 /// # Errors
-/// If the text is not such JSON, or a message has something that cannot be read, or a result has no call before it: all
-/// problems, each with its place.
+/// If the text is not such JSON, or a message has something that cannot be read, or a result has no call before it, or a
+/// call no result before the next message: all problems, each with its place. Only calls at the end may lack a result.
 pub fn read(text: &str, key: &PointerKey) -> Result<History, Vec<String>> {
     let (system, list) = conversation(text)?;
     let mut reader = HistoryReader::new(text, key);
     reader.instructions(system.as_ref());
     reader.messages(&list);
+    reader.end_calls();
     reader.finish()
 }
 
@@ -91,7 +93,8 @@ fn conversation(text: &str) -> Result<(Option<Value>, Vec<Value>), Vec<String>> 
     };
     let mut take = |name: &str| request.remove(name).filter(|value| !value.is_null());
     match (take("messages"), take("input")) {
-        (Some(Value::Array(list)), _) => Ok((take("system"), list)),
+        (Some(_), Some(_)) => Err(vec!["it has both messages and input; give one of them".to_owned()]),
+        (Some(Value::Array(list)), None) => Ok((take("system"), list)),
         (None, Some(Value::Array(list))) => Ok((take("instructions"), list)),
         (None, Some(text @ Value::String(_))) => {
             Ok((take("instructions"), vec![json!({"role": "user", "content": text})]))
@@ -113,14 +116,31 @@ const EXPECTED: &str =
 struct HistoryReader<'k> {
     key: &'k PointerKey,
     read: History,
+    /// Calls whose results have not been read yet.
+    open: Vec<OpenCall>,
     problems: Vec<String>,
+}
+
+struct OpenCall {
+    place: String,
+    name: String,
+    id: String,
+}
+
+impl OpenCall {
+    fn lacks_result(&self, before: &str) -> String {
+        let Self { place, name, id } = self;
+        format!(
+            "{place}: its call of {name} (id {id:?}) has no result before {before}; add the result, or leave the call out"
+        )
+    }
 }
 
 impl<'k> HistoryReader<'k> {
     fn new(text: &str, key: &'k PointerKey) -> Self {
         let whole = HistoryOriginal { content: text.as_bytes().to_vec(), display: AS_GIVEN.to_owned() };
-        let read = History { messages: Vec::new(), originals: vec![whole] };
-        Self { key, read, problems: Vec::new() }
+        let read = History { originals: vec![whole], ..History::default() };
+        Self { key, read, open: Vec::new(), problems: Vec::new() }
     }
 
     fn instructions(&mut self, system: Option<&Value>) {
@@ -133,29 +153,64 @@ impl<'k> HistoryReader<'k> {
     }
 
     fn messages(&mut self, list: &[Value]) {
-        let mut called = HashSet::new();
         for (at, message) in list.iter().enumerate() {
             let place = place(at);
-            // Calls may join the message before.
-            let first = self.read.messages.len().saturating_sub(1);
+            let (first, calls) = (self.read.messages.len(), self.last_calls().len());
             match message {
                 Value::Object(fields) if fields.contains_key("role") => self.message(place.clone(), fields),
                 Value::Object(fields) => self.item(place.clone(), fields),
                 _ => self.problems.push(format!("{place} is not an object with role and content")),
             }
-            let new = &self.read.messages[first.min(self.read.messages.len())..];
-            called.extend(new.iter().flat_map(|message| &message.tool_calls).map(|call| call.id.clone()));
-            let results = new.iter().filter_map(|message| message.tool_call_id.as_deref());
-            for id in results {
-                if self.problems.is_empty() && !called.contains(id) {
-                    let problem = format!("{place}: no message before it calls a tool with the id {id:?}");
-                    self.problems.push(problem);
-                }
+            // What cannot be read may be a call or a result.
+            if self.problems.is_empty() {
+                self.link(&place, first, calls);
             }
         }
     }
 
-    fn finish(self) -> Result<History, Vec<String>> {
+    /// Matches the messages from `first` on, which were read at a place, with the calls before them. Results follow their
+    /// calls: servers refuse anything else. The message before had `calls`, and may have got more.
+    fn link(&mut self, place: &str, first: usize, calls: usize) {
+        for message in &self.read.messages[first..] {
+            let Some(id) = &message.tool_call_id else {
+                self.problems.extend(self.open.drain(..).map(|call| call.lacks_result(place)));
+                continue;
+            };
+            match self.open.iter().position(|call| call.id == *id) {
+                Some(at) => drop(self.open.remove(at)),
+                None => self.problems.push(format!(
+                    "{place}: no message before it calls a tool with the id {id:?}, or that call has its result"
+                )),
+            }
+        }
+        let known = if self.read.messages.len() == first { calls } else { 0 };
+        let new = self.last_calls().iter().skip(known).map(|call| OpenCall {
+            place: place.to_owned(),
+            name: call.name.clone(),
+            id: call.id.clone(),
+        });
+        let new: Vec<OpenCall> = new.collect();
+        self.open.extend(new);
+    }
+
+    fn last_calls(&self) -> &[ToolCall] {
+        self.read.messages.last().map_or(&[], |message| &message.tool_calls)
+    }
+
+    /// Gives the calls at the end a result that says that there is none.
+    fn end_calls(&mut self) {
+        for OpenCall { place, name, id } in self.open.drain(..) {
+            self.read
+                .notes
+                .push(format!("{place}: its call of {name} has no result, which the model is told"));
+            let result = Message { tool_call_id: Some(id), ..Message::text(Role::Tool, NO_RESULT) };
+            self.read.messages.push(result);
+        }
+    }
+
+    fn finish(mut self) -> Result<History, Vec<String>> {
+        let open = self.open.iter().map(|call| call.lacks_result("the question"));
+        self.problems.extend(open);
         if self.problems.is_empty() { Ok(self.read) } else { Err(self.problems) }
     }
 
@@ -171,6 +226,7 @@ impl<'k> HistoryReader<'k> {
                 ("content", Role::Tool) => reader.content_of_result(value),
                 ("content", _) => reader.content(value),
                 ("refusal", Role::Assistant) => reader.text(value, "refusal"),
+                ("annotations", _) => reader.citations(value),
                 ("reasoning_content" | "reasoning", Role::Assistant) if value.is_string() => {
                     reader.thought(value);
                 }

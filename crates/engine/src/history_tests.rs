@@ -221,8 +221,70 @@ fn a_result_without_its_call_is_named() {
         {"role": "user", "content": "x"},
         {"role": "tool", "tool_call_id": "c9", "content": "x"},
     ]));
-    let expected = "message 2: no message before it calls a tool with the id \"c9\"";
+    let expected =
+        "message 2: no message before it calls a tool with the id \"c9\", or that call has its result";
     assert_eq!(problems.unwrap_err(), [expected]);
+}
+
+#[test]
+fn a_call_without_its_result_is_named_unless_it_is_last() {
+    let calls = json!({"role": "assistant", "content": [
+        {"type": "tool_use", "id": "a", "name": "bash", "input": {}},
+        {"type": "tool_use", "id": "b", "name": "bash", "input": {}}]});
+    let result = json!({"role": "tool", "tool_call_id": "b", "content": "done"});
+    let problems = whole(&json!([calls, result, {"role": "user", "content": "well?"}, calls])).unwrap_err();
+    let expected = "message 1: its call of bash (id \"a\") has no result before message 3; add the result, or leave \
+                    the call out";
+    assert_eq!(problems, [expected]);
+    // A result that comes too late is no better.
+    let late = json!([calls, result, {"role": "user", "content": "well?"},
+        {"role": "tool", "tool_call_id": "a", "content": "x"}]);
+    assert_eq!(whole(&late).unwrap_err(), [expected]);
+    // So it is with the items of Responses.
+    let item = |id: &str| json!({"type": "function_call", "call_id": id, "name": "bash", "arguments": "{}"});
+    let output = json!({"type": "function_call_output", "call_id": "b", "output": "done"});
+    let problems = whole(&json!([item("a"), item("b"), output, item("c")])).unwrap_err();
+    assert!(problems[0].starts_with("message 1: its call of bash (id \"a\")"), "{problems:?}");
+
+    let found = whole(&json!([calls, result])).unwrap();
+    let ids: Vec<_> = found.messages[1..].iter().map(|message| message.tool_call_id.as_deref()).collect();
+    assert_eq!(ids, [Some("b"), Some("a")]);
+    assert_eq!(found.messages[2].joined_text(), NO_RESULT);
+    assert_eq!(found.notes, ["message 1: its call of bash has no result, which the model is told"]);
+
+    let asked = question(&json!([calls, {"role": "user", "content": "well?"}]).to_string(), &key());
+    let problems = asked.unwrap_err();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].contains("has no result before the question"), "{problems:?}");
+}
+
+#[test]
+fn what_a_text_cites_is_read() {
+    let long = "QUJD".repeat(200);
+    let found = read(json!([
+        {"role": "assistant", "content": "See there.", "annotations": [{"type": "url_citation", "url_citation":
+            {"url": "https://tides.example", "title": "Tides", "start_index": 0, "end_index": 4}}]},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "And there.", "annotations": [
+            {"type": "url_citation", "url": "https://moon.example", "title": "Moon", "start_index": 0, "end_index": 4},
+            {"type": "file_citation", "file_id": "file-1", "filename": "tides.pdf", "index": 3},
+            {"type": "other", "page": 7}]}]},
+        {"role": "user", "content": [{"type": "text", "text": "Cited.", "citations": [
+            {"type": "char_location", "cited_text": "High water is at noon.", "document_title": "Almanac"},
+            {"type": "web_search_result_location", "url": "https://sea.example", "title": "Sea", "encrypted_index": long}]}]},
+    ]));
+    let texts: Vec<String> = found.iter().map(Message::joined_text).collect();
+    let expected = [
+        "See there.\n[citation: Tides, https://tides.example]\n",
+        "And there.\n[citation: Moon, https://moon.example]\n[citation: tides.pdf, file-1]\n\
+         [citation: {\"type\":\"other\",\"page\":7}]\n",
+        "Cited.\n[citation: Almanac, High water is at noon.]\n[citation: Sea, https://sea.example]\n",
+    ];
+    assert_eq!(texts, expected);
+    // A question is sent as its text alone.
+    let block =
+        json!({"type": "text", "text": "Why?", "citations": [{"type": "char_location", "cited_text": "x"}]});
+    let asked = question(&json!([{"role": "user", "content": [block]}]).to_string(), &key()).unwrap();
+    assert_eq!((asked.query.as_str(), asked.unread), ("Why?", vec!["message 1: citations".to_owned()]));
 }
 
 #[test]
@@ -255,4 +317,9 @@ fn what_would_be_lost_is_refused_with_its_place() {
     }
     assert_eq!(problems.len(), 8, "{problems:?}");
     assert!(whole(&json!("x")).unwrap_err()[0].contains("JSON array"));
+    let empty = whole(&json!([{"role": "user", "content": [{"type": "text"}]}])).unwrap_err();
+    assert_eq!(empty, ["message 1: its block of text has no text"]);
+    let said = json!([{"role": "user", "content": "x"}]);
+    let two = whole(&json!({"messages": said, "input": said})).unwrap_err();
+    assert_eq!(two, ["it has both messages and input; give one of them"]);
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use larder_core::pack::{PartReason, PartReceipt, Rendition, layout};
 use larder_engine::executor::{PromptSection, RunReceipt};
+use larder_text::message::Message;
 use serde::Serialize;
 
 use crate::args::{ExplainArgs, Format};
@@ -48,12 +49,22 @@ pub async fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode
     }
     if args.messages {
         for message in &receipt.messages {
-            output::line(&format!("--- {:?}\n{}", message.role, message.joined_text()))?;
+            output::line(&shown(message))?;
         }
     }
     let more = engine.explain_with(&args.input.recipe, &input, args.extra)?;
     output::line(&gains(&receipt, &more, args.extra))?;
     Ok(code)
+}
+
+/// A message with its calls, and the id of the call that it answers.
+fn shown(message: &Message) -> String {
+    let of = message.tool_call_id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
+    let text = message.joined_text();
+    let calls =
+        message.tool_calls.iter().map(|call| format!("call {}: {} {}", call.id, call.name, call.arguments));
+    let lines: Vec<String> = Some(text).filter(|text| !text.is_empty()).into_iter().chain(calls).collect();
+    format!("--- {:?}{of}\n{}", message.role, lines.join("\n"))
 }
 
 /// The parts that would grow with more tokens, for the call and for every slot.

@@ -141,6 +141,7 @@ pub fn read_input(context: &CommandContext, args: &InputArgs) -> Result<RunInput
         };
         let text = files::read_text(path)?;
         let history = history::read(&text, context.store()?.key()).map_err(of_file)?;
+        history.notes.iter().for_each(|note| output::say(&format!("{}: {note}", path.display())));
         (input.history, input.history_originals) = (history.messages, history.originals);
     }
     Ok(input)

@@ -69,6 +69,9 @@ pub async fn run(
                     let stopped = Some("a round failed");
                     output::json(&Rounds { complete: false, stopped, rounds: &rounds })?;
                 }
+                if !rounds.is_empty() {
+                    output::say(&how_to_go_on(context, &input)?);
+                }
                 return Err(error);
             }
         };
@@ -99,7 +102,20 @@ pub async fn run(
     let cost = spent.cost.map(|cost| format!(" and ${cost}")).unwrap_or_default();
     let rounds = if rounds.len() == 1 { "1 round".to_owned() } else { format!("{} rounds", rounds.len()) };
     Err(CliError::Fixable(format!(
-        "not complete after {rounds}, {} tokens{cost}: {stopped}; raise it, or go on with the answers as --history",
-        spent.tokens()
+        "not complete after {rounds}, {} tokens{cost}: {stopped}; raise it, or {}",
+        spent.tokens(),
+        how_to_go_on(context, &input)?
     )))
+}
+
+/// Stores the conversation with the answers so far, and says how to go on from there.
+fn how_to_go_on(context: &CommandContext, input: &RunInput) -> Result<String, CliError> {
+    let json =
+        serde_json::to_string_pretty(&input.history).map_err(|error| CliError::Bug(error.to_string()))?;
+    let store = context.store()?;
+    let pointer =
+        store.pointers().insert(json.as_bytes(), "json", "a conversation to go on with")?.pointer_id;
+    Ok(format!(
+        "go on from the last answer: `larder rehydrate {pointer} > history.json`, then run with --history history.json"
+    ))
 }

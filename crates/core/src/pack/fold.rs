@@ -2,7 +2,8 @@
 //!
 //! A pure function of the history: the messages are replayed, and nothing is decided again until their tokens cross a
 //! mark. Then the newest stay, everything older becomes one text, and a new epoch begins. Between two such steps a
-//! growing conversation only extends its prompt. Knows costs, no texts.
+//! growing conversation only extends its prompt. Which text comes next is decided at the soft share of the mark, so that
+//! it can be written before it is needed. Knows costs, no texts.
 
 use super::receipt::Epoch;
 
@@ -16,8 +17,6 @@ const HIGH: usize = 75;
 const MOST_KEPT: usize = 55;
 const USUALLY_KEPT: usize = 25;
 const LEAST_TEXT: usize = 15;
-/// A summary that is written ahead of time serves where it may take up to twice its tokens.
-const AHEAD: usize = 60;
 /// The newest messages stay, whatever `protect_last` says.
 const NEWEST: usize = 2;
 
@@ -39,8 +38,10 @@ pub(super) struct FoldInput<'a> {
     pub protect_last: usize,
     /// Tokens of the smallest text that may take the place of older messages; `None` if a line that points to them does.
     pub text: Option<usize>,
-    /// With a share of the mark, the next step is taken ahead of time where the last message exceeds it.
-    pub ahead: Option<f64>,
+    /// The share of the mark above which the text of the next step is decided.
+    pub soft: Option<f64>,
+    /// Whether the next step is taken at once where its text is decided.
+    pub ahead: bool,
 }
 
 /// What becomes of the messages.
@@ -77,23 +78,31 @@ pub(super) fn fold(input: &FoldInput<'_>, cap: usize) -> Folded {
         used: 0,
         high: cap,
     };
-    let mut critical = 0;
+    let (mut critical, mut next) = (0, None);
     for at in 0..count {
         so_far.used = so_far.used.saturating_add(input.sizes[at]);
         if input.critical[at] {
             critical += input.sizes[at];
         }
         let last = at + 1 == count;
-        let left = so_far.high.saturating_sub(so_far.used);
-        let is_soon = |share: f64| last && so_far.used as f64 > so_far.high as f64 * share;
-        let ahead = so_far.used <= so_far.high && input.settled[at] && input.ahead.is_some_and(is_soon);
-        if so_far.used <= so_far.high && !ahead || !(input.settled[at] || last) {
+        let left = so_far.high.checked_sub(so_far.used);
+        let is_soon = |share: f64| so_far.used as f64 > so_far.high as f64 * share;
+        if let Some(left) = left
+            && next.is_none()
+            && input.settled[at]
+            && input.soft.is_some_and(is_soon)
+        {
+            next = next_text(input, at + 1, (critical, left), cap);
+        }
+        let ahead = if last && left.is_some() && input.ahead { next.take() } else { None };
+        if left.is_some() && ahead.is_none() || !(input.settled[at] || last) {
             continue;
         }
-        let (mut fold, used) = step(input, at + 1, critical, cap);
-        if ahead {
-            fold.allowance = allowance_ahead(input, &fold, left);
-        }
+        let (fold, used) = match (ahead, next.take()) {
+            (Some(fold), _) => (fold, so_far.used),
+            (None, Some(next)) => taken(input, at + 1, critical, cap, next),
+            (None, None) => step(input, at + 1, critical, cap),
+        };
         let first = (0..fold.until).find(|&at| !input.critical[at] && fold.kept != Some(at));
         so_far.epoch = Epoch {
             number: so_far.epoch.number + 1,
@@ -114,9 +123,7 @@ pub(super) fn fold(input: &FoldInput<'_>, cap: usize) -> Folded {
 fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fold, usize) {
     let request = input.request.filter(|&at| at < count && !input.critical[at]);
     let cost = |at: usize, sizes: &[usize]| if input.critical[at] { 0 } else { sizes[at] };
-    // A small cap has room for the smallest text or for messages, but not for both.
-    let least_text =
-        input.text.map(|least| share(cap, LEAST_TEXT).max(if least <= cap / 2 { least } else { 0 }));
+    let least_text = least_text(input, cap);
     let widest = cap.saturating_sub(least_text.unwrap_or(0));
     let most = share(cap, if least_text.is_some() { MOST_KEPT } else { HIGH }).min(widest);
     let newest = start_of_last(input, count, NEWEST.max(input.protect_last));
@@ -163,13 +170,44 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     (Fold { until: start, kept, allowance, level }, used.saturating_add(allowance))
 }
 
-/// What the text of a step that is still to come should take now, when `left` tokens are missing to it: `AHEAD` of what
-/// its messages will get if the step is like this one, since the newest messages may take more by then.
-fn allowance_ahead(input: &FoldInput<'_>, fold: &Fold, left: usize) -> usize {
-    let older = (0..fold.until).filter(|&at| !input.critical[at] && fold.kept != Some(at));
-    let sum = older.map(|at| input.sizes[at]).fold(0, usize::saturating_add);
-    let then = sum.saturating_add(left).max(1);
-    share((fold.allowance as u128 * sum as u128 / then as u128) as usize, AHEAD)
+/// The least that is left to the text. A small cap has room for the smallest text or for messages, but not for both.
+fn least_text(input: &FoldInput<'_>, cap: usize) -> Option<usize> {
+    input.text.map(|least| share(cap, LEAST_TEXT).max(if least <= cap / 2 { least } else { 0 }))
+}
+
+/// The next step, `left` tokens before it, if it is like most: the newest of these messages that it leaves, and as much
+/// text as there will be room for.
+fn next_text(
+    input: &FoldInput<'_>,
+    count: usize,
+    (critical, left): (usize, usize),
+    cap: usize,
+) -> Option<Fold> {
+    let least = least_text(input, cap)?;
+    let cost = |at: usize| if input.critical[at] { 0 } else { input.sizes[at] };
+    let request = input.request.filter(|&at| at < count && !input.critical[at]);
+    let newest = start_of_last(input, count, 1);
+    let first = request.filter(|&at| at < newest).map_or(0, cost);
+    let stays = (newest..count).map(cost).fold(first, usize::saturating_add);
+    let usual = share(cap, USUALLY_KEPT).saturating_sub(critical.saturating_add(left));
+    let (until, stays) = extended(input, (newest, stays), request, usual);
+    let kept = request.filter(|&at| at < until);
+    let is_older = |at: usize| !input.critical[at] && kept != Some(at);
+    let then = critical.saturating_add(stays).saturating_add(left);
+    let allowance = share(cap, LOW).saturating_sub(then).max(least);
+    (0..until).any(is_older).then_some(Fold { until, kept, allowance, level: usize::MAX })
+}
+
+/// The step whose text was decided before, unless the messages since then take too much or are too few.
+fn taken(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize, next: Fold) -> (Fold, usize) {
+    let stays = next.kept.into_iter().chain(next.until..count).filter(|&at| !input.critical[at]);
+    let stays = stays.map(|at| input.sizes[at]).fold(critical, usize::saturating_add);
+    let used = stays.saturating_add(next.allowance);
+    let newest = start_of_last(input, count, NEWEST.max(input.protect_last));
+    if next.until <= newest && stays <= share(cap, MOST_KEPT) && used <= share(cap, HIGH) {
+        return (next, used);
+    }
+    step(input, count, critical, cap)
 }
 
 /// Where the last `number` of the first `count` messages begin, with the rest of the group of the first of them.
@@ -244,6 +282,10 @@ mod tests {
     }
 
     fn folded(history: &History, text: bool, cap: usize) -> Folded {
+        folded_at(history, text, cap, false)
+    }
+
+    fn folded_at(history: &History, text: bool, cap: usize, ahead: bool) -> Folded {
         let count = history.sizes.len();
         let least: Vec<usize> = history.sizes.iter().map(|&size| size.min(64)).collect();
         fold(
@@ -256,7 +298,8 @@ mod tests {
                 request: Some(0),
                 protect_last: 0,
                 text: text.then_some(LEAST),
-                ahead: None,
+                soft: Some(0.75),
+                ahead,
             },
             cap,
         )
@@ -292,6 +335,23 @@ mod tests {
             before = now;
         }
         assert!(before.epoch.number < 400 / 2, "{}", before.epoch.number);
+    }
+
+    #[test]
+    fn what_the_next_step_condenses_is_known_before_it() {
+        let (mut known, mut steps) = (None, 0);
+        for count in 1..600 {
+            let history = history(count, 20);
+            let now = folded(&history, true, 1_000);
+            if now.epoch.at_message == count && count % 2 == 1 {
+                assert_eq!(now.fold, known, "{count}");
+                assert!((500..=750).contains(&now.used), "{count}: {}", now.used);
+                steps += 1;
+            }
+            let ahead = folded_at(&history, true, 1_000, true);
+            known = ahead.fold.filter(|_| ahead.epoch.number > now.epoch.number);
+        }
+        assert!(steps > 20, "{steps}");
     }
 
     #[test]

@@ -157,7 +157,8 @@ impl<'a> Packing<'a> {
                 },
                 protect_last: slot.protect_last,
                 text,
-                ahead: slot.soft.filter(|_| self.ahead),
+                soft: slot.soft,
+                ahead: self.ahead,
             },
             cap,
         )

@@ -160,10 +160,16 @@ impl Summarizer<'_> {
             let single = jobs.len() <= 1;
             self.observer.stage(&format!("condensing, round {}: {} calls", round + 1, jobs.len()));
             let most: usize = jobs.iter().map(|job| job.share).sum();
-            if most * LEAST < left {
-                return Err(SummarizerError::TooRoomy { recipe: recipe.id(), most, target: request.target });
-            }
             let before: usize = jobs.iter().map(|job| room.counter.count(&job.text)).sum();
+            if most * LEAST < left {
+                // What the round before left is not made longer.
+                let is_short = round > 0 && before * LEAST < left;
+                return Err(if is_short {
+                    SummarizerError::TooShort { tokens: before, target: left }
+                } else {
+                    SummarizerError::TooRoomy { recipe: recipe.id(), most, target: left }
+                });
+            }
             let stop = AtomicBool::new(false);
             let (room, model, condenser) = (&room, author.model.as_str(), format!("chunk {condenser}"));
             let calls =
@@ -192,7 +198,7 @@ impl Summarizer<'_> {
         Err(SummarizerError::NotSmaller)
     }
 
-    /// Summarizes the chunks of the first round, except the last one, which changes when the text grows.
+    /// Summarizes the chunks of the first round.
     pub(super) async fn first_round(
         &self,
         recipe: &Recipe,
@@ -202,8 +208,7 @@ impl Summarizer<'_> {
         (author, condenser): (&Author, &str),
     ) -> Result<(), SummarizerError> {
         let left = without_header(request)?;
-        let mut jobs = plan(&passages(request), left, &room, request.counter, request.target)?;
-        jobs.pop();
+        let jobs = plan(&passages(request), left, &room, request.counter, request.target)?;
         self.budget.reserve(jobs.len())?;
         let (headings, stop) = (headings(request), AtomicBool::new(false));
         // Each summary is kept with its writer.
@@ -226,7 +231,7 @@ impl Summarizer<'_> {
         all_or_first_failure(join_all(jobs.iter().map(|job| self.summarize(round, job))).await)
     }
 
-    /// The summary of a chunk that was written before. One for less room, such as ahead of time, serves as well.
+    /// The summary of a chunk that was written before. One for less room serves as well.
     fn known(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<Option<Written>, SummarizerError> {
         let least = (job.share / LEAST) as u64;
         Remembered::read(self.engine.store.compactions().get_from(&round.key(job), least)?)

@@ -13,6 +13,8 @@ const ENCRYPTED: &str = "encrypted_content";
 const HIDDEN: &str = "[thinking that its provider encrypted]";
 /// Words of at least this many bytes are encoded files, keys or signatures.
 const LONGEST_WORD: usize = 512;
+/// What citations say in words, in the APIs' names for it.
+const CITED: [&str; 7] = ["title", "document_title", "filename", "file_id", "url", "source", "cited_text"];
 /// Precedes the result of a tool that reported an error, which Anthropic's API keeps apart from the text.
 pub(super) const FAILED: &str = "[the tool reported an error]";
 
@@ -103,7 +105,7 @@ impl<'k> MessageReader<'k> {
         let read = from_converse(block);
         let block = read.as_ref().unwrap_or(block);
         match (block["type"].as_str(), self.role) {
-            (Some("text" | "input_text" | "output_text"), _) => self.text(&block["text"], "text"),
+            (Some("text" | "input_text" | "output_text"), _) => self.words(block),
             (Some("refusal"), Role::Assistant) => self.text(&block["refusal"], "refusal"),
             (Some("tool_use"), Role::Assistant) => {
                 self.call(&block["id"], &block["name"], &block["input"]);
@@ -157,9 +159,29 @@ impl<'k> MessageReader<'k> {
     }
 
     pub(super) fn text(&mut self, value: &Value, name: &str) {
-        match value.as_str() {
-            Some(text) => self.content.push(Content::Text { text: text.to_owned() }),
-            None => self.problem(format!("{name} is not text")),
+        match (value, value.as_str()) {
+            (_, Some(text)) => self.content.push(Content::Text { text: text.to_owned() }),
+            (Value::Null, None) => self.problem(format!("its block of {name} has no {name}")),
+            (_, None) => self.problem(format!("{name} is not a string")),
+        }
+    }
+
+    /// A block of text with the sources that it cites: `annotations` of OpenAI's, `citations` of Anthropic's.
+    fn words(&mut self, block: &Value) {
+        self.text(&block["text"], "text");
+        self.citations(&block["annotations"]);
+        self.citations(&block["citations"]);
+    }
+
+    /// What is readable of citations, each in a line: names and addresses of the sources, and the words cited.
+    pub(super) fn citations(&mut self, value: &Value) {
+        for citation in value.as_array().into_iter().flatten() {
+            let of = if citation["url_citation"].is_object() { &citation["url_citation"] } else { citation };
+            let said: Vec<&str> = CITED.iter().filter_map(|name| of[name].as_str()).collect();
+            match said.as_slice() {
+                [] => self.other("citation", citation),
+                said => self.say(&format!("[citation: {}]", said.join(", "))),
+            }
         }
     }
 
@@ -272,7 +294,7 @@ impl<'k> MessageReader<'k> {
             let read = from_converse(part);
             let part = read.as_ref().unwrap_or(part);
             match part["type"].as_str() {
-                Some("text" | "input_text" | "output_text") => self.text(&part["text"], "text"),
+                Some("text" | "input_text" | "output_text") => self.words(part),
                 Some(_) => self.part(part),
                 None => self.say(&part.to_string()),
             }

@@ -82,7 +82,12 @@ impl QuestionReader<'_> {
         self.texts.extend(content.as_str().map(str::to_owned));
         for block in blocks(message).filter(|block| !is_result(block) && !is_cache_point(block)) {
             match text_of(block) {
-                Some(text) => self.texts.push(text.to_owned()),
+                Some(text) => {
+                    self.texts.push(text.to_owned());
+                    let cited = ["annotations", "citations"].into_iter();
+                    let cited = cited.filter(|name| !is_empty(&block[name]));
+                    self.read.unread.extend(cited.map(|name| format!("{place}: {name}")));
+                }
                 None => self.picture(place.clone(), block),
             }
         }
