@@ -5,6 +5,5 @@
 #![deny(missing_docs)]
 
 pub mod ask;
-mod figures;
 pub mod recipe_tools;
 pub mod turn;

@@ -9,9 +9,13 @@
 
 mod turn_support;
 
+use std::sync::Arc;
+
 use larder_agent::turn::background::Background;
 use larder_engine::RunPolicy;
 use larder_engine::executor::NoopObserver;
+use larder_engine::settings::ToolSettings;
+use larder_tools::ToolBox;
 use larder_vault::context::{self, CallStatus, GatheredContext, GoalStatus, Sufficiency, TaskPlan, ToolLog};
 use larder_vault::links::NoteOutline;
 use larder_vault::{Mode, TurnStatus, VaultPath};
@@ -58,6 +62,78 @@ async fn an_invented_price_is_never_delivered_as_verified() {
     assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true), "{outcome:?}");
     let answer = outcome.answer.unwrap();
     assert!(answer.contains("\"$599.00\" is in none of the answer's documents"), "{answer}");
+}
+
+/// What a turn invented does not become known by being read in a later one, by any way to it.
+#[tokio::test]
+async fn what_an_earlier_turn_invented_is_no_evidence() {
+    let world = world();
+    let invented = || "The LOQ costs $612.50 at Bobs Boats. [context.md§0]".to_owned();
+    let approved = || answers::verdict("APPROVE", 0.95).to_string();
+    world.says(planned("synthesis"));
+    world.says((0..2).flat_map(|_| [invented(), approved()]));
+    let first = world.ask("What does the LOQ cost?").await;
+    assert!(first.unverified, "{first:?}");
+    let answer = format!("{}/response.md", first.folder);
+    let said = world.text(&first.folder, "response.md");
+    let hits = json!([{"document": answer, "snippet": "The LOQ costs $612.50 at Bobs Boats."}]).to_string();
+    for (at, result) in [said, hits].into_iter().enumerate() {
+        world.says(planned("coordinator"));
+        let path = if at == 0 { answer.clone() } else { "the LOQ".to_owned() };
+        let read = if at == 0 { format!("{answer}\n{result}") } else { result };
+        world.tools.given.lock().unwrap().push_back(Given::text("doc.search", "1 hit", read));
+        world.says([
+            answers::call(&[("doc.search", json!({"query": path}))]).to_string(),
+            answers::done().to_string(),
+        ]);
+        world.says((0..2).flat_map(|_| ["It costs $612.50. [1]".to_owned(), approved()]));
+        let outcome = world.ask("What does the LOQ cost?").await;
+        assert!(outcome.unverified, "way {at}: {outcome:?}");
+        let answer = outcome.answer.unwrap();
+        assert!(answer.contains("\"$612.50\" is in none of the answer's documents"), "{answer}");
+    }
+}
+
+/// §2 is evidence, so it says nothing that the gatherer was not shown.
+#[tokio::test]
+async fn a_price_that_gathering_invents_is_not_known() {
+    let world = world();
+    let mut opening = answers::opening();
+    let gathered: Value = serde_json::from_str(&opening[3]).unwrap();
+    let lines = "It is about a boat.\nThe boat costs $777.70.";
+    opening[3] = changed(gathered, json!({"information": lines})).to_string();
+    world.says(opening);
+    world.says([answers::plan("synthesis").to_string()]);
+    let stated = || "It costs $777.70. [context.md§2]".to_owned();
+    world.says((0..2).flat_map(|_| [stated(), answers::verdict("APPROVE", 0.95).to_string()]));
+    let outcome = world.ask("What does the boat cost?").await;
+    assert!(outcome.unverified, "{outcome:?}");
+    let context = world.text(&outcome.folder, "context.md");
+    assert!(
+        context.contains("It is about a boat.") && !context.contains("The boat costs $777.70."),
+        "{context}"
+    );
+}
+
+/// A fact is stored for later turns, which take it for evidence.
+#[tokio::test]
+async fn a_fact_that_nobody_stated_is_not_remembered() {
+    let mut world = world();
+    world.turns.tools = Arc::new(ToolBox::new(&ToolSettings::default()).unwrap());
+    world.says(planned("coordinator"));
+    let remember =
+        |fact: &str| ("memory.create", json!({"kind": "fact", "fact": fact, "category": "Things"}));
+    world.says([
+        answers::call(&[remember("The boat costs $999.90"), remember("The budget is $800")]).to_string(),
+        answers::done().to_string(),
+        answers::answer(),
+        answers::verdict("APPROVE", 0.9).to_string(),
+    ]);
+    let outcome = world.ask("Remember that my budget is 800 dollars. What does the boat cost?").await;
+    let results = world.text(&outcome.folder, "toolresults.md");
+    assert!(results.contains("\"$999.90\" is neither said by the user nor stated by a result"), "{results}");
+    let facts = world.text("users/ann", "memory/facts.json");
+    assert!(facts.contains("The budget is $800") && !facts.contains("999.90"), "{facts}");
 }
 
 /// A validator whose replies cannot be read takes no answer away.

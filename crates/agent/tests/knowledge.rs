@@ -16,7 +16,7 @@ use turn_support::{World, answers, millis};
 
 const START: &str = "2026-01-05T10:00:00Z";
 const FACT: &str = "Syrian hamsters live alone";
-const SECRET: &str = "The alarm code of the shed is 4711";
+const SECRET: &str = "The key to the shed is under the third pot";
 const QUESTION: &str = "Can Syrian hamsters share a cage in the shed?";
 
 fn after(minutes: u64) -> DocumentTime {

@@ -714,13 +714,16 @@ proptest! {
             let mut done = answers::done();
             done["progress"] = json!(format!("x{result}"));
             script.extend([answers::call(&[("test.echo", json!({"text": said}))]).to_string(), done.to_string()]);
-            script.extend([format!("So it is [context.md§0].\n\n{said}\n\n{result}"), answers::verdict("APPROVE", 0.9).to_string()]);
+            // Hostile words may look like names, which sends the answer back.
+            let answered = [format!("So it is [context.md§0].\n\n{said}\n\n{result}"), answers::verdict("APPROVE", 0.9).to_string()];
+            script.extend(std::iter::repeat_n(answered, 3).flatten());
             world.says(script);
             let outcome = world.turns.run(&request(&query), &world.events).await.unwrap();
             let text = world.text(&outcome.folder, "context.md");
             assert_eq!(larder_vault::original_query(&text).as_deref(), Some(query.as_str()));
             for id in SectionId::ALL {
-                assert!(count(&world, &outcome.folder, id) <= 1, "{id:?}:\n{text}");
+                let most = if matches!(id, SectionId::Synthesis | SectionId::Validation) { 3 } else { 1 };
+                assert!(count(&world, &outcome.folder, id) <= most, "{id:?}:\n{text}");
             }
             assert_eq!(world.broken_links(), Vec::<String>::new());
         });

@@ -16,6 +16,7 @@
 mod code;
 mod context;
 mod doc;
+pub mod figures;
 mod mcp;
 mod memory;
 mod planted;

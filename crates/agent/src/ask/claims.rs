@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::passages::Passages;
 use super::sentences::sentences;
-use crate::figures;
 use larder_engine::executor::ResolvedCitation;
+use larder_tools::figures;
 
 /// Sentences of an answer that are grounded.
 const MAX_CLAIMS: usize = 32;

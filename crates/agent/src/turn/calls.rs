@@ -96,7 +96,10 @@ pub(super) async fn call(
 ) -> Result<CallRecord, Stop> {
     cx.events.send(&TurnEvent::Tool { call: larder_tools::call_text(&request.tool, &request.value()) });
     let began = cx.clock.now();
-    let output = perform(cx, request).await;
+    let output = match evidence::invented_memory(cx, request) {
+        Some(refusal) => ToolOutput::failure(CallStatus::Denied, refusal),
+        None => perform(cx, request).await,
+    };
     let millis = cx.clock.millis_since(began);
     cx.events.send(&TurnEvent::ToolDone {
         status: output.status.to_string(),

@@ -11,11 +11,13 @@ use larder_engine::inputs::InputDocument;
 use larder_store::TurnDraft;
 use larder_text::pointer::Pointer;
 use larder_text::sections::SectionId;
-use larder_tools::ToolOutput;
-use larder_vault::context::{Claim, ClaimOrigin};
+use larder_tools::{ToolOutput, figures};
+use larder_vault::context::{CallStatus, Claim, ClaimOrigin};
 use larder_vault::links::DualLink;
 use larder_vault::{Attachment, Attachments, BlockId, ToolResult, ToolResults, VaultPath};
 
+use super::answers::ToolRequest;
+use super::doubts::Doubts;
 use super::files;
 use super::phase::PhaseContext;
 use super::state::TurnState;
@@ -113,6 +115,47 @@ pub(super) fn originals(draft: &TurnDraft) -> BTreeMap<String, String> {
     let pasted = pasted(draft).into_iter().map(|one| (name(&pasted_at, &one.block()), one.original));
     let results = results(draft).into_iter().map(|one| (name(&results_at, &one.block()), one.original));
     pasted.chain(results).filter_map(|(name, original)| Some((name, original?.to_string()))).collect()
+}
+
+/// The names of the results of calls that stored what the model gave them: they state nothing else.
+pub(super) fn written_by_calls(draft: &TurnDraft) -> Vec<String> {
+    let at = draft.place.tool_results();
+    let results = results(draft).into_iter().filter(|result| is_writing(&result.call));
+    results.map(|result| name(&at, &result.block())).collect()
+}
+
+/// Whether a call, as it is written, stores its own arguments.
+fn is_writing(call: &str) -> bool {
+    call.starts_with("memory.create(")
+}
+
+/// Why a call may not store what it is to store: values that neither the person, gathered context nor a result states. What
+/// is stored is evidence for later turns.
+pub(super) fn invented_memory(cx: &PhaseContext<'_>, request: &ToolRequest) -> Option<String> {
+    if !is_writing(&request.text()) {
+        return None;
+    }
+    let arguments = request.value();
+    let said: Vec<&str> =
+        ["fact", "name", "value"].iter().filter_map(|name| arguments.get(name)?.as_str()).collect();
+    let [query, gathered] = [SectionId::UserQuery, SectionId::GatheredContext].map(|id| cx.document.body(id));
+    let mut doubts = Doubts::new(&cx.turns.documents);
+    let results = results(&cx.draft).into_iter();
+    let results = results.filter(|one| one.status == CallStatus::Success && !is_writing(&one.call));
+    let known: Vec<String> = attachments(&cx.draft)
+        .into_iter()
+        .map(|(_, text)| text)
+        .chain(results.map(|result| doubts.without("", &result.content)))
+        .chain([query, gathered, cx.clock.last().to_string()])
+        .collect();
+    let invented = figures::unsupported(&known.join("\n"), &said.join("\n"));
+    let values: Vec<String> = invented.iter().map(|value| format!("{value:?}")).collect();
+    (!values.is_empty()).then(|| {
+        format!(
+            "{} is neither said by the user nor stated by a result of this turn; leave it out",
+            values.join(", ")
+        )
+    })
 }
 
 /// `toolresults.md` as a document for recipes.

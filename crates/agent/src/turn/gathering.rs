@@ -8,14 +8,16 @@ use larder_engine::inputs::InputDocument;
 use larder_retrieval::{Candidates, Grant, LinkExpansion, LinkToFollow, ResearchCandidate, Retrieval};
 use larder_store::UserDocuments;
 use larder_text::tokens::Counter;
+use larder_tools::figures;
 use larder_vault::context::{CachedResearch, GatheredContext, TopResult};
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{BlockId, Hours, Research, VaultPath};
 
 use super::answers::{GatheringAnswer, RetrievalAnswer, ShownItems};
+use super::doubts::Doubts;
 use super::embeddings::query_vector;
 use super::error::Stop;
-use super::event::TurnEvent;
+use super::event::{Events, TurnEvent};
 use super::gathered_documents;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
@@ -48,9 +50,13 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     documents.extend(gathered_documents::preferences(&found, turns.documents.place()));
     documents.extend(direct);
     let mut shown = shown(&turns.documents, &found, &followed)?;
-    let texts = documents.iter().chain(&candidates).map(|document| &*document.text);
     let typed = cx.document.asked().unwrap_or_default();
-    shown.text = texts.chain([typed.as_str(), cx.query()]).collect::<Vec<_>>().join("\n").to_lowercase();
+    let mut doubts = Doubts::new(&turns.documents);
+    let read = documents.iter().chain(&candidates);
+    let read: Vec<String> = read.map(|document| doubts.without(&document.name, &document.text)).collect();
+    let known = [read.as_slice(), &[typed, cx.query().to_owned(), now.to_string()]].concat().join("\n");
+    let texts = documents.iter().chain(&candidates).map(|document| &*document.text);
+    shown.text = texts.chain([known.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
     let inputs = PhaseInputs { documents, ..PhaseInputs::default() };
     let convert = |answer: &GatheringAnswer| Ok(answer.gathered(&shown));
     let (answer, (mut gathered, dropped)) = cx.recipes().decide(SYNTHESIS, inputs, convert).await?;
@@ -60,6 +66,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         cx.events.warn(format!("gathering named {first}{others}, which it was not shown; dropped"));
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
+    gathered.information = stated(&gathered.information, &known, cx.events);
     add_page(&mut gathered, &found, is_meant, &counter);
     add_publications(&mut gathered, &found);
     gathered.memory = used_memory(&turns.documents, &gathered, &found)?;
@@ -69,6 +76,19 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     cx.document.append(&gathered).await?;
     cx.state.references = gathered.references.into_iter().map(|reference| reference.link.file).collect();
     Ok(PhaseOutcome::new(TurnPhase::Plan, answer.sufficiency.as_str()))
+}
+
+/// The lines of what a model compiled whose values are in what it was shown: §2 is evidence for the answer.
+fn stated(information: &str, known: &str, events: Events<'_>) -> String {
+    let is_stated = |line: &&str| {
+        let invented = figures::unsupported(known, line);
+        if let Some(value) = invented.first() {
+            events
+                .warn(format!("gathering states {value:?}, which nothing that it was shown states; dropped"));
+        }
+        invented.is_empty()
+    };
+    information.lines().filter(is_stated).collect::<Vec<_>>().join("\n")
 }
 
 /// Tokens for linked documents: the input budget of the recipe that compiles, less the rest of its input (C23).

@@ -11,11 +11,13 @@ use larder_retrieval::{Grant, LinkToFollow, Retrieval};
 use larder_store::{RunId, TurnDraft, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::sections::SectionId;
+use larder_tools::figures;
 use larder_vault::context::{CallStatus, Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
 use larder_vault::{Score, ToolResult};
 use serde_json::json;
 
 use super::condense::TurnCondenser;
+use super::doubts::Doubts;
 use super::error::Stop;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
@@ -23,7 +25,6 @@ use super::small_talk::is_small_talk;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
 use super::{AnswerSource, calls, ending, evidence, files, save};
-use crate::figures;
 
 /// Why an answer without citations is not validated.
 const UNFOUNDED: &str = "it does not cite its sources";
@@ -37,14 +38,9 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let name = cx.by_mode("phase5_synthesizer");
     let attempt = cx.state.attempt(TurnPhase::Synthesize);
     let documents = citable_documents(cx).await?;
-    // The document of all results has the calls, too, whose arguments a model may have invented.
-    let all_results = cx.draft.place.tool_results();
-    let known_documents: Vec<&str> = documents
-        .iter()
-        .filter(|document| document.name != all_results.as_str())
-        .map(|document| &*document.text)
-        .collect();
-    let known_documents = known_documents.join("\n");
+    let known = known(cx, &documents);
+    let stored: Vec<(String, Arc<str>)> =
+        documents.iter().map(|document| (document.name.clone(), Arc::clone(&document.text))).collect();
     let is_free = is_small_talk(&cx.draft.query);
     let inputs = PhaseInputs {
         documents,
@@ -73,13 +69,13 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         return Err(Stop::Fail("the synthesizer returned an empty answer".to_owned()));
     }
     let (response, cites) = (cx.draft.place.response(), citations.is_some());
-    let sources = sources(&cx.draft, &citations.unwrap_or_default());
+    let sources = sources(cx, &citations.unwrap_or_default(), &stored)?;
     if attempt > 1 {
         let kept = cx.draft.place.earlier_response(attempt - 1);
         files::keep(&mut cx.draft, &response, &kept);
     }
     save::write_answer(cx, &answer, &sources);
-    let unsupported = figures::unsupported(&known(cx, &known_documents), &answer);
+    let unsupported = figures::unsupported(&known, &answer);
     for value in &unsupported {
         cx.events.warn(format!("the answer states {value:?}, which appears in none of its documents"));
     }
@@ -199,31 +195,49 @@ pub(super) fn preview(condenser: &TurnCondenser<'_>, answer: &str) -> String {
 }
 
 /// What the citations of an answer lead to, by number. A part of a document of the turn is named after its file, without
-/// the folder.
-fn sources(draft: &TurnDraft, citations: &[ResolvedCitation]) -> Vec<AnswerSource> {
-    let originals = evidence::originals(draft);
-    let mut sources: Vec<AnswerSource> = citations
-        .iter()
-        .filter_map(|citation| {
-            let number = citation.part.strip_prefix('p')?.parse().ok()?;
-            let document = match citation.source.split_once(" ^") {
-                Some((file, block)) => format!("{}/{file}#^{block}", draft.place.folder()),
-                None => citation.source.clone(),
-            };
-            let pointer = originals.get(&citation.source).or(citation.pointer.as_ref()).cloned();
-            Some(AnswerSource { number, document, pointer })
-        })
-        .collect();
+/// the folder. What has no original yet, such as a document of the vault as it was read, gets one.
+fn sources(
+    cx: &PhaseContext<'_>,
+    citations: &[ResolvedCitation],
+    documents: &[(String, Arc<str>)],
+) -> Result<Vec<AnswerSource>, Stop> {
+    let originals = evidence::originals(&cx.draft);
+    let mut sources = Vec::new();
+    for citation in citations {
+        let Some(number) = citation.part.strip_prefix('p').and_then(|number| number.parse().ok()) else {
+            continue;
+        };
+        let document = match citation.source.split_once(" ^") {
+            Some((file, block)) => format!("{}/{file}#^{block}", cx.draft.place.folder()),
+            None => citation.source.clone(),
+        };
+        let mut pointer = originals.get(&citation.source).or(citation.pointer.as_ref()).cloned();
+        let read = documents.iter().find(|(name, _)| *name == citation.source);
+        if let (None, Some((name, text))) = (&pointer, read) {
+            let stored = cx.document.condenser.store(text.as_bytes(), "document", name)?;
+            pointer = Some(stored.to_string());
+        }
+        sources.push(AnswerSource { number, document, pointer });
+    }
     sources.sort_by_key(|source| source.number);
     sources.dedup_by_key(|source| source.number);
-    sources
+    Ok(sources)
 }
 
 /// What an answer may state: the query, what was gathered, its documents, and the present day. Not what the turn itself
-/// has written in other sections, since an earlier attempt may have invented it.
-fn known(cx: &PhaseContext<'_>, documents: &str) -> String {
+/// has written in other sections, since an earlier attempt may have invented it; nor what an earlier turn invented, the
+/// calls among the results of all, or what a call of the model stored.
+fn known(cx: &PhaseContext<'_>, documents: &[InputDocument]) -> String {
     let [query, gathered] = [SectionId::UserQuery, SectionId::GatheredContext].map(|id| cx.document.body(id));
-    format!("{query}\n{gathered}\n{}\n{documents}", cx.clock.last())
+    let mut doubts = Doubts::new(&cx.turns.documents);
+    let all_results = cx.draft.place.tool_results();
+    let writes = evidence::written_by_calls(&cx.draft);
+    let documents = documents
+        .iter()
+        .filter(|document| document.name != all_results.as_str() && !writes.contains(&document.name));
+    let documents: Vec<String> =
+        documents.map(|document| doubts.without(&document.name, &document.text)).collect();
+    format!("{query}\n{gathered}\n{}\n{}", cx.clock.last(), documents.join("\n"))
 }
 
 /// What can be checked without a model: whether the answer cites anything, whether it states values that appear in

@@ -7,6 +7,7 @@ use larder_vault::{BlockId, Intent};
 
 use super::answers::ExtractAnswer;
 use crate::context::ToolContext;
+use crate::figures;
 use crate::quotes::place_of;
 use crate::spec::ToolError;
 use crate::web::Visited;
@@ -16,7 +17,7 @@ pub(super) struct ReadPage {
     pub(super) page: Visited,
     /// Claims whose quotes are on it; their blocks are named when all pages are read.
     pub(super) claims: Vec<Claim>,
-    /// Number of claims whose quotes are not.
+    /// Number of claims whose quotes, or whose values, are not.
     pub(super) dropped: usize,
     /// The page in two sentences.
     pub(super) summary: String,
@@ -34,7 +35,9 @@ impl ReadPage {
             context.documents.store().pointers().insert(page.text.as_bytes(), "web_page", &page.title)?;
         let mut read = Self { page, claims: Vec::new(), dropped: 0, summary: answer.summary.clone() };
         for found in &answer.claims {
-            let Some(bytes) = place_of(&found.quote, &read.page.text) else {
+            let place = place_of(&found.quote, &read.page.text);
+            let is_stated = figures::unsupported(&read.page.text, &found.claim).is_empty();
+            let Some(bytes) = place.filter(|_| is_stated) else {
                 read.dropped += 1;
                 continue;
             };

@@ -16,6 +16,7 @@ use super::CONTENT;
 use super::answers::WrittenResearch;
 use super::claims::{PageClaims, ReadPage, host};
 use crate::context::ToolContext;
+use crate::figures;
 use crate::quotes::{contains_number, numbers};
 use crate::spec::{ToolError, ToolOutput};
 
@@ -49,8 +50,11 @@ impl ResearchResult<'_> {
         }
         let dropped: usize = self.reads.iter().map(|read| read.dropped).sum();
         if dropped > 0 {
-            self.notes.push(format!("{dropped} claims were dropped: their quotes are not on their pages"));
+            self.notes.push(format!(
+                "{dropped} claims were dropped: their quotes or values are not on their pages"
+            ));
         }
+        self.hold_to_pages(context);
         let claims = self.claims.all.clone();
         let text = self.text();
         let (pages, sources) =
@@ -68,6 +72,36 @@ impl ResearchResult<'_> {
         let summary = format!("Found {found} on {sources} of {pages} pages");
         let output = ToolOutput::success(summary, text).typed(CONTENT);
         Ok(ToolOutput { claims, files, ..output })
+    }
+
+    /// Leaves out of the write-up what has values that neither the question nor a page states.
+    fn hold_to_pages(&mut self, context: &ToolContext<'_>) {
+        let Some(written) = &mut self.written else { return };
+        let pages = self.reads.iter().flat_map(|read| [&read.page.text, &read.page.title, &read.page.url]);
+        let known: Vec<&str> = pages.map(String::as_str).chain([self.task, context.original_query]).collect();
+        let known = format!("{}\n{}", known.join("\n"), context.now);
+        let mut left_out = 0;
+        let mut is_stated = |text: &str| {
+            let is_stated = figures::unsupported(&known, text).is_empty();
+            left_out += usize::from(!is_stated);
+            is_stated
+        };
+        for lines in [&mut written.findings, &mut written.evergreen, &mut written.time_sensitive] {
+            lines.retain(|line| is_stated(line));
+        }
+        for text in [&mut written.title, &mut written.overview] {
+            if !is_stated(text) {
+                text.clear();
+            }
+        }
+        if written.title.is_empty() {
+            self.task.clone_into(&mut written.title);
+        }
+        if left_out > 0 {
+            self.notes.push(format!(
+                "{left_out} statements of the write-up were dropped: no page states their values"
+            ));
+        }
     }
 
     /// The text for the model.

@@ -1,6 +1,8 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
-//! code recomputes them. Plain functions of texts; [`derived`] knows what may follow from which numbers.
+//! code recomputes them. Plain functions of texts; [`derived`] knows what may follow from which numbers, [`amounts`] in
+//! which currency a number stands.
 
+mod amounts;
 mod derived;
 mod names;
 
@@ -10,20 +12,34 @@ use std::ops::Range;
 use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 use larder_text::months;
 
+use self::amounts::{Currencies, amounts};
 use self::derived::Derived;
 
 /// Numbers with more digits before their decimals are not computed with.
 const MOST_DIGITS: usize = 15;
 /// Findings that are reported.
 const MAX_FOUND: usize = 5;
+/// Top-level domains that make a word an address; others, such as `.md` and `.rs`, are rather names of files.
+const TOP_LEVEL: [&str; 24] = [
+    "com", "org", "net", "edu", "gov", "info", "biz", "io", "dev", "app", "ai", "shop", "store", "example",
+    "eu", "uk", "us", "ca", "de", "at", "ch", "fr", "nl", "jp",
+];
 /// Words of time after which a quantity is an age, which follows from a date and the present.
 const AGE_ENDS: [&str; 4] = ["ago", "old", "alt", "earlier"];
 /// Words of time before which it is one.
 const AGE_STARTS: [&str; 3] = ["vor", "seit", "since"];
 
-/// The values of `answer` that `known` neither states nor yields, in order.
-pub(crate) fn unsupported(known: &str, answer: &str) -> Vec<String> {
+/// The values of `answer` that `known` neither states nor yields, in order; at most five.
+pub fn unsupported(known: &str, answer: &str) -> Vec<String> {
+    let mut found = all_unsupported(known, answer);
+    found.truncate(MAX_FOUND);
+    found
+}
+
+/// All values of `answer` that `known` neither states nor yields, in order.
+pub fn all_unsupported(known: &str, answer: &str) -> Vec<String> {
     let text = without_citations(answer);
+    let currencies = Currencies::of(known);
     let known_numbers: BTreeSet<i128> = numbers(known).map(|(_, number)| number).collect();
     let spans = salience::scan(&text, ErrorSense::Strict);
     let derived = Derived::new(&text, &spans, &known_numbers, known);
@@ -35,27 +51,65 @@ pub(crate) fn unsupported(known: &str, answer: &str) -> Vec<String> {
             SpanKind::Number if value.bytes().filter(u8::is_ascii_digit).count() == 1 => {
                 !is_count(&text, &span.range) || derived.yields_count(&span.range)
             }
-            SpanKind::Date => known.contains(value) || states_date(known, value),
+            SpanKind::Date => stands_in(known, value) || states_date(known, value),
             SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
+                let shown: Vec<_> = amounts(&text, &span.range).collect();
                 let is_known = |number| {
                     known_numbers.contains(&number) || derived.yields(span.kind, &span.range, number)
                 };
-                known.contains(value)
-                    || numbers(value).next().is_some() && numbers(value).all(|(_, number)| is_known(number))
-                    || is_age(&text, &span.range)
+                let is_stated = shown.is_empty() && stands_in(known, value)
+                    || !shown.is_empty() && shown.iter().all(|shown| is_known(shown.number));
+                is_stated && shown.iter().all(|shown| currencies.allow(shown)) || is_age(&text, &span.range)
             }
-            _ => known.contains(value),
+            _ => stands_in(known, value),
         };
         if !is_supported {
             let whole = whole_date(&text, &spans, span);
             found.push((whole.start, text[whole].to_owned()));
         }
     }
-    let known = known.to_lowercase();
-    found.extend(names::of(&text).into_iter().filter(|(_, name)| is_unknown(&known, name)));
+    found.extend(sites(&text).filter(|(_, site)| !stands_in(known, site)));
+    let words = names::Words::of(known);
+    found.extend(names::of(&text).into_iter().filter(|(_, name)| !words.know(name)));
     found.sort();
     found.dedup_by(|a, b| a.1 == b.1);
-    found.into_iter().map(|(_, value)| value).take(MAX_FOUND).collect()
+    found.into_iter().map(|(_, value)| value).collect()
+}
+
+/// Whether a value is in a text by itself: `$69` is not in `$697`, and `1.5` not in `11.5`.
+fn stands_in(text: &str, value: &str) -> bool {
+    let joins = |near: Option<char>, far: Option<char>, edge: Option<char>| {
+        let is_digit = |char: Option<char>| char.is_some_and(|char| char.is_ascii_digit());
+        edge.is_some_and(char::is_alphanumeric) && near.is_some_and(char::is_alphanumeric)
+            || is_digit(edge) && matches!(near, Some('.' | ',')) && is_digit(far)
+    };
+    text.match_indices(value).any(|(at, _)| {
+        let (mut before, mut after) = (text[..at].chars().rev(), text[at + value.len()..].chars());
+        let (left, right) = (before.next(), after.next());
+        !joins(left, before.next(), value.chars().next())
+            && !joins(right, after.next(), value.chars().next_back())
+    })
+}
+
+/// Addresses of sites without a scheme, such as `shop.example`, with their places.
+fn sites(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let mut at = 0;
+    let words = text.split_inclusive(char::is_whitespace).map(move |word| {
+        let start = at;
+        at += word.len();
+        (start, word.trim_matches(|char: char| !char.is_alphanumeric()))
+    });
+    let is_site = |word: &str| {
+        let host = word.split('/').next().unwrap_or_default();
+        let labels: Vec<&str> = host.split('.').collect();
+        let is_label = |label: &&str| {
+            !label.is_empty() && label.chars().all(|char| char.is_ascii_alphanumeric() || char == '-')
+        };
+        labels.len() > 1
+            && labels.iter().all(is_label)
+            && labels.last().is_some_and(|last| TOP_LEVEL.contains(&last.to_ascii_lowercase().as_str()))
+    };
+    words.filter(move |(_, word)| is_site(word)).map(|(start, word)| (start, word.to_owned()))
 }
 
 /// The date that a value is a part of, such as `3 May 2031` of `May 2031`; or the value itself.
@@ -85,9 +139,32 @@ fn whole_date(text: &str, spans: &[SalientSpan], part: &SalientSpan) -> Range<us
     whole
 }
 
+/// A text with spaces in place of these values, however a number among them is written.
+pub fn without(text: &str, values: &[String]) -> String {
+    let mut left = text.to_owned();
+    let mut blank = |range: Range<usize>| {
+        let spaces = " ".repeat(range.len());
+        left.replace_range(range, &spaces);
+    };
+    let of_one = |value: &String| {
+        let mut found = numbers(value).map(|(_, number)| number);
+        found.next().filter(|_| found.next().is_none())
+    };
+    let wanted: BTreeSet<i128> = values.iter().filter_map(of_one).collect();
+    for (at, _) in numbers(text).filter(|(_, number)| wanted.contains(number)) {
+        let is_part = |char: char| char.is_ascii_digit() || matches!(char, '.' | ',');
+        let rest = &text[at..];
+        blank(at..at + rest.len() - rest.trim_start_matches(is_part).len());
+    }
+    for value in values.iter().filter(|value| !value.is_empty()) {
+        text.match_indices(value.as_str()).for_each(|(at, _)| blank(at..at + value.len()));
+    }
+    left
+}
+
 /// Whether an answer states nothing that could be checked: no number, price, date, address or name, and nothing about
 /// documents.
-pub(crate) fn states_nothing(answer: &str) -> bool {
+pub fn states_nothing(answer: &str) -> bool {
     const ABOUT_DOCUMENTS: [&str; 7] =
         ["document", "source", "file", "page", "report", "according", "result"];
     let lower = answer.to_lowercase();
@@ -147,7 +224,7 @@ fn month(word: &str) -> Option<u32> {
 }
 
 /// Every number of a text with its place, in thousandths, except ids and the like with too many digits to count with.
-/// `1,299.50` and `1.299,50` are the same.
+/// `1,299.50` and `1.299,50` are the same, and so are `12k`, `12 thousand` and `12,000`.
 fn numbers(text: &str) -> impl Iterator<Item = (usize, i128)> {
     let is_part = |char: char| char.is_ascii_digit() || matches!(char, '.' | ',');
     let mut at = 0;
@@ -157,7 +234,12 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, i128)> {
         (start, run.trim_end_matches(|char: char| !is_part(char)))
     });
     let has_digit = |run: &str| run.contains(|char: char| char.is_ascii_digit());
-    runs.filter(move |(_, run)| has_digit(run)).filter_map(|(start, run)| Some((start, number(run)?)))
+    let scaled = |start: usize, run: &str| {
+        let end = start + run.trim_end_matches(['.', ',']).len();
+        number(run)?.checked_mul(amounts::scale(text, end))
+    };
+    runs.filter(move |(_, run)| has_digit(run))
+        .filter_map(move |(start, run)| Some((start, scaled(start, run)?)))
 }
 
 fn number(text: &str) -> Option<i128> {
@@ -195,11 +277,6 @@ fn is_age(text: &str, range: &Range<usize>) -> bool {
     let mut after = text[range.end..].split_whitespace().take(2).map(word);
     let before = text[..range.start].split_whitespace().next_back().map(word).unwrap_or_default();
     AGE_STARTS.contains(&before.as_str()) || after.any(|word| AGE_ENDS.contains(&word.as_str()))
-}
-
-/// Whether no word of the name appears in the documents.
-fn is_unknown(known: &str, name: &str) -> bool {
-    name.split(' ').all(|word| !known.contains(&word.to_lowercase()))
 }
 
 #[cfg(test)]

@@ -141,6 +141,54 @@ fn names_are_found_in_emphasised_text_and_in_tables() {
 }
 
 #[test]
+fn an_amount_has_its_currency_and_its_scale() {
+    let known = "Lenovo LOQ 15 costs $697, shipping 4.99. The maker sold 1.5 million of them for $2bn.";
+    for answer in
+        ["€697", "£697", "¥697", "697 yen", "697 EUR", "$697k", "$697 thousand", "$697 million", "$69", "$6"]
+    {
+        assert_eq!(unsupported(known, &format!("The LOQ costs {answer}.")).len(), 1, "{answer}");
+    }
+    for answer in [
+        "It costs $697, 697 dollars, USD 697, **$697.00**, and €4.99 more.",
+        "1,500,000 were sold, or 1.5 million, for $2 billion.",
+        "At 697 it is cheap.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+}
+
+#[test]
+fn names_are_found_where_sentences_begin_and_after_titles() {
+    let known = "New: Acer Nitro from $749 at Acme Stores in town. Ada Lovelace founded it.";
+    for (answer, found) in [
+        ("Jane Doe runs it.", "Jane Doe"),
+        ("The owner, Dr. Jane Doe, is in town.", "Jane Doe"),
+        ("It ships from New York.", "New York"),
+        ("Buy the Acer Aspire now.", "Acer Aspire"),
+        ("See corner-shop.example for more.", "corner-shop.example"),
+    ] {
+        assert_eq!(unsupported(known, answer), [found], "{answer}");
+    }
+    for answer in [
+        "Ada Lovelace founded it, and Acme Stores sells it.",
+        "The Acer Nitro is new. Buy Acer.",
+        "Unfortunately Berlin has none.",
+        "Acer Nitros are at Acme Store.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+}
+
+#[test]
+fn values_are_taken_out_of_a_text_however_they_are_written() {
+    let text = "The LOQ costs $612, or 612.00 USD, says Jane Doe; the Victus costs $649 (id 6120).";
+    let left = without(text, &["$612".to_owned(), "Jane Doe".to_owned()]);
+    assert_eq!(left.len(), text.len());
+    assert_eq!(unsupported(&left, "$612 $649 6120"), ["$612"]);
+    assert!(!left.contains("Jane"), "{left}");
+}
+
+#[test]
 fn a_date_is_named_whole() {
     let known = "The ledger is due in May.";
     for (answer, date) in [

@@ -1,0 +1,204 @@
+//! Names in an answer: two or more capitalised words next to each other. Headings, the labels of lists and tables, and code
+//! are not searched, since they may capitalise any word.
+
+use std::collections::BTreeSet;
+
+/// Titles whose full stop ends no sentence.
+const TITLES: [&str; 9] = ["dr.", "mr.", "mrs.", "ms.", "prof.", "st.", "hr.", "fr.", "jr."];
+/// Words that often begin a sentence: with one of them, the capital says nothing.
+const STARTS: [&str; 104] = [
+    "a",
+    "about",
+    "according",
+    "after",
+    "all",
+    "also",
+    "although",
+    "an",
+    "and",
+    "another",
+    "any",
+    "as",
+    "at",
+    "because",
+    "before",
+    "between",
+    "both",
+    "but",
+    "buy",
+    "by",
+    "call",
+    "check",
+    "choose",
+    "compare",
+    "compared",
+    "consider",
+    "contact",
+    "currently",
+    "despite",
+    "during",
+    "each",
+    "every",
+    "few",
+    "for",
+    "from",
+    "get",
+    "go",
+    "he",
+    "her",
+    "here",
+    "his",
+    "however",
+    "if",
+    "in",
+    "its",
+    "like",
+    "many",
+    "meanwhile",
+    "most",
+    "my",
+    "no",
+    "not",
+    "of",
+    "on",
+    "only",
+    "open",
+    "order",
+    "other",
+    "our",
+    "read",
+    "run",
+    "see",
+    "several",
+    "she",
+    "since",
+    "so",
+    "some",
+    "such",
+    "than",
+    "that",
+    "the",
+    "their",
+    "then",
+    "these",
+    "this",
+    "those",
+    "though",
+    "to",
+    "today",
+    "try",
+    "under",
+    "unlike",
+    "until",
+    "use",
+    "using",
+    "visit",
+    "when",
+    "where",
+    "which",
+    "while",
+    "with",
+    "without",
+    "yesterday",
+    "you",
+    "your",
+    "auch",
+    "bei",
+    "das",
+    "der",
+    "die",
+    "ein",
+    "eine",
+    "im",
+    "laut",
+];
+
+/// The names of a text, each with the start of its line.
+pub(super) fn of(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let (mut at, mut rows) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let plain = without_code(line.trim());
+        rows = if plain.starts_with('|') { rows + 1 } else { 0 };
+        let names = match rows {
+            _ if plain.starts_with('#') => Vec::new(),
+            0 => in_text(&plain, false),
+            1 => Vec::new(),
+            // The first column says what the others are about.
+            _ => plain.split('|').skip(2).flat_map(|cell| in_text(cell, true)).collect(),
+        };
+        found.extend(names.into_iter().map(|name| (start, name)));
+    }
+    found
+}
+
+/// A line without what stands between backticks.
+fn without_code(line: &str) -> String {
+    let pieces = line.split('`').enumerate();
+    pieces.map(|(at, piece)| if at % 2 == 0 { piece } else { " - " }).collect()
+}
+
+/// The names of a line, or of a cell whose first word may begin one.
+fn in_text(text: &str, mut is_inside: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut run: Vec<&str> = Vec::new();
+    let mut is_label = false;
+    for word in text.split_whitespace() {
+        let plain = word.trim_matches(['*', '_']);
+        let bare = plain.trim_matches(|char: char| !char.is_alphanumeric());
+        // Emphasised text at the start of a sentence is a label.
+        is_label |= !is_inside && word.starts_with("**");
+        let is_name = !is_label
+            && bare.chars().next().is_some_and(char::is_uppercase)
+            && bare.chars().count() > 1
+            && bare.chars().skip(1).any(char::is_lowercase);
+        let is_start = || {
+            let lower = bare.to_lowercase();
+            STARTS.contains(&lower.as_str()) || lower.ends_with("ly")
+        };
+        let is_title = TITLES.contains(&plain.to_lowercase().as_str());
+        if !is_name || is_title {
+            found.push(std::mem::take(&mut run));
+        } else if is_inside || !is_start() {
+            run.push(bare);
+        }
+        if !is_title && plain.ends_with(['.', '!', '?', ':', ',', ';', ')']) {
+            found.push(std::mem::take(&mut run));
+        }
+        is_label &= !word.trim_start_matches('*').contains("**");
+        // The first word of a sentence is capitalised anyway.
+        is_inside = !bare.is_empty() && (is_title || !plain.ends_with(['.', '!', '?', ':']));
+    }
+    found.push(run);
+    found.into_iter().filter(|run| run.len() > 1).map(|run| run.join(" ")).collect()
+}
+
+/// The words of documents, in lower case.
+pub(super) struct Words(BTreeSet<String>);
+
+impl Words {
+    pub(super) fn of(text: &str) -> Self {
+        let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+        Self(words.map(str::to_lowercase).collect())
+    }
+
+    /// Whether a name is of the documents: both words of two, more than half of more.
+    pub(super) fn know(&self, name: &str) -> bool {
+        let parts: Vec<bool> = name.split(' ').map(|part| self.knows_word(part)).collect();
+        let known = parts.iter().filter(|known| **known).count();
+        if parts.len() == 2 { known == 2 } else { known * 2 > parts.len() }
+    }
+
+    /// Whether a word of a name occurs, in the singular or the plural, by itself or as the beginning of another.
+    fn knows_word(&self, part: &str) -> bool {
+        let lower = part.to_lowercase();
+        let pieces = lower.split(|char: char| !char.is_alphanumeric()).filter(|piece| piece.len() > 1);
+        let starts =
+            |piece: &str| self.0.range(piece.to_owned()..).next().is_some_and(|word| word.starts_with(piece));
+        let mut pieces = pieces.peekable();
+        pieces.peek().is_some()
+            && pieces.all(|piece| starts(piece) || piece.strip_suffix('s').is_some_and(starts))
+    }
+}
