@@ -34,6 +34,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("json", &[]),
             ("layer", &[]),
             ("lines", &[]),
+            ("markup", &[]),
             ("message", &["hash", "pointer"]),
             ("mode", &[]),
             ("model_id", &[]),

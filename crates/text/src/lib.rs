@@ -15,6 +15,7 @@ pub mod hash;
 pub mod json;
 mod layer;
 pub mod lines;
+pub mod markup;
 pub mod message;
 mod mode;
 pub mod model_id;

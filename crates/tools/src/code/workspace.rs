@@ -119,9 +119,9 @@ impl Workspace {
     /// [`ToolError::Denied`].
     pub(super) fn check_change(&self, path: &Path) -> Result<(), ToolError> {
         let inside = path.strip_prefix(&self.root).unwrap_or(path);
-        let names = inside.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
+        let mut names = inside.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
         let is_own = |name: &String| [DEFAULT_HOME, ".git"].contains(&name.as_str());
-        if !names.clone().any(|name| is_own(&name)) && names.last().is_none_or(|name| name != FILE) {
+        if !names.clone().any(|name| is_own(&name)) && names.next_back().is_none_or(|name| name != FILE) {
             return Ok(());
         }
         Err(ToolError::Denied(format!(

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::entities::plain;
 use super::linked_data::{objects, script};
-use super::scan::{Token, TokenKind, attribute};
+use larder_text::markup::{Token, TokenKind, attribute};
 
 /// Longer values are text, not facts.
 const LONGEST_VALUE: usize = 200;
@@ -208,7 +208,7 @@ impl PageFacts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scan::tokens;
+    use super::super::hidden::tokens;
     use super::*;
 
     fn line(page: &str) -> String {

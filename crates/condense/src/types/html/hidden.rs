@@ -3,7 +3,7 @@
 //! Knows attributes only, no style sheets and no scripts. An element whose end is not found hides nothing.
 
 use super::outline::{Element, element};
-use super::scan::{Token, TokenKind, attributes};
+use larder_text::markup::{self, Token, TokenKind, attributes};
 
 /// Pages hide these only until a script has run.
 const ALWAYS_SHOWN: [&str; 4] = ["html", "body", "main", "article"];
@@ -11,8 +11,15 @@ const ALWAYS_SHOWN: [&str; 4] = ["html", "body", "main", "article"];
 const VOID: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
 
-/// Turns the text tokens of `page` that it does not show into hidden ones. Linear in its length.
-pub(super) fn hide(page: &str, tokens: &mut [Token]) {
+/// The tokens that tile `page`, in which text that it does not show is hidden.
+pub(super) fn tokens(page: &str) -> Vec<Token> {
+    let mut tokens = markup::tokens(page);
+    hide(page, &mut tokens);
+    tokens
+}
+
+/// Linear in the length of the page.
+fn hide(page: &str, tokens: &mut [Token]) {
     let mut unclosed: Vec<String> = Vec::new();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {

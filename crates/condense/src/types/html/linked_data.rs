@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::scan::{Token, TokenKind, attribute};
+use larder_text::markup::{Token, TokenKind, attribute};
 
 /// Maximum bytes of JSON-LD read per page.
 const LARGEST_JSON: usize = 512 << 10;

@@ -13,7 +13,7 @@ use rs_trafilatura::{Options, extract_with_options};
 
 use super::entities::for_each_char;
 use super::outline::{Form, PageOutline};
-use super::scan::{Token, TokenKind, attributes};
+use larder_text::markup::{Token, TokenKind, attributes};
 
 /// Limits on the library's input: bytes of the copy, elements (its time is quadratic in them), nesting depth, and the
 /// sum of all depths, which bounds tree walks. Within these limits it takes at most about 50 ms.

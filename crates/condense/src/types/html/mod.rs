@@ -10,7 +10,6 @@ mod linked_data;
 mod main_text;
 mod outline;
 mod rewrite;
-mod scan;
 mod tables;
 mod trim;
 
@@ -25,6 +24,7 @@ use crate::engine::job::Job;
 use crate::engine::units::TextPiece;
 use crate::request::CondenseRequest;
 use crate::types::markdown;
+use larder_text::markup::Token;
 
 /// The condenser of HTML.
 pub(crate) const CONDENSER: &dyn Condenser = &Html;
@@ -92,7 +92,7 @@ fn shorten(job: &Job<'_>, readable: &Readable) -> Result<CondensedDraft, Condens
 
 /// The readable text of `page`; the ranges in `verbatim` are copied unchanged.
 fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
-    let tokens = scan::tokens(page);
+    let tokens = hidden::tokens(page);
     let outline = outline::outline(page, &tokens);
     let kept = main_content(page, &tokens, &outline);
     let facts = PageFacts::of(page, &tokens);
@@ -100,7 +100,7 @@ fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
 }
 
 /// Whether each run of the page is main content.
-fn main_content(page: &str, tokens: &[scan::Token], outline: &outline::PageOutline) -> Vec<bool> {
+fn main_content(page: &str, tokens: &[Token], outline: &outline::PageOutline) -> Vec<bool> {
     let mut kept = main_text::main_text(page, tokens, outline);
     trim::trim(page, outline, &mut kept);
     kept

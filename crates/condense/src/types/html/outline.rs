@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::scan::{Token, TokenKind, attribute};
+use larder_text::markup::{Token, TokenKind, attribute};
 
 /// The form of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

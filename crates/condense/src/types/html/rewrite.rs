@@ -8,8 +8,8 @@ use std::ops::Range;
 use super::entities::{for_each_char, plain};
 use super::facts::PageFacts;
 use super::outline::{Block, Form, PageOutline, TextRun};
-use super::scan::{Token, TokenKind, attribute};
 use crate::engine::source_map::{SourceMap, SourceWord};
+use larder_text::markup::{Token, TokenKind, attribute};
 
 /// Shorter scripts, comments and the like count as markup: a marker would be as long.
 const SHORTEST_FURNITURE: usize = 64;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::entities::plain;
-use super::scan::{Token, TokenKind};
+use larder_text::markup::{Token, TokenKind};
 
 /// Limits on what is kept.
 const MAX_TABLES: usize = 20;

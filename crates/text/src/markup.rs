@@ -8,18 +8,16 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::hidden;
-
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub enum TokenKind {
     /// A start tag.
     Open,
     /// An end tag.
     Close,
     /// Text between tags.
     Text,
-    /// The content of a script, style sheet, drawing and the like, and text that the page hides.
+    /// The content of a script, style sheet, drawing and the like; for a caller also other text that is not shown.
     Hidden,
     /// A comment, a declaration.
     Comment,
@@ -27,11 +25,13 @@ pub(super) enum TokenKind {
 
 /// A byte range of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) range: Range<usize>,
+pub struct Token {
+    /// What it is.
+    pub kind: TokenKind,
+    /// Its bytes in the page.
+    pub range: Range<usize>,
     /// The element's name, for tags and for hidden text.
-    pub(super) name: Range<usize>,
+    pub name: Range<usize>,
 }
 
 /// Elements whose content is not shown as text. In the first group, everything after an unclosed one is hidden too,
@@ -41,7 +41,7 @@ const RAW: [&str; 9] =
 const NOT_TEXT: [&str; 7] = ["svg", "math", "template", "object", "audio", "video", "canvas"];
 
 /// Tokens that tile `page`.
-pub(super) fn tokens(page: &str) -> Vec<Token> {
+pub fn tokens(page: &str) -> Vec<Token> {
     let mut scanner =
         Scanner { page, at: 0, tokens: Vec::new(), unquoted: [false; 2], unclosed: [false; 16] };
     while let Some(start) = scanner.next_markup() {
@@ -51,9 +51,7 @@ pub(super) fn tokens(page: &str) -> Vec<Token> {
         }
     }
     scanner.push(TokenKind::Text, scanner.at..page.len(), page.len()..page.len());
-    let mut tokens = scanner.tokens;
-    hidden::hide(page, &mut tokens);
-    tokens
+    scanner.tokens
 }
 
 struct Scanner<'a> {
@@ -179,7 +177,7 @@ impl Scanner<'_> {
 }
 
 /// The attributes of a start tag: name and raw value, which is empty if there is none.
-pub(super) fn attributes(tag: &str) -> impl Iterator<Item = (&str, &str)> {
+pub fn attributes(tag: &str) -> impl Iterator<Item = (&str, &str)> {
     let body = tag.strip_prefix('<').unwrap_or(tag);
     let body = body.strip_suffix('>').unwrap_or(body);
     let white = |c: char| c.is_ascii_whitespace() || c == '/';
@@ -205,10 +203,10 @@ pub(super) fn attributes(tag: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The value of the attribute `name`, raw.
-pub(super) fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
+pub fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
     attributes(tag).find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 #[cfg(test)]
-#[path = "scan_tests.rs"]
+#[path = "markup_tests.rs"]
 mod tests;
