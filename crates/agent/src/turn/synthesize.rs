@@ -8,7 +8,7 @@ use larder_core::pack::Slice;
 use larder_engine::executor::ResolvedCitation;
 use larder_engine::inputs::InputDocument;
 use larder_retrieval::{Grant, LinkToFollow, Retrieval};
-use larder_store::{RunId, TurnDraft, UserStore};
+use larder_store::{RunId, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::sections::SectionId;
 use larder_tools::figures;
