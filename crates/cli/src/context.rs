@@ -76,6 +76,12 @@ impl CommandContext {
         }
     }
 
+    /// The store of a command that keeps the originals behind the pointers that it prints, but sends nothing: it is written
+    /// where that is possible.
+    pub fn store_to_explain(&self) -> Result<Store, CliError> {
+        if self.require_writable().is_ok() { self.whole_store() } else { self.store_to_read() }
+    }
+
     /// The documents of a command that only reads.
     pub fn documents_to_read(&self) -> Result<Documents, CliError> {
         let store = self.store_to_read()?;

@@ -9,6 +9,7 @@ use larder_core::recipe::{Mode, Recipe, suggest};
 use larder_engine::Engine;
 use larder_engine::config::Config;
 use larder_engine::inputs::RunInput;
+use larder_store::Store;
 use larder_tools::{Confirm, ToolBox, ToolClass};
 
 use crate::context::CommandContext;
@@ -26,11 +27,11 @@ pub struct ToolAccess {
 /// The engine for a run of a recipe, with its tools if it names any.
 pub async fn engine(
     context: &CommandContext,
+    store: Store,
     name: &str,
     input: &RunInput,
     access: ToolAccess,
 ) -> Result<Engine, CliError> {
-    let store = context.whole_store()?;
     let user = store.user(&context.global.user)?;
     let engine = context.engine_over(context.project()?, user, context.config.policy())?;
     // The run itself reports a missing recipe.

@@ -8,6 +8,17 @@ use larder_store::{Store, StoreOptions};
 use support::Ran;
 use support::Shop;
 
+#[cfg(unix)]
+const RECIPE: &str = "\
+name: plain
+description: Answer a question.
+model_layer: VOICE
+token_budget: {total: 6000, prompt: 300, input: 4500, output: 600, response_reserve: 200}
+prompt_files: [prompts/notes/all.md]
+input_docs: [{name: notes, required: false}]
+output_format: text
+";
+
 fn insert(shop: &Shop, content: &str) -> String {
     let store = Store::open(&shop.path().join("home"), StoreOptions::default()).unwrap();
     let user = store.user("local").unwrap();
@@ -52,7 +63,10 @@ fn a_home_that_cannot_be_written_is_read() {
     let shop = Shop::with_scholar(|_, _| None);
     shop.ok(&["turn", "Where is the ledger?"]);
     let pointer = insert(&shop, "The ledger lies in the granary.\n");
-    let reads: [&[&str]; 12] = [
+    shop.write("prompts/notes/all.md", "You do what you are asked.\n");
+    shop.write("recipes/notes/plain.yaml", RECIPE);
+    let reads: [&[&str]; 13] = [
+        &["explain", "notes/plain", "-q", "Where is the ledger?"],
         &["runs"],
         &["costs"],
         &["trends"],

@@ -171,7 +171,7 @@ impl Config {
         };
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            ConfigError::Problems(vec![not_utf8(&String::from_utf8_lossy(valid), &path)])
+            ConfigError::Problems(vec![error::not_utf8(&String::from_utf8_lossy(valid), &path)])
         })?;
         Self::resolve(&text, &path.to_string_lossy(), home, folder, env)
     }
@@ -470,20 +470,6 @@ fn read_tables(
         }
     }
     found
-}
-
-/// The problem of a file that is text up to here and not UTF-8 from here on.
-fn not_utf8(valid: &str, path: &Path) -> SettingProblem {
-    let last = valid.rsplit('\n').next().unwrap_or_default();
-    SettingProblem {
-        code: CODE,
-        severity: "error",
-        file: path.to_string_lossy().into_owned(),
-        line: valid.matches('\n').count() + 1,
-        column: last.chars().count() + 1,
-        message: "the file is not UTF-8 from here on".to_owned(),
-        help: "save it as UTF-8".to_owned(),
-    }
 }
 
 /// What of an illegal value is wrong, with its key: of a table each entry that is illegal on its own.

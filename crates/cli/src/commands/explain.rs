@@ -26,7 +26,8 @@ struct Explained<'a> {
 pub async fn run(context: &CommandContext, args: ExplainArgs) -> Result<ExitCode, CliError> {
     let input = commands::run::read_input(context, &args.input)?;
     let access = ToolAccess { confirm: Arc::new(Refusing), workspace: None };
-    let engine = recipe_tools::engine(context, &args.input.recipe, &input, access).await?;
+    let store = context.store_to_explain()?;
+    let engine = recipe_tools::engine(context, store, &args.input.recipe, &input, access).await?;
     commands::run::note_on_project(context, &engine);
     let receipt = engine.explain(&args.input.recipe, &input)?;
     context.note_on_counting(&receipt.model, &receipt.tokenizer);

@@ -35,7 +35,8 @@ pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError
     let spinner = Spinner::new(args.explain);
     let confirm = confirm::by(args.yes, &Arc::default(), spinner.clone());
     let access = ToolAccess { confirm, workspace: args.workspace };
-    let engine = recipe_tools::engine(context, &args.input.recipe, &input, access).await?;
+    let store = context.whole_store()?;
+    let engine = recipe_tools::engine(context, store, &args.input.recipe, &input, access).await?;
     note_on_project(context, &engine);
     if args.until_done {
         let work = (args.input.recipe.as_str(), input);

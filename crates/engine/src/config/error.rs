@@ -1,10 +1,10 @@
 //! Why settings cannot be used, in the words of the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use larder_models::catalogue::CatalogueError;
 
-use super::SettingProblem;
+use super::{CODE, SettingProblem};
 
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -66,4 +66,18 @@ pub enum ConfigError {
 
 fn list(problems: &[SettingProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// The problem of a file that is text up to here and not UTF-8 from here on.
+pub(super) fn not_utf8(valid: &str, path: &Path) -> SettingProblem {
+    let last = valid.rsplit('\n').next().unwrap_or_default();
+    SettingProblem {
+        code: CODE,
+        severity: "error",
+        file: path.to_string_lossy().into_owned(),
+        line: valid.matches('\n').count() + 1,
+        column: last.chars().count() + 1,
+        message: "the file is not UTF-8 from here on".to_owned(),
+        help: "save it as UTF-8".to_owned(),
+    }
 }
