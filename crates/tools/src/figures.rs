@@ -1,5 +1,5 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
-//! code recomputes them. Plain functions of texts; [`derived`] knows what may follow from which numbers, [`amounts`] in
+//! code recomputes them. Plain functions of texts; `derived` knows what may follow from which numbers, `amounts` in
 //! which currency a number stands.
 
 mod amounts;
@@ -12,7 +12,7 @@ use std::ops::Range;
 use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 use larder_text::months;
 
-use self::amounts::{Currencies, amounts};
+use self::amounts::{Amount, Currencies, amounts};
 use self::derived::Derived;
 
 /// Numbers with more digits before their decimals are not computed with.
@@ -57,11 +57,18 @@ pub fn all_unsupported(known: &str, answer: &str) -> Vec<String> {
                 let is_known = |number| {
                     known_numbers.contains(&number) || derived.yields(span.kind, &span.range, number)
                 };
+                let is_in_table = |shown: &Amount| {
+                    currencies.states_scale
+                        && shown.scale > 1
+                        && known_numbers.contains(&(shown.number / shown.scale))
+                };
                 let is_stated = shown.is_empty() && stands_in(known, value)
-                    || !shown.is_empty() && shown.iter().all(|shown| is_known(shown.number));
+                    || !shown.is_empty()
+                        && shown.iter().all(|shown| is_known(shown.number) || is_in_table(shown));
                 is_stated && shown.iter().all(|shown| currencies.allow(shown)) || is_age(&text, &span.range)
             }
-            _ => stands_in(known, value),
+            // Ids may be cut.
+            _ => known.contains(value),
         };
         if !is_supported {
             let whole = whole_date(&text, &spans, span);

@@ -38,9 +38,19 @@ const SCALES: [(&str, i128); 14] = [
 const LETTERS: [(&str, i128); 4] =
     [("k", 1_000), ("m", 1_000_000), ("b", 1_000_000_000), ("bn", 1_000_000_000)];
 
+/// How tables say in what their numbers are.
+const TABLE_SCALES: [&str; 6] = ["in thousand", "in million", "in billion", "in tausend", "in mio", "in mrd"];
+
+/// Whether a character is part of a number.
+const fn is_digit(char: char) -> bool {
+    char.is_ascii_digit() || matches!(char, '.' | ',')
+}
+
 /// A number of a text, in thousandths, with its currency if one stands next to it.
 pub(super) struct Amount {
     pub(super) number: i128,
+    /// What a word or letter after it multiplies it with; part of `number`.
+    pub(super) scale: i128,
     currency: Option<usize>,
 }
 
@@ -50,13 +60,19 @@ pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<
     // A word that multiplies may follow the stretch.
     let until = text[end..].find('\n').map_or(text.len(), |at| end + at);
     let found = numbers(&text[start..until]).map(move |(at, number)| (start + at, number));
-    found
-        .take_while(move |(at, _)| *at < end)
-        .map(|(at, number)| Amount { number, currency: currency(text, at) })
+    found.take_while(move |(at, _)| *at < end).map(|(at, number)| {
+        let digits = text[at..].find(|char: char| !is_digit(char)).map_or(text.len(), |length| at + length);
+        let scale = scale(text, at + text[at..digits].trim_end_matches(['.', ',']).len());
+        Amount { number, scale, currency: currency(text, at) }
+    })
 }
 
 /// Which numbers a text states in which currencies.
-pub(super) struct Currencies(BTreeMap<i128, BTreeSet<Option<usize>>>);
+pub(super) struct Currencies {
+    known: BTreeMap<i128, BTreeSet<Option<usize>>>,
+    /// Whether it says of a table in what its numbers are, such as "in millions".
+    pub(super) states_scale: bool,
+}
 
 impl Currencies {
     pub(super) fn of(text: &str) -> Self {
@@ -64,13 +80,14 @@ impl Currencies {
         for (at, number) in numbers(text) {
             known.entry(number).or_default().insert(currency(text, at));
         }
-        Self(known)
+        let lower = text.to_lowercase();
+        Self { known, states_scale: TABLE_SCALES.iter().any(|words| lower.contains(words)) }
     }
 
     /// Whether an amount is not one that the text states in other currencies only.
     pub(super) fn allow(&self, shown: &Amount) -> bool {
         let Some(currency) = shown.currency else { return true };
-        let known = self.0.get(&shown.number);
+        let known = self.known.get(&shown.number);
         known.is_none_or(|known| known.contains(&None) || known.contains(&Some(currency)))
     }
 }
@@ -91,8 +108,7 @@ fn currency(text: &str, at: usize) -> Option<usize> {
         return with_prefix.or_else(|| of(&sign.to_string()));
     }
     let word_before = before.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
-    let digits = |char: char| char.is_ascii_digit() || matches!(char, '.' | ',');
-    let after = text[at..].trim_start_matches(digits).trim_start_matches(['*', '_']);
+    let after = text[at..].trim_start_matches(is_digit).trim_start_matches(['*', '_']);
     let after = after.strip_prefix(scale_word(after)).unwrap_or(after).trim_start_matches(' ');
     let sign_after = after.chars().next().filter(|char| is_sign(*char)).map(|char| char.to_string());
     let word_after: String = after.chars().take_while(|char| char.is_alphabetic()).collect();

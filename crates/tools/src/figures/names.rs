@@ -140,11 +140,13 @@ fn without_code(line: &str) -> String {
     pieces.map(|(at, piece)| if at % 2 == 0 { piece } else { " - " }).collect()
 }
 
-/// The names of a line, or of a cell whose first word may begin one.
+/// The names of a line, or of a cell whose first word may begin one. What stands before a colon at the start of a sentence is
+/// a label, and a line of nothing but capitalised words a heading.
 fn in_text(text: &str, mut is_inside: bool) -> Vec<String> {
+    let is_cell = is_inside;
     let mut found = Vec::new();
     let mut run: Vec<&str> = Vec::new();
-    let mut is_label = false;
+    let (mut is_label, mut begins) = (false, false);
     for word in text.split_whitespace() {
         let plain = word.trim_matches(['*', '_']);
         let bare = plain.trim_matches(|char: char| !char.is_alphanumeric());
@@ -162,43 +164,64 @@ fn in_text(text: &str, mut is_inside: bool) -> Vec<String> {
         if !is_name || is_title {
             found.push(std::mem::take(&mut run));
         } else if is_inside || !is_start() {
+            begins = if run.is_empty() { !is_inside } else { begins };
             run.push(bare);
         }
         if !is_title && plain.ends_with(['.', '!', '?', ':', ',', ';', ')']) {
-            found.push(std::mem::take(&mut run));
+            let ended = std::mem::take(&mut run);
+            if !(begins && plain.ends_with(':')) {
+                found.push(ended);
+            }
         }
         is_label &= !word.trim_start_matches('*').contains("**");
-        // The first word of a sentence is capitalised anyway.
+        // The first word of a sentence is capitalised anyway, if no name begins with it.
         is_inside = !bare.is_empty() && (is_title || !plain.ends_with(['.', '!', '?', ':']));
     }
-    found.push(run);
+    let is_heading = !is_cell && begins && run.len() == text.split_whitespace().count();
+    found.push(if is_heading { Vec::new() } else { run });
     found.into_iter().filter(|run| run.len() > 1).map(|run| run.join(" ")).collect()
 }
 
 /// The words of documents, in lower case.
-pub(super) struct Words(BTreeSet<String>);
+pub(super) struct Words {
+    all: BTreeSet<String>,
+    /// Those that begin with a capital somewhere.
+    capitalised: BTreeSet<String>,
+}
 
 impl Words {
     pub(super) fn of(text: &str) -> Self {
-        let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
-        Self(words.map(str::to_lowercase).collect())
+        let words = || text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+        let capitalised = words().filter(|word| word.starts_with(char::is_uppercase));
+        Self {
+            capitalised: capitalised.map(str::to_lowercase).collect(),
+            all: words().map(str::to_lowercase).collect(),
+        }
     }
 
-    /// Whether a name is of the documents: both words of two, more than half of more.
+    /// Whether a name is of the documents: of two words both, or the second as a name, since the first may be what somebody
+    /// is, as in `President Doe`; of more words more than half.
     pub(super) fn know(&self, name: &str) -> bool {
-        let parts: Vec<bool> = name.split(' ').map(|part| self.knows_word(part)).collect();
+        let parts: Vec<bool> = name.split(' ').map(|part| knows(&self.all, part)).collect();
         let known = parts.iter().filter(|known| **known).count();
-        if parts.len() == 2 { known == 2 } else { known * 2 > parts.len() }
+        match parts.as_slice() {
+            [first, second] => {
+                *second
+                    && (*first
+                        || name.split(' ').next_back().is_some_and(|last| knows(&self.capitalised, last)))
+            }
+            parts => known * 2 > parts.len(),
+        }
     }
+}
 
-    /// Whether a word of a name occurs, in the singular or the plural, by itself or as the beginning of another.
-    fn knows_word(&self, part: &str) -> bool {
-        let lower = part.to_lowercase();
-        let pieces = lower.split(|char: char| !char.is_alphanumeric()).filter(|piece| piece.len() > 1);
-        let starts =
-            |piece: &str| self.0.range(piece.to_owned()..).next().is_some_and(|word| word.starts_with(piece));
-        let mut pieces = pieces.peekable();
-        pieces.peek().is_some()
-            && pieces.all(|piece| starts(piece) || piece.strip_suffix('s').is_some_and(starts))
-    }
+/// Whether a word of a name occurs, in the singular or the plural, by itself or as the beginning of another.
+fn knows(words: &BTreeSet<String>, part: &str) -> bool {
+    let lower = part.to_lowercase();
+    let pieces = lower.split(|char: char| !char.is_alphanumeric()).filter(|piece| piece.len() > 1);
+    let starts =
+        |piece: &str| words.range(piece.to_owned()..).next().is_some_and(|word| word.starts_with(piece));
+    let mut pieces = pieces.peekable();
+    pieces.peek().is_some()
+        && pieces.all(|piece| starts(piece) || piece.strip_suffix('s').is_some_and(starts))
 }
