@@ -8,6 +8,8 @@
 mod message;
 mod question;
 
+use std::collections::{HashMap, VecDeque};
+
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role, ToolCall};
 use larder_text::pointer::{Pointer, PointerKey};
@@ -117,7 +119,7 @@ struct HistoryReader<'k> {
     key: &'k PointerKey,
     read: History,
     /// Calls whose results have not been read yet.
-    open: Vec<OpenCall>,
+    open: OpenCalls,
     problems: Vec<String>,
 }
 
@@ -136,11 +138,42 @@ impl OpenCall {
     }
 }
 
+/// The calls without results so far, by id.
+#[derive(Default)]
+struct OpenCalls {
+    by_id: HashMap<String, VecDeque<(usize, OpenCall)>>,
+    number: usize,
+}
+
+impl OpenCalls {
+    fn add(&mut self, call: OpenCall) {
+        self.number += 1;
+        self.by_id.entry(call.id.clone()).or_default().push_back((self.number, call));
+    }
+
+    /// Removes the first with this id, if there is one.
+    fn end(&mut self, id: &str) -> bool {
+        let Some(calls) = self.by_id.get_mut(id) else { return false };
+        let ended = calls.pop_front().is_some();
+        if calls.is_empty() {
+            self.by_id.remove(id);
+        }
+        ended
+    }
+
+    /// All of them, in their order.
+    fn take(&mut self) -> Vec<OpenCall> {
+        let mut all: Vec<_> = std::mem::take(&mut self.by_id).into_values().flatten().collect();
+        all.sort_by_key(|(number, _)| *number);
+        all.into_iter().map(|(_, call)| call).collect()
+    }
+}
+
 impl<'k> HistoryReader<'k> {
     fn new(text: &str, key: &'k PointerKey) -> Self {
         let whole = HistoryOriginal { content: text.as_bytes().to_vec(), display: AS_GIVEN.to_owned() };
         let read = History { originals: vec![whole], ..History::default() };
-        Self { key, read, open: Vec::new(), problems: Vec::new() }
+        Self { key, read, open: OpenCalls::default(), problems: Vec::new() }
     }
 
     fn instructions(&mut self, system: Option<&Value>) {
@@ -173,14 +206,14 @@ impl<'k> HistoryReader<'k> {
     fn link(&mut self, place: &str, first: usize, calls: usize) {
         for message in &self.read.messages[first..] {
             let Some(id) = &message.tool_call_id else {
-                self.problems.extend(self.open.drain(..).map(|call| call.lacks_result(place)));
+                let open = self.open.take();
+                self.problems.extend(open.into_iter().map(|call| call.lacks_result(place)));
                 continue;
             };
-            match self.open.iter().position(|call| call.id == *id) {
-                Some(at) => drop(self.open.remove(at)),
-                None => self.problems.push(format!(
+            if !self.open.end(id) {
+                self.problems.push(format!(
                     "{place}: no message before it calls a tool with the id {id:?}, or that call has its result"
-                )),
+                ));
             }
         }
         let known = if self.read.messages.len() == first { calls } else { 0 };
@@ -190,7 +223,7 @@ impl<'k> HistoryReader<'k> {
             id: call.id.clone(),
         });
         let new: Vec<OpenCall> = new.collect();
-        self.open.extend(new);
+        new.into_iter().for_each(|call| self.open.add(call));
     }
 
     fn last_calls(&self) -> &[ToolCall] {
@@ -199,7 +232,7 @@ impl<'k> HistoryReader<'k> {
 
     /// Gives the calls at the end a result that says that there is none.
     fn end_calls(&mut self) {
-        for OpenCall { place, name, id } in self.open.drain(..) {
+        for OpenCall { place, name, id } in self.open.take() {
             self.read
                 .notes
                 .push(format!("{place}: its call of {name} has no result, which the model is told"));
@@ -209,8 +242,8 @@ impl<'k> HistoryReader<'k> {
     }
 
     fn finish(mut self) -> Result<History, Vec<String>> {
-        let open = self.open.iter().map(|call| call.lacks_result("the question"));
-        self.problems.extend(open);
+        let open = self.open.take();
+        self.problems.extend(open.iter().map(|call| call.lacks_result("the question")));
         if self.problems.is_empty() { Ok(self.read) } else { Err(self.problems) }
     }
 

@@ -179,6 +179,7 @@ fn lived_in(home: &Path) -> Documents {
             topic: None,
             intent: None,
             quality: None,
+            invented: Vec::new(),
             unverified: false,
             last_phase: Some(7),
             revisions: 0,

@@ -245,6 +245,7 @@ impl Life {
             topic: Some(self.topic(number)),
             intent: Some(Intent::CommerceSearch),
             quality: Score::new(0.8),
+            invented: Vec::new(),
             unverified: false,
             last_phase: Some(7),
             revisions: 0,

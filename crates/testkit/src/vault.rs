@@ -139,6 +139,7 @@ fn metadata(user: &str, words: &str) -> TurnMetadata {
         topic: Some("commerce.laptop".to_owned()),
         intent: None,
         quality: Score::new(0.9),
+        invented: Vec::new(),
         unverified: false,
         last_phase: Some(7),
         revisions: 1,

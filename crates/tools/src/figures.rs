@@ -1,6 +1,6 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
-//! code recomputes them. Plain functions of texts; `derived` knows what may follow from which numbers, `amounts` in
-//! which currency a number stands.
+//! code recomputes them. Plain functions of texts; `derived` recomputes numbers, `amounts` reads currencies and
+//! words such as "million", `names` finds names.
 
 mod amounts;
 mod derived;
@@ -18,29 +18,47 @@ use self::derived::Derived;
 /// Numbers with more digits before their decimals are not computed with.
 const MOST_DIGITS: usize = 15;
 /// Findings that are reported.
-const MAX_FOUND: usize = 5;
-/// Top-level domains that make a word an address; others, such as `.md` and `.rs`, are rather names of files.
-const TOP_LEVEL: [&str; 24] = [
-    "com", "org", "net", "edu", "gov", "info", "biz", "io", "dev", "app", "ai", "shop", "store", "example",
-    "eu", "uk", "us", "ca", "de", "at", "ch", "fr", "nl", "jp",
+const MAX_FOUND: usize = 20;
+/// Top-level domains that make a word an address; others are rather parts of names of files or of code.
+const TOP_LEVEL: [&str; 16] = [
+    "com", "org", "net", "edu", "gov", "dev", "shop", "example", "eu", "uk", "ca", "de", "ch", "fr", "nl",
+    "jp",
 ];
 /// Words of time after which a quantity is an age, which follows from a date and the present.
 const AGE_ENDS: [&str; 4] = ["ago", "old", "alt", "earlier"];
 /// Words of time before which it is one.
 const AGE_STARTS: [&str; 3] = ["vor", "seit", "since"];
 
-/// The values of `answer` that `known` neither states nor yields, in order; at most five.
+/// The values and names of `answer` that `known` neither states nor yields, in order; at most twenty.
 pub fn unsupported(known: &str, answer: &str) -> Vec<String> {
-    let mut found = all_unsupported(known, answer);
-    found.truncate(MAX_FOUND);
-    found
+    let mut found = find(known, answer);
+    let text = without_citations(answer);
+    let words = names::Words::of(known);
+    let is_english = names::is_english(&text);
+    found.extend(names::of(&text).into_iter().filter(|(_, name)| !words.know(name, is_english)));
+    found.sort();
+    found.dedup_by(|a, b| a.1 == b.1);
+    found.into_iter().map(|(_, value)| value).take(MAX_FOUND).collect()
 }
 
-/// All values of `answer` that `known` neither states nor yields, in order.
-pub fn all_unsupported(known: &str, answer: &str) -> Vec<String> {
+/// Of each line, read together, whether `known` states or yields its values. Names are not checked: what only looks like one
+/// is no reason to drop a line.
+pub fn are_stated(known: &str, lines: &[&str]) -> Vec<bool> {
+    let found = find(known, &lines.join("\n"));
+    let mut start = 0;
+    let of_line = |line: &&str| {
+        let range = start..start + line.len() + 1;
+        start = range.end;
+        !found.iter().any(|(at, _)| range.contains(at))
+    };
+    lines.iter().map(of_line).collect()
+}
+
+/// The values of `answer` that `known` neither states nor yields, with their places.
+fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
     let text = without_citations(answer);
     let currencies = Currencies::of(known);
-    let known_numbers: BTreeSet<i128> = numbers(known).map(|(_, number)| number).collect();
+    let known_numbers: BTreeSet<i128> = amounts::readings(known).collect();
     let spans = salience::scan(&text, ErrorSense::Strict);
     let derived = Derived::new(&text, &spans, &known_numbers, known);
     let mut found: Vec<(usize, String)> = Vec::new();
@@ -57,54 +75,65 @@ pub fn all_unsupported(known: &str, answer: &str) -> Vec<String> {
                 let is_known = |number| {
                     known_numbers.contains(&number) || derived.yields(span.kind, &span.range, number)
                 };
-                let is_in_table = |shown: &Amount| {
-                    currencies.states_scale
-                        && shown.scale > 1
-                        && known_numbers.contains(&(shown.number / shown.scale))
+                let is_shown = |shown: &Amount| {
+                    shown.readings().any(is_known)
+                        || currencies.scales.contains(&shown.scale)
+                            && known_numbers.contains(&(shown.number / shown.scale))
                 };
                 let is_stated = shown.is_empty() && stands_in(known, value)
-                    || !shown.is_empty()
-                        && shown.iter().all(|shown| is_known(shown.number) || is_in_table(shown));
+                    || !shown.is_empty() && shown.iter().all(is_shown);
                 is_stated && shown.iter().all(|shown| currencies.allow(shown)) || is_age(&text, &span.range)
             }
             // Ids may be cut.
-            _ => known.contains(value),
+            SpanKind::Hash | SpanKind::Id => known.contains(value),
+            _ => stands_in(known, value),
         };
         if !is_supported {
             let whole = whole_date(&text, &spans, span);
             found.push((whole.start, text[whole].to_owned()));
         }
     }
-    found.extend(sites(&text).filter(|(_, site)| !stands_in(known, site)));
-    let words = names::Words::of(known);
-    found.extend(names::of(&text).into_iter().filter(|(_, name)| !words.know(name)));
-    found.sort();
-    found.dedup_by(|a, b| a.1 == b.1);
-    found.into_iter().map(|(_, value)| value).collect()
+    let lower = known.to_lowercase();
+    found.extend(sites(&text).filter(|(_, site)| !stands_in(&lower, &site.to_lowercase())));
+    found
 }
 
 /// Whether a value is in a text by itself: `$69` is not in `$697`, and `1.5` not in `11.5`.
 fn stands_in(text: &str, value: &str) -> bool {
+    places(text, value).next().is_some()
+}
+
+/// Where a value is in a text by itself.
+fn places<'t>(text: &'t str, value: &'t str) -> impl Iterator<Item = usize> + 't {
     let joins = |near: Option<char>, far: Option<char>, edge: Option<char>| {
         let is_digit = |char: Option<char>| char.is_some_and(|char| char.is_ascii_digit());
         edge.is_some_and(char::is_alphanumeric) && near.is_some_and(char::is_alphanumeric)
             || is_digit(edge) && matches!(near, Some('.' | ',')) && is_digit(far)
     };
-    text.match_indices(value).any(|(at, _)| {
-        let (mut before, mut after) = (text[..at].chars().rev(), text[at + value.len()..].chars());
+    let stands = move |at: &usize| {
+        let (mut before, mut after) = (text[..*at].chars().rev(), text[at + value.len()..].chars());
         let (left, right) = (before.next(), after.next());
         !joins(left, before.next(), value.chars().next())
             && !joins(right, after.next(), value.chars().next_back())
-    })
+    };
+    text.match_indices(value).map(|(at, _)| at).filter(stands)
 }
 
-/// Addresses of sites without a scheme, such as `shop.example`, with their places.
+/// Addresses of sites without a scheme, such as `shop.example`, with their places. What stands between backticks is code.
 fn sites(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut at = 0;
-    let words = text.split_inclusive(char::is_whitespace).map(move |word| {
+    let pieces = text.split('`').enumerate().map(move |(number, piece)| {
         let start = at;
-        at += word.len();
-        (start, word.trim_matches(|char: char| !char.is_alphanumeric()))
+        at += piece.len() + 1;
+        (start, if number % 2 == 0 { piece } else { "" })
+    });
+    let words = pieces.flat_map(|(start, piece)| {
+        let mut at = start;
+        piece.split_inclusive(char::is_whitespace).map(move |word| {
+            let start = at;
+            at += word.len();
+            (start, word.trim_matches(|char: char| !char.is_alphanumeric()))
+        })
     });
     let is_site = |word: &str| {
         let host = word.split('/').next().unwrap_or_default();
@@ -146,25 +175,24 @@ fn whole_date(text: &str, spans: &[SalientSpan], part: &SalientSpan) -> Range<us
     whole
 }
 
-/// A text with spaces in place of these values, however a number among them is written.
+/// A text with spaces in place of these values, where they stand by themselves; amounts of money also as they are otherwise
+/// written.
 pub fn without(text: &str, values: &[String]) -> String {
     let mut left = text.to_owned();
     let mut blank = |range: Range<usize>| {
         let spaces = " ".repeat(range.len());
         left.replace_range(range, &spaces);
     };
-    let of_one = |value: &String| {
-        let mut found = numbers(value).map(|(_, number)| number);
-        found.next().filter(|_| found.next().is_none())
-    };
-    let wanted: BTreeSet<i128> = values.iter().filter_map(of_one).collect();
-    for (at, _) in numbers(text).filter(|(_, number)| wanted.contains(number)) {
-        let is_part = |char: char| char.is_ascii_digit() || matches!(char, '.' | ',');
-        let rest = &text[at..];
-        blank(at..at + rest.len() - rest.trim_start_matches(is_part).len());
+    let money: Vec<Amount> =
+        values.iter().flat_map(|value| amounts(value, &(0..value.len()))).filter(Amount::is_money).collect();
+    for (at, end) in numbers(text).map(|(at, _)| (at, amounts::end(text, at))) {
+        let written = amounts(text, &(at..end)).next();
+        if written.is_some_and(|written| money.iter().any(|amount| amount.is_same(&written))) {
+            blank(at..end);
+        }
     }
     for value in values.iter().filter(|value| !value.is_empty()) {
-        text.match_indices(value.as_str()).for_each(|(at, _)| blank(at..at + value.len()));
+        places(text, value).for_each(|at| blank(at..at + value.len()));
     }
     left
 }
@@ -176,7 +204,7 @@ pub fn states_nothing(answer: &str) -> bool {
         ["document", "source", "file", "page", "report", "according", "result"];
     let lower = answer.to_lowercase();
     salience::scan(answer, ErrorSense::Strict).is_empty()
-        && names::of(answer).is_empty()
+        && names::within(answer).is_empty()
         && !ABOUT_DOCUMENTS.iter().any(|word| lower.contains(word))
 }
 
@@ -231,7 +259,7 @@ fn month(word: &str) -> Option<u32> {
 }
 
 /// Every number of a text with its place, in thousandths, except ids and the like with too many digits to count with.
-/// `1,299.50` and `1.299,50` are the same, and so are `12k`, `12 thousand` and `12,000`.
+/// `1,299.50` and `1.299,50` are the same, and so are `$12k`, `12 thousand` and `12,000`.
 fn numbers(text: &str) -> impl Iterator<Item = (usize, i128)> {
     let is_part = |char: char| char.is_ascii_digit() || matches!(char, '.' | ',');
     let mut at = 0;

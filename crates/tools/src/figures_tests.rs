@@ -188,12 +188,41 @@ fn names_are_found_where_sentences_begin_and_after_titles() {
 }
 
 #[test]
+fn ordinary_answers_over_other_documents_state_no_names() {
+    let known = "The Lenovo LOQ 15 costs $697 at Acme Stores. 70 billion parameters, 1.5\nmillion users.";
+    for answer in [
+        "Zum Beispiel kostet der Lenovo LOQ 15 $697. Wenn Sie mehr wissen wollen, hilft Ihr Budget.",
+        "Den Preis nennt Acme Stores am Montag; für Sie ist das die beste Wahl, und alle Modelle sind da.",
+        "Keine Angaben zu Rabatten, laut Hersteller Lenovo.",
+        "Dear Customer, it is the LOQ. Best Regards",
+        "It has 70B parameters and 1.5M users, or 1.5 million of them.",
+        "The model with 70 billion parameters is **1.5** million times used.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+    for answer in ["Hi Ada! How can I help?", "Guten Morgen!", "Vielen Dank!", "Hello Larder!"] {
+        assert!(states_nothing(answer), "{answer}");
+    }
+    assert_eq!(unsupported("used in millions of homes, costs $697", "It is worth $697 billion."), ["$697"]);
+    assert_eq!(unsupported("joann@x.example", "Write to ann@x.example, it is right."), ["ann@x.example"]);
+    assert_eq!(unsupported("€ 12k", "It is € 12k."), Vec::<String>::new());
+    let large = "20,000 trillion and 20,000 trillion";
+    assert_eq!(unsupported(large, &format!("{large} are 7 times 412.")), ["7", "412"]);
+    assert_eq!(
+        are_stated(known, &["It costs $697.", "It costs $12.", "Bobs Boats sells it."]),
+        [true, false, true]
+    );
+}
+
+#[test]
 fn values_are_taken_out_of_a_text_however_they_are_written() {
     let text = "The LOQ costs $612, or 612.00 USD, says Jane Doe; the Victus costs $649 (id 6120).";
     let left = without(text, &["$612".to_owned(), "Jane Doe".to_owned()]);
     assert_eq!(left.len(), text.len());
     assert_eq!(unsupported(&left, "$612 $649 6120"), ["$612"]);
     assert!(!left.contains("Jane"), "{left}");
+    assert_eq!(without("$649 in 1999, 9 left", &["9".to_owned()]), "$649 in 1999,   left");
+    assert_eq!(without("LOQ 15 for $15", &["$15".to_owned()]), "LOQ 15 for    ");
 }
 
 #[test]

@@ -57,6 +57,10 @@ pub struct TurnMetadata {
     /// Whether the answer was sent without passing validation (C68).
     #[serde(default, skip_serializing_if = "is_false")]
     pub unverified: bool,
+    /// Values and names that its answers stated and none of its documents did, those of replaced attempts too: they are no
+    /// evidence for later turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invented: Vec<String>,
     /// The last completed phase, 0 to 7: a resumed turn starts with the next one.
     #[serde(default)]
     pub last_phase: Option<u8>,

@@ -80,15 +80,16 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
 
 /// The lines of what a model compiled whose values are in what it was shown: §2 is evidence for the answer.
 fn stated(information: &str, known: &str, events: Events<'_>) -> String {
-    let is_stated = |line: &&str| {
-        let invented = figures::unsupported(known, line);
-        if let Some(value) = invented.first() {
-            events
-                .warn(format!("gathering states {value:?}, which nothing that it was shown states; dropped"));
-        }
-        invented.is_empty()
-    };
-    information.lines().filter(is_stated).collect::<Vec<_>>().join("\n")
+    let lines: Vec<&str> = information.lines().collect();
+    let are_stated = figures::are_stated(known, &lines);
+    let dropped = are_stated.iter().filter(|is_stated| !**is_stated).count();
+    if dropped > 0 {
+        events.warn(format!(
+            "gathering stated values that nothing it was shown states; lines dropped: {dropped}"
+        ));
+    }
+    let kept = lines.into_iter().zip(are_stated).filter(|(_, is_stated)| *is_stated);
+    kept.map(|(line, _)| line).collect::<Vec<_>>().join("\n")
 }
 
 /// Tokens for linked documents: the input budget of the recipe that compiles, less the rest of its input (C23).

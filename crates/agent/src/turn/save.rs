@@ -20,7 +20,7 @@ use super::event::TurnEvent;
 use super::files;
 use super::notes;
 use super::phase::PhaseContext;
-use super::state::Ending;
+use super::state::{AnswerAttempt, Ending};
 use super::synthesize;
 use super::turn_phase::TurnPhase;
 use super::{AnswerSource, TurnOutcome};
@@ -268,10 +268,26 @@ fn metadata(cx: &mut PhaseContext<'_>, ending: &Ending) -> TurnMetadata {
             Ending::Clarify { .. } | Ending::Failed { .. } => None,
         },
         unverified: matches!(ending, Ending::Answer { unverified: true, .. }),
+        invented: invented(&cx.state.attempts, ending),
         last_phase: Some(NUMBER),
         revisions: cx.state.revisions,
         retries: cx.state.retries,
     }
+}
+
+/// What the answers stated without a document, except what a verified one states in the end.
+fn invented(attempts: &[AnswerAttempt], ending: &Ending) -> Vec<String> {
+    let verified = match ending {
+        Ending::Answer { text, unverified: false, .. } => text.as_str(),
+        _ => "",
+    };
+    let mut values: Vec<String> = Vec::new();
+    for value in attempts.iter().flat_map(|attempt| &attempt.unsupported) {
+        if !values.contains(value) && !verified.contains(value.as_str()) {
+            values.push(value.clone());
+        }
+    }
+    values
 }
 
 /// The size of each version of each section, as it was written (R1-3.6, C14).

@@ -82,7 +82,7 @@ impl Fields {
                 self.problems.push(format!("{name}: send true or false, or leave it out"));
             }
             Fate::Obeyed => {}
-            Fate::MaxOutput => match value.as_u64().and_then(|most| usize::try_from(most).ok()) {
+            Fate::MaxOutput => match whole(value) {
                 Some(most) if most > 0 => {
                     self.max_output = Some(self.max_output.map_or(most, |other| other.min(most)));
                 }
@@ -90,6 +90,7 @@ impl Fields {
                     "{name}: it is the most tokens of the reply; send 1 or more, or leave it out"
                 )),
             },
+            Fate::Group if !value.is_object() => self.ignored.push(shown(name)),
             Fate::Group => {
                 for (member, value) in value.as_object().into_iter().flatten() {
                     self.field(&format!("{name}.{member}"), value, by);
@@ -212,6 +213,9 @@ fn is_default(name: &str, value: &Value) -> bool {
         // Even an empty object asks for a search.
         "web_search_options" => value.is_null(),
         _ if is_empty(value) => true,
+        "stop" | "stop_sequences" => text == Some(""),
+        // Local servers take it for no limit.
+        "max_tokens" | "max_completion_tokens" | "max_output_tokens" => number == Some(-1.0),
         "n" | "top_p" | "repetition_penalty" | "inferenceConfig.topP" => number == Some(1.0),
         "presence_penalty" | "frequency_penalty" | "top_logprobs" => number == Some(0.0),
         "logprobs" | "background" | "store" => *value == Value::Bool(false),
@@ -223,6 +227,12 @@ fn is_default(name: &str, value: &Value) -> bool {
         "modalities" => value.as_array().is_some_and(|all| all.iter().all(|one| one == "text")),
         _ => false,
     }
+}
+
+/// A whole number, which some clients write as `1000.0`.
+fn whole(value: &Value) -> Option<usize> {
+    let text = value.as_number()?.to_string();
+    text.strip_suffix(".0").unwrap_or(&text).parse().ok()
 }
 
 /// Whether a value says nothing: null, or a list or an object of nothing else.

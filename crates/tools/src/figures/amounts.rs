@@ -12,10 +12,10 @@ const CURRENCIES: [&[&str]; 9] = [
     &["£", "gbp", "pound", "pounds"],
     &["¥", "jpy", "yen"],
     &["₹", "inr", "rupee", "rupees"],
-    &["chf", "fr.", "franken"],
+    &["chf", "franken"],
     &["cny", "rmb", "yuan"],
-    &["c$", "cad"],
-    &["a$", "aud"],
+    &["c$", "ca$", "cad"],
+    &["a$", "au$", "aud"],
 ];
 /// Words that multiply the number before them.
 const SCALES: [(&str, i128); 14] = [
@@ -39,7 +39,14 @@ const LETTERS: [(&str, i128); 4] =
     [("k", 1_000), ("m", 1_000_000), ("b", 1_000_000_000), ("bn", 1_000_000_000)];
 
 /// How tables say in what their numbers are.
-const TABLE_SCALES: [&str; 6] = ["in thousand", "in million", "in billion", "in tausend", "in mio", "in mrd"];
+const TABLE_SCALES: [(&str, i128); 6] = [
+    ("in thousand", 1_000),
+    ("in million", 1_000_000),
+    ("in billion", 1_000_000_000),
+    ("in tausend", 1_000),
+    ("in mio", 1_000_000),
+    ("in mrd", 1_000_000_000),
+];
 
 /// Whether a character is part of a number.
 const fn is_digit(char: char) -> bool {
@@ -49,29 +56,65 @@ const fn is_digit(char: char) -> bool {
 /// A number of a text, in thousandths, with its currency if one stands next to it.
 pub(super) struct Amount {
     pub(super) number: i128,
+    /// What it may be if the letter after it multiplies it, where that is not certain.
+    by_letter: Option<i128>,
     /// What a word or letter after it multiplies it with; part of `number`.
     pub(super) scale: i128,
     currency: Option<usize>,
 }
 
+impl Amount {
+    pub(super) const fn is_money(&self) -> bool {
+        self.currency.is_some()
+    }
+
+    /// Whether another amount is this one, or may be, since no currency stands next to it.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let is_short = self.number < 100 * 1_000;
+        self.number == other.number
+            && (self.currency == other.currency || other.currency.is_none() && !is_short)
+    }
+
+    /// The numbers that it may be.
+    pub(super) fn readings(&self) -> impl Iterator<Item = i128> {
+        [Some(self.number), self.by_letter].into_iter().flatten()
+    }
+}
+
 /// The amounts in a stretch of a text; what stands next to it counts as well.
-pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<Item = Amount> + 't {
+pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<Item = Amount> + use<'t> {
     let (start, end) = (range.start, range.end);
-    // A word that multiplies may follow the stretch.
-    let until = text[end..].find('\n').map_or(text.len(), |at| end + at);
-    let found = numbers(&text[start..until]).map(move |(at, number)| (start + at, number));
-    found.take_while(move |(at, _)| *at < end).map(|(at, number)| {
-        let digits = text[at..].find(|char: char| !is_digit(char)).map_or(text.len(), |length| at + length);
-        let scale = scale(text, at + text[at..digits].trim_end_matches(['.', ',']).len());
-        Amount { number, scale, currency: currency(text, at) }
+    // The words before and after the stretch say what its numbers are.
+    let line = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let until = text[end..].find("\n\n").map_or(text.len(), |at| end + at);
+    let found = numbers(&text[line..until]).map(move |(at, number)| (line + at, number));
+    let found = found.skip_while(move |(at, _)| *at < start).take_while(move |(at, _)| *at < end);
+    found.map(|(at, number)| {
+        let end = self::end(text, at);
+        let by_letter = letter(text, end).and_then(|factor| number.checked_mul(factor));
+        Amount { number, by_letter, scale: scale(text, end), currency: currency(text, at) }
     })
+}
+
+/// Every number of a text, in thousandths; one with a letter such as `70B` also as what that may multiply it to.
+pub(super) fn readings(text: &str) -> impl Iterator<Item = i128> {
+    numbers(text).flat_map(|(at, number)| {
+        let by_letter = letter(text, end(text, at)).and_then(|factor| number.checked_mul(factor));
+        std::iter::once(number).chain(by_letter)
+    })
+}
+
+/// The end of the number that begins at a place.
+pub(super) fn end(text: &str, at: usize) -> usize {
+    let digits = text[at..].find(|char: char| !is_digit(char)).map_or(text.len(), |length| at + length);
+    at + text[at..digits].trim_end_matches(['.', ',']).len()
 }
 
 /// Which numbers a text states in which currencies.
 pub(super) struct Currencies {
     known: BTreeMap<i128, BTreeSet<Option<usize>>>,
-    /// Whether it says of a table in what its numbers are, such as "in millions".
-    pub(super) states_scale: bool,
+    /// In what it says that the numbers of a table are, such as "in millions".
+    pub(super) scales: Vec<i128>,
 }
 
 impl Currencies {
@@ -81,7 +124,18 @@ impl Currencies {
             known.entry(number).or_default().insert(currency(text, at));
         }
         let lower = text.to_lowercase();
-        Self { known, states_scale: TABLE_SCALES.iter().any(|words| lower.contains(words)) }
+        let of_table = |words: &&(&str, i128)| {
+            lower.match_indices(words.0).any(|(at, found)| {
+                let after = lower[at + found.len()..].trim_start_matches(char::is_alphabetic);
+                let after = after.trim_start_matches(['.', ' ']);
+                after.is_empty()
+                    || after.starts_with([')', ']', ',', ';', ':', '|', '\n', '\r', '$', '€', '£'])
+                    || ["of dollars", "of euros", "of us", "dollars", "euros", "usd", "eur"]
+                        .iter()
+                        .any(|words| after.starts_with(words))
+            })
+        };
+        Self { known, scales: TABLE_SCALES.iter().filter(of_table).map(|(_, scale)| *scale).collect() }
     }
 
     /// Whether an amount is not one that the text states in other currencies only.
@@ -102,10 +156,9 @@ fn currency(text: &str, at: usize) -> Option<usize> {
     let is_sign = |char: char| matches!(char, '$' | '€' | '£' | '¥' | '₹');
     let sign = before.chars().next_back().filter(|char| is_sign(*char));
     if let Some(sign) = sign {
-        let prefix = before[..before.len() - sign.len_utf8()].chars().next_back();
-        let with_prefix =
-            prefix.filter(|char| char.is_ascii_alphabetic()).and_then(|char| of(&format!("{char}{sign}")));
-        return with_prefix.or_else(|| of(&sign.to_string()));
+        let prefix = &before[..before.len() - sign.len_utf8()];
+        let letters = prefix.len() - prefix.trim_end_matches(|char: char| char.is_ascii_alphabetic()).len();
+        return of(&before[before.len() - sign.len_utf8() - letters..]);
     }
     let word_before = before.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
     let after = text[at..].trim_start_matches(is_digit).trim_start_matches(['*', '_']);
@@ -116,25 +169,30 @@ fn currency(text: &str, at: usize) -> Option<usize> {
     sign_after.as_deref().and_then(of).or_else(|| of_word(&word_after)).or_else(|| of_word(word_before))
 }
 
-/// What the number that ends at a place is multiplied with by the word or letter after it.
+/// What the number that ends at a place is certainly multiplied with, by the word or letter after it.
 pub(super) fn scale(text: &str, end: usize) -> i128 {
-    let word = scale_word(&text[end..]);
-    let lower = word.trim_start().to_lowercase();
-    let spelled = SCALES.iter().find(|(scale, _)| *scale == lower);
-    let is_money = || {
-        let number =
-            text[..end].trim_end_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | ','));
-        number.trim_end_matches(' ').ends_with(['$', '€', '£', '¥', '₹'])
-    };
-    let letter = || {
-        LETTERS.iter().find(|(letter, _)| *letter == lower && !word.starts_with(' ')).filter(|_| is_money())
-    };
-    spelled.or_else(letter).map_or(1, |(_, factor)| *factor)
+    let word = scale_word(&text[end..]).trim_matches(|char: char| !char.is_alphabetic()).to_lowercase();
+    let spelled = SCALES.iter().find(|(scale, _)| *scale == word).map(|(_, factor)| *factor);
+    let number = text[..end].trim_end_matches(is_digit).trim_end_matches(' ');
+    let is_money = number.ends_with(['$', '€', '£', '¥', '₹']);
+    spelled.or_else(|| letter_after(text, end).filter(|_| is_money)).unwrap_or(1)
 }
 
-/// The word right after a number, with the space before it, if it can multiply.
+/// What the letter after the number that ends at a place may multiply it with, if it is not certain that it does.
+fn letter(text: &str, end: usize) -> Option<i128> {
+    letter_after(text, end).filter(|_| scale(text, end) == 1)
+}
+
+fn letter_after(text: &str, end: usize) -> Option<i128> {
+    let word = scale_word(&text[end..]);
+    LETTERS.iter().find(|(letter, _)| word.eq_ignore_ascii_case(letter)).map(|(_, factor)| *factor)
+}
+
+/// The word right after a number, with the mark and the white space before it, if it can multiply.
 fn scale_word(after: &str) -> &str {
-    let gap = usize::from(after.starts_with(' '));
+    let marks = after.len() - after.trim_start_matches(['*', '_']).len();
+    let space = after[marks..].chars().next().filter(|char| char.is_whitespace()).map_or(0, char::len_utf8);
+    let gap = marks + space;
     let length = after[gap..].find(|char: char| !char.is_alphabetic()).unwrap_or(after.len() - gap);
     let lower = after[gap..gap + length].to_lowercase();
     let is_spelled = SCALES.iter().any(|(scale, _)| *scale == lower);

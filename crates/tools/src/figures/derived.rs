@@ -139,19 +139,25 @@ impl<'t> Derived<'t> {
         let shown = self.of_line(line);
         let is_price = |at: usize| self.price_places.iter().any(|place| place.contains(&at));
         let (prices, factors): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(at, _)| is_price(*at));
-        prices.iter().any(|(_, price)| factors.iter().any(|(_, factor)| price * factor / 1_000 == number))
+        let times =
+            |price: i128, factor: i128| price.checked_mul(factor).is_some_and(|all| all / 1_000 == number);
+        prices.iter().any(|(_, price)| factors.iter().any(|(_, factor)| times(*price, *factor)))
     }
 
     fn is_product(&self, line: &Range<usize>, number: i128) -> bool {
         let shown = self.of_line(line);
         let pairs = pairs(&shown);
-        pairs.into_iter().any(|(a, b)| rounded(a.1 * b.1 / 1_000).contains(&number))
+        let product =
+            |a: i128, b: i128| a.checked_mul(b).is_some_and(|all| rounded(all / 1_000).contains(&number));
+        pairs.into_iter().any(|(a, b)| product(a.1, b.1))
     }
 
     fn is_ratio(&self, line: &Range<usize>, number: i128) -> bool {
         let shown = self.of_line(line);
-        let is_ratio =
-            |part: i128, whole: i128| whole != 0 && rounded(part * 100_000 / whole).contains(&number);
+        let is_ratio = |part: i128, whole: i128| {
+            let share = part.checked_mul(100_000).and_then(|part| part.checked_div(whole));
+            share.is_some_and(|share| rounded(share).contains(&number))
+        };
         pairs(&shown).into_iter().any(|(a, b)| {
             let (a, b, change) = (a.1, b.1, (a.1 - b.1).abs());
             [is_ratio(a, b), is_ratio(b, a), is_ratio(change, a), is_ratio(change, b)].contains(&true)

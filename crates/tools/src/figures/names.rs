@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Titles whose full stop ends no sentence.
 const TITLES: [&str; 9] = ["dr.", "mr.", "mrs.", "ms.", "prof.", "st.", "hr.", "fr.", "jr."];
 /// Words that often begin a sentence: with one of them, the capital says nothing.
-const STARTS: [&str; 104] = [
+const STARTS: [&str; 145] = [
     "a",
     "about",
     "according",
@@ -18,24 +18,34 @@ const STARTS: [&str; 104] = [
     "and",
     "another",
     "any",
+    "are",
     "as",
+    "ask",
     "at",
     "because",
     "before",
+    "best",
     "between",
     "both",
     "but",
     "buy",
     "by",
     "call",
+    "can",
     "check",
     "choose",
+    "click",
     "compare",
     "compared",
     "consider",
     "contact",
+    "could",
     "currently",
+    "dear",
     "despite",
+    "did",
+    "do",
+    "does",
     "during",
     "each",
     "every",
@@ -44,48 +54,79 @@ const STARTS: [&str; 104] = [
     "from",
     "get",
     "go",
+    "good",
+    "great",
+    "had",
+    "happy",
+    "has",
+    "have",
     "he",
+    "hello",
     "her",
     "here",
+    "hey",
+    "hi",
     "his",
+    "how",
     "however",
+    "i",
     "if",
     "in",
+    "is",
+    "it",
     "its",
+    "last",
+    "let",
     "like",
     "many",
+    "may",
     "meanwhile",
+    "might",
+    "more",
     "most",
     "my",
+    "next",
     "no",
     "not",
+    "note",
     "of",
     "on",
     "only",
     "open",
+    "or",
     "order",
     "other",
     "our",
+    "please",
+    "press",
     "read",
     "run",
     "see",
+    "select",
     "several",
     "she",
+    "should",
     "since",
     "so",
     "some",
     "such",
+    "tap",
     "than",
+    "thank",
+    "thanks",
     "that",
     "the",
     "their",
     "then",
+    "there",
     "these",
+    "they",
     "this",
     "those",
     "though",
     "to",
     "today",
+    "tomorrow",
     "try",
     "under",
     "unlike",
@@ -93,28 +134,56 @@ const STARTS: [&str; 104] = [
     "use",
     "using",
     "visit",
+    "was",
+    "we",
+    "welcome",
+    "were",
+    "what",
     "when",
     "where",
     "which",
     "while",
+    "who",
+    "why",
     "with",
     "without",
+    "would",
+    "yes",
     "yesterday",
     "you",
     "your",
-    "auch",
-    "bei",
-    "das",
-    "der",
-    "die",
-    "ein",
-    "eine",
-    "im",
-    "laut",
 ];
 
-/// The names of a text, each with the start of its line.
+/// Polite pronouns of German, which are capitalised within sentences.
+const PRONOUNS: [&str; 7] = ["sie", "ihr", "ihre", "ihrem", "ihren", "ihrer", "ihnen"];
+/// Frequent words of English and of German. Where German ones prevail, nouns are capitalised, too.
+const ENGLISH: [&str; 16] = [
+    "the", "of", "and", "is", "are", "it", "to", "in", "for", "at", "by", "this", "that", "runs", "has",
+    "was",
+];
+const GERMAN: [&str; 16] = [
+    "der", "die", "das", "und", "ist", "sind", "ein", "eine", "nicht", "mit", "für", "zu", "im", "auf",
+    "sie", "von",
+];
+
+/// The names of a text, each with the start of its line. In English the first word of a sentence may begin one.
 pub(super) fn of(text: &str) -> Vec<(usize, String)> {
+    let is_english = is_english(text);
+    names(text, is_english)
+}
+
+/// The names of a text that do not begin a sentence.
+pub(super) fn within(text: &str) -> Vec<(usize, String)> {
+    names(text, false)
+}
+
+pub(super) fn is_english(text: &str) -> bool {
+    let words = || text.split(|char: char| !char.is_alphabetic()).map(str::to_lowercase);
+    let count = |known: &[&str]| words().filter(|word| known.contains(&word.as_str())).count();
+    count(&ENGLISH) > count(&GERMAN)
+}
+
+fn names(text: &str, with_first: bool) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let (mut at, mut rows) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -124,10 +193,10 @@ pub(super) fn of(text: &str) -> Vec<(usize, String)> {
         rows = if plain.starts_with('|') { rows + 1 } else { 0 };
         let names = match rows {
             _ if plain.starts_with('#') => Vec::new(),
-            0 => in_text(&plain, false),
+            0 => in_text(&plain, false, with_first),
             1 => Vec::new(),
             // The first column says what the others are about.
-            _ => plain.split('|').skip(2).flat_map(|cell| in_text(cell, true)).collect(),
+            _ => plain.split('|').skip(2).flat_map(|cell| in_text(cell, true, with_first)).collect(),
         };
         found.extend(names.into_iter().map(|name| (start, name)));
     }
@@ -142,7 +211,7 @@ fn without_code(line: &str) -> String {
 
 /// The names of a line, or of a cell whose first word may begin one. What stands before a colon at the start of a sentence is
 /// a label, and a line of nothing but capitalised words a heading.
-fn in_text(text: &str, mut is_inside: bool) -> Vec<String> {
+fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> Vec<String> {
     let is_cell = is_inside;
     let mut found = Vec::new();
     let mut run: Vec<&str> = Vec::new();
@@ -155,10 +224,12 @@ fn in_text(text: &str, mut is_inside: bool) -> Vec<String> {
         let is_name = !is_label
             && bare.chars().next().is_some_and(char::is_uppercase)
             && bare.chars().count() > 1
+            && !PRONOUNS.contains(&bare.to_lowercase().as_str())
             && bare.chars().skip(1).any(char::is_lowercase);
         let is_start = || {
             let lower = bare.to_lowercase();
-            STARTS.contains(&lower.as_str()) || lower.ends_with("ly")
+            let word = lower.split(['\'', '’']).next().unwrap_or_default();
+            !with_first || STARTS.contains(&word) || word.ends_with("ly")
         };
         let is_title = TITLES.contains(&plain.to_lowercase().as_str());
         if !is_name || is_title {
@@ -200,8 +271,11 @@ impl Words {
     }
 
     /// Whether a name is of the documents: of two words both, or the second as a name, since the first may be what somebody
-    /// is, as in `President Doe`; of more words more than half.
-    pub(super) fn know(&self, name: &str) -> bool {
+    /// is, as in `President Doe`; of more words more than half. In languages that capitalise nouns, one word is enough.
+    pub(super) fn know(&self, name: &str, is_english: bool) -> bool {
+        if !is_english {
+            return name.split(' ').any(|part| knows(&self.all, part));
+        }
         let parts: Vec<bool> = name.split(' ').map(|part| knows(&self.all, part)).collect();
         let known = parts.iter().filter(|known| **known).count();
         match parts.as_slice() {

@@ -34,9 +34,10 @@ impl ReadPage {
         let stored =
             context.documents.store().pointers().insert(page.text.as_bytes(), "web_page", &page.title)?;
         let mut read = Self { page, claims: Vec::new(), dropped: 0, summary: answer.summary.clone() };
-        for found in &answer.claims {
+        let claims: Vec<&str> = answer.claims.iter().map(|found| found.claim.as_str()).collect();
+        let are_stated = figures::are_stated(&read.page.text, &claims);
+        for (found, is_stated) in answer.claims.iter().zip(are_stated) {
             let place = place_of(&found.quote, &read.page.text);
-            let is_stated = figures::unsupported(&read.page.text, &found.claim).is_empty();
             let Some(bytes) = place.filter(|_| is_stated) else {
                 read.dropped += 1;
                 continue;

@@ -81,17 +81,17 @@ impl ResearchResult<'_> {
         let known: Vec<&str> = pages.map(String::as_str).chain([self.task, context.original_query]).collect();
         let known = format!("{}\n{}", known.join("\n"), context.now);
         let mut left_out = 0;
-        let mut is_stated = |text: &str| {
-            let is_stated = figures::unsupported(&known, text).is_empty();
-            left_out += usize::from(!is_stated);
-            is_stated
-        };
         for lines in [&mut written.findings, &mut written.evergreen, &mut written.time_sensitive] {
-            lines.retain(|line| is_stated(line));
+            let texts: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let mut are_stated = figures::are_stated(&known, &texts).into_iter();
+            let before = lines.len();
+            lines.retain(|_| are_stated.next().unwrap_or(true));
+            left_out += before - lines.len();
         }
         for text in [&mut written.title, &mut written.overview] {
-            if !is_stated(text) {
+            if figures::are_stated(&known, &[text.as_str()]).contains(&false) {
                 text.clear();
+                left_out += 1;
             }
         }
         if written.title.is_empty() {

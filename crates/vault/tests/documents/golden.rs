@@ -406,6 +406,7 @@ fn bookkeeping(files: &mut Files, turn: &TurnPlace) {
         topic: Some("commerce.laptop".to_owned()),
         intent: Some(Intent::CommerceSearch),
         quality: Some(score(0.92)),
+        invented: Vec::new(),
         unverified: false,
         last_phase: Some(7),
         revisions: 1,
