@@ -456,7 +456,7 @@ fn read_tables(
         match settings::find(&full) {
             None => report(&full, format!("unknown setting {full}"), settings::suggest(&full)),
             Some(spec) if !spec.form.is_of(value) || !(spec.accepts)(&text) => {
-                for (key, value) in wrong_values(spec, &full, text) {
+                for (key, value) in error::wrong_values(spec, &full, text) {
                     let help = format!("use a value such as {}", spec.example_in_file());
                     report(&key, format!("{key} cannot be {value}"), help);
                 }
@@ -470,19 +470,6 @@ fn read_tables(
         }
     }
     found
-}
-
-/// What of an illegal value is wrong, with its key: of a table each entry that is illegal on its own.
-fn wrong_values(spec: &SettingSpec, key: &str, text: String) -> Vec<(String, String)> {
-    let whole: Option<toml::Table> = format!("value = {text}").parse().ok();
-    let entries = whole.as_ref().and_then(|whole| whole.get("value")?.as_table());
-    let wrong = |(name, value): (&String, &toml::Value)| {
-        let alone = toml::Value::Table(toml::Table::from_iter([(name.clone(), value.clone())]));
-        let legal = (spec.accepts)(&alone.to_string());
-        (!legal).then(|| (format!("{key}.{name}"), value.to_string()))
-    };
-    let wrong: Vec<_> = entries.into_iter().flatten().filter_map(wrong).collect();
-    if wrong.is_empty() { vec![(key.to_owned(), text)] } else { wrong }
 }
 
 /// Every value of a table by its dotted key.

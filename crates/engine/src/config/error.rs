@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use larder_models::catalogue::CatalogueError;
 
 use super::{CODE, SettingProblem};
+use crate::settings::spec::SettingSpec;
 
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -80,4 +81,17 @@ pub(super) fn not_utf8(valid: &str, path: &Path) -> SettingProblem {
         message: "the file is not UTF-8 from here on".to_owned(),
         help: "save it as UTF-8".to_owned(),
     }
+}
+
+/// What of an illegal value is wrong, with its key: of a table each entry that is illegal on its own.
+pub(super) fn wrong_values(spec: &SettingSpec, key: &str, text: String) -> Vec<(String, String)> {
+    let whole: Option<toml::Table> = format!("value = {text}").parse().ok();
+    let entries = whole.as_ref().and_then(|whole| whole.get("value")?.as_table());
+    let wrong = |(name, value): (&String, &toml::Value)| {
+        let alone = toml::Value::Table(toml::Table::from_iter([(name.clone(), value.clone())]));
+        let legal = (spec.accepts)(&alone.to_string());
+        (!legal).then(|| (format!("{key}.{name}"), value.to_string()))
+    };
+    let wrong: Vec<_> = entries.into_iter().flatten().filter_map(wrong).collect();
+    if wrong.is_empty() { vec![(key.to_owned(), text)] } else { wrong }
 }
