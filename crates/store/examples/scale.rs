@@ -69,6 +69,7 @@ fn fill(draft: &mut TurnDraft) {
         topic: Some(topic.clone()),
         intent: Some(Intent::Informational),
         quality: Score::new(0.9),
+        invented: Vec::new(),
         unverified: false,
         last_phase: Some(7),
         revisions: 0,
