@@ -61,6 +61,7 @@ fn fill(draft: &mut TurnDraft, user: &str, text: &str) {
         topic: Some("pet.hamster".to_owned()),
         intent: None,
         quality: Score::new(0.9),
+        invented: Vec::new(),
         unverified: false,
         last_phase: Some(7),
         revisions: 0,

@@ -65,6 +65,7 @@ fn metadata(draft: &TurnDraft, user: &str) -> TurnMetadata {
         topic: Some(TOPICS[draft.number as usize % 5].to_owned()).filter(|topic| !topic.is_empty()),
         intent: Some(Intent::Informational),
         quality: Score::new(0.9),
+        invented: Vec::new(),
         unverified: false,
         last_phase: Some(7),
         revisions: 0,
