@@ -58,10 +58,8 @@ fn a_history_that_ends_with_a_call_has_a_result_and_is_summarized_ahead() {
     history.push(call(99));
     write(&shop, &history);
     let ran = shop.ok(&args);
-    let note = format!(
-        "h.json: message {}: its call of shell has no result, which the model is told",
-        history.len()
-    );
+    let note =
+        format!("h.json: message {}: its call of shell has no result; the prompt says so", history.len());
     assert!(ran.err.contains(&note), "{}", ran.err);
     let sent = shop.seen().last().unwrap().json()["messages"].clone();
     let results = sent.as_array().unwrap().iter().filter(|message| message["tool_call_id"] == "c99");

@@ -233,9 +233,7 @@ impl<'k> HistoryReader<'k> {
     /// Gives the calls at the end a result that says that there is none.
     fn end_calls(&mut self) {
         for OpenCall { place, name, id } in self.open.take() {
-            self.read
-                .notes
-                .push(format!("{place}: its call of {name} has no result, which the model is told"));
+            self.read.notes.push(format!("{place}: its call of {name} has no result; the prompt says so"));
             let result = Message { tool_call_id: Some(id), ..Message::text(Role::Tool, NO_RESULT) };
             self.read.messages.push(result);
         }

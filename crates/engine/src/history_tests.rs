@@ -250,7 +250,7 @@ fn a_call_without_its_result_is_named_unless_it_is_last() {
     let ids: Vec<_> = found.messages[1..].iter().map(|message| message.tool_call_id.as_deref()).collect();
     assert_eq!(ids, [Some("b"), Some("a")]);
     assert_eq!(found.messages[2].joined_text(), NO_RESULT);
-    assert_eq!(found.notes, ["message 1: its call of bash has no result, which the model is told"]);
+    assert_eq!(found.notes, ["message 1: its call of bash has no result; the prompt says so"]);
 
     let asked = question(&json!([calls, {"role": "user", "content": "well?"}]).to_string(), &key());
     let problems = asked.unwrap_err();

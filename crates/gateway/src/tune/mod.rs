@@ -48,7 +48,7 @@ pub struct Tuning {
 /// What was found about a cap for the results of one tool.
 #[derive(Debug, Serialize)]
 pub struct ToolTuning {
-    /// Its name, which whoever wrote the transcript has chosen.
+    /// Its name, which is untrusted text.
     pub tool: String,
     /// Its results in the recorded runs.
     pub results: usize,

@@ -207,7 +207,7 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Whether a name can stand in the settings for one tool alone. It was chosen by whoever wrote the transcript.
+/// Whether a name can stand in the settings for one tool alone. Names in transcripts are untrusted text.
 fn may_be_named(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && !name.ends_with('*')
 }

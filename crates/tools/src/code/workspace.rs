@@ -112,7 +112,7 @@ impl Workspace {
         }
     }
 
-    /// Refuses a change that would take effect on whoever works in the folder next: of the settings and stores of
+    /// Refuses a change that would affect later work in the folder: of the settings and stores of
     /// Larder, and of what git runs. The path is in the workspace, or relative to it.
     ///
     /// # Errors

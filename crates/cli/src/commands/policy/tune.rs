@@ -132,7 +132,7 @@ fn print_tools(tools: &[ToolTuning]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A name in one line of this length at most; it was written by whoever wrote the transcript.
+/// A name in one line of this length at most; names in transcripts are untrusted text.
 fn shortened(name: &str) -> String {
     let name = output::visible(name).replace(['\n', '\t'], " ");
     match name.char_indices().nth(NAME) {
