@@ -39,10 +39,8 @@ pub fn answer(
     let (app, caller, written) = (Arc::clone(app), caller.clone(), Arc::clone(&stream));
     blocking::spawn(async move {
         let running = Running::new(written, &app.running_replies);
-        match write(&app, &caller, &conversation, message, &running.stream).await {
-            Ok((reply, pieces)) => running.stream.done(reply, &pieces),
-            Err(problem) => running.stream.failed(problem),
-        }
+        let outcome = write(&app, &caller, &conversation, message, &running.stream).await;
+        running.end(outcome);
     });
     Ok(stream)
 }

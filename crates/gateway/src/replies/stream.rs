@@ -204,23 +204,31 @@ impl ReplyReader {
 pub(super) struct Running<'a> {
     pub(super) stream: Arc<ReplyStream>,
     replies: &'a RunningReplies,
+    /// What it ended with; `None` while it is written, and if that breaks off.
+    outcome: Option<Result<(Reply, Vec<usize>), Problem>>,
 }
 
 impl<'a> Running<'a> {
     pub(super) const fn new(stream: Arc<ReplyStream>, replies: &'a RunningReplies) -> Self {
-        Self { stream, replies }
+        Self { stream, replies, outcome: None }
+    }
+
+    /// The reply is written, in pieces of these lengths, or there is none.
+    pub(super) fn end(mut self, outcome: Result<(Reply, Vec<usize>), Problem>) {
+        self.outcome = Some(outcome);
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        if !self.stream.has_ended() {
-            self.stream.failed(Problem::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "the reply broke off; send it again",
-            ));
-        }
+        let broken = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the reply broke off; send it again");
+        let outcome = self.outcome.take().unwrap_or_else(|| Err(broken()));
+        // Before anyone reads the end: who then sends the message again begins a new reply.
         self.replies.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.stream.message);
+        match outcome {
+            Ok((reply, pieces)) => self.stream.done(reply, &pieces),
+            Err(problem) => self.stream.failed(problem),
+        }
     }
 }
 

@@ -83,3 +83,19 @@ async fn a_reply_that_was_written_elsewhere_comes_in_its_pieces() {
     assert_eq!(pieces, ["a", "bc"]);
     assert_eq!(divided("äb", &[1, 2]), ["äb"], "no piece ends within a character");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_that_a_reply_failed_begins_a_new_one() {
+    for _ in 0..500 {
+        let replies = Arc::new(RunningReplies::default());
+        let stream = Arc::new(ReplyStream::new(1));
+        replies.lock().unwrap().insert(1, Arc::clone(&stream));
+        let (listed, written) = (Arc::clone(&replies), Arc::clone(&stream));
+        let writing = tokio::spawn(async move {
+            Running::new(written, &listed).end(Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no model")));
+        });
+        stream.read(None).ended().await.unwrap_err();
+        assert!(replies.lock().unwrap().is_empty());
+        writing.await.unwrap();
+    }
+}
