@@ -92,7 +92,8 @@ async fn who_reads_that_a_reply_failed_begins_a_new_one() {
         replies.lock().unwrap().insert(1, Arc::clone(&stream));
         let (listed, written) = (Arc::clone(&replies), Arc::clone(&stream));
         let writing = tokio::spawn(async move {
-            Running::new(written, &listed).end(Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no model")));
+            Running::new(written, &listed)
+                .end(Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no model")));
         });
         stream.read(None).ended().await.unwrap_err();
         assert!(replies.lock().unwrap().is_empty());
