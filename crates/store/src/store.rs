@@ -17,6 +17,7 @@ use crate::contents::StoredContents;
 use crate::conversations::Conversations;
 use crate::deletion::finish_deletions;
 use crate::exchanges::Exchanges;
+use crate::foreground::ForegroundLock;
 use crate::index::IndexDb;
 use crate::interventions::Interventions;
 use crate::jobs::{JobQueue, Jobs};
@@ -82,6 +83,7 @@ struct StoreInner {
     blobs: Blobs,
     segments: Segments,
     index: IndexDb,
+    foreground: ForegroundLock,
 }
 
 impl Store {
@@ -120,6 +122,7 @@ impl Store {
             blobs: Blobs::new(layout.blobs()),
             segments: Segments::new(layout.blobs()),
             index,
+            foreground: ForegroundLock::default(),
             layout,
             options,
         };
@@ -145,6 +148,10 @@ impl Store {
 
     pub(crate) fn index(&self) -> &IndexDb {
         &self.inner.index
+    }
+
+    pub(crate) fn foreground_lock(&self) -> &ForegroundLock {
+        &self.inner.foreground
     }
 
     /// The home folder.
