@@ -207,6 +207,21 @@ fn one_handle_at_a_time_answers_in_a_track() {
 }
 
 #[test]
+fn a_record_keeps_the_moment_of_its_first_writing() {
+    let home = Home::new();
+    let ada = home.user("ada");
+    let talks = ada.conversations();
+    let at = |millis| MemoryRecord {
+        created: Timestamp::from_millis(millis),
+        ..record(MemoryKind::Fact, "f", None, Value::Null)
+    };
+    let kept = || talks.memory().list(&MemoryFilter::default()).unwrap()[0].created;
+    put(talks, &[at(5)]);
+    put(talks, &[at(7)]);
+    assert_eq!(kept(), Timestamp::from_millis(5));
+}
+
+#[test]
 fn what_is_made_under_a_consent_that_ended_is_not_kept() {
     let home = Home::new();
     let ada = home.user("ada");

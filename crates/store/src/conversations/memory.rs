@@ -83,7 +83,7 @@ pub struct MemoryRecord {
     /// Its vector.
     #[serde(skip)]
     pub vector: Option<Vec<f32>>,
-    /// When it was first written; ignored in a new one.
+    /// When it was first written; of a new one the present moment, or zero for that of its writing.
     pub created: Timestamp,
     /// When it stopped to hold.
     pub ended: Option<Timestamp>,
@@ -304,6 +304,7 @@ impl Memory<'_> {
         {
             return Ok(());
         }
+        let created = Some(record.created.as_millis()).filter(|created| *created > 0);
         let bytes =
             record.vector.map(|vector| vector.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
         tx.prepare_cached(
@@ -322,7 +323,7 @@ impl Memory<'_> {
             record.consent,
             record.data.to_string(),
             bytes,
-            to_sql(self.store.now().as_millis()),
+            to_sql(created.unwrap_or_else(|| self.store.now().as_millis())),
             record.ended.map(|ended| to_sql(ended.as_millis()))
         ])?;
         Ok(())
