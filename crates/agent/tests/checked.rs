@@ -94,6 +94,33 @@ async fn what_an_earlier_turn_invented_is_no_evidence() {
     }
 }
 
+/// Nor is it known in another notation, or with a title.
+#[tokio::test]
+async fn what_an_earlier_turn_invented_is_no_evidence_in_another_notation() {
+    let world = world();
+    let approved = || answers::verdict("APPROVE", 0.95).to_string();
+    world.says(planned("synthesis"));
+    let invented = || "It has been run by Jane Doe since 3 May 2031. [context.md§0]".to_owned();
+    world.says((0..2).flat_map(|_| [invented(), approved()]));
+    let first = world.ask("Who runs the shop?").await;
+    assert!(first.unverified, "{first:?}");
+    let answer = format!("{}/response.md", first.folder);
+    world.says(planned("coordinator"));
+    let read = format!("{answer}\nMrs. Doe (JANE DOE) has run it since 2031-05-03.");
+    world.tools.given.lock().unwrap().push_back(Given::text("doc.read", "1 document", read));
+    world.says([
+        answers::call(&[("doc.read", json!({"path": answer}))]).to_string(),
+        answers::done().to_string(),
+    ]);
+    world.says((0..2).flat_map(|_| ["**Jane Doe** runs it since 2031-05-03. [1]".to_owned(), approved()]));
+    let outcome = world.ask("Who runs the shop?").await;
+    assert!(outcome.unverified, "{outcome:?}");
+    let answer = outcome.answer.unwrap();
+    for value in ["Jane Doe", "2031-05-03"] {
+        assert!(answer.contains(&format!("{value:?} is in none of the answer's documents")), "{answer}");
+    }
+}
+
 /// §2 is evidence, so it says nothing that the gatherer was not shown.
 #[tokio::test]
 async fn a_price_that_gathering_invents_is_not_known() {
@@ -158,7 +185,7 @@ async fn a_price_in_the_arguments_of_a_call_is_not_known() {
     let world = world();
     let invented = || "It costs $778.88. [1]".to_owned();
     world.says(planned("coordinator"));
-    world.tools.given.lock().unwrap().push_back(Given::text("doc.search", "no hit", "Nothing was found."));
+    world.tools.given.lock().unwrap().push_back(Given::text("doc.search", "1 hit", "The boats are here."));
     world.says([
         answers::call(&[("doc.search", json!({"query": "boat $778.88"}))]).to_string(),
         answers::done().to_string(),
@@ -312,6 +339,42 @@ async fn what_a_failed_call_says_is_no_evidence_and_reaches_no_goal() {
     assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true), "{outcome:?}");
     assert!(outcome.sources.iter().all(|source| source.number != 1), "{outcome:?}");
     assert!(!outcome.answer.unwrap().contains("[1]"));
+}
+
+/// A section or a result that says that there is nothing supports no answer.
+#[tokio::test]
+async fn what_holds_nothing_is_no_evidence() {
+    for (next, cited) in
+        [("synthesis", "context.md§2"), ("coordinator", "1"), ("coordinator", "context.md§4")]
+    {
+        let world = world();
+        world.says(planned(next));
+        if next == "coordinator" {
+            world.tools.given.lock().unwrap().push_back(Given::text("doc.search", "no hits", "[]"));
+            let call = answers::call(&[("doc.search", json!({"query": "boat"}))]);
+            world.says([call.to_string(), answers::done().to_string()]);
+        }
+        let stated = || format!("The boat is red and fast. [{cited}]");
+        world.says([stated(), stated()]);
+        let outcome = world.ask("What is the boat like?").await;
+        assert_eq!(
+            (outcome.status, outcome.unverified),
+            (TurnStatus::Complete, true),
+            "{cited}: {outcome:?}"
+        );
+        let reason = format!("it cites [{cited}], which holds nothing");
+        assert_eq!(outcome.reason.as_deref(), Some(reason.as_str()));
+        assert!(outcome.sources.is_empty(), "{outcome:?}");
+        let prompts = world.model.prompts.lock().unwrap().clone();
+        assert!(prompts.last().unwrap().contains(&format!("[{cited}] holds nothing")), "it was told");
+    }
+    // What was told is followed.
+    let world = world();
+    world.says(planned("synthesis"));
+    world.says(["The boat is red. [context.md§2]".to_owned(), answers::answer()]);
+    world.says([answers::verdict("APPROVE", 0.9).to_string()]);
+    let outcome = world.ask("What is the boat like?").await;
+    assert_eq!((outcome.answer, outcome.unverified), (Some(answers::answer()), false));
 }
 
 #[tokio::test]

@@ -225,11 +225,16 @@ fn a_turn_plants_no_settings_for_the_next_command() {
     let touch = |name: &str| ("command_run", json!({"program": "touch", "args": [name]}));
     let places =
         ["larder.toml", "sub/Larder.toml", ".larder/index.sqlite", ".git/hooks/post-commit", "b.txt"];
-    let tried: Vec<(&str, Value)> =
-        places.iter().map(|place| plant(place)).chain([touch("larder.toml"), touch("c.txt")]).collect();
+    let tried: Vec<(&str, Value)> = places
+        .iter()
+        .map(|place| plant(place))
+        .chain(["larder.toml", "sub/larder.toml", "c.txt"].map(touch))
+        .collect();
     let shop =
         shop(move |seen| if results(seen).is_empty() { reply_calls(&tried) } else { reply_text("Done.") });
     configure(&shop, "[tools]\ncommands = [\"touch\"]\n");
+    // Settings below that were there before stay.
+    shop.write("work/sub/own/larder.toml", "");
     let args = [&RUN[..], &["--yes"]].concat();
     let ran: Ran = shop.command(&args).env("PATH", std::env::var("PATH").unwrap()).output().unwrap().into();
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -239,13 +244,19 @@ fn a_turn_plants_no_settings_for_the_next_command() {
         assert!(!shop.path().join("work").join(place).exists(), "{place}");
     }
     assert!(shop.path().join("work/b.txt").exists(), "{results:?}");
-    assert!(!shop.path().join("work/larder.toml").exists());
+    assert!(
+        !shop.path().join("work/larder.toml").exists() && !shop.path().join("work/sub/larder.toml").exists()
+    );
+    assert!(shop.path().join("work/sub/own/larder.toml").exists());
     if cfg!(target_os = "linux") {
-        assert!(results[5].contains("renamed to larder.toml.set-aside"), "{}", results[5]);
-        assert!(ran.err.contains("renamed to larder.toml.set-aside"), "{}", ran.err);
-        for made in ["larder.toml.set-aside", "c.txt"] {
-            assert!(shop.path().join("work").join(made).exists(), "{made}");
+        for (result, made) in [(5, "larder.toml.set-aside"), (6, "sub/larder.toml.set-aside")] {
+            let made = shop.path().join("work").canonicalize().unwrap().join(made);
+            let note = format!("it was renamed to {}; rename it back if it is yours", made.display());
+            assert!(results[result].contains(&note), "{}", results[result]);
+            assert!(ran.err.contains(&note), "{}", ran.err);
+            assert!(made.exists());
         }
+        assert!(shop.path().join("work/c.txt").exists());
     }
 }
 

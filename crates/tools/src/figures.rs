@@ -175,26 +175,39 @@ fn whole_date(text: &str, spans: &[SalientSpan], part: &SalientSpan) -> Range<us
     whole
 }
 
-/// A text with spaces in place of these values, where they stand by themselves; amounts of money also as they are otherwise
-/// written.
+/// A text with spaces in place of these values, wherever they stand by themselves, also as they are otherwise written:
+/// amounts and dates in another notation, names in another letter case or after a title.
 pub fn without(text: &str, values: &[String]) -> String {
     let mut left = text.to_owned();
     let mut blank = |range: Range<usize>| {
         let spaces = " ".repeat(range.len());
         left.replace_range(range, &spaces);
     };
-    let money: Vec<Amount> =
-        values.iter().flat_map(|value| amounts(value, &(0..value.len()))).filter(Amount::is_money).collect();
+    let (dates, others): (Vec<&String>, Vec<&String>) =
+        values.iter().filter(|value| !value.is_empty()).partition(|value| is_date(value));
+    let shown: Vec<Amount> = others
+        .iter()
+        .flat_map(|value| amounts(value, &(0..value.len())))
+        .filter(Amount::is_distinct)
+        .collect();
     for (at, end) in numbers(text).map(|(at, _)| (at, amounts::end(text, at))) {
         let written = amounts(text, &(at..end)).next();
-        if written.is_some_and(|written| money.iter().any(|amount| amount.is_same(&written))) {
+        if written.is_some_and(|written| shown.iter().any(|amount| amount.is_same(&written))) {
             blank(at..end);
         }
     }
-    for value in values.iter().filter(|value| !value.is_empty()) {
+    dates.iter().flat_map(|date| date_places(text, date)).for_each(&mut blank);
+    others.iter().flat_map(|name| names::places(text, name)).for_each(&mut blank);
+    for value in dates.iter().chain(&others) {
         places(text, value).for_each(|at| blank(at..at + value.len()));
     }
     left
+}
+
+/// Whether a value is a date that names more than a month.
+fn is_date(value: &str) -> bool {
+    let spans = salience::scan(value, ErrorSense::Strict);
+    spans.iter().any(|span| span.kind == SpanKind::Date) && date_numbers(value).len() > 1
 }
 
 /// Whether an answer states nothing that could be checked: no number, price, date, address or name, and nothing about
@@ -226,16 +239,34 @@ fn without_citations(answer: &str) -> String {
     text
 }
 
-/// Whether a text states a date in any format: its numbers, with those of named months, are in at most three words
-/// next to each other.
+/// Whether a text states a date in any format.
 fn states_date(text: &str, date: &str) -> bool {
+    !date_places(text, date).is_empty()
+}
+
+/// Where a text states a date in any format: its numbers, with those of named months, are in at most three words next to
+/// each other.
+fn date_places(text: &str, date: &str) -> Vec<Range<usize>> {
     let wanted = date_numbers(date);
-    let words: Vec<BTreeSet<u32>> = text.split_whitespace().map(date_numbers).collect();
-    let near = |at: usize| {
-        let date = words[at..].iter().take(3).take_while(|numbers| !numbers.is_empty());
-        date.flatten().copied().collect()
+    let mut at = 0;
+    let words = text.split_inclusive(char::is_whitespace).map(|word| {
+        let start = at;
+        at += word.len();
+        (start..start + word.trim_end().len(), date_numbers(word))
+    });
+    let words: Vec<(Range<usize>, BTreeSet<u32>)> = words.filter(|(place, _)| !place.is_empty()).collect();
+    let place = |from: usize| {
+        let date: Vec<_> =
+            words[from..].iter().take(3).take_while(|(_, numbers)| !numbers.is_empty()).collect();
+        let states = |part: &[&(Range<usize>, BTreeSet<u32>)]| {
+            wanted.is_subset(&part.iter().flat_map(|(_, numbers)| numbers).copied().collect())
+        };
+        let length = (1..=date.len()).find(|length| states(&date[..*length]))?;
+        // A number before the date is not of it.
+        let is_first = !states(&date[1..length]);
+        is_first.then(|| date[0].0.start..date[length - 1].0.end)
     };
-    !wanted.is_empty() && (0..words.len()).any(|at| wanted.is_subset(&near(at)))
+    if wanted.is_empty() { Vec::new() } else { (0..words.len()).filter_map(place).collect() }
 }
 
 /// The numbers of a date, such as 2026, 1 and 5 for `2026-01-05` and for `5 January 2026`.

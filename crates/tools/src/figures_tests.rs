@@ -127,12 +127,19 @@ fn names_are_found_in_emphasised_text_and_in_tables() {
         "Run `cargo test`, says Bobs Boats of it.",
         "| Boat | Seller |\n|---|---|\n| the boat | Bobs Boats |\n",
         "**Seller:** one is Bobs Boats",
+        "**Bobs Boats** sells it.",
+        "- **Bobs Boats** sells it.\n- It is at Acme Stores.",
+        "It is there.\n\n**Bobs Boats**",
+        "It is sold at $450 by\n\nBobs Boats",
     ] {
         assert_eq!(unsupported(known, answer), ["Bobs Boats"], "{answer}");
     }
     for answer in [
         "## Best Value\n\n**Great Value Pick:** the boat at Acme Stores.",
         "- **Very Good Choice** at $450",
+        "**Great Value Pick**: the boat at Acme Stores.",
+        "- **Battery Life**\n  It is fine, and the boat is at Acme Stores.",
+        "It is the boat.\n\nKind Regards",
         "| Total Amount | Unit Sold |\n|---|---|\n| Great Value | $450 |\n",
         "Call `New Boat` of it.",
     ] {
@@ -223,6 +230,28 @@ fn values_are_taken_out_of_a_text_however_they_are_written() {
     assert!(!left.contains("Jane"), "{left}");
     assert_eq!(without("$649 in 1999, 9 left", &["9".to_owned()]), "$649 in 1999,   left");
     assert_eq!(without("LOQ 15 for $15", &["$15".to_owned()]), "LOQ 15 for    ");
+}
+
+#[test]
+fn values_are_taken_out_in_every_notation_that_would_state_them() {
+    let plain = |text: &str| text.replace(|char: char| !char.is_alphanumeric(), "");
+    for (value, written) in [
+        ("Jane Doe", "JANE DOE"),
+        ("Jane Doe", "jane  doe"),
+        ("Jane Doe", "Mrs. Doe"),
+        ("Jane Doe", "Professor **Doe**"),
+        ("3 May 2031", "2031-05-03"),
+        ("3 May 2031", "May 3, 2031"),
+        ("2031-05-03", "3.5.2031"),
+        ("May 2031", "Mai 2031"),
+        ("1,299.50", "1.299,50"),
+        ("12 thousand", "12,000"),
+        ("$1.5 million", "1,500,000"),
+    ] {
+        let (before, after) = ("It says", "here; 5 of 12 at Acme, July 2031, John Doe.");
+        let left = without(&format!("{before} {written} {after}"), &[value.to_owned()]);
+        assert_eq!(plain(&left), plain(&format!("{before}{after}")), "{value} as {written}: {left}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod doc;
 pub mod figures;
 mod mcp;
 mod memory;
+mod offers;
 mod planted;
 mod private;
 mod process;

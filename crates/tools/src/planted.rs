@@ -1,23 +1,35 @@
 //! Settings that a program makes where there were none, and that the next command of Larder would take for the user's.
-//! A sandbox cannot deny a name that does not exist, so they are moved aside when the program has ended.
+//! A sandbox cannot deny a name that does not exist, so they are moved aside when the program has ended. Nothing tells who
+//! made them: what the user made meanwhile is moved, too, so that every note says where the bytes are.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use larder_engine::config::{DEFAULT_HOME, FILE};
 
 /// What the name of a file that was moved aside ends in.
 const ASIDE: &str = "set-aside";
+/// Files and folders of a workspace that are looked through; in a larger one, only the folders that are named.
+const MOST_ENTRIES: usize = 50_000;
+/// Folders for what programs make, which are not looked through.
+const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
-/// The places of settings and stores that do not exist while a program runs. Moves aside what is there when it is
-/// dropped, too, so that nothing remains of a call that is given up.
-pub(super) struct PlantedSettings(Vec<PathBuf>);
+/// The settings and stores that existed before a program ran. Moves aside what is new when it is dropped, too, so that
+/// nothing remains of a call that is given up.
+pub(super) struct PlantedSettings {
+    folders: [PathBuf; 2],
+    /// Those of the whole workspace; `None` if it is too large.
+    all: Option<BTreeSet<PathBuf>>,
+    named: BTreeSet<PathBuf>,
+    is_over: bool,
+}
 
 impl PlantedSettings {
-    /// Watches these folders.
+    /// Watches a workspace, and in any case its top and the folder that the program runs in.
     pub(super) fn watch(folders: [&Path; 2]) -> Self {
-        let places =
-            folders.into_iter().flat_map(|folder| [FILE, DEFAULT_HOME].map(|name| folder.join(name)));
-        Self(places.filter(|place| !exists(place)).collect())
+        let folders = folders.map(Path::to_owned);
+        let (all, named) = (below(&folders[0]), existing(&folders));
+        Self { folders, all, named, is_over: false }
     }
 
     /// Moves aside what was made, and says so, a line for each.
@@ -26,14 +38,55 @@ impl PlantedSettings {
     }
 
     fn moved(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.0).iter().filter(|place| exists(place)).map(|place| moved(place)).collect()
+        if std::mem::replace(&mut self.is_over, true) {
+            return Vec::new();
+        }
+        let mut made: BTreeSet<PathBuf> =
+            existing(&self.folders).into_iter().filter(|place| !self.named.contains(place)).collect();
+        if let (Some(before), Some(after)) = (&self.all, below(&self.folders[0])) {
+            made.extend(after.into_iter().filter(|place| !before.contains(place)));
+        }
+        made.iter().map(|place| moved(place)).collect()
     }
 }
 
 impl Drop for PlantedSettings {
     fn drop(&mut self) {
-        self.moved();
+        for note in self.moved() {
+            tracing::warn!("a program was ended: {note}");
+        }
     }
+}
+
+/// The settings and stores that are in these folders.
+fn existing(folders: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let places = folders.iter().flat_map(|folder| [FILE, DEFAULT_HOME].map(|name| folder.join(name)));
+    places.filter(|place| exists(place)).collect()
+}
+
+/// The settings and stores that are anywhere in a folder, unless it has more than [`MOST_ENTRIES`]. Links are not
+/// followed.
+fn below(top: &Path) -> Option<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    let mut folders = VecDeque::from([top.to_owned()]);
+    let mut entries = 0;
+    while let Some(folder) = folders.pop_front() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            entries += 1;
+            if entries > MOST_ENTRIES {
+                return None;
+            }
+            let name = entry.file_name();
+            if name == FILE || name == DEFAULT_HOME {
+                found.insert(entry.path());
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir())
+                && !SKIPPED.iter().any(|skipped| name == *skipped)
+            {
+                folders.push_back(entry.path());
+            }
+        }
+    }
+    Some(found)
 }
 
 fn exists(place: &Path) -> bool {
@@ -45,12 +98,10 @@ fn moved(place: &Path) -> String {
     let numbered = (1..).map(|number| format!("{name}.{ASIDE}-{number}"));
     let mut names = std::iter::once(format!("{name}.{ASIDE}")).chain(numbered);
     let aside = names.find(|aside| !exists(&place.with_file_name(aside))).unwrap_or_default();
-    match std::fs::rename(place, place.with_file_name(&aside)) {
-        Ok(()) => {
-            format!("it made {name}, which Larder would read as settings, so that was renamed to {aside}")
-        }
-        Err(error) => {
-            format!("it made {name}, which Larder reads as settings and which cannot be renamed: {error}")
-        }
+    let aside = place.with_file_name(aside);
+    let made = format!("{} was made while it ran, and Larder would read it as settings", place.display());
+    match std::fs::rename(place, &aside) {
+        Ok(()) => format!("{made}: it was renamed to {}; rename it back if it is yours", aside.display()),
+        Err(error) => format!("{made}; it cannot be renamed: {error}"),
     }
 }

@@ -13,6 +13,7 @@ use larder_vault::{Document, ToolResult, ToolResults, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use super::answers::ToolRequest;
+use super::empty_sources::says_nothing;
 use super::error::Stop;
 use super::event::TurnEvent;
 use super::evidence;
@@ -179,7 +180,7 @@ fn record(
     Ok(CallRecord {
         text: larder_tools::call_text(&request.tool, &request.value()),
         status: output.status,
-        has_result: output.status == CallStatus::Success && !is_nothing(&output.content),
+        has_result: output.status == CallStatus::Success && !text.is_some_and(says_nothing),
         content: content(&output.content, &summary),
         summary,
         content_type: output.content_type.unwrap_or(ContentType::ToolResult),
@@ -253,11 +254,6 @@ fn take_files(cx: &mut PhaseContext<'_>, output: &ToolOutput) -> Option<VaultPat
 fn content(bytes: &[u8], summary: &str) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?.trim();
     (!text.is_empty() && text != summary).then(|| text.to_owned())
-}
-
-/// Whether a result holds nothing, as text or as JSON.
-fn is_nothing(bytes: &[u8]) -> bool {
-    matches!(bytes.trim_ascii(), b"" | b"[]" | b"{}" | b"null")
 }
 
 fn is_reserved(name: &str) -> bool {

@@ -24,7 +24,7 @@ use super::recipes::PhaseInputs;
 use super::small_talk::is_small_talk;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
-use super::{AnswerSource, calls, ending, evidence, files, save};
+use super::{AnswerSource, calls, empty_sources, ending, evidence, files, save};
 
 /// Why an answer without citations is not validated.
 const UNFOUNDED: &str = "it does not cite its sources";
@@ -41,30 +41,15 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let known = known(cx, &documents);
     let stored: Vec<(String, Arc<str>)> =
         documents.iter().map(|document| (document.name.clone(), Arc::clone(&document.text))).collect();
-    let is_free = is_small_talk(&cx.draft.query);
     let inputs = PhaseInputs {
         documents,
         values: vec![("attempt", json!(attempt))],
         hints: std::mem::take(&mut cx.state.hints),
         layer: None,
-        is_free,
+        is_free: is_small_talk(&cx.draft.query),
     };
-    let mut unknown = Vec::new();
-    let (answer, citations) = match cx.recipes().run(&name, inputs).await {
-        Ok(outcome) => {
-            let answer = outcome.reply.trim().to_owned();
-            // Small talk is answered without evidence, unless the answer states something.
-            let cites = !is_free || !outcome.citations.is_empty() || figures::states_nothing(&answer);
-            (answer, cites.then_some(outcome.citations))
-        }
-        // If a run never cited anything, its last reply is delivered with a mark, since another run would not cite
-        // either.
-        Err(Stop::Unmet { run, unknown_citations, .. }) => {
-            unknown = unknown_citations;
-            (last_reply(&cx.turns.engine.store, &run)?, None)
-        }
-        Err(stop) => return Err(stop),
-    };
+    let written = write_supported(cx, &name, inputs, &stored).await?;
+    let WrittenAnswer { answer, citations, unknown, empty } = written;
     if answer.is_empty() {
         return Err(Stop::Fail("the synthesizer returned an empty answer".to_owned()));
     }
@@ -88,19 +73,91 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     if cites {
         return Ok(PhaseOutcome::new(TurnPhase::Validate, text));
     }
-    let why = unfounded(&unknown, &evidence::results(&cx.draft));
+    let why = unfounded(&unknown, &empty, &evidence::results(&cx.draft));
     let verdict = verdict_on_unfounded(cx, why.clone());
     cx.document.append(&verdict).await?;
     Ok(ending::exhausted(&mut cx.state, cx.events, &why))
 }
 
+/// An answer, and what it cites.
+struct WrittenAnswer {
+    answer: String,
+    /// `None` if it does not cite as it must.
+    citations: Option<Vec<ResolvedCitation>>,
+    /// What it cites that is not there.
+    unknown: Vec<String>,
+    /// What it cites that holds nothing.
+    empty: Vec<String>,
+}
+
+/// Writes an answer, and another if the first cites what holds nothing.
+async fn write_supported(
+    cx: &mut PhaseContext<'_>,
+    name: &str,
+    mut inputs: PhaseInputs,
+    stored: &[(String, Arc<str>)],
+) -> Result<WrittenAnswer, Stop> {
+    let first = write(cx, name, inputs.clone(), stored).await?;
+    if first.empty.is_empty() {
+        return Ok(first);
+    }
+    inputs.hints.push(format!(
+        "[{}] holds nothing, so it supports nothing: cite what states what you say. Where nothing does, say only that it \
+         is not known, and end with [context.md§0].",
+        first.empty.join(", ")
+    ));
+    match write(cx, name, inputs, stored).await {
+        // There is an answer already.
+        Err(Stop::Fail(_) | Stop::Exhausted(_)) => Ok(first),
+        written => written,
+    }
+}
+
+async fn write(
+    cx: &mut PhaseContext<'_>,
+    name: &str,
+    inputs: PhaseInputs,
+    stored: &[(String, Arc<str>)],
+) -> Result<WrittenAnswer, Stop> {
+    let is_free = inputs.is_free;
+    match cx.recipes().run(name, inputs).await {
+        Ok(outcome) => {
+            let answer = outcome.reply.trim().to_owned();
+            let empty = empty_sources::cited(cx, &outcome.citations, stored);
+            // Small talk is answered without evidence, unless the answer states something.
+            let is_free = is_free && figures::states_nothing(&answer);
+            let cites = is_free || !outcome.citations.is_empty() && empty.is_empty();
+            let empty = if cites { Vec::new() } else { empty };
+            Ok(WrittenAnswer {
+                answer,
+                citations: cites.then_some(outcome.citations),
+                unknown: Vec::new(),
+                empty,
+            })
+        }
+        // If a run never cited anything, its last reply is delivered with a mark, since another run would not cite
+        // either.
+        Err(Stop::Unmet { run, unknown_citations, .. }) => {
+            let answer = last_reply(&cx.turns.engine.store, &run)?;
+            Ok(WrittenAnswer { answer, citations: None, unknown: unknown_citations, empty: Vec::new() })
+        }
+        Err(stop) => Err(stop),
+    }
+}
+
 /// Why an answer that did not cite as it must is not validated. What it cites may be a call that failed, which is no
 /// evidence.
-fn unfounded(unknown: &[String], results: &[ToolResult]) -> String {
+fn unfounded(unknown: &[String], empty: &[String], results: &[ToolResult]) -> String {
+    let named = |cited: &[String]| {
+        format!("it cites [{}]", cited.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))
+    };
+    if unknown.is_empty() && !empty.is_empty() {
+        return format!("{}, which holds nothing", named(empty));
+    }
     if unknown.is_empty() {
         return UNFOUNDED.to_owned();
     }
-    let cited = format!("it cites [{}]", unknown.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "));
+    let cited = named(unknown);
     let number = |cited: &String| cited.trim_start_matches('p').parse().ok();
     let numbers: Vec<u32> = unknown.iter().filter_map(number).collect();
     let failed = || results.iter().filter(|result| result.status != CallStatus::Success);

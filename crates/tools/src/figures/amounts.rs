@@ -64,15 +64,19 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    pub(super) const fn is_money(&self) -> bool {
-        self.currency.is_some()
+    /// Whether its number says what it is, however it is written: an amount of money, or a number of three digits.
+    pub(super) const fn is_distinct(&self) -> bool {
+        self.currency.is_some() || !self.is_short()
+    }
+
+    const fn is_short(&self) -> bool {
+        self.number < 100 * 1_000
     }
 
     /// Whether another amount is this one, or may be, since no currency stands next to it.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let is_short = self.number < 100 * 1_000;
         self.number == other.number
-            && (self.currency == other.currency || other.currency.is_none() && !is_short)
+            && (self.currency == other.currency || other.currency.is_none() && !self.is_short())
     }
 
     /// The numbers that it may be.

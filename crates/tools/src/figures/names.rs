@@ -2,11 +2,18 @@
 //! are not searched, since they may capitalise any word.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Titles whose full stop ends no sentence.
 const TITLES: [&str; 9] = ["dr.", "mr.", "mrs.", "ms.", "prof.", "st.", "hr.", "fr.", "jr."];
+/// What stands before a name alone, too: titles in full.
+const FULL_TITLES: [&str; 8] = ["doctor", "professor", "miss", "madam", "sir", "herr", "frau", "president"];
+/// Bytes between two words of a name that is written another way.
+const MOST_BETWEEN: usize = 8;
+/// Words of praise: with one of them, emphasised text is a label.
+const PRAISE: [&str; 8] = ["best", "good", "great", "top", "very", "beste", "bester", "bestes"];
 /// Words that often begin a sentence: with one of them, the capital says nothing.
-const STARTS: [&str; 145] = [
+const STARTS: [&str; 150] = [
     "a",
     "about",
     "according",
@@ -75,6 +82,7 @@ const STARTS: [&str; 145] = [
     "is",
     "it",
     "its",
+    "kind",
     "last",
     "let",
     "like",
@@ -133,7 +141,10 @@ const STARTS: [&str; 145] = [
     "until",
     "use",
     "using",
+    "very",
     "visit",
+    "warm",
+    "warmest",
     "was",
     "we",
     "welcome",
@@ -152,6 +163,7 @@ const STARTS: [&str; 145] = [
     "yesterday",
     "you",
     "your",
+    "yours",
 ];
 
 /// Polite pronouns of German, which are capitalised within sentences.
@@ -189,14 +201,15 @@ fn names(text: &str, with_first: bool) -> Vec<(usize, String)> {
     for line in text.split_inclusive('\n') {
         let start = at;
         at += line.len();
+        let is_last = text[at..].trim().is_empty();
         let plain = without_code(line.trim());
         rows = if plain.starts_with('|') { rows + 1 } else { 0 };
         let names = match rows {
             _ if plain.starts_with('#') => Vec::new(),
-            0 => in_text(&plain, false, with_first),
+            0 => in_line(&plain, is_last, with_first),
             1 => Vec::new(),
             // The first column says what the others are about.
-            _ => plain.split('|').skip(2).flat_map(|cell| in_text(cell, true, with_first)).collect(),
+            _ => plain.split('|').skip(2).flat_map(|cell| in_text(cell, true, with_first).0).collect(),
         };
         found.extend(names.into_iter().map(|name| (start, name)));
     }
@@ -209,19 +222,53 @@ fn without_code(line: &str) -> String {
     pieces.map(|(at, piece)| if at % 2 == 0 { piece } else { " - " }).collect()
 }
 
-/// The names of a line, or of a cell whose first word may begin one. What stands before a colon at the start of a sentence is
-/// a label, and a line of nothing but capitalised words a heading.
-fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> Vec<String> {
-    let is_cell = is_inside;
+/// The names of a line. One of nothing but capitalised words is a heading if there is text below it.
+fn in_line(line: &str, is_last: bool, with_first: bool) -> Vec<String> {
+    let (names, is_name_alone) = in_text(line, false, with_first);
+    let is_heading = !is_last && (is_name_alone || is_emphasised(line));
+    if is_heading { Vec::new() } else { names }
+}
+
+/// Whether nothing but emphasised text is in a line, which may be an item of a list.
+fn is_emphasised(line: &str) -> bool {
+    let text = line.trim_start_matches(|char: char| !char.is_alphanumeric() && char != '*');
+    let text = text.trim_start_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | ')' | ' '));
+    let text = text.trim_start_matches("* ").trim();
+    let inner = text.strip_prefix("**").and_then(|text| text.strip_suffix("**"));
+    inner.is_some_and(|inner| !inner.contains("**"))
+}
+
+/// Whether the emphasised text that begins a sentence here is a label: a colon ends it, or it praises what follows.
+fn is_label(from: &str) -> bool {
+    let Some((inner, after)) = from.strip_prefix("**").and_then(|from| from.split_once("**")) else {
+        return false;
+    };
+    let first = inner.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
+    inner.trim_end().ends_with(':') || after.trim_start().starts_with(':') || PRAISE.contains(&first.as_str())
+}
+
+/// The words of a text, each with the text from there on.
+fn words_from(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = text.trim_start();
+    std::iter::from_fn(move || {
+        let from = rest;
+        let end = from.find(char::is_whitespace).unwrap_or(from.len());
+        rest = from[end..].trim_start();
+        (end > 0).then(|| (&from[..end], from))
+    })
+}
+
+/// The names of a text, or of a cell whose first word may begin one, and whether nothing but a name is in it. What stands
+/// before a colon at the start of a sentence is a label.
+fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, bool) {
     let mut found = Vec::new();
     let mut run: Vec<&str> = Vec::new();
-    let (mut is_label, mut begins) = (false, false);
-    for word in text.split_whitespace() {
+    let (mut is_labelling, mut begins) = (false, false);
+    for (word, from) in words_from(text) {
         let plain = word.trim_matches(['*', '_']);
         let bare = plain.trim_matches(|char: char| !char.is_alphanumeric());
-        // Emphasised text at the start of a sentence is a label.
-        is_label |= !is_inside && word.starts_with("**");
-        let is_name = !is_label
+        is_labelling |= !is_inside && is_label(from);
+        let is_name = !is_labelling
             && bare.chars().next().is_some_and(char::is_uppercase)
             && bare.chars().count() > 1
             && !PRONOUNS.contains(&bare.to_lowercase().as_str())
@@ -244,13 +291,48 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> Vec<String> {
                 found.push(ended);
             }
         }
-        is_label &= !word.trim_start_matches('*').contains("**");
+        is_labelling &= !word.trim_start_matches('*').contains("**");
         // The first word of a sentence is capitalised anyway, if no name begins with it.
         is_inside = !bare.is_empty() && (is_title || !plain.ends_with(['.', '!', '?', ':']));
     }
-    let is_heading = !is_cell && begins && run.len() == text.split_whitespace().count();
-    found.push(if is_heading { Vec::new() } else { run });
-    found.into_iter().filter(|run| run.len() > 1).map(|run| run.join(" ")).collect()
+    let is_name_alone = begins && run.len() == text.split_whitespace().count();
+    found.push(run);
+    (found.into_iter().filter(|run| run.len() > 1).map(|run| run.join(" ")).collect(), is_name_alone)
+}
+
+/// Where a text has a name: in any letter case, and its last word after a title.
+pub(super) fn places(text: &str, name: &str) -> Vec<Range<usize>> {
+    let wanted: Vec<String> = words_with_places(name).map(|(_, word)| word.to_lowercase()).collect();
+    let is_name = wanted.len() > 1 && !name.contains(|char: char| char.is_ascii_digit());
+    let Some(last) = wanted.last().filter(|_| is_name) else { return Vec::new() };
+    let words: Vec<(Range<usize>, String)> =
+        words_with_places(text).map(|(place, word)| (place, word.to_lowercase())).collect();
+    let is_gap = |gap: &str| {
+        gap.len() <= MOST_BETWEEN
+            && gap.chars().all(|char| char.is_whitespace() || matches!(char, '*' | '_' | '-'))
+    };
+    let whole = words.windows(wanted.len()).filter(|found| {
+        found.iter().zip(&wanted).all(|((_, word), wanted)| word == wanted)
+            && found.windows(2).all(|two| is_gap(&text[two[0].0.end..two[1].0.start]))
+    });
+    let titled = words.windows(2).filter(|two| {
+        let (title, gap) = (two[0].1.as_str(), &text[two[0].0.end..two[1].0.start]);
+        let is_title =
+            TITLES.iter().any(|known| known.trim_end_matches('.') == title) || FULL_TITLES.contains(&title);
+        two[1].1 == *last && is_title && is_gap(gap.strip_prefix('.').unwrap_or(gap))
+    });
+    let of = |found: &[(Range<usize>, String)]| found[0].0.start..found[found.len() - 1].0.end;
+    whole.map(of).chain(titled.map(of)).collect()
+}
+
+fn words_with_places(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    let mut at = 0;
+    let words = text.split(|char: char| !char.is_alphanumeric()).map(move |word| {
+        let start = text[at..].find(word).map_or(at, |skipped| at + skipped);
+        at = start + word.len();
+        (start..at, word)
+    });
+    words.filter(|(_, word)| !word.is_empty())
 }
 
 /// The words of documents, in lower case.

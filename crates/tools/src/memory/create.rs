@@ -1,7 +1,8 @@
 //! `memory.create`: remembers a fact or a preference. A known one is confirmed rather than stored twice.
 
 use larder_store::StoreError;
-use larder_vault::{FactRecord, PreferenceRecord, Scope, Score, Ttl};
+use larder_vault::lifecycle::{Aging, ttl};
+use larder_vault::{FactRecord, Intent, PreferenceRecord, Scope, Score, Ttl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -9,6 +10,7 @@ use serde_json::json;
 use super::notebook::{FactBook, PreferenceBook};
 use super::{MemoryKind, TRIES};
 use crate::context::ToolContext;
+use crate::offers::is_remembered_offer;
 use crate::spec::{ToolClass, ToolError, ToolOutput, ToolSpec};
 use crate::typed::TypedTool;
 
@@ -39,7 +41,7 @@ pub(super) struct MemoryCreateArgs {
     /// of a fact: how sure it is
     #[schemars(range(min = 0, max = 1))]
     confidence: Option<f64>,
-    /// of a fact: how long it holds, such as 6h or 30d; evergreen if it stays true
+    /// of a fact: how long it holds, such as 6h or 30d; evergreen if it stays true. A price or stock holds 6h at most
     #[schemars(length(min = 1, max = 20))]
     ttl: Option<String>,
     /// of a preference: its name, such as favorite_hamster
@@ -84,11 +86,19 @@ fn remember(args: &MemoryCreateArgs, context: &ToolContext<'_>) -> Result<ToolOu
                 Some(ttl) => ttl.parse().map_err(|error| ToolError::Arguments(format!("ttl: {error}")))?,
                 None => Ttl::Evergreen,
             };
+            let fact = text(&args.fact);
+            let ttl = lifetime(&fact, ttl, context.intent.unwrap_or(Intent::Informational));
             let confidence = Score::new(args.confidence.unwrap_or(CONFIDENCE)).unwrap_or_default();
             let category = args.category.as_deref().unwrap_or("General");
-            learn(&text(&args.fact), category, confidence, ttl, context)
+            learn(&fact, category, confidence, ttl, context)
         }
     }
+}
+
+/// How long a fact holds: a price or stock for some hours, whatever the call says (R1-3.68, R1-4.8).
+fn lifetime(fact: &str, said: Ttl, intent: Intent) -> Ttl {
+    let most = if is_remembered_offer(fact) { ttl(Aging::Offer, intent) } else { Ttl::Evergreen };
+    if said.seconds() > most.seconds() { most } else { said }
 }
 
 /// One line, so that statements that differ in white space only are equal.

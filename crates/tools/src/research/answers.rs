@@ -1,11 +1,11 @@
 //! The answers of the recipes of `internet.research`, as typed values.
 
-use larder_condense::salience::{ErrorSense, SalientSpan, SpanKind, scan};
 use larder_vault::context::Claim;
 use larder_vault::lifecycle::{Aging, ttl};
 use larder_vault::{Intent, Listing, Score, Stock, Ttl, WriteUp};
 use serde::{Deserialize, Serialize};
 
+use crate::offers::is_offer;
 use larder_engine::answer::{UnusableAnswer, said, stated, topic};
 
 /// What `research/plan_research` answers.
@@ -115,24 +115,6 @@ impl FoundClaim {
             Aging::Claim
         }
     }
-}
-
-/// Whether a text states a price or whether something can be had.
-fn is_offer(text: &str) -> bool {
-    const STOCK: [&str; 9] = [
-        "in stock",
-        "in-stock",
-        "out of stock",
-        "out-of-stock",
-        "sold out",
-        "back-order",
-        "backorder",
-        "pre-order",
-        "left in stock",
-    ];
-    let lower = text.to_lowercase();
-    let is_price = |span: &SalientSpan| span.kind == SpanKind::Price;
-    STOCK.iter().any(|words| lower.contains(words)) || scan(text, ErrorSense::Strict).iter().any(is_price)
 }
 
 /// What `research/write_research` answers.

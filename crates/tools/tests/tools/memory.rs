@@ -97,6 +97,37 @@ async fn facts_and_preferences_are_kept_and_found() {
     assert_eq!(query(&fixture, json!({"kind": "preference"})).await.len(), 1);
 }
 
+/// Prices and stock hold six hours, whatever the call says; then they are not current.
+#[tokio::test]
+async fn a_remembered_price_expires() {
+    let mut fixture = fixture();
+    let facts = [
+        ("The LOQ costs $697 at Acme", json!("evergreen"), "6h"),
+        ("The LOQ is in stock", json!("30d"), "6h"),
+        ("Der LOQ ist ausverkauft", json!(null), "6h"),
+        ("The Victus costs $649 today", json!("1h"), "1h"),
+        ("Ann's budget is $800", json!(null), "evergreen"),
+        ("Ann has a boat", json!(null), "evergreen"),
+    ];
+    for (fact, ttl, _) in &facts {
+        let mut arguments = json!({"kind": "fact", "fact": fact});
+        if !ttl.is_null() {
+            arguments["ttl"] = ttl.clone();
+        }
+        fixture.call("memory.create", arguments).await;
+    }
+    let records: FactRecords = read_json(&text(&fixture, "users/ann/memory/facts.json").await).value.unwrap();
+    for (record, (fact, _, ttl)) in records.facts.iter().zip(&facts) {
+        assert_eq!((record.fact.as_str(), record.ttl.to_string().as_str()), (*fact, *ttl));
+    }
+    assert_eq!(query(&fixture, json!({"limit": 10})).await.len(), 6);
+    fixture.now = now().plus_seconds(6 * 3_600);
+    let left = query(&fixture, json!({"limit": 10})).await;
+    let left: Vec<&str> = left.iter().filter_map(|fact| fact["fact"].as_str()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.iter().all(|fact| fact.starts_with("Ann")), "{left:?}");
+}
+
 #[tokio::test]
 async fn manual_edits_are_read_back() {
     let fixture = fixture();

@@ -1,0 +1,36 @@
+//! What changes within hours, whatever anybody says of it: prices and stock (R1-3.68, R1-4.8). A plain function of texts.
+
+use larder_condense::salience::{ErrorSense, SalientSpan, SpanKind, scan};
+
+/// Whether a text states a price or whether something can be had.
+pub(super) fn is_offer(text: &str) -> bool {
+    const STOCK: [&str; 13] = [
+        "in stock",
+        "in-stock",
+        "out of stock",
+        "out-of-stock",
+        "sold out",
+        "back-order",
+        "backorder",
+        "pre-order",
+        "left in stock",
+        "auf lager",
+        "vorrätig",
+        "ausverkauft",
+        "nicht lieferbar",
+    ];
+    let lower = text.to_lowercase();
+    let is_price = |span: &SalientSpan| span.kind == SpanKind::Price;
+    STOCK.iter().any(|words| lower.contains(words)) || scan(text, ErrorSense::Strict).iter().any(is_price)
+}
+
+/// Whether a fact of memory states one. What somebody has, earns, spends or has paid is no price.
+pub(super) fn is_remembered_offer(fact: &str) -> bool {
+    const OF_PEOPLE: [&str; 18] = [
+        "budget", "salary", "income", "earn", "spend", "spent", "afford", "paid", "bought", "owe", "saved",
+        "gehalt", "verdien", "ausgeben", "bezahlt", "gekauft", "gespart", "schuldet",
+    ];
+    let lower = fact.to_lowercase();
+    let mut words = lower.split(|char: char| !char.is_alphabetic());
+    is_offer(fact) && !words.any(|word| OF_PEOPLE.iter().any(|stem| word.starts_with(stem)))
+}
