@@ -196,8 +196,11 @@ pub fn without(text: &str, values: &[String]) -> String {
             blank(at..end);
         }
     }
-    dates.iter().flat_map(|date| date_places(text, date)).for_each(&mut blank);
-    others.iter().flat_map(|name| names::places(text, name)).for_each(&mut blank);
+    if !dates.is_empty() {
+        let words = dated_words(text);
+        dates.iter().flat_map(|date| date_places(&words, date)).for_each(&mut blank);
+    }
+    names::places(text, &others).into_iter().for_each(&mut blank);
     for value in dates.iter().chain(&others) {
         places(text, value).for_each(|at| blank(at..at + value.len()));
     }
@@ -241,20 +244,23 @@ fn without_citations(answer: &str) -> String {
 
 /// Whether a text states a date in any format.
 fn states_date(text: &str, date: &str) -> bool {
-    !date_places(text, date).is_empty()
+    !date_places(&dated_words(text), date).is_empty()
 }
 
-/// Where a text states a date in any format: its numbers, with those of named months, are in at most three words next to
-/// each other.
-fn date_places(text: &str, date: &str) -> Vec<Range<usize>> {
-    let wanted = date_numbers(date);
+/// The words of a text with their numbers, as of dates.
+fn dated_words(text: &str) -> Vec<(Range<usize>, BTreeSet<u32>)> {
     let mut at = 0;
     let words = text.split_inclusive(char::is_whitespace).map(|word| {
         let start = at;
         at += word.len();
         (start..start + word.trim_end().len(), date_numbers(word))
     });
-    let words: Vec<(Range<usize>, BTreeSet<u32>)> = words.filter(|(place, _)| !place.is_empty()).collect();
+    words.filter(|(place, _)| !place.is_empty()).collect()
+}
+
+/// Where a date is in any format: its numbers, with those of named months, are in at most three words next to each other.
+fn date_places(words: &[(Range<usize>, BTreeSet<u32>)], date: &str) -> Vec<Range<usize>> {
+    let wanted = date_numbers(date);
     let place = |from: usize| {
         let date: Vec<_> =
             words[from..].iter().take(3).take_while(|(_, numbers)| !numbers.is_empty()).collect();

@@ -24,13 +24,18 @@ pub(super) fn is_offer(text: &str) -> bool {
     STOCK.iter().any(|words| lower.contains(words)) || scan(text, ErrorSense::Strict).iter().any(is_price)
 }
 
-/// Whether a fact of memory states one. What somebody has, earns, spends or has paid is no price.
+/// Whether a fact of memory states one. What somebody has, earns, spends or has paid is no price, unless the fact speaks of
+/// prices, too.
 pub(super) fn is_remembered_offer(fact: &str) -> bool {
     const OF_PEOPLE: [&str; 18] = [
         "budget", "salary", "income", "earn", "spend", "spent", "afford", "paid", "bought", "owe", "saved",
         "gehalt", "verdien", "ausgeben", "bezahlt", "gekauft", "gespart", "schuldet",
     ];
+    const OF_THINGS: [&str; 8] = ["cost", "price", "sell", "sold", "stock", "kost", "preis", "verkauf"];
     let lower = fact.to_lowercase();
-    let mut words = lower.split(|char: char| !char.is_alphabetic());
-    is_offer(fact) && !words.any(|word| OF_PEOPLE.iter().any(|stem| word.starts_with(stem)))
+    let has = |stems: &[&str]| {
+        let mut words = lower.split(|char: char| !char.is_alphabetic());
+        words.any(|word| stems.iter().any(|stem| word.starts_with(stem)))
+    };
+    is_offer(fact) && (has(&OF_THINGS) || !has(&OF_PEOPLE))
 }

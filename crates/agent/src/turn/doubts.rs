@@ -29,6 +29,8 @@ impl<'d> Doubts<'d> {
             let known = self.invented.entry(turn);
             values.extend_from_slice(known.or_insert_with(|| invented(documents, turn).unwrap_or_default()));
         }
+        values.sort_unstable();
+        values.dedup();
         if values.is_empty() { text.to_owned() } else { figures::without(text, &values) }
     }
 }

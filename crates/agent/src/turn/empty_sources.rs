@@ -1,5 +1,5 @@
 //! Sources that hold nothing, such as a search without hits and a section that says that nothing is known: citing one
-//! supports no answer (R0-14.8).
+//! supports no answer but one that something is absent (R0-14.8).
 
 use larder_engine::executor::ResolvedCitation;
 use larder_vault::context::{CallStatus, GatheredContext, ToolLog};
@@ -104,10 +104,50 @@ fn holds_nothing(value: &Value) -> bool {
     }
 }
 
-/// What an answer cites although it holds nothing, as the answer writes it. `documents` are the texts of what it may
-/// cite, by name.
+/// Words of sentences that say that something is absent, for which what holds nothing is evidence.
+const ABSENT: [&str; 16] = [
+    "no",
+    "not",
+    "none",
+    "nothing",
+    "cannot",
+    "neither",
+    "without",
+    "t",
+    "unknown",
+    "kein",
+    "keine",
+    "keinen",
+    "nicht",
+    "nichts",
+    "unbekannt",
+    "ohne",
+];
+
+/// Whether an answer cites a source wherever it does for something that is absent.
+fn says_what_is_absent(answer: &str, source: &str) -> bool {
+    let cites = |marker: &str| {
+        let mut ids = marker.split([',', ';', ' ']).map(|id| id.split('#').next().unwrap_or_default());
+        ids.any(|id| id == source || id.strip_prefix('p') == Some(source))
+    };
+    let mut sentences = answer.match_indices('[').filter_map(|(at, _)| {
+        let marker = answer[at + 1..].split(']').next().unwrap_or_default();
+        let before = answer[..at].trim_end().trim_end_matches(['.', '!', '?']);
+        cites(marker).then(|| before.rsplit(['.', '!', '?', '\n', ']']).next().unwrap_or_default())
+    });
+    let is_absent = |sentence: &str| {
+        let lower = sentence.to_lowercase();
+        lower.split(|char: char| !char.is_alphanumeric()).any(|word| ABSENT.contains(&word))
+    };
+    let first = sentences.next();
+    first.is_some_and(is_absent) && sentences.all(is_absent)
+}
+
+/// What an answer cites although it holds nothing, as the answer writes it, but for what it says is absent. `documents`
+/// are the texts of what it may cite, by name.
 pub(super) fn cited(
     cx: &PhaseContext<'_>,
+    answer: &str,
     citations: &[ResolvedCitation],
     documents: &[(String, std::sync::Arc<str>)],
 ) -> Vec<String> {
@@ -122,7 +162,8 @@ pub(super) fn cited(
         let number = part.strip_prefix('p').filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         number.unwrap_or(part).to_owned()
     };
-    citations.iter().filter(is_empty).map(|citation| written(&citation.part)).collect()
+    let empty = citations.iter().filter(is_empty).map(|citation| written(&citation.part));
+    empty.filter(|source| !says_what_is_absent(answer, source)).collect()
 }
 
 fn is_gathering_empty(cx: &PhaseContext<'_>) -> bool {
@@ -147,6 +188,18 @@ fn are_calls_empty(cx: &PhaseContext<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_holds_nothing_is_evidence_for_what_is_absent() {
+        for answer in ["I cannot do it: there is no contract. [1] Please send it.", "It isn't there [p1, 2]."]
+        {
+            assert!(says_what_is_absent(answer, "1"), "{answer}");
+        }
+        for answer in ["It is red. [1]", "There is no oar. [1] The boat is red. [1]", "There is no oar. [2]"]
+        {
+            assert!(!says_what_is_absent(answer, "1"), "{answer}");
+        }
+    }
 
     #[test]
     fn what_says_that_there_is_nothing_holds_nothing() {

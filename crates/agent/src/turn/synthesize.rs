@@ -123,7 +123,7 @@ async fn write(
     match cx.recipes().run(name, inputs).await {
         Ok(outcome) => {
             let answer = outcome.reply.trim().to_owned();
-            let empty = empty_sources::cited(cx, &outcome.citations, stored);
+            let empty = empty_sources::cited(cx, &answer, &outcome.citations, stored);
             // Small talk is answered without evidence, unless the answer states something.
             let is_free = is_free && figures::states_nothing(&answer);
             let cites = is_free || !outcome.citations.is_empty() && empty.is_empty();

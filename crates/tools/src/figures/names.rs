@@ -300,29 +300,34 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, b
     (found.into_iter().filter(|run| run.len() > 1).map(|run| run.join(" ")).collect(), is_name_alone)
 }
 
-/// Where a text has a name: in any letter case, and its last word after a title.
-pub(super) fn places(text: &str, name: &str) -> Vec<Range<usize>> {
-    let wanted: Vec<String> = words_with_places(name).map(|(_, word)| word.to_lowercase()).collect();
-    let is_name = wanted.len() > 1 && !name.contains(|char: char| char.is_ascii_digit());
-    let Some(last) = wanted.last().filter(|_| is_name) else { return Vec::new() };
+/// Where a text has one of these names: in any letter case, and its last word after a title.
+pub(super) fn places(text: &str, names: &[&String]) -> Vec<Range<usize>> {
     let words: Vec<(Range<usize>, String)> =
         words_with_places(text).map(|(place, word)| (place, word.to_lowercase())).collect();
     let is_gap = |gap: &str| {
         gap.len() <= MOST_BETWEEN
             && gap.chars().all(|char| char.is_whitespace() || matches!(char, '*' | '_' | '-'))
     };
-    let whole = words.windows(wanted.len()).filter(|found| {
-        found.iter().zip(&wanted).all(|((_, word), wanted)| word == wanted)
-            && found.windows(2).all(|two| is_gap(&text[two[0].0.end..two[1].0.start]))
-    });
-    let titled = words.windows(2).filter(|two| {
-        let (title, gap) = (two[0].1.as_str(), &text[two[0].0.end..two[1].0.start]);
-        let is_title =
-            TITLES.iter().any(|known| known.trim_end_matches('.') == title) || FULL_TITLES.contains(&title);
-        two[1].1 == *last && is_title && is_gap(gap.strip_prefix('.').unwrap_or(gap))
-    });
-    let of = |found: &[(Range<usize>, String)]| found[0].0.start..found[found.len() - 1].0.end;
-    whole.map(of).chain(titled.map(of)).collect()
+    let of_name = |name: &&String| {
+        let wanted: Vec<String> = words_with_places(name).map(|(_, word)| word.to_lowercase()).collect();
+        let is_name = wanted.len() > 1 && !name.contains(|char: char| char.is_ascii_digit());
+        let Some(last) = wanted.last().filter(|_| is_name) else { return Vec::new() };
+        let whole = words.windows(wanted.len()).filter(|found| {
+            found.iter().zip(&wanted).all(|((_, word), wanted)| word == wanted)
+                && found.windows(2).all(|two| is_gap(&text[two[0].0.end..two[1].0.start]))
+        });
+        let titled = words.windows(2).filter(|two| {
+            let (title, gap) = (two[0].1.as_str(), &text[two[0].0.end..two[1].0.start]);
+            two[1].1 == *last && is_title(title) && is_gap(gap.strip_prefix('.').unwrap_or(gap))
+        });
+        let of = |found: &[(Range<usize>, String)]| found[0].0.start..found[found.len() - 1].0.end;
+        whole.map(of).chain(titled.map(of)).collect::<Vec<_>>()
+    };
+    names.iter().flat_map(of_name).collect()
+}
+
+fn is_title(word: &str) -> bool {
+    FULL_TITLES.contains(&word) || TITLES.iter().any(|known| known.trim_end_matches('.') == word)
 }
 
 fn words_with_places(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
