@@ -1,16 +1,16 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
 //! code recomputes them. Plain functions of texts; `derived` recomputes numbers, `amounts` reads currencies and
-//! words such as "million", `names` finds names.
+//! words such as "million", `dates` reads dates, `names` finds names.
 
 mod amounts;
+mod dates;
 mod derived;
 mod names;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
-use larder_text::months;
+use larder_condense::salience::{self, ErrorSense, SpanKind};
 
 use self::amounts::{Amount, Currencies, amounts};
 use self::derived::Derived;
@@ -59,9 +59,29 @@ fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
     let text = without_citations(answer);
     let currencies = Currencies::of(known);
     let known_numbers: BTreeSet<i128> = amounts::readings(known).collect();
-    let spans = salience::scan(&text, ErrorSense::Strict);
-    let derived = Derived::new(&text, &spans, &known_numbers, known);
+    let known_dates = dates::of(known);
+    let states = |date: &dates::Written| known_dates.iter().any(|known| date.is_stated_by(known));
+    let (stated, unstated): (Vec<_>, Vec<_>) = dates::of(&text).into_iter().partition(states);
     let mut found: Vec<(usize, String)> = Vec::new();
+    // A month by itself is rather a word than a date.
+    for date in unstated.iter().filter(|date| !date.is_doubtful && date.is_distinct()) {
+        found.push((date.range.start, text[date.range.clone()].to_owned()));
+    }
+    let is_part = |date: &dates::Written, place: &Range<usize>| {
+        date.range.start < place.end && place.start < date.range.end
+    };
+    let mut spans = salience::scan(&text, ErrorSense::Strict);
+    spans.retain(|span| {
+        let is_value = matches!(span.kind, SpanKind::Date | SpanKind::Number | SpanKind::Quantity);
+        let mut of_dates = stated.iter().chain(unstated.iter().filter(|date| !date.is_doubtful));
+        !is_value || !of_dates.any(|date| date.is_distinct() && is_part(date, &span.range))
+    });
+    for span in &mut spans {
+        if let Some(price) = amounts::with_currency(&text, span) {
+            (span.kind, span.range) = (SpanKind::Price, price);
+        }
+    }
+    let derived = Derived::new(&text, &spans, &known_numbers, known);
     for span in &spans {
         let value = &text[span.range.clone()];
         let is_supported = match span.kind {
@@ -69,33 +89,43 @@ fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
             SpanKind::Number if value.bytes().filter(u8::is_ascii_digit).count() == 1 => {
                 !is_count(&text, &span.range) || derived.yields_count(&span.range)
             }
-            SpanKind::Date => stands_in(known, value) || states_date(known, value),
+            SpanKind::Date => stands_in(known, value) || states_month(&known_dates, value),
             SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
                 let shown: Vec<_> = amounts(&text, &span.range).collect();
-                let is_known = |number| {
-                    known_numbers.contains(&number) || derived.yields(span.kind, &span.range, number)
+                let is_known = |shown: &Amount, number| {
+                    known_numbers.contains(&number) && currencies.allow(shown, number)
+                        || derived.yields(span.kind, &span.range, number)
                 };
                 let is_shown = |shown: &Amount| {
-                    shown.readings().any(is_known)
+                    shown.readings().any(|number| is_known(shown, number))
                         || currencies.scales.contains(&shown.scale)
                             && known_numbers.contains(&(shown.number / shown.scale))
                 };
-                let is_stated = shown.is_empty() && stands_in(known, value)
-                    || !shown.is_empty() && shown.iter().all(is_shown);
-                is_stated && shown.iter().all(|shown| currencies.allow(shown)) || is_age(&text, &span.range)
+                shown.is_empty() && stands_in(known, value)
+                    || !shown.is_empty() && shown.iter().all(is_shown)
+                    || is_age(&text, &span.range)
             }
             // Ids may be cut.
             SpanKind::Hash | SpanKind::Id => known.contains(value),
             _ => stands_in(known, value),
         };
         if !is_supported {
-            let whole = whole_date(&text, &spans, span);
+            let doubtful = unstated.iter().find(|date| is_part(date, &span.range));
+            let whole = doubtful.map_or(&span.range, |date| &date.range).clone();
             found.push((whole.start, text[whole].to_owned()));
         }
     }
+    found.sort();
+    found.dedup();
     let lower = known.to_lowercase();
     found.extend(sites(&text).filter(|(_, site)| !stands_in(&lower, &site.to_lowercase())));
     found
+}
+
+/// Whether a date names a month, and nothing else, that one of these does.
+fn states_month(known: &[dates::Written], value: &str) -> bool {
+    let dates = dates::of(value);
+    !dates.is_empty() && dates.iter().all(|date| known.iter().any(|known| date.is_stated_by(known)))
 }
 
 /// Whether a value is in a text by itself: `$69` is not in `$697`, and `1.5` not in `11.5`.
@@ -148,33 +178,6 @@ fn sites(text: &str) -> impl Iterator<Item = (usize, String)> {
     words.filter(move |(_, word)| is_site(word)).map(|(start, word)| (start, word.to_owned()))
 }
 
-/// The date that a value is a part of, such as `3 May 2031` of `May 2031`; or the value itself.
-fn whole_date(text: &str, spans: &[SalientSpan], part: &SalientSpan) -> Range<usize> {
-    let mut whole = part.range.clone();
-    let is_year = |span: &SalientSpan| span.kind == SpanKind::Number && span.range.len() == 4;
-    let is_next = |first: &SalientSpan, second: &SalientSpan| {
-        let between = text.get(first.range.end..second.range.start);
-        first.kind == SpanKind::Date && is_year(second) && matches!(between, Some(" " | ", "))
-    };
-    if let Some(year) = spans.iter().find(|span| is_next(part, span)) {
-        whole.end = year.range.end;
-    }
-    if let Some(date) = spans.iter().find(|span| is_next(span, part)) {
-        whole.start = date.range.start;
-    }
-    if part.kind == SpanKind::Date && text[whole.start..].starts_with(char::is_alphabetic) {
-        // The day before a month is too short a number to be a value by itself.
-        let before = text[..whole.start].trim_end_matches(' ');
-        let word = |char: char| char.is_alphanumeric() || char == '.';
-        let day = before.rsplit(|char| !word(char)).next().unwrap_or_default();
-        let digits = day.bytes().take_while(u8::is_ascii_digit).count();
-        if (1..=2).contains(&digits) && ["", ".", "st", "nd", "rd", "th"].contains(&&day[digits..]) {
-            whole.start = before.len() - day.len();
-        }
-    }
-    whole
-}
-
 /// A text with spaces in place of these values, wherever they stand by themselves, also as they are otherwise written:
 /// amounts and dates in another notation, names in another letter case or after a title.
 pub fn without(text: &str, values: &[String]) -> String {
@@ -196,9 +199,11 @@ pub fn without(text: &str, values: &[String]) -> String {
             blank(at..end);
         }
     }
-    if !dates.is_empty() {
-        let words = dated_words(text);
-        dates.iter().flat_map(|date| date_places(&words, date)).for_each(&mut blank);
+    let dated: Vec<dates::Written> = dates.iter().flat_map(|value| dates::of(value)).collect();
+    for written in dates::of(text) {
+        if dated.iter().any(|date| date.is_distinct() && date.is_stated_by(&written)) {
+            blank(written.range);
+        }
     }
     names::places(text, &others).into_iter().for_each(&mut blank);
     for value in dates.iter().chain(&others) {
@@ -209,8 +214,7 @@ pub fn without(text: &str, values: &[String]) -> String {
 
 /// Whether a value is a date that names more than a month.
 fn is_date(value: &str) -> bool {
-    let spans = salience::scan(value, ErrorSense::Strict);
-    spans.iter().any(|span| span.kind == SpanKind::Date) && date_numbers(value).len() > 1
+    dates::of(value).iter().any(dates::Written::is_distinct)
 }
 
 /// Whether an answer states nothing that could be checked: no number, price, date, address or name, and nothing about
@@ -240,59 +244,6 @@ fn without_citations(answer: &str) -> String {
         from = if is_citation { end } else { start + 1 };
     }
     text
-}
-
-/// Whether a text states a date in any format.
-fn states_date(text: &str, date: &str) -> bool {
-    !date_places(&dated_words(text), date).is_empty()
-}
-
-/// The words of a text with their numbers, as of dates.
-fn dated_words(text: &str) -> Vec<(Range<usize>, BTreeSet<u32>)> {
-    let mut at = 0;
-    let words = text.split_inclusive(char::is_whitespace).map(|word| {
-        let start = at;
-        at += word.len();
-        (start..start + word.trim_end().len(), date_numbers(word))
-    });
-    words.filter(|(place, _)| !place.is_empty()).collect()
-}
-
-/// Where a date is in any format: its numbers, with those of named months, are in at most three words next to each other.
-fn date_places(words: &[(Range<usize>, BTreeSet<u32>)], date: &str) -> Vec<Range<usize>> {
-    let wanted = date_numbers(date);
-    let place = |from: usize| {
-        let date: Vec<_> =
-            words[from..].iter().take(3).take_while(|(_, numbers)| !numbers.is_empty()).collect();
-        let states = |part: &[&(Range<usize>, BTreeSet<u32>)]| {
-            wanted.is_subset(&part.iter().flat_map(|(_, numbers)| numbers).copied().collect())
-        };
-        let length = (1..=date.len()).find(|length| states(&date[..*length]))?;
-        // A number before the date is not of it.
-        let is_first = !states(&date[1..length]);
-        is_first.then(|| date[0].0.start..date[length - 1].0.end)
-    };
-    if wanted.is_empty() { Vec::new() } else { (0..words.len()).filter_map(place).collect() }
-}
-
-/// The numbers of a date, such as 2026, 1 and 5 for `2026-01-05` and for `5 January 2026`.
-fn date_numbers(text: &str) -> BTreeSet<u32> {
-    let parts = text.split(|char: char| !char.is_alphanumeric()).filter(|part| !part.is_empty());
-    let numbers = parts.flat_map(|part| {
-        let digits = part.split(|char: char| !char.is_ascii_digit()).filter(|run| !run.is_empty());
-        digits.filter_map(|run| run.parse().ok()).chain(month(part)).collect::<Vec<u32>>()
-    });
-    numbers.collect()
-}
-
-fn month(word: &str) -> Option<u32> {
-    /// The month of each name in [`months::GERMAN`].
-    const GERMAN: [u32; 10] = [1, 1, 2, 2, 3, 5, 6, 7, 10, 12];
-    let word = word.to_lowercase();
-    let is_named = |month: &&str| **month == word || word.len() == 3 && month.starts_with(&word);
-    let english = (1..).zip(&months::ENGLISH).find(|(_, month)| is_named(month)).map(|(number, _)| number);
-    let german = || GERMAN.into_iter().zip(&months::GERMAN).find(|(_, month)| **month == word);
-    english.or_else(|| german().map(|(number, _)| number))
 }
 
 /// Every number of a text with its place, in thousandths, except ids and the like with too many digits to count with.

@@ -156,7 +156,7 @@ fn an_amount_has_its_currency_and_its_scale() {
         assert_eq!(unsupported(known, &format!("The LOQ costs {answer}.")).len(), 1, "{answer}");
     }
     for answer in [
-        "It costs $697, 697 dollars, USD 697, **$697.00**, and €4.99 more.",
+        "It costs $697, 697 dollars, USD 697, **$697.00**, and $4.99 more.",
         "1,500,000 were sold, or 1.5 million, for $2 billion.",
         "At 697 it is cheap.",
     ] {
@@ -251,6 +251,71 @@ fn values_are_taken_out_in_every_notation_that_would_state_them() {
         let (before, after) = ("It says", "here; 5 of 12 at Acme, July 2031, John Doe.");
         let left = without(&format!("{before} {written} {after}"), &[value.to_owned()]);
         assert_eq!(plain(&left), plain(&format!("{before}{after}")), "{value} as {written}: {left}");
+    }
+}
+
+#[test]
+fn a_price_is_that_of_its_currency_and_no_number_of_something_else() {
+    let boat = "A boat costs 25 € a day, 120 € a week. Page 1 of 3.";
+    let shop = r#"{"name": "Nitro 5", "price": "697.00", "priceCurrency": "USD", "stock": 9} | LOQ | $599 |"#;
+    let saw = "Price$1,249.00 12 in stock";
+    let table = "| laptop | price (USD) | stock |\n|---|---|---|\n| LOQ | 45 | 9 |";
+    for (known, answer, found) in [
+        (boat, "A boat costs 8 € a day.", "8 €"),
+        (boat, "Das Boot kostet 9 € am Tag.", "9 €"),
+        (boat, "It costs 1 €.", "1 €"),
+        (boat, "It costs $25.", "$25"),
+        (shop, "It costs 697 euros.", "697 euros"),
+        (shop, "It costs £697.", "£697"),
+        (shop, "It costs 697,00 €.", "697,00 €"),
+        (shop, "It costs $9.", "$9"),
+        (shop, "It costs $5.", "$5"),
+        (saw, "It costs 1249 Euro.", "1249 Euro"),
+        (saw, "It costs €1,249.00.", "€1,249.00"),
+        (saw, "It costs 1.249,00 €.", "1.249,00 €"),
+        (table, "The LOQ costs $9.", "$9"),
+        (table, "The LOQ costs €45.", "€45"),
+    ] {
+        assert_eq!(unsupported(known, answer), [found], "{answer}");
+    }
+    for (known, answer) in [
+        (boat, "25 € a day, 120 EUR a week; both together 145 €."),
+        (shop, "It costs $697, USD 697.00 or 697 dollars."),
+        (saw, "It costs $1,249.00, and 12 are in stock."),
+        (table, "The LOQ costs $45; 9 are in stock."),
+        ("Price: 45", "It costs $45."),
+        ("Rent: 25 € per day. I need it for drei Tage.", "Drei Tage: drei × 25 € = 75 €."),
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+}
+
+#[test]
+fn day_month_and_year_of_a_date_are_each_checked() {
+    let known =
+        "Lieferung ab 4. Dezember 2026, seen 3 May 2026, open 1. Mai to 30. September, 12/04/2027; 25 €, 15.";
+    for (answer, found) in [
+        ("Lieferung bis 6. Dezember 2026.", "6. Dezember 2026"),
+        ("Delivery by 12 December 2026.", "12 December 2026"),
+        ("On 6 May 2026.", "6 May 2026"),
+        ("Open from 25. Mai.", "25. Mai"),
+        ("On 2026-03-05.", "2026-03-05"),
+        ("On 5 March 2026.", "5 March 2026"),
+        ("On March 5, 2026.", "March 5, 2026"),
+        ("Am 12.4.2026.", "12.4.2026"),
+        ("Am 2.6. geht es los.", "2.6."),
+        ("Am 15. Dezember.", "15. Dezember"),
+    ] {
+        assert_eq!(unsupported(known, answer), [found], "{answer}");
+    }
+    for answer in [
+        "Geöffnet vom 1.5. bis 30.9.",
+        "Am 4.12.2026, am 4.12. und am 4. Dez. 2026.",
+        "On December 4, 2026, and the 3rd of May 2026.",
+        "Either 12 April 2027 or 4 December 2027.",
+        "In May 2026 or December.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
     }
 }
 

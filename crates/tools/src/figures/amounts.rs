@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use larder_condense::salience::{SalientSpan, SpanKind};
+
 use super::numbers;
 
 /// What a currency is written as, before or after a number; one line for each currency.
@@ -48,6 +50,19 @@ const TABLE_SCALES: [(&str, i128); 6] = [
     ("in mrd", 1_000_000_000),
 ];
 
+/// What prices stand under.
+const PRICE_WORDS: [&str; 12] = [
+    "price", "preis", "cost", "kost", "fee", "gebühr", "amount", "betrag", "total", "summe", "charge", "rate",
+];
+/// Numbers below this, in thousandths, are rather parts of names and counts than prices.
+const SHORT: i128 = 100 * 1_000;
+/// Bytes before a number in which a word says that it is a price.
+const NEAR: usize = 32;
+/// Bytes of a JSON object before and after a number that are searched for its currency.
+const OBJECT: usize = 400;
+/// Rows of a table that are searched for its heading.
+const ROWS: usize = 200;
+
 /// Whether a character is part of a number.
 const fn is_digit(char: char) -> bool {
     char.is_ascii_digit() || matches!(char, '.' | ',')
@@ -70,7 +85,7 @@ impl Amount {
     }
 
     const fn is_short(&self) -> bool {
-        self.number < 100 * 1_000
+        self.number < SHORT
     }
 
     /// Whether another amount is this one, or may be, since no currency stands next to it.
@@ -114,18 +129,31 @@ pub(super) fn end(text: &str, at: usize) -> usize {
     at + text[at..digits].trim_end_matches(['.', ',']).len()
 }
 
+/// How a text states a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stated {
+    /// As an amount in this currency.
+    In(usize),
+    /// Under a word such as "price", or as prices are written, without a currency.
+    AsPrice,
+    /// As a number that may be anything.
+    Bare,
+}
+
 /// Which numbers a text states in which currencies.
 pub(super) struct Currencies {
-    known: BTreeMap<i128, BTreeSet<Option<usize>>>,
+    known: BTreeMap<i128, BTreeSet<Stated>>,
+    /// Those that it names anywhere.
+    named: BTreeSet<usize>,
     /// In what it says that the numbers of a table are, such as "in millions".
     pub(super) scales: Vec<i128>,
 }
 
 impl Currencies {
     pub(super) fn of(text: &str) -> Self {
-        let mut known: BTreeMap<i128, BTreeSet<Option<usize>>> = BTreeMap::new();
+        let mut known: BTreeMap<i128, BTreeSet<Stated>> = BTreeMap::new();
         for (at, number) in numbers(text) {
-            known.entry(number).or_default().insert(currency(text, at));
+            known.entry(number).or_default().insert(stated(text, at, number));
         }
         let lower = text.to_lowercase();
         let of_table = |words: &&(&str, i128)| {
@@ -139,38 +167,144 @@ impl Currencies {
                         .any(|words| after.starts_with(words))
             })
         };
-        Self { known, scales: TABLE_SCALES.iter().filter(of_table).map(|(_, scale)| *scale).collect() }
+        let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| word.len() >= 3);
+        let signs = text.chars().filter(|char| is_sign(*char)).map(String::from);
+        Self {
+            known,
+            named: words.filter_map(named).chain(signs.filter_map(|sign| named(&sign))).collect(),
+            scales: TABLE_SCALES.iter().filter(of_table).map(|(_, scale)| *scale).collect(),
+        }
     }
 
-    /// Whether an amount is not one that the text states in other currencies only.
-    pub(super) fn allow(&self, shown: &Amount) -> bool {
-        let Some(currency) = shown.currency else { return true };
-        let known = self.known.get(&shown.number);
-        known.is_none_or(|known| known.contains(&None) || known.contains(&Some(currency)))
+    /// Whether a number of the text may be this amount: one that it states in the same currency, or as a price without one
+    /// in a text that names no other.
+    pub(super) fn allow(&self, shown: &Amount, number: i128) -> bool {
+        let (Some(currency), Some(known)) = (shown.currency, self.known.get(&number)) else { return true };
+        let is_only = self.named.is_empty() || self.named.contains(&currency);
+        known.contains(&Stated::In(currency)) || known.contains(&Stated::AsPrice) && is_only
     }
+}
+
+/// How the number that begins at a place is stated.
+fn stated(text: &str, at: usize, number: i128) -> Stated {
+    let is_price = says_price(before(text, at));
+    let of_object = || currency_of_object(text, at).filter(|_| is_price);
+    if let Some(currency) = currency(text, at).or_else(of_object).or_else(|| currency_of_column(text, at)) {
+        return Stated::In(currency);
+    }
+    let end = end(text, at);
+    let is_word =
+        |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || matches!(char, '-' | '_'));
+    let is_glued = is_word(text[..at].chars().next_back()) || is_word(text[end..].chars().next());
+    let has_cents = number % 1_000 != 0 || text[at..end].ends_with(".00") || text[at..end].ends_with(",00");
+    let may_be = !is_glued && (number >= SHORT || has_cents);
+    if may_be || is_price || header(text, at).is_some_and(says_price) {
+        return Stated::AsPrice;
+    }
+    Stated::Bare
+}
+
+/// What is before a place in its line or list, and near it: the key of a JSON value, too.
+fn before(text: &str, at: usize) -> &str {
+    let start = (at.saturating_sub(NEAR)..at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);
+    text[start..at].rsplit(['\n', ',', '{', ';', '|']).next().unwrap_or_default()
+}
+
+fn says_price(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    PRICE_WORDS.iter().any(|word| lower.contains(word))
+}
+
+/// The currency that the JSON object around a number names: `{"price": 697, "priceCurrency": "USD"}`.
+fn currency_of_object(text: &str, at: usize) -> Option<usize> {
+    let start = at - text[..at].bytes().rev().take(OBJECT).position(|byte| byte == b'{')?;
+    let length = text[at..].bytes().take(OBJECT).position(|byte| byte == b'}')?;
+    let object = text[start..at + length].to_lowercase();
+    let after = &object[object.find("currency")? + "currency".len()..];
+    let code = after.split(|char: char| !char.is_alphanumeric()).find(|word| !word.is_empty())?;
+    named(code)
+}
+
+/// The currency in the heading of the column of a table in which a number stands.
+fn currency_of_column(text: &str, at: usize) -> Option<usize> {
+    let header = header(text, at)?;
+    let words = header.split(|char: char| !char.is_alphanumeric()).filter(|word| word.len() >= 3);
+    words
+        .filter_map(named)
+        .next()
+        .or_else(|| header.chars().filter(|char| is_sign(*char)).find_map(|sign| named(&sign.to_string())))
+}
+
+/// The heading of the column of a table in which a place is.
+fn header(text: &str, at: usize) -> Option<&str> {
+    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let is_row = |line: &str| line.trim_start().starts_with('|');
+    if !is_row(&text[line..]) {
+        return None;
+    }
+    let column = text[line..at].matches('|').count();
+    let first = text[..line].lines().rev().take(ROWS).take_while(|line| is_row(line)).last()?;
+    first.split('|').nth(column)
+}
+
+fn named(word: &str) -> Option<usize> {
+    let word = word.to_lowercase();
+    CURRENCIES.iter().position(|written| written.contains(&word.as_str()))
+}
+
+const fn is_sign(char: char) -> bool {
+    matches!(char, '$' | '€' | '£' | '¥' | '₹')
+}
+
+/// The sign of a currency that begins a text and is not that of the next number.
+fn sign_at_start(text: &str) -> Option<char> {
+    let sign = text.chars().next().filter(|char| is_sign(*char))?;
+    let next = text[sign.len_utf8()..].trim_start_matches(' ').chars().next();
+    (!next.is_some_and(|char| char.is_ascii_digit())).then_some(sign)
+}
+
+/// The place of a value with the currency next to it, which makes a price of a number.
+pub(super) fn with_currency(text: &str, span: &SalientSpan) -> Option<Range<usize>> {
+    let Range { start, end } = span.range.clone();
+    let is_number = matches!(span.kind, SpanKind::Number | SpanKind::Quantity | SpanKind::Price);
+    if !is_number || !text[start..end].contains(|char: char| char.is_ascii_digit()) {
+        return None;
+    }
+    let after = &text[end..];
+    let scaled = &after[scale_word(after).len()..];
+    let space =
+        if scaled.starts_with([' ', '\u{a0}']) { scaled.chars().next().map_or(0, char::len_utf8) } else { 0 };
+    let written = &scaled[space..];
+    let sign = sign_at_start(written);
+    let word = written.find(|char: char| !char.is_alphabetic()).map_or(written, |length| &written[..length]);
+    let length =
+        sign.map(char::len_utf8).or_else(|| named(word).filter(|_| word.len() >= 3).map(|_| word.len()));
+    if let Some(length) = length {
+        return Some(start..text.len() - written.len() + length);
+    }
+    let before = text[..start].trim_end_matches(' ');
+    let sign = before.chars().next_back().filter(|char| is_sign(*char) && start - before.len() <= 1)?;
+    Some(before.len() - sign.len_utf8()..end)
 }
 
 /// The currency next to the number that begins at a place.
 fn currency(text: &str, at: usize) -> Option<usize> {
-    let of = |word: &str| {
-        let word = word.to_lowercase();
-        CURRENCIES.iter().position(|written| written.contains(&word.as_str()))
-    };
     let before = text[..at].trim_end_matches(' ');
-    let is_sign = |char: char| matches!(char, '$' | '€' | '£' | '¥' | '₹');
     let sign = before.chars().next_back().filter(|char| is_sign(*char));
     if let Some(sign) = sign {
         let prefix = &before[..before.len() - sign.len_utf8()];
         let letters = prefix.len() - prefix.trim_end_matches(|char: char| char.is_ascii_alphabetic()).len();
-        return of(&before[before.len() - sign.len_utf8() - letters..]);
+        // `US$` is one currency, but `Price$` is a label before a sign.
+        return named(&before[before.len() - sign.len_utf8() - letters..])
+            .or_else(|| named(&sign.to_string()));
     }
     let word_before = before.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
     let after = text[at..].trim_start_matches(is_digit).trim_start_matches(['*', '_']);
     let after = after.strip_prefix(scale_word(after)).unwrap_or(after).trim_start_matches(' ');
-    let sign_after = after.chars().next().filter(|char| is_sign(*char)).map(|char| char.to_string());
+    let sign_after = sign_at_start(after).map(|char| char.to_string());
     let word_after: String = after.chars().take_while(|char| char.is_alphabetic()).collect();
-    let of_word = |word: &str| if word.len() < 3 { None } else { of(word) };
-    sign_after.as_deref().and_then(of).or_else(|| of_word(&word_after)).or_else(|| of_word(word_before))
+    let of_word = |word: &str| if word.len() < 3 { None } else { named(word) };
+    sign_after.as_deref().and_then(named).or_else(|| of_word(&word_after)).or_else(|| of_word(word_before))
 }
 
 /// What the number that ends at a place is certainly multiplied with, by the word or letter after it.

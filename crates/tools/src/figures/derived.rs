@@ -131,7 +131,11 @@ impl<'t> Derived<'t> {
         let text = &self.text[line.clone()];
         let words = in_words(text).map(|number| (usize::MAX, number * 1_000));
         let all = numbers(text).map(|(at, number)| (line.start + at, number)).chain(words);
-        all.filter(|(_, number)| self.known.contains(number)).take(MOST_SHOWN).collect()
+        let is_known = |number: i128| {
+            self.known.contains(&number)
+                || number % 1_000 == 0 && self.known_digits.contains(&(number / 1_000))
+        };
+        all.filter(|(_, number)| is_known(*number)).take(MOST_SHOWN).collect()
     }
 
     /// Whether a price is another of its line times a number of its line.

@@ -1,0 +1,221 @@
+//! Dates in any usual notation, as day, month and year. Plain functions of texts.
+
+use std::ops::Range;
+
+use larder_text::months;
+
+/// A date, or the part of one that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parts {
+    year: Option<u32>,
+    month: u32,
+    day: Option<u32>,
+}
+
+impl Parts {
+    fn new(year: Option<u32>, month: u32, day: Option<u32>) -> Option<Self> {
+        let is_valid = (1..=12).contains(&month) && day.is_none_or(|day| (1..=31).contains(&day));
+        is_valid.then_some(Self { year, month, day })
+    }
+
+    /// Whether another date says all that this one does.
+    fn is_in(&self, other: &Self) -> bool {
+        self.month == other.month
+            && (self.day.is_none() || self.day == other.day)
+            && (self.year.is_none() || self.year == other.year)
+    }
+}
+
+/// A date in a text, with its place.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) range: Range<usize>,
+    /// What it may mean: two dates where day and month could be either.
+    readings: Vec<Parts>,
+    /// Whether it is a date only if another text states that date: `1.5.` may also be a number that ends a sentence.
+    pub(super) is_doubtful: bool,
+}
+
+impl Written {
+    /// Whether another date is this one, or a more exact one.
+    pub(super) fn is_stated_by(&self, other: &Self) -> bool {
+        self.readings.iter().any(|one| other.readings.iter().any(|other| one.is_in(other)))
+    }
+
+    /// Whether it is more than a month.
+    pub(super) fn is_distinct(&self) -> bool {
+        self.readings.iter().any(|parts| parts.day.is_some() || parts.year.is_some())
+    }
+}
+
+/// A run of digits or of letters.
+struct Token<'t> {
+    range: Range<usize>,
+    text: &'t str,
+}
+
+impl Token<'_> {
+    fn number(&self) -> Option<u32> {
+        (self.text.len() <= 4).then(|| self.text.parse().ok()).flatten()
+    }
+
+    fn day(&self) -> Option<u32> {
+        self.number().filter(|day| self.text.len() <= 2 && (1..=31).contains(day))
+    }
+
+    fn year(&self) -> Option<u32> {
+        self.number().filter(|_| self.text.len() == 4)
+    }
+
+    /// A year as it is written at the end of a date.
+    fn last_year(&self) -> Option<u32> {
+        self.year().or_else(|| self.number().filter(|_| self.text.len() == 2).map(|year| 2000 + year))
+    }
+}
+
+/// The dates of a text, in order: at least a month with a day or a year, or a month by its name.
+pub(super) fn of(text: &str) -> Vec<Written> {
+    let tokens = tokens(text);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let date = numeric(text, &tokens, at).or_else(|| named(text, &tokens, at));
+        at += date.as_ref().map_or(1, |(_, length)| *length);
+        found.extend(date.map(|(date, _)| date));
+    }
+    found
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens: Vec<Token<'_>> = Vec::new();
+    let mut last = None;
+    for (at, char) in text.char_indices() {
+        let kind = Some(char.is_ascii_digit()).filter(|_| char.is_alphanumeric());
+        let end = at + char.len_utf8();
+        match tokens.last_mut().filter(|_| kind.is_some() && kind == last) {
+            Some(token) => {
+                token.range.end = end;
+                token.text = &text[token.range.clone()];
+            }
+            None if kind.is_some() => tokens.push(Token { range: at..end, text: &text[at..end] }),
+            None => {}
+        }
+        last = kind;
+    }
+    tokens
+}
+
+/// What is between two tokens.
+fn gap<'t>(text: &'t str, first: &Token<'_>, second: &Token<'_>) -> &'t str {
+    &text[first.range.end..second.range.start]
+}
+
+/// `2026-05-03`, `3.5.2026`, `5/3/2026`, and `3.5.` where a sentence may end, too.
+fn numeric(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)> {
+    let first = tokens.get(at)?;
+    let before = text[..first.range.start].chars().next_back();
+    if before.is_some_and(|char| matches!(char, '.' | ',' | '-' | '/' | '$' | '€' | '£')) {
+        return None;
+    }
+    let second = tokens.get(at + 1)?;
+    let sign = gap(text, first, second);
+    let is_dotted = sign.trim_end() == ".";
+    if !is_dotted && !matches!(sign, "-" | "/") {
+        return None;
+    }
+    let third = tokens.get(at + 2).filter(|third| gap(text, second, third) == sign);
+    // A fourth number makes an address or a version of it.
+    let goes_on = |last: usize| {
+        let next = tokens.get(last + 1).filter(|next| next.number().is_some());
+        next.is_some_and(|next| matches!(gap(text, &tokens[last], next), "." | "-" | "/"))
+    };
+    if let Some(third) = third.filter(|_| !goes_on(at + 2)) {
+        let year_first =
+            || Some(Parts::new(first.year(), second.day()?, Some(third.day()?)).into_iter().collect());
+        let year_last = || {
+            let (a, b) = (first.day()?, second.day()?);
+            let year = Some(third.last_year()?);
+            let day_first = Parts::new(year, b, Some(a));
+            let month_first = Parts::new(year, a, Some(b)).filter(|_| !is_dotted);
+            Some(day_first.into_iter().chain(month_first).collect())
+        };
+        let readings: Option<Vec<Parts>> = if first.year().is_some() { year_first() } else { year_last() };
+        if let Some(readings) = readings.filter(|readings| !readings.is_empty()) {
+            let written = Written { range: first.range.start..third.range.end, readings, is_doubtful: false };
+            return Some((written, 3));
+        }
+    }
+    let ends_with_dot = text[second.range.end..].starts_with('.');
+    if sign == "." && ends_with_dot && !goes_on(at + 1) {
+        let parts = Parts::new(None, second.day()?, Some(first.day()?))?;
+        let range = first.range.start..second.range.end + 1;
+        return Some((Written { range, readings: vec![parts], is_doubtful: true }, 2));
+    }
+    None
+}
+
+/// `3 May 2026`, `3rd of May`, `May 3, 2026`, `May 2026`, `May`.
+fn named(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)> {
+    let first = tokens.get(at)?;
+    // The number before a month is its day.
+    let leading = first.day().and_then(|day| {
+        let skipped = tokens[at + 1..].iter().take(2).take_while(|token| is_filler(token.text)).count();
+        let name = at + 1 + skipped;
+        let month = month(tokens.get(name)?.text)?;
+        let near = (at..name).all(|one| is_near(gap(text, &tokens[one], &tokens[one + 1])));
+        near.then_some((day, month, name))
+    });
+    let (mut day, month, name) = match leading {
+        Some((day, month, name)) => (Some(day), month, name),
+        None => (None, month(first.text)?, at),
+    };
+    let mut last = name;
+    let next = |last: usize, skipped: usize| {
+        let next = tokens.get(last + 1 + skipped)?;
+        let near = (last..=last + skipped).all(|one| is_near(gap(text, &tokens[one], &tokens[one + 1])));
+        near.then_some(next)
+    };
+    if day.is_none()
+        && let Some(found) = next(last, 0).and_then(Token::day)
+        // `May 12:30` and `May 3.5` are no days.
+        && !text[tokens[last + 1].range.end..].starts_with([':', '%'])
+    {
+        day = Some(found);
+        last += 1;
+        if tokens
+            .get(last + 1)
+            .is_some_and(|token| is_ordinal(token.text) && gap(text, &tokens[last], token).is_empty())
+        {
+            last += 1;
+        }
+    }
+    let year = next(last, 0).and_then(Token::year);
+    last += usize::from(year.is_some());
+    let readings = vec![Parts::new(year, month, day)?];
+    let range = first.range.start..tokens[last].range.end;
+    Some((Written { range, readings, is_doubtful: false }, last + 1 - at))
+}
+
+fn is_near(gap: &str) -> bool {
+    gap.len() <= 3 && gap.chars().all(|char| matches!(char, ' ' | '\u{a0}' | '.' | ',' | '*' | '_' | '-'))
+}
+
+fn is_filler(word: &str) -> bool {
+    is_ordinal(word) || word == "of"
+}
+
+fn is_ordinal(word: &str) -> bool {
+    matches!(word, "st" | "nd" | "rd" | "th")
+}
+
+/// The number of a month by its name, or by the three letters that it begins with.
+fn month(word: &str) -> Option<u32> {
+    /// The month of each name in [`months::GERMAN`].
+    const GERMAN: [u32; 10] = [1, 1, 2, 2, 3, 5, 6, 7, 10, 12];
+    let word = word.to_lowercase();
+    let is_short = word.chars().count() == 3;
+    let is_named = |month: &str| month == word || is_short && month.starts_with(&word);
+    let english = (1..).zip(&months::ENGLISH).find(|(_, month)| is_named(month)).map(|(number, _)| number);
+    let german = || GERMAN.into_iter().zip(&months::GERMAN).find(|(_, month)| is_named(month));
+    english.or_else(|| german().map(|(number, _)| number)).or((word == "sept").then_some(9))
+}
