@@ -175,7 +175,7 @@ fn names_are_found_where_sentences_begin_and_after_titles() {
     let known = "New: Acer Nitro from $749 at Acme Stores in town. Ada Lovelace founded it.";
     for (answer, found) in [
         ("Jane Doe runs it.", "Jane Doe"),
-        ("The owner, Dr. Jane Doe, is in town.", "Jane Doe"),
+        ("The owner, Dr. Jane Doe, is in town.", "Dr. Jane Doe"),
         ("It ships from New York.", "New York"),
         ("Buy the Acer Aspire now.", "Acer Aspire"),
         ("See corner-shop.example for more.", "corner-shop.example"),
@@ -315,6 +315,24 @@ fn day_month_and_year_of_a_date_are_each_checked() {
         "Either 12 April 2027 or 4 December 2027.",
         "In May 2026 or December.",
     ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+}
+
+#[test]
+fn a_title_makes_no_name_known() {
+    let known = "Ihre Ansprechpartnerin ist Frau Dr. Annegret Schulz. Ask Mrs. Jane Doe.";
+    for (answer, found) in [
+        ("Ansprechpartnerin ist Frau Sabine Krüger.", "Frau Sabine Krüger"),
+        ("Bitte fragen Sie Herrn Krüger.", "Herrn Krüger"),
+        ("Ask Mrs. Krüger about it.", "Mrs. Krüger"),
+        ("Fragen Sie Frau Dr. Krüger.", "Dr. Krüger"),
+    ] {
+        assert_eq!(unsupported(known, answer), [found], "{answer}");
+    }
+    for answer in
+        ["Fragen Sie Frau Schulz.", "Frau Dr. Schulz und Herr Doe.", "Ask Mrs. Doe.", "Miss the bus."]
+    {
         assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
     }
 }

@@ -7,7 +7,8 @@ use std::ops::Range;
 /// Titles whose full stop ends no sentence.
 const TITLES: [&str; 9] = ["dr.", "mr.", "mrs.", "ms.", "prof.", "st.", "hr.", "fr.", "jr."];
 /// What stands before a name alone, too: titles in full.
-const FULL_TITLES: [&str; 8] = ["doctor", "professor", "miss", "madam", "sir", "herr", "frau", "president"];
+const FULL_TITLES: [&str; 9] =
+    ["doctor", "professor", "miss", "madam", "sir", "herr", "herrn", "frau", "president"];
 /// Bytes between two words of a name that is written another way.
 const MOST_BETWEEN: usize = 8;
 /// Words of praise: with one of them, emphasised text is a label.
@@ -278,14 +279,21 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, b
             let word = lower.split(['\'', '’']).next().unwrap_or_default();
             !with_first || STARTS.contains(&word) || word.ends_with("ly")
         };
-        let is_title = TITLES.contains(&plain.to_lowercase().as_str());
+        let lower = plain.to_lowercase();
+        let is_abbreviated = TITLES.contains(&lower.as_str());
+        let is_title = is_abbreviated || FULL_TITLES.contains(&lower.as_str());
         if !is_name || is_title {
             found.push(std::mem::take(&mut run));
-        } else if is_inside || !is_start() {
+        }
+        if is_title && is_name {
+            // Even a single word after it is a name.
+            run.push(if is_abbreviated { plain } else { bare });
+            begins = false;
+        } else if is_name && (is_inside || !is_start()) {
             begins = if run.is_empty() { !is_inside } else { begins };
             run.push(bare);
         }
-        if !is_title && plain.ends_with(['.', '!', '?', ':', ',', ';', ')']) {
+        if !is_abbreviated && plain.ends_with(['.', '!', '?', ':', ',', ';', ')']) {
             let ended = std::mem::take(&mut run);
             if !(begins && plain.ends_with(':')) {
                 found.push(ended);
@@ -309,7 +317,10 @@ pub(super) fn places(text: &str, names: &[&String]) -> Vec<Range<usize>> {
             && gap.chars().all(|char| char.is_whitespace() || matches!(char, '*' | '_' | '-'))
     };
     let of_name = |name: &&String| {
-        let wanted: Vec<String> = words_with_places(name).map(|(_, word)| word.to_lowercase()).collect();
+        let mut wanted: Vec<String> = words_with_places(name).map(|(_, word)| word.to_lowercase()).collect();
+        if wanted.len() > 2 && is_title(&wanted[0]) {
+            wanted.remove(0);
+        }
         let is_name = wanted.len() > 1 && !name.contains(|char: char| char.is_ascii_digit());
         let Some(last) = wanted.last().filter(|_| is_name) else { return Vec::new() };
         let whole = words.windows(wanted.len()).filter(|found| {
@@ -327,6 +338,7 @@ pub(super) fn places(text: &str, names: &[&String]) -> Vec<Range<usize>> {
 }
 
 fn is_title(word: &str) -> bool {
+    let word = word.trim_end_matches('.');
     FULL_TITLES.contains(&word) || TITLES.iter().any(|known| known.trim_end_matches('.') == word)
 }
 
@@ -358,19 +370,20 @@ impl Words {
     }
 
     /// Whether a name is of the documents: of two words both, or the second as a name, since the first may be what somebody
-    /// is, as in `President Doe`; of more words more than half. In languages that capitalise nouns, one word is enough.
+    /// is; of more words more than half. In languages that capitalise nouns, one word is enough. After a title the last
+    /// word is a surname, which must be one of the documents.
     pub(super) fn know(&self, name: &str, is_english: bool) -> bool {
+        let (first, last) = (name.split(' ').next(), name.split(' ').next_back());
+        if first.is_some_and(|first| is_title(&first.to_lowercase())) {
+            return last.is_some_and(|last| knows(&self.capitalised, last));
+        }
         if !is_english {
             return name.split(' ').any(|part| knows(&self.all, part));
         }
         let parts: Vec<bool> = name.split(' ').map(|part| knows(&self.all, part)).collect();
         let known = parts.iter().filter(|known| **known).count();
         match parts.as_slice() {
-            [first, second] => {
-                *second
-                    && (*first
-                        || name.split(' ').next_back().is_some_and(|last| knows(&self.capitalised, last)))
-            }
+            [first, second] => *second && (*first || last.is_some_and(|last| knows(&self.capitalised, last))),
             parts => known * 2 > parts.len(),
         }
     }
