@@ -93,13 +93,18 @@ pub(super) struct DiffPage<'a> {
     job: &'a Job<'a>,
     diff: &'a ParsedDiff,
     plan: &'a DiffOrder,
-    header: Header,
     renderer: Renderer<'a>,
+    head: String,
+    /// The lines of every hunk.
+    hunks: Vec<Range<usize>>,
 }
 
 impl<'a> DiffPage<'a> {
     pub(super) fn new(job: &'a Job<'a>, diff: &'a ParsedDiff, plan: &'a DiffOrder, header: Header) -> Self {
-        Self { job, diff, plan, header, renderer: renderer(job, diff, header) }
+        let renderer = renderer(job, diff, header);
+        let head = head(job, &renderer, diff, header);
+        let hunks = diff.files.iter().flat_map(|file| &file.hunks).map(|hunk| hunk.lines.clone()).collect();
+        Self { job, diff, plan, renderer, head, hunks }
     }
 
     /// Tokens with every file named and only required lines shown.
@@ -193,11 +198,12 @@ impl<'a> DiffPage<'a> {
     }
 
     fn draft(&self, view: &DiffView) -> CondensedDraft {
-        let head = head(self.job, &self.renderer, self.diff, self.header);
-        let draft = CondensedDraft { text: head, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
+        let text = self.head.clone();
+        let draft = CondensedDraft { text, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
         let sheet = DiffSheet {
             text: self.job.request.text,
             diff: self.diff,
+            hunks: &self.hunks,
             renderer: &self.renderer,
             view,
             draft,
@@ -218,6 +224,7 @@ impl super::choose::DiffStep {
 struct DiffSheet<'a> {
     text: &'a str,
     diff: &'a ParsedDiff,
+    hunks: &'a [Range<usize>],
     renderer: &'a Renderer<'a>,
     view: &'a DiffView,
     draft: CondensedDraft,
@@ -295,13 +302,18 @@ impl DiffSheet<'_> {
     }
 
     fn lines(&mut self, lines: Range<usize>) {
-        for line in lines {
-            if self.view.lines[line] {
+        let mut at = lines.start;
+        while at < lines.end {
+            let shown = self.view.lines[at];
+            let alike = self.view.lines[at..lines.end].iter().take_while(|&&other| other == shown).count();
+            let run = at..at + alike;
+            if shown {
                 self.close_gap();
-                self.show(self.diff.lines[line].clone());
+                self.show(self.diff.lines[run.start].start..self.diff.lines[run.end - 1].end);
             } else {
-                self.gap = Some(self.gap.take().map_or(line..line + 1, |gap| gap.start..line + 1));
+                self.gap = Some(self.gap.take().map_or(run.clone(), |gap| gap.start..run.end));
             }
+            at = run.end;
         }
     }
 
@@ -343,9 +355,9 @@ impl DiffSheet<'_> {
 
     /// Lines added and removed in each hunk, as far as it is omitted.
     fn hunk_counts(&self, gap: &Range<usize>) -> Vec<(usize, usize)> {
-        let hunks = self.diff.files.iter().flat_map(|file| &file.hunks);
-        let omitted = hunks.map(|hunk| hunk.lines.start.max(gap.start)..hunk.lines.end.min(gap.end));
-        omitted.filter(|lines| !lines.is_empty()).map(|lines| changes(self.diff, lines)).collect()
+        let first = self.hunks.partition_point(|hunk| hunk.end <= gap.start);
+        let hunks = self.hunks[first..].iter().take_while(|hunk| hunk.start < gap.end);
+        hunks.map(|hunk| changes(self.diff, hunk.start.max(gap.start)..hunk.end.min(gap.end))).collect()
     }
 
     fn end_line(&mut self) {
