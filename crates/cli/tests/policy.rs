@@ -55,7 +55,9 @@ fn the_cap_of_a_tool_that_has_opted_out_is_said_to_have_no_effect() {
     };
     assert_eq!(
         notes(&shop),
-        ["note: policy.tool_caps.read_log has no effect: results of this tool stay whole, see policy.opt_out_tools"]
+        [
+            "note: policy.tool_caps.read_log has no effect: results of this tool stay whole, see policy.opt_out_tools"
+        ]
     );
     shop.configure("", &format!("[policy]\nopt_out_tools = [\"read*\"]\n{caps}"));
     assert_eq!(notes(&shop).len(), 2);

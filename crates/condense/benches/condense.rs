@@ -214,8 +214,7 @@ fn small_hunks(bytes: usize) -> String {
 /// As the gateway condenses a new result: counted by samples, with a query, and without probes.
 fn as_the_gateway_does(bencher: Bencher<'_, '_>, text: &str, content_type: ContentType) {
     let (counter, key) = (Counter::o200k(), PointerKey::new([1; 32]));
-    let known =
-        Some(KnownText { hash: ContentHash::new(text.as_bytes()), tokens: counter.sampled(text) });
+    let known = Some(KnownText { hash: ContentHash::new(text.as_bytes()), tokens: counter.sampled(text) });
     let query = Some("search\n{}\nWhich crates did the crane at gate 12 lift?");
     bencher.with_inputs(Counter::o200k).bench_local_values(|counter| {
         let (text, pins) = (black_box(text), &[][..]);

@@ -73,7 +73,8 @@ fn a_database_that_no_process_has_open_is_copied_with_its_log() {
     // As a crash leaves it: with what only the log has.
     let crashed = tempfile::tempdir().unwrap();
     for ending in ["", "-wal"] {
-        std::fs::copy(with_ending(&path, ending), crashed.path().join(format!("index.sqlite{ending}"))).unwrap();
+        std::fs::copy(with_ending(&path, ending), crashed.path().join(format!("index.sqlite{ending}")))
+            .unwrap();
     }
     drop(writer);
     for (at, home) in [home.path(), crashed.path()].into_iter().enumerate() {
@@ -121,7 +122,9 @@ fn what_cannot_be_written_is_named_wherever_it_is() {
         }
     };
     denied("", Some(""));
-    for path in ["blobs", "turns", "indexes", "indexes/documents", "index.sqlite", "lock", "indexes/documents/ada.db"] {
+    for path in
+        ["blobs", "turns", "indexes", "indexes/documents", "index.sqlite", "lock", "indexes/documents/ada.db"]
+    {
         denied(path, Some(path));
     }
     denied("key", None);

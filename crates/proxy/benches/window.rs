@@ -85,8 +85,7 @@ fn body(result: &str) -> Bytes {
         "json-5" => records(5_000_000),
         _ => diff(1_000_000),
     };
-    let call =
-        json!({"id": "call_0", "type": "function", "function": {"name": "search", "arguments": "{}"}});
+    let call = json!({"id": "call_0", "type": "function", "function": {"name": "search", "arguments": "{}"}});
     let definition = json!({"name": "search", "parameters": {"type": "object"}});
     let request = json!({"model": "gpt-4o", "messages": [
         {"role": "user", "content": "Which crates did the crane at gate 12 lift?"},

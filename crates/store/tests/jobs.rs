@@ -201,7 +201,10 @@ fn where_there_are_no_locks_nobody_becomes_the_worker() {
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, missing, arch).unwrap();
         seccompiler::apply_filter(&BpfProgram::try_from(filter).unwrap()).unwrap();
         let error = store.job_queue().acquire().unwrap_err().to_string();
-        assert!(error.contains("turns") && error.contains("which the file system of a home must have"), "{error}");
+        assert!(
+            error.contains("turns") && error.contains("which the file system of a home must have"),
+            "{error}"
+        );
     });
     without_locks.join().unwrap();
     assert!(home.store.job_queue().acquire().unwrap().is_some());

@@ -126,12 +126,7 @@ pub(crate) fn query_terms(query: &str) -> Vec<u64> {
 /// How well each unit answers the query, from 0 to 1. `units` are in the order of the text; one without bytes answers
 /// nothing.
 /// The second half of a large text is searched aside.
-pub(crate) fn relevance_to(
-    text: &str,
-    units: &[Range<usize>],
-    query: &str,
-    workers: &Workers,
-) -> Vec<f32> {
+pub(crate) fn relevance_to(text: &str, units: &[Range<usize>], query: &str, workers: &Workers) -> Vec<f32> {
     let words = QueryWords::of(query);
     let half = if text.len() < LARGE { 0 } else { text.floor_char_boundary(text.len() / 2) };
     // No word goes on in another line.

@@ -303,7 +303,11 @@ impl<'a> DiffSheet<'a> {
         let told = if named && self.gap.is_none() { file.header.clone() } else { 0..0 };
         self.header(told.clone());
         let rest = file.lines.start + told.len()..file.lines.end;
-        if shows { self.lines(rest) } else { self.hide(rest) }
+        if shows {
+            self.lines(rest)
+        } else {
+            self.hide(rest)
+        }
         if named && self.view.style.is_marked() {
             self.close_gap();
         }
