@@ -43,7 +43,7 @@ fn records(size: usize) -> String {
             n % 97,
             n * 17 % 10007,
             n % 13,
-            n % 50 != 0
+            !n.is_multiple_of(50)
         )
     };
     format!("[{}]", (0..size / 170).map(row).collect::<Vec<_>>().join(", "))
