@@ -102,7 +102,7 @@ impl CommandContext {
     /// A folder to read in place of a home that does not exist yet, or that cannot be written.
     fn instead_of_home(&self) -> Result<Option<&Path>, CliError> {
         let (home, is_missing) = (self.config.home(), self.has_no_home());
-        if !is_missing && !larder_store::is_read_only(home) {
+        if !is_missing && larder_store::unwritable(home).is_none() {
             return Ok(None);
         }
         if let Some(folder) = self.stand_in.get() {
@@ -119,13 +119,13 @@ impl CommandContext {
     /// Fails if the home cannot be written, for commands that change what they read.
     pub fn require_writable(&self) -> Result<(), CliError> {
         let home = self.config.home();
-        if self.has_no_home() || !larder_store::is_read_only(home) {
-            return Ok(());
+        match larder_store::unwritable(home).filter(|_| !self.has_no_home()) {
+            None => Ok(()),
+            Some(path) => Err(CliError::Fixable(format!(
+                "{} is read-only; make it writable, or name another folder with --home or LARDER_HOME",
+                path.display()
+            ))),
         }
-        Err(CliError::Fixable(format!(
-            "{} is read-only; make it writable, or name another folder with --home or LARDER_HOME",
-            home.display()
-        )))
     }
 
     /// What a command that only reads knows of its user.

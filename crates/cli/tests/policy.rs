@@ -44,6 +44,25 @@ fn budgets_say_what_they_come_from() {
     assert!(ran.err.contains("nobody") && ran.err.contains("stub"), "{}", ran.err);
 }
 
+#[test]
+fn the_cap_of_a_tool_that_has_opted_out_is_said_to_have_no_effect() {
+    let shop = Shop::with_models([]);
+    let caps = "tool_caps = { shell = 900, read_log = 900, \"read_*\" = 900 }\n";
+    shop.configure("", &format!("[policy]\nopt_out_tools = [\"read_log\"]\n{caps}"));
+    let notes = |shop: &Shop| {
+        let said = shop.ok(&["check"]).err;
+        said.lines().filter(|line| line.contains("tool_caps")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        notes(&shop),
+        [
+            "note: policy.tool_caps.read_log has no effect: results of this tool stay whole, see policy.opt_out_tools"
+        ]
+    );
+    shop.configure("", &format!("[policy]\nopt_out_tools = [\"read*\"]\n{caps}"));
+    assert_eq!(notes(&shop).len(), 2);
+}
+
 fn after_tool(output: &str) -> Value {
     let call =
         json!({"id": "call_1", "type": "function", "function": {"name": "read_log", "arguments": "{}"}});

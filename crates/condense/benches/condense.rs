@@ -12,7 +12,10 @@
 )]
 
 use divan::{Bencher, black_box};
-use larder_condense::{CondenseRequest, Condensed, ContentType, condense};
+use larder_condense::{
+    CondenseRequest, Condensed, ContentType, KnownText, ReaderView, condense, condense_in_view,
+};
+use larder_text::hash::ContentHash;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
@@ -165,13 +168,70 @@ fn diff(bytes: usize) -> String {
     text
 }
 
-#[divan::bench(args = [ContentType::Log, ContentType::Diff])]
-fn one_mebibyte_of_structure_cold(bencher: Bencher<'_, '_>, content_type: ContentType) {
-    let text = if content_type == ContentType::Log { log(MEBIBYTE) } else { diff(MEBIBYTE) };
+fn cold(bencher: Bencher<'_, '_>, text: &str, content_type: ContentType) {
     Counter::o200k().count("");
     bencher
         .with_inputs(Counter::o200k)
-        .bench_local_values(|counter| run(black_box(&text), content_type, &counter, None));
+        .bench_local_values(|counter| run(black_box(text), content_type, &counter, None));
+}
+
+#[divan::bench]
+fn one_mebibyte_of_a_log_cold(bencher: Bencher<'_, '_>) {
+    cold(bencher, &log(MEBIBYTE), ContentType::Log);
+}
+
+#[divan::bench]
+fn one_mebibyte_of_a_diff_cold(bencher: Bencher<'_, '_>) {
+    cold(bencher, &diff(MEBIBYTE), ContentType::Diff);
+}
+
+/// A diff of many files with ten small hunks each.
+fn small_hunks(bytes: usize) -> String {
+    let mut text = String::with_capacity(bytes + 4_000);
+    for file in 0.. {
+        if text.len() >= bytes {
+            break;
+        }
+        let path = format!("src/module_{}/file_{file}.rs", file % 89);
+        text.push_str(&format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n"));
+        for at in 0..10 {
+            let line = 10 + 40 * at;
+            text.push_str(&format!(
+                "@@ -{line},4 +{},5 @@ fn lift_{file}_{at}(gate: u32) -> Crate {{\n     let crate_{at} = barge.take({});\n\
+                 -    gate.lower(crate_{at}, {at});\n+    // crates of barge {} are weighed first.\n\
+                 +    let weight = scales.weigh(&crate_{at}, {});\n     log.note(\"gate {at} lifted crate {}\");\n     Ok(())\n",
+                line + at,
+                file * 17 % 10_007,
+                file % 13,
+                file * 31 % 1_000,
+                file * line % 10_007
+            ));
+        }
+    }
+    text
+}
+
+/// As the gateway condenses a new result: counted by samples, with a query, and without probes.
+fn as_the_gateway_does(bencher: Bencher<'_, '_>, text: &str, content_type: ContentType) {
+    let (counter, key) = (Counter::o200k(), PointerKey::new([1; 32]));
+    let known = Some(KnownText { hash: ContentHash::new(text.as_bytes()), tokens: counter.sampled(text) });
+    let query = Some("search\n{}\nWhich crates did the crane at gate 12 lift?");
+    bencher.with_inputs(Counter::o200k).bench_local_values(|counter| {
+        let (text, pins) = (black_box(text), &[][..]);
+        let counter = &counter;
+        let request = CondenseRequest { text, content_type, target: TARGET, query, pins, counter, key: &key };
+        condense_in_view(&request, ReaderView { seen: &[], markers_known: true, known, skip_probes: true })
+    });
+}
+
+#[divan::bench]
+fn gateway_one_mebibyte_of_a_diff(bencher: Bencher<'_, '_>) {
+    as_the_gateway_does(bencher, &small_hunks(MEBIBYTE), ContentType::Diff);
+}
+
+#[divan::bench]
+fn gateway_one_mebibyte_of_json(bencher: Bencher<'_, '_>) {
+    as_the_gateway_does(bencher, &rows(MEBIBYTE), ContentType::Json);
 }
 
 #[divan::bench(args = [1, 4, 16])]

@@ -1,9 +1,11 @@
 //! The home folder: its setup, and the key that mints its pointers. Knows nothing of blobs or the index.
 
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+use rusqlite::{Connection, OpenFlags};
 
 use crate::{Entropy, StoreError, files};
 
@@ -40,19 +42,37 @@ pub fn remove_home_file(home: &Path, name: &str) -> Result<bool, StoreError> {
     }
 }
 
-/// Whether a home folder may be read only: nothing can be created in it, or its index cannot be written.
-pub fn is_read_only(home: &Path) -> bool {
-    let index = Layout { home: home.to_path_buf() }.index();
-    let written = tempfile::tempfile_in(home).and_then(|_| File::options().write(true).open(index));
-    let denied = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
-    cfg!(unix) && written.is_err_and(|error| denied.contains(&error.kind()))
+/// What of a home folder cannot be written, although every command that writes may have to: the folder itself, one in
+/// it, or a file that is written in place. Others are replaced, which takes no permission of theirs.
+pub fn unwritable(home: &Path) -> Option<PathBuf> {
+    let denied = |written: io::Result<File>| {
+        let kinds = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+        cfg!(unix) && written.is_err_and(|error| kinds.contains(&error.kind()))
+    };
+    let folder = |path: &Path| denied(tempfile::tempfile_in(path));
+    let file = |path: &Path| denied(File::options().write(true).open(path));
+    if folder(home) {
+        return Some(home.to_path_buf());
+    }
+    // What cannot be listed cannot be read either, which its reader reports.
+    let within = |path: &Path| files::entries(path).unwrap_or_default();
+    let indexes = home.join("indexes");
+    let below = within(&indexes).into_iter().flat_map(|entry| {
+        let files = within(&entry.path);
+        std::iter::once(entry).chain(files)
+    });
+    let in_place = |name: &str| name == "lock" || name.starts_with("index.sqlite");
+    let of_home = within(home).into_iter().filter(|entry| entry.path.is_dir() || in_place(&entry.name));
+    let mut all = of_home.chain(below);
+    all.find(|entry| if entry.path.is_dir() { folder(&entry.path) } else { file(&entry.path) })
+        .map(|entry| entry.path)
 }
 
 /// Fills an empty folder with what is read in place of a home that cannot be written: copies of its databases, which
 /// even readers write to, and links to everything else. What is written there is gone with the folder.
 ///
 /// # Errors
-/// Something cannot be read, or the folder cannot be written.
+/// Something cannot be read, a database changes all the time, or the folder cannot be written.
 pub fn copy_to_read(home: &Path, folder: &Path) -> Result<(), StoreError> {
     let home = std::path::absolute(home).map_err(StoreError::io(home, "finding the folder"))?;
     for entry in files::entries(&home)? {
@@ -76,14 +96,76 @@ fn copy_files(from: &Path, to: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Copies a file that may then be written, but not the memory that processes share for a database.
+/// The files that SQLite keeps next to a database: its log, and the memory that its processes share.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
+/// Attempts to copy a database that changes meanwhile.
+const COPIES: usize = 5;
+
+/// Copies a file that may then be written. What SQLite keeps next to a database is copied with it.
 fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
-    if from.to_string_lossy().ends_with("-shm") {
+    let name = from.to_string_lossy();
+    if BESIDE.iter().any(|ending| name.ends_with(ending)) {
         return Ok(());
     }
+    if is_database(from) { copy_database(from, to) } else { copy_bytes(from, to) }
+}
+
+fn is_database(path: &Path) -> bool {
+    const START: &[u8; 16] = b"SQLite format 3\0";
+    let mut start = [0; START.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *START
+}
+
+fn copy_bytes(from: &Path, to: &Path) -> Result<(), StoreError> {
     let mut source = File::open(from).map_err(StoreError::io(from, "copying the file"))?;
     let mut copy = files::create_private(to).map_err(StoreError::io(to, "creating the copy"))?;
     io::copy(&mut source, &mut copy).map(|_| ()).map_err(StoreError::io(to, "writing the copy"))
+}
+
+/// Copies a database as it is at one moment, whoever writes to it.
+fn copy_database(from: &Path, to: &Path) -> Result<(), StoreError> {
+    // SQLite would make it readable by others.
+    files::create_private(to).map_err(StoreError::io(to, "creating the copy"))?;
+    let connection = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let copied =
+        connection.and_then(|connection| connection.execute("VACUUM INTO ?1", [to.to_string_lossy()]));
+    if copied.is_ok() {
+        return Ok(());
+    }
+    // No process has it open, so that a reader would have to create the memory which they share; or it is damaged, which
+    // is for the readers of the copy to say.
+    for _ in 0..COPIES {
+        let before = state(from);
+        for ending in ["", BESIDE[0]] {
+            let (from, to) = (with_ending(from, ending), with_ending(to, ending));
+            match std::fs::remove_file(&to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::io(&to, "removing the copy")(error));
+                }
+                _ if from.exists() => copy_bytes(&from, &to)?,
+                _ => {}
+            }
+        }
+        if state(from) == before {
+            return Ok(());
+        }
+    }
+    Err(StoreError::Locked { path: from.to_path_buf() })
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(ending);
+    path.into()
+}
+
+/// What changes whenever a process opens a database or writes to it: the length and time of its files.
+fn state(path: &Path) -> Vec<Option<(u64, Option<SystemTime>)>> {
+    let of = |ending: &&str| {
+        let file = std::fs::metadata(with_ending(path, ending)).ok()?;
+        Some((file.len(), file.modified().ok()))
+    };
+    ["", BESIDE[0], BESIDE[1]].iter().map(of).collect()
 }
 
 #[cfg(unix)]
@@ -91,7 +173,7 @@ fn link(from: &Path, to: &Path) -> Result<(), StoreError> {
     std::os::unix::fs::symlink(from, to).map_err(StoreError::io(to, "linking the folder"))
 }
 
-/// Never called: see [`is_read_only`].
+/// Never called: see [`unwritable`].
 #[cfg(not(unix))]
 fn link(from: &Path, _: &Path) -> Result<(), StoreError> {
     Err(StoreError::io(from, "linking the folder")(io::ErrorKind::Unsupported.into()))
@@ -194,3 +276,7 @@ impl Layout {
         Ok(key)
     }
 }
+
+#[cfg(test)]
+#[path = "home_tests.rs"]
+mod tests;

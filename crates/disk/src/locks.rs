@@ -44,6 +44,22 @@ pub fn take_lease(path: PathBuf) -> Result<Option<TurnLease>, StoreError> {
     wait_for_lease(path, Duration::ZERO)
 }
 
+/// As [`take_lease`], for work that two processes must never do at once: where the file system has no locks, nobody
+/// gets it.
+///
+/// # Errors
+/// The folder cannot be written, or its file system has no locks.
+pub fn take_sole_lease(path: PathBuf) -> Result<Option<TurnLease>, StoreError> {
+    let Some(lease) = take_lease(path)? else { return Ok(None) };
+    let locked = File::open(&lease.path).map_err(TryLockError::Error).and_then(|file| file.try_lock_shared());
+    let error = match locked {
+        Err(TryLockError::WouldBlock) => return Ok(Some(lease)),
+        Err(TryLockError::Error(error)) => error,
+        Ok(()) => io::ErrorKind::Unsupported.into(),
+    };
+    Err(StoreError::io(&lease.path, "taking a lock, which the file system of a home must have")(error))
+}
+
 /// Removes the files of locks that processes left which were killed. One that somebody holds, or whose holder cannot be
 /// told, stays.
 ///

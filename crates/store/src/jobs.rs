@@ -16,7 +16,7 @@ use crate::interventions::{self, NewIntervention};
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
 use larder_disk::StoreError;
-use larder_disk::locks::{TurnLease, take_lease};
+use larder_disk::locks::{TurnLease, take_sole_lease};
 
 /// The type of the request for a human that a failed job becomes.
 pub const JOB_FAILED: &str = "job_failed";
@@ -247,9 +247,9 @@ impl JobQueue<'_> {
     /// killed worker was doing waits again.
     ///
     /// # Errors
-    /// The store fails.
+    /// The store fails, or its file system has no locks, by which workers know of each other.
     pub fn acquire(&self) -> Result<Option<JobWorker>, StoreError> {
-        let Some(lease) = take_lease(lease(self.store))? else { return Ok(None) };
+        let Some(lease) = take_sole_lease(lease(self.store))? else { return Ok(None) };
         let running = self.store.index().read(|tx| {
             let mut query = tx.prepare(&format!("SELECT {COLUMNS} FROM jobs WHERE state = 1"))?;
             Ok(query.query_map([], read)?.collect::<Result<Vec<_>, _>>()?)

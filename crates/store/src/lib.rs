@@ -98,7 +98,7 @@ pub use keys::{
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
 pub use larder_disk::data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
-pub use larder_disk::home::{copy_to_read, is_read_only, remove_home_file, write_home_file};
+pub use larder_disk::home::{copy_to_read, remove_home_file, unwritable, write_home_file};
 pub use larder_disk::locks::TurnLease;
 pub use larder_disk::{
     Clock, Entropy, ParseTimestampError, StoreError, SystemClock, SystemEntropy, Timestamp,

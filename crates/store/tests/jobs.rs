@@ -186,3 +186,26 @@ fn a_turn_and_its_jobs_are_committed_together() {
     ada.drafts().commit_with(&draft, &[new("a", None)]).unwrap();
     assert_eq!(home.user("ada").jobs().list().unwrap(), [], "a second commit changes nothing");
 }
+
+/// A thread whose file systems have no locks asks to be the worker, next to one that is.
+#[cfg(target_os = "linux")]
+#[test]
+fn where_there_are_no_locks_nobody_becomes_the_worker() {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+    let home = Home::new();
+    let store = home.store.clone();
+    let without_locks = std::thread::spawn(move || {
+        let missing = SeccompAction::Errno(libc::EOPNOTSUPP.cast_unsigned());
+        let rules = [(libc::SYS_flock, Vec::new())].into_iter().collect();
+        let arch = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, missing, arch).unwrap();
+        seccompiler::apply_filter(&BpfProgram::try_from(filter).unwrap()).unwrap();
+        let error = store.job_queue().acquire().unwrap_err().to_string();
+        assert!(
+            error.contains("turns") && error.contains("which the file system of a home must have"),
+            "{error}"
+        );
+    });
+    without_locks.join().unwrap();
+    assert!(home.store.job_queue().acquire().unwrap().is_some());
+}

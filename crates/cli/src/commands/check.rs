@@ -61,6 +61,11 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     }
     if let Ok(context) = CommandContext::new(global.clone()) {
         note_on_unknown(context.config.models());
+        for name in context.config.context_policy().idle_caps() {
+            output::say(&format!(
+                "note: policy.tool_caps.{name} has no effect: results of this tool stay whole, see policy.opt_out_tools"
+            ));
+        }
         note_on_learning(&context.learned()?.1);
     }
     if write_registry && project.write_registry()? {

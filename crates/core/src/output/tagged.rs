@@ -2,8 +2,9 @@
 //!
 //! A tag is `<name>` … `</name>`; case, white space and attributes before the `>` are ignored, so that a careless
 //! model cannot expose a hidden tag. Tags do not nest: inside one, only its own closing tag counts. Everything else
-//! is text, and so is a tag in code (between backticks, or in a fenced block), which shows it, unless the tag is hidden
-//! or required. An inline tag opens nothing: what is in it is part of the reply, where other tags count. The parser works character by character and keeps its state, so any chunking gives the same result.
+//! is text, and so is a tag in code (between backticks, or in a fenced block), which shows it, unless the tag is hidden,
+//! required or inline. An inline tag opens nothing: what is in it is part of the reply, where other tags count. The
+//! parser works character by character and keeps its state, so any chunking gives the same result.
 
 use serde_json::{Map, Value};
 

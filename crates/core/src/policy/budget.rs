@@ -288,6 +288,9 @@ impl ContextBudgetPolicy {
             PointerReader::Larder | PointerReader::Client if epochs => self.trace_threshold(),
             _ => usize::MAX,
         };
+        // The marks of this request price the whole history that it replays: earlier ones are not in it. A client that
+        // changes their lifetime within a conversation may move its prefix once; assuming the usual lifetime would
+        // misjudge every epoch of those that cache for an hour, and of those that cache nothing.
         let cache = self.cache_shares().of_request(conversation.writes);
         HistoryLimits {
             entry_cap,

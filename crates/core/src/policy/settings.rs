@@ -145,6 +145,11 @@ impl PolicySettings {
         let covering = self.tool_caps.iter().filter(|(name, _)| covers(name, tool));
         covering.max_by_key(|(name, _)| (!name.ends_with('*'), name.len())).map(|(_, cap)| *cap)
     }
+
+    /// The names under `tool_caps` that cap nothing, since every tool that they cover has opted out.
+    pub fn idle_caps(&self) -> impl Iterator<Item = &str> {
+        self.tool_caps.keys().map(String::as_str).filter(|name| self.opts_out(name))
+    }
 }
 
 /// Whether a name in the settings, of which a trailing `*` matches any ending, is that of a tool.

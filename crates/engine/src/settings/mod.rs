@@ -118,6 +118,20 @@ mod tests {
     }
 
     #[test]
+    fn every_printed_example_is_a_line_of_a_file_and_accepted_there() {
+        for setting in all() {
+            let example = setting.example_in_file();
+            let file: toml::Table = format!("example = {example}").parse().unwrap_or_default();
+            let value = file.get("example").unwrap_or_else(|| panic!("{}: {example}", setting.key));
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let accepted = setting.form.is_of(value) && (setting.accepts)(&text);
+            assert!(accepted, "{}: {example}", setting.key);
+        }
+        let offer = find("policy.offer_tool").map(|setting| setting.example_in_file());
+        assert_eq!(offer.as_deref(), Some("\"when_needed\""));
+    }
+
+    #[test]
     fn a_hint_is_one_name_or_where_to_look() {
         assert_eq!(suggest("polcy"), "did you mean `policy`?");
         assert_eq!(suggest("policy.foo"), "`larder config` lists all settings");

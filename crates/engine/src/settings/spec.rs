@@ -66,10 +66,11 @@ impl SettingSpec {
     /// A legal value as the file writes it.
     pub(crate) fn example_in_file(&self) -> String {
         let example = self.example();
+        let is_bare = || format!("example = {example}").parse::<toml::Table>().is_ok();
         match self.form {
-            ValueForm::Plain => example,
-            ValueForm::Text => format!("{example:?}"),
-            ValueForm::List => format!("{:?}", list(&example).unwrap_or_default()),
+            ValueForm::Plain if is_bare() => example,
+            ValueForm::Plain | ValueForm::Text => toml::Value::from(example).to_string(),
+            ValueForm::List => toml::Value::from(list(&example).unwrap_or_default()).to_string(),
         }
     }
 }

@@ -1,14 +1,15 @@
 //! The fields of a request that a recipe or a conversation answers: which are obeyed, which are left out and listed, and
 //! which are refused. Knows the names of all formats, and no messages.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use larder_proxy::wire::Request;
 use serde_json::Value;
 
-/// Characters of a name in a list, and names in a list.
+/// Characters of a name in a list, and entries of a list.
 const SHOWN: usize = 64;
+/// Characters of any other entry of a list.
+const LONGEST: usize = 400;
 
 /// What answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +69,10 @@ impl Fields {
             let value = serde_json::from_str(raw).unwrap_or_else(|_| Value::from(raw));
             judged.field(&name, &value, by);
         }
-        let mut seen = BTreeSet::new();
-        judged.ignored.retain(|name| seen.insert(name.clone()));
+        for list in [&mut judged.ignored, &mut judged.problems] {
+            let mut seen = BTreeSet::new();
+            list.retain(|entry| seen.insert(entry.clone()));
+        }
         judged
     }
 
@@ -108,11 +111,17 @@ pub fn shown(name: &str) -> String {
     name.chars().take(SHOWN).map(ascii).collect()
 }
 
-/// The names of a list, for a header.
-pub fn listed(names: &[String]) -> Cow<'_, str> {
-    let (named, more) = names.split_at(names.len().min(SHOWN));
-    let listed = named.join(", ");
-    if more.is_empty() { listed.into() } else { format!("{listed}, and {} more", more.len()).into() }
+/// A list as it is reported, whose length does not follow that of the request.
+pub fn capped(mut list: Vec<String>) -> Vec<String> {
+    let more = list.len().saturating_sub(SHOWN);
+    list.truncate(SHOWN);
+    for entry in &mut list {
+        if let Some((end, _)) = entry.char_indices().nth(LONGEST) {
+            entry.replace_range(end.., "…");
+        }
+    }
+    list.extend((more > 0).then(|| format!("and {more} more")));
+    list
 }
 
 fn fate(name: &str, by: Answerer) -> Fate {

@@ -27,7 +27,7 @@ use crate::request::active::ActiveRequest;
 use crate::request::bill::{self, Pricing};
 use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
-use crate::request::{CONVERSATION, RECIPE, conversations, recipes, refuse_signed};
+use crate::request::{CONVERSATION, RECIPE, conversations, fields, recipes, refuse_signed};
 use crate::revisions::{self, RevisedSettings};
 use crate::sessions;
 use crate::storage_health::StoredFor;
@@ -103,8 +103,9 @@ pub fn prepare(
     let key = active.caller.store.key().clone();
     if let Some(kind) = model.strip_prefix(CONVERSATION) {
         let record = &mut active.record.summary;
-        return conversations::job(kind, &request, &head.headers, record, &key)
-            .map(Destination::Conversation);
+        let job = conversations::job(kind, &request, &head.headers, record, &key);
+        record.ignored = fields::capped(std::mem::take(&mut record.ignored));
+        return job.map(Destination::Conversation);
     }
     let session = sessions::identify(&request, &head.headers)?;
     active.record.summary.session = Some(session.clone());

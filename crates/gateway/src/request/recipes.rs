@@ -66,9 +66,11 @@ pub fn job(
         Question::default()
     });
     if !problems.is_empty() {
+        let problems = fields::capped(problems);
         return Err(RequestError::invalid(format!("nothing was sent: {}", problems.join("; "))));
     }
     ignored.extend(unread.iter().map(|name| fields::shown(name)));
+    let ignored = fields::capped(ignored);
     record.ignored.clone_from(&ignored);
     // The request is kept where the prompt does not hold all of it.
     let is_kept = !history.messages.is_empty() || !ignored.is_empty();

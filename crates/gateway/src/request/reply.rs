@@ -9,7 +9,6 @@ use larder_proxy::wire::ApiDialect;
 
 use crate::error::RequestError;
 use crate::request::active::ActiveRequest;
-use crate::request::fields;
 
 /// The id under which the request is recorded.
 pub const REQUEST: HeaderName = HeaderName::from_static("x-larder-request");
@@ -38,7 +37,7 @@ pub fn ours(exchange: &RequestRecord) -> HeaderMap {
         put(SESSION, session);
     }
     if !head.ignored.is_empty() {
-        put(IGNORED, &fields::listed(&head.ignored));
+        put(IGNORED, &head.ignored.join(", "));
     }
     if head.decision.is_some() {
         put(BEFORE, &head.tokens.before.to_string());

@@ -129,7 +129,7 @@ async fn what_clients_send_by_default_changes_nothing() {
 
 #[tokio::test]
 async fn what_is_left_out_is_listed_in_the_reply_and_the_records() {
-    let gateway = gateway((0..4).map(|_| said("Forty-two."))).await;
+    let gateway = gateway((0..5).map(|_| said("Forty-two."))).await;
     let more = json!({"temperature": 0.7, "top_p": 0.9, "seed": 7, "reasoning_effort": "low", "fröhlich": 1,
         "messages": [{"role": "user", "name": "Ada", "content": "Which?"}]});
     let (status, ignored, said) = ask(&gateway, CHAT, &asked(CHAT, &more)).await;
@@ -147,6 +147,11 @@ async fn what_is_left_out_is_listed_in_the_reply_and_the_records() {
         let (status, ignored, said) = ask(&gateway, path, &asked(path, &more)).await;
         assert_eq!((status, ignored.as_deref()), (200, Some(names)), "{path}: {said}");
     }
+    let many: serde_json::Map<String, Value> = (0..10_000).map(|n| (format!("own_{n}"), json!(n))).collect();
+    let (status, ignored, said) = ask(&gateway, CHAT, &asked(CHAT, &Value::from(many))).await;
+    assert_eq!(status, 200, "{said}");
+    let ignored = ignored.unwrap();
+    assert!(ignored.starts_with("own_0, own_1, ") && ignored.ends_with("own_63, and 9936 more"), "{ignored}");
     let sent = gateway.seen()[0].json();
     assert!(["temperature", "top_p", "seed"].iter().all(|name| sent.get(name).is_none()), "{sent}");
     let (store, _folder) = (gateway.store(), std::sync::Arc::clone(&gateway.dir));
@@ -156,6 +161,8 @@ async fn what_is_left_out_is_listed_in_the_reply_and_the_records() {
     let run = store.runs().get(&head.run.as_ref().unwrap().parse().unwrap()).unwrap();
     let receipt: RunReceipt = serde_json::from_slice(&store.contents().get(run.receipt).unwrap()).unwrap();
     assert_eq!(receipt.ignored, head.ignored);
+    let last = &records.last().unwrap().summary.ignored;
+    assert_eq!((last.len(), last.join(", ")), (65, ignored), "the record is as short as the header");
     // With the request itself, in which the values are.
     let kept = store.pointers().get(&receipt.history.unwrap().parse().unwrap()).unwrap();
     let kept: Value = serde_json::from_slice(&store.contents().get(kept.content).unwrap()).unwrap();

@@ -7,7 +7,7 @@ use std::ops::Range;
 use hashbrown::HashSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::parse::{DiffFile, FileChange, ParsedDiff};
+use super::parse::{DiffFile, ParsedDiff};
 use crate::analysis::relevance::relevance_to;
 use crate::engine::job::Job;
 
@@ -96,7 +96,7 @@ fn relevance(job: &Job<'_>, diff: &ParsedDiff) -> Vec<f32> {
         _ => 0..0,
     };
     let ranges: Vec<_> = hunks.map(|hunk| bytes(&hunk.lines)).collect();
-    relevance_to(job.request.text, &ranges, query)
+    relevance_to(job.request.text, &ranges, query, job.request.counter.workers())
 }
 
 /// A hash that is equal for hunks that add and remove the same lines.
@@ -140,7 +140,7 @@ fn stretches(lines: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 fn names(diff: &ParsedDiff) -> Vec<usize> {
     let mut names: Vec<usize> = (0..diff.files.len()).collect();
     let changed = |file: &DiffFile| file.added.saturating_add(file.removed);
-    names.sort_by_key(|&file| {
+    names.sort_by_cached_key(|&file| {
         (is_tool_written(&diff.files[file]), std::cmp::Reverse(changed(&diff.files[file])), file)
     });
     names
@@ -163,15 +163,15 @@ fn is_tool_written(file: &DiffFile) -> bool {
     const FOLDERS: [&str; 6] =
         ["dist/", "vendor/", "node_modules/", "generated/", "__generated__/", "third_party/"];
     let name = file.name();
-    let within = |folder: &&str| name.starts_with(*folder) || name.contains(&format!("/{folder}"));
+    let within = |folder: &&str| {
+        let starts = |(at, _): (usize, &str)| at == 0 || name[..at].ends_with('/');
+        name.match_indices(folder).any(starts)
+    };
     ENDINGS.iter().any(|ending| name.ends_with(ending)) || FOLDERS.iter().any(within)
 }
 
 /// The numbers of added and removed `lines`.
 pub(super) fn changes(diff: &ParsedDiff, lines: Range<usize>) -> (usize, usize) {
-    lines.fold((0, 0), |(added, removed), line| match diff.changes[line] {
-        Some(FileChange::Added) => (added + 1, removed),
-        Some(FileChange::Removed) => (added, removed + 1),
-        None => (added, removed),
-    })
+    let (before, until) = (diff.sums[lines.start], diff.sums[lines.end]);
+    (until.0 - before.0, until.1 - before.1)
 }

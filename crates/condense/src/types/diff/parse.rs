@@ -87,6 +87,8 @@ pub(super) struct ParsedDiff {
     pub(super) notes: Vec<Range<usize>>,
     /// Whether each line is added or removed.
     pub(super) changes: Vec<Option<FileChange>>,
+    /// The numbers of lines added and removed before each line, and in all.
+    pub(super) sums: Vec<(usize, usize)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,10 +108,17 @@ impl ParsedDiff {
             })
             .collect();
         let changes = vec![None; lines.len()];
-        let mut reader =
-            DiffReader { text, diff: Self { lines, files: Vec::new(), notes: Vec::new(), changes }, at: 0 };
+        let diff = Self { lines, files: Vec::new(), notes: Vec::new(), changes, sums: Vec::new() };
+        let mut reader = DiffReader { text, diff, at: 0 };
         reader.read();
-        reader.diff
+        let mut diff = reader.diff;
+        let sums = diff.changes.iter().scan((0, 0), |(added, removed), change| {
+            *added += usize::from(*change == Some(FileChange::Added));
+            *removed += usize::from(*change == Some(FileChange::Removed));
+            Some((*added, *removed))
+        });
+        diff.sums = std::iter::once((0, 0)).chain(sums).collect();
+        diff
     }
 }
 

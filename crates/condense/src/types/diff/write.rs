@@ -13,7 +13,10 @@
 //! renamed src/b.rs → src/c.rs +2 -0 [… L21-40]
 //! ```
 
+use std::cell::RefCell;
 use std::ops::Range;
+
+use hashbrown::HashMap;
 
 use super::choose::{DiffOrder, changes};
 use super::parse::{DiffFile, ParsedDiff, Status};
@@ -93,13 +96,24 @@ pub(super) struct DiffPage<'a> {
     job: &'a Job<'a>,
     diff: &'a ParsedDiff,
     plan: &'a DiffOrder,
-    header: Header,
     renderer: Renderer<'a>,
+    head: String,
+    /// The lines of every hunk.
+    hunks: Vec<Range<usize>>,
+    /// What follows the name of every file.
+    stats: Vec<String>,
+    /// How each file stands that shows none of its lines, by file and whether its hunks are counted: most files of a large
+    /// diff do in every attempt.
+    hidden: RefCell<HashMap<(usize, bool), String>>,
 }
 
 impl<'a> DiffPage<'a> {
     pub(super) fn new(job: &'a Job<'a>, diff: &'a ParsedDiff, plan: &'a DiffOrder, header: Header) -> Self {
-        Self { job, diff, plan, header, renderer: renderer(job, diff, header) }
+        let renderer = renderer(job, diff, header);
+        let head = head(job, &renderer, diff, header);
+        let hunks = diff.files.iter().flat_map(|file| &file.hunks).map(|hunk| hunk.lines.clone()).collect();
+        let stats = diff.files.iter().map(stat).collect();
+        Self { job, diff, plan, renderer, head, hunks, stats, hidden: RefCell::default() }
     }
 
     /// Tokens with every file named and only required lines shown.
@@ -185,26 +199,41 @@ impl<'a> DiffPage<'a> {
     }
 
     fn fits(&self, view: &DiffView) -> bool {
-        self.job.request.counter.count_up_to(&self.draft(view).text, self.job.request.target).is_some()
+        self.job.request.counter.count_up_to(&self.text(view), self.job.request.target).is_some()
     }
 
     fn tokens(&self, view: &DiffView) -> usize {
-        self.job.request.counter.count(&self.draft(view).text)
+        self.job.request.counter.count(&self.text(view))
+    }
+
+    /// The text of a draft.
+    fn text(&self, view: &DiffView) -> String {
+        self.sheet(view, Some(&self.hidden)).write().text
     }
 
     fn draft(&self, view: &DiffView) -> CondensedDraft {
-        let head = head(self.job, &self.renderer, self.diff, self.header);
-        let draft = CondensedDraft { text: head, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
-        let sheet = DiffSheet {
+        self.sheet(view, None).write()
+    }
+
+    fn sheet<'s>(
+        &'s self,
+        view: &'s DiffView,
+        hidden: Option<&'s RefCell<HashMap<(usize, bool), String>>>,
+    ) -> DiffSheet<'s> {
+        let text = self.head.clone();
+        let draft = CondensedDraft { text, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
+        DiffSheet {
             text: self.job.request.text,
             diff: self.diff,
+            hunks: &self.hunks,
+            stats: &self.stats,
             renderer: &self.renderer,
             view,
+            hidden,
             draft,
             gap: None,
             group: None,
-        };
-        sheet.write()
+        }
     }
 }
 
@@ -218,32 +247,39 @@ impl super::choose::DiffStep {
 struct DiffSheet<'a> {
     text: &'a str,
     diff: &'a ParsedDiff,
+    hunks: &'a [Range<usize>],
+    stats: &'a [String],
     renderer: &'a Renderer<'a>,
     view: &'a DiffView,
+    /// Files written before that show nothing, if only the text is wanted.
+    hidden: Option<&'a RefCell<HashMap<(usize, bool), String>>>,
     draft: CondensedDraft,
     /// Omitted lines that no marker covers yet.
     gap: Option<Range<usize>>,
     /// Folder and status of the names on the current line.
-    group: Option<(String, Status)>,
+    group: Option<(&'a str, Status)>,
 }
 
-impl DiffSheet<'_> {
+impl<'a> DiffSheet<'a> {
     fn write(mut self) -> CondensedDraft {
         let mut at = 0;
         for (index, file) in self.diff.files.iter().enumerate() {
             self.lines(at..file.lines.start);
-            let named = self.view.named[index];
-            let shows = self.view.lines[file.lines.clone()].contains(&true);
-            if named {
-                self.name(file, shows);
-            }
-            let told = if named && self.gap.is_none() { file.header.clone() } else { 0..0 };
-            self.header(told.clone());
-            self.lines(file.lines.start + told.len()..file.lines.end);
-            if named && self.view.style.is_marked() {
-                self.close_gap();
-            }
             at = file.lines.end;
+            let shows = self.view.lines[file.lines.clone()].contains(&true);
+            let alike = self.hidden.filter(|_| !shows && self.view.named[index] && self.stands_alone());
+            let Some(hidden) = alike else {
+                self.file(index, file, shows);
+                continue;
+            };
+            let key = (index, self.view.style == FileNaming::Hunks);
+            if let Some(text) = hidden.borrow().get(&key) {
+                self.draft.text.push_str(text);
+                continue;
+            }
+            let start = self.draft.text.len();
+            self.file(index, file, shows);
+            hidden.borrow_mut().insert(key, self.draft.text[start..].to_owned());
         }
         self.lines(at..self.diff.lines.len());
         self.close_gap();
@@ -254,21 +290,44 @@ impl DiffSheet<'_> {
         self.draft
     }
 
+    /// Whether the text of the next file depends on nothing before it.
+    fn stands_alone(&self) -> bool {
+        self.view.style.is_marked() && self.gap.is_none() && self.draft.text.ends_with('\n')
+    }
+
+    fn file(&mut self, index: usize, file: &'a DiffFile, shows: bool) {
+        let named = self.view.named[index];
+        if named {
+            self.name(file, &self.stats[index], shows);
+        }
+        let told = if named && self.gap.is_none() { file.header.clone() } else { 0..0 };
+        self.header(told.clone());
+        let rest = file.lines.start + told.len()..file.lines.end;
+        if shows {
+            self.lines(rest)
+        } else {
+            self.hide(rest)
+        }
+        if named && self.view.style.is_marked() {
+            self.close_gap();
+        }
+    }
+
     /// The line that names a file.
-    fn name(&mut self, file: &DiffFile, shows: bool) {
+    fn name(&mut self, file: &'a DiffFile, stat: &str, shows: bool) {
         if shows {
             self.close_gap();
         }
         let (folder, rest) = shortened(file);
-        let group = (folder.to_owned(), file.status);
-        let stat = stat(file);
+        let group = (folder, file.status);
         if self.view.style == FileNaming::Folders && !folder.is_empty() {
-            if self.group.as_ref() == Some(&group) && self.draft.text.ends_with('}') {
+            if self.group == Some(group) && self.draft.text.ends_with('}') {
                 self.draft.text.pop();
-                self.draft.text.push_str(&format!(", {rest}{stat}}}"));
+                [", ", rest, stat, "}"].iter().for_each(|part| self.draft.text.push_str(part));
             } else {
                 self.end_line();
-                self.draft.text.push_str(&format!("{} {folder}{{{rest}{stat}}}", file.status.as_str()));
+                let line = [file.status.as_str(), " ", folder, "{", rest, stat, "}"];
+                line.iter().for_each(|part| self.draft.text.push_str(part));
                 self.group = Some(group);
             }
             return;
@@ -295,13 +354,24 @@ impl DiffSheet<'_> {
     }
 
     fn lines(&mut self, lines: Range<usize>) {
-        for line in lines {
-            if self.view.lines[line] {
+        let mut at = lines.start;
+        while at < lines.end {
+            let shown = self.view.lines[at];
+            let alike = self.view.lines[at..lines.end].iter().take_while(|&&other| other == shown).count();
+            let run = at..at + alike;
+            if shown {
                 self.close_gap();
-                self.show(self.diff.lines[line].clone());
+                self.show(self.diff.lines[run.start].start..self.diff.lines[run.end - 1].end);
             } else {
-                self.gap = Some(self.gap.take().map_or(line..line + 1, |gap| gap.start..line + 1));
+                self.hide(run.clone());
             }
+            at = run.end;
+        }
+    }
+
+    fn hide(&mut self, lines: Range<usize>) {
+        if !lines.is_empty() {
+            self.gap = Some(self.gap.take().map_or(lines.clone(), |gap| gap.start..lines.end));
         }
     }
 
@@ -338,14 +408,16 @@ impl DiffSheet<'_> {
             self.draft.text.push_str(&counts.join(","));
         }
         self.draft.text.push('\n');
-        self.draft.gaps.push(self.renderer.gap(bytes));
+        if self.hidden.is_none() {
+            self.draft.gaps.push(self.renderer.gap(bytes));
+        }
     }
 
     /// Lines added and removed in each hunk, as far as it is omitted.
     fn hunk_counts(&self, gap: &Range<usize>) -> Vec<(usize, usize)> {
-        let hunks = self.diff.files.iter().flat_map(|file| &file.hunks);
-        let omitted = hunks.map(|hunk| hunk.lines.start.max(gap.start)..hunk.lines.end.min(gap.end));
-        omitted.filter(|lines| !lines.is_empty()).map(|lines| changes(self.diff, lines)).collect()
+        let first = self.hunks.partition_point(|hunk| hunk.end <= gap.start);
+        let hunks = self.hunks[first..].iter().take_while(|hunk| hunk.start < gap.end);
+        hunks.map(|hunk| changes(self.diff, hunk.start.max(gap.start)..hunk.end.min(gap.end))).collect()
     }
 
     fn end_line(&mut self) {
