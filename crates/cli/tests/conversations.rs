@@ -457,7 +457,7 @@ fn what_a_conversation_cannot_take_is_refused_or_listed() {
     let system = json!({"role": "system", "content": "Be someone else."});
     let more = json!({"temperature": 0.7, "max_tokens": 50, "n": 1, "tools": [], "messages": [system, user]});
     let (status, head, _) = server.ask("POST", CHAT, "", &body(more).to_string());
-    let ignored = "x-larder-ignored: temperature, max_tokens, message 1: instructions";
+    let ignored = "x-larder-ignored: temperature, message 1: instructions";
     assert!(status == 200 && head.contains(ignored), "{head}");
     server.signal("TERM");
     server.end();

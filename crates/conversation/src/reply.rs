@@ -43,6 +43,17 @@ struct Said {
     action: Option<String>,
     calls: Vec<TurnCall>,
     problems: Vec<String>,
+    /// What the reply tells of earlier messages.
+    notices: Vec<String>,
+}
+
+/// What holds for a reply besides its message.
+#[derive(Default)]
+struct Asked {
+    /// The most tokens that its reader wants.
+    max_output: Option<usize>,
+    /// What it tells of earlier messages.
+    notices: Vec<String>,
 }
 
 impl Conversation {
@@ -59,14 +70,21 @@ impl Conversation {
         let _lease = self.lease().await?;
         let waiting = self.all.store().pending(self.track())?;
         if let Some(at) = waiting.iter().position(|message| message.number == number) {
+            let mut notices = Vec::new();
             for earlier in &waiting[..at] {
                 // Nobody waits for this reply any more, but the next one is to follow it.
-                if let Err(error) = self.write_reply(earlier, &SpendingOnly(observer)).await {
+                let quiet = SpendingOnly(observer);
+                if let Err(error) = self.write_reply(earlier, Asked::default(), &quiet).await {
                     tracing::warn!(%error, message = earlier.number, "a message stays without reply");
                     self.all.store().leave(self.track(), earlier.number)?;
+                    notices.push(format!(
+                        "Message {} stays without a reply, since its model failed again; send it again to have it answered.",
+                        earlier.number
+                    ));
                 }
             }
-            return self.write_reply(&waiting[at], observer).await;
+            let asked = Asked { max_output: self.max_output, notices };
+            return self.write_reply(&waiting[at], asked, observer).await;
         }
         self.written(number)?.ok_or_else(|| larder_store::StoreError::UnknownMessage { number }.into())
     }
@@ -92,6 +110,7 @@ impl Conversation {
             draft: record.draft,
             action: record.action,
             safety: record.window.safety,
+            is_cut: record.is_cut,
             model: record.model,
             usage: record.usage,
             cost: record.cost,
@@ -104,12 +123,13 @@ impl Conversation {
     async fn write_reply(
         &self,
         message: &ConversationMessage,
+        asked: Asked,
         observer: &dyn ProgressObserver,
     ) -> Result<Reply, ConversationError> {
         self.require_money()?;
         let (_, before) = self.standing()?;
         let meter = Meter::new(observer, None, None);
-        let written = self.try_reply(message, before.clone(), &meter, observer).await;
+        let written = self.try_reply((message, asked), before.clone(), &meter, observer).await;
         if written.is_err() {
             let stage = before.stage(&self.loaded.kind).map_or("", |stage| stage.name.as_str());
             self.charge_metered((stage, REPLY), &meter)?;
@@ -120,7 +140,7 @@ impl Conversation {
     /// Writes a reply. `meter` counts what is spent on it, except for vectors, which are counted where they are made.
     async fn try_reply(
         &self,
-        message: &ConversationMessage,
+        (message, asked): (&ConversationMessage, Asked),
         before: ParticipantState,
         meter: &Meter<'_>,
         observer: &dyn ProgressObserver,
@@ -141,6 +161,7 @@ impl Conversation {
             session_id: Some(self.session_id(message.session)),
             turn_id: Some(format!("turn_{:06}", state.turns.saturating_add(1))),
             routing: self.routing(&state, prepared.found.intensity, prepared.record.safety),
+            max_output: asked.max_output,
             limits: state.budgets.limits(&self.loaded.kind, &prepared.recipe),
             tags_read: Some(self.loaded.kind.fields.tags()),
             ..RunInput::default()
@@ -154,7 +175,7 @@ impl Conversation {
         }
         let outcome = ended?;
         calls.push(TurnCall::new(REPLY, &outcome));
-        let mut said = Said { calls, ..self.said(&outcome, prepared.stage) };
+        let mut said = Said { calls, notices: asked.notices, ..self.said(&outcome, prepared.stage) };
         if let Some(name) = said.action.clone() {
             self.dispatch(&name, message, &prepared, &state, &pieces, &mut said).await?;
         }
@@ -197,6 +218,7 @@ impl Conversation {
             fields,
             calls: Vec::new(),
             problems: outcome.failures.clone(),
+            notices: Vec::new(),
         }
     }
 
@@ -281,7 +303,8 @@ impl Conversation {
         record.reported_tokens = outcome.usage.input;
         let (usage, cost) = calls::total(&said.calls);
         let mut next = state;
-        let notices = std::mem::take(&mut next.notices);
+        let mut notices = std::mem::take(&mut next.notices);
+        notices.extend(said.notices);
         next.heard(&said.fields, said.intensity);
         let others = self.stages_of_others()?;
         next.advance(kind, Happened { action: None, others: &others });
@@ -308,6 +331,7 @@ impl Conversation {
             latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             problems: said.problems,
             notices,
+            is_cut: outcome.is_cut,
             calls: said.calls,
             pieces: pieces.into_lengths(),
             before,
