@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::io::Read as _;
 use std::path::Path;
 
 use larder_testkit::stub::{Answer, Seen};
@@ -85,8 +86,11 @@ fn a_draft_is_next_to_the_text_in_every_format_whole_and_streamed() {
     .enumerate()
     {
         let body = asked(path, &format!("message-{at}"), &more);
-        let (status, _, reply) = server.ask("POST", path, "", &body);
-        assert_eq!(status, 200, "{path}: {reply}");
+        // The frames of Amazon's streams are no text.
+        let mut reply = Vec::new();
+        server.send("POST", path, "", &body).read_to_end(&mut reply).unwrap();
+        let reply = String::from_utf8_lossy(&reply);
+        assert!(reply.starts_with("HTTP/1.1 200"), "{path}: {reply}");
         assert_eq!(reply.matches(&place).count(), 1, "{path} {more}: {reply}");
         assert!(reply.contains("I see."), "{path}: {reply}");
     }

@@ -102,7 +102,7 @@ fn a_message_whose_model_failed_is_answered_first_and_read() {
     let ran = shop.run_with(&["converse", "chat", "--format", "json"], b"Hello\nAgain\n");
     assert_ne!(ran.code, 0, "the failure is told: {ran:?}");
     let said = lines(&ran.out);
-    assert_eq!((said.len(), &said[0]["to"], &said[1]["to"]), (2, &json!(1), &json!(2)), "{said:?}");
+    assert_eq!((said.len(), &said[0]["to"], &said[1]["to"]), (2, &json!(1), &json!(3)), "{said:?}");
     let plain = failing(1).run_with(&["converse", "chat"], b"Hello\nAgain\n");
     assert!(plain.err.contains("first, the reply to \"Hello\":"), "{plain:?}");
     assert_eq!(plain.out.matches("I see.").count(), 2, "{plain:?}");
