@@ -134,11 +134,8 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                 failed(CliError::Usage(format!("there is no command {command}; use {COMMANDS}")));
             }
             _ => {
-                if std::mem::take(&mut may_wait)
-                    && let Err(error) = answer_waiting(&conversation, &printer).await
-                {
-                    failed(error);
-                }
+                let waiting = answer_waiting(&conversation, std::mem::take(&mut may_wait), &printer).await;
+                waiting.unwrap_or_else(&mut failed);
                 match conversation.say(line, &printer).await {
                     Ok(reply) => {
                         print(&conversation, &reply, is_plain)?;
@@ -161,8 +158,15 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
     failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Answers what waits for a reply before the next message, so that the person reads it.
-async fn answer_waiting(conversation: &Conversation, printer: &Printer) -> Result<(), CliError> {
+/// Answers what waits for a reply before the next message, so that the person reads it, if anything may wait.
+async fn answer_waiting(
+    conversation: &Conversation,
+    may_wait: bool,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    if !may_wait {
+        return Ok(());
+    }
     let waiting = conversation.messages(None)?.into_iter().filter(|message| message.pending);
     for message in waiting {
         if printer.is_plain {
