@@ -23,8 +23,7 @@ pub fn collect(
     go_on: &dyn Fn(Duration) -> bool,
 ) -> Result<CollectionReport, StoreError> {
     let sides = expire(store, retention, go_on)?;
-    let remove = |kind: &str, category: &str, before| store.expire_facts(kind, category, before);
-    let facts = Collected { items: old_facts(store, types, remove)?, bytes: 0 };
+    let facts = Collected { items: expire_facts(store, types, false)?, bytes: 0 };
     let mut report = documents.collect(retention, go_on)?;
     store.expire_run_notes()?;
     for (class, gone) in [(RetentionClass::Conversations, sides), (RetentionClass::Facts, facts)] {
@@ -44,8 +43,7 @@ pub fn preview(
     retention: &Retention,
 ) -> Result<CollectionReport, StoreError> {
     let mut report = documents.preview_collection(retention)?;
-    let count = |kind: &str, category: &str, before| store.count_old_facts(kind, category, before);
-    let facts = Collected { items: old_facts(store, types, count)?, bytes: 0 };
+    let facts = Collected { items: expire_facts(store, types, true)?, bytes: 0 };
     if facts.items > 0 {
         report.by_age.insert(RetentionClass::Facts, facts);
     }
@@ -111,19 +109,16 @@ fn erase(store: &Store, side: &RestingSide, since: Timestamp) -> Result<bool, St
     Ok(true)
 }
 
-/// Counts, or removes and counts, the facts that their categories no longer keep.
-fn old_facts(
-    store: &Store,
-    types: &TypeCatalog,
-    of: impl Fn(&str, &str, Timestamp) -> Result<u64, StoreError>,
-) -> Result<u64, StoreError> {
+/// Removes the facts that their categories no longer keep, or only counts them.
+fn expire_facts(store: &Store, types: &TypeCatalog, dry_run: bool) -> Result<u64, StoreError> {
     let now = store.now().as_millis();
     let mut gone = 0;
     for loaded in types.iter() {
         let kept = loaded.kind.memory.categories.iter();
         for (category, days) in kept.filter_map(|category| Some((&category.name, category.keep_days?))) {
             let before = now.saturating_sub(u64::from(days) * MILLIS_PER_DAY);
-            gone += of(&loaded.kind.name, category, Timestamp::from_millis(before))?;
+            let of = (loaded.kind.name.as_str(), category.as_str());
+            gone += store.expire_facts(of, Timestamp::from_millis(before), dry_run)?;
         }
     }
     Ok(gone)

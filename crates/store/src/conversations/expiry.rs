@@ -56,15 +56,19 @@ impl Store {
         })
     }
 
-    /// The facts of a category, in conversations of a type, that were noted and, if they ended, ended before a moment: users
-    /// and ids.
-    fn old_facts(
+    /// Removes the facts of a category, in conversations of a type, that were noted and, if they ended, ended before a moment,
+    /// with their vectors, and returns how many there were. What replies say of them stays. With `dry_run` they are only
+    /// counted.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn expire_facts(
         &self,
-        kind: &str,
-        category: &str,
+        (kind, category): (&str, &str),
         before: Timestamp,
-    ) -> Result<Vec<(String, String)>, StoreError> {
-        self.index().read(|tx| {
+        dry_run: bool,
+    ) -> Result<u64, StoreError> {
+        let old = self.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT m.user, m.id FROM conversations AS c JOIN memory_records AS m
                      ON m.conversation = c.id AND m.kind = 'fact'
@@ -74,25 +78,11 @@ impl Store {
             let before = to_sql(before.as_millis());
             let rows =
                 query.query_map(params![kind, category, before], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-    }
-
-    /// How many facts [`expire_facts`](Self::expire_facts) would remove.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn count_old_facts(&self, kind: &str, category: &str, before: Timestamp) -> Result<u64, StoreError> {
-        Ok(self.old_facts(kind, category, before)?.len() as u64)
-    }
-
-    /// Removes the facts of a category, in conversations of a type, that were noted and, if they ended, ended before a moment,
-    /// with their vectors, and returns how many there were. What replies say of them stays.
-    ///
-    /// # Errors
-    /// The store fails.
-    pub fn expire_facts(&self, kind: &str, category: &str, before: Timestamp) -> Result<u64, StoreError> {
-        let old = self.old_facts(kind, category, before)?;
+            Ok(rows.collect::<Result<Vec<(String, String)>, _>>()?)
+        })?;
+        if dry_run {
+            return Ok(old.len() as u64);
+        }
         for batch in old.chunks(BATCH) {
             self.index().write(|tx| {
                 let mut remove = tx.prepare_cached(
