@@ -279,7 +279,7 @@ fn what_is_remembered_and_shared_is_up_to_the_person() {
     say("ben", "message-6 and now");
     assert!(last_prompt().contains("ana shared: I am sorry.") && !last_prompt().contains("tell Ben"));
     for (status, share) in [
-        (400, json!({"message": told, "to": ["nobody"]})),
+        (422, json!({"message": told, "to": ["nobody"]})),
         (422, json!({"message": told, "to": []})),
         (422, json!({"message": told, "purpose": "explain"})),
         (404, json!({"message": 4_000, "to": ["ben"]})),
@@ -288,7 +288,7 @@ fn what_is_remembered_and_shared_is_up_to_the_person() {
     }
     // A person goes from everywhere; the other stays.
     assert_eq!(api("DELETE", "conversation-persons/ana", json!({})).0, 204);
-    assert_eq!(api("DELETE", "conversation-persons/ana", json!({})).0, 400);
+    assert_eq!(api("DELETE", "conversation-persons/ana", json!({})).0, 404);
     assert_eq!(api("GET", &of("messages", "ana"), json!({})).0, 404);
     assert_eq!(api("GET", &of("messages", "ben"), json!({})).1["messages"].as_array().unwrap().len(), 4);
     server.signal("TERM");
@@ -457,7 +457,7 @@ fn what_a_conversation_cannot_take_is_refused_or_listed() {
     let system = json!({"role": "system", "content": "Be someone else."});
     let more = json!({"temperature": 0.7, "max_tokens": 50, "n": 1, "tools": [], "messages": [system, user]});
     let (status, head, _) = server.ask("POST", CHAT, "", &body(more).to_string());
-    let ignored = "x-larder-ignored: temperature, max_tokens, message 1: instructions";
+    let ignored = "x-larder-ignored: temperature, message 1: instructions";
     assert!(status == 200 && head.contains(ignored), "{head}");
     server.signal("TERM");
     server.end();

@@ -3,7 +3,11 @@
 
 mod support;
 
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use larder_testkit::stub::{Answer, Seen};
 use larder_testkit::talks::copy_folder;
@@ -74,4 +78,59 @@ fn piped_lines_go_on_after_one_that_failed_and_commands_say_what_they_lack() {
     assert_eq!(ran.code, 2, "{ran:?}");
     let twice = shop.run_with(&["converse", "chat", "--as", "Ann", "--with", "Ann"], b"");
     assert!(twice.err.contains("participant \"Ann\": given twice\n"), "{twice:?}");
+}
+
+/// A stub whose first so many replies fail.
+fn failing(fails: usize) -> Shop {
+    let left = AtomicUsize::new(fails);
+    let shop = Shop::responding(move |seen| {
+        let is_reply = !String::from_utf8_lossy(&seen.body).contains("Update the facts.");
+        let fails = |left: usize| left.checked_sub(1);
+        if is_reply && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails).is_ok() {
+            return Answer::new(400, "text/plain", "out of order");
+        }
+        respond(seen)
+    });
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    shop
+}
+
+#[test]
+fn a_message_whose_model_failed_is_answered_first_and_read() {
+    let shop = failing(1);
+    let ran = shop.run_with(&["converse", "chat", "--format", "json"], b"Hello\nAgain\n");
+    assert_ne!(ran.code, 0, "the failure is told: {ran:?}");
+    let said = lines(&ran.out);
+    assert_eq!((said.len(), &said[0]["to"], &said[1]["to"]), (2, &json!(1), &json!(3)), "{said:?}");
+    let plain = failing(1).run_with(&["converse", "chat"], b"Hello\nAgain\n");
+    assert!(plain.err.contains("first, the reply to \"Hello\":"), "{plain:?}");
+    assert_eq!(plain.out.matches("I see.").count(), 2, "{plain:?}");
+}
+
+/// A worker that a command leaves waits for the first repetition of what failed and not for the next one, a minute later.
+#[test]
+fn the_worker_that_a_conversation_leaves_ends_soon_after_it() {
+    let shop =
+        Shop::responding(|seen| match String::from_utf8_lossy(&seen.body).contains("Update the facts.") {
+            true => Answer::new(400, "text/plain", "out of order"),
+            false => respond(seen),
+        });
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    let mut command = shop.command(&["converse", "chat"]);
+    let mut child = command.env("LARDER_JOBS_DETACHED", "true").stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"Hello\n").unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    let attempts = || {
+        let jobs = shop.json(&["jobs", "list"]);
+        let facts = jobs.as_array().unwrap().iter().find(|job| job["kind"] == "conversation_facts").cloned();
+        facts.unwrap()["attempts"].as_u64().unwrap()
+    };
+    let end = Instant::now() + Duration::from_secs(45);
+    while attempts() < 1 || shop.path().join("home/turns/jobs").exists() {
+        assert!(Instant::now() < end, "in vain waited for the end of the worker");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    assert_eq!(attempts(), 2, "what is left waits for the next command");
 }

@@ -191,8 +191,11 @@ fn facts_go_when_their_category_no_longer_keeps_them_and_notes_of_runs_with_the_
     drop(user);
     assert_eq!(remembered(&shop).len(), 9);
     // In a mediation, `Logistics` is kept for 180 days.
+    let dry = shop.json(&["gc", "--dry-run"]);
+    assert_eq!(remembered(&shop).len(), 9);
     let done = shop.json(&["gc"]);
     assert_eq!(done["report"]["by_age"]["facts"]["items"], 1, "{done}");
+    assert_eq!(dry["report"]["by_age"]["facts"], done["report"]["by_age"]["facts"], "{dry}");
     let left = ["old-People", "new-Logistics", "new-People"];
     let mut left: Vec<String> = left.iter().flat_map(|id| [(*id).to_owned(), format!("fact:{id}")]).collect();
     let mut found = remembered(&shop);

@@ -12,6 +12,7 @@ use crate::calls::{TurnCall, total};
 use crate::conversation::{Conversation, ConversationError, Conversations, Reply, ReplyRecord};
 use crate::kind::{Action, Block, Condition, ConversationType, Gives, Stage, Trigger};
 use crate::memory::Share;
+use crate::nearness::QUERY;
 use crate::observe::Pieces;
 use crate::prepare::Prepared;
 use crate::reply::spent;
@@ -192,7 +193,10 @@ impl Conversation {
             created: Timestamp::from_millis(0),
         };
         let mut prepared = self.prepare(&asked, state)?;
-        self.complete(&asked, state, &mut prepared, observer).await?;
+        let vectors = Meter::new(observer, None, None);
+        let completed = self.complete(&asked, state, &mut prepared, &vectors).await;
+        self.charge_metered((&prepared.stage.name, QUERY), &vectors)?;
+        completed?;
         let stage = self.loaded.kind.stage(&stage.name).unwrap_or(prepared.stage);
         Ok(Acting { stage, prepared, state: state.clone(), before: state.clone(), calls: Vec::new() })
     }
@@ -321,7 +325,7 @@ impl Conversation {
                 state: &serde_json::to_value(&acting.state).unwrap_or_default(),
                 memory: &std::mem::take(&mut acting.prepared.origins),
                 jobs: &[],
-                cost: spent(&acting.stage.name, name, &usage, cost),
+                costs: &[spent(&acting.stage.name, name, &usage, cost)],
                 chars: kind.window.message_chars,
             },
         )?;

@@ -110,7 +110,8 @@ impl Used {
         let output = reply.map_or(0, |TurnCall { usage, .. }| usize::try_from(usage.output).unwrap_or(0));
         self.output.push(output);
         self.is_short[0] |= *left_out > 0;
-        self.is_short[1] |= output >= *reserved_tokens;
+        // What a reader wanted short says nothing of the type's limit.
+        self.is_short[1] |= output >= *reserved_tokens && !record.is_cut;
     }
 }
 

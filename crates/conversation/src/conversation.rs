@@ -67,6 +67,30 @@ pub enum ConversationError {
         /// What there is.
         help: String,
     },
+    /// There is no such session.
+    #[error("there is no session {session}; the newest is {newest}")]
+    UnknownSession {
+        /// The number that was named.
+        session: u64,
+        /// The number of the newest.
+        newest: u64,
+    },
+    /// Nothing is known of a person.
+    #[error("nothing is known of anyone called {name:?}")]
+    UnknownPerson {
+        /// The name that was given.
+        name: String,
+    },
+    /// The user has too many open invitations.
+    #[error(
+        "{open} of your invitations are open, and at most {most} may be; wait until some are accepted, or take them back"
+    )]
+    TooManyInvitations {
+        /// Those that wait.
+        open: u64,
+        /// The most that may.
+        most: u64,
+    },
     /// There is no such action now.
     #[error("{name:?} cannot be done here; {help}")]
     NoAction {
@@ -120,6 +144,8 @@ pub struct Conversation {
     pub(crate) id: String,
     pub(crate) participant: String,
     pub(crate) loaded: Arc<LoadedType>,
+    /// The most tokens of a reply, if its reader wants fewer than the type allows.
+    pub(crate) max_output: Option<usize>,
 }
 
 /// A reply of the assistant.
@@ -144,6 +170,9 @@ pub struct Reply {
     pub action: Option<String>,
     /// Whether safety rules applied.
     pub safety: bool,
+    /// Whether it ends at the most tokens that its reader asked for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
     /// The model.
     pub model: String,
     /// Tokens of all calls.
@@ -157,7 +186,7 @@ pub struct Reply {
     /// What is wrong with the form of the reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// What became of what the participant asked to be remembered before.
+    /// What became of what the participant asked to be remembered before, and of earlier messages that waited for replies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -194,8 +223,10 @@ pub struct ReplyRecord {
     pub latency_ms: u64,
     /// What is wrong with the form of the reply.
     pub problems: Vec<String>,
-    /// What became of what the participant asked to be remembered before.
+    /// What became of what the participant asked to be remembered before, and of earlier messages that waited for replies.
     pub notices: Vec<String>,
+    /// Whether it ends at the most tokens that its reader asked for.
+    pub is_cut: bool,
     /// The calls that were made for it; those behind it are added by [`Conversation::turn`].
     pub calls: Vec<TurnCall>,
     /// The pieces in which the text was passed on, in bytes.
@@ -286,7 +317,8 @@ impl Conversations {
             return Err(StoreError::UnknownConversation { id: record.id }.into());
         };
         let loaded = Arc::clone(self.types.find(&record.kind)?);
-        Ok(Conversation { all: self.clone(), id: record.id, participant: found.name.clone(), loaded })
+        let (id, participant) = (record.id, found.name.clone());
+        Ok(Conversation { all: self.clone(), id, participant, loaded, max_output: None })
     }
 }
 
@@ -306,6 +338,13 @@ impl Conversations {
 }
 
 impl Conversation {
+    /// The same side, for a reader who wants replies of at most so many tokens, if that is less than the type allows. A reply
+    /// that reaches it is cut there.
+    #[must_use]
+    pub fn with_max_output(self, max_output: Option<usize>) -> Self {
+        Self { max_output, ..self }
+    }
+
     /// The conversation's id.
     pub fn id(&self) -> &str {
         &self.id
@@ -400,12 +439,13 @@ impl Conversation {
     /// The messages of a session, in order; of the current one without a number.
     ///
     /// # Errors
-    /// The store fails.
+    /// There is no such session, or the store fails.
     pub fn messages(&self, session: Option<u64>) -> Result<Vec<ConversationMessage>, ConversationError> {
-        let session = match session {
-            Some(session) => session,
-            None => self.standing()?.0,
-        };
+        let newest = self.all.store().participant(self.track())?.session;
+        let session = session.unwrap_or(newest);
+        if session == 0 || session > newest {
+            return Err(ConversationError::UnknownSession { session, newest });
+        }
         Ok(self.all.store().messages(self.track(), session, 0..u64::MAX)?)
     }
 

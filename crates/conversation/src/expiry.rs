@@ -23,7 +23,7 @@ pub fn collect(
     go_on: &dyn Fn(Duration) -> bool,
 ) -> Result<CollectionReport, StoreError> {
     let sides = expire(store, retention, go_on)?;
-    let facts = Collected { items: expire_facts(store, types)?, bytes: 0 };
+    let facts = Collected { items: expire_facts(store, types, false)?, bytes: 0 };
     let mut report = documents.collect(retention, go_on)?;
     store.expire_run_notes()?;
     for (class, gone) in [(RetentionClass::Conversations, sides), (RetentionClass::Facts, facts)] {
@@ -34,16 +34,19 @@ pub fn collect(
     Ok(report)
 }
 
-/// What [`collect`] would remove now, apart from facts. Changes nothing.
+/// What [`collect`] would remove now. Facts of conversations that go themselves count, too. Changes nothing.
 ///
 /// # Errors
 /// Reading fails.
 pub fn preview(
-    store: &Store,
-    documents: &Documents,
+    (store, documents, types): (&Store, &Documents, &TypeCatalog),
     retention: &Retention,
 ) -> Result<CollectionReport, StoreError> {
     let mut report = documents.preview_collection(retention)?;
+    let facts = Collected { items: expire_facts(store, types, true)?, bytes: 0 };
+    if facts.items > 0 {
+        report.by_age.insert(RetentionClass::Facts, facts);
+    }
     let Some(since) = resting_since(store, retention) else { return Ok(report) };
     let sides = store.resting_sides(since)?;
     if !sides.is_empty() {
@@ -106,15 +109,16 @@ fn erase(store: &Store, side: &RestingSide, since: Timestamp) -> Result<bool, St
     Ok(true)
 }
 
-/// Removes the facts that their categories no longer keep.
-fn expire_facts(store: &Store, types: &TypeCatalog) -> Result<u64, StoreError> {
+/// Removes the facts that their categories no longer keep, or only counts them.
+fn expire_facts(store: &Store, types: &TypeCatalog, dry_run: bool) -> Result<u64, StoreError> {
     let now = store.now().as_millis();
     let mut gone = 0;
     for loaded in types.iter() {
         let kept = loaded.kind.memory.categories.iter();
         for (category, days) in kept.filter_map(|category| Some((&category.name, category.keep_days?))) {
             let before = now.saturating_sub(u64::from(days) * MILLIS_PER_DAY);
-            gone += store.expire_facts(&loaded.kind.name, category, Timestamp::from_millis(before))?;
+            let of = (loaded.kind.name.as_str(), category.as_str());
+            gone += store.expire_facts(of, Timestamp::from_millis(before), dry_run)?;
         }
     }
     Ok(gone)

@@ -5,6 +5,9 @@ use larder_store::{ConversationRecord, NewConversation, Track};
 use crate::conversation::{ALONE, ConversationError, Conversations};
 use crate::state::ParticipantState;
 
+/// The most invitations of one user that may be open at once, over all conversations: whoever is invited sees each of them,
+/// and nobody is to fill the list of another. One conversation has as many as its type has participants.
+const OPEN_INVITATIONS: u64 = 50;
 /// Characters of a title.
 const TITLE_CHARS: usize = 60;
 
@@ -26,7 +29,7 @@ impl Conversations {
     /// nothing is kept of them and nothing of the conversation is theirs.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin), or nobody but those who are invited is named.
+    /// As [`begin`](Self::begin), nobody but those who are invited is named, or too many invitations of this user are open.
     pub fn begin_inviting(
         &self,
         kind: &str,
@@ -38,6 +41,12 @@ impl Conversations {
         let (given, most) = (participants.len() + invited.len(), loaded.kind.participants.most);
         if given > usize::from(most) {
             return Err(ConversationError::TooMany { given, kind: kind.to_owned(), most });
+        }
+        if !invited.is_empty() {
+            let open = self.store().invitations_made()?;
+            if open.saturating_add(invited.len() as u64) > OPEN_INVITATIONS {
+                return Err(ConversationError::TooManyInvitations { open, most: OPEN_INVITATIONS });
+            }
         }
         let alone = [(ALONE.to_owned(), self.engine.store.user().to_owned())];
         let participants = if given == 0 { &alone } else { participants };

@@ -24,7 +24,7 @@ use crate::retrieve::spoken;
 /// The job that makes missing vectors of a person.
 pub const EMBED: &str = "conversation_embed";
 /// What vectors of messages that are answered are called among the costs.
-const QUERY: &str = "query_vector";
+pub(crate) const QUERY: &str = "query_vector";
 /// Vectors that are stored together.
 const TOGETHER: usize = 64;
 
@@ -75,7 +75,8 @@ struct Lacking {
 
 impl Conversation {
     /// What the vectors say about a message: nothing if the stage has no threshold for the model, and an explanation if
-    /// the model gave no vector.
+    /// the model gave no vector. What it cost is reported to `observer` and written with what it is for: a reply that is
+    /// about to be asked for waits for no writer of the store.
     pub(crate) async fn nearness(
         &self,
         text: &str,
@@ -89,18 +90,12 @@ impl Conversation {
         else {
             return Ok(Ok(None));
         };
-        let meter = Meter::new(observer, None, None);
         let asked = async {
             let embedder = Embedder::open(models, name)?;
-            let vector = embedder.query(text, &meter).await?;
+            let vector = embedder.query(text, observer).await?;
             Ok::<_, EmbeddingError>((vector.numbers, embedder.identity().to_owned()))
         };
-        let made = asked.await;
-        let total = meter.total();
-        if total.usage.input > 0 {
-            self.all.store().add_cost(self.track(), &spent(&stage.name, QUERY, &total.usage, total.cost))?;
-        }
-        let (query, identity) = match made {
+        let (query, identity) = match asked.await {
             Ok(made) => made,
             Err(error) if error.is_missing() => return Ok(Ok(None)),
             Err(error) => {

@@ -61,4 +61,7 @@ impl ProgressObserver for Pieces<'_> {
         self.lengths().clear();
         self.observer.restarted();
     }
+    fn takes_restarts(&self) -> bool {
+        self.observer.takes_restarts()
+    }
 }

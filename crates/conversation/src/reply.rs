@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use larder_core::pack::Receipt;
 use larder_core::recipe::Recipe;
-use larder_engine::executor::{Meter, ProgressObserver, RunError, RunOutcome, SpendingOnly};
+use larder_engine::executor::{Meter, ProgressObserver, RunError, RunOutcome, Spending, SpendingOnly};
 use larder_engine::inputs::{BudgetLimits, InputDocument, RunInput};
 use larder_engine::routing::RouteInput;
 use larder_store::{ConversationCost, ConversationMessage, NewReply, Speaker};
@@ -21,6 +21,7 @@ use crate::blocks::Block;
 use crate::calls::{self, TurnCall};
 use crate::conversation::{Conversation, ConversationError, Reply, ReplyRecord, WindowRecord};
 use crate::kind::{Action, Block as Input, Gives, Stage, Trigger};
+use crate::nearness::QUERY;
 use crate::observe::Pieces;
 use crate::prepare::Prepared;
 use crate::state::{Happened, ParticipantState};
@@ -41,8 +42,23 @@ struct Said {
     intensity: Option<u8>,
     draft: Option<String>,
     action: Option<String>,
+    /// Whether it ends at the most tokens that its reader wants.
+    is_cut: bool,
     calls: Vec<TurnCall>,
     problems: Vec<String>,
+    /// What the reply tells of earlier messages.
+    notices: Vec<String>,
+    /// What the vector of the message cost.
+    vectors: Spending,
+}
+
+/// What holds for a reply besides its message.
+#[derive(Default)]
+struct Asked {
+    /// The most tokens that its reader wants.
+    max_output: Option<usize>,
+    /// What it tells of earlier messages.
+    notices: Vec<String>,
 }
 
 impl Conversation {
@@ -59,14 +75,21 @@ impl Conversation {
         let _lease = self.lease().await?;
         let waiting = self.all.store().pending(self.track())?;
         if let Some(at) = waiting.iter().position(|message| message.number == number) {
+            let mut notices = Vec::new();
             for earlier in &waiting[..at] {
                 // Nobody waits for this reply any more, but the next one is to follow it.
-                if let Err(error) = self.write_reply(earlier, &SpendingOnly(observer)).await {
+                let quiet = SpendingOnly(observer);
+                if let Err(error) = self.write_reply(earlier, Asked::default(), &quiet).await {
                     tracing::warn!(%error, message = earlier.number, "a message stays without reply");
                     self.all.store().leave(self.track(), earlier.number)?;
+                    notices.push(format!(
+                        "Message {} stays without a reply, since its model failed again; send it again to have it answered.",
+                        earlier.number
+                    ));
                 }
             }
-            return self.write_reply(&waiting[at], observer).await;
+            let asked = Asked { max_output: self.max_output, notices };
+            return self.write_reply(&waiting[at], asked, observer).await;
         }
         self.written(number)?.ok_or_else(|| larder_store::StoreError::UnknownMessage { number }.into())
     }
@@ -92,6 +115,7 @@ impl Conversation {
             draft: record.draft,
             action: record.action,
             safety: record.window.safety,
+            is_cut: record.is_cut,
             model: record.model,
             usage: record.usage,
             cost: record.cost,
@@ -104,33 +128,34 @@ impl Conversation {
     async fn write_reply(
         &self,
         message: &ConversationMessage,
+        asked: Asked,
         observer: &dyn ProgressObserver,
     ) -> Result<Reply, ConversationError> {
         self.require_money()?;
         let (_, before) = self.standing()?;
-        let meter = Meter::new(observer, None, None);
-        let written = self.try_reply(message, before.clone(), &meter, observer).await;
+        let (meter, vectors) = (Meter::new(observer, None, None), Meter::new(observer, None, None));
+        let written = self.try_reply((message, asked), before.clone(), (&meter, &vectors)).await;
         if written.is_err() {
             let stage = before.stage(&self.loaded.kind).map_or("", |stage| stage.name.as_str());
             self.charge_metered((stage, REPLY), &meter)?;
+            self.charge_metered((stage, QUERY), &vectors)?;
         }
         written
     }
 
-    /// Writes a reply. `meter` counts what is spent on it, except for vectors, which are counted where they are made.
+    /// Writes a reply. `meter` counts what is spent on it, except for vectors, which `vectors` counts.
     async fn try_reply(
         &self,
-        message: &ConversationMessage,
+        (message, asked): (&ConversationMessage, Asked),
         before: ParticipantState,
-        meter: &Meter<'_>,
-        observer: &dyn ProgressObserver,
+        (meter, vectors): (&Meter<'_>, &Meter<'_>),
     ) -> Result<Reply, ConversationError> {
         let began = Instant::now();
         // A message is answered where its session is held, even if another has begun meanwhile.
         let mut state = ParticipantState { aside: self.aside_of(message.session)?, ..before.clone() };
         let mut prepared = self.prepare(message, &state)?;
         let mut calls = self.plan(message, &mut state, &mut prepared, meter).await;
-        self.complete(message, &state, &mut prepared, observer).await?;
+        self.complete(message, &state, &mut prepared, vectors).await?;
         self.renew_budgets(message.session, &mut prepared.record, &mut state)?;
         let pieces = Pieces::new(meter);
         let mut input = RunInput {
@@ -141,6 +166,7 @@ impl Conversation {
             session_id: Some(self.session_id(message.session)),
             turn_id: Some(format!("turn_{:06}", state.turns.saturating_add(1))),
             routing: self.routing(&state, prepared.found.intensity, prepared.record.safety),
+            max_output: asked.max_output,
             limits: state.budgets.limits(&self.loaded.kind, &prepared.recipe),
             tags_read: Some(self.loaded.kind.fields.tags()),
             ..RunInput::default()
@@ -154,10 +180,11 @@ impl Conversation {
         }
         let outcome = ended?;
         calls.push(TurnCall::new(REPLY, &outcome));
-        let mut said = Said { calls, ..self.said(&outcome, prepared.stage) };
+        let mut said = Said { calls, notices: asked.notices, ..self.said(&outcome, prepared.stage) };
         if let Some(name) = said.action.clone() {
             self.dispatch(&name, message, &prepared, &state, &pieces, &mut said).await?;
         }
+        said.vectors = vectors.total();
         self.commit(message, prepared, (before, state), said, (&outcome, pieces, began))
     }
 
@@ -195,8 +222,11 @@ impl Conversation {
             draft: tag(&rules.draft).and_then(text),
             action: tag(&rules.dispatch).and_then(text),
             fields,
+            is_cut: outcome.is_cut,
             calls: Vec::new(),
             problems: outcome.failures.clone(),
+            notices: Vec::new(),
+            vectors: Spending::default(),
         }
     }
 
@@ -226,6 +256,7 @@ impl Conversation {
         let outcome = self.act_on(&action.recipe, &message.text, documents, prepared.stage, pieces).await?;
         said.action = Some(known.clone());
         said.calls.push(TurnCall::new(known, &outcome));
+        said.is_cut = outcome.is_cut;
         match action.gives {
             Gives::Draft => {
                 let draft = self.draft_in(&outcome).unwrap_or_else(|| outcome.reply.clone());
@@ -260,6 +291,7 @@ impl Conversation {
             variant: Some(stage.name.clone())
                 .filter(|_| self.all.engine.find(recipe, None).is_ok_and(has_variant)),
             session_id: Some(self.session_id(session)),
+            max_output: self.max_output,
             tags_read: Some(self.loaded.kind.fields.tags()),
             ..RunInput::default()
         };
@@ -281,7 +313,9 @@ impl Conversation {
         record.reported_tokens = outcome.usage.input;
         let (usage, cost) = calls::total(&said.calls);
         let mut next = state;
-        let notices = std::mem::take(&mut next.notices);
+        let mut notices = std::mem::take(&mut next.notices);
+        notices.extend(said.notices);
+        let vectors = said.vectors;
         next.heard(&said.fields, said.intensity);
         let others = self.stages_of_others()?;
         next.advance(kind, Happened { action: None, others: &others });
@@ -308,12 +342,17 @@ impl Conversation {
             latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             problems: said.problems,
             notices,
+            is_cut: said.is_cut,
             calls: said.calls,
             pieces: pieces.into_lengths(),
             before,
         };
         self.log(&record);
         let data = serde_json::to_value(&record).unwrap_or_default();
+        let costs = [
+            spent(&record.stage, REPLY, &record.usage, record.cost),
+            spent(&record.stage, QUERY, &vectors.usage, vectors.cost),
+        ];
         let written = self.all.store().answer(
             self.track(),
             &NewReply {
@@ -323,7 +362,7 @@ impl Conversation {
                 state: &serde_json::to_value(&next).unwrap_or_default(),
                 memory: &origins,
                 jobs: &jobs,
-                cost: spent(&record.stage, REPLY, &record.usage, record.cost),
+                costs: if vectors.usage.input > 0 { &costs } else { &costs[..1] },
                 chars: kind.window.message_chars,
             },
         )?;

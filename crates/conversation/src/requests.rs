@@ -18,6 +18,12 @@ use crate::reply::{line, past};
 pub const REMEMBER: &str = "conversation_remember";
 /// What the validator is asked for.
 const JUDGE_QUERY: &str = "Decide whether this may be remembered.";
+/// What the person is told of a message that rules take for a request and a model does not.
+const NO_REQUEST: &str = "Nothing was remembered or forgotten: the message was not understood as a wish for that. Name what \
+                          is to be remembered, as in \"Remember that I am called Sam.\"";
+/// What the person is told of a request to remember without anything in it.
+const NO_STATEMENT: &str = "Nothing was remembered: the message does not say what. Name it, as in \"Remember that I am called \
+                            Sam.\"";
 /// The newest messages before the request, for what "this" refers to.
 const MESSAGES_BEFORE: usize = 6;
 
@@ -84,12 +90,14 @@ impl Conversation {
         let asked: Asked = serde_json::from_value(read.output).unwrap_or_default();
         let text = asked.text.trim();
         match asked.action {
-            Wish::None => return Ok(()),
+            Wish::None => return self.settle(after, None, NO_REQUEST.to_owned()).await,
             Wish::Forget => {
                 let named = held.into_iter().map(|shown| shown.item.id).filter(|id| asked.facts.contains(id));
                 return self.forget_facts(after, &named.collect::<Vec<_>>()).await;
             }
-            Wish::Remember if text.is_empty() => return Ok(()),
+            Wish::Remember if text.is_empty() => {
+                return self.settle(after, None, NO_STATEMENT.to_owned()).await;
+            }
             Wish::Remember => {}
         }
         let judged = self.ask(after, validator, JUDGE_QUERY, &[(Block::Draft, text)], &[], observer).await?;

@@ -95,7 +95,8 @@ fn last_said(messages: &[ConversationMessage]) -> Option<&ConversationMessage> {
 }
 
 impl Conversations {
-    /// Erases a person of this user: what it said and was told in all conversations, its consents and everything remembered.
+    /// Erases a person of this user: what it said and was told in all conversations, its consents, everything remembered, and
+    /// the invitations of its name.
     ///
     /// # Errors
     /// There is no such person, or the store fails.
@@ -105,10 +106,13 @@ impl Conversations {
         let mut records = self.store().list()?;
         records.retain(|record| record.participants.iter().any(is_person));
         let kept = MemoryFilter { participant: Some(participant), ..MemoryFilter::default() };
-        if records.is_empty() && self.store().memory().list(&kept)?.is_empty() {
-            let (name, reason) =
-                (participant.chars().take(80).collect(), "nothing is known of anyone of this name");
-            return Err(StoreError::InvalidName { what: "person", name, reason }.into());
+        let mut invitations = self.store().invitations()?;
+        invitations.retain(|invitation| invitation.name == participant);
+        if records.is_empty() && invitations.is_empty() && self.store().memory().list(&kept)?.is_empty() {
+            return Err(ConversationError::UnknownPerson { name: participant.chars().take(80).collect() });
+        }
+        for invitation in &invitations {
+            self.store().decline(Track { conversation: &invitation.conversation, participant })?;
         }
         let mut leases = Vec::new();
         for record in &records {

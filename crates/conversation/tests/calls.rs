@@ -134,6 +134,9 @@ fn remembers(prompt: &str) -> Option<Outcome> {
     };
     if prompt.contains("Put it into a sentence.") {
         let words = line("remember that ")?;
+        if prompt.rfind("Do you remember that?") > prompt.rfind("remember that ") {
+            return Some(json!({"action": "none", "text": "", "quote": ""}).to_string().into());
+        }
         return Some(json!({"action": "remember", "text": words, "quote": words}).to_string().into());
     }
     prompt.contains("Decide whether this may be remembered.").then(|| {
@@ -167,6 +170,12 @@ async fn what_a_person_asks_to_remember_is_judged_kept_with_its_source_and_said(
     let next = talk.say("Go on", &NoopObserver).await.unwrap();
     assert_eq!(next.notices, [r#"Not remembered: "my password is hamster". Secrets cannot be kept."#]);
     assert!(talk.say("Go on", &NoopObserver).await.unwrap().notices.is_empty(), "it is said once");
+
+    // A wish that the model does not see as one is answered, too.
+    talk.say("Do you remember that?", &NoopObserver).await.unwrap();
+    world.work().await;
+    let next = talk.say("Go on", &NoopObserver).await.unwrap();
+    assert!(next.notices[0].starts_with("Nothing was remembered or forgotten: "), "{:?}", next.notices);
 
     talk.memory(&counter).grant(EVERYTHING, "May I remember what you tell me?").unwrap();
     talk.say("Also remember that I prefer mornings", &NoopObserver).await.unwrap();

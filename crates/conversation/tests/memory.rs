@@ -91,7 +91,7 @@ impl Home {
             state: &json!({"notices": [reply]}),
             memory: &memory,
             jobs: &[],
-            cost: larder_store::ConversationCost::default(),
+            costs: &[larder_store::ConversationCost::default()],
             chars: 2_000,
         };
         talks.answer(self.track(), &new).unwrap();
@@ -388,7 +388,7 @@ fn what_is_shared_reaches_those_who_are_named_and_is_erased_from_what_they_were_
         state: &Value::Null,
         memory: &[],
         jobs: &[],
-        cost: larder_store::ConversationCost::default(),
+        costs: &[larder_store::ConversationCost::default()],
         chars: 2_000,
     };
     bob.conversations().answer(you, &new).unwrap();

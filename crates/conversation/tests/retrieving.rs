@@ -64,7 +64,17 @@ fn copy(from: &Path, to: &Path) {
 
 /// The base type with other lines.
 fn world(changes: &[(&str, &str)], embedding: Option<&str>) -> World {
-    let home = tempfile::tempdir().unwrap();
+    world_of(tempfile::tempdir().unwrap(), changes, embedding, answer, meaning)
+}
+
+/// The same in a home, with what answers and what makes vectors.
+fn world_of(
+    home: tempfile::TempDir,
+    changes: &[(&str, &str)],
+    embedding: Option<&str>,
+    answer: impl Fn(&str) -> String + Send + Sync + 'static,
+    meaning: impl Fn(&str) -> String + Send + Sync + 'static,
+) -> World {
     let project = home.path().join("project");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base"), &project);
     let path = project.join("conversations/chat.yaml");
@@ -459,4 +469,44 @@ async fn what_is_kept_in_memory_changes_no_answer_and_follows_the_store() {
     other.delete_message(told.number).await.unwrap();
     let (kept, prompt) = world.say(&talk, "Where is the old bicycle?").await;
     assert!(!numbers(&kept).contains(&told.number) && !prompt.contains("behind the church"), "{prompt}");
+}
+
+/// The store is written before a message is embedded, and next with its reply: nothing between waits for another writer.
+#[tokio::test]
+async fn between_the_vector_of_a_message_and_its_reply_nothing_is_written() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("home");
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let note = |what: &'static str| {
+        let (log, folder) = (Arc::clone(&log), folder.clone());
+        move || {
+            let written = std::fs::metadata(folder.join("index.sqlite-wal")).unwrap().len();
+            log.lock().unwrap().push((what, written));
+        }
+    };
+    let (embedded, asked) = (note("embedded"), note("asked"));
+    let changes = [(MINIMAL, EVERYWHERE)];
+    let world = world_of(
+        home,
+        &changes,
+        Some("vectors"),
+        move |prompt| {
+            asked();
+            answer(prompt)
+        },
+        move |text| {
+            embedded();
+            meaning(text)
+        },
+    );
+    let talk = world.begin();
+    world.say(&talk, "The hedgehog sleeps in the shed").await;
+    world.work().await;
+    log.lock().unwrap().clear();
+    world.say(&talk, "Where does the hedgehog sleep?").await;
+    let log = log.lock().unwrap();
+    let [("embedded", before), ("asked", then)] = log.as_slice() else { panic!("{log:?}") };
+    assert_eq!(before, then);
+    let costs = talk.costs().unwrap();
+    assert!(costs.iter().any(|row| row.call == "query_vector" && row.calls == 2), "{costs:?}");
 }

@@ -81,6 +81,8 @@ struct RecipeRun<'a> {
     is_cut: bool,
     /// Whether the caller has read a piece of the last answer.
     shown: AtomicBool,
+    /// Whether the model may be asked again if that answer fails.
+    may_retry: bool,
     /// What came of the last answer while it was streamed.
     came: Mutex<String>,
     /// The layer asked last.
@@ -219,6 +221,7 @@ impl<'a> RecipeRun<'a> {
             gates: GateResult::default(),
             is_cut: false,
             shown: AtomicBool::new(false),
+            may_retry: false,
             came: Mutex::default(),
             layer: recipe.layer,
             summarizer: Summarizer::new(engine, engine, input, meter),
@@ -241,6 +244,7 @@ impl<'a> RecipeRun<'a> {
                 self.require_budget(&failures)?;
                 self.observer.stage("the answer did not pass its checks; asking again");
             }
+            self.may_retry = attempt < self.recipe.gates.max_retries;
             let sent = self.receipt.clone();
             match self.attempt(&mut candidate, note.as_deref()).await {
                 Ok(AttemptResult::Answered(parsed)) => return Ok(parsed),
@@ -276,6 +280,7 @@ impl<'a> RecipeRun<'a> {
         note: Option<&str>,
         mut failures: Vec<GateFailure>,
     ) -> Result<Parsed, RunError> {
+        self.may_retry = false;
         let next = next_layer(self.recipe.layer).map(|layer| self.engine.candidate(layer, mode));
         if let Some(Ok(mut next)) = next
             && next.name != tried.name

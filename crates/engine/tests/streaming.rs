@@ -40,7 +40,10 @@ quality_gates: {max_retries: 1}
 
 /// What a user reads, with the marks of a new start.
 #[derive(Default)]
-struct Reader(Mutex<String>);
+struct Reader {
+    text: Mutex<String>,
+    takes_restarts: bool,
+}
 
 impl ProgressObserver for Reader {
     fn stage(&self, _: &str) {}
@@ -50,11 +53,14 @@ impl ProgressObserver for Reader {
     }
     fn output(&self, event: &OutputEvent) {
         if let OutputEvent::Reply(text) = event {
-            self.0.lock().unwrap().push_str(text);
+            self.text.lock().unwrap().push_str(text);
         }
     }
     fn restarted(&self) {
-        self.0.lock().unwrap().push('|');
+        self.text.lock().unwrap().push('|');
+    }
+    fn takes_restarts(&self) -> bool {
+        self.takes_restarts
     }
 }
 
@@ -98,7 +104,7 @@ async fn what_a_user_reads_is_passed_on_and_what_is_hidden_is_not() {
     let reader = Reader::default();
     let outcome = world.engine.run("talk", &input(), &reader).await.unwrap();
     assert_eq!(
-        (reader.0.into_inner().unwrap().as_str(), outcome.reply.as_str()),
+        (reader.text.into_inner().unwrap().as_str(), outcome.reply.as_str()),
         ("That hurts.", "That hurts.")
     );
     assert_eq!(outcome.output["thinking"], "Mode: WITNESS");
@@ -133,10 +139,28 @@ async fn what_was_read_is_not_asked_for_again_and_what_is_wrong_with_it_is_repor
 }
 
 #[tokio::test]
+async fn an_answer_without_a_required_tag_begins_anew_where_its_reader_can_take_it_back() {
+    let good = "<thinking>a: b</thinking>That hurts.";
+    for (answers, read, failures) in [
+        (["Oh.", good].as_slice(), "Oh.|That hurts.", 0),
+        (&["Oh.<thinking>Mode: WITNESS", good], "Oh.|That hurts.", 0),
+        (&["Oh.", "Oh no."], "Oh.|Oh no.", 1),
+        (&["That </thinking>hurts."], "That hurts.", 1),
+    ] {
+        let world = world(answers);
+        let reader = Reader { takes_restarts: true, ..Reader::default() };
+        let outcome = world.engine.run("talk", &input(), &reader).await.unwrap();
+        assert_eq!(reader.text.into_inner().unwrap(), read);
+        assert_eq!((outcome.failures.len(), world.model.left()), (failures, 0), "{answers:?}");
+        assert!(read.ends_with(&outcome.reply), "the last one is kept: {}", outcome.reply);
+    }
+}
+
+#[tokio::test]
 async fn an_answer_of_which_nothing_was_read_is_asked_for_again() {
     let world = world(&["<thinking>Mode: WITNESS", "<thinking>a: b</thinking>That hurts."]);
     let reader = Reader::default();
     let outcome = world.engine.run("talk", &input(), &reader).await.unwrap();
     assert_eq!((outcome.reply.as_str(), world.model.left()), ("That hurts.", 0));
-    assert_eq!(reader.0.into_inner().unwrap(), "That hurts.");
+    assert_eq!(reader.text.into_inner().unwrap(), "That hurts.");
 }

@@ -127,6 +127,18 @@ impl From<SelectError> for Problem {
     }
 }
 
+/// A body that is not JSON of the form that is described is malformed, whether it cannot be parsed, has an unknown field or a
+/// field of another type: 400. Values that a request may not have are 422.
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        let status = match &rejection {
+            JsonRejection::JsonDataError(_) => StatusCode::BAD_REQUEST,
+            other => other.status(),
+        };
+        Self::new(status, rejection.body_text())
+    }
+}
+
 /// Converts axum's rejections to problems with the same status and text.
 macro_rules! from_rejections {
     ($($rejection:ty),*) => {$(
@@ -137,4 +149,4 @@ macro_rules! from_rejections {
         }
     )*};
 }
-from_rejections!(FormRejection, JsonRejection, PathRejection, QueryRejection, StringRejection);
+from_rejections!(FormRejection, PathRejection, QueryRejection, StringRejection);

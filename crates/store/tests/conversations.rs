@@ -50,7 +50,7 @@ fn answer(
         memory,
         jobs: &[],
         chars: 40,
-        cost: ConversationCost::default(),
+        costs: &[ConversationCost::default()],
     };
     user.conversations().answer(track, &new).map(|message| message.number)
 }

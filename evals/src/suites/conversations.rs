@@ -247,7 +247,7 @@ impl Replay {
             state: &serde_json::to_value(&state)?,
             memory: &[],
             jobs: &[],
-            cost: ConversationCost { stage: STAGE, call: "opening", ..ConversationCost::default() },
+            costs: &[ConversationCost { stage: STAGE, call: "opening", ..ConversationCost::default() }],
             chars: CHARS,
         };
         self.all.engine.store.conversations().answer(track, &opening)?;

@@ -51,6 +51,9 @@ impl ProgressObserver for Printer {
         let _ = output::bytes(b"\n");
         output::say("the reply begins anew:");
     }
+    fn takes_restarts(&self) -> bool {
+        true
+    }
 }
 
 pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCode, CliError> {
@@ -82,6 +85,8 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
     }
     let keyboard = Keyboard::default();
     let mut last: Option<Reply> = None;
+    // Whether a message may wait because its model failed, now or when the conversation was left.
+    let mut may_wait = true;
     let mut failure: Option<CliError> = None;
     // Among piped lines, the last failure is reported at the end, and decides the exit code.
     let mut failed = |error: CliError| {
@@ -128,14 +133,21 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
             (command, _) if command.starts_with('/') => {
                 failed(CliError::Usage(format!("there is no command {command}; use {COMMANDS}")));
             }
-            _ => match conversation.say(line, &printer).await {
-                Ok(reply) => {
-                    print(&conversation, &reply, is_plain)?;
-                    last = Some(reply);
-                    jobs::take_up(&context.global);
+            _ => {
+                let waiting = answer_waiting(&conversation, std::mem::take(&mut may_wait), &printer).await;
+                waiting.unwrap_or_else(&mut failed);
+                match conversation.say(line, &printer).await {
+                    Ok(reply) => {
+                        print(&conversation, &reply, is_plain)?;
+                        last = Some(reply);
+                        jobs::take_up(&context.global);
+                    }
+                    Err(error) => {
+                        may_wait = true;
+                        failed(error.into());
+                    }
                 }
-                Err(error) => failed(error.into()),
-            },
+            }
         }
     }
     if interactive && is_plain {
@@ -144,6 +156,25 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         output::say(&format!("`larder converse --continue {id}{name}` continues this conversation"));
     }
     failure.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// Answers what waits for a reply before the next message, so that the person reads it, if anything may wait.
+async fn answer_waiting(
+    conversation: &Conversation,
+    may_wait: bool,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    if !may_wait {
+        return Ok(());
+    }
+    let waiting = conversation.messages(None)?.into_iter().filter(|message| message.pending);
+    for message in waiting {
+        if printer.is_plain {
+            output::say(&format!("first, the reply to \"{}\":", output::visible(&message.text)));
+        }
+        print(conversation, &conversation.answer(message.number, printer).await?, printer.is_plain)?;
+    }
+    Ok(())
 }
 
 /// Has the assistant speak first where the stage says so.

@@ -19,13 +19,14 @@ pub fn run(context: &CommandContext, dry_run: bool) -> Result<(), CliError> {
     let store = context.whole_store()?;
     let documents = TurnHost::documents(&store, &context.config)?;
     let retention = context.config.retention();
+    let counter = Counter::cl100k();
+    let types = TypeCatalog::load(&context.project()?, &Project::builtin(&counter), &counter);
+    let of = (&store, &documents, &types);
     let report = if dry_run {
-        expiry::preview(&store, &documents, &retention)?
+        expiry::preview(of, &retention)?
     } else {
-        let counter = Counter::cl100k();
-        let types = TypeCatalog::load(&context.project()?, &Project::builtin(&counter), &counter);
         // A server may be running on the same home: it gets half of the store's time.
-        expiry::collect((&store, &documents, &types), &retention, &|took| {
+        expiry::collect(of, &retention, &|took| {
             std::thread::sleep(took);
             true
         })?

@@ -13,8 +13,10 @@ use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
 
-/// Seconds that a detached worker waits for a job that is to be repeated.
-const LINGERS: u64 = 600;
+/// Seconds that a detached worker waits for a job: for the first repetition of one that failed, which is due after ten, and
+/// for one whose model is in use. It ends as soon as nothing is due within them, so that it never stays for the regular jobs;
+/// what is due later is taken up by the next command.
+const LINGERS: u64 = 15;
 
 pub async fn run(global: Global, command: Option<JobsCommand>) -> Result<(), CliError> {
     let context = CommandContext::new(global.clone())?;

@@ -27,8 +27,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use conversations::{
-    ConsentList, ConsentScope, ConversationTypeInfo, RememberedFact, ReplyWindow, open as open_conversation,
-    remembered, types_of,
+    ConsentList, ConsentScope, ConversationTypeInfo, ListedMessage, MessageStatus, RememberedFact,
+    ReplyWindow, open as open_conversation, remembered, types_of, with_status,
 };
 pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{

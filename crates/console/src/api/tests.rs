@@ -342,7 +342,7 @@ async fn interventions_are_settled_once() {
     fake.user("a").interventions().raise(&NewIntervention::missing_recipe("x")).unwrap();
     let settle = |body: &'static str| post("/api/v1/interventions/1/resolve", "application/json", body);
     let (status, ..) = read(ask(&fake, &router, "a", settle("{}")).await).await;
-    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(status, StatusCode::BAD_REQUEST);
     let (status, _, body) =
         read(ask(&fake, &router, "a", settle(r#"{"resolution": "made it"}"#)).await).await;
     assert_eq!(status, StatusCode::OK, "{body}");

@@ -177,8 +177,8 @@ async fn invalid_questions_are_rejected_with_a_reason() {
     let (fake, router) = over(Fake::new());
     for (body, status) in [
         (r#"{"query": "  "}"#, StatusCode::UNPROCESSABLE_ENTITY),
-        (r#"{"query": "x", "mode": "loud"}"#, StatusCode::UNPROCESSABLE_ENTITY),
-        (r#"{"question": "x"}"#, StatusCode::UNPROCESSABLE_ENTITY),
+        (r#"{"query": "x", "mode": "loud"}"#, StatusCode::BAD_REQUEST),
+        (r#"{"question": "x"}"#, StatusCode::BAD_REQUEST),
         (r#"{"query": "x", "session": "a\u0007b"}"#, StatusCode::BAD_REQUEST),
         ("{", StatusCode::BAD_REQUEST),
     ] {

@@ -130,6 +130,8 @@ function converse(form) {
       if (kind === "problem") throw new Error(data.detail);
     }
   };
+  // What failed is sent again under its key, so that it is no second message.
+  let failed = { text: "", key: "" };
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const text = form.elements.text.value;
@@ -137,13 +139,18 @@ function converse(form) {
     button.disabled = true;
     problem.textContent = "";
     form.reset();
-    add("own", form.dataset.as, text);
+    const said = add("own", form.dataset.as, text);
+    const key = text === failed.text ? failed.key : `page-${Date.now()}-${Math.random().toString(36).slice(2)}`;
+    failed = { text: "", key: "" };
     try {
-      await answer(text, `page-${Date.now()}-${Math.random().toString(36).slice(2)}`);
+      await answer(text, key);
       const aside = await fetch(form.dataset.aside);
       if (aside.ok) document.getElementById("aside").innerHTML = await aside.text();
-    } catch (failed) {
-      problem.textContent = `No reply: ${failed.message}`;
+    } catch (error) {
+      problem.textContent = `No reply: ${error.message}`;
+      failed = { text, key };
+      said.parentElement.remove();
+      form.elements.text.value = text;
     }
     button.disabled = false;
     form.elements.text.focus();

@@ -193,10 +193,13 @@ fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
 }
 
+/// Names beyond this are not typos of known ones, and comparing them is expensive.
+const LONGEST: usize = 100;
+/// Names that a hint lists.
+const LISTED: usize = 8;
+
 /// The entry of `valid` nearest to `name`, if it is near enough to suggest a typo.
 pub fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Option<&'v str> {
-    /// Longer names are not typos of known ones, and comparing them is expensive.
-    const LONGEST: usize = 100;
     if name.len() > LONGEST {
         return None;
     }
@@ -210,14 +213,24 @@ pub fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// A hint: `did you mean …?`, or else the list of all valid names.
+/// A hint: `did you mean …?`, or else the valid names; of more than [`LISTED`] the most similar ones, and how many there
+/// are besides.
 pub fn suggest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str> + Clone) -> String {
-    match nearest(name, valid.clone()) {
-        Some(candidate) => format!("did you mean `{candidate}`?"),
-        None => {
-            let names: Vec<_> = valid.into_iter().map(|name| format!("`{name}`")).collect();
-            if names.is_empty() { String::new() } else { format!("one of {}", names.join(", ")) }
-        }
+    if let Some(candidate) = nearest(name, valid.clone()) {
+        return format!("did you mean `{candidate}`?");
+    }
+    let mut names: Vec<&str> = valid.into_iter().collect();
+    let more = names.len().saturating_sub(LISTED);
+    if more > 0 {
+        let head: String = name.chars().take(LONGEST).collect();
+        names.sort_by_cached_key(|known| strsim::damerau_levenshtein(&head, known));
+        names.truncate(LISTED);
+    }
+    let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => String::new(),
+        (false, 0) => format!("one of {listed}"),
+        (false, more) => format!("one of {listed}, or {more} more"),
     }
 }
 

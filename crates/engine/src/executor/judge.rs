@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use larder_core::output::{self, GateFailure, GateResult};
+use larder_core::output::{self, GateFailure, GateResult, OutputError};
 use larder_core::pack::Pack;
 use larder_core::recipe::{OutputFormat, Recipe};
 use larder_models::chat::{ChatReply, StopReason};
@@ -57,13 +57,26 @@ impl RecipeRun<'_> {
             Ok(parsed) if self.gates.passed() || leaves_doubt_to_caller(recipe, &self.gates) => {
                 Ok(AttemptResult::Answered(parsed))
             }
-            parsed if self.shown.load(Ordering::Relaxed) => {
+            parsed if self.shown.load(Ordering::Relaxed) && !self.begins_anew(parsed.as_ref().err()) => {
                 let answer = self.answer.as_deref().unwrap_or_default();
                 let read = parsed.unwrap_or_else(|_| output::salvage(&recipe.output, answer));
                 Ok(AttemptResult::Answered(read))
             }
             _ => Ok(AttemptResult::Failed(self.gates.failures.clone())),
         }
+    }
+
+    /// Whether a reply that was passed on is asked for again: it lacks a required tag, its reader can take it back, and
+    /// there is another attempt.
+    fn begins_anew(&self, problem: Option<&OutputError>) -> bool {
+        let lacking = match problem {
+            Some(OutputError::MissingTag { .. }) => true,
+            Some(OutputError::UnclosedTag { name, .. }) => {
+                self.recipe.output.tags.iter().any(|tag| tag.required && tag.name == *name)
+            }
+            _ => false,
+        };
+        lacking && self.may_retry && self.observer.takes_restarts() && self.observer.may_spend()
     }
 }
 

@@ -154,6 +154,10 @@ impl ProgressObserver for Meter<'_> {
         self.observer.restarted();
     }
 
+    fn takes_restarts(&self) -> bool {
+        self.observer.takes_restarts()
+    }
+
     fn spent(&self, usage: Usage, cost: Option<Usd>) {
         self.total.lock().unwrap_or_else(PoisonError::into_inner).add(usage, cost);
         self.observer.spent(usage, cost);

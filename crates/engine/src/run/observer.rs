@@ -26,15 +26,20 @@ pub trait ProgressObserver: Send + Sync {
     fn may_spend(&self) -> bool {
         true
     }
-    /// Whether the answer is passed on by [`output`](Self::output) while the model writes it. What a user has read cannot
-    /// be asked for again: an answer that fails its gates after that is returned with what is wrong with it (C69).
+    /// Whether the answer is passed on by [`output`](Self::output) while the model writes it. What a user has read is not
+    /// asked for again: an answer that fails its gates after that is returned with what is wrong with it (C69), unless it
+    /// lacks a required tag and the caller [takes a new start](Self::takes_restarts).
     fn wants_output(&self) -> bool {
         false
     }
     /// The next piece of the answer.
     fn output(&self, _event: &OutputEvent) {}
-    /// What was passed on so far is void: another model answers.
+    /// What was passed on so far is void: the answer is asked for again, or another model answers.
     fn restarted(&self) {}
+    /// Whether an answer without a required tag is asked for again though it was passed on: its reader can take text back.
+    fn takes_restarts(&self) -> bool {
+        false
+    }
     /// Whether a caller is still waiting. Reading many files stops soon after this becomes false.
     fn is_wanted(&self) -> bool {
         true

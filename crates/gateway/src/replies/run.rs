@@ -8,6 +8,7 @@ use larder_conversation::{Conversation, ConversationError, Reply};
 use larder_core::output::OutputEvent;
 use larder_engine::blocking;
 use larder_engine::executor::{Meter, ProgressObserver, RunReceipt};
+use larder_store::StoreError;
 
 use super::stream::{ReplyStream, Running};
 use crate::app::App;
@@ -15,7 +16,8 @@ use crate::auth::{AuthError, Caller};
 use crate::error::RequestError;
 use crate::problem::Problem;
 
-/// The reply to a message that was posted: as it is written now, or as it was. Blocks.
+/// The reply to a message that was posted: as it is written now, or as it was. Where its first reader can take text back
+/// (`takes_restarts`), one without a required tag is asked for again. Blocks.
 ///
 /// # Errors
 /// The store fails, or there is no such message in this track.
@@ -24,6 +26,7 @@ pub fn answer(
     caller: &Caller,
     conversation: Conversation,
     message: u64,
+    takes_restarts: bool,
 ) -> Result<Arc<ReplyStream>, Problem> {
     let mut running = app.running_replies.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(stream) = running.get(&message) {
@@ -39,7 +42,8 @@ pub fn answer(
     let (app, caller, written) = (Arc::clone(app), caller.clone(), Arc::clone(&stream));
     blocking::spawn(async move {
         let running = Running::new(written, &app.running_replies);
-        let outcome = write(&app, &caller, &conversation, message, &running.stream).await;
+        let passing = Passing { stream: &running.stream, takes_restarts };
+        let outcome = write(&app, &caller, &conversation, message, &passing).await;
         running.end(outcome);
     });
     Ok(stream)
@@ -51,15 +55,14 @@ async fn write(
     caller: &Caller,
     conversation: &Conversation,
     message: u64,
-    stream: &ReplyStream,
+    observer: &Passing<'_>,
 ) -> Result<(Reply, Vec<usize>), Problem> {
     let _place = app.place().ok_or_else(|| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many concurrent requests; retry in a moment")
     })?;
     let (tokens, reach) = conversation.reply_budget();
     let reservation = app.auth.reserve_for(caller, tokens, &reach).map_err(refused)?;
-    let observer = Passing { stream };
-    let meter = Meter::new(&observer, (!caller.limits.is_unlimited()).then_some(tokens), None);
+    let meter = Meter::new(observer, (!caller.limits.is_unlimited()).then_some(tokens), None);
     let answered = conversation.answer(message, &meter).await;
     let taken = meter.total();
     reservation.settle_or_log(taken.tokens(), taken.cost.unwrap_or_default());
@@ -78,12 +81,18 @@ pub(super) fn refused(error: AuthError) -> Problem {
 impl From<ConversationError> for Problem {
     fn from(error: ConversationError) -> Self {
         let status = match error {
+            // A name in a body that cannot be one is a value that is not valid.
+            ConversationError::Store(StoreError::InvalidName { .. } | StoreError::InvalidUser { .. }) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             ConversationError::Store(error) => return error.into(),
             ConversationError::Run(error) => {
                 let error = RequestError::from(error);
                 return Self::new(error.status, error.message);
             }
-            ConversationError::Type(TypeError::NotFound { .. }) => StatusCode::NOT_FOUND,
+            ConversationError::Type(TypeError::NotFound { .. })
+            | ConversationError::UnknownSession { .. }
+            | ConversationError::UnknownPerson { .. } => StatusCode::NOT_FOUND,
             ConversationError::Type(TypeError::Invalid { .. }) => StatusCode::CONFLICT,
             ConversationError::NotConfirmed | ConversationError::Acted { .. } => StatusCode::CONFLICT,
             ConversationError::Ceiling { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -96,6 +105,7 @@ impl From<ConversationError> for Problem {
 /// Passes the text on.
 struct Passing<'a> {
     stream: &'a ReplyStream,
+    takes_restarts: bool,
 }
 
 impl ProgressObserver for Passing<'_> {
@@ -117,5 +127,9 @@ impl ProgressObserver for Passing<'_> {
 
     fn restarted(&self) {
         self.stream.restart();
+    }
+
+    fn takes_restarts(&self) -> bool {
+        self.takes_restarts
     }
 }

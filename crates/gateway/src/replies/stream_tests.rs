@@ -14,6 +14,7 @@ fn reply(text: &str) -> Reply {
         draft: None,
         action: None,
         safety: false,
+        is_cut: false,
         model: String::new(),
         usage: larder_text::usage::Usage::default(),
         cost: None,

@@ -44,6 +44,8 @@ pub struct ConversationRequest {
     key: Option<String>,
     before: Vec<Remembered>,
     text: String,
+    /// The most tokens of the reply, if the client says so.
+    max_output: Option<usize>,
     stream: bool,
     include_usage: bool,
 }
@@ -59,7 +61,7 @@ pub fn job(
     record: &mut RequestSummary,
     key: &PointerKey,
 ) -> Result<ConversationRequest, RequestError> {
-    let Fields { mut ignored, mut problems, .. } = Fields::judge(request, Answerer::Conversation);
+    let Fields { max_output, mut ignored, mut problems } = Fields::judge(request, Answerer::Conversation);
     problems.extend(history::read(request.body, key).err().into_iter().flatten());
     problems.extend(request.items.iter().filter_map(not_said));
     if !problems.is_empty() {
@@ -97,6 +99,7 @@ pub fn job(
         key: sessions::named(headers, KEY).map(str::to_owned),
         before,
         text: last.text,
+        max_output,
         stream: request.stream,
         include_usage: request.include_usage,
     })
@@ -135,7 +138,7 @@ pub async fn run(mut active: ActiveRequest, dialect: ApiDialect, job: Conversati
     match reader.ended().await {
         Ok(reply) => {
             answer.complete(&reply);
-            let body = answer.with(&reply.text, reply.usage, |form| form.whole(dialect).into_bytes());
+            let body = answer.with(&reply.text, Some(&reply), |form| form.whole(dialect).into_bytes());
             answer.end("application/json", body)
         }
         Err(problem) => reply::refuse(answer.active, dialect, refused(&problem)),
@@ -150,7 +153,10 @@ async fn start(
 ) -> Result<(String, ReplyReader), Problem> {
     let (conversation, number) = posted(app, caller, &job).await?;
     let id = conversation.id().to_owned();
-    Ok((id, replies::answer(app, caller, conversation, number)?.read(None)))
+    // A stream in the format of a model cannot take text back.
+    let takes_restarts = !job.stream;
+    let conversation = conversation.with_max_output(job.max_output);
+    Ok((id, replies::answer(app, caller, conversation, number, takes_restarts)?.read(None)))
 }
 
 /// The message in the conversation that is meant, or in a new one.
@@ -213,21 +219,23 @@ struct Answer {
 }
 
 impl Answer {
-    fn with<T>(&self, text: &str, usage: Usage, of: impl FnOnce(&RecipeReply<'_>) -> T) -> T {
+    /// `reply` is what is known at its end.
+    fn with<T>(&self, text: &str, reply: Option<&Reply>, of: impl FnOnce(&RecipeReply<'_>) -> T) -> T {
         let summary = &self.active.record.summary;
         of(&RecipeReply {
             id: &summary.id,
             created: summary.time.as_millis() / 1_000,
             model: &summary.model,
             text,
-            is_cut: false,
-            usage,
+            draft: reply.and_then(|reply| reply.draft.as_deref()),
+            is_cut: reply.is_some_and(|reply| reply.is_cut),
+            usage: reply.map_or_else(Usage::default, |reply| reply.usage),
             include_usage: self.include_usage,
         })
     }
 
     fn part(&self, part: &ReplyPart<'_>) -> Vec<u8> {
-        self.with("", Usage::default(), |form| form.part(self.dialect, part))
+        self.with("", None, |form| form.part(self.dialect, part))
     }
 
     /// The request ended well; the key was charged by whoever wrote the reply.
@@ -316,7 +324,7 @@ impl Streaming {
             ReplyEvent::Done(reply) => {
                 answer.complete(&reply);
                 let part = ReplyPart::End { pieces: answer.pieces };
-                let end = answer.with(&answer.text, reply.usage, |form| form.part(answer.dialect, &part));
+                let end = answer.with(&answer.text, Some(&reply), |form| form.part(answer.dialect, &part));
                 self.ready.push_back(end.into());
                 answer.active.finish();
             }

@@ -80,7 +80,7 @@ impl Fields {
         if is_default(name, value) {
             return;
         }
-        match fate(name, by) {
+        match fate(name) {
             Fate::Obeyed if name == "stream" && !value.is_boolean() => {
                 self.problems.push(format!("{name}: send true or false, or leave it out"));
             }
@@ -124,7 +124,7 @@ pub fn capped(mut list: Vec<String>) -> Vec<String> {
     list
 }
 
-fn fate(name: &str, by: Answerer) -> Fate {
+fn fate(name: &str) -> Fate {
     match name {
         "model"
         | "stream"
@@ -142,10 +142,7 @@ fn fate(name: &str, by: Answerer) -> Fate {
         | "anthropic_version"
         | "anthropic_beta" => Fate::Obeyed,
         "max_tokens" | "max_completion_tokens" | "max_output_tokens" | "inferenceConfig.maxTokens" => {
-            match by {
-                Answerer::Recipe => Fate::MaxOutput,
-                Answerer::Conversation => Fate::Ignored,
-            }
+            Fate::MaxOutput
         }
         "text" | "output_config" | "inferenceConfig" | "outputConfig" | "toolConfig" => Fate::Group,
         "n" => Fate::Refused(Refusal::Choices),

@@ -283,6 +283,7 @@ fn answer(
         created: active.record.summary.time.as_millis() / 1_000,
         model: &model,
         text: &text,
+        draft: None,
         is_cut: outcome.is_cut,
         usage: outcome.usage,
         include_usage: job.include_usage,

@@ -175,7 +175,7 @@ impl WireFormat for ChatFormat {
         let message = json!({"role": "assistant", "content": reply.text, "refusal": null});
         let choice =
             json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply)});
-        completion(reply, "chat.completion", json!([choice]), Some(usage(reply))).to_string()
+        reply.extend(completion(reply, "chat.completion", json!([choice]), Some(usage(reply)))).to_string()
     }
 
     fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
@@ -190,7 +190,7 @@ impl WireFormat for ChatFormat {
             ReplyPart::End { .. } => {
                 let usage = || completion(reply, "chat.completion.chunk", json!([]), Some(usage(reply)));
                 let usage = if reply.include_usage { event(usage()) } else { String::new() };
-                event(chunk(json!({}), json!(finish(reply)))) + &usage + "data: [DONE]\n\n"
+                event(reply.extend(chunk(json!({}), json!(finish(reply))))) + &usage + "data: [DONE]\n\n"
             }
         }
     }

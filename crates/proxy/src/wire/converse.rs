@@ -16,7 +16,7 @@ use super::hidden::{HiddenStep, HiddenSteps, call_key, thought_key};
 use super::messages;
 use super::opaque::OpaqueKind;
 use super::read::{ReadError, fields};
-use super::recipe_reply::{RecipeReply, ReplyPart};
+use super::recipe_reply::{EXTENSION, RecipeReply, ReplyPart};
 use super::reply::{ReplyClose, ReplyRound, Tally, length, stop_edit, text};
 use super::request::{Item, Request, ResultItem, role};
 
@@ -176,9 +176,9 @@ impl WireFormat for ConverseFormat {
     }
 
     fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String {
-        json!({"output": {"message": {"role": "assistant", "content": [{"text": reply.text}]}},
-            "stopReason": messages::stop(reply), "usage": usage(&reply.usage), "metrics": {"latencyMs": 0}})
-        .to_string()
+        let whole = json!({"output": {"message": {"role": "assistant", "content": [{"text": reply.text}]}},
+            "stopReason": messages::stop(reply), "usage": usage(&reply.usage), "metrics": {"latencyMs": 0}});
+        with_more(reply, whole).to_string()
     }
 
     fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
@@ -189,12 +189,20 @@ impl WireFormat for ConverseFormat {
             }
             ReplyPart::End { .. } => vec![
                 ("contentBlockStop", json!({"contentBlockIndex": 0})),
-                ("messageStop", json!({"stopReason": messages::stop(reply)})),
+                ("messageStop", with_more(reply, json!({"stopReason": messages::stop(reply)}))),
                 ("metadata", json!({"usage": usage(&reply.usage), "metrics": {"latencyMs": 0}})),
             ],
         };
         events.iter().map(|(kind, data)| format!("event: {kind}\ndata: {data}\n\n")).collect()
     }
+}
+
+/// Adds what the format has no place for where its clients keep it: they drop members that they do not know.
+fn with_more(reply: &RecipeReply<'_>, mut object: Json) -> Json {
+    if let Some(extension) = reply.extension() {
+        object["additionalModelResponseFields"] = json!({ EXTENSION: extension });
+    }
+    object
 }
 
 /// The words by which Bedrock's clients recognise that a prompt is too long.

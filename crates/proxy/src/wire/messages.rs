@@ -181,7 +181,7 @@ impl WireFormat for MessagesFormat {
 
     fn recipe_reply(&self, reply: &RecipeReply<'_>) -> String {
         let block = json!({"type": "text", "text": reply.text, "citations": null});
-        message(reply, json!([block]), json!(stop(reply)), reply.usage.output).to_string()
+        reply.extend(message(reply, json!([block]), json!(stop(reply)), reply.usage.output)).to_string()
     }
 
     fn recipe_events(&self, reply: &RecipeReply<'_>, part: &ReplyPart<'_>) -> String {
@@ -194,8 +194,9 @@ impl WireFormat for MessagesFormat {
                 "delta": {"type": "text_delta", "text": piece}})]),
             ReplyPart::End { .. } => named(&[
                 json!({"type": "content_block_stop", "index": 0}),
-                json!({"type": "message_delta", "delta": {"stop_reason": stop(reply), "stop_sequence": null},
-                    "usage": usage(reply, reply.usage.output)}),
+                reply.extend(json!({"type": "message_delta",
+                    "delta": {"stop_reason": stop(reply), "stop_sequence": null},
+                    "usage": usage(reply, reply.usage.output)})),
                 json!({"type": "message_stop"}),
             ]),
         }

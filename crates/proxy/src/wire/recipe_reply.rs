@@ -2,11 +2,13 @@
 //! one piece or as it is written. Knows nothing of how answers are produced.
 
 use larder_text::usage::Usage;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api_error::ApiError;
 use super::dialect::ApiDialect;
 
+/// The member with what formats have no place for.
+pub(super) const EXTENSION: &str = "larder";
 /// Events before the text, in the format that numbers them.
 pub(super) const EVENTS_BEFORE_TEXT: u64 = 4;
 
@@ -21,6 +23,8 @@ pub struct RecipeReply<'a> {
     pub model: &'a str,
     /// The text of the answer.
     pub text: &'a str,
+    /// A text that the client's user may share, next to the answer. A stream has it at its end.
+    pub draft: Option<&'a str>,
     /// Whether it ends at the most tokens that the request allows for it.
     pub is_cut: bool,
     /// The tokens it used.
@@ -30,6 +34,19 @@ pub struct RecipeReply<'a> {
 }
 
 impl RecipeReply<'_> {
+    /// What formats have no place for, as the member [`EXTENSION`] of a reply or of the event that ends a stream.
+    pub(super) fn extension(&self) -> Option<Value> {
+        self.draft.map(|draft| json!({"draft": draft}))
+    }
+
+    /// Adds the extension to an object.
+    pub(super) fn extend(&self, mut object: Value) -> Value {
+        if let Some(extension) = self.extension() {
+            object[EXTENSION] = extension;
+        }
+        object
+    }
+
     /// The reply in one piece.
     pub fn whole(&self, dialect: ApiDialect) -> String {
         dialect.format().recipe_reply(self)

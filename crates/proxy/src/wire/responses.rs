@@ -218,12 +218,12 @@ fn response(reply: &RecipeReply<'_>, status: &str, output: Json) -> Json {
         "incomplete" => json!({"reason": "max_output_tokens"}),
         _ => Json::Null,
     };
-    json!({"id": format!("resp_{}", reply.id), "object": "response", "created_at": reply.created, "status": status,
+    reply.extend(json!({"id": format!("resp_{}", reply.id), "object": "response", "created_at": reply.created, "status": status,
         "error": null, "incomplete_details": incomplete, "instructions": null, "max_output_tokens": null,
         "model": reply.model, "output": output, "parallel_tool_calls": true, "previous_response_id": null,
         "reasoning": {"effort": null, "summary": null}, "store": false, "temperature": null,
         "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [], "top_p": null,
-        "truncation": "disabled", "usage": usage, "user": null, "metadata": {}})
+        "truncation": "disabled", "usage": usage, "user": null, "metadata": {}}))
 }
 
 fn response_events(reply: &RecipeReply<'_>, of: &ReplyPart<'_>) -> Vec<Json> {

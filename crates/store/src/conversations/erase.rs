@@ -190,9 +190,13 @@ impl Conversations<'_> {
 }
 
 /// Removes a conversation that nobody takes part in any more. One that its owner, `user`, no longer takes part in passes to
-/// the first who does, without the title that the owner gave it. Without an id, all conversations of the owner.
+/// the first who does, without the title that the owner gave it and without the owner's invitations that are open. Without an
+/// id, all conversations of the owner.
 pub(crate) fn pass_on(tx: &Transaction<'_>, user: &str, id: Option<&str>) -> Result<(), StoreError> {
     for sql in [
+        "DELETE FROM conversation_invitations WHERE conversation IN
+             (SELECT id FROM conversations AS c WHERE user = ?1 AND (?2 IS NULL OR id = ?2) AND NOT EXISTS
+                 (SELECT 1 FROM conversation_participants WHERE conversation = c.id AND user = ?1))",
         "UPDATE conversations AS c SET title = '', user =
              (SELECT user FROM conversation_participants WHERE conversation = c.id ORDER BY name LIMIT 1)
          WHERE user = ?1 AND (?2 IS NULL OR id = ?2)

@@ -57,11 +57,17 @@ impl Store {
     }
 
     /// Removes the facts of a category, in conversations of a type, that were noted and, if they ended, ended before a moment,
-    /// with their vectors, and returns how many there were. What replies say of them stays.
+    /// with their vectors, and returns how many there were. What replies say of them stays. With `dry_run` they are only
+    /// counted.
     ///
     /// # Errors
     /// The store fails.
-    pub fn expire_facts(&self, kind: &str, category: &str, before: Timestamp) -> Result<u64, StoreError> {
+    pub fn expire_facts(
+        &self,
+        (kind, category): (&str, &str),
+        before: Timestamp,
+        dry_run: bool,
+    ) -> Result<u64, StoreError> {
         let old = self.index().read(|tx| {
             let mut query = tx.prepare_cached(
                 "SELECT m.user, m.id FROM conversations AS c JOIN memory_records AS m
@@ -74,6 +80,9 @@ impl Store {
                 query.query_map(params![kind, category, before], |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<Result<Vec<(String, String)>, _>>()?)
         })?;
+        if dry_run {
+            return Ok(old.len() as u64);
+        }
         for batch in old.chunks(BATCH) {
             self.index().write(|tx| {
                 let mut remove = tx.prepare_cached(

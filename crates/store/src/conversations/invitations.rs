@@ -61,6 +61,18 @@ impl Conversations<'_> {
         })
     }
 
+    /// How many invitations to conversations that this user owns are open.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn invitations_made(&self) -> Result<u64, StoreError> {
+        self.store.index().read(|tx| {
+            let open = "SELECT count(*) FROM conversation_invitations AS i JOIN conversations AS c ON c.id = i.conversation
+                        WHERE c.user = ?1";
+            Ok(tx.prepare_cached(open)?.query_row([self.store.user()], |row| super::number(row, 0))?)
+        })
+    }
+
     /// Makes this user the participant that it was invited to be, with a first session.
     ///
     /// # Errors

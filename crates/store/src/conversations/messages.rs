@@ -90,8 +90,8 @@ pub struct NewReply<'a> {
     pub memory: &'a [MemoryRecord],
     /// What is to be done behind it.
     pub jobs: &'a [NewJob],
-    /// What it cost.
-    pub cost: ConversationCost<'a>,
+    /// What it cost, by call.
+    pub costs: &'a [ConversationCost<'a>],
     /// The characters from which the text is an original, too.
     pub chars: usize,
 }
@@ -214,7 +214,9 @@ impl Conversations<'_> {
             for job in new.jobs {
                 jobs::insert(tx, self.store.user(), job, self.store.now())?;
             }
-            self.put_cost(tx, track, &new.cost)?;
+            for cost in new.costs {
+                self.put_cost(tx, track, cost)?;
+            }
             Ok(reply)
         })
     }

@@ -117,6 +117,7 @@ impl ConsentList {
     params(("id" = String, Path, description = "The conversation"), ParticipantParams),
     responses(
         (status = 200, description = "Facts, each with the words that it comes from", body = FactList),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -142,6 +143,7 @@ pub async fn list(
     ),
     responses(
         (status = 200, description = "The fact that holds now", body = Fact),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such fact of the participant holds", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "It says nothing", body = Problem, content_type = "application/problem+json"),
     )
@@ -172,6 +174,7 @@ pub async fn correct(
     ),
     responses(
         (status = 204, description = "Erased in every file"),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such fact of the participant", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -196,6 +199,7 @@ fn no_fact() -> Problem {
     params(("id" = String, Path, description = "The conversation"), ParticipantParams),
     responses(
         (status = 200, description = "Each with the text that was shown", body = ConsentList),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -217,9 +221,9 @@ pub async fn consents(
     params(("id" = String, Path, description = "The conversation")),
     responses(
         (status = 201, description = "In force", body = Consent),
-        (status = 400, description = "A consent cannot be for that", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "Nothing was shown", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "Nothing was shown, or a consent cannot be for that", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn give(
@@ -250,6 +254,7 @@ pub async fn give(
     ),
     responses(
         (status = 200, description = "Revoked, now or before", body = Consent),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such consent of the participant", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -266,14 +271,14 @@ pub async fn revoke(
 
 /// Forget a person
 ///
-/// Erases what the caller said and was told under a name in all conversations, its consents, and everything that is
-/// remembered. What it shared is kept by those who read it in replies.
+/// Erases what the caller said and was told under a name in all conversations, its consents, everything that is remembered,
+/// and the invitations of that name. What it shared is kept by those who read it in replies.
 #[utoipa::path(
     delete, path = "/api/v1/conversation-persons/{participant}", tag = "conversations",
     params(("participant" = String, Path, description = "The name of the participant")),
     responses(
         (status = 204, description = "Erased in every file"),
-        (status = 400, description = "Nothing is known of this person", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "Nothing is known of this person", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn forget_person(

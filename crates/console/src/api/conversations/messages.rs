@@ -1,5 +1,6 @@
 //! The messages of a conversation over REST: post, read, answer once more, edit, delete, and what was sent for a reply.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -47,6 +48,7 @@ pub struct NewMessageBody {
 
 /// The messages to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct MessageListParams {
     /// The participant; not needed where the caller takes part under one name.
@@ -59,11 +61,47 @@ pub struct MessageListParams {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MessageList {
     /// In order.
-    pub messages: Vec<ConversationMessage>,
+    pub messages: Vec<ListedMessage>,
+}
+
+/// A message, and what became of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ListedMessage {
+    /// The message.
+    #[serde(flatten)]
+    pub message: ConversationMessage,
+    /// Of a participant's message, whether it has a reply; null for one of the assistant.
+    pub status: Option<MessageStatus>,
+}
+
+/// Whether a message of a participant has a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageStatus {
+    /// It has one.
+    Answered,
+    /// Its reply is being written, or its model failed: it is answered when it is posted again under its key, or else before
+    /// the next message.
+    Waiting,
+    /// It has none, and none will be written unless it is sent again.
+    Unanswered,
+}
+
+/// What became of each message of a session.
+pub fn with_status(messages: Vec<ConversationMessage>) -> Vec<ListedMessage> {
+    let answered: BTreeSet<u64> = messages.iter().filter_map(|message| message.reply_to).collect();
+    let status = |message: &ConversationMessage| match message.speaker {
+        Speaker::Assistant => None,
+        Speaker::Participant if message.pending => Some(MessageStatus::Waiting),
+        Speaker::Participant if answered.contains(&message.number) => Some(MessageStatus::Answered),
+        Speaker::Participant => Some(MessageStatus::Unanswered),
+    };
+    messages.into_iter().map(|message| ListedMessage { status: status(&message), message }).collect()
 }
 
 /// The reply to look at.
 #[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct WindowParams {
     /// The participant; not needed where the caller takes part under one name.
@@ -112,7 +150,8 @@ async fn answered(
     message: u64,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let started = tokio::task::spawn_blocking(move || replies::answer(&app, &caller, conversation, message));
+    let started =
+        tokio::task::spawn_blocking(move || replies::answer(&app, &caller, conversation, message, true));
     let stream = started.await.map_err(|error| Problem::internal(&error))??;
     let reader = stream.read(events::last(headers));
     if events::wanted(headers) {
@@ -131,7 +170,8 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 ///
 /// With `accept: text/event-stream` the reply is streamed: `text` events with pieces of it, `restart` if what was sent is
 /// void, `draft` with a text that may be shared, and `done` with the reply, or `problem`. It is written to its end and
-/// stored even if the client leaves. A post that is repeated with the same `Idempotency-Key` gets the same reply.
+/// stored even if the client leaves. Messages are answered in order, each once: one that waits because its model failed is
+/// tried once more before the next, and is left without a reply if that fails, which `notices` of the next reply say. A post that is repeated with the same `Idempotency-Key` gets the same reply.
 #[utoipa::path(
     post, path = "/api/v1/conversations/{id}/messages", tag = "conversations", request_body = NewMessageBody,
     params(
@@ -142,10 +182,11 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         (status = 200, description = "The reply, or events", content(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
-        (status = 502, description = "A model failed; the message is kept, and a repeated post tries again", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "A model failed; the message is kept and waits. A post with the same key tries again, the next message is answered after it", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn post(
@@ -168,7 +209,8 @@ pub async fn post(
     params(("id" = String, Path, description = "The conversation"), MessageListParams),
     responses(
         (status = 200, description = "In order", body = MessageList),
-        (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such conversation of the caller, or no such session in it", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn list(
@@ -178,7 +220,8 @@ pub async fn list(
     Query(which): Query<MessageListParams>,
 ) -> Result<Answer<MessageList>, Problem> {
     let conversation = open(&app, &caller, id, which.participant).await?;
-    Ok(Answer(MessageList { messages: blocking(move || conversation.messages(which.session)).await? }))
+    let messages = blocking(move || conversation.messages(which.session)).await?;
+    Ok(Answer(MessageList { messages: with_status(messages) }))
 }
 
 /// Edit the last message and answer it anew
@@ -192,6 +235,7 @@ pub async fn list(
         (status = 200, description = "The reply, or events", content(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
     )
@@ -218,6 +262,7 @@ pub async fn edit(
         (status = 200, description = "The reply, or events", content(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -261,6 +306,7 @@ async fn revised(
     ),
     responses(
         (status = 200, description = "Events", body = Reply, content_type = "text/event-stream"),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such message of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -277,7 +323,7 @@ pub async fn resume(
         if message.speaker == Speaker::Assistant {
             return Err(StoreError::UnknownMessage { number }.into());
         }
-        replies::answer(&app, &caller, conversation, number)
+        replies::answer(&app, &caller, conversation, number, true)
     });
     let stream = started.await.map_err(|error| Problem::internal(&error))??;
     Ok(events::stream(stream.read(events::last(&headers))))
@@ -293,6 +339,7 @@ pub async fn resume(
     ),
     responses(
         (status = 204, description = "Erased, with what is kept of the runs behind it"),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such message of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -314,6 +361,7 @@ pub async fn delete(
     params(("id" = String, Path, description = "The conversation"), WindowParams),
     responses(
         (status = 200, description = "References, sizes and reasons", body = ReplyWindow),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such reply of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]

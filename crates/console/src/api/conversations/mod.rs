@@ -26,7 +26,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use memory::{ConsentList, ConsentScope, RememberedFact, remembered};
-pub use messages::ReplyWindow;
+pub use messages::{ListedMessage, MessageStatus, ReplyWindow, with_status};
 
 use super::Problem;
 use super::extract::{Json, Path};
@@ -103,6 +103,7 @@ pub struct ConversationTypeInfo {
 
 /// Whose side of a conversation.
 #[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ParticipantParams {
     /// The participant; not needed where the caller takes part under one name.
@@ -215,8 +216,9 @@ pub fn types_of(app: &App) -> Vec<ConversationTypeInfo> {
     post, path = "/api/v1/conversations", tag = "conversations", request_body = NewConversationBody,
     responses(
         (status = 201, description = "Begun", body = ConversationRecord),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such type", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The type does not allow it", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The type does not allow it, a name cannot be used, or too many invitations of the caller are open", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn begin(
@@ -282,6 +284,7 @@ pub async fn delete(
     params(("id" = String, Path, description = "The conversation")),
     responses(
         (status = 201, description = "Begun", body = SessionBegun),
+        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "There is no such aside", body = Problem, content_type = "application/problem+json"),
     )
@@ -332,6 +335,10 @@ pub async fn export(
     });
     Ok(Answer(export.await?))
 }
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod rules_tests;
 
 #[cfg(test)]
 #[path = "tests.rs"]

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 const FIELDS: &str = "<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>";
 
-fn says(words: &str) -> Act {
+pub(super) fn says(words: &str) -> Act {
     Act::Say(Ok(text(&format!("{FIELDS}{words}"))))
 }
 
 /// A gateway with the conversation type `chat`, whose model performs `acts`; and a conversation of user `a`.
-async fn talk(acts: impl IntoIterator<Item = Act>) -> (Arc<TestApp>, Router, String) {
+pub(super) async fn talk(acts: impl IntoIterator<Item = Act>) -> (Arc<TestApp>, Router, String) {
     let project = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base");
     let app = Arc::new(TestApp::of_project(&project, acts));
     let router = crate::api::router(Arc::clone(&app.app));
@@ -29,7 +29,7 @@ async fn talk(acts: impl IntoIterator<Item = Act>) -> (Arc<TestApp>, Router, Str
     (app, router, path)
 }
 
-async fn send(
+pub(super) async fn send(
     app: &TestApp,
     router: &Router,
     user: &str,
@@ -43,7 +43,7 @@ async fn send(
     (status, serde_json::from_str(&body).unwrap_or_default())
 }
 
-fn keyed(path: &str, words: &str, key: &str, events: bool) -> Request<Body> {
+pub(super) fn keyed(path: &str, words: &str, key: &str, events: bool) -> Request<Body> {
     let mut request =
         post(&format!("{path}/messages"), "application/json", &json!({ "text": words }).to_string());
     request.headers_mut().insert("idempotency-key", key.parse().unwrap());
@@ -287,7 +287,7 @@ async fn types_are_listed() {
 }
 
 /// As [`send`], with a key that is not an operator's.
-async fn send_with_key(
+pub(super) async fn send_with_key(
     app: &TestApp,
     router: &Router,
     user: &str,
@@ -301,7 +301,7 @@ async fn send_with_key(
     (status, serde_json::from_str(&body).unwrap_or_default())
 }
 
-fn with(others: &[(&str, &str)]) -> Value {
+pub(super) fn with(others: &[(&str, &str)]) -> Value {
     let others = others.iter().map(|(name, user)| json!({"name": name, "user": user}));
     let all: Vec<Value> = [json!({"name": "ana"})].into_iter().chain(others).collect();
     json!({"type": "chat", "title": "About the house", "participants": all})
@@ -341,7 +341,7 @@ async fn nobody_takes_part_by_the_key_of_another() {
     }
     let preview = json!({"text": "Hello, Ben", "to": ["ben"]});
     let (status, _) = call("a", "POST", &format!("{path}/shares/preview"), preview).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "nothing is shared with one who takes no part");
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "nothing is shared with one who takes no part");
 
     // Only the one who is invited accepts, once.
     let join = format!("{path}/participants");
@@ -370,7 +370,7 @@ async fn nobody_takes_part_by_the_key_of_another() {
     }
     let alone = json!({"type": "chat", "participants": [{"name": "ben", "user": "b"}]});
     let (status, problem) = call("a", "POST", ALL, alone).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("name yourself"), "{problem}");
     let (status, _) = call("a", "POST", ALL, with(&[("ben", "b"), ("cleo", "c")])).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "those who are invited count");

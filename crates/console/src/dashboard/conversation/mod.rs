@@ -15,14 +15,17 @@ use larder_conversation::{ALONE, Conversation};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::replies;
-use larder_store::{ConversationMessage, ConversationRecord, Speaker};
+use larder_store::{ConversationRecord, Speaker};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::figures::{moment, name, segment};
 use super::layout::{NavItem, PageError, page};
 use super::ui::{Column, chip, empty, heading, panel, table};
-use crate::api::{ConversationTypeInfo, Path, Problem, Query, blocking, open_conversation, types_of};
+use crate::api::{
+    ConversationTypeInfo, ListedMessage, MessageStatus, Path, Problem, Query, blocking, open_conversation,
+    types_of, with_status,
+};
 
 pub use aside::show as aside;
 pub use invitations::{accept, decline};
@@ -156,7 +159,7 @@ pub async fn one(
     let conversation = open_conversation(&app, &caller, id, participant).await?;
     let content = blocking_page(move || {
         let record = store.conversations().get(conversation.id())?;
-        let messages = conversation.messages(None)?;
+        let messages = with_status(conversation.messages(None)?);
         Ok(chat(&conversation, &record, &caller, &messages, aside::shown(&conversation, None)?))
     });
     let (caller, content) = content.await?;
@@ -176,7 +179,7 @@ fn chat(
     conversation: &Conversation,
     record: &ConversationRecord,
     caller: &Caller,
-    messages: &[ConversationMessage],
+    messages: &[ListedMessage],
     aside: Markup,
 ) -> (Caller, Markup) {
     let (id, participant) = (conversation.id(), conversation.participant());
@@ -212,12 +215,16 @@ fn chat(
     (caller.clone(), content)
 }
 
-fn bubble(message: &ConversationMessage, participant: &str) -> Markup {
+fn bubble(ListedMessage { message, status }: &ListedMessage, participant: &str) -> Markup {
     let is_own = message.speaker == Speaker::Participant;
     html! {
         li class=(if is_own { "own" } else { "reply" }) {
             strong { @if is_own { (name(participant)) } @else { "Assistant" } }
-            @if message.pending { " " (chip("warn", "waits for its reply")) }
+            @match status {
+                Some(MessageStatus::Waiting) => { " " (chip("warn", "waits for its reply")) }
+                Some(MessageStatus::Unanswered) => { " " (chip("warn", "has no reply; send it again")) }
+                Some(MessageStatus::Answered) | None => {}
+            }
             p dir="auto" { (message.text) }
         }
     }
@@ -242,7 +249,7 @@ pub async fn say(
     let back = address(conversation.id(), conversation.participant(), "");
     let started = tokio::task::spawn_blocking(move || {
         let number = conversation.post(&text, None)?.number;
-        replies::answer(&app, &caller, conversation, number)
+        replies::answer(&app, &caller, conversation, number, true)
     });
     let stream = started.await.map_err(|error| Problem::internal(&error))??;
     stream.read(None).ended().await?;
