@@ -324,6 +324,20 @@ async fn a_turn_that_was_stopped_anywhere_goes_on_as_if_nothing_had_happened() {
 }
 
 #[tokio::test]
+async fn stale_research_gives_section_2_no_prices() {
+    let (story, replies) = story::read("cached_research");
+    for (hours, is_stale) in [(0, false), (10, true)] {
+        let world = story.world().await;
+        world.clock.0.fetch_add(hours * 3_600_000, std::sync::atomic::Ordering::SeqCst);
+        world.says(replies.iter().map(Reply::text));
+        let outcome = world.turns.run(&story.request(&world), &world.events).await.unwrap();
+        let context = world.text(&outcome.folder, "context.md");
+        assert_eq!(context.contains("Top Results"), !is_stale, "{context}");
+        assert_eq!(context.contains("Stale research, look up prices and stock again: "), is_stale);
+    }
+}
+
+#[tokio::test]
 async fn a_turn_whose_caller_left_goes_on() {
     let (story, replies) = story::read("single_goal");
     let whole = without_ids(&run(&story, &replies).await.files);

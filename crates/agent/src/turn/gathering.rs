@@ -10,6 +10,7 @@ use larder_store::UserDocuments;
 use larder_text::tokens::Counter;
 use larder_tools::figures;
 use larder_vault::context::{CachedResearch, GatheredContext, TopResult};
+use larder_vault::lifecycle::ResearchState;
 use larder_vault::links::{DualLink, Reference};
 use larder_vault::{BlockId, Hours, Research, VaultPath};
 
@@ -72,7 +73,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     gathered.memory = used_memory(&turns.documents, &gathered, &found)?;
     let facts = found.facts.iter().filter_map(|fact| Some((fact.id.clone()?, fact.fact.clone())));
     cx.state.facts = facts.collect();
-    keep_used_research(&turns.documents, &mut gathered, &followed)?;
+    keep_used_research(&turns.documents, &mut gathered, (&found, &followed))?;
     cx.document.append(&gathered).await?;
     cx.state.references = gathered.references.into_iter().map(|reference| reference.link.file).collect();
     Ok(PhaseOutcome::new(TurnPhase::Plan, answer.sufficiency.as_str()))
@@ -110,11 +111,11 @@ fn report_considered(cx: &mut PhaseContext<'_>, found: &Candidates, followed: &L
     cx.events.send(&TurnEvent::Gathered { considered });
 }
 
-/// Of the research found, §2 lists what was read or referenced, with its best results.
+/// Of the research found, §2 lists what was read or referenced, with its best results unless they are stale.
 fn keep_used_research(
     documents: &UserDocuments,
     gathered: &mut GatheredContext,
-    followed: &LinkExpansion,
+    (found, followed): (&Candidates, &LinkExpansion),
 ) -> Result<(), Stop> {
     let referred = &gathered.references;
     gathered.research.retain(|research| {
@@ -124,6 +125,13 @@ fn keep_used_research(
     });
     for research in &mut gathered.research {
         let Some(link) = &research.document else { continue };
+        let mut candidates = found.cached_intel.iter().chain(&found.research_hits);
+        if candidates.any(|one| one.document == link.file && one.state == ResearchState::Stale) {
+            // Its prices are looked up again (R1-12.4).
+            let note = format!("\n\nStale research, look up prices and stock again: {}.", link.label);
+            gathered.information += &note;
+            continue;
+        }
         let text = documents.files().read_text(&link.file)?.unwrap_or_default();
         research.top = top_results(&text, &link.file);
     }
