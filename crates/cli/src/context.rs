@@ -149,12 +149,16 @@ impl CommandContext {
 
     /// The project in its folder, or the built-in one.
     pub fn project(&self) -> Result<Project, CliError> {
+        Ok(self.project_as_written()?.with_slot_caps(&self.config.slot_caps(), &Counter::cl100k())?)
+    }
+
+    /// The same without the caps of slots that the settings give.
+    pub fn project_as_written(&self) -> Result<Project, CliError> {
         let counter = Counter::cl100k();
-        let project = match project_dir(&self.global).filter(|dir| Project::has_own(dir)) {
+        Ok(match project_dir(&self.global).filter(|dir| Project::has_own(dir)) {
             Some(dir) => Project::open_with(&dir, &counter, self.config.default_context_budget())?,
             None => Project::builtin(&counter),
-        };
-        Ok(project.with_slot_caps(&self.config.slot_caps(), &counter)?)
+        })
     }
 
     pub fn models(&self) -> Models {

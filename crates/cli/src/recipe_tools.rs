@@ -1,5 +1,6 @@
 //! The engine of `larder run` and `larder explain`, which carries out what the model of a recipe calls.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -77,7 +78,8 @@ fn note_on_missing(tools: &RunTools, recipe: &Recipe, mode: Mode, known: &KnownT
         };
         output::say(&format!("note: {}: {advice}", recipe.id()));
     }
-    if !other_mode.is_empty() {
+    // A recipe may name tools for both modes; in neither is it worth a word that it has fewer there.
+    if !other_mode.is_empty() && other_mode.len() == recipe.tools.len() {
         output::say(&format!(
             "note: {} names tools that mode {} does not offer: {}; pass --mode code",
             recipe.id(),
@@ -99,7 +101,7 @@ impl KnownTools {
         let of_mode = |mode| toolbox.iter().flat_map(move |toolbox| toolbox.specs(mode, &[]));
         let specs = [Mode::Chat, Mode::Code].into_iter().flat_map(of_mode);
         Self {
-            tools: specs.map(|spec| spec.name.clone()).collect(),
+            tools: specs.map(|spec| spec.name.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
             servers: config.tools().mcp.into_keys().collect(),
         }
     }

@@ -219,6 +219,95 @@ fn caps_of_slots_are_settings() {
 }
 
 #[test]
+fn caps_of_built_in_recipes_hold_in_a_project_with_its_own_and_check_finds_what_runs_refuse() {
+    let shop = Shop::with_provider([]);
+    shop.write("h.json", Value::from(long_history()).to_string());
+    let with = |table: &str| configure(&shop, 128_000, table);
+    with("[slots.\"card/card_agent\"]\nhistory = 4000\n");
+    assert!(shop.ok(&["check"]).out.contains("no problems"));
+    let receipt = explain(&shop, &["--history", "h.json"]);
+    let tokens = slot(&receipt, "history")["tokens"].as_u64().unwrap();
+    assert!((2_000..=3_000).contains(&tokens), "{tokens}");
+    for (table, told) in [
+        ("\"card/card_agent\"]\nhistroy = 5", ["histroy", "did you mean `history`?"]),
+        (
+            "\"card/card_agnet\"]\nhistory = 5",
+            ["no recipe card/card_agnet", "did you mean `card/card_agent`?"],
+        ),
+        ("\"notes/nope\"]\nzz = 5", ["no recipe notes/nope", "did you mean `notes/typed`?"]),
+        (
+            "\"notes/summary\"]\nzz = 5",
+            ["recipe notes/summary has no slot zz", "notes/summary declares no slots"],
+        ),
+        (
+            "\"card/card_agent\"]\nsystem = 20",
+            ["slot system of card/card_agent may hold 20 tokens", "or more"],
+        ),
+    ] {
+        with(&format!("[slots.{table}\n"));
+        let checked = shop.fails(1, &["check"]).out;
+        let refused = shop.fails(1, &["explain", "notes/summary", "-q", "Go on"]).err;
+        let text = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+        let place = format!("larder.toml:{}:1", text.trim_end().lines().count());
+        for told in told.into_iter().chain([place.as_str()]) {
+            assert!(checked.contains(told), "{told}: {checked}");
+            assert!(refused.contains(told), "{told}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn a_document_that_the_stage_of_a_run_does_not_read_is_refused_before_anything_is_sent() {
+    let shop = shop([]);
+    shop.write("x.md", "error: it broke\n");
+    let given = ["--doc", "build_logs=x.md", "--doc", "pod_logs=x.md", "-q", "x"];
+    for command in ["run", "explain"] {
+        for (stage, named) in [
+            (&[][..], "coding, the default"),
+            (&["--variant", "coding"][..], "coding"),
+            (&["--variant", "Testing"][..], "testing"),
+        ] {
+            let refused = shop.fails(1, &[&[command, CARD][..], &given, stage].concat()).err;
+            let told = format!(
+                "reads the document build_logs in no variant but error_fixing, and this run is in {named}; pass \
+                 --variant error_fixing"
+            );
+            assert!(refused.contains(&told), "{refused}");
+        }
+    }
+    assert!(shop.seen().is_empty());
+    let shown =
+        shop.ok(&[&["explain", CARD, "--variant", "error-fixing", "--messages"][..], &given].concat());
+    assert_eq!(shown.out.matches("error: it broke").count(), 2, "{}", shown.out);
+}
+
+#[test]
+fn a_request_is_told_only_what_a_request_can_do() {
+    let shop = Shop::with_provider([]);
+    let served = Served::start(&shop, &[]);
+    let ask = |model: &str| {
+        served.post(
+            "/v1/chat/completions",
+            &json!({"model": model, "messages": [{"role": "user", "content": "Go"}]}),
+        )
+    };
+    let (status, said) = ask("recipe/notes/summary");
+    assert!(
+        status == 400 && said.contains("needs a document named `notes`, and a request cannot give documents"),
+        "{status} {said}"
+    );
+    assert!(!said.contains("--doc"), "{said}");
+    let (status, said) = ask("recipe/notes/nothing_like_it");
+    assert!(status == 404 && !said.contains("notes/summary"), "{status} {said}");
+    let (status, said) = served.post("/v1/chat/completions", &json!([]));
+    assert!(status == 400 && said.contains("the body: expected an object"), "{status} {said}");
+    let (status, said) = served.post("/api/v1/turns", &json!({"query": 5}));
+    assert!((400..500).contains(&status) && !said.contains("deserialize"), "{status} {said}");
+    served.signal("TERM");
+    served.end();
+}
+
+#[test]
 fn answer_and_signal_are_in_every_output() {
     let text = "Added the row.\n\n```rust\nlet header = true;\n```\n\n<promise>COMPLETE</promise>";
     let shop = shop((0..4).map(|_| reply(text)));
@@ -412,6 +501,12 @@ fn a_summary_without_a_status_is_replaced_by_the_rule_and_the_receipt_says_why()
     let shop = summarizing("- export");
     shop.write("h.json", Value::from(long_history()).to_string());
     let receipt = shop.json(&["run", CARD, "-q", "Go on", "--history", "h.json"])["receipt"].clone();
+    let said = shop.ok(&["run", CARD, "-q", "Go on", "--history", "h.json"]).err;
+    let notices: Vec<&str> = said.lines().filter(|line| line.contains("condensed by rule")).collect();
+    assert!(
+        notices.len() == 1 && notices[0].contains("has no status") && notices[0].contains("larder runs show"),
+        "{said}"
+    );
     let why = receipt["condensing"]["failures"].to_string();
     assert!(why.contains("messages 2-") && why.contains("has no status"), "{why}");
     let prompt = prompt_of(&receipt);

@@ -839,7 +839,7 @@ fn a_new_store_is_whole_and_a_damaged_one_is_not() {
     assert_eq!(blobs.len(), 1);
     std::fs::write(&blobs[0], "damaged").unwrap();
     let ran = shop.fails(3, &["verify"]);
-    assert!(ran.out.contains("1 problems"), "{}", ran.out);
+    assert!(ran.out.contains("1 problem\n"), "{}", ran.out);
     assert_eq!(
         shop.run(&["rehydrate", &pointer]).out,
         "",

@@ -64,8 +64,9 @@ fn a_turn_leaves_its_summary_which_is_done_later() {
     shop.ok(&["jobs", "work"]);
     assert_ne!(summaries(&shop)[&1], SUMMARY, "it is repeated after a pause");
     shop.ok(&["jobs", "retry", &id]);
-    shop.ok(&["jobs", "work"]);
+    assert!(shop.ok(&["jobs", "work"]).err.contains("1 job taken up"));
     assert_eq!(summaries(&shop)[&1], SUMMARY);
+    assert!(shop.ok(&["jobs", "work"]).err.contains("no job is due"));
     assert_eq!(jobs(&shop), Vec::<Value>::new());
 
     shop.ok(&TURN);

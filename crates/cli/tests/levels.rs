@@ -112,7 +112,40 @@ fn a_section_over_its_limit_is_the_only_one_that_is_reduced() {
     assert!(text.contains("level 1 (section), impact minimal: 1 part in "), "{text}");
     // Sections within their limits keep the document within its own.
     shop.write("context.md", context([250, 250, 250]));
-    assert_eq!(levels(&shop.json(&EXPLAIN)), [level("section", "minimal")]);
+    let receipt = shop.json(&EXPLAIN);
+    assert_eq!(levels(&receipt), [level("section", "severe")], "§1 keeps less than a tenth");
+    assert!(number(&section(&receipt, 1)["tokens"]) * 10 < number(&section(&receipt, 1)["original_tokens"]));
+}
+
+#[test]
+fn the_impact_follows_what_is_no_longer_in_view() {
+    let shop = Shop::with_provider([]);
+    let larder = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    shop.write("larder.toml", larder.replace("window = 8000", "window = 64000"));
+    let message = |at: usize| {
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+        json!({"role": role, "content": sentences("roof", 40)})
+    };
+    shop.write("h.json", Value::from((0..60).map(message).collect::<Vec<_>>()).to_string());
+    let impact = |cap: usize, overflow: &str| {
+        shop.write(
+            "recipes/notes/asked.yaml",
+            format!(
+                "name: asked\ndescription: Say what matters.\nmodel_layer: VOICE\n\
+                 prompt_files: [prompts/notes/all.md]\noutput_format: text\n\
+                 token_budget: {{total: 50000, prompt: 100, input: 40000, output: 200}}\n\
+                 variables: {{word: plain}}\nslots:\n  - {{name: sys, from: prompt, cap: 100}}\n  \
+                 - {{name: history, from: messages, cap: {cap}, overflow: {overflow}}}\n"
+            ),
+        );
+        let receipt = shop.json(&["explain", "notes/asked", "-q", "Well?", "--history", "h.json"]);
+        let [(level, impact)] = levels(&receipt).try_into().unwrap();
+        assert_eq!(level, "section", "{receipt}");
+        impact
+    };
+    assert_eq!(impact(3_000, "[point]"), "severe", "all but the newest is behind a pointer");
+    assert_eq!(impact(3_000, "[condense]"), "severe", "less than a tenth is in view");
+    assert_eq!(impact(10_000, "[condense]"), "moderate", "less than half is in view");
 }
 
 #[test]

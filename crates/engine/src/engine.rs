@@ -141,7 +141,7 @@ impl Engine {
 
     /// What ships: recipes, prompts and conversation types for names that the project does not define.
     pub fn cookbook(&self) -> &Project {
-        self.cookbook.get_or_init(|| Project::builtin(&Counter::cl100k()))
+        self.cookbook.get_or_init(|| self.project.cookbook(&Counter::cl100k()))
     }
 
     /// A recipe of the project by its name, or by its role in a mode; otherwise the built-in one.

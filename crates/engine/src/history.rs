@@ -86,7 +86,9 @@ pub fn read(text: &str, key: &PointerKey) -> Result<History, Vec<String>> {
 fn conversation(text: &str) -> Result<(Option<Value>, Vec<Value>), Vec<String>> {
     let json = text.strip_prefix('\u{feff}').unwrap_or(text);
     let value: Value = serde_json::from_str(json).map_err(|error| {
-        vec![format!("line {}, column {}: {error}; expected {EXPECTED}", error.line(), error.column())]
+        let (line, column, message) = (error.line(), error.column(), error.to_string());
+        let problem = message.rsplit_once(" at line ").map_or(message.as_str(), |(problem, _)| problem);
+        vec![format!("line {line}, column {column}: {problem}; expected {EXPECTED}")]
     })?;
     let mut request = match value {
         Value::Array(list) => return Ok((None, list)),

@@ -210,6 +210,18 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
             },
         });
     }
+    let chosen = recipe.variant(input.variant.as_deref()).map(|(name, _)| name);
+    for doc in recipe.input_docs.iter().filter(|doc| !is_read_in(doc, chosen)) {
+        if input.documents.iter().any(|document| document.input == doc.name) {
+            let is_default = if input.variant.is_none() { ", the default" } else { "" };
+            return Err(PrepareError::UnreadDocument {
+                recipe: recipe.id(),
+                name: doc.name.clone(),
+                chosen: chosen.map_or_else(|| "none".to_owned(), |chosen| format!("{chosen}{is_default}")),
+                readers: doc.variants.clone(),
+            });
+        }
+    }
     for name in input.values.keys() {
         if !recipe.inputs.contains(name) {
             let takes: Vec<&str> = recipe.inputs.iter().map(String::as_str).collect();
@@ -221,6 +233,11 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
         }
     }
     Ok(())
+}
+
+/// Whether a document is read in this stage.
+fn is_read_in(doc: &InputDoc, variant: Option<&str>) -> bool {
+    doc.variants.is_empty() || doc.variants.iter().any(|name| variant == Some(name))
 }
 
 /// The given query, or the one in section 0 of `context.md`.
@@ -359,9 +376,7 @@ impl Build<'_> {
     fn documents(&mut self, doc: &InputDoc, slot: &str) {
         let input = self.input;
         let variant = self.recipe.variant(input.variant.as_deref()).map(|(name, _)| name);
-        let wrong_stage = !doc.variants.is_empty()
-            && !variant.is_some_and(|variant| doc.variants.iter().any(|name| name == variant));
-        if wrong_stage {
+        if !is_read_in(doc, variant) {
             return;
         }
         for document in input.documents.iter().filter(|document| document.input == doc.name) {

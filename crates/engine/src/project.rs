@@ -4,18 +4,18 @@
 
 mod folder;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use larder_core::pack::Cap;
 use larder_core::recipe::{
     self, CheckReport, Diagnostic, Mode, ProjectFiles, REGISTRY_PATH, Recipe, RecipeError, SlotSource,
-    SlotSpec,
 };
 use larder_core::route::{self, Preset};
 use larder_text::tokens::Counter;
 
-use crate::config::SlotCap;
+use crate::config::{SettingProblem, SlotCap};
 
 include!(concat!(env!("OUT_DIR"), "/cookbook.rs"));
 
@@ -29,6 +29,8 @@ pub struct Project {
     files: ProjectFiles,
     report: CheckReport,
     routers: BTreeMap<String, Preset>,
+    /// Caps that the settings give slots of built-in recipes.
+    builtin_caps: Vec<SlotCap>,
 }
 
 /// A project that cannot be used.
@@ -56,30 +58,9 @@ pub enum ProjectError {
         /// How many.
         count: usize,
     },
-    /// A setting names a slot that does not exist.
-    #[error("{place}: no usable recipe {recipe} has a slot {slot}")]
-    NoSlot {
-        /// The setting and its origin.
-        place: String,
-        /// The recipe.
-        recipe: String,
-        /// The slot.
-        slot: String,
-    },
-    /// A setting leaves a slot too small for the prompts in it.
-    #[error("{place}: slot {slot} of {recipe} may hold {tokens} tokens, but its prompts take {needed}")]
-    SlotTooSmall {
-        /// The setting and its origin.
-        place: String,
-        /// The recipe.
-        recipe: String,
-        /// The slot.
-        slot: String,
-        /// Its cap.
-        tokens: usize,
-        /// Tokens of the largest prompt.
-        needed: usize,
-    },
+    /// Settings give caps to slots that do not exist or cannot have them; all of them.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Slots(Vec<SettingProblem>),
     /// The built-in project has no folder to write to.
     #[error("the built-in project cannot be changed; `larder init` creates a project folder")]
     BuiltIn,
@@ -142,36 +123,69 @@ impl Project {
             let shipped = route::check(&shipped.filter(|(path, _)| path.starts_with("routes/")).collect());
             presets.usable.extend(shipped.usable.into_iter().filter(|(name, _)| !own.contains(name)));
         }
-        Self { root, files, report, routers: presets.usable }
+        Self { root, files, report, routers: presets.usable, builtin_caps: Vec::new() }
     }
 
-    /// Replaces the caps of slots. `counter` measures whether their prompts still fit.
+    /// Replaces the caps of slots, of its own recipes and of built-in ones. `counter` measures whether their prompts still
+    /// fit.
     ///
     /// # Errors
     /// If a recipe or a slot does not exist, or its prompts do not fit.
     pub fn with_slot_caps(mut self, caps: &[SlotCap], counter: &Counter) -> Result<Self, ProjectError> {
-        for SlotCap { recipe: id, slot, tokens, place } in caps {
-            let (place, name) = (place.clone(), id.clone());
-            let is_named = |spec: &&mut SlotSpec| *spec.slot.name == **slot;
-            let recipe = self.report.recipes.get_mut(id);
-            let sizes = recipe.as_ref().map(|recipe| recipe.prompt_sizes(counter)).unwrap_or_default();
-            let Some(spec) = recipe.and_then(|recipe| recipe.slots.iter_mut().find(is_named)) else {
-                return Err(ProjectError::NoSlot { place, recipe: name, slot: slot.clone() });
-            };
-            let needed = sizes.iter().map(|size| match spec.source {
-                SlotSource::Prompt => size.system,
-                SlotSource::Variant => size.variant,
-                _ => 0,
-            });
-            let needed = needed.max().unwrap_or_default();
-            if needed > *tokens {
-                let (slot, tokens) = (slot.clone(), *tokens);
-                return Err(ProjectError::SlotTooSmall { place, recipe: name, slot, tokens, needed });
+        let problems = self.slot_problems(caps, counter);
+        if !problems.is_empty() {
+            return Err(ProjectError::Slots(problems));
+        }
+        for cap in caps {
+            if !self.set_cap(cap) {
+                self.builtin_caps.push(cap.clone());
             }
-            spec.slot.cap = Cap::Tokens(*tokens);
-            spec.slot.floor = spec.slot.floor.min(*tokens);
         }
         Ok(self)
+    }
+
+    /// What ships, for names that this project does not define, with the caps that the settings give its slots.
+    pub fn cookbook(&self, counter: &Counter) -> Self {
+        let mut cookbook = Self::builtin(counter);
+        for cap in &self.builtin_caps {
+            cookbook.set_cap(cap);
+        }
+        cookbook
+    }
+
+    /// The problems of caps of slots: recipes and slots that do not exist, and slots too small for their prompts.
+    pub fn slot_problems(&self, caps: &[SlotCap], counter: &Counter) -> Vec<SettingProblem> {
+        let builtin = LazyCell::new(|| Self::builtin(counter));
+        let problem = |cap: &SlotCap| match self.report.recipes.find(&cap.recipe) {
+            Ok(recipe) if recipe.id() == cap.recipe => slot_problem(recipe, cap, counter),
+            Err(error @ RecipeError::Invalid { .. }) => Some(cap.problem(error.to_string(), String::new())),
+            _ => match builtin.report.recipes.iter().find(|recipe| recipe.id() == cap.recipe) {
+                Some(recipe) => slot_problem(recipe, cap, counter),
+                None => Some(self.no_recipe(cap, &builtin)),
+            },
+        };
+        caps.iter().filter_map(problem).collect()
+    }
+
+    fn no_recipe(&self, cap: &SlotCap, builtin: &Self) -> SettingProblem {
+        let ids = |project: &Self| project.report.recipes.iter().map(Recipe::id).collect::<Vec<_>>();
+        let (own, builtin) = (ids(self), ids(builtin));
+        let near = recipe::nearest(&cap.recipe, own.iter().chain(&builtin).map(String::as_str));
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => recipe::suggest(&cap.recipe, own.iter().map(String::as_str)),
+        };
+        cap.problem(format!("{}: there is no recipe {}", cap.key, cap.recipe), help)
+    }
+
+    /// Sets the cap of a slot; false if there is no such recipe.
+    fn set_cap(&mut self, cap: &SlotCap) -> bool {
+        let Some(recipe) = self.report.recipes.get_mut(&cap.recipe) else { return false };
+        for spec in recipe.slots.iter_mut().filter(|spec| *spec.slot.name == *cap.slot) {
+            spec.slot.cap = Cap::Tokens(cap.tokens);
+            spec.slot.floor = spec.slot.floor.min(cap.tokens);
+        }
+        true
     }
 
     /// The folder, unless built in.
@@ -233,4 +247,27 @@ impl Project {
         folder::replace(&path, registry.as_bytes()).map_err(|source| ProjectError::Write { path, source })?;
         Ok(true)
     }
+}
+
+/// What is wrong with a cap for a slot of this recipe.
+fn slot_problem(recipe: &Recipe, cap: &SlotCap, counter: &Counter) -> Option<SettingProblem> {
+    let SlotCap { slot, tokens, key, .. } = cap;
+    let id = recipe.id();
+    let Some(spec) = recipe.slots.iter().find(|spec| *spec.slot.name == **slot) else {
+        let names: Vec<&str> = recipe.slots.iter().map(|spec| &*spec.slot.name).collect();
+        let help = match names.is_empty() {
+            true => format!("{id} declares no slots"),
+            false => recipe::suggest(slot, names),
+        };
+        return Some(cap.problem(format!("{key}: recipe {id} has no slot {slot}"), help));
+    };
+    let sizes = recipe.prompt_sizes(counter);
+    let needed = sizes.iter().map(|size| match spec.source {
+        SlotSource::Prompt => size.system,
+        SlotSource::Variant => size.variant,
+        _ => 0,
+    });
+    let needed = needed.max().filter(|needed| needed > tokens)?;
+    let message = format!("slot {slot} of {id} may hold {tokens} tokens, but its prompts take {needed}");
+    Some(cap.problem(message, format!("set {key} to {needed} or more")))
 }

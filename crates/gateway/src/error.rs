@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use larder_engine::PrepareError;
 use larder_engine::executor::RunError;
 use larder_models::chat::ModelError;
 use larder_models::table::Provider;
@@ -232,7 +233,16 @@ impl From<ModelError> for RequestError {
 
 impl From<RunError> for RequestError {
     fn from(error: RunError) -> Self {
-        let message = error.to_string();
+        let message = match &error {
+            RunError::Prepare(PrepareError::MissingDocument { recipe, name }) => format!(
+                "recipe {recipe} needs a document named `{name}`, and a request cannot give documents; ask a recipe that \
+                 needs none"
+            ),
+            RunError::Prepare(PrepareError::NoQuery { recipe }) => {
+                format!("recipe {recipe} needs the user's query; send it as the last message of the user")
+            }
+            error => error.to_string(),
+        };
         let of = |status, class, outcome| Self::new(status, class, outcome, message.clone());
         match error {
             RunError::Model { source, .. } => source.into(),

@@ -56,7 +56,7 @@ const BUSY: u64 = 30_000;
 pub(crate) async fn serve(app: Arc<App>) {
     loop {
         if let Some(worker) = worker(&app).await {
-            work_off(&app, worker, None).await;
+            work_off(&app, worker, None, &mut 0).await;
         }
         if app.stop.run_until_cancelled(tokio::time::sleep(AGAIN)).await.is_none() {
             return;
@@ -64,12 +64,14 @@ pub(crate) async fn serve(app: Arc<App>) {
     }
 }
 
-/// Works until no job is due within `wait`, or returns at once if another process is at work.
-pub async fn work(app: Arc<App>, wait: Duration) {
+/// Works until no job is due within `wait`. Gives how many jobs were taken up; `None`, at once, if another process is at
+/// work.
+pub async fn work(app: Arc<App>, wait: Duration) -> Option<usize> {
+    let mut taken = None;
     let holding = Arc::clone(&app);
     let renewing = tokio::spawn(crate::serve::renew(move || holding.auth.renew()));
     while let Some(worker) = worker(&app).await {
-        if !work_off(&app, worker, Some(wait)).await {
+        if !work_off(&app, worker, Some(wait), taken.get_or_insert(0)).await {
             // The next command starts another process, when the store may work again.
             break;
         }
@@ -80,6 +82,7 @@ pub async fn work(app: Arc<App>, wait: Duration) {
     }
     renewing.abort();
     let _ = tokio::task::spawn_blocking(move || app.recorder.finish()).await;
+    taken
 }
 
 async fn worker(app: &Arc<App>) -> Option<Arc<JobWorker>> {
@@ -108,9 +111,9 @@ fn is_idle(app: &App, wait: Duration) -> bool {
     !matches!(app.store.job_queue().next_due(), Ok(Some(due)) if due.as_millis() <= until)
 }
 
-/// Works until the process is asked to stop or, with `wait`, until nothing is due within that time. `false` if the queue
-/// cannot be used.
-async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>) -> bool {
+/// Works until the process is asked to stop or, with `wait`, until nothing is due within that time, and counts the jobs
+/// that it takes up. `false` if the queue cannot be used.
+async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>, taken: &mut usize) -> bool {
     let mut regular = Instant::now();
     let mut running = FuturesUnordered::new();
     while !app.stop.is_cancelled() {
@@ -131,6 +134,7 @@ async fn work_off(app: &Arc<App>, worker: Arc<JobWorker>, wait: Option<Duration>
                     return false;
                 }
             };
+            *taken += 1;
             running.push(guarded(Arc::clone(app), Arc::clone(&worker), job));
         }
         if running.is_empty() && wait.is_some_and(|wait| is_idle(app, wait)) {

@@ -144,7 +144,10 @@ macro_rules! from_rejections {
     ($($rejection:ty),*) => {$(
         impl From<$rejection> for Problem {
             fn from(rejection: $rejection) -> Self {
-                Self::new(rejection.status(), rejection.body_text())
+                let words = rejection.body_text();
+                // Clients know no types.
+                let plain = words.strip_prefix("Failed to deserialize the JSON body into the target type: ");
+                Self::new(rejection.status(), plain.map(|plain| format!("the body: {plain}")).unwrap_or(words))
             }
         }
     )*};

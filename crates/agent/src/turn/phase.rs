@@ -83,6 +83,7 @@ impl<'a> PhaseContext<'a> {
     /// Runs recipes for a phase.
     pub(super) fn recipes(&mut self) -> RecipeRunner<'_> {
         RecipeRunner {
+            events: self.events,
             engine: &self.turns.engine,
             draft: &self.draft,
             document: &self.document,

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::clock::TurnClock;
 use super::documents::{CONTEXT, TurnDocument};
 use super::error::Stop;
+use super::event::Events;
 use super::evidence;
 use super::limits::TurnBudget;
 use super::state::TurnState;
@@ -40,6 +41,7 @@ pub(super) struct PhaseInputs {
 
 /// Runs recipes of `pipeline/` with the documents, at the expense and on the record of one turn.
 pub(super) struct RecipeRunner<'c> {
+    pub(super) events: Events<'c>,
     pub(super) engine: &'c Engine,
     pub(super) draft: &'c TurnDraft,
     pub(super) document: &'c TurnDocument<'c>,
@@ -122,6 +124,11 @@ impl RecipeRunner<'_> {
         let outcome = ended.ok_or_else(|| Stop::Exhausted(self.budget.out_of_time()))?;
         let outcome = outcome.map_err(|error| self.advised(error.into(), recipe.layer))?;
         self.record(&outcome, spent, began);
+        if let Some(notice) =
+            outcome.receipt.condensing.as_ref().and_then(|tally| tally.notice(&outcome.run_id))
+        {
+            self.events.warn(notice);
+        }
         Ok(outcome)
     }
 

@@ -53,7 +53,7 @@ pub struct RepeatArgs {
     #[arg(long, value_name = "N", requires = "until_done")]
     pub max_tokens: Option<u64>,
     /// Start no round after X US dollars, such as 0.50
-    #[arg(long, value_name = "X", requires = "until_done")]
+    #[arg(long, value_name = "X", requires = "until_done", allow_negative_numbers = true)]
     pub max_cost: Option<Usd>,
 }
 

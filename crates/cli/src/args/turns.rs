@@ -46,7 +46,7 @@ pub struct TurnFlags {
     #[arg(long, value_name = "N", value_parser = positive)]
     pub max_tokens: Option<u64>,
     /// Spend at most X US dollars, such as 0.50 [default: turn.max_cost]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub max_cost: Option<Usd>,
     /// Run for at most N seconds [default: turn.max_time_s]
     #[arg(long, value_name = "N", value_parser = positive)]

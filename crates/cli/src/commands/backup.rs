@@ -45,10 +45,10 @@ pub fn print(
         output::json(&json!({"target": target, "report": report}))?;
     } else {
         output::line(&format!(
-            "{} pointers, {} contents, {} documents {done} {}",
-            report.pointers,
-            report.contents,
-            report.documents,
+            "{}, {}, {} {done} {}",
+            output::counted(report.pointers, "pointer"),
+            output::counted(report.contents, "content"),
+            output::counted(report.documents, "document"),
             target.display()
         ))?;
         for problem in &report.problems {

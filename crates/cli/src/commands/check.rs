@@ -32,7 +32,7 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     let has_own = |dir: &PathBuf| Project::has_own(dir) || !dir.join("larder.toml").is_file();
     let project = match global.project.as_ref().filter(|dir| has_own(dir)) {
         Some(dir) => Project::open_with(dir, &Counter::cl100k(), config.default_context_budget())?,
-        None => CommandContext::of(global.clone(), config).project()?,
+        None => CommandContext::of(global.clone(), config).project_as_written()?,
     };
     // Without own recipes the built-in ones are checked; their warnings are of no use to the user.
     let own = project.root().is_some();
@@ -166,7 +166,8 @@ fn budgeted(global: &Global) -> Result<Config, CliError> {
     }
 }
 
-/// Problems of the settings file, layers of the project's recipes without a model, and unusable providers.
+/// Problems of the settings file, layers of the project's recipes without a model, unusable providers, and caps of slots
+/// that do not exist.
 fn settings(global: &Global, project: &Project) -> Result<Vec<SettingProblem>, CliError> {
     let dir = project_dir(global);
     match Config::load(dir.as_deref(), global.home.as_deref(), &|_| None) {
@@ -174,8 +175,15 @@ fn settings(global: &Global, project: &Project) -> Result<Vec<SettingProblem>, C
             let own = project.root().map(|_| config.unbound(project.check().recipes.iter()));
             let folder = dir.unwrap_or_else(|| ".".into());
             let tokenizers = config.missing_tokenizers(&folder);
+            let caps = project.slot_problems(&config.slot_caps(), &Counter::cl100k());
             let models = Models::new(config.models().clone(), folder, &|_| None);
-            Ok(own.into_iter().flatten().chain(config.unusable(&models)).chain(tokenizers).collect())
+            Ok(own
+                .into_iter()
+                .flatten()
+                .chain(config.unusable(&models))
+                .chain(tokenizers)
+                .chain(caps)
+                .collect())
         }
         Err(ConfigError::Problems(problems)) => Ok(problems),
         Err(error) => Err(error.into()),

@@ -74,7 +74,12 @@ async fn work(global: Global, context: &CommandContext, wait: Duration) -> Resul
     app.documents.recover()?;
     let stop = app.stop.clone();
     tokio::select! {
-        () = jobs::work(Arc::clone(&app), wait) => {}
+        taken = jobs::work(Arc::clone(&app), wait) => output::say(&match taken {
+            None => "another process does the jobs".to_owned(),
+            Some(0) => "no job is due; `larder jobs` lists those that wait".to_owned(),
+            Some(1) => "1 job taken up; `larder jobs` lists what is left".to_owned(),
+            Some(taken) => format!("{taken} jobs taken up; `larder jobs` lists what is left"),
+        }),
         () = async {
             serve::asked_to_stop().await;
             stop.cancel();

@@ -35,8 +35,10 @@ pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
         return Ok(code);
     }
     output::line(&format!(
-        "the new index has {} pointers and {} contents of {} users",
-        report.pointers, report.contents, report.users
+        "the new index has {} and {} of {}",
+        output::counted(report.pointers, "pointer"),
+        output::counted(report.contents, "content"),
+        output::counted(report.users, "user")
     ))?;
     output::line("lost, as only the old index had it:")?;
     for lost in &report.lost {

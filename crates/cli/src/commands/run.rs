@@ -63,8 +63,11 @@ pub fn note_on_project(context: &CommandContext, engine: &Engine) {
     let files: BTreeSet<&str> =
         found.iter().filter(|found| found.is_error()).map(|found| found.file.as_str()).collect();
     if let Some(first) = files.first() {
-        let more =
-            if files.len() > 1 { format!(" and {} more files", files.len() - 1) } else { String::new() };
+        let more = match files.len() - 1 {
+            0 => String::new(),
+            1 => " and 1 more file".to_owned(),
+            more => format!(" and {more} more files"),
+        };
         output::say(&format!("{first}{more} cannot be used; `larder check` says why"));
     }
     if context.config.context_policy().dry_run {
@@ -75,6 +78,10 @@ pub fn note_on_project(context: &CommandContext, engine: &Engine) {
 /// Prints an outcome: the answer on stdout; for people also its citations.
 pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
     context.note_on_counting(&outcome.receipt.model, &outcome.receipt.tokenizer);
+    if let Some(notice) = outcome.receipt.condensing.as_ref().and_then(|tally| tally.notice(&outcome.run_id))
+    {
+        output::say(&output::visible(&format!("note: {notice}")));
+    }
     if context.global.format == Format::Json {
         return output::json(outcome);
     }

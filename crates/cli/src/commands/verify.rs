@@ -29,8 +29,11 @@ pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
             expired => format!(", {expired} expired originals"),
         };
         output::line(&format!(
-            "{pointers} pointers, {runs} runs, {blobs} blobs{expired}: {} problems",
-            problems.len()
+            "{}, {}, {}{expired}: {}",
+            output::counted(pointers, "pointer"),
+            output::counted(runs, "run"),
+            output::counted(blobs, "blob"),
+            output::counted(problems.len() as u64, "problem")
         ))?;
         for problem in &problems {
             output::line(&format!("  {problem}"))?;

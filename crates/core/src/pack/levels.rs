@@ -34,7 +34,7 @@ impl Level {
         }
     }
 
-    /// What the level may cost the reader of the prompt while it leaves no part out (R0-25.5).
+    /// The least that the level may cost the reader of the prompt (R0-25.5).
     pub const fn impact(self) -> Impact {
         match self {
             Self::Section => Impact::Minimal,
@@ -48,11 +48,11 @@ impl Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Impact {
-    /// One section has fewer details.
+    /// One section has fewer details, and half of it at least is in view.
     Minimal,
     /// Details of a document may be missing.
     Moderate,
-    /// Whole parts may be missing.
+    /// Whole parts may be missing, or less than a tenth of one is in view.
     Severe,
 }
 
@@ -64,6 +64,23 @@ impl Impact {
             Self::Moderate => "moderate",
             Self::Severe => "severe",
         }
+    }
+}
+
+/// The least share of its tokens that a part may keep in view without a loss of details, and of whole passages.
+const DETAILED: f64 = 0.5;
+const IN_VIEW: f64 = 0.1;
+
+/// What the reader loses of one part, whichever level reduced it. A part that was not counted to the end counts as
+/// `prompt`, the tokens of the whole prompt.
+fn loss(part: &PartReceipt, prompt: usize) -> Impact {
+    let whole = part.original_tokens.unwrap_or(prompt);
+    let kept = part.tokens as f64 / whole.max(1) as f64;
+    match part.rendition {
+        Rendition::Absent | Rendition::Pointer => Impact::Severe,
+        Rendition::Condensed if kept < IN_VIEW => Impact::Severe,
+        Rendition::Condensed if kept < DETAILED => Impact::Moderate,
+        Rendition::Condensed | Rendition::Whole => Impact::Minimal,
     }
 }
 
@@ -131,8 +148,7 @@ impl Receipt {
             let parts =
                 || self.own_parts().filter(reduced).filter(move |part| part.reason.level() == Some(level));
             let (count, tokens) = (parts().count(), parts().map(|part| part.tokens).sum());
-            let is_severe = parts().any(|part| part.rendition == Rendition::Absent);
-            let impact = if is_severe { Impact::Severe } else { level.impact() };
+            let impact = parts().map(|part| loss(part, self.whole)).fold(level.impact(), Impact::max);
             (count > 0).then_some(LevelTaken { level, impact, parts: count, tokens })
         };
         BudgetAssessment {

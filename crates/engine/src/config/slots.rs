@@ -1,7 +1,7 @@
 //! Caps of slots in the settings (R2-8.1 to R2-8.4): a table for each recipe, in place of the caps that it declares.
 //! Knows no recipe.
 
-use super::{Config, Setting, SettingOrigin};
+use super::{CODE, Config, Setting, SettingOrigin, SettingProblem};
 
 /// The table of these settings, and the prefix of their keys.
 pub(super) const TABLE: &str = "slots";
@@ -20,8 +20,23 @@ pub struct SlotCap {
     pub slot: String,
     /// Its cap in tokens.
     pub tokens: usize,
-    /// The setting and where it is, for messages.
-    pub place: String,
+    /// The setting: its dotted path.
+    pub key: String,
+    /// Its file.
+    pub file: String,
+    /// Its line in the file, from 1.
+    pub line: usize,
+    /// Its column, from 1.
+    pub column: usize,
+}
+
+impl SlotCap {
+    /// A problem at its place.
+    pub(crate) fn problem(&self, message: String, help: String) -> SettingProblem {
+        let Self { file, line, column, .. } = self;
+        let (file, line, column) = (file.clone(), *line, *column);
+        SettingProblem { code: CODE, severity: "error", file, line, column, message, help }
+    }
 }
 
 /// Problems: the key, the problem, and how to fix it.
@@ -63,12 +78,15 @@ impl Config {
     pub fn slot_caps(&self) -> Vec<SlotCap> {
         let cap = |setting: &Setting| {
             let (recipe, slot) = split(&setting.key)?;
-            let place = format!("{} ({})", setting.key, setting.origin);
+            let (line, column) = self.places.get(&setting.key);
             Some(SlotCap {
                 recipe: recipe.to_owned(),
                 slot: slot.to_owned(),
                 tokens: tokens(&setting.value)?,
-                place,
+                key: setting.key.clone(),
+                file: self.path.clone(),
+                line,
+                column,
             })
         };
         self.settings.iter().filter_map(cap).collect()

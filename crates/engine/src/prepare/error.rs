@@ -31,7 +31,7 @@ pub enum PrepareError {
         limit: usize,
     },
     /// A required document is missing.
-    #[error("recipe {recipe} needs the document {name}; pass it with --doc {name}=PATH")]
+    #[error("recipe {recipe} needs a document named `{name}`; pass it with --doc {name}=PATH")]
     MissingDocument {
         /// The recipe.
         recipe: String,
@@ -47,6 +47,24 @@ pub enum PrepareError {
         name: String,
         /// What the recipe accepts.
         takes: String,
+    },
+    /// A document that the chosen stage of the recipe does not read.
+    #[error(
+        "recipe {recipe} reads the document {name} in no {} but {}, and this run is in {chosen}; pass --variant {}, or leave \
+         the document out",
+        if readers.len() == 1 { "variant" } else { "variants" },
+        readers.join(", "),
+        readers.join(" or --variant ")
+    )]
+    UnreadDocument {
+        /// The recipe.
+        recipe: String,
+        /// The input's name.
+        name: String,
+        /// The stage of the run, in words.
+        chosen: String,
+        /// The stages that read it.
+        readers: Vec<String>,
     },
     /// A picture for a model that does not see.
     #[error(

@@ -163,6 +163,21 @@ pub struct CondensingTally {
     pub failures: Vec<String>,
 }
 
+impl CondensingTally {
+    /// What the user is told where a model's texts were of no use, with the run that lists them all.
+    pub fn notice(&self, run: &RunId) -> Option<String> {
+        let (first, more) = self.failures.split_first()?;
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        let calls = if self.calls == 1 { "call" } else { "calls" };
+        Some(format!(
+            "condensed by rule, since what the model wrote in {} {calls} was of no use: {first}{more}; `larder runs show {}` \
+             lists this under condensing.failures",
+            self.calls,
+            run.as_str()
+        ))
+    }
+}
+
 /// A citation resolved to the range of the document that supports it (R0-14.8).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResolvedCitation {

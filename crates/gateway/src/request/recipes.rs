@@ -8,9 +8,9 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use larder_agent::recipe_tools::RunTools;
-use larder_core::recipe::Recipe;
+use larder_core::recipe::{Recipe, RecipeError, suggest};
 use larder_engine::executor::{
-    Meter, NoopObserver, ProgressObserver, RunOutcome, RunReceipt, Spending, max_call_usage,
+    Meter, NoopObserver, ProgressObserver, RunError, RunOutcome, RunReceipt, Spending, max_call_usage,
 };
 use larder_engine::history::{self, Question};
 use larder_engine::inputs::RunInput;
@@ -159,7 +159,19 @@ async fn ended(
     active.record_run(taken, open);
     ended
         .ok_or_else(|| RequestError::bug("a run was cancelled while its client waited"))?
-        .map_err(RequestError::from)
+        .map_err(|error| with_names(error, engine).into())
+}
+
+/// The error for a recipe that is not there, with the names of those that a request can ask.
+fn with_names(error: RunError, engine: &Engine) -> RunError {
+    let RunError::Recipe { source: RecipeError::NotFound { name, .. }, intervention } = error else {
+        return error;
+    };
+    let recipes = engine.project.check().recipes.iter();
+    let asked = recipes.filter(|recipe| can_be_asked(recipe, engine.models.table()));
+    let names: Vec<String> = asked.map(Recipe::id).collect();
+    let help = suggest(&name, names.iter().map(String::as_str));
+    RunError::Recipe { source: RecipeError::NotFound { name, help }, intervention }
 }
 
 /// Reserves the maximum usage of one recipe call, and returns it: tokens and their price.

@@ -42,7 +42,8 @@ pub enum ReadError {
 
 impl ReadError {
     pub(super) fn shape(path: impl Into<String>, value: Value<'_, '_>, expected: &'static str) -> Self {
-        Self::Shape { path: path.into(), expected, at: value.span().start }
+        let path = Some(path.into()).filter(|path: &String| !path.is_empty());
+        Self::Shape { path: path.unwrap_or_else(|| "the body".to_owned()), expected, at: value.span().start }
     }
 }
 

@@ -109,8 +109,10 @@ impl WorkspaceSearch {
         let mut walk = ignore::WalkBuilder::new(start);
         walk.follow_links(false).require_git(false).max_filesize(Some(MAX_FILE_BYTES));
         walk.sort_by_file_name(std::ffi::OsStr::cmp);
+        // Whole folders are left out on the way. The walker asks its filter of no file when it checks their sizes.
         let private = Arc::clone(self.workspace.private());
         walk.filter_entry(move |entry| !private.cover(entry.path()));
+        let is_open = |path: &Path| !self.workspace.private().cover(path);
         for entry in walk.build().flatten() {
             if Instant::now() > self.until {
                 found.ended = Some("time");
@@ -118,7 +120,7 @@ impl WorkspaceSearch {
             }
             // Links are not followed, not even one that is named as the start.
             let plain = entry.path().symlink_metadata().is_ok_and(|data| data.is_file());
-            if plain && !self.search_file(entry.path(), &mut found) {
+            if plain && is_open(entry.path()) && !self.search_file(entry.path(), &mut found) {
                 found.ended = Some("limit");
                 break;
             }

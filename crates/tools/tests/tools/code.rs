@@ -125,6 +125,42 @@ async fn lines_are_found_within_bounds() {
 }
 
 #[tokio::test]
+async fn a_search_of_a_folder_leaves_out_what_reading_denies() {
+    let mut fixture = fixture();
+    for folder in ["project/store", "project/src", ".larder", "documents"] {
+        std::fs::create_dir_all(fixture.workspace.join(folder)).unwrap();
+    }
+    let private = ["larder.toml", ".larder/key", "project/larder.toml", "project/store/a", "documents/a"];
+    for path in private {
+        fixture.write(path, "base_url = needle\n");
+    }
+    fixture.write("project/src/a.rs", "needle\n");
+    let of_project = ["project/larder.toml", "project/store", "documents"];
+    let settings = ToolSettings {
+        private: of_project.map(|path| fixture.workspace.join(path)).to_vec(),
+        ..ToolSettings::default()
+    };
+    fixture.toolbox = larder_tools::ToolBox::new(&settings).unwrap();
+    for arguments in [
+        json!({"pattern": "needle"}),
+        json!({"pattern": "needle", "path": "project"}),
+        json!({"pattern": "needle", "path": "."}),
+    ] {
+        let found = fixture.call("file.search", arguments.clone()).await;
+        assert_eq!(words(&found), "project/src/a.rs:1: needle\n", "{arguments}");
+    }
+    for path in private {
+        for (tool, arguments) in [
+            ("file.read", json!({"path": path})),
+            ("file.search", json!({"path": path, "pattern": "needle"})),
+        ] {
+            let refused = fixture.call(tool, arguments).await;
+            assert_eq!(refused.status, CallStatus::Denied, "{tool} {path}: {}", words(&refused));
+        }
+    }
+}
+
+#[tokio::test]
 async fn edits_are_exact_and_give_their_diff() {
     let fixture = fixture();
     fixture.write("a.txt", "one\r\ntwo\r\ntwo\r\n");
