@@ -188,7 +188,7 @@ impl Currencies {
 /// How the number that begins at a place is stated.
 fn stated(text: &str, at: usize, number: i128) -> Stated {
     let is_price = says_price(before(text, at));
-    let of_object = || currency_of_object(text, at).filter(|_| is_price);
+    let of_object = || is_price.then(|| currency_of_object(text, at)).flatten();
     if let Some(currency) = currency(text, at).or_else(of_object).or_else(|| currency_of_column(text, at)) {
         return Stated::In(currency);
     }
