@@ -135,7 +135,10 @@ impl From<JsonRejection> for Problem {
             JsonRejection::JsonDataError(_) => StatusCode::BAD_REQUEST,
             other => other.status(),
         };
-        Self::new(status, rejection.body_text())
+        let words = rejection.body_text();
+        // Clients know no types.
+        let plain = words.strip_prefix("Failed to deserialize the JSON body into the target type: ");
+        Self::new(status, plain.map(|plain| format!("the body: {plain}")).unwrap_or(words))
     }
 }
 
@@ -144,10 +147,7 @@ macro_rules! from_rejections {
     ($($rejection:ty),*) => {$(
         impl From<$rejection> for Problem {
             fn from(rejection: $rejection) -> Self {
-                let words = rejection.body_text();
-                // Clients know no types.
-                let plain = words.strip_prefix("Failed to deserialize the JSON body into the target type: ");
-                Self::new(rejection.status(), plain.map(|plain| format!("the body: {plain}")).unwrap_or(words))
+                Self::new(rejection.status(), rejection.body_text())
             }
         }
     )*};

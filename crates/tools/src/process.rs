@@ -167,6 +167,7 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
     command.args(program.args).current_dir(program.folder).env_clear().envs(environment(program.env));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut command = grouped(command);
+    let ready = if program.sandbox.is_none() { Watch::ready() } else { None };
     let started = match (program.sandbox, &temporary) {
         (Some(sandbox), Some(folder)) => {
             command.command_mut().envs(TEMPORARY.map(|name| (name, folder.path())));
@@ -175,7 +176,7 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
         _ => command.spawn().map(|child| (child, None)),
     };
     let (child, watch) = started.map_err(failed)?;
-    let watch = watch.or_else(|| Watch::of_group(child.id()?));
+    let watch = watch.or_else(|| ready.or_else(Watch::ready)?.over(child.id()?));
     let temporary_folder = temporary.as_ref().map(|folder| folder.path().to_owned());
     let mut group = Group { child, temporary: temporary_folder };
     let mut stdout = CappedOutput::of(group.child.stdout().take(), program.limit);

@@ -213,7 +213,7 @@ pub fn nearest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// A hint: `did you mean …?`, or else the valid names; of more than [`LISTED`] the most similar ones, and how many there
+/// A hint: `did you mean …?`, or else the valid names; of more than eight the most similar ones, and how many there
 /// are besides.
 pub fn suggest<'v>(name: &str, valid: impl IntoIterator<Item = &'v str> + Clone) -> String {
     if let Some(candidate) = nearest(name, valid.clone()) {
