@@ -9,6 +9,7 @@ mod clock;
 pub mod data_rules;
 mod error;
 pub mod files;
+pub mod foreground;
 pub mod frame;
 pub mod group_sync;
 pub mod home;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
 use larder_core::pack::Rendition;
-use larder_core::recipe::{Recipe, SlotSource};
+use larder_core::recipe::{InputDoc, Recipe, SlotSource};
 use larder_engine::PrepareError;
 use larder_engine::executor::{NoopObserver, RunError};
 use larder_engine::inputs::{InputDocument, RunInput};
@@ -53,7 +53,10 @@ fn engine_over(table: &str) -> (Engine, tempfile::TempDir) {
 fn input(recipe: &Recipe, query: Option<&str>, lines: usize) -> RunInput {
     let text: String = (0..lines).map(|line| format!("Lamp {line} costs {} euros.\n", line * 7)).collect();
     let context = "context.md".to_owned();
-    let names = recipe.input_docs.iter().map(|doc| doc.name.clone());
+    let variant = recipe.variants.keys().next();
+    let is_read =
+        |doc: &&InputDoc| doc.variants.is_empty() || variant.is_some_and(|name| doc.variants.contains(name));
+    let names = recipe.input_docs.iter().filter(is_read).map(|doc| doc.name.clone());
     let names = names.chain((!recipe.input_sections.is_empty()).then_some(context));
     let takes_messages = recipe.slots.iter().any(|spec| spec.source == SlotSource::Messages);
     let history = [Role::User, Role::Assistant].iter().filter(|_| takes_messages);
@@ -62,7 +65,7 @@ fn input(recipe: &Recipe, query: Option<&str>, lines: usize) -> RunInput {
         documents: names.map(|name| InputDocument::whole(name.clone(), name, text.as_str())).collect(),
         query: query.map(str::to_owned),
         values: recipe.inputs.iter().map(|name| (name.clone(), "100".into())).collect(),
-        variant: recipe.variants.keys().next().cloned(),
+        variant: variant.cloned(),
         history: history.collect(),
         ..RunInput::default()
     }

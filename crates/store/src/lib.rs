@@ -55,7 +55,6 @@ mod data_rules_tests;
 mod deletion;
 mod documents;
 mod exchanges;
-mod foreground;
 mod index;
 mod interventions;
 mod jobs;
@@ -89,7 +88,6 @@ pub use documents::{
     SourceRow, TextVector, Trends, TurnDraft, TurnRow, UserDocuments, Uses, Vectors,
 };
 pub use exchanges::{CostRow, ExchangeFilter, Exchanges, NewExchange, ReadBackRow, SessionSummary};
-pub use foreground::ForegroundWork;
 pub use index::FORMAT_VERSION;
 pub use interventions::{CONFIG_ERROR, Intervention, Interventions, NewIntervention};
 pub use jobs::{JOB_FAILED, Job, JobEnd, JobQueue, JobState, JobWorker, Jobs, NewJob};
@@ -98,6 +96,7 @@ pub use keys::{
     ReserveOutcome, Shortage, Spend, StoredKey,
 };
 pub use larder_disk::data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
+pub use larder_disk::foreground::ForegroundWork;
 pub use larder_disk::home::{copy_to_read, remove_home_file, unwritable, write_home_file};
 pub use larder_disk::locks::TurnLease;
 pub use larder_disk::{

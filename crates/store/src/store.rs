@@ -17,7 +17,6 @@ use crate::contents::StoredContents;
 use crate::conversations::Conversations;
 use crate::deletion::finish_deletions;
 use crate::exchanges::Exchanges;
-use crate::foreground::ForegroundLock;
 use crate::index::IndexDb;
 use crate::interventions::Interventions;
 use crate::jobs::{JobQueue, Jobs};
@@ -32,6 +31,7 @@ use crate::transcripts::Transcripts;
 use crate::user;
 use larder_disk::StoreError;
 use larder_disk::blobs::Blobs;
+use larder_disk::foreground::{Foreground, ForegroundWork};
 use larder_disk::home::Layout;
 use larder_disk::segments::Segments;
 use larder_disk::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
@@ -83,7 +83,7 @@ struct StoreInner {
     blobs: Blobs,
     segments: Segments,
     index: IndexDb,
-    foreground: ForegroundLock,
+    foreground: Foreground,
 }
 
 impl Store {
@@ -122,7 +122,7 @@ impl Store {
             blobs: Blobs::new(layout.blobs()),
             segments: Segments::new(layout.blobs()),
             index,
-            foreground: ForegroundLock::default(),
+            foreground: Foreground::new(layout.home.join("turns/foreground")),
             layout,
             options,
         };
@@ -150,8 +150,14 @@ impl Store {
         &self.inner.index
     }
 
-    pub(crate) fn foreground_lock(&self) -> &ForegroundLock {
-        &self.inner.foreground
+    /// Says that someone waits for what is done until the value is dropped. `None` where the file system has no locks.
+    pub fn enter_foreground(&self) -> Option<ForegroundWork> {
+        self.inner.foreground.enter()
+    }
+
+    /// Whether someone waits, in any process.
+    pub fn is_in_foreground(&self) -> bool {
+        self.inner.foreground.is_occupied()
     }
 
     /// The home folder.

@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use crate::analysis::query_prefilter::QueryWords;
 use larder_text::bm25::{bm25, rarity};
-use larder_text::parallel::Workers;
 use larder_text::words::{STOP_WORDS, for_each_term};
 
 /// Buckets of the word table. Colliding words are treated as equal when novelty is computed.
@@ -17,8 +16,6 @@ const BUCKETS: usize = 1 << 16;
 const NEIGHBOUR: [f64; 3] = [1.0, 0.4, 0.15];
 /// Maximum number of distinct query words; the rest are ignored.
 const MAX_QUERY_TERMS: usize = 48;
-/// Bytes from which on a text is searched by two threads.
-const LARGE: usize = 1 << 17;
 /// An approximate log2 that is identical on every machine: exact at powers of two, linear between.
 fn log2(x: f32) -> f32 {
     let whole = (x.max(1.0) as u64).max(1);
@@ -125,29 +122,16 @@ pub(crate) fn query_terms(query: &str) -> Vec<u64> {
 
 /// How well each unit answers the query, from 0 to 1. `units` are in the order of the text; one without bytes answers
 /// nothing.
-/// The second half of a large text is searched aside.
-pub(crate) fn relevance_to(text: &str, units: &[Range<usize>], query: &str, workers: &Workers) -> Vec<f32> {
+pub(crate) fn relevance_to(text: &str, units: &[Range<usize>], query: &str) -> Vec<f32> {
     let words = QueryWords::of(query);
-    let half = if text.len() < LARGE { 0 } else { text.floor_char_boundary(text.len() / 2) };
-    // No word goes on in another line.
-    let middle = text[..half].rfind('\n').unwrap_or(0);
-    let within = |part: Range<usize>| {
-        let mut places = Vec::new();
-        words.find(&text[part.clone()], |at, term| {
-            places.push((part.start + at, term));
-            false
-        });
-        places
-    };
-    let (further, first) =
-        workers.join_if_worth(middle > 0, || within(middle..text.len()), || within(0..middle));
     let (mut hits, mut unit) = (Vec::new(), 0);
-    for (at, term) in first.into_iter().chain(further) {
+    words.find(text, |at, term| {
         unit += units[unit..].iter().take_while(|range| range.end <= at).count();
         if units.get(unit).is_some_and(|range| range.start <= at) {
             hits.push((unit, term));
         }
-    }
+        false
+    });
     relevance(units, &hits, words.len())
 }
 
@@ -218,23 +202,7 @@ mod tests {
             ["Which crates did the crane at gate 12 lift?", "Kisten über", "\u{4e2d}\u{6587}", "", "unknown"]
         {
             let all = Scores::new(&text, &units, Some(query)).relevance;
-            assert_eq!(relevance_to(&text, &units, query, &Workers::default()), all, "{query}");
+            assert_eq!(relevance_to(&text, &units, query), all, "{query}");
         }
-    }
-
-    #[test]
-    fn a_large_text_is_searched_in_halves_with_the_same_result() {
-        let line = |n: usize| format!("gate {} lifted \u{fc}ber crate {n} with cranes\n", n % 7);
-        let text: String = (0..LARGE / 30).map(line).collect();
-        let mut from = 0;
-        let lines = text.split_inclusive('\n').map(|line| {
-            from += line.len();
-            from - line.len()..from
-        });
-        let units: Vec<Range<usize>> = lines.collect();
-        let query = "Which crate did the crane at gate 3 lift \u{fc}ber 612?";
-        assert!(text.len() > LARGE);
-        let all = Scores::new(&text, &units, Some(query)).relevance;
-        assert_eq!(relevance_to(&text, &units, query, &Workers::default()), all);
     }
 }

@@ -96,7 +96,7 @@ fn relevance(job: &Job<'_>, diff: &ParsedDiff) -> Vec<f32> {
         _ => 0..0,
     };
     let ranges: Vec<_> = hunks.map(|hunk| bytes(&hunk.lines)).collect();
-    relevance_to(job.request.text, &ranges, query, job.request.counter.workers())
+    relevance_to(job.request.text, &ranges, query)
 }
 
 /// A hash that is equal for hunks that add and remove the same lines.

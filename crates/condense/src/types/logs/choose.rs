@@ -91,7 +91,7 @@ impl Signs {
             .collect();
         touched(records, &errors).into_iter().for_each(|record| error[record] = true);
         let relevance = match job.request.query {
-            Some(query) => relevance_to(job.request.text, records, query, job.request.counter.workers()),
+            Some(query) => relevance_to(job.request.text, records, query),
             None => Vec::new(),
         };
         Self { error, relevance }

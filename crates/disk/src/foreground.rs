@@ -1,0 +1,67 @@
+//! Whether someone waits for a model: seen by all processes of a home, and over as soon as a process dies.
+
+use std::fs::{File, TryLockError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::files;
+
+/// The file that is locked while someone waits.
+#[derive(Debug)]
+pub struct Foreground {
+    path: PathBuf,
+    /// One lock serves all that is done at once in this process: a gateway enters with every request.
+    current: Mutex<Weak<File>>,
+}
+
+/// Work that someone waits for, until it is dropped.
+#[derive(Debug)]
+pub struct ForegroundWork {
+    _locked: Arc<File>,
+}
+
+impl Foreground {
+    /// The one of this file.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, current: Mutex::default() }
+    }
+
+    /// Says that someone waits for what is done until the value is dropped. `None` where the file system has no locks.
+    pub fn enter(&self) -> Option<ForegroundWork> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(locked) = current.upgrade() {
+            return Some(ForegroundWork { _locked: locked });
+        }
+        files::create_dir_all(self.path.parent()?).ok()?;
+        let file = files::open_private(&self.path).ok()?;
+        // Who looks whether anyone waits holds the lock for an instant.
+        file.lock_shared().ok()?;
+        let locked = Arc::new(file);
+        *current = Arc::downgrade(&locked);
+        Some(ForegroundWork { _locked: locked })
+    }
+
+    /// Whether someone waits.
+    pub fn is_occupied(&self) -> bool {
+        File::open(&self.path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_foreground_ends_with_the_last_who_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Foreground::new(dir.path().join("turns/foreground"));
+        let (one, other) = (open(), open());
+        let (first, second) = (one.enter().unwrap(), one.enter().unwrap());
+        drop(first);
+        assert!(one.is_occupied() && other.is_occupied());
+        drop(second);
+        assert!(!one.is_occupied() && !other.is_occupied());
+        let _again = other.enter();
+        assert!(one.is_occupied());
+    }
+}
