@@ -30,7 +30,9 @@ fn is_streamed(seen: &Seen) -> bool {
 fn is_reply(seen: &Seen) -> bool {
     let body = String::from_utf8_lossy(&seen.body);
     let ending = body.rsplit("message-").next().unwrap_or_default();
-    is_streamed(seen) || ending.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("\"}")
+    let ending = ending.trim_start_matches(|c: char| c.is_ascii_digit());
+    // After a block of state the message ends with a line feed.
+    is_streamed(seen) || ending.trim_start_matches("\\n").starts_with("\"}")
 }
 
 /// A streamed reply that says which message it answers.

@@ -91,6 +91,10 @@ struct DiffView {
     named: Vec<bool>,
 }
 
+/// How each file stands that shows none of its lines, by file and whether its hunks are counted: most files of a large diff
+/// do in every attempt.
+type HiddenFiles = RefCell<HashMap<(usize, bool), String>>;
+
 /// A diff's condensed forms under one header.
 pub(super) struct DiffPage<'a> {
     job: &'a Job<'a>,
@@ -102,9 +106,7 @@ pub(super) struct DiffPage<'a> {
     hunks: Vec<Range<usize>>,
     /// What follows the name of every file.
     stats: Vec<String>,
-    /// How each file stands that shows none of its lines, by file and whether its hunks are counted: most files of a large
-    /// diff do in every attempt.
-    hidden: RefCell<HashMap<(usize, bool), String>>,
+    hidden: HiddenFiles,
 }
 
 impl<'a> DiffPage<'a> {
@@ -215,11 +217,7 @@ impl<'a> DiffPage<'a> {
         self.sheet(view, None).write()
     }
 
-    fn sheet<'s>(
-        &'s self,
-        view: &'s DiffView,
-        hidden: Option<&'s RefCell<HashMap<(usize, bool), String>>>,
-    ) -> DiffSheet<'s> {
+    fn sheet<'s>(&'s self, view: &'s DiffView, hidden: Option<&'s HiddenFiles>) -> DiffSheet<'s> {
         let text = self.head.clone();
         let draft = CondensedDraft { text, shown: Vec::new(), rewritten: Vec::new(), gaps: Vec::new() };
         DiffSheet {
@@ -252,7 +250,7 @@ struct DiffSheet<'a> {
     renderer: &'a Renderer<'a>,
     view: &'a DiffView,
     /// Files written before that show nothing, if only the text is wanted.
-    hidden: Option<&'a RefCell<HashMap<(usize, bool), String>>>,
+    hidden: Option<&'a HiddenFiles>,
     draft: CondensedDraft,
     /// Omitted lines that no marker covers yet.
     gap: Option<Range<usize>>,
