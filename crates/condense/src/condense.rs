@@ -61,9 +61,22 @@ fn run(
         let units = if explained { reasons::of_whole(&job) } else { Vec::new() };
         return Ok((unchanged(&job), units));
     }
-    match shortened(&job, explained) {
+    let done = match shortened(&job, explained) {
         Err(CondenseError::PinsExceedTarget { .. }) if !job.markers.is_empty() => {
             shortened(&job.without_markers(), explained)
+        }
+        other => other,
+    };
+    let refused = |needed: usize| (request.target + 1..known.tokens).contains(&needed);
+    match done {
+        // What would fit may fail verification: only what was tried is promised.
+        Err(CondenseError::PinsExceedTarget { needed, target }) if refused(needed) => {
+            let tried = run(&CondenseRequest { target: needed, ..*request }, view, false);
+            let needed = match tried {
+                Err(CondenseError::PinsExceedTarget { needed, .. }) => needed,
+                _ => needed,
+            };
+            Err(CondenseError::PinsExceedTarget { needed, target })
         }
         other => other,
     }
