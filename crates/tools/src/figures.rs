@@ -72,9 +72,8 @@ fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
     };
     let mut spans = salience::scan(&text, ErrorSense::Strict);
     spans.retain(|span| {
-        let is_value = matches!(span.kind, SpanKind::Date | SpanKind::Number | SpanKind::Quantity);
         let mut of_dates = stated.iter().chain(unstated.iter().filter(|date| !date.is_doubtful));
-        !is_value || !of_dates.any(|date| date.is_distinct() && is_part(date, &span.range))
+        span.kind == SpanKind::Error || !of_dates.any(|date| date.is_distinct() && is_part(date, &span.range))
     });
     for span in &mut spans {
         if let Some(price) = amounts::with_currency(&text, span) {

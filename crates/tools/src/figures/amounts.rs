@@ -134,7 +134,7 @@ pub(super) fn end(text: &str, at: usize) -> usize {
 enum Stated {
     /// As an amount in this currency.
     In(usize),
-    /// Under a word such as "price", or as prices are written, without a currency.
+    /// Under a word such as "price", or with cents, without a currency.
     AsPrice,
     /// As a number that may be anything.
     Bare,
@@ -153,7 +153,7 @@ impl Currencies {
     pub(super) fn of(text: &str) -> Self {
         let mut known: BTreeMap<i128, BTreeSet<Stated>> = BTreeMap::new();
         for (at, number) in numbers(text) {
-            known.entry(number).or_default().insert(stated(text, at, number));
+            known.entry(number).or_default().insert(stated(text, at));
         }
         let lower = text.to_lowercase();
         let of_table = |words: &&(&str, i128)| {
@@ -186,7 +186,7 @@ impl Currencies {
 }
 
 /// How the number that begins at a place is stated.
-fn stated(text: &str, at: usize, number: i128) -> Stated {
+fn stated(text: &str, at: usize) -> Stated {
     let is_price = says_price(before(text, at));
     let of_object = || is_price.then(|| currency_of_object(text, at)).flatten();
     if let Some(currency) = currency(text, at).or_else(of_object).or_else(|| currency_of_column(text, at)) {
@@ -196,8 +196,8 @@ fn stated(text: &str, at: usize, number: i128) -> Stated {
     let is_word =
         |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || matches!(char, '-' | '_'));
     let is_glued = is_word(text[..at].chars().next_back()) || is_word(text[end..].chars().next());
-    let has_cents = number % 1_000 != 0 || text[at..end].ends_with(".00") || text[at..end].ends_with(",00");
-    let may_be = !is_glued && (number >= SHORT || has_cents);
+    let cents = text[at..end].rsplit(['.', ',']).next().map_or(0, str::len);
+    let may_be = !is_glued && cents == 2 && text[at..end].len() > 2;
     if may_be || is_price || header(text, at).is_some_and(says_price) {
         return Stated::AsPrice;
     }
