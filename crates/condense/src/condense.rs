@@ -67,19 +67,15 @@ fn run(
         }
         other => other,
     };
-    let refused = |needed: usize| (request.target + 1..known.tokens).contains(&needed);
-    match done {
-        // What would fit may fail verification: only what was tried is promised.
-        Err(CondenseError::PinsExceedTarget { needed, target }) if refused(needed) => {
-            let tried = run(&CondenseRequest { target: needed, ..*request }, view, false);
-            let needed = match tried {
-                Err(CondenseError::PinsExceedTarget { needed, .. }) => needed,
-                _ => needed,
-            };
-            Err(CondenseError::PinsExceedTarget { needed, target })
-        }
-        other => other,
+    // What would fit may fail verification: only what was tried is promised.
+    if let Err(CondenseError::PinsExceedTarget { needed, target }) = done
+        && (target + 1..known.tokens).contains(&needed)
+        && let Err(CondenseError::PinsExceedTarget { needed, .. }) =
+            run(&CondenseRequest { target: needed, ..*request }, view, false)
+    {
+        return Err(CondenseError::PinsExceedTarget { needed, target });
     }
+    done
 }
 
 /// The draft of the type's condenser if it passes verification, otherwise that of condensing by lines.

@@ -1,17 +1,7 @@
 //! Renders the header, a line for every file, the lines shown, and markers for those that are not.
 //!
 //! Knows files, lines and tokens; does not know why one line precedes another. A file's header lines are represented
-//! by a single line here. The wording, for a pointer `P`:
-//!
-//! ```text
-//! [Condensed diff: 2 files, +7 -3. Full text: P. Each file is named with its lines added and removed; "[… Lx-y]" = lines x to y of the diff left out here; to read them, append #Lx-y to the pointer.]
-//! modified src/a.rs +5 -3
-//! @@ -1,3 +1,3 @@
-//! -old
-//! +new
-//! [… L9-20] +3 -2, +1 -0
-//! renamed src/b.rs → src/c.rs +2 -0 [… L21-40]
-//! ```
+//! by a single line here: `modified src/a.rs +5 -3`, `renamed src/b.rs → src/c.rs +2 -0 [… L21-40]`.
 
 use std::cell::RefCell;
 use std::ops::Range;
