@@ -122,7 +122,7 @@ fn copy_bytes(from: &Path, to: &Path) -> Result<(), StoreError> {
     io::copy(&mut source, &mut copy).map(|_| ()).map_err(StoreError::io(to, "writing the copy"))
 }
 
-/// Copies a database as it is at one moment, whoever writes to it.
+/// Copies a consistent snapshot of a database, even while another process writes to it.
 fn copy_database(from: &Path, to: &Path) -> Result<(), StoreError> {
     // SQLite would make it readable by others.
     files::create_private(to).map_err(StoreError::io(to, "creating the copy"))?;

@@ -1,4 +1,4 @@
-//! What a client is told of messages without replies, of requests that are malformed or not allowed, and of invitations.
+//! The answers of the API to messages without replies, malformed and forbidden requests, and invitations.
 
 use axum::http::StatusCode;
 use larder_models::chat::ModelError;
