@@ -108,9 +108,11 @@ pub(super) fn environment(named: &[String]) -> Vec<(String, String)> {
     variables
 }
 
-/// Kills the whole process group when dropped, and of a confined program what left the group.
+/// Kills the program when dropped with all that it started, and of a confined one what left its process group.
 struct Group {
     child: Box<dyn ChildWrapper>,
+    /// Ends what is in the group, and in the sandbox.
+    watches: Vec<Watch>,
     /// The folder for temporary files, which only this call has.
     temporary: Option<PathBuf>,
 }
@@ -166,8 +168,8 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
     let mut command = tokio::process::Command::new(program.path);
     command.args(program.args).current_dir(program.folder).env_clear().envs(environment(program.env));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut command = grouped(command);
-    let ready = if program.sandbox.is_none() { Watch::ready() } else { None };
+    let over_group = Watch::over_group();
+    let mut command = grouped(command, over_group.as_ref().and_then(Watch::group));
     let started = match (program.sandbox, &temporary) {
         (Some(sandbox), Some(folder)) => {
             command.command_mut().envs(TEMPORARY.map(|name| (name, folder.path())));
@@ -175,10 +177,10 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
         }
         _ => command.spawn().map(|child| (child, None)),
     };
-    let (child, watch) = started.map_err(failed)?;
-    let watch = watch.or_else(|| ready.or_else(Watch::ready)?.over(child.id()?));
-    let temporary_folder = temporary.as_ref().map(|folder| folder.path().to_owned());
-    let mut group = Group { child, temporary: temporary_folder };
+    let (child, inside) = started.map_err(failed)?;
+    let watches = over_group.into_iter().chain(inside).collect();
+    let mut group =
+        Group { child, watches, temporary: temporary.as_ref().map(|folder| folder.path().to_owned()) };
     let mut stdout = CappedOutput::of(group.child.stdout().take(), program.limit);
     let mut stderr = CappedOutput::of(group.child.stderr().take(), program.limit);
     let ended = {
@@ -197,7 +199,7 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
         }
         ended.map(|(status, _)| status)
     };
-    if let Some(watch) = watch {
+    for watch in group.watches.drain(..) {
         watch.end().await;
     }
     let (code, late) = match ended {
@@ -207,10 +209,19 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
     Ok(ProgramOutput { code, stdout: stdout.kept, stderr: stderr.kept, late })
 }
 
-fn grouped(command: tokio::process::Command) -> CommandWrap {
+/// A program in this process group, or in one of its own.
+#[cfg_attr(windows, expect(unused_variables, reason = "Windows has jobs instead of groups"))]
+fn grouped(command: tokio::process::Command, group: Option<i32>) -> CommandWrap {
     let mut wrap = CommandWrap::from(command);
     #[cfg(unix)]
-    wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
+    match group {
+        Some(group) => {
+            wrap.command_mut().process_group(group);
+        }
+        None => {
+            wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
+        }
+    }
     #[cfg(windows)]
     wrap.wrap(process_wrap::tokio::JobObject);
     wrap
