@@ -25,14 +25,9 @@ fn is_streamed(seen: &Seen) -> bool {
     String::from_utf8_lossy(&seen.body).contains(r#""stream":true"#)
 }
 
-/// Whether a reply is asked for: everything behind one is asked for whole, as a reply is to which nobody listens, but only
-/// a reply ends with the message.
+/// Whether a reply is asked for: every other call is asked for a value of a schema.
 fn is_reply(seen: &Seen) -> bool {
-    let body = String::from_utf8_lossy(&seen.body);
-    let ending = body.rsplit("message-").next().unwrap_or_default();
-    let ending = ending.trim_start_matches(|c: char| c.is_ascii_digit());
-    // After a block of state the message ends with a line feed.
-    is_streamed(seen) || ending.trim_start_matches("\\n").starts_with("\"}")
+    !String::from_utf8_lossy(&seen.body).contains("satisfies this JSON Schema")
 }
 
 /// A streamed reply that says which message it answers.
