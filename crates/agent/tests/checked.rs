@@ -341,6 +341,81 @@ async fn what_a_failed_call_says_is_no_evidence_and_reaches_no_goal() {
     assert!(!outcome.answer.unwrap().contains("[1]"));
 }
 
+/// The question supports what it says itself and that nothing is known.
+#[tokio::test]
+async fn the_question_is_no_evidence() {
+    let world = world();
+    world.says(planned("synthesis"));
+    let stated = || "The boat is red and fast. [context.md§0]".to_owned();
+    world.says([stated(), stated()]);
+    let outcome = world.ask("What is the boat like?").await;
+    let reason = "it cites [context.md§0], which is the question and no evidence";
+    assert_eq!((outcome.unverified, outcome.reason.as_deref()), (true, Some(reason)), "{outcome:?}");
+    for answer in
+        ["You asked what the boat is like. [context.md§0]", "Its colour is not known. [context.md§0]"]
+    {
+        world.says(planned("synthesis"));
+        world.says([answer.to_owned(), answers::verdict("APPROVE", 0.9).to_string()]);
+        let outcome = world.ask("What is the boat like?").await;
+        assert_eq!((outcome.answer.as_deref(), outcome.unverified), (Some(answer), false));
+    }
+}
+
+/// An answer that says only what could not be reached contradicts no goal.
+#[tokio::test]
+async fn an_honest_answer_after_a_failed_call_bears_no_mark() {
+    let world = world();
+    world.says(planned("coordinator"));
+    let missing = Given { status: CallStatus::Error, ..Given::text("web.visit", "404", "404 not found") };
+    world.tools.given.lock().unwrap().push_back(missing);
+    world.says([answers::call(&[("web.visit", json!({"url": "https://x.example"}))]).to_string()]);
+    world.says([answers::done().to_string()]);
+    let honest = "The page could not be opened: 404 not found. [context.md§0]";
+    world.says([honest.to_owned(), answers::verdict("APPROVE", 0.9).to_string()]);
+    let outcome = world.ask("What is on the page https://x.example?").await;
+    assert_eq!(
+        (outcome.answer.as_deref(), outcome.unverified),
+        (Some(honest), false),
+        "{:?}",
+        outcome.reason
+    );
+}
+
+/// Of research, the findings are evidence: not what it says of itself, nor its prices once it is stale.
+#[tokio::test]
+async fn of_research_only_the_findings_that_still_hold_are_evidence() {
+    let research = |expires: &str| {
+        format!(
+            "# Research Document\n\n**ID:** research_1_ab\n**Turn:** 1\n**Session:** ann\n**Query:** boats\n\n\
+             ## Metadata\n\n**Topic:** boat\n**Intent:** informational\n**Quality:** 0.50\n\
+             **Created:** 2026-01-05T01:00:00Z\n**Expires:** {expires}\n\n## Evergreen Knowledge\n\n\
+             ### General Facts\n\n- Boats have oars.\n\n## Time-Sensitive Data\n\n### Current Listings\n\n\
+             | Product | Price | Vendor | In Stock | URL |\n|---|---|---|---|---|\n\
+             | Boat | $697 | Acme | yes | https://acme.example |\n\n## Claims\n\n\
+             | Claim | Confidence | Source | TTL |\n|---|---|---|---|\n| Boat @ $697 | 0.90 | acme | 6h |\n"
+        )
+    };
+    let (fresh, stale) = ("2026-01-06T01:00:00Z", "2026-01-05T07:00:00Z");
+    for (expires, answer, is_marked) in [
+        (fresh, "The boat costs $697. [1]", false),
+        (fresh, "The boat costs $0.50. [1]", true),
+        (fresh, "The boat costs $0.90. [1]", true),
+        (stale, "The boat costs $697. [1]", true),
+        (stale, "Boats have oars. [1]", false),
+    ] {
+        let world = world();
+        world.says(planned("coordinator"));
+        world.tools.given.lock().unwrap().push_back(Given::text("doc.read", "1", research(expires)));
+        world.says([
+            answers::call(&[("doc.read", json!({"path": "research.md"}))]).to_string(),
+            answers::done().to_string(),
+        ]);
+        world.says((0..2).flat_map(|_| [answer.to_owned(), answers::verdict("APPROVE", 0.9).to_string()]));
+        let outcome = world.ask("What does the boat cost?").await;
+        assert_eq!(outcome.unverified, is_marked, "{answer} {expires}: {outcome:?}");
+    }
+}
+
 /// A section or a result that says that there is nothing supports no answer.
 #[tokio::test]
 async fn what_holds_nothing_is_no_evidence() {
@@ -354,7 +429,8 @@ async fn what_holds_nothing_is_no_evidence() {
             let call = answers::call(&[("doc.search", json!({"query": "boat"}))]);
             world.says([call.to_string(), answers::done().to_string()]);
         }
-        let stated = || format!("The boat is red and fast. [{cited}]");
+        // A negation alone says nothing of what was looked for.
+        let stated = || format!("It is not blue, it is red. [{cited}]");
         world.says([stated(), stated()]);
         let outcome = world.ask("What is the boat like?").await;
         assert_eq!(

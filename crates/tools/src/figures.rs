@@ -24,6 +24,11 @@ const TOP_LEVEL: [&str; 16] = [
     "com", "org", "net", "edu", "gov", "dev", "shop", "example", "eu", "uk", "ca", "de", "ch", "fr", "nl",
     "jp",
 ];
+/// Words before a price that is rounded.
+const ABOUT: [&str; 9] =
+    ["about", "around", "roughly", "approximately", "approx", "rund", "etwa", "circa", "ca"];
+/// The part of a price by which it may then differ.
+const ROUNDING: i128 = 50;
 /// Words of time after which a quantity is an age, which follows from a date and the present.
 const AGE_ENDS: [&str; 4] = ["ago", "old", "alt", "earlier"];
 /// Words of time before which it is one.
@@ -91,9 +96,16 @@ fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
             SpanKind::Date => stands_in(known, value) || states_month(&known_dates, value),
             SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
                 let shown: Vec<_> = amounts(&text, &span.range).collect();
+                let is_about = says_about(&text[..span.range.start]);
+                let is_rounded = |shown: &Amount, number: i128| {
+                    let room = number / ROUNDING;
+                    let mut near = known_numbers.range(number - room..=number + room);
+                    span.kind == SpanKind::Price && near.any(|near| currencies.allow(shown, *near))
+                };
                 let is_known = |shown: &Amount, number| {
                     known_numbers.contains(&number) && currencies.allow(shown, number)
                         || derived.yields(span.kind, &span.range, number)
+                        || is_about && is_rounded(shown, number)
                 };
                 let is_shown = |shown: &Amount| {
                     shown.readings().any(|number| is_known(shown, number))
@@ -119,6 +131,13 @@ fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
     let lower = known.to_lowercase();
     found.extend(sites(&text).filter(|(_, site)| !stands_in(&lower, &site.to_lowercase())));
     found
+}
+
+/// Whether a text ends with a word that says that a number is rounded.
+fn says_about(before: &str) -> bool {
+    let before = before.trim_end().trim_end_matches(['*', '_', '$', '€', '£']).trim_end();
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default().to_lowercase();
+    before.ends_with(['~', '≈']) || ABOUT.contains(&word.trim_matches(|char: char| !char.is_alphanumeric()))
 }
 
 /// Whether a date names a month, and nothing else, that one of these does.
@@ -211,6 +230,19 @@ pub fn without(text: &str, values: &[String]) -> String {
     left
 }
 
+/// A text with a mark in place of each price.
+pub fn without_prices(text: &str) -> String {
+    let mut left = text.to_owned();
+    for span in salience::scan(text, ErrorSense::Strict).into_iter().rev() {
+        let price = amounts::with_currency(text, &span);
+        let price = price.or_else(|| Some(span.range).filter(|_| span.kind == SpanKind::Price));
+        if let Some(range) = price.filter(|range| left.is_char_boundary(range.end)) {
+            left.replace_range(range, "(old price)");
+        }
+    }
+    left
+}
+
 /// Whether a value is a date that names more than a month.
 fn is_date(value: &str) -> bool {
     dates::of(value).iter().any(dates::Written::is_distinct)
@@ -290,7 +322,8 @@ fn is_count(text: &str, range: &Range<usize>) -> bool {
         let is_sentence_end = word.ends_with(['.', '!', '?', ':', '|', '*', '-']);
         !is_sentence_end && word.chars().all(char::is_alphanumeric) && word.starts_with(char::is_uppercase)
     });
-    stands_alone && !follows_name && unit.starts_with(char::is_alphabetic)
+    let is_factor = unit.starts_with("x ");
+    stands_alone && !follows_name && !is_factor && unit.starts_with(char::is_alphabetic)
 }
 
 /// Whether the quantity is an age, such as `2 hours ago`.

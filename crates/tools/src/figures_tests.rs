@@ -353,3 +353,57 @@ fn a_date_is_named_whole() {
         assert_eq!(unsupported(known, answer), [date]);
     }
 }
+
+#[test]
+fn what_is_rounded_multiplied_or_averaged_in_sight_is_supported() {
+    let known = "A boat costs 25 € a day. The Dell is $649, the LOQ $697, the HP $700. A bag costs 89,90 €, oars on 14.11.2028.";
+    for answer in [
+        "A week costs 175 € (7 × 25 €).",
+        "A week costs 175 € (7 x 25 €).",
+        "The bag costs about 90 €.",
+        "Die Tasche kostet rund 90 Euro.",
+        "The bag is roughly **€90**.",
+        "The Dell is $649, the LOQ $697 and the HP $700, on average $682.",
+        "The oars come in November 2028.",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+    for (answer, found) in [
+        ("The bag costs 90 €.", "90 €"),
+        ("The bag costs about 80 €.", "80 €"),
+        ("The bag costs about $90.", "$90"),
+        ("A week costs 180 € (7 × 25 €).", "180 €"),
+        ("The Dell is $649, the LOQ $697 and the HP $700, on average $612.", "$612"),
+    ] {
+        assert!(unsupported(known, answer).contains(&found.to_owned()), "{answer}");
+    }
+}
+
+#[test]
+fn a_name_after_a_label_is_checked() {
+    let known = "Der Verleih am See. Kontakt: Annegret Schulz, Telefon 25.";
+    for answer in [
+        "Kontakt: Sabine Krüger",
+        "- **Contact:** Sabine Krüger, am See",
+        "Der Verleih ist am See.\n\nAnsprechpartnerin: Sabine Krüger",
+        "| Contact | Ort |\n|---|---|\n| Sabine Krüger | am See |\n",
+    ] {
+        assert_eq!(unsupported(known, answer), ["Sabine Krüger"], "{answer}");
+    }
+    for answer in [
+        "Kontakt: Annegret Schulz",
+        "Kontakt: Keine Angaben",
+        "Fazit: Gute Wahl",
+        "| Boot | Ort |\n|---|---|\n| Großes Ruderboot | am See |\n",
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+}
+
+#[test]
+fn prices_are_taken_out_of_a_text() {
+    assert_eq!(
+        without_prices("A boat @ $697, or 600 Euro, of 3."),
+        "A boat @ (old price), or (old price), of 3."
+    );
+}

@@ -5,10 +5,13 @@ use larder_engine::executor::ResolvedCitation;
 use larder_vault::context::{CallStatus, GatheredContext, ToolLog};
 use serde_json::Value;
 
+use super::absent;
 use super::documents::CONTEXT;
 use super::evidence;
 use super::phase::PhaseContext;
 
+/// The section of the question, as answers cite it.
+pub(super) const QUESTION: &str = "context.md§0";
 /// How a sentence begins that says that there is nothing.
 const NOTHING: [&str; 9] = [
     "nothing is known",
@@ -104,43 +107,34 @@ fn holds_nothing(value: &Value) -> bool {
     }
 }
 
-/// Words of sentences that say that something is absent, for which what holds nothing is evidence.
-const ABSENT: [&str; 16] = [
-    "no",
-    "not",
-    "none",
-    "nothing",
-    "cannot",
-    "neither",
-    "without",
-    "t",
-    "unknown",
-    "kein",
-    "keine",
-    "keinen",
-    "nicht",
-    "nichts",
-    "unbekannt",
-    "ohne",
-];
-
 /// Whether an answer cites a source wherever it does for something that is absent.
-fn says_what_is_absent(answer: &str, source: &str) -> bool {
-    let cites = |marker: &str| {
-        let mut ids = marker.split([',', ';', ' ']).map(|id| id.split('#').next().unwrap_or_default());
-        ids.any(|id| id == source || id.strip_prefix('p') == Some(source))
+fn says_what_is_absent(answer: &str, source: &str, asked: &str) -> bool {
+    let is_source = |id: &&str| {
+        let id = id.split('#').next().unwrap_or_default();
+        id == source || id.strip_prefix('p') == Some(source)
     };
-    let mut sentences = answer.match_indices('[').filter_map(|(at, _)| {
-        let marker = answer[at + 1..].split(']').next().unwrap_or_default();
-        let before = answer[..at].trim_end().trim_end_matches(['.', '!', '?']);
-        cites(marker).then(|| before.rsplit(['.', '!', '?', '\n', ']']).next().unwrap_or_default())
-    });
-    let is_absent = |sentence: &str| {
-        let lower = sentence.to_lowercase();
-        lower.split(|char: char| !char.is_alphanumeric()).any(|word| ABSENT.contains(&word))
-    };
-    let first = sentences.next();
-    first.is_some_and(is_absent) && sentences.all(is_absent)
+    let cited = absent::cited(answer);
+    let mut citing = cited.iter().filter(|one| one.ids.iter().any(&is_source)).peekable();
+    citing.peek().is_some() && citing.all(|one| absent::says_absent(one.sentence, asked))
+}
+
+/// Whether a sentence that cites nothing but the question says something else.
+pub(super) fn states_by_question(cx: &PhaseContext<'_>, answer: &str) -> bool {
+    let asked = asked(cx);
+    absent::cited(answer).iter().any(|one| {
+        one.ids.iter().all(|id| id.split('#').next() == Some(QUESTION))
+            && !absent::says_only_what_is_asked(one.sentence, &asked)
+            && !absent::says_absent(one.sentence, &asked)
+    })
+}
+
+/// The question, and what calls said that failed: what a sentence may repeat that says what is absent.
+pub(super) fn asked(cx: &PhaseContext<'_>) -> String {
+    let results = evidence::results(&cx.draft).into_iter();
+    let failed = results.filter(|result| result.status != CallStatus::Success);
+    let failed: String = failed.map(|result| format!("{}\n{}\n", result.call, result.content)).collect();
+    let typed = cx.document.asked().unwrap_or_default();
+    format!("{typed}\n{}\n{}\n{failed}", cx.query(), cx.clock.last())
 }
 
 /// What an answer cites although it holds nothing, as the answer writes it, but for what it says is absent. `documents`
@@ -163,7 +157,8 @@ pub(super) fn cited(
         number.unwrap_or(part).to_owned()
     };
     let empty = citations.iter().filter(is_empty).map(|citation| written(&citation.part));
-    empty.filter(|source| !says_what_is_absent(answer, source)).collect()
+    let asked = asked(cx);
+    empty.filter(|source| !says_what_is_absent(answer, source, &asked)).collect()
 }
 
 fn is_gathering_empty(cx: &PhaseContext<'_>) -> bool {
@@ -193,11 +188,15 @@ mod tests {
     fn what_holds_nothing_is_evidence_for_what_is_absent() {
         for answer in ["I cannot do it: there is no contract. [1] Please send it.", "It isn't there [p1, 2]."]
         {
-            assert!(says_what_is_absent(answer, "1"), "{answer}");
+            assert!(says_what_is_absent(answer, "1", "Is there an oar? Send me the contract."), "{answer}");
         }
-        for answer in ["It is red. [1]", "There is no oar. [1] The boat is red. [1]", "There is no oar. [2]"]
-        {
-            assert!(!says_what_is_absent(answer, "1"), "{answer}");
+        for answer in [
+            "It is red. [1]",
+            "There is no oar. [1] The boat is red. [1]",
+            "There is no oar. [2]",
+            "It is not red. [1]",
+        ] {
+            assert!(!says_what_is_absent(answer, "1", "Is there an oar? Send me the contract."), "{answer}");
         }
     }
 

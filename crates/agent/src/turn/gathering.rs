@@ -20,6 +20,7 @@ use super::embeddings::query_vector;
 use super::error::Stop;
 use super::event::{Events, TurnEvent};
 use super::gathered_documents;
+use super::old_research;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
 use super::turn_phase::TurnPhase;
@@ -48,13 +49,21 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let followed = retrieval.follow(&links, room_for_links(cx, &direct, &found)).await?;
     report_considered(cx, &found, &followed);
     let mut documents = gathered_documents::linked(&followed);
+    for document in &mut documents {
+        if let Some(text) = old_research::current(&document.text, &document.name, now) {
+            document.text = text.into();
+        }
+    }
     documents.extend(gathered_documents::preferences(&found, turns.documents.place()));
     documents.extend(direct);
     let mut shown = shown(&turns.documents, &found, &followed)?;
     let typed = cx.document.asked().unwrap_or_default();
     let mut doubts = Doubts::new(&turns.documents);
     let read = documents.iter().chain(&candidates);
-    let read: Vec<String> = read.map(|document| doubts.without(&document.name, &document.text)).collect();
+    let read = read.map(|document| {
+        old_research::evidence(&doubts.without(&document.name, &document.text), &document.name, now)
+    });
+    let read: Vec<String> = read.collect();
     let known = [read.as_slice(), &[typed, cx.query().to_owned(), now.to_string()]].concat().join("\n");
     let texts = documents.iter().chain(&candidates).map(|document| &*document.text);
     shown.text = texts.chain([known.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();

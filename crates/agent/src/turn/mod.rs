@@ -19,6 +19,7 @@
 //! `pasted` moves what was pasted into a query to attachments before the first phase. Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense`, `digest`
 //! and `ending`; `machine` runs them.
 
+mod absent;
 mod analyze;
 pub mod answers;
 pub mod background;
@@ -43,6 +44,7 @@ mod host;
 mod limits;
 mod machine;
 mod notes;
+mod old_research;
 mod pasted;
 mod phase;
 mod plan;

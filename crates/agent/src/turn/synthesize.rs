@@ -1,6 +1,7 @@
 //! Phase 5: the answer (R1-3.46, R1-3.47, C22). `response.md` contains it in full; §5 contains it, or a digest with a
 //! link to it. It is not delivered before phase 6 approves it (C69).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use larder_condense::ContentType;
@@ -12,19 +13,22 @@ use larder_store::{RunId, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::sections::SectionId;
 use larder_tools::figures;
-use larder_vault::context::{CallStatus, Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
+use larder_vault::context::{
+    CallStatus, Check, CheckResult, Checklist, GatheredContext, Synthesis, Validation, Verdict,
+};
 use larder_vault::{Score, ToolResult};
 use serde_json::json;
 
 use super::condense::TurnCondenser;
 use super::doubts::Doubts;
+use super::empty_sources::QUESTION;
 use super::error::Stop;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
 use super::small_talk::is_small_talk;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
-use super::{AnswerSource, calls, empty_sources, ending, evidence, files, save};
+use super::{AnswerSource, absent, calls, empty_sources, ending, evidence, files, old_research, save};
 
 /// Why an answer without citations is not validated.
 const UNFOUNDED: &str = "it does not cite its sources";
@@ -48,7 +52,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         layer: None,
         is_free: is_small_talk(&cx.draft.query),
     };
-    let written = write_supported(cx, &name, inputs, &stored).await?;
+    let written = write_supported(cx, &name, inputs, (&known, &stored)).await?;
     let WrittenAnswer { answer, citations, unknown, empty } = written;
     if answer.is_empty() {
         return Err(Stop::Fail("the synthesizer returned an empty answer".to_owned()));
@@ -60,7 +64,9 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         files::keep(&mut cx.draft, &response, &kept);
     }
     save::write_answer(cx, &answer, &sources);
-    let unsupported = figures::unsupported(&known, &answer);
+    // What a failed call said may be repeated by an answer that says only that it failed.
+    let is_absence = absent::is_only_absence(&answer, &empty_sources::asked(cx));
+    let unsupported = if is_absence { Vec::new() } else { figures::unsupported(&known, &answer) };
     for value in &unsupported {
         cx.events.warn(format!("the answer states {value:?}, which appears in none of its documents"));
     }
@@ -95,18 +101,19 @@ async fn write_supported(
     cx: &mut PhaseContext<'_>,
     name: &str,
     mut inputs: PhaseInputs,
-    stored: &[(String, Arc<str>)],
+    evidence: (&str, &[(String, Arc<str>)]),
 ) -> Result<WrittenAnswer, Stop> {
-    let first = write(cx, name, inputs.clone(), stored).await?;
+    let first = write(cx, name, inputs.clone(), evidence).await?;
     if first.empty.is_empty() {
         return Ok(first);
     }
     inputs.hints.push(format!(
-        "[{}] holds nothing, so it supports nothing: cite what states what you say. Where nothing does, say only that it \
-         is not known, and end with [context.md§0].",
-        first.empty.join(", ")
+        "[{}] {}, so it supports nothing: cite what states what you say. Where nothing does, say only that it is not \
+         known, and end with [context.md§0].",
+        first.empty.join(", "),
+        nature(&first.empty)
     ));
-    match write(cx, name, inputs, stored).await {
+    match write(cx, name, inputs, evidence).await {
         // There is an answer already.
         Err(Stop::Fail(_) | Stop::Exhausted(_)) => Ok(first),
         written => written,
@@ -117,13 +124,20 @@ async fn write(
     cx: &mut PhaseContext<'_>,
     name: &str,
     inputs: PhaseInputs,
-    stored: &[(String, Arc<str>)],
+    (known, stored): (&str, &[(String, Arc<str>)]),
 ) -> Result<WrittenAnswer, Stop> {
     let is_free = inputs.is_free;
     match cx.recipes().run(name, inputs).await {
         Ok(outcome) => {
             let answer = outcome.reply.trim().to_owned();
-            let empty = empty_sources::cited(cx, &answer, &outcome.citations, stored);
+            let mut empty = empty_sources::cited(cx, &answer, &outcome.citations, stored);
+            // A value that is in no document is named by the verdict, which says more.
+            if empty.is_empty()
+                && empty_sources::states_by_question(cx, &answer)
+                && figures::unsupported(known, &answer).is_empty()
+            {
+                empty.push(QUESTION.to_owned());
+            }
             // Small talk is answered without evidence, unless the answer states something.
             let is_free = is_free && figures::states_nothing(&answer);
             let cites = is_free || !outcome.citations.is_empty() && empty.is_empty();
@@ -145,6 +159,11 @@ async fn write(
     }
 }
 
+/// Why sources support nothing.
+fn nature(empty: &[String]) -> &'static str {
+    if empty == [QUESTION] { "is the question and no evidence" } else { "holds nothing" }
+}
+
 /// Why an answer that did not cite as it must is not validated. What it cites may be a call that failed, which is no
 /// evidence.
 fn unfounded(unknown: &[String], empty: &[String], results: &[ToolResult]) -> String {
@@ -152,7 +171,7 @@ fn unfounded(unknown: &[String], empty: &[String], results: &[ToolResult]) -> St
         format!("it cites [{}]", cited.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))
     };
     if unknown.is_empty() && !empty.is_empty() {
-        return format!("{}, which holds nothing", named(empty));
+        return format!("{}, which {}", named(empty), nature(empty));
     }
     if unknown.is_empty() {
         return UNFOUNDED.to_owned();
@@ -211,7 +230,8 @@ pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<I
         let read = retrieval.follow(&[link], usize::MAX).await?;
         // An unreadable document keeps its number, so that the others keep theirs.
         let text = read.documents.first().map_or("(not to be read)", |document| document.text.as_str());
-        documents.push(cited(file.as_str(), text));
+        let text = old_research::current(text, file.as_str(), now).map_or(Cow::Borrowed(text), Cow::Owned);
+        documents.push(cited(file.as_str(), &text));
     }
     documents.extend(evidence::attachments(&cx.draft).iter().map(|(name, text)| cited(name, text)));
     let results = evidence::results(&cx.draft).into_iter();
@@ -285,16 +305,35 @@ fn sources(
 /// has written in other sections, since an earlier attempt may have invented it; nor what an earlier turn invented, the
 /// calls among the results of all, or what a call of the model stored.
 fn known(cx: &PhaseContext<'_>, documents: &[InputDocument]) -> String {
-    let [query, gathered] = [SectionId::UserQuery, SectionId::GatheredContext].map(|id| cx.document.body(id));
+    let query = cx.document.body(SectionId::UserQuery);
+    let gathered = cx.document.newest().map_or_else(String::new, gathered_evidence);
+    let now = cx.clock.last();
     let mut doubts = Doubts::new(&cx.turns.documents);
     let all_results = cx.draft.place.tool_results();
     let writes = evidence::written_by_calls(&cx.draft);
     let documents = documents
         .iter()
         .filter(|document| document.name != all_results.as_str() && !writes.contains(&document.name));
-    let documents: Vec<String> =
-        documents.map(|document| doubts.without(&document.name, &document.text)).collect();
-    format!("{query}\n{gathered}\n{}\n{}", cx.clock.last(), documents.join("\n"))
+    let documents: Vec<String> = documents
+        .map(|document| {
+            let text = doubts.without(&document.name, &document.text);
+            old_research::evidence(&text, &document.name, now)
+        })
+        .collect();
+    format!("{query}\n{gathered}\n{now}\n{}", documents.join("\n"))
+}
+
+/// What §2 states, without what it says of its sources, such as their quality and age.
+fn gathered_evidence(gathered: GatheredContext) -> String {
+    let preferences = gathered.preferences.into_iter().map(|one| format!("{}: {}", one.name, one.value));
+    let turns = gathered.prior_turns.into_iter().map(|one| format!("turn {}\n{}", one.turn, one.summary));
+    let research = gathered.research.into_iter().flat_map(|one| {
+        let found = one.top.into_iter();
+        let found = found.map(|one| format!("{} | price: {} | {}", one.product, one.price, one.source));
+        std::iter::once(one.topic).chain(found)
+    });
+    let said = preferences.chain(turns).chain(research);
+    std::iter::once(gathered.information).chain(said).collect::<Vec<_>>().join("\n")
 }
 
 /// What can be checked without a model: whether the answer cites anything, whether it states values that appear in

@@ -8,7 +8,9 @@ use larder_vault::context::{Check, CheckResult, Validation, Verdict};
 use larder_vault::{BlockId, Score};
 use serde_json::json;
 
+use super::absent;
 use super::answers::ValidationAnswer;
+use super::empty_sources;
 use super::ending;
 use super::error::Stop;
 use super::event::Events;
@@ -62,7 +64,11 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     };
     let newest = cx.state.attempts.last();
     let unsupported = newest.map(|attempt| attempt.unsupported.clone()).unwrap_or_default();
-    let unreached = newest.map(|attempt| attempt.unreached.clone()).unwrap_or_default();
+    // An answer that says only what could not be found says so already.
+    let is_honest =
+        newest.is_some_and(|attempt| absent::is_only_absence(&attempt.answer, &empty_sources::asked(cx)));
+    let unreached =
+        newest.filter(|_| !is_honest).map(|attempt| attempt.unreached.clone()).unwrap_or_default();
     let found_by_model = attempt_verdict(&validation);
     let is_approved = validation.decision == Verdict::Approve;
     hold_to_documents(&mut validation, &unsupported);

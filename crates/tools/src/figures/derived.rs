@@ -1,5 +1,5 @@
 //! What code can recompute from the known numbers that an answer shows. Prices follow from prices only: as a sum, a
-//! difference, or a price times a number of its line. Other numbers also as counts, percentages and means.
+//! difference, an average that is called one, or a price times a number of its line. Other numbers also as counts, percentages and means.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use super::numbers;
 
 /// Numbers of an answer that are added up.
 const MOST_SHOWN: usize = 100;
-/// Words of a line that states a mean.
-const MEANS: [&str; 5] = ["mean", "average", "durchschnitt", "mittel", "schnitt"];
+/// Words of a line that states an average.
+const AVERAGES: [&str; 4] = ["average", "durchschnitt", "mittel", "schnitt"];
 /// Numbers in words.
 const WORDS: [(&str, i128); 21] = [
     ("two", 2),
@@ -47,6 +47,8 @@ pub(super) struct Derived<'t> {
     price_sums: BTreeSet<i128>,
     sums: BTreeSet<i128>,
     mean: Option<i128>,
+    /// The mean of the prices.
+    price_mean: Option<i128>,
     /// The lengths of all lists, and of the longest of the answer.
     lengths: BTreeSet<i128>,
     longest: i128,
@@ -68,6 +70,9 @@ impl<'t> Derived<'t> {
         let all: Vec<i128> = numbers(text).filter_map(shown).take(MOST_SHOWN).collect();
         let distinct: BTreeSet<i128> = all.iter().copied().collect();
         let mean = distinct.iter().sum::<i128>().checked_div(distinct.len() as i128);
+        let shown_prices: BTreeSet<i128> = prices.iter().copied().collect();
+        let several = Some(shown_prices.len() as i128).filter(|count| *count > 1);
+        let price_mean = several.map(|count| shown_prices.iter().sum::<i128>() / count);
         let own = list_lengths(text);
         let known_digits = known_digits(documents);
         Self {
@@ -78,6 +83,7 @@ impl<'t> Derived<'t> {
             price_sums: sums(&prices),
             sums: sums(&all),
             mean,
+            price_mean,
             longest: own.iter().max().copied().unwrap_or_default(),
             lengths: own.into_iter().chain(list_lengths(documents)).collect(),
         }
@@ -87,12 +93,12 @@ impl<'t> Derived<'t> {
     pub(super) fn yields(&self, kind: SpanKind, range: &Range<usize>, number: i128) -> bool {
         let line = self.line(range);
         if kind == SpanKind::Price {
-            return self.price_sums.contains(&number) || self.is_total(&line, number);
+            let is_mean = self.price_mean.is_some_and(|mean| rounded(mean).contains(&number));
+            return self.price_sums.contains(&number)
+                || self.is_total(&line, number)
+                || is_mean && self.line_says(&line, &AVERAGES);
         }
-        let states_mean = || {
-            let line = self.text[line.clone()].to_lowercase();
-            MEANS.iter().any(|word| line.contains(word))
-        };
+        let states_mean = || self.line_says(&line, &AVERAGES) || self.line_says(&line, &["mean"]);
         let is_per_cent = || {
             let value = &self.text[range.start..];
             let value =
@@ -121,6 +127,11 @@ impl<'t> Derived<'t> {
             || count <= shown
     }
 
+    fn line_says(&self, line: &Range<usize>, words: &[&str]) -> bool {
+        let line = self.text[line.clone()].to_lowercase();
+        words.iter().any(|word| line.contains(word))
+    }
+
     fn line(&self, range: &Range<usize>) -> Range<usize> {
         let start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
         start..self.text[range.end..].find('\n').map_or(self.text.len(), |at| range.end + at)
@@ -146,6 +157,19 @@ impl<'t> Derived<'t> {
         let times =
             |price: i128, factor: i128| price.checked_mul(factor).is_some_and(|all| all / 1_000 == number);
         prices.iter().any(|(_, price)| factors.iter().any(|(_, factor)| times(*price, *factor)))
+            || prices.iter().any(|(at, price)| self.factor(*at).is_some_and(|factor| times(*price, factor)))
+    }
+
+    /// The digit that the answer shows to multiply the price at a place, as in `7 × 25 €`.
+    fn factor(&self, at: usize) -> Option<i128> {
+        let before = self.text[..at].trim_end_matches(|char: char| !char.is_alphanumeric() && char != '×');
+        let before =
+            before.strip_suffix(['×', 'x']).or_else(|| self.text[..at].trim_end().strip_suffix('*'))?;
+        let before = before.trim_end();
+        let digit = before.chars().next_back()?.to_digit(10)?;
+        let is_longer =
+            before[..before.len() - 1].ends_with(|char: char| char.is_alphanumeric() || char == '.');
+        (!is_longer).then_some(i128::from(digit) * 1_000)
     }
 
     fn is_product(&self, line: &Range<usize>, number: i128) -> bool {

@@ -167,6 +167,27 @@ const STARTS: [&str; 150] = [
     "yours",
 ];
 
+/// What begins the words of labels that name somebody.
+const WHO: [&str; 16] = [
+    "contact",
+    "kontakt",
+    "ansprech",
+    "owner",
+    "inhaber",
+    "author",
+    "autor",
+    "manager",
+    "leiter",
+    "leitung",
+    "geschäftsführ",
+    "founder",
+    "gründer",
+    "director",
+    "direktor",
+    "editor",
+];
+/// Words that tell that a label names nobody.
+const NOBODY: [&str; 8] = ["kein", "keine", "keinen", "nicht", "no", "not", "none", "unbekannt"];
 /// Polite pronouns of German, which are capitalised within sentences.
 const PRONOUNS: [&str; 7] = ["sie", "ihr", "ihre", "ihrem", "ihren", "ihrer", "ihnen"];
 /// Frequent words of English and of German. Where German ones prevail, nouns are capitalised, too.
@@ -198,7 +219,7 @@ pub(super) fn is_english(text: &str) -> bool {
 
 fn names(text: &str, with_first: bool) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    let (mut at, mut rows) = (0, 0);
+    let (mut at, mut rows, mut names_people) = (0, 0, false);
     for line in text.split_inclusive('\n') {
         let start = at;
         at += line.len();
@@ -207,14 +228,40 @@ fn names(text: &str, with_first: bool) -> Vec<(usize, String)> {
         rows = if plain.starts_with('|') { rows + 1 } else { 0 };
         let names = match rows {
             _ if plain.starts_with('#') => Vec::new(),
-            0 => in_line(&plain, is_last, with_first),
-            1 => Vec::new(),
-            // The first column says what the others are about.
+            0 => [in_line(&plain, is_last, with_first), labelled(&plain).into_iter().collect()].concat(),
+            1 => {
+                names_people = plain.split('|').nth(1).is_some_and(says_who);
+                Vec::new()
+            }
+            // The first column says what the others are about, unless it names people.
+            _ if names_people => {
+                plain.split('|').flat_map(|cell| in_text(cell, true, with_first).0).collect()
+            }
             _ => plain.split('|').skip(2).flat_map(|cell| in_text(cell, true, with_first).0).collect(),
         };
         found.extend(names.into_iter().map(|name| (start, name)));
     }
     found
+}
+
+/// Whether a label says that somebody is named.
+fn says_who(label: &str) -> bool {
+    let mut words = label.split(|char: char| !char.is_alphanumeric()).map(str::to_lowercase);
+    words.any(|word| WHO.iter().any(|start| word.starts_with(start)))
+}
+
+/// The name after a label such as `Contact:`, up to a comma or semicolon: nothing but capitalised words.
+fn labelled(line: &str) -> Option<String> {
+    let (label, value) = line.split_once(':').filter(|(label, _)| says_who(label))?;
+    let value = value.trim_start_matches(['*', '_']).split([',', ';', '(']).next().unwrap_or_default();
+    let words: Vec<&str> = value.split_whitespace().map(|word| word.trim_matches(['*', '_', '.'])).collect();
+    let is_name = |word: &&str| {
+        word.starts_with(char::is_uppercase)
+            && word.chars().skip(1).any(char::is_lowercase)
+            && !NOBODY.contains(&word.to_lowercase().as_str())
+    };
+    let is_one = label.split_whitespace().count() <= 4 && (2..=4).contains(&words.len());
+    (is_one && words.iter().all(is_name)).then(|| words.join(" "))
 }
 
 /// A line without what stands between backticks.
