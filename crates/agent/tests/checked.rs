@@ -341,26 +341,6 @@ async fn what_a_failed_call_says_is_no_evidence_and_reaches_no_goal() {
     assert!(!outcome.answer.unwrap().contains("[1]"));
 }
 
-/// The question supports what it says itself and that nothing is known.
-#[tokio::test]
-async fn the_question_is_no_evidence() {
-    let world = world();
-    world.says(planned("synthesis"));
-    let stated = || "The boat is red and fast. [context.md§0]".to_owned();
-    world.says([stated(), stated()]);
-    let outcome = world.ask("What is the boat like?").await;
-    let reason = "it cites [context.md§0], which is the question and no evidence";
-    assert_eq!((outcome.unverified, outcome.reason.as_deref()), (true, Some(reason)), "{outcome:?}");
-    for answer in
-        ["You asked what the boat is like. [context.md§0]", "Its colour is not known. [context.md§0]"]
-    {
-        world.says(planned("synthesis"));
-        world.says([answer.to_owned(), answers::verdict("APPROVE", 0.9).to_string()]);
-        let outcome = world.ask("What is the boat like?").await;
-        assert_eq!((outcome.answer.as_deref(), outcome.unverified), (Some(answer), false));
-    }
-}
-
 /// An answer that says only what could not be reached contradicts no goal.
 #[tokio::test]
 async fn an_honest_answer_after_a_failed_call_bears_no_mark() {

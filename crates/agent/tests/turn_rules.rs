@@ -291,7 +291,7 @@ async fn when_nothing_more_can_be_tried_the_best_answer_goes_out_marked() {
         script.extend([format!("{answer} [context.md§0]"), answers::verdict("REVISE", sure).to_string()]);
     }
     world.says(script);
-    let outcome = world.ask("the first, the second or the third?").await;
+    let outcome = world.ask("hard to say").await;
     assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true));
     let answer = outcome.answer.unwrap();
     assert!(answer.starts_with("> **Unverified.**") && answer.contains("Second."), "{answer}");

@@ -10,8 +10,6 @@ use super::documents::CONTEXT;
 use super::evidence;
 use super::phase::PhaseContext;
 
-/// The section of the question, as answers cite it.
-pub(super) const QUESTION: &str = "context.md§0";
 /// How a sentence begins that says that there is nothing.
 const NOTHING: [&str; 9] = [
     "nothing is known",
@@ -116,16 +114,6 @@ fn says_what_is_absent(answer: &str, source: &str, asked: &str) -> bool {
     let cited = absent::cited(answer);
     let mut citing = cited.iter().filter(|one| one.ids.iter().any(&is_source)).peekable();
     citing.peek().is_some() && citing.all(|one| absent::says_absent(one.sentence, asked))
-}
-
-/// Whether a sentence that cites nothing but the question says something else.
-pub(super) fn states_by_question(cx: &PhaseContext<'_>, answer: &str) -> bool {
-    let asked = asked(cx);
-    absent::cited(answer).iter().any(|one| {
-        one.ids.iter().all(|id| id.split('#').next() == Some(QUESTION))
-            && !absent::says_only_what_is_asked(one.sentence, &asked)
-            && !absent::says_absent(one.sentence, &asked)
-    })
 }
 
 /// The question, and what calls said that failed: what a sentence may repeat that says what is absent.

@@ -21,7 +21,6 @@ use serde_json::json;
 
 use super::condense::TurnCondenser;
 use super::doubts::Doubts;
-use super::empty_sources::QUESTION;
 use super::error::Stop;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
@@ -52,7 +51,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         layer: None,
         is_free: is_small_talk(&cx.draft.query),
     };
-    let written = write_supported(cx, &name, inputs, (&known, &stored)).await?;
+    let written = write_supported(cx, &name, inputs, &stored).await?;
     let WrittenAnswer { answer, citations, unknown, empty } = written;
     if answer.is_empty() {
         return Err(Stop::Fail("the synthesizer returned an empty answer".to_owned()));
@@ -101,19 +100,18 @@ async fn write_supported(
     cx: &mut PhaseContext<'_>,
     name: &str,
     mut inputs: PhaseInputs,
-    evidence: (&str, &[(String, Arc<str>)]),
+    stored: &[(String, Arc<str>)],
 ) -> Result<WrittenAnswer, Stop> {
-    let first = write(cx, name, inputs.clone(), evidence).await?;
+    let first = write(cx, name, inputs.clone(), stored).await?;
     if first.empty.is_empty() {
         return Ok(first);
     }
     inputs.hints.push(format!(
-        "[{}] {}, so it supports nothing: cite what states what you say. Where nothing does, say only that it is not \
-         known, and end with [context.md§0].",
-        first.empty.join(", "),
-        nature(&first.empty)
+        "[{}] holds nothing, so it supports nothing: cite what states what you say. Where nothing does, say only that it \
+         is not known, and end with [context.md§0].",
+        first.empty.join(", ")
     ));
-    match write(cx, name, inputs, evidence).await {
+    match write(cx, name, inputs, stored).await {
         // There is an answer already.
         Err(Stop::Fail(_) | Stop::Exhausted(_)) => Ok(first),
         written => written,
@@ -124,20 +122,13 @@ async fn write(
     cx: &mut PhaseContext<'_>,
     name: &str,
     inputs: PhaseInputs,
-    (known, stored): (&str, &[(String, Arc<str>)]),
+    stored: &[(String, Arc<str>)],
 ) -> Result<WrittenAnswer, Stop> {
     let is_free = inputs.is_free;
     match cx.recipes().run(name, inputs).await {
         Ok(outcome) => {
             let answer = outcome.reply.trim().to_owned();
-            let mut empty = empty_sources::cited(cx, &answer, &outcome.citations, stored);
-            // A value that is in no document is named by the verdict, which says more.
-            if empty.is_empty()
-                && empty_sources::states_by_question(cx, &answer)
-                && figures::unsupported(known, &answer).is_empty()
-            {
-                empty.push(QUESTION.to_owned());
-            }
+            let empty = empty_sources::cited(cx, &answer, &outcome.citations, stored);
             // Small talk is answered without evidence, unless the answer states something.
             let is_free = is_free && figures::states_nothing(&answer);
             let cites = is_free || !outcome.citations.is_empty() && empty.is_empty();
@@ -159,11 +150,6 @@ async fn write(
     }
 }
 
-/// Why sources support nothing.
-fn nature(empty: &[String]) -> &'static str {
-    if empty == [QUESTION] { "is the question and no evidence" } else { "holds nothing" }
-}
-
 /// Why an answer that did not cite as it must is not validated. What it cites may be a call that failed, which is no
 /// evidence.
 fn unfounded(unknown: &[String], empty: &[String], results: &[ToolResult]) -> String {
@@ -171,7 +157,7 @@ fn unfounded(unknown: &[String], empty: &[String], results: &[ToolResult]) -> St
         format!("it cites [{}]", cited.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))
     };
     if unknown.is_empty() && !empty.is_empty() {
-        return format!("{}, which {}", named(empty), nature(empty));
+        return format!("{}, which holds nothing", named(empty));
     }
     if unknown.is_empty() {
         return UNFOUNDED.to_owned();

@@ -44,7 +44,7 @@ pub const UNCLEAR: &str = "book it for friday";
 /// The question that is asked back.
 pub const QUESTION: &str = "What would you like to book for Friday?";
 /// What the scholar answers.
-pub const ANSWER: &str = "It is not known where the ledger lies. [context.md§0]";
+pub const ANSWER: &str = "The ledger lies beneath the granary floor. [context.md§0]";
 
 /// Who is asked, and everything that the prompt says.
 pub fn asked(seen: &Seen) -> (Role, String) {
