@@ -60,6 +60,19 @@ fn the_price_and_the_heading_of_a_page_are_in_its_text_wherever_they_are() {
 }
 
 #[test]
+fn numbers_that_only_markup_separates_stay_apart() {
+    for (page, text) in [
+        ("<span>$</span><span>129</span><sup>99</sup> was <s>$159.99</s>", "$129.99 was $159.99"),
+        ("<b>1.249</b><sup>90</sup> <i>€</i>", "1.249,90 €"),
+        ("$ <b>1,249</b><i>00</i>", "$ 1,249.00"),
+        ("In 2019<sup>12</sup> it was 10<sup>6</sup>", "In 2019 12 it was 10 6"),
+        ("$<b>129.</b><b>99</b>, x<sup>2</sup>", "$129.99, x2"),
+    ] {
+        assert_eq!(web_page(page).text[0].text, text, "{page}");
+    }
+}
+
+#[test]
 fn counters_are_read_and_prose_is_not() {
     assert_eq!(page_of("page 2 of 14"), Some((2, 14)));
     assert_eq!(page_of("you are on page 1/3."), Some((1, 3)));

@@ -229,6 +229,9 @@ impl Writer<'_> {
             if !kept {
                 continue;
             }
+            if !code {
+                self.part_numbers(run);
+            }
             self.follow(run.link.clone().filter(|_| !code), runs);
             self.run(run, code);
         }
@@ -238,6 +241,30 @@ impl Writer<'_> {
                 self.out.text.push('\n');
             }
             self.out.text.push_str(&fence);
+        }
+    }
+
+    /// Keeps two numbers apart that only markup separates: `$<b>129</b><sup>99</sup>` is `$129.99` and not `$12999`, and
+    /// `2019<sup>1</sup>` has a footnote.
+    fn part_numbers(&mut self, run: &TextRun) {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let (text, next) = (&self.out.text[self.block_start..], &self.page.page[run.range.clone()]);
+        if self.space || !text.ends_with(is_digit) || !next.starts_with(is_digit) {
+            return;
+        }
+        let before = text.trim_end_matches(|c: char| is_digit(c) || matches!(c, ',' | '.'));
+        let mut after = &self.page.page[run.range.end..];
+        while let Some((_, rest)) = after.strip_prefix('<').and_then(|tag| tag.split_once('>')) {
+            after = rest.trim_start();
+        }
+        let has_currency = before.trim_end().ends_with(['$', '€', '£', '¥'])
+            || ["€", "&euro;", "EUR"].iter().any(|sign| after.starts_with(sign));
+        let next = next.trim_end();
+        if has_currency && next.len() == 2 && next.chars().all(is_digit) {
+            let is_decimal = !text[before.len()..].contains('.');
+            self.out.text.push(if is_decimal { '.' } else { ',' });
+        } else {
+            self.space = true;
         }
     }
 
