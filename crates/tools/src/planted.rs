@@ -11,15 +11,15 @@ use larder_engine::config::{DEFAULT_HOME, FILE};
 const ASIDE: &str = "set-aside";
 /// Files and folders of a workspace that are looked through; in a larger one, only the folders that are named.
 const MOST_ENTRIES: usize = 50_000;
-/// Folders for what programs make, which are not looked through.
+/// Folders for what programs make, which are not looked through where they are before a program runs.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
 /// The settings and stores that existed before a program ran. Moves aside what is new when it is dropped, too, so that
 /// nothing remains of a call that is given up.
 pub(super) struct PlantedSettings {
     folders: [PathBuf; 2],
-    /// Those of the whole workspace; `None` if it is too large.
-    all: Option<BTreeSet<PathBuf>>,
+    /// Those of the whole workspace, and the folders that were skipped; `None` if it is too large.
+    all: Option<[BTreeSet<PathBuf>; 2]>,
     named: BTreeSet<PathBuf>,
     is_over: bool,
 }
@@ -28,7 +28,10 @@ impl PlantedSettings {
     /// Watches a workspace, and in any case its top and the folder that the program runs in.
     pub(super) fn watch(folders: [&Path; 2]) -> Self {
         let folders = folders.map(Path::to_owned);
-        let (all, named) = (below(&folders[0]), existing(&folders));
+        let all = below(&folders[0], MOST_ENTRIES, |folder| {
+            folder.file_name().is_some_and(|name| SKIPPED.iter().any(|skipped| name == *skipped))
+        });
+        let named = existing(&folders);
         Self { folders, all, named, is_over: false }
     }
 
@@ -43,8 +46,11 @@ impl PlantedSettings {
         }
         let mut made: BTreeSet<PathBuf> =
             existing(&self.folders).into_iter().filter(|place| !self.named.contains(place)).collect();
-        if let (Some(before), Some(after)) = (&self.all, below(&self.folders[0])) {
-            made.extend(after.into_iter().filter(|place| !before.contains(place)));
+        if let Some([before, skipped]) = &self.all {
+            // However many files the program made.
+            let after = below(&self.folders[0], usize::MAX, |folder| skipped.contains(folder));
+            let after = after.into_iter().flat_map(|[found, _]| found);
+            made.extend(after.filter(|place| !before.contains(place)));
         }
         made.iter().map(|place| moved(place)).collect()
     }
@@ -64,29 +70,33 @@ fn existing(folders: &[PathBuf]) -> BTreeSet<PathBuf> {
     places.filter(|place| exists(place)).collect()
 }
 
-/// The settings and stores that are anywhere in a folder, unless it has more than [`MOST_ENTRIES`]. Links are not
-/// followed.
-fn below(top: &Path) -> Option<BTreeSet<PathBuf>> {
+/// The settings and stores that are anywhere in a folder, and the folders that were skipped; `None` if there are more
+/// entries than `most`. Links are not followed.
+fn below(top: &Path, most: usize, is_skipped: impl Fn(&Path) -> bool) -> Option<[BTreeSet<PathBuf>; 2]> {
     let mut found = BTreeSet::new();
+    let mut skipped = BTreeSet::new();
     let mut folders = VecDeque::from([top.to_owned()]);
     let mut entries = 0;
     while let Some(folder) = folders.pop_front() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             entries += 1;
-            if entries > MOST_ENTRIES {
+            if entries > most {
                 return None;
             }
             let name = entry.file_name();
             if name == FILE || name == DEFAULT_HOME {
                 found.insert(entry.path());
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir())
-                && !SKIPPED.iter().any(|skipped| name == *skipped)
-            {
-                folders.push_back(entry.path());
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let folder = entry.path();
+                if is_skipped(&folder) {
+                    skipped.insert(folder);
+                } else {
+                    folders.push_back(folder);
+                }
             }
         }
     }
-    Some(found)
+    Some([found, skipped])
 }
 
 fn exists(place: &Path) -> bool {
@@ -103,5 +113,32 @@ fn moved(place: &Path) -> String {
     match std::fs::rename(place, &aside) {
         Ok(()) => format!("{made}: it was renamed to {}; rename it back if it is yours", aside.display()),
         Err(error) => format!("{made}; it cannot be renamed: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_found_in_new_folders_of_any_name_and_among_many_files() {
+        let workspace = tempfile::tempdir().unwrap();
+        let top = workspace.path();
+        fs::create_dir_all(top.join("target/old")).unwrap();
+        let watch = PlantedSettings::watch([top, top]);
+        for folder in ["target/old", "node_modules/new", "many"] {
+            fs::create_dir_all(top.join(folder)).unwrap();
+            fs::write(top.join(folder).join(FILE), "").unwrap();
+        }
+        for number in 0..=MOST_ENTRIES {
+            fs::File::create(top.join("many").join(number.to_string())).unwrap();
+        }
+        assert_eq!(watch.set_aside().len(), 2);
+        assert!(top.join("target/old").join(FILE).exists(), "what is in there was not looked at before");
+        for folder in ["node_modules/new", "many"] {
+            assert!(!top.join(folder).join(FILE).exists(), "{folder}");
+        }
     }
 }

@@ -111,8 +111,10 @@ pub(super) fn environment(named: &[String]) -> Vec<(String, String)> {
 /// Kills the program when dropped with all that it started, and of a confined one what left its process group.
 struct Group {
     child: Box<dyn ChildWrapper>,
-    /// Ends what is in the group, and in the sandbox.
-    watches: Vec<Watch>,
+    /// Ends what is in the process group.
+    over_group: Option<Watch>,
+    /// Ends what is in the sandbox.
+    inside: Option<Watch>,
     /// The folder for temporary files, which only this call has.
     temporary: Option<PathBuf>,
 }
@@ -121,6 +123,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         // Fails when the program and its children have ended already.
         let _ = self.child.start_kill();
+        self.over_group.iter().for_each(Watch::kill_group);
         #[cfg(target_os = "linux")]
         if let Some(folder) = &self.temporary {
             end_all_with(folder);
@@ -178,9 +181,8 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
         _ => command.spawn().map(|child| (child, None)),
     };
     let (child, inside) = started.map_err(failed)?;
-    let watches = over_group.into_iter().chain(inside).collect();
-    let mut group =
-        Group { child, watches, temporary: temporary.as_ref().map(|folder| folder.path().to_owned()) };
+    let temporary_folder = temporary.as_ref().map(|folder| folder.path().to_owned());
+    let mut group = Group { child, over_group, inside, temporary: temporary_folder };
     let mut stdout = CappedOutput::of(group.child.stdout().take(), program.limit);
     let mut stderr = CappedOutput::of(group.child.stderr().take(), program.limit);
     let ended = {
@@ -199,7 +201,7 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
         }
         ended.map(|(status, _)| status)
     };
-    for watch in group.watches.drain(..) {
+    for watch in [group.over_group.take(), group.inside.take()].into_iter().flatten() {
         watch.end().await;
     }
     let (code, late) = match ended {

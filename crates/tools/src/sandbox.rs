@@ -62,6 +62,64 @@ const SYSTEM: [&str; 34] = [
 #[cfg(target_os = "linux")]
 const DEVICES: [&str; 3] = ["/dev/full", "/dev/null", "/dev/zero"];
 
+/// System calls that no confined program makes.
+#[cfg(target_os = "linux")]
+const REFUSED: [i64; 44] = [
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_adjtimex,
+    libc::SYS_bpf,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_finit_module,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_mount,
+    libc::SYS_mq_open,
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmget,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+];
+/// System calls whose first argument is the process that they change, 0 for the caller.
+#[cfg(target_os = "linux")]
+const OF_PROCESS: [i64; 5] = [
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
 /// A program that was started, and a watch over everything that it starts.
 pub(super) type Started = (Box<dyn ChildWrapper>, Option<Watch>);
 
@@ -147,7 +205,15 @@ impl Sandbox {
         let confines_signals =
             Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::Signal).is_ok();
         self.restrict_calls(confines_signals).map_err(|error| format!("seccomp is needed ({error})"))?;
-        Ok(confines_signals.then(Watch::inside).flatten())
+        let watch = confines_signals.then(Watch::inside).flatten();
+        if watch.is_some() {
+            // From a sandbox within that of the watch, no signal reaches the watch.
+            let within =
+                Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::Signal);
+            let within = within.and_then(Ruleset::create).and_then(|within| within.restrict_self());
+            within.map_err(|error| format!("Landlock cannot be nested ({error})"))?;
+        }
+        Ok(watch)
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -191,52 +257,6 @@ impl Sandbox {
             BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
             SeccompRule,
         };
-        const REFUSED: [i64; 44] = [
-            libc::SYS_acct,
-            libc::SYS_add_key,
-            libc::SYS_adjtimex,
-            libc::SYS_bpf,
-            libc::SYS_clock_adjtime,
-            libc::SYS_clock_settime,
-            libc::SYS_finit_module,
-            libc::SYS_init_module,
-            libc::SYS_io_uring_setup,
-            libc::SYS_kexec_load,
-            libc::SYS_keyctl,
-            libc::SYS_mount,
-            libc::SYS_mq_open,
-            libc::SYS_msgctl,
-            libc::SYS_msgget,
-            libc::SYS_msgrcv,
-            libc::SYS_msgsnd,
-            libc::SYS_name_to_handle_at,
-            libc::SYS_open_by_handle_at,
-            libc::SYS_perf_event_open,
-            libc::SYS_pidfd_getfd,
-            libc::SYS_pivot_root,
-            libc::SYS_process_vm_readv,
-            libc::SYS_process_vm_writev,
-            libc::SYS_ptrace,
-            libc::SYS_reboot,
-            libc::SYS_request_key,
-            libc::SYS_semctl,
-            libc::SYS_semget,
-            libc::SYS_semop,
-            libc::SYS_semtimedop,
-            libc::SYS_setdomainname,
-            libc::SYS_sethostname,
-            libc::SYS_setns,
-            libc::SYS_settimeofday,
-            libc::SYS_shmat,
-            libc::SYS_shmctl,
-            libc::SYS_shmget,
-            libc::SYS_swapoff,
-            libc::SYS_swapon,
-            libc::SYS_syslog,
-            libc::SYS_umount2,
-            libc::SYS_unshare,
-            libc::SYS_userfaultfd,
-        ];
         // What is mounted in a namespace of one's own is not where it was.
         const NAMESPACES: [i32; 7] = [
             libc::CLONE_NEWCGROUP,
@@ -269,6 +289,15 @@ impl Sandbox {
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
             REFUSED.iter().chain(signals).map(|&call| (call, Vec::new())).collect();
         rules.insert(libc::SYS_socket, sockets);
+        // Of other processes, neither limits nor scheduling are changed.
+        let of_another = |argument: u8| {
+            let is_other = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+            Ok::<_, seccompiler::Error>(vec![SeccompRule::new(vec![is_other])?])
+        };
+        for call in OF_PROCESS {
+            rules.insert(call, of_another(0)?);
+        }
+        rules.insert(libc::SYS_setpriority, of_another(1)?);
         let of_namespace = |flag: i32| {
             let flag = u64::from(flag.cast_unsigned());
             let is_set = SeccompCmpOp::MaskedEq(flag);

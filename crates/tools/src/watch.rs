@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::process::Child;
 
 /// Time for a watch to end.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Such a process. Dropped, it ends what it watches.
 pub(super) struct Watch {
@@ -38,11 +38,25 @@ impl Watch {
         self.process.id()?.try_into().ok()
     }
 
+    /// Kills what is in its process group at once, itself included.
+    pub(super) fn kill_group(&self) {
+        #[cfg(unix)]
+        if let Some(group) = self.group() {
+            // Until the watch is waited for, no other group has its number.
+            let _ = nix::sys::signal::killpg(
+                nix::unistd::Pid::from_raw(group),
+                nix::sys::signal::Signal::SIGKILL,
+            );
+        }
+    }
+
     /// Ends what it watches, and itself.
     pub(super) async fn end(self) {
         let Self { mut process, input } = self;
         drop(input);
-        let _ = tokio::time::timeout(GRACE, process.wait()).await;
+        if tokio::time::timeout(GRACE, process.wait()).await.is_err() {
+            tracing::warn!("programs of a call may go on: what ends them takes longer than {GRACE:?}");
+        }
     }
 }
 

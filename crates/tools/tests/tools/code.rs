@@ -13,6 +13,10 @@ use serde_json::json;
 
 use crate::support::{Answers, Fixture, words};
 
+/// Longest wait for something that is expected; only a failing test waits for it.
+#[cfg(unix)]
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn fixture() -> Fixture {
     Fixture::code(&ToolSettings::default())
 }
@@ -237,24 +241,20 @@ async fn programs_run_without_a_shell_and_only_if_they_are_allowed() {
 #[cfg(unix)]
 #[tokio::test]
 async fn programs_that_hang_are_ended_with_all_that_they_started() {
-    let settings = ToolSettings { command_timeout: Duration::from_millis(500), ..allowing(&["sh"]) };
+    let settings = ToolSettings { command_timeout: Duration::from_secs(3), ..allowing(&["sh"]) };
     let fixture = Fixture::code(&settings);
     let run = |script: &str| json!({"program": "sh", "args": ["-c", script]});
     let ended = last_to_end(&fixture.workspace.join("first"));
     let began = Instant::now();
     let output = fixture.call("command.run", run("exec 3>first; echo begun; sleep 60 & sleep 60")).await;
     assert_eq!(output.status, CallStatus::Timeout, "{}", words(&output));
-    assert!(words(&output).contains("begun") && began.elapsed() < Duration::from_secs(5));
-    ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");
+    assert!(words(&output).contains("begun") && began.elapsed() < PATIENCE);
+    ended.recv_timeout(PATIENCE).expect("no process goes on");
     let ended = last_to_end(&fixture.workspace.join("second"));
     let began = Instant::now();
     let output = fixture.call("command.run", run("exec 3>second; sleep 61 & echo done")).await;
-    assert!(
-        output.status == CallStatus::Success && began.elapsed() < Duration::from_secs(5),
-        "{}",
-        words(&output)
-    );
-    ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");
+    assert!(output.status == CallStatus::Success && began.elapsed() < PATIENCE, "{}", words(&output));
+    ended.recv_timeout(PATIENCE).expect("no process goes on");
 }
 
 #[cfg(target_os = "linux")]
@@ -266,7 +266,32 @@ async fn no_program_outlives_its_call_in_a_session_of_its_own() {
                   (setsid sleep 604 &) & timeout 605 sleep 606 & echo done";
     let output = fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]})).await;
     assert!(words(&output).contains("done"), "{}", words(&output));
-    ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");
+    ended.recv_timeout(PATIENCE).expect("no process goes on");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_program_that_kills_all_it_can_does_not_outlive_its_call() {
+    if !signals_are_confined() {
+        return;
+    }
+    let fixture = Fixture::code(&allowing(&["sh"]));
+    let ended = last_to_end(&fixture.workspace.join("pipe"));
+    let script = "exec 3>pipe; env -i setsid /bin/sh -c 'kill -9 -1; exec sleep 600' & echo done; sleep 601";
+    let output = fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]})).await;
+    assert!(words(&output).contains("done"), "{}", words(&output));
+    ended.recv_timeout(PATIENCE).expect("no process goes on");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_program_limits_no_process_but_itself() {
+    let fixture = Fixture::code(&allowing(&["sh"]));
+    let me = std::process::id();
+    let script = format!("ulimit -c 0 && echo itself; prlimit --pid {me} --core=0:0 && echo another");
+    let output = words(&fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]})).await);
+    assert!(output.contains("itself") && !output.contains("another"), "{output}");
+    assert!(output.contains("not permitted") || output.contains("not found"), "{output}");
 }
 
 #[cfg(target_os = "linux")]
@@ -280,7 +305,7 @@ async fn no_program_outlives_its_call_without_its_environment() {
     let script = "exec 3>pipe; env -i setsid /bin/sh -c 'setsid sleep 600 & sleep 601' & echo done";
     let output = fixture.call("command.run", json!({"program": "sh", "args": ["-c", script]})).await;
     assert!(words(&output).contains("done"), "{}", words(&output));
-    ended.recv_timeout(Duration::from_secs(5)).expect("no process goes on");
+    ended.recv_timeout(PATIENCE).expect("no process goes on");
 }
 
 /// Whether this is Linux 6.12 or newer, where Landlock keeps signals inside.
