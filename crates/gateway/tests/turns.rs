@@ -33,7 +33,7 @@ fn shared(fake: &Fake) -> Arc<App> {
 
 /// Waits until something holds, which it does soon or never: what is done behind a reply has no event.
 async fn until(condition: impl Fn() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..12_000 {
         if condition() {
             return;
         }

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinHandle;
 
 /// Longest wait for something that a test expects to happen; only a failing test waits for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How the body of an answer ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

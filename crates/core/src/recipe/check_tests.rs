@@ -190,7 +190,7 @@ fn hostile_files_are_refused_in_linear_time() {
         "{#".repeat(million / 2),
         "{% raw %}".repeat(million / 9),
     ];
-    let limit = Duration::from_secs(20);
+    let limit = Duration::from_secs(120);
     for recipe in recipes {
         assert!(refused_within(limit, &project(&recipe, PROMPT)), "{:.40}", recipe);
     }

@@ -193,7 +193,7 @@ fn hostile_megabytes_are_decided_under_a_limit() {
             let start: String = text.chars().take(6).collect();
             println!("{} {start:?}: {decided:?} in {took:?}", counter.name());
             // Generous, for busy machines and unoptimised builds; the benchmark holds the tight figure.
-            assert!(took < Duration::from_secs(2), "{} {start:?} took {took:?}", counter.name());
+            assert!(took < Duration::from_secs(30), "{} {start:?} took {took:?}", counter.name());
             assert_eq!(
                 decided.is_some(),
                 counter.count_up_to(text, MEGABYTE).is_some_and(|n| n <= LIMIT),

@@ -51,7 +51,7 @@ async fn server() -> StubServer {
 }
 
 fn settings(place: McpTransport) -> ToolSettings {
-    let server = McpSettings { place, timeout: Duration::from_millis(1_500) };
+    let server = McpSettings { place, timeout: Duration::from_secs(5) };
     ToolSettings {
         mcp: [("far".to_owned(), server)].into(),
         max_result_bytes: 1_000_000,
@@ -94,7 +94,7 @@ async fn tools_of_a_server_are_tools_like_any_other() {
     let began = Instant::now();
     let late = fixture.call("mcp.far.hang", json!({})).await;
     assert_eq!(late.status, CallStatus::Timeout, "{}", words(&late));
-    assert!(began.elapsed() < Duration::from_secs(8));
+    assert!(began.elapsed() < Duration::from_secs(60));
     assert_eq!(
         fixture.call("mcp.far.look", json!({"name": "it"})).await.status,
         CallStatus::Success,
