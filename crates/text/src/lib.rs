@@ -8,6 +8,7 @@ pub mod abbreviation;
 pub mod bm25;
 pub mod cache;
 pub mod chunk;
+pub mod entities;
 pub mod family;
 pub mod frames;
 pub mod gguf;

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::entities::plain;
 use super::facts::PageFacts;
 use super::hidden::tokens;
 use super::linked_data::LinkedData;
 use super::outline::{Form, PageOutline, outline};
 use super::rewrite::ReadablePage;
 use super::tables::tables;
+use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
 
 /// Maximum entries of `open_graph` and of `meta`.

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::entities::plain;
 use super::linked_data::{objects, script};
+use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
 
 /// Longer values are text, not facts.

@@ -11,8 +11,8 @@ use hashbrown::HashMap;
 use rs_trafilatura::page_type::PageType;
 use rs_trafilatura::{Options, extract_with_options};
 
-use super::entities::for_each_char;
 use super::outline::{Form, PageOutline};
+use larder_text::entities::for_each_char;
 use larder_text::markup::{Token, TokenKind, attributes};
 
 /// Limits on the library's input: bytes of the copy, elements (its time is quadratic in them), nesting depth, and the

@@ -3,7 +3,6 @@
 //! Coordinates the parts; further shortening is left to the shared engine.
 
 mod capture;
-mod entities;
 mod facts;
 mod hidden;
 mod linked_data;

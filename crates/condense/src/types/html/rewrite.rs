@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::entities::{for_each_char, plain};
 use super::facts::PageFacts;
 use super::outline::{Block, Form, PageOutline, TextRun};
 use crate::engine::source_map::{SourceMap, SourceWord};
+use larder_text::entities::{for_each_char, plain};
 use larder_text::markup::{Token, TokenKind, attribute};
 
 /// Shorter scripts, comments and the like count as markup: a marker would be as long.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::entities::plain;
+use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind};
 
 /// Limits on what is kept.

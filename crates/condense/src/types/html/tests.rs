@@ -71,7 +71,7 @@ fn check_words(page: &str, readable: &Readable) {
         );
         assert!(word.mark_at <= word.at.start);
         let (shown, told) = (&readable.text[word.at.clone()], &page[word.source.clone()]);
-        assert!(shown == told || shown == entities::plain(told), "{shown:?} for {told:?}");
+        assert!(shown == told || shown == larder_text::entities::plain(told), "{shown:?} for {told:?}");
         (at, source) = (word.at.end, word.source.end);
     }
 }

@@ -10,7 +10,7 @@ const MAX_NAME: usize = 32;
 const UNCLOSED: [&str; 5] = ["amp", "lt", "gt", "quot", "nbsp"];
 
 /// The character for the reference at the start of `text`, and the reference's length in bytes.
-pub(super) fn reference(text: &str) -> Option<(char, usize)> {
+fn reference(text: &str) -> Option<(char, usize)> {
     let body = text.strip_prefix('&')?;
     let in_name = |b: &u8| b.is_ascii_alphanumeric() || *b == b'#';
     let name_end = body.bytes().take(MAX_NAME).take_while(in_name).count();
@@ -47,7 +47,7 @@ fn named(name: &str) -> Option<char> {
 }
 
 /// `text` with references resolved and white space collapsed.
-pub(super) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for_each_char(text, |_, c| {
         if !c.is_whitespace() {
@@ -61,7 +61,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Calls `each` with every decoded character and its position in `text`.
-pub(super) fn for_each_char(text: &str, mut each: impl FnMut(std::ops::Range<usize>, char)) {
+pub fn for_each_char(text: &str, mut each: impl FnMut(std::ops::Range<usize>, char)) {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         let (c, len) = match c {
