@@ -27,6 +27,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("bm25", &[]),
             ("cache", &[]),
             ("chunk", &["tokens"]),
+            ("entities", &[]),
             ("family", &["model_id"]),
             ("frames", &["sse"]),
             ("gguf", &[]),
