@@ -220,7 +220,8 @@ fn pictures_do_not_keep_a_long_history_from_being_summarized() {
     let (used, allowed) = (slot["tokens"].as_u64().unwrap(), slot["allowed"].as_u64().unwrap());
     assert!((allowed / 2..=allowed).contains(&used), "{slot}");
     let prompt = receipt["messages"].to_string();
-    assert!(prompt.matches("Decision ").count() > 40, "{prompt}");
+    // Some forty; how many exactly depends on the digits of the pointers, which differ from home to home.
+    assert!(prompt.matches("Decision ").count() > 30, "{prompt}");
 }
 
 #[test]
