@@ -60,7 +60,7 @@ impl Watch {
     }
 }
 
-/// A shell that kills what this number stands for in kill(2), at the end of its input.
+/// A shell that, at the end of its input, kills what this process number stands for: 0 its own group, -1 all that it may.
 #[cfg(unix)]
 fn waiting(whom: &str) -> Option<Watch> {
     use std::process::Stdio;

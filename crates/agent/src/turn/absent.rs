@@ -10,7 +10,7 @@ const NEGATIONS: [&str; 15] = [
     "nicht", "nichts", "niemand",
 ];
 /// What begins words of finding and of knowing, which follow a negation.
-const KNOWING: [&str; 34] = [
+const KNOWING: [&str; 33] = [
     "find",
     "found",
     "known",
@@ -30,7 +30,6 @@ const KNOWING: [&str; 34] = [
     "access",
     "answered",
     "gefunden",
-    "find",
     "bekannt",
     "genannt",
     "erwähn",
