@@ -41,9 +41,11 @@ impl WatchedFiles {
     }
 }
 
-/// Reloads `app` whenever a file that is watched changes, until `stop` is cancelled.
+/// Reloads `app` whenever a file that is watched has changed and stays as it is until the next check, so that none is
+/// read while it is written. Ends when `stop` is cancelled.
 pub async fn watch(app: Arc<App>, watched: WatchedFiles, stop: CancellationToken) {
     let WatchedFiles { paths, mut seen, mut hang_up } = watched;
+    let mut before = seen.clone();
     loop {
         let asked = tokio::select! {
             () = tokio::time::sleep(EVERY) => false,
@@ -51,7 +53,8 @@ pub async fn watch(app: Arc<App>, watched: WatchedFiles, stop: CancellationToken
             () = stop.cancelled() => return,
         };
         let (now, has_new_keys) = look(paths.clone(), Arc::clone(&app)).await;
-        if asked || has_new_keys || now != seen {
+        let stays = now == std::mem::replace(&mut before, now.clone());
+        if asked || has_new_keys || (stays && now != seen) {
             seen = now;
             let app = Arc::clone(&app);
             // Reads files and compiles schemas.
