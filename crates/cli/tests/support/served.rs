@@ -77,3 +77,11 @@ impl Served {
         (self.process.wait().unwrap().code(), said)
     }
 }
+
+impl Drop for Served {
+    /// A test that fails leaves no server behind.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,5 +1,6 @@
 //! Writing one reply for a caller: within the budget of the key, on a thread that may block, to its end.
 
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, PoisonError};
 
 use axum::http::StatusCode;
@@ -28,17 +29,20 @@ pub fn answer(
     message: u64,
     takes_restarts: bool,
 ) -> Result<Arc<ReplyStream>, Problem> {
-    let mut running = app.running_replies.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(stream) = running.get(&message) {
-        return Ok(Arc::clone(stream));
+    let running = || app.running_replies.lock().unwrap_or_else(PoisonError::into_inner);
+    let under_way = running().get(&message).map(Arc::clone);
+    if let Some(stream) = under_way {
+        return Ok(stream);
     }
+    // Other replies do not wait while the store is read. One that ends meanwhile is found by `write`.
     if let Some(reply) = conversation.written(message)? {
         let record = conversation.record(reply.number)?;
         return Ok(ReplyStream::of(message, reply, &record));
     }
-    let stream = Arc::new(ReplyStream::new(message));
-    running.insert(message, Arc::clone(&stream));
-    drop(running);
+    let stream = match running().entry(message) {
+        Entry::Occupied(under_way) => return Ok(Arc::clone(under_way.get())),
+        Entry::Vacant(place) => Arc::clone(place.insert(Arc::new(ReplyStream::new(message)))),
+    };
     let (app, caller, written) = (Arc::clone(app), caller.clone(), Arc::clone(&stream));
     blocking::spawn(async move {
         let running = Running::new(written, &app.running_replies);
