@@ -1,8 +1,9 @@
-//! Settings that a program makes where there were none, and that the next command of Larder would take for the user's.
-//! A sandbox cannot deny a name that does not exist, so they are moved aside when the program has ended. Nothing tells who
-//! made them: what the user made meanwhile is moved, too, so that every note says where the bytes are.
+//! Settings that a program makes or changes, and that the next command of Larder would take for the user's. A sandbox
+//! cannot deny a name that does not exist, so what is new is moved aside when the program has ended. Nothing tells who
+//! made it: what the user made meanwhile is moved, too, so that every note says where the bytes are. What existed below
+//! the top may be changed, as any file of the workspace, and is named.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use larder_engine::config::{DEFAULT_HOME, FILE};
@@ -13,13 +14,18 @@ const ASIDE: &str = "set-aside";
 const MOST_ENTRIES: usize = 50_000;
 /// Folders for what programs make, which are not looked through where they are before a program runs.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
+/// Settings of more bytes are not compared.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The settings and stores in folders; of settings their text.
+type Found = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 /// The settings and stores that existed before a program ran. Moves aside what is new when it is dropped, too, so that
 /// nothing remains of a call that is given up.
 pub(super) struct PlantedSettings {
     folders: [PathBuf; 2],
     /// Those of the whole workspace, and the folders that were skipped; `None` if it is too large.
-    all: Option<[BTreeSet<PathBuf>; 2]>,
+    all: Option<(Found, BTreeSet<PathBuf>)>,
     named: BTreeSet<PathBuf>,
     is_over: bool,
 }
@@ -46,13 +52,25 @@ impl PlantedSettings {
         }
         let mut made: BTreeSet<PathBuf> =
             existing(&self.folders).into_iter().filter(|place| !self.named.contains(place)).collect();
-        if let Some([before, skipped]) = &self.all {
+        let mut changed = Vec::new();
+        if let Some((before, skipped)) = &self.all {
             // However many files the program made.
             let after = below(&self.folders[0], usize::MAX, |folder| skipped.contains(folder));
-            let after = after.into_iter().flat_map(|[found, _]| found);
-            made.extend(after.filter(|place| !before.contains(place)));
+            for (place, text) in after.into_iter().flat_map(|(found, _)| found) {
+                match before.get(&place) {
+                    None => _ = made.insert(place),
+                    Some(earlier) if *earlier != text => changed.push(place),
+                    Some(_) => {}
+                }
+            }
         }
-        made.iter().map(|place| moved(place)).collect()
+        let changed = changed.into_iter().map(|place| {
+            format!(
+                "{} was changed while it ran: read it before you use Larder in its folder",
+                place.display()
+            )
+        });
+        made.iter().map(|place| moved(place)).chain(changed).collect()
     }
 }
 
@@ -72,8 +90,8 @@ fn existing(folders: &[PathBuf]) -> BTreeSet<PathBuf> {
 
 /// The settings and stores that are anywhere in a folder, and the folders that were skipped; `None` if there are more
 /// entries than `most`. Links are not followed.
-fn below(top: &Path, most: usize, is_skipped: impl Fn(&Path) -> bool) -> Option<[BTreeSet<PathBuf>; 2]> {
-    let mut found = BTreeSet::new();
+fn below(top: &Path, most: usize, is_skipped: impl Fn(&Path) -> bool) -> Option<(Found, BTreeSet<PathBuf>)> {
+    let mut found = Found::new();
     let mut skipped = BTreeSet::new();
     let mut folders = VecDeque::from([top.to_owned()]);
     let mut entries = 0;
@@ -85,7 +103,7 @@ fn below(top: &Path, most: usize, is_skipped: impl Fn(&Path) -> bool) -> Option<
             }
             let name = entry.file_name();
             if name == FILE || name == DEFAULT_HOME {
-                found.insert(entry.path());
+                found.insert(entry.path(), text(&entry.path()));
             } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let folder = entry.path();
                 if is_skipped(&folder) {
@@ -96,7 +114,13 @@ fn below(top: &Path, most: usize, is_skipped: impl Fn(&Path) -> bool) -> Option<
             }
         }
     }
-    Some([found, skipped])
+    Some((found, skipped))
+}
+
+/// The text of a file that is no link, pipe or the like.
+fn text(place: &Path) -> Option<Vec<u8>> {
+    let is_read = |file: std::fs::Metadata| file.is_file() && file.len() <= MOST_BYTES;
+    place.symlink_metadata().is_ok_and(is_read).then(|| std::fs::read(place).ok()).flatten()
 }
 
 fn exists(place: &Path) -> bool {
@@ -140,5 +164,24 @@ mod tests {
         for folder in ["node_modules/new", "many"] {
             assert!(!top.join(folder).join(FILE).exists(), "{folder}");
         }
+    }
+
+    #[test]
+    fn settings_that_change_are_named_and_stay() {
+        let workspace = tempfile::tempdir().unwrap();
+        let top = workspace.path();
+        for folder in ["same", "other"] {
+            fs::create_dir(top.join(folder)).unwrap();
+            fs::write(top.join(folder).join(FILE), "[gateway]\n").unwrap();
+        }
+        let watch = PlantedSettings::watch([top, top]);
+        let changed = top.join("other").join(FILE);
+        fs::write(&changed, "[policy]\n").unwrap();
+        let notes = watch.set_aside();
+        assert!(
+            matches!(&notes[..], [note] if note.starts_with(&changed.display().to_string())),
+            "{notes:?}"
+        );
+        assert_eq!(fs::read(&changed).unwrap(), b"[policy]\n");
     }
 }
