@@ -1,19 +1,21 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
 //! code recomputes them. Plain functions of texts; `derived` recomputes numbers, `amounts` reads currencies and
-//! words such as "million", `dates` reads dates, `names` finds names.
+//! words such as "million", `units` reads units, `dates` reads dates, `names` finds names.
 
 mod amounts;
 mod dates;
 mod derived;
 mod names;
+mod units;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use larder_condense::salience::{self, ErrorSense, SpanKind};
+use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 
 use self::amounts::{Amount, Currencies, amounts};
 use self::derived::Derived;
+use self::units::Measures;
 
 /// Numbers with more digits before their decimals are not computed with.
 const MOST_DIGITS: usize = 15;
@@ -64,6 +66,7 @@ fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
     let text = without_citations(answer);
     let currencies = Currencies::of(known);
     let known_numbers: BTreeSet<i128> = amounts::readings(known).collect();
+    let measures = Measures::of(known);
     let known_dates = dates::of(known);
     let states = |date: &dates::Written| known_dates.iter().any(|known| date.is_stated_by(known));
     let (stated, unstated): (Vec<_>, Vec<_>) = dates::of(&text).into_iter().partition(states);
@@ -114,6 +117,7 @@ fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
                 };
                 shown.is_empty() && stands_in(known, value)
                     || !shown.is_empty() && shown.iter().all(is_shown)
+                    || measures.state(&text, &span.range)
                     || is_age(&text, &span.range)
             }
             // Ids may be cut.
@@ -233,14 +237,24 @@ pub fn without(text: &str, values: &[String]) -> String {
 /// A text with a mark in place of each price.
 pub fn without_prices(text: &str) -> String {
     let mut left = text.to_owned();
-    for span in salience::scan(text, ErrorSense::Strict).into_iter().rev() {
-        let price = amounts::with_currency(text, &span);
-        let price = price.or_else(|| Some(span.range).filter(|_| span.kind == SpanKind::Price));
-        if let Some(range) = price.filter(|range| left.is_char_boundary(range.end)) {
-            left.replace_range(range, "(old price)");
-        }
+    for range in prices(text).into_iter().rev() {
+        left.replace_range(range, "(old price)");
     }
     left
+}
+
+/// Whether a text states a price, with its currency before or after it.
+pub fn states_price(text: &str) -> bool {
+    !prices(text).is_empty()
+}
+
+/// Where the prices of a text are.
+fn prices(text: &str) -> Vec<Range<usize>> {
+    let price = |span: SalientSpan| {
+        let with_currency = amounts::with_currency(text, &span);
+        with_currency.or_else(|| Some(span.range).filter(|_| span.kind == SpanKind::Price))
+    };
+    salience::scan(text, ErrorSense::Strict).into_iter().filter_map(price).collect()
 }
 
 /// Whether a value is a date that names more than a month.

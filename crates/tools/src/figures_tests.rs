@@ -380,6 +380,17 @@ fn what_is_rounded_multiplied_or_averaged_in_sight_is_supported() {
 }
 
 #[test]
+fn a_measure_is_known_in_every_unit() {
+    let known = "Weight: 1200 g. Length 2.5 m, 1.5 h on one charge, 512 MiB, 2000 MB, 750W.";
+    let same =
+        "It weighs 1.2 kg, is 250 cm long, runs 90 minutes, takes 0.5 GiB and 2 GB, and draws 0.75 kW.";
+    assert_eq!(unsupported(known, same), Vec::<String>::new());
+    let other = "It weighs 12 kg, is 25 cm long, runs 80 minutes, takes 5 GiB, and draws 75 kW.";
+    assert_eq!(unsupported(known, other), ["12 kg", "25 cm", "80 minutes", "5 GiB", "75 kW"]);
+    assert_eq!(unsupported("1200 g", "1.2 km"), ["1.2 km"], "a measure of something else");
+}
+
+#[test]
 fn a_name_after_a_label_is_checked() {
     let known = "Der Verleih am See. Kontakt: Annegret Schulz, Telefon 25.";
     for answer in [

@@ -1,10 +1,10 @@
 //! Phase 7: saves by rule, before any model is asked for a summary (C5, R1-3.78). After the commit the turn is
 //! complete; later failures cost nothing.
 
-use larder_condense::salience::{self, ErrorSense, SpanKind};
 use larder_engine::executor::Spending;
 use larder_store::NewJob;
 use larder_text::sections::{SectionId, Sections};
+use larder_tools::figures;
 use larder_vault::context::{self, Checklist, Synthesis};
 use larder_vault::layout::is_research;
 use larder_vault::links::{DualLink, Reference};
@@ -229,11 +229,10 @@ fn complete_frontmatter(cx: &mut PhaseContext<'_>, ending: &Ending) {
 
 /// What a document of the turn holds.
 fn kinds(text: &str, has_research: bool) -> Vec<ContentKind> {
-    let has_price = salience::scan(text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price);
     let kinds = [
         (ContentKind::Context, true),
         (ContentKind::Research, has_research),
-        (ContentKind::Pricing, has_price),
+        (ContentKind::Pricing, figures::states_price(text)),
     ];
     kinds.into_iter().filter(|(_, holds)| *holds).map(|(kind, _)| kind).collect()
 }

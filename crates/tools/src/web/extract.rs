@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use larder_condense::salience::{ErrorSense, SpanKind, scan};
 use larder_engine::executor::Meter;
 use larder_engine::inputs::InputDocument;
 use larder_vault::{Stock, value_names};
@@ -13,6 +12,7 @@ use tokio::time::Instant;
 
 use super::capture::Visited;
 use crate::context::ToolContext;
+use crate::figures;
 use crate::quotes::{contains_number, numbers, place_of};
 use crate::sub_run::run_recipe;
 
@@ -22,9 +22,11 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of a line that is a heading, a label or a value; longer ones are prose.
 const SHORT_LINE: usize = 80;
 /// Words of headings under which pages list technical data …
-const SPECIFICATIONS: [&str; 4] = ["specification", "specs", "technical details", "technical data"];
+const SPECIFICATIONS: [&str; 6] =
+    ["specification", "specs", "technical details", "technical data", "technische daten", "spezifikation"];
 /// … and of counts of what readers wrote.
-const COMMENTS: [&str; 5] = ["comments", "replies", "points", "upvotes", "reviews"];
+const COMMENTS: [&str; 7] =
+    ["comments", "replies", "points", "upvotes", "reviews", "kommentare", "bewertungen"];
 
 /// What `research/extract_page` answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,13 +130,12 @@ impl Wanted {
         let lacks = |name: &str| !known.iter().any(|known| known == name);
         // Prose that mentions a price or a review offers none.
         let is_short = |line: &&str| line.chars().count() <= SHORT_LINE;
-        let short = page.text.lines().filter(is_short).map(str::to_lowercase).collect::<Vec<_>>();
+        let lines = page.text.lines().filter(is_short).collect::<Vec<_>>();
+        let short = lines.iter().map(|line| line.to_lowercase()).collect::<Vec<_>>();
         let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
         let counts = |line: &str| line.contains(|char: char| matches!(char, '1'..='9'));
-        let prices =
-            || scan(&short.join("\n"), ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price);
         Self {
-            products: lacks("price") && prices(),
+            products: lacks("price") && figures::states_price(&lines.join("\n")),
             comments: lacks("top_comments") && short.iter().any(|line| says(line, &COMMENTS) && counts(line)),
             specifications: lacks("specifications")
                 && lacks("tables")
