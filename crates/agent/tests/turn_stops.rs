@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use turn_support::tools::Given;
 use turn_support::{Events, Say, World, answers, request};
 
-/// Time after which a caller leaves; what it waits for never comes.
-const LEAVES: Duration = Duration::from_millis(500);
+/// Time after which a caller leaves what hangs.
+const LEAVES: Duration = Duration::from_millis(200);
 
 fn world() -> World {
     World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat)
@@ -46,7 +46,11 @@ fn texts(answers: &[String]) -> Vec<Say> {
 /// Runs a turn whose caller leaves while it hangs.
 async fn left(world: &World) {
     let request = request("what is it?");
-    let turn = world.turns.run(&request, &world.events);
+    let mut turn = Box::pin(world.turns.run(&request, &world.events));
+    tokio::select! {
+        ended = &mut turn => panic!("it hangs: {ended:?}"),
+        () = world.model.hangs.notified() => {}
+    }
     assert!(tokio::time::timeout(LEAVES, turn).await.is_err(), "it hangs");
 }
 

@@ -37,6 +37,7 @@ use larder_tools::{Confirm, ToolBox};
 use larder_vault::links::{LinkDestination, NoteOutline, Vault, links};
 use larder_vault::{DocumentTime, Mode, Note, VaultPath};
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 /// Who else has turns in a vault that has been lived in.
 pub const OTHER: &str = "mara";
@@ -82,6 +83,8 @@ pub struct Model {
     pub took: AtomicU64,
     /// Its reply to requests to condense, which are not in the script; without one, rules condense.
     pub retells: Mutex<Option<String>>,
+    /// Notified when it hangs.
+    pub hangs: Arc<Notify>,
 }
 
 impl Model {
@@ -110,7 +113,10 @@ impl ChatModel for Model {
                     provider: "script".into(),
                     detail: "the script has no answer".into(),
                 }),
-                Say::Hang => std::future::pending().await,
+                Say::Hang => {
+                    self.hangs.notify_one();
+                    std::future::pending().await
+                }
             }
         }
         .boxed()
@@ -224,6 +230,7 @@ impl World {
             embedding: None,
             confirm: Arc::new(Yes),
         };
+        *script.hangs.lock().unwrap() = Arc::clone(&model.hangs);
         Self { turns, model, tools: script, clock, events: Events::default(), store, documents, ids, dir }
     }
 

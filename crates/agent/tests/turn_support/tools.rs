@@ -9,6 +9,7 @@ use larder_tools::{Tool, ToolBox, ToolClass, ToolContext, ToolError, ToolModes, 
 use larder_vault::Mode;
 use larder_vault::context::{CallStatus, Claim};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// What one call gives.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub struct Script {
     pub given: Mutex<VecDeque<Given>>,
     pub called: Mutex<Vec<String>>,
     pub wrong: Mutex<Vec<String>>,
+    /// Notified when a call hangs.
+    pub hangs: Mutex<Arc<Notify>>,
 }
 
 struct Scripted {
@@ -71,6 +74,7 @@ impl Tool for Scripted {
         let (output, hangs) = self.script.next(&self.spec.name, arguments);
         async move {
             if hangs {
+                self.script.hangs.lock().unwrap().notify_one();
                 std::future::pending::<()>().await;
             }
             Ok(output)
