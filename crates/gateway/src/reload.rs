@@ -20,11 +20,31 @@ const MAX_DEPTH: usize = 8;
 
 type Marks = BTreeMap<PathBuf, FileState>;
 
+/// What was read, and what was there at the last check.
+#[derive(Debug)]
+struct Changes {
+    read: Marks,
+    checked: Marks,
+}
+
+impl Changes {
+    /// Whether what is there `now` was not read yet, and stays as it was at the check before. It is then read.
+    fn are_complete(&mut self, now: Marks) -> bool {
+        let stays = now == self.checked;
+        self.checked = now;
+        let are_complete = stays && self.checked != self.read;
+        if are_complete {
+            self.read.clone_from(&self.checked);
+        }
+        are_complete
+    }
+}
+
 /// Files and folders, and their state when last checked.
 #[derive(Debug)]
 pub struct WatchedFiles {
     paths: Vec<PathBuf>,
-    seen: Marks,
+    changes: Changes,
     hang_up: HangUp,
 }
 
@@ -36,16 +56,15 @@ impl WatchedFiles {
     ///
     /// Outside a Tokio runtime.
     pub fn new(paths: Vec<PathBuf>) -> Self {
-        let seen = marks(&paths);
-        Self { paths, seen, hang_up: HangUp::new() }
+        let read = marks(&paths);
+        Self { paths, changes: Changes { checked: read.clone(), read }, hang_up: HangUp::new() }
     }
 }
 
 /// Reloads `app` whenever a file that is watched has changed and stays as it is until the next check, so that none is
 /// read while it is written. Ends when `stop` is cancelled.
 pub async fn watch(app: Arc<App>, watched: WatchedFiles, stop: CancellationToken) {
-    let WatchedFiles { paths, mut seen, mut hang_up } = watched;
-    let mut before = seen.clone();
+    let WatchedFiles { paths, mut changes, mut hang_up } = watched;
     loop {
         let asked = tokio::select! {
             () = tokio::time::sleep(EVERY) => false,
@@ -53,9 +72,7 @@ pub async fn watch(app: Arc<App>, watched: WatchedFiles, stop: CancellationToken
             () = stop.cancelled() => return,
         };
         let (now, has_new_keys) = look(paths.clone(), Arc::clone(&app)).await;
-        let stays = now == std::mem::replace(&mut before, now.clone());
-        if asked || has_new_keys || (stays && now != seen) {
-            seen = now;
+        if changes.are_complete(now) || asked || has_new_keys {
             let app = Arc::clone(&app);
             // Reads files and compiles schemas.
             let _ = tokio::task::spawn_blocking(move || app.reload()).await;
@@ -117,6 +134,15 @@ impl HangUp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_read_once_it_stays_as_it_is() {
+        let marks = |len| Marks::from([(PathBuf::from("larder.toml"), (None, len))]);
+        let mut changes = Changes { read: marks(9), checked: marks(9) };
+        // An editor empties it, writes half of it, and the rest.
+        let complete = [9, 0, 5, 12, 12, 12].map(|len| changes.are_complete(marks(len)));
+        assert_eq!(complete, [false, false, false, false, true, false]);
+    }
 
     #[test]
     fn a_file_that_changes_comes_or_goes_is_noticed() {
