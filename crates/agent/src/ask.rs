@@ -29,6 +29,7 @@ use larder_store::{Selection, StoreError};
 use larder_text::chunk::ChunkError;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
+use larder_text::words::is_blank;
 use serde::Serialize;
 
 pub use self::claims::GroundedClaim;
@@ -183,6 +184,9 @@ pub enum AskError {
         /// Why.
         source: std::io::Error,
     },
+    /// The question has nothing to answer.
+    #[error("the question is empty: it has no visible text; ask something")]
+    NoQuestion,
     /// Nothing readable was found.
     #[error("no readable text in {0}; name files or folders with UTF-8 text")]
     NoText(String),
@@ -310,6 +314,9 @@ impl<'e> Asker<'e> {
         question: &Question<'_>,
         counter: &Counter,
     ) -> Result<(Passages, Vec<Finding>), AskError> {
+        if is_blank(question.text) {
+            return Err(AskError::NoQuestion);
+        }
         let (paths, held) = self.stored(question.paths)?;
         let query = question::searched(question.text);
         let (mut passages, mut found) = Passages::read(&paths, held, &query, counter, self.observer)?;

@@ -16,6 +16,7 @@ use larder_store::{
 };
 use larder_text::price::Usd;
 use larder_text::usage::Usage;
+use larder_text::words::is_blank;
 use serde::{Deserialize, Serialize};
 
 use crate::calls::{CallEnd, TurnCall};
@@ -47,7 +48,7 @@ pub enum ConversationError {
     #[error(transparent)]
     Vectors(#[from] EmbeddingError),
     /// There is nothing to answer.
-    #[error("the message is empty; write something to answer")]
+    #[error("the message is empty: it has no visible text; write something to answer")]
     Empty,
     /// More participants than the type allows.
     #[error("{given} participants, but a conversation of type {kind} has at most {most}")]
@@ -389,7 +390,7 @@ impl Conversation {
     /// # Errors
     /// The message is empty, the key belongs to another text, or the store fails.
     pub fn post(&self, text: &str, key: Option<&str>) -> Result<ConversationMessage, ConversationError> {
-        if text.trim().is_empty() {
+        if is_blank(text) {
             return Err(ConversationError::Empty);
         }
         let data = serde_json::json!({});

@@ -3,6 +3,7 @@
 
 use larder_engine::executor::{ModelSet, max_call_usage};
 use larder_store::{ConversationMessage, MemoryFilter, ParticipantRecord, Speaker, StoreError, Track};
+use larder_text::words::is_blank;
 
 use crate::conversation::{Conversation, ConversationError, Conversations};
 use crate::kind::Trigger;
@@ -21,7 +22,7 @@ impl Conversation {
         text: Option<&str>,
         key: Option<&str>,
     ) -> Result<ConversationMessage, ConversationError> {
-        if text.is_some_and(|text| text.trim().is_empty()) {
+        if text.is_some_and(is_blank) {
             return Err(ConversationError::Empty);
         }
         let named = last_said(&self.messages(None)?).map(|last| last.number);

@@ -7,6 +7,7 @@ use larder_engine::inputs::InputDocument;
 use larder_store::{ConversationRecord, MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError, Track};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
+use larder_text::words::is_blank;
 use serde::{Deserialize, Serialize};
 
 use crate::actions::ActionResult;
@@ -284,7 +285,7 @@ impl Conversation {
             Speaker::Assistant => self.record(message)?.draft.unwrap_or_default(),
         };
         let text = new.text.clone().unwrap_or(own);
-        if text.trim().is_empty() {
+        if is_blank(&text) {
             return Err(ConversationError::Empty);
         }
         // It is part of every prompt of those who get it.

@@ -2,6 +2,7 @@
 
 use larder_engine::executor::{Meter, ModelSet, ProgressObserver, SpendingOnly};
 use larder_engine::inputs::{InputDocument, RunInput};
+use larder_text::words::is_blank;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ impl Conversations {
         text: &str,
         observer: &dyn ProgressObserver,
     ) -> Result<Started, ConversationError> {
-        if text.trim().is_empty() {
+        if is_blank(text) {
             return Err(ConversationError::Empty);
         }
         let loaded = self.types.find(kind)?;

@@ -10,7 +10,7 @@ use larder_retrieval::RetrievalError;
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// The query is empty.
-    #[error("the query is empty; ask something")]
+    #[error("the query is empty: it has no visible text; ask something")]
     EmptyQuery,
     /// There is no unfinished turn with this number.
     #[error("there is no unfinished turn {0}; `larder turn list` shows those that can be resumed or dropped")]

@@ -5,6 +5,7 @@ use larder_store::{ForegroundWork, TurnDraft, TurnLease};
 use larder_text::pointer::Pointer;
 use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
+use larder_text::words::is_blank;
 use larder_vault::{Attachment, Attachments, ContentKind, Meta, Tag};
 
 use super::documents::CONTEXT;
@@ -47,7 +48,7 @@ impl<'a> Machine<'a> {
         request: &TurnRequest,
         observer: &'a dyn TurnObserver,
     ) -> Result<Self, TurnError> {
-        if request.query.trim().is_empty() {
+        if is_blank(&request.query) {
             return Err(TurnError::EmptyQuery);
         }
         let divided = pasted::divide(&request.query, &Counter::cl100k());

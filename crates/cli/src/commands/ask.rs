@@ -8,6 +8,7 @@ use larder_agent::ask::{
 };
 use larder_core::pack::layout;
 use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
+use larder_text::words::is_blank;
 
 use crate::args::{AskArgs, Format, PlannerArg};
 use crate::context::CommandContext;
@@ -24,7 +25,7 @@ pub async fn run(context: &CommandContext, args: AskArgs) -> Result<(), CliError
     let Some((question, paths)) = args.inputs.split_last().filter(|(_, paths)| !paths.is_empty()) else {
         return Err(CliError::Usage("expected files or folders, then the question".to_owned()));
     };
-    if question.trim().is_empty() {
+    if is_blank(question) {
         return Err(CliError::Usage("the question, which comes last, is empty".to_owned()));
     }
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();

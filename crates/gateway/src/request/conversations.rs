@@ -19,6 +19,7 @@ use larder_store::Speaker;
 use larder_text::message::Role;
 use larder_text::pointer::PointerKey;
 use larder_text::usage::Usage;
+use larder_text::words::is_blank;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -81,8 +82,7 @@ pub fn job(
     let remembered =
         |item: &Item<'_>| Some(Remembered { speaker: said(item.role())?, text: item.text().to_owned() });
     let mut before: Vec<Remembered> = request.items.iter().filter_map(remembered).collect();
-    let last =
-        before.pop().filter(|last| last.speaker == Speaker::Participant && !last.text.trim().is_empty());
+    let last = before.pop().filter(|last| last.speaker == Speaker::Participant && !is_blank(&last.text));
     let Some(last) = last else {
         let words =
             "the last message has to be the user's and to have text: it is what the conversation answers";

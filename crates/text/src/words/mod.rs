@@ -16,6 +16,16 @@ pub use stop::{STOP_WORDS, is_stop_word};
 /// What follows an apostrophe and is not a word: `it's`, `didn't`, `we'll`.
 const CLITICS: [&str; 7] = ["d", "ll", "m", "re", "s", "t", "ve"];
 
+/// Whether a text shows nothing: it has only white space, control characters and characters without a width of their own.
+pub fn is_blank(text: &str) -> bool {
+    let is_unseen = |char: char| {
+        char.is_whitespace()
+            || char.is_control()
+            || matches!(char, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+    };
+    text.chars().all(is_unseen)
+}
+
 /// How texts are divided into words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {

@@ -12,6 +12,7 @@ use larder_conversation::memory::{Consent, EVERYTHING};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_text::tokens::Counter;
+use larder_text::words::is_blank;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -240,7 +241,7 @@ pub async fn correct(
 ) -> Result<Redirect, PageError> {
     let Form(FactForm { fact: text }) = form.map_err(Problem::from)?;
     let correcting = changed(&app, &caller, id, participant, move |conversation| {
-        if text.trim().is_empty() {
+        if is_blank(&text) {
             return Err(larder_conversation::ConversationError::Empty);
         }
         Ok(conversation.memory(&Counter::cl100k()).correct(&fact, &text)?.is_some())
