@@ -18,6 +18,7 @@ use larder_core::recipe::{
 use larder_text::message::{Role, ToolDef};
 use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
+use larder_text::words::is_blank;
 
 pub use self::error::PrepareError;
 use crate::evidence::{CITING, how_to_cite};
@@ -27,6 +28,8 @@ use crate::inputs::{InputDocument, RunInput};
 const CONTEXT: &str = "context.md";
 /// The slot for the user's query, always last.
 pub(crate) const QUERY_SLOT: &str = "query";
+/// The slot of the documents of a recipe without `slots`.
+const DOCUMENTS_SLOT: &str = "documents";
 /// The slot and part that show the model why its last answer was rejected.
 pub(crate) const NOTE: &str = "note";
 /// The newest section of `context.md` is shortened after the others (C27).
@@ -235,6 +238,22 @@ fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
     Ok(())
 }
 
+/// Whether a document is read by sections instead of whole.
+fn is_by_section(recipe: &Recipe, doc: &InputDoc) -> bool {
+    doc.name == CONTEXT && !recipe.input_sections.is_empty()
+}
+
+/// The slots of a recipe without `slots` whose caps the settings may replace, by their names in layouts: section 0 holds
+/// the query, which is always whole.
+pub(crate) fn derived_slots(recipe: &Recipe) -> Vec<String> {
+    let sections = recipe.input_sections.iter().filter(|number| **number > 0);
+    let mut names: Vec<String> = sections.map(|number| format!("§{number}")).collect();
+    if recipe.input_docs.iter().any(|doc| !is_by_section(recipe, doc)) {
+        names.push(DOCUMENTS_SLOT.to_owned());
+    }
+    names
+}
+
 /// Whether a document is read in this stage.
 fn is_read_in(doc: &InputDoc, variant: Option<&str>) -> bool {
     doc.variants.is_empty() || doc.variants.iter().any(|name| variant == Some(name))
@@ -246,7 +265,7 @@ fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, Prepare
         let context = input.documents.iter().find(|document| document.input == CONTEXT)?;
         larder_vault::original_query(&context.text)
     };
-    let query = input.query.clone().or_else(stored).filter(|query| !query.trim().is_empty());
+    let query = input.query.clone().or_else(stored).filter(|query| !is_blank(query));
     if recipe.needs_query && query.is_none() {
         return Err(PrepareError::NoQuery { recipe: recipe.id() });
     }
@@ -302,19 +321,19 @@ impl Build<'_> {
     fn plain_inputs(&mut self, query: Option<&str>) {
         self.sections(query, None);
         let docs: Vec<&InputDoc> =
-            self.recipe.input_docs.iter().filter(|doc| !self.is_by_section(doc)).collect();
+            self.recipe.input_docs.iter().filter(|doc| !is_by_section(self.recipe, doc)).collect();
         if docs.is_empty() {
             return;
         }
-        self.slots.push(Slot::new("documents"));
+        self.slots.push(Slot::new(DOCUMENTS_SLOT).cap(self.derived_cap(DOCUMENTS_SLOT, Cap::Flexible)));
         for doc in docs {
-            self.documents(doc, "documents");
+            self.documents(doc, DOCUMENTS_SLOT);
         }
     }
 
-    /// Whether a document is read by sections instead of whole.
-    fn is_by_section(&self, doc: &InputDoc) -> bool {
-        doc.name == CONTEXT && !self.recipe.input_sections.is_empty()
+    /// The cap that the settings give a slot of a recipe without `slots`, or the usual one.
+    fn derived_cap(&self, slot: &str, usual: Cap) -> Cap {
+        self.recipe.derived_caps.get(slot).map_or(usual, |&tokens| Cap::Tokens(tokens))
     }
 
     /// Adds the selected sections: to a slot of the recipe, or one slot for each, capped at the section's own budget
@@ -367,7 +386,8 @@ impl Build<'_> {
             self.parts.push(part);
             if slot.is_none() {
                 let budget = Cap::Tokens(section.id.token_budget());
-                let cap = if section.id == SectionId::UserQuery { Cap::Flexible } else { budget };
+                let is_query = section.id == SectionId::UserQuery;
+                let cap = if is_query { Cap::Flexible } else { self.derived_cap(&name, budget) };
                 self.slots.push(Slot::new(name).cap(cap));
             }
         }
@@ -442,7 +462,8 @@ impl Build<'_> {
                 if spec.docs.iter().any(|name| name == CONTEXT) {
                     self.sections(query, Some(&spec.slot.name));
                 }
-                let is_inside = |doc: &&InputDoc| spec.docs.contains(&doc.name) && !self.is_by_section(doc);
+                let is_inside =
+                    |doc: &&InputDoc| spec.docs.contains(&doc.name) && !is_by_section(recipe, doc);
                 let docs: Vec<&InputDoc> = recipe.input_docs.iter().filter(is_inside).collect();
                 docs.into_iter().for_each(|doc| self.documents(doc, &spec.slot.name));
             }

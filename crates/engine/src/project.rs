@@ -16,6 +16,7 @@ use larder_core::route::{self, Preset};
 use larder_text::tokens::Counter;
 
 use crate::config::{SettingProblem, SlotCap};
+use crate::prepare::{QUERY_SLOT, derived_slots};
 
 include!(concat!(env!("OUT_DIR"), "/cookbook.rs"));
 
@@ -181,6 +182,9 @@ impl Project {
     /// Sets the cap of a slot; false if there is no such recipe.
     fn set_cap(&mut self, cap: &SlotCap) -> bool {
         let Some(recipe) = self.report.recipes.get_mut(&cap.recipe) else { return false };
+        if recipe.slots.is_empty() {
+            recipe.derived_caps.insert(cap.slot.clone(), cap.tokens);
+        }
         for spec in recipe.slots.iter_mut().filter(|spec| *spec.slot.name == *cap.slot) {
             spec.slot.cap = Cap::Tokens(cap.tokens);
             spec.slot.floor = spec.slot.floor.min(cap.tokens);
@@ -254,12 +258,21 @@ fn slot_problem(recipe: &Recipe, cap: &SlotCap, counter: &Counter) -> Option<Set
     let SlotCap { slot, tokens, key, .. } = cap;
     let id = recipe.id();
     let Some(spec) = recipe.slots.iter().find(|spec| *spec.slot.name == **slot) else {
-        let names: Vec<&str> = recipe.slots.iter().map(|spec| &*spec.slot.name).collect();
-        let help = match names.is_empty() {
-            true => format!("{id} declares no slots"),
-            false => recipe::suggest(slot, names),
-        };
-        return Some(cap.problem(format!("{key}: recipe {id} has no slot {slot}"), help));
+        let derived = if recipe.slots.is_empty() { derived_slots(recipe) } else { Vec::new() };
+        if derived.contains(slot) {
+            return None;
+        }
+        let declared = recipe.slots.iter().map(|spec| &*spec.slot.name);
+        let names: Vec<&str> = declared.chain(derived.iter().map(String::as_str)).collect();
+        return Some(match uncapped(recipe, slot) {
+            Some(why) => cap.problem(
+                format!("{key}: slot {slot} of {id} has no cap: {why}"),
+                format!("slots that take a cap: {}", names.join(", ")),
+            ),
+            None => {
+                cap.problem(format!("{key}: recipe {id} has no slot {slot}"), recipe::suggest(slot, names))
+            }
+        });
     };
     let sizes = recipe.prompt_sizes(counter);
     let needed = sizes.iter().map(|size| match spec.source {
@@ -270,4 +283,13 @@ fn slot_problem(recipe: &Recipe, cap: &SlotCap, counter: &Counter) -> Option<Set
     let needed = needed.max().filter(|needed| needed > tokens)?;
     let message = format!("slot {slot} of {id} may hold {tokens} tokens, but its prompts take {needed}");
     Some(cap.problem(message, format!("set {key} to {needed} or more")))
+}
+
+/// Why a slot that layouts show has no cap; `None` if there is no such slot.
+fn uncapped(recipe: &Recipe, slot: &str) -> Option<&'static str> {
+    match slot {
+        QUERY_SLOT | "§0" => Some("the query is always sent whole"),
+        "system" if recipe.slots.is_empty() => Some("token_budget.prompt of the recipe limits its prompts"),
+        _ => None,
+    }
 }

@@ -342,6 +342,7 @@ fn build(
         needs_query: file.needs_query,
         query_format: file.query_format.clone(),
         slots: file.slots.iter().map(|slot| slot.value.clone()).collect(),
+        derived_caps: BTreeMap::new(),
         variants: variants.collect(),
         default_variant: file.default_variant.as_ref().map(|stage| stage.value.clone()),
         name,

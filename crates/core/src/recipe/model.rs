@@ -77,6 +77,9 @@ pub struct Recipe {
     pub query_format: Option<QueryFormat>,
     /// Slots in prompt order; empty if `budget`, `input_docs` and `input_sections` say everything.
     pub slots: Vec<SlotSpec>,
+    /// Caps that the settings give the slots of a recipe without `slots`, by their names in layouts.
+    #[serde(skip)]
+    pub derived_caps: BTreeMap<String, usize>,
     /// Stage → its prompts; empty if the recipe has no stages.
     pub variants: BTreeMap<String, Variant>,
     /// The variant of a run that names no state (C64, C65); set exactly if there are variants.

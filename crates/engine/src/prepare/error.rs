@@ -38,6 +38,19 @@ pub enum PrepareError {
         /// The input's name.
         name: String,
     },
+    /// A required document without text.
+    #[error(
+        "recipe {recipe} requires the document `{name}`, but {file} is empty; pass one with text with --doc {name}=PATH, or \
+         set `required: false` for this input of the recipe"
+    )]
+    EmptyDocument {
+        /// The recipe.
+        recipe: String,
+        /// The input's name.
+        name: String,
+        /// The document.
+        file: String,
+    },
     /// A document that the recipe does not accept.
     #[error("recipe {recipe} accepts no document called {name}; it accepts {takes}")]
     UnknownDocument {
