@@ -42,6 +42,10 @@ pub(super) fn of_home(home: &Path) -> Result<Catalogue, ConfigError> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Catalogue::built_in()),
+        // Where the file cannot even be found, the folder is at fault.
+        Err(source) if path.symlink_metadata().is_err() => {
+            return Err(ConfigError::Home { path: home.to_path_buf(), source });
+        }
         Err(source) => return Err(ConfigError::Read { path, source }),
     };
     // It names its own source.

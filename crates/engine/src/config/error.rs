@@ -18,6 +18,18 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
+    /// The home is no folder, or not one that may be read.
+    #[error(
+        "cannot use the home folder {}: {source}; make it a folder that you may read and write, or name another with \
+         --home or LARDER_HOME",
+        path.display()
+    )]
+    Home {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The home's catalogue of models is broken.
     #[error(
         "cannot use the catalogue {}: {source}; replace it with `larder models update --from FILE`, or go back to the \
