@@ -1,12 +1,13 @@
 //! The settings, project, models and store that a command runs on.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use larder_agent::turn::TurnHost;
-use larder_engine::config::{Config, FILE, LearnedValue};
+use larder_engine::config::{Config, ConfigError, FILE, LearnedValue};
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
 use larder_models::connect::Models;
@@ -26,6 +27,8 @@ pub struct CommandContext {
     pub global: Global,
     pub config: Config,
     stand_in: OnceLock<TempDir>,
+    /// What was noted so far.
+    noted: Mutex<BTreeSet<String>>,
 }
 
 impl CommandContext {
@@ -48,7 +51,7 @@ impl CommandContext {
 
     /// A context with settings that are already read.
     pub const fn of(global: Global, config: Config) -> Self {
-        Self { global, config, stand_in: OnceLock::new() }
+        Self { global, config, stand_in: OnceLock::new(), noted: Mutex::new(BTreeSet::new()) }
     }
 
     /// A context with settings from the command line.
@@ -180,7 +183,15 @@ impl CommandContext {
 
     /// The engine with another policy than the configured one.
     pub fn engine_with(&self, policy: RunPolicy) -> Result<Engine, CliError> {
+        self.require_tokenizers()?;
         self.engine_over(self.project()?, self.store()?, policy)
+    }
+
+    /// Fails if the model table names tokenizers that there are not, in the words of `larder check`: prompts would be
+    /// refused as too large, since every byte would count as a token.
+    pub fn require_tokenizers(&self) -> Result<(), CliError> {
+        let missing = self.config.missing_tokenizers(&self.folder());
+        if missing.is_empty() { Ok(()) } else { Err(ConfigError::Problems(missing).into()) }
     }
 
     /// The engine for a project and a store that are already open.
@@ -195,6 +206,13 @@ impl CommandContext {
         Ok(Engine::new(project, self.models(), store, policy, Box::new(load))?)
     }
 
+    /// Says something on stderr, once per command.
+    pub fn note(&self, text: &str) {
+        if self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned()) {
+            output::say(text);
+        }
+    }
+
     /// Notes that a model's tokens are estimated by bytes for lack of its tokenizer, and how to fix it.
     pub fn note_on_counting(&self, model: &str, tokenizer: &str) {
         if tokenizer != Counter::bytes().name() {
@@ -202,7 +220,7 @@ impl CommandContext {
         }
         let spec = self.config.models().model(model);
         if spec.is_some_and(|spec| spec.provider == Provider::Embedded) {
-            output::say(&format!(
+            self.note(&format!(
                 "note: the weights of {model}, which contain its tokenizer, are not installed, so every byte counts as a \
                  token, several times too many for most text; fetch them with `larder models pull`"
             ));
@@ -217,7 +235,7 @@ impl CommandContext {
             },
             None => format!("the tokenizer of {model} is unknown"),
         };
-        output::say(&format!(
+        self.note(&format!(
             "note: {why}, so every byte counts as a token, several times too many for most text; set `tokenizer` under \
              [models.{model}] in larder.toml to cl100k_base, o200k_base or the path of the model's tokenizer.json"
         ));

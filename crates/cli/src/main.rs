@@ -31,16 +31,26 @@ const IDLE_THREAD: Duration = Duration::from_secs(2);
 
 /// Reports an invalid command line, or prints the requested help or version.
 fn explain(refused: &clap::Error, typed: &[OsString]) -> ExitCode {
-    let typed: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let shown: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let is_invalid = |word: &&OsString| word.to_str().is_none();
+    if let (clap::error::ErrorKind::InvalidUtf8, Some(word)) = (refused.kind(), typed.iter().find(is_invalid))
+    {
+        return error::CliError::Usage(format!(
+            "{} is not UTF-8, which names and texts of this command have to be; rename the file or folder, for example with \
+             mv or convmv",
+            output::visible(&word.to_string_lossy())
+        ))
+        .report();
+    }
     if refused.kind() == clap::error::ErrorKind::DisplayVersion
-        && typed.iter().any(|arg| version::is_verbose(arg))
+        && shown.iter().any(|arg| version::is_verbose(arg))
     {
         return match output::line(&version::details()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => error.report(),
         };
     }
-    let words = typed.iter().map(String::as_str).skip_while(|word| *word != "turn").skip(1);
+    let words = shown.iter().map(String::as_str).skip_while(|word| *word != "turn").skip(1);
     let first = words.clone().next();
     let hint = first.and_then(args::mistyped).or_else(|| {
         let after_options = first.is_some_and(|word| word.starts_with('-'));

@@ -9,6 +9,8 @@ use larder_agent::turn::TurnHost;
 use larder_core::recipe::{Mode, Recipe, suggest};
 use larder_engine::Engine;
 use larder_engine::config::Config;
+use larder_engine::executor::RunError;
+use larder_engine::given::blank_documents;
 use larder_engine::inputs::RunInput;
 use larder_store::Store;
 use larder_tools::{Confirm, ToolBox, ToolClass};
@@ -33,10 +35,14 @@ pub async fn engine(
     input: &RunInput,
     access: ToolAccess,
 ) -> Result<Engine, CliError> {
+    context.require_tokenizers()?;
     let user = store.user(&context.global.user)?;
     let engine = context.engine_over(context.project()?, user, context.config.policy())?;
     // The run itself reports a missing recipe.
     let Ok(recipe) = engine.find(name, input.mode).cloned() else { return Ok(engine) };
+    for document in blank_documents(&recipe, input).map_err(RunError::from)? {
+        output::say(&format!("note: {} is empty, so the prompt has nothing of it", document.name));
+    }
     let mode = input.mode.or(recipe.mode).unwrap_or(Mode::Chat);
     let workspace = match (access.workspace, mode) {
         (Some(_), Mode::Chat) => {

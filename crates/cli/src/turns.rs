@@ -40,6 +40,7 @@ pub struct TurnSession<'a> {
 
 impl<'a> TurnSession<'a> {
     pub async fn open(context: &'a CommandContext, flags: &TurnFlags) -> Result<Self, CliError> {
+        context.require_tokenizers()?;
         context.ensure_weights(flags.yes, || Ok(text_layers())).await?;
         let store = context.whole_store()?;
         let user = store.user(&context.global.user)?;

@@ -65,7 +65,7 @@ fn a_home_that_cannot_be_written_is_read() {
     let pointer = insert(&shop, "The ledger lies in the granary.\n");
     shop.write("prompts/notes/all.md", "You do what you are asked.\n");
     shop.write("recipes/notes/plain.yaml", RECIPE);
-    let reads: [&[&str]; 13] = [
+    let reads: [&[&str]; 14] = [
         &["explain", "notes/plain", "-q", "Where is the ledger?"],
         &["runs"],
         &["costs"],
@@ -79,6 +79,7 @@ fn a_home_that_cannot_be_written_is_read() {
         &["rehydrate", &pointer],
         &["verify"],
         &["config"],
+        &["gc", "--dry-run"],
     ];
     let before: Vec<Ran> = reads.iter().map(|args| shop.ok(args)).collect();
     let root = std::fs::metadata(shop.path()).unwrap().uid() == 0;
@@ -108,9 +109,13 @@ fn a_home_that_cannot_be_written_is_read() {
         let ran = run(args);
         assert_eq!((ran.code, &ran.out), (0, &before.out), "{args:?}: {ran:?}");
     }
-    for args in
-        [&["turn", "Where is the key?"][..], &["turn", "drop", "1"], &["jobs", "cancel", "1"], &["archive"]]
-    {
+    for args in [
+        &["turn", "Where is the key?"][..],
+        &["turn", "drop", "1"],
+        &["jobs", "cancel", "1"],
+        &["archive"],
+        &["gc"],
+    ] {
         let ran = run(args);
         assert!(
             ran.code != 0 && ran.err.contains("make it writable, or name another folder with --home"),

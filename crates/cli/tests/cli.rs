@@ -754,8 +754,9 @@ fn tokens_bounded_by_bytes_come_with_a_note_that_names_the_setting() {
         shop.ok(&args)
     };
     assert_eq!(with("bytes").err, "", "asked for");
-    let missing = with("vocabularies/none.json").err;
-    assert!(missing.contains("vocabularies/none.json of stub cannot be loaded"), "{missing}");
+    shop.write("vocabularies/broken.json", "{}");
+    let broken = with("vocabularies/broken.json").err;
+    assert!(broken.contains("vocabularies/broken.json of stub cannot be loaded"), "{broken}");
 }
 
 /// `tokenizer` in the table may be a file beside it.
@@ -966,6 +967,7 @@ fn commands_that_only_read_make_no_store() {
         &["transcript"],
         &["turn", "list"],
         &["revisions"],
+        &["gc", "--dry-run"],
     ] {
         shop.ok(args);
         assert!(!shop.path().join("home").exists(), "{args:?}");

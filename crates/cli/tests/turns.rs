@@ -72,8 +72,13 @@ fn a_turn_is_answered_and_its_documents_are_written() {
     assert_eq!(rows.iter().map(|row| number(&row["number"])).collect::<Vec<_>>(), [2, 1], "newest first");
     assert!(rows.iter().all(|row| row["summary"] == "Where the ledger lies."), "{rows:?}");
     assert_eq!(rows[0]["session"], "s");
-    assert_eq!(shop.json(&["turn", "list", "--limit", "1"])["turns"].as_array().unwrap().len(), 1);
-    assert!(shop.ok(&["turn", "list"]).out.contains(ASKED));
+    let newest = shop.json(&["turn", "list", "--limit", "1"]);
+    assert_eq!((newest["turns"].as_array().unwrap().len(), &newest["has_older"]), (1, &json!(true)));
+    let newest = shop.ok(&["turn", "list", "--limit", "1"]);
+    assert!(newest.err.contains("there are older turns; --limit 2 lists more"), "{newest:?}");
+    let all = shop.ok(&["turn", "list", "--limit", "2"]);
+    assert!(all.out.matches(ASKED).count() == 2 && all.err.is_empty(), "{all:?}");
+    assert_eq!(listed["has_older"], false);
 
     let context = shop.ok(&["turn", "show", "1"]).out;
     assert!(context.contains(ASKED) && context.contains("## 6. Validation"), "{context}");

@@ -16,6 +16,7 @@ pub mod embedding;
 mod engine;
 mod evidence;
 pub mod executor;
+pub mod given;
 pub mod history;
 pub mod inputs;
 mod metrics;

@@ -75,7 +75,8 @@ pub enum TurnCommand {
     },
     /// List the newest turns and all unfinished ones
     ///
-    /// With --format json: turns, and unfinished with `running`, which says whether a process is running the turn.
+    /// With --format json: turns, `has_older`, which says whether there are more than --limit, and unfinished with `running`,
+    /// which says whether a process is running the turn.
     #[command(after_help = "Example:\n  larder turn list --limit 5")]
     List {
         /// List at most N finished turns

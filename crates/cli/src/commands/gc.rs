@@ -16,8 +16,14 @@ use crate::error::CliError;
 use crate::output;
 
 pub fn run(context: &CommandContext, dry_run: bool) -> Result<(), CliError> {
-    let store = context.whole_store()?;
-    let documents = TurnHost::documents(&store, &context.config)?;
+    let (store, documents) = if dry_run {
+        (context.store_to_read()?, context.documents_to_read()?)
+    } else {
+        context.require_writable()?;
+        let store = context.whole_store()?;
+        let documents = TurnHost::documents(&store, &context.config)?;
+        (store, documents)
+    };
     let retention = context.config.retention();
     let counter = Counter::cl100k();
     let types = TypeCatalog::load(&context.project()?, &Project::builtin(&counter), &counter);

@@ -43,7 +43,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use crate::args::{Args, Command, Format, JobsCommand, ModelsCommand};
+use crate::args::{Args, Command, Format, Global, JobsCommand, ModelsCommand};
 use crate::context::{CommandContext, note_on_project_above};
 use crate::error::CliError;
 
@@ -56,6 +56,7 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Jobs { command } => matches!(command, Some(JobsCommand::Retry { .. })),
         _ => false,
     };
+    require_utf8(&args.global)?;
     let is_about_projects = !matches!(args.command, Command::Init { .. } | Command::Completions { .. });
     if is_about_projects && args.global.format == Format::Plain {
         note_on_project_above(&args.global);
@@ -66,6 +67,19 @@ pub async fn run(args: Args) -> Result<ExitCode, CliError> {
         jobs::take_up(&global);
     }
     ended
+}
+
+/// Refuses folders whose names settings and the store cannot hold, which would silently use others.
+fn require_utf8(global: &Global) -> Result<(), CliError> {
+    for (option, path) in [("--home or LARDER_HOME", &global.home), ("--project", &global.project)] {
+        if let Some(path) = path.as_ref().filter(|path| path.to_str().is_none()) {
+            return Err(CliError::Usage(format!(
+                "{option}: the name of the folder {} is not UTF-8; rename it, or name another",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 async fn dispatch(args: Args) -> Result<ExitCode, CliError> {

@@ -44,7 +44,9 @@ pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError
     }
     let outcome = or_stopped(engine.run(&args.input.recipe, &input, &spinner)).await;
     spinner.done();
-    print(context, &outcome?, false)
+    let outcome = outcome?;
+    note_on_reduction(context, &outcome);
+    print(context, &outcome, false)
 }
 
 /// The outcome of a run, unless the process is asked to stop before.
@@ -75,12 +77,19 @@ pub fn note_on_project(context: &CommandContext, engine: &Engine) {
     }
 }
 
+/// Says what of a prompt was not sent whole.
+pub fn note_on_reduction(context: &CommandContext, outcome: &RunOutcome) {
+    if let Some(notice) = outcome.receipt.reduction_notice() {
+        context.note(&output::visible(&format!("note: {notice}")));
+    }
+}
+
 /// Prints an outcome: the answer on stdout; for people also its citations.
 pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
     context.note_on_counting(&outcome.receipt.model, &outcome.receipt.tokenizer);
     if let Some(notice) = outcome.receipt.condensing.as_ref().and_then(|tally| tally.notice(&outcome.run_id))
     {
-        output::say(&output::visible(&format!("note: {notice}")));
+        context.note(&output::visible(&format!("note: {notice}")));
     }
     if context.global.format == Format::Json {
         return output::json(outcome);

@@ -105,7 +105,11 @@ async fn drop_draft(context: &CommandContext, number: u32) -> Result<ExitCode, C
 async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
     let drafts = documents.drafts().list()?;
-    let turns = documents.catalog().recent_turns(limit, None)?;
+    let mut turns = documents.catalog().recent_turns(limit.saturating_add(1), None)?;
+    let has_older = turns.len() as u64 > limit;
+    if has_older {
+        turns.pop();
+    }
     // The catalog has the query with its references resolved.
     let asked = |turn: &TurnRow| -> Result<String, CliError> {
         let context = documents.files().read(&turn.context)?.unwrap_or_default();
@@ -122,7 +126,7 @@ async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError
         let drafts: Vec<Value> = drafts.iter().map(draft).collect();
         let turns = turns.iter().map(|turn| Ok(AskedTurn { asked: asked(turn)?, turn }));
         let turns: Vec<AskedTurn<'_>> = turns.collect::<Result<_, CliError>>()?;
-        output::json(&json!({"unfinished": drafts, "turns": turns}))?;
+        output::json(&json!({"unfinished": drafts, "turns": turns, "has_older": has_older}))?;
         return Ok(ExitCode::SUCCESS);
     }
     for draft in drafts {
@@ -141,6 +145,9 @@ async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError
     }
     for turn in turns {
         output::text(&line(&turn, &asked(&turn)?))?;
+    }
+    if has_older {
+        output::say(&format!("there are older turns; --limit {} lists more", limit.saturating_mul(2)));
     }
     Ok(ExitCode::SUCCESS)
 }

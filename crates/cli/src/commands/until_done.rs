@@ -94,6 +94,7 @@ pub async fn run(
             break Some(if tokens_left { "--max-cost is reached" } else { "--max-tokens is reached" });
         }
     };
+    rounds.iter().rev().take(1).for_each(|last| commands::run::note_on_reduction(context, last));
     if context.global.format == Format::Json {
         output::json(&Rounds { complete: stopped.is_none(), stopped, rounds: &rounds })?;
     }

@@ -1,5 +1,6 @@
 //! The progress of a turn: phases, tools and tokens, on standard error if it is a terminal, else in the log.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,12 +23,20 @@ pub struct Watch {
     tokens: Arc<AtomicU64>,
     /// The name of the current phase.
     phase: Arc<Mutex<String>>,
+    /// The warnings of the current turn so far: attempts repeat them.
+    warnings: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Watch {
     pub fn new() -> Self {
         let bar = ProgressBar::hidden().with_style(ProgressStyle::default_spinner());
-        Self { bar, turn: Arc::default(), tokens: Arc::default(), phase: Arc::default() }
+        Self {
+            bar,
+            turn: Arc::default(),
+            tokens: Arc::default(),
+            phase: Arc::default(),
+            warnings: Arc::default(),
+        }
     }
 
     /// The number of the turn that started last.
@@ -44,6 +53,7 @@ impl Watch {
 
     fn start(&self) {
         self.tokens.store(0, Ordering::Relaxed);
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.resume();
     }
 
@@ -119,7 +129,10 @@ impl TurnObserver for Watch {
                 self.show(&format!("  §{section} condensed from {from} to {to} tokens"));
             }
             TurnEvent::Warning { text } => {
-                self.bar.suspend(|| output::say(&format!("warning: {}", one_line(text))));
+                let text = one_line(text);
+                if self.warnings.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+                    self.bar.suspend(|| output::say(&format!("warning: {text}")));
+                }
             }
             // Printed at the end, or part of the line of the phase.
             TurnEvent::Gathered { .. }

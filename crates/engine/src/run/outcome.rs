@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use larder_core::pack::{BudgetAssessment, Pack, Receipt, SlotLedger};
+use larder_core::pack::{BudgetAssessment, Pack, PartReason, PartReceipt, Receipt, Rendition, SlotLedger};
 use larder_core::recipe::{Layer, Recipe};
 use larder_core::route::RouteDecision;
 use larder_models::chat::Usage;
@@ -111,6 +111,56 @@ impl RunReceipt {
             tools: Vec::new(),
             calls: Vec::new(),
         }
+    }
+}
+
+impl RunReceipt {
+    /// What the user is told where the prompt does not hold everything whole: how much was condensed and left out, and how
+    /// to see it.
+    pub fn reduction_notice(&self) -> Option<String> {
+        let is_reduced = |part: &&PartReceipt| {
+            part.rendition != Rendition::Whole
+                && !matches!(part.reason, PartReason::Terse | PartReason::StandsAbove)
+        };
+        let reduced: Vec<&PartReceipt> = self.receipt.own_parts().filter(is_reduced).collect();
+        let (condensed, out): (Vec<_>, Vec<_>) =
+            reduced.iter().copied().partition(|part| part.rendition == Rendition::Condensed);
+        // A part that is not counted to the end has more tokens than the prompt may have.
+        let whole = |parts: &[&PartReceipt]| -> String {
+            let least: usize =
+                parts.iter().map(|part| part.original_tokens.unwrap_or(self.receipt.budget.available)).sum();
+            let is_exact = parts.iter().all(|part| part.original_tokens.is_some());
+            if is_exact { least.to_string() } else { format!("more than {least}") }
+        };
+        let named = |parts: &[&PartReceipt]| match parts {
+            [one] => one.source.to_string(),
+            many => format!("{} parts", many.len()),
+        };
+        let mut said = Vec::new();
+        if !condensed.is_empty() {
+            let tokens: usize = condensed.iter().map(|part| part.tokens).sum();
+            said.push(format!(
+                "condensed {} from {} to {tokens} tokens",
+                named(&condensed),
+                whole(&condensed)
+            ));
+        }
+        if !out.is_empty() {
+            said.push(format!("left out {} ({} tokens)", named(&out), whole(&out)));
+        }
+        let largest = reduced
+            .iter()
+            .filter(|part| part.pointer.is_some())
+            .max_by_key(|part| part.original_tokens.unwrap_or(usize::MAX).saturating_sub(part.tokens));
+        let back = largest.and_then(|part| Some((&part.source, part.pointer.as_ref()?)));
+        let back = back.map(|(source, pointer)| {
+            let what = if reduced.len() == 1 { "it".to_owned() } else { source.to_string() };
+            format!(", and `larder rehydrate '{pointer}'` reads {what} whole")
+        });
+        (!said.is_empty()).then(|| {
+            let shows = "`larder explain` with the same arguments lists every part";
+            format!("{}; {shows}{}", said.join(", and "), back.unwrap_or_default())
+        })
     }
 }
 
