@@ -241,6 +241,13 @@ impl CommandContext {
         ));
     }
 
+    /// The same for the models of the layers that turns and conversations ask.
+    pub fn note_on_layers(&self, engine: &Engine) {
+        let table = engine.models.table();
+        let bound = text_layers().into_iter().filter_map(|layer| table.resolve(layer, None));
+        bound.for_each(|model| self.note_on_counting(model.name, engine.counter(model.spec).name()));
+    }
+
     /// Offers to fetch the weights of the embedded model when one of `layers`, which will be asked, is bound to it and
     /// they are missing. A model that is asked in place of another reports missing weights itself.
     pub async fn ensure_weights(

@@ -45,6 +45,7 @@ impl<'a> TurnSession<'a> {
         let store = context.whole_store()?;
         let user = store.user(&context.global.user)?;
         let engine = context.engine_over(context.project()?, user, context.config.policy())?;
+        context.note_on_layers(&engine);
         let (mut host, problems) = TurnHost::open(&store, &context.config).await?;
         for problem in problems {
             output::say(&format!("note: {problem}"));
@@ -166,12 +167,14 @@ pub fn request(query: String, place: &PlaceArgs) -> Result<TurnRequest, CliError
     };
     // A turn may be resumed from another folder.
     let real = |path: PathBuf| path.canonicalize().map_err(|source| CliError::Read { path, source });
-    Ok(TurnRequest {
-        query,
-        mode,
-        session: place.session.clone(),
-        workspace: workspace.map(real).transpose()?,
-    })
+    let workspace = workspace.map(real).transpose()?;
+    if let Some(folder) = workspace.as_ref().filter(|folder| folder.to_str().is_none()) {
+        return Err(CliError::Usage(format!(
+            "the workspace {} is not UTF-8, which the record of a turn has to be; rename the folder",
+            folder.display()
+        )));
+    }
+    Ok(TurnRequest { query, mode, session: place.session.clone(), workspace })
 }
 
 fn code(status: TurnStatus) -> ExitCode {

@@ -125,6 +125,20 @@ fn a_tokenizer_that_is_not_there_is_named_by_every_command_that_asks_a_model() {
 }
 
 #[test]
+fn turns_and_conversations_note_that_every_byte_counts_as_a_token() {
+    let shop = Shop::with_provider([]);
+    shop.write("broken.json", "{}");
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "tokenizer = \"broken.json\"\n", "");
+    for ran in [shop.run(&["turn", "What about bridge 7?"]), shop.run_with(&["converse", "tutor"], b"hi\n")] {
+        let told = "note: the tokenizer broken.json of stub cannot be loaded";
+        assert!(
+            ran.err.matches(told).count() == 1 && ran.err.contains("every byte counts as a token"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
 fn a_home_that_is_no_folder_is_named_with_the_fix() {
     let shop = Shop::new();
     shop.write("notes.md", report(0, 2));
@@ -267,6 +281,14 @@ fn a_name_that_is_not_utf8_is_shown_with_the_fix() {
             "{refused}"
         );
     }
+    let folder = OsStr::from_bytes(b"caf\xe9");
+    std::fs::create_dir(shop.path().join(folder)).unwrap();
+    let refused = fails(&["turn", "x", "--mode", "code", "--workspace"], &[folder]);
+    assert!(
+        refused.contains("caf\u{FFFD} is not UTF-8") && refused.contains("rename the folder"),
+        "{refused}"
+    );
+    assert_eq!(shop.json(&["turn", "list"])["unfinished"], json!([]));
     let counted: support::Ran = shop.command(&["count"]).arg(file).output().unwrap().into();
     assert_eq!(counted.code, 0, "{counted:?}");
 }

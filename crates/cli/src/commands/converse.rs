@@ -76,6 +76,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     };
     context.ensure_weights(args.yes, || Ok(text_layers())).await?;
+    context.note_on_layers(&all.engine);
     let is_plain = printer.is_plain;
     let interactive = output::is_interactive();
     if interactive {
