@@ -1,11 +1,14 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
-//! code recomputes them. Plain functions of texts; `derived` recomputes numbers, `amounts` reads currencies and
-//! words such as "million", `units` reads units, `dates` reads dates, `names` finds names.
+//! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts` reads
+//! currencies and words such as "million", `units` reads units, `dates`, `times` and `ages` read those, `names` finds names.
 
+mod ages;
 mod amounts;
 mod dates;
 mod derived;
 mod names;
+mod plain;
+mod times;
 mod units;
 
 use std::collections::BTreeSet;
@@ -13,12 +16,16 @@ use std::ops::Range;
 
 use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 
+use self::ages::Moments;
 use self::amounts::{Amount, Currencies, amounts};
 use self::derived::Derived;
+use self::plain::{with_joined_groups, without_markup};
 use self::units::Measures;
 
 /// Numbers with more digits before their decimals are not computed with.
 const MOST_DIGITS: usize = 15;
+/// Numbers from this, in thousandths, on may be years.
+const YEARS: i128 = 1_000 * 1_000;
 /// Findings that are reported.
 const MAX_FOUND: usize = 20;
 /// Top-level domains that make a word an address; others are rather parts of names of files or of code.
@@ -27,20 +34,32 @@ const TOP_LEVEL: [&str; 16] = [
     "jp",
 ];
 /// Words before a price that is rounded.
-const ABOUT: [&str; 9] =
-    ["about", "around", "roughly", "approximately", "approx", "rund", "etwa", "circa", "ca"];
+const ABOUT: [&str; 15] = [
+    "about",
+    "around",
+    "roughly",
+    "approximately",
+    "approx",
+    "almost",
+    "nearly",
+    "just under",
+    "just over",
+    "rund",
+    "etwa",
+    "circa",
+    "ca",
+    "knapp",
+    "fast",
+];
 /// The part of a price by which it may then differ.
 const ROUNDING: i128 = 50;
-/// Words of time after which a quantity is an age, which follows from a date and the present.
-const AGE_ENDS: [&str; 4] = ["ago", "old", "alt", "earlier"];
-/// Words of time before which it is one.
-const AGE_STARTS: [&str; 3] = ["vor", "seit", "since"];
 
 /// The values and names of `answer` that `known` neither states nor yields, in order; at most twenty.
 pub fn unsupported(known: &str, answer: &str) -> Vec<String> {
-    let mut found = find(known, answer);
-    let text = without_citations(answer);
-    let words = names::Words::of(known);
+    let known = Known::of(known);
+    let text = known.read(answer);
+    let mut found = known.unsupported_values(&text);
+    let words = names::Words::of(&known.text);
     let is_english = names::is_english(&text);
     found.extend(names::of(&text).into_iter().filter(|(_, name)| !words.know(name, is_english)));
     found.sort();
@@ -51,9 +70,11 @@ pub fn unsupported(known: &str, answer: &str) -> Vec<String> {
 /// Of each line, read together, whether `known` states or yields its values. Names are not checked: what only looks like one
 /// is no reason to drop a line.
 pub fn are_stated(known: &str, lines: &[&str]) -> Vec<bool> {
-    let found = find(known, &lines.join("\n"));
+    let known = Known::of(known);
+    let lines: Vec<String> = lines.iter().map(|line| known.read(line)).collect();
+    let found = known.unsupported_values(&lines.join("\n"));
     let mut start = 0;
-    let of_line = |line: &&str| {
+    let of_line = |line: &String| {
         let range = start..start + line.len() + 1;
         start = range.end;
         !found.iter().any(|(at, _)| range.contains(at))
@@ -61,87 +82,133 @@ pub fn are_stated(known: &str, lines: &[&str]) -> Vec<bool> {
     lines.iter().map(of_line).collect()
 }
 
-/// The values of `answer` that `known` neither states nor yields, with their places.
-fn find(known: &str, answer: &str) -> Vec<(usize, String)> {
-    let text = without_citations(answer);
-    let currencies = Currencies::of(known);
-    let known_numbers: BTreeSet<i128> = amounts::readings(known).collect();
-    let measures = Measures::of(known);
-    let known_dates = dates::of(known);
-    let states = |date: &dates::Written| known_dates.iter().any(|known| date.is_stated_by(known));
-    let (stated, unstated): (Vec<_>, Vec<_>) = dates::of(&text).into_iter().partition(states);
-    let mut found: Vec<(usize, String)> = Vec::new();
-    // A month by itself is rather a word than a date.
-    for date in unstated.iter().filter(|date| !date.is_doubtful && date.is_distinct()) {
-        found.push((date.range.start, text[date.range.clone()].to_owned()));
-    }
-    let is_part = |date: &dates::Written, place: &Range<usize>| {
-        date.range.start < place.end && place.start < date.range.end
-    };
-    let mut spans = salience::scan(&text, ErrorSense::Strict);
-    spans.retain(|span| {
-        let mut of_dates = stated.iter().chain(unstated.iter().filter(|date| !date.is_doubtful));
-        span.kind == SpanKind::Error || !of_dates.any(|date| date.is_distinct() && is_part(date, &span.range))
-    });
-    for span in &mut spans {
-        if let Some(price) = amounts::with_currency(&text, span) {
-            (span.kind, span.range) = (SpanKind::Price, price);
+/// What the documents say, as it is read.
+struct Known {
+    text: String,
+    numbers: BTreeSet<i128>,
+    dates: Vec<dates::Written>,
+    times: Vec<times::Written>,
+    currencies: Currencies,
+    measures: Measures,
+    moments: Moments,
+}
+
+impl Known {
+    fn of(documents: &str) -> Self {
+        let text = with_joined_groups(documents, |_| false);
+        let dates = dates::of(&text);
+        let is_part = |at: usize| dates.iter().any(|date| date.is_distinct() && date.range.contains(&at));
+        // The day and the month of a date are no numbers of something else.
+        let stated = amounts::readings(&text).filter(|(at, number)| *number >= YEARS || !is_part(*at));
+        // Plain spaces may group digits.
+        let loose = with_joined_groups(documents, |_| true);
+        let loose = amounts::readings(&loose).filter(|(_, number)| *number >= YEARS);
+        let numbers: BTreeSet<i128> = stated.chain(loose).map(|(_, number)| number).collect();
+        Self {
+            times: times::of(&text),
+            currencies: Currencies::of(&text),
+            measures: Measures::of(&text),
+            moments: Moments::new(&numbers, &dates),
+            text,
+            numbers,
+            dates,
         }
     }
-    let derived = Derived::new(&text, &spans, &known_numbers, known);
-    for span in &spans {
-        let value = &text[span.range.clone()];
-        let is_supported = match span.kind {
-            SpanKind::Error => true,
-            SpanKind::Number if value.bytes().filter(u8::is_ascii_digit).count() == 1 => {
-                !is_count(&text, &span.range) || derived.yields_count(&span.range)
-            }
-            SpanKind::Date => stands_in(known, value) || states_month(&known_dates, value),
-            SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
-                let shown: Vec<_> = amounts(&text, &span.range).collect();
-                let is_about = says_about(&text[..span.range.start]);
-                let is_rounded = |shown: &Amount, number: i128| {
-                    let room = number / ROUNDING;
-                    let mut near = known_numbers.range(number - room..=number + room);
-                    span.kind == SpanKind::Price && near.any(|near| currencies.allow(shown, *near))
-                };
-                let is_known = |shown: &Amount, number| {
-                    known_numbers.contains(&number) && currencies.allow(shown, number)
-                        || derived.yields(span.kind, &span.range, number)
-                        || is_about && is_rounded(shown, number)
-                };
-                let is_shown = |shown: &Amount| {
-                    shown.readings().any(|number| is_known(shown, number))
-                        || currencies.scales.contains(&shown.scale)
-                            && known_numbers.contains(&(shown.number / shown.scale))
-                };
-                shown.is_empty() && stands_in(known, value)
-                    || !shown.is_empty() && shown.iter().all(is_shown)
-                    || measures.state(&text, &span.range)
-                    || is_age(&text, &span.range)
-            }
-            // Ids may be cut.
-            SpanKind::Hash | SpanKind::Id => known.contains(value),
-            _ => stands_in(known, value),
+
+    /// An answer as it is read next to the documents.
+    fn read(&self, answer: &str) -> String {
+        let knows = |digits: &str| {
+            digits.parse().is_ok_and(|number: i128| self.numbers.contains(&number.saturating_mul(1_000)))
         };
-        if !is_supported {
-            let doubtful = unstated.iter().find(|date| is_part(date, &span.range));
-            let whole = doubtful.map_or(&span.range, |date| &date.range).clone();
-            found.push((whole.start, text[whole].to_owned()));
-        }
+        with_joined_groups(&without_markup(answer), knows)
     }
-    found.sort();
-    found.dedup();
-    let lower = known.to_lowercase();
-    found.extend(sites(&text).filter(|(_, site)| !stands_in(&lower, &site.to_lowercase())));
-    found
+
+    /// The values of an answer that the documents neither state nor yield, with their places.
+    fn unsupported_values(&self, text: &str) -> Vec<(usize, String)> {
+        let states = |date: &dates::Written| self.dates.iter().any(|known| date.is_stated_by(known));
+        let (stated, unstated): (Vec<_>, Vec<_>) = dates::of(text).into_iter().partition(states);
+        let mut found: Vec<(usize, String)> = Vec::new();
+        // A month by itself is rather a word than a date.
+        for date in unstated.iter().filter(|date| !date.is_doubtful && date.is_distinct()) {
+            found.push((date.range.start, text[date.range.clone()].to_owned()));
+        }
+        let times = times::of(text);
+        for time in times.iter().filter(|time| !self.times.iter().any(|known| time.is(known))) {
+            found.push((time.range.start, text[time.range.clone()].to_owned()));
+        }
+        let overlap =
+            |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
+        let is_part = |date: &dates::Written, place: &Range<usize>| overlap(&date.range, place);
+        let mut spans = salience::scan(text, ErrorSense::Strict);
+        spans.retain(|span| {
+            let mut of_dates = stated.iter().chain(unstated.iter().filter(|date| !date.is_doubtful));
+            span.kind == SpanKind::Error
+                || !of_dates.any(|date| date.is_distinct() && is_part(date, &span.range))
+                    && !times.iter().any(|time| overlap(&time.range, &span.range))
+        });
+        for span in &mut spans {
+            if let Some(price) = amounts::with_currency(text, span) {
+                (span.kind, span.range) = (SpanKind::Price, price);
+            }
+        }
+        let derived = Derived::new(text, &spans, &self.numbers, &self.text);
+        for span in &spans {
+            let value = &text[span.range.clone()];
+            let is_supported = match span.kind {
+                SpanKind::Error => true,
+                SpanKind::Number if value.bytes().filter(u8::is_ascii_digit).count() == 1 => {
+                    !is_count(text, &span.range) || derived.yields_count(&span.range)
+                }
+                SpanKind::Date => stands_in(&self.text, value) || states_month(&self.dates, value),
+                SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
+                    let shown: Vec<_> = amounts(text, &span.range).collect();
+                    let is_about = says_about(&text[..span.range.start]);
+                    let is_rounded = |shown: &Amount, number: i128| {
+                        let room = number / ROUNDING;
+                        let mut near = self.numbers.range(number - room..=number + room);
+                        span.kind == SpanKind::Price && near.any(|near| self.currencies.allow(shown, *near))
+                    };
+                    let is_known = |shown: &Amount, number| {
+                        self.numbers.contains(&number) && self.currencies.allow(shown, number)
+                            || derived.yields(span.kind, &span.range, number)
+                            || is_about && is_rounded(shown, number)
+                    };
+                    let is_shown = |shown: &Amount| {
+                        shown.readings().any(|number| is_known(shown, number))
+                            || self.currencies.scales.contains(&shown.scale)
+                                && self.numbers.contains(&(shown.number / shown.scale))
+                    };
+                    shown.is_empty() && stands_in(&self.text, value)
+                        || !shown.is_empty() && shown.iter().all(is_shown)
+                        || self.measures.state(text, &span.range)
+                        || self.moments.yield_age(text, &span.range)
+                }
+                // Ids may be cut.
+                SpanKind::Hash | SpanKind::Id => self.text.contains(value),
+                _ => stands_in(&self.text, value),
+            };
+            if !is_supported {
+                let doubtful = unstated.iter().find(|date| is_part(date, &span.range));
+                let whole = doubtful.map_or(&span.range, |date| &date.range).clone();
+                found.push((whole.start, text[whole].to_owned()));
+            }
+        }
+        found.sort();
+        found.dedup();
+        let lower = self.text.to_lowercase();
+        found.extend(sites(text).filter(|(_, site)| !stands_in(&lower, &site.to_lowercase())));
+        found
+    }
 }
 
 /// Whether a text ends with a word that says that a number is rounded.
 fn says_about(before: &str) -> bool {
-    let before = before.trim_end().trim_end_matches(['*', '_', '$', '€', '£']).trim_end();
-    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default().to_lowercase();
-    before.ends_with(['~', '≈']) || ABOUT.contains(&word.trim_matches(|char: char| !char.is_alphanumeric()))
+    let before = before.trim_end().trim_end_matches(['*', '_', '$', '€', '£']).trim_end().to_lowercase();
+    let ends_with = |word: &&str| {
+        let start = before.strip_suffix(word).or_else(|| before.strip_suffix('.')?.strip_suffix(word));
+        start.is_some_and(|start| !start.ends_with(char::is_alphanumeric))
+    };
+    before.ends_with(['~', '≈']) || ABOUT.iter().any(|word| ends_with(&word))
 }
 
 /// Whether a date names a month, and nothing else, that one of these does.
@@ -203,7 +270,8 @@ fn sites(text: &str) -> impl Iterator<Item = (usize, String)> {
 /// A text with spaces in place of these values, wherever they stand by themselves, also as they are otherwise written:
 /// amounts and dates in another notation, names in another letter case or after a title.
 pub fn without(text: &str, values: &[String]) -> String {
-    let mut left = text.to_owned();
+    let text = &with_joined_groups(text, |_| false);
+    let mut left = text.clone();
     let mut blank = |range: Range<usize>| {
         let spaces = " ".repeat(range.len());
         left.replace_range(range, &spaces);
@@ -236,8 +304,8 @@ pub fn without(text: &str, values: &[String]) -> String {
 
 /// A text with a mark in place of each price.
 pub fn without_prices(text: &str) -> String {
-    let mut left = text.to_owned();
-    for range in prices(text).into_iter().rev() {
+    let mut left = with_joined_groups(text, |_| false);
+    for range in prices(&left).into_iter().rev() {
         left.replace_range(range, "(old price)");
     }
     left
@@ -271,24 +339,6 @@ pub fn states_nothing(answer: &str) -> bool {
     salience::scan(answer, ErrorSense::Strict).is_empty()
         && names::within(answer).is_empty()
         && !ABOUT_DOCUMENTS.iter().any(|word| lower.contains(word))
-}
-
-/// The answer with its markers of citations, such as `[1, 2]` and `[context.md§2]`, replaced by spaces.
-fn without_citations(answer: &str) -> String {
-    let mut text = answer.to_owned();
-    let mut from = 0;
-    while let Some(start) = text[from..].find('[').map(|at| from + at) {
-        let Some(end) = text[start..].find(']').map(|at| start + at + 1) else { break };
-        let inner = &text[start + 1..end - 1];
-        let numbers = |char: char| char.is_ascii_digit() || matches!(char, ',' | ' ' | 'p' | '-');
-        let is_citation =
-            !text[end..].starts_with('(') && (inner.chars().all(numbers) || inner.contains('§'));
-        if is_citation {
-            text.replace_range(start..end, &" ".repeat(end - start));
-        }
-        from = if is_citation { end } else { start + 1 };
-    }
-    text
 }
 
 /// Every number of a text with its place, in thousandths, except ids and the like with too many digits to count with.
@@ -338,14 +388,6 @@ fn is_count(text: &str, range: &Range<usize>) -> bool {
     });
     let is_factor = unit.starts_with("x ");
     stands_alone && !follows_name && !is_factor && unit.starts_with(char::is_alphabetic)
-}
-
-/// Whether the quantity is an age, such as `2 hours ago`.
-fn is_age(text: &str, range: &Range<usize>) -> bool {
-    let word = |text: &str| text.trim_matches(|char: char| !char.is_alphanumeric()).to_lowercase();
-    let mut after = text[range.end..].split_whitespace().take(2).map(word);
-    let before = text[..range.start].split_whitespace().next_back().map(word).unwrap_or_default();
-    AGE_STARTS.contains(&before.as_str()) || after.any(|word| AGE_ENDS.contains(&word.as_str()))
 }
 
 #[cfg(test)]

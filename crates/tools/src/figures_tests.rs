@@ -380,6 +380,104 @@ fn what_is_rounded_multiplied_or_averaged_in_sight_is_supported() {
 }
 
 #[test]
+fn what_a_link_shows_is_checked_and_its_address_too() {
+    let known = "https://shop.example/plain says $45.50, and Marta Kowalska sells it.";
+    let link = "https://shop.example/plain";
+    for (shown, value) in [
+        ("The lamp costs [$46.50](LINK). [1]", "$46.50"),
+        ("| [Lamp L3 - $999.99](LINK) | [1] |", "$999.99"),
+        ("Seller: [Peter Meier](LINK)", "Peter Meier"),
+        ("Launched in [2019](LINK).", "2019"),
+        ("Write to [peter@x.example](mailto:peter@x.example).", "peter@x.example"),
+        ("It costs [$45.50](https://other.example/plain).", "https://other.example/plain"),
+    ] {
+        let found = unsupported(known, &shown.replace("LINK", link));
+        assert!(found.iter().any(|found| found == value), "{shown}: {found:?}");
+    }
+    for shown in ["It costs [$45.50](LINK) [1].", "[Marta Kowalska](LINK) sells it.[^1]", "See [1](LINK)."] {
+        assert_eq!(unsupported(known, &shown.replace("LINK", link)), Vec::<String>::new(), "{shown}");
+    }
+}
+
+#[test]
+fn groups_of_digits_are_one_number() {
+    for known in [
+        "1\u{202f}149,00 €",
+        "1 149,00 €",
+        "1\u{a0}149 €",
+        "EUR 1’149.–",
+        "1'149 EUR",
+        "1,149.00 EUR",
+        "1149 €",
+    ] {
+        for answer in ["1149 €", "€1,149", "1.149,00 Euro", "1 149 €", "1\u{a0}149 €", "1’149 EUR"]
+        {
+            assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{known}: {answer}");
+        }
+        assert_eq!(unsupported(known, "149 €").len(), 1, "{known}");
+    }
+    assert_eq!(unsupported("12,500 objects", "12 500 objects"), Vec::<String>::new());
+    assert_eq!(unsupported("12 500 objects", "12,500 objects"), Vec::<String>::new());
+    assert_eq!(unsupported("Call +49 381 555 0199.", "+49 381 555 0199"), Vec::<String>::new());
+    assert!(!without("It was 1 149 €.", &["1149 €".to_owned()]).contains("149"));
+}
+
+#[test]
+fn every_currency_is_one() {
+    for amount in [
+        "45.50 PLN",
+        "45,50 zł",
+        "45.50 kr",
+        "45.50 SEK",
+        "45.50 Kč",
+        "45.50 ₽",
+        "R$45.50",
+        "₩45.50",
+        "Fr. 45.50",
+    ] {
+        assert_eq!(unsupported("It costs $45.50.", amount).len(), 1, "{amount}");
+        assert_eq!(unsupported(&format!("It costs {amount}."), amount), Vec::<String>::new(), "{amount}");
+    }
+    assert_eq!(unsupported("199 kr", "199 SEK"), Vec::<String>::new(), "crowns of some country");
+    assert_eq!(unsupported("Rs. 1,29,900", "₹129900"), Vec::<String>::new());
+    assert_eq!(unsupported("Try 45.50 of it", "45.50 of it"), Vec::<String>::new(), "no lira");
+}
+
+#[test]
+fn an_age_follows_from_dates() {
+    let known = "Built in 1949. Today is 27 November 2026; it was seen on 20 November 2026.";
+    for age in ["It is 77 years old.", "Das Museum ist 76 Jahre alt.", "Seen 7 days ago.", "Vor 1 Woche."] {
+        assert_eq!(unsupported(known, age), Vec::<String>::new(), "{age}");
+    }
+    for age in [
+        "It is 87 years old.",
+        "That was 260 years ago.",
+        "Das Museum ist 50 Jahre alt.",
+        "Seen 30 days ago.",
+    ] {
+        assert_eq!(unsupported(known, age).len(), 1, "{age}");
+    }
+}
+
+#[test]
+fn a_time_is_one_that_is_stated() {
+    let known = "Tours begin at 14:30 and end at 4 pm; doors 2026-05-03T09:05:00Z.";
+    for time in ["2:30 pm", "14.30 Uhr", "2:30", "16:00", "9:05 am", "09:05"] {
+        assert_eq!(unsupported(known, time), Vec::<String>::new(), "{time}");
+    }
+    for time in ["1:30 pm", "3:30", "4:30 pm", "15:30", "14:00"] {
+        assert_eq!(unsupported(known, time), [time], "{time}");
+    }
+}
+
+#[test]
+fn a_stretch_of_dates_has_one_year() {
+    let known = "Open from 1 May to 30 September 2026.";
+    assert_eq!(unsupported(known, "It opens on 2026-05-01."), Vec::<String>::new());
+    assert_eq!(unsupported(known, "It opens on 1 May 2025."), ["1 May 2025"]);
+}
+
+#[test]
 fn a_measure_is_known_in_every_unit() {
     let known = "Weight: 1200 g. Length 2.5 m, 1.5 h on one charge, 512 MiB, 2000 MB, 750W.";
     let same =

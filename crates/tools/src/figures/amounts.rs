@@ -7,18 +7,55 @@ use larder_condense::salience::{SalientSpan, SpanKind};
 
 use super::numbers;
 
-/// What a currency is written as, before or after a number; one line for each currency.
-const CURRENCIES: [&[&str]; 9] = [
+/// What a currency is written as, before or after a number; one line for each currency. Codes in capitals are words
+/// otherwise.
+const CURRENCIES: [&[&str]; 40] = [
     &["$", "us$", "usd", "dollar", "dollars"],
     &["€", "eur", "euro", "euros"],
     &["£", "gbp", "pound", "pounds"],
     &["¥", "jpy", "yen"],
-    &["₹", "inr", "rupee", "rupees"],
-    &["chf", "franken"],
+    &["₹", "inr", "rs", "rupee", "rupees"],
+    &["chf", "fr", "sfr", "franken", "franc", "francs"],
     &["cny", "rmb", "yuan"],
     &["c$", "ca$", "cad"],
     &["a$", "au$", "aud"],
+    &["kr", "krone", "kroner", "krona", "kronor", "kronen", "crown", "crowns"],
+    &["sek"],
+    &["nok"],
+    &["dkk"],
+    &["isk"],
+    &["kč", "czk", "koruna", "koruny", "korun"],
+    &["zł", "pln", "zloty", "zlotys", "złoty", "złote", "złotych"],
+    &["ft", "huf", "forint", "forints"],
+    &["lei", "RON"],
+    &["лв", "bgn"],
+    &["₽", "rub", "ruble", "rubles", "rouble", "roubles", "rubel"],
+    &["₴", "uah", "hryvnia"],
+    &["₺", "TRY", "lira"],
+    &["₪", "ils", "shekel", "shekels"],
+    &["aed", "dirham", "dirhams"],
+    &["SAR", "riyal", "riyals"],
+    &["r$", "brl", "reais"],
+    &["peso", "pesos"],
+    &["mx$", "mxn"],
+    &["ARS"],
+    &["clp"],
+    &["₩", "krw"],
+    &["nt$", "twd"],
+    &["hk$", "hkd"],
+    &["s$", "sgd"],
+    &["nz$", "nzd"],
+    &["฿", "thb", "baht"],
+    &["rp", "idr", "rupiah"],
+    &["₫", "vnd"],
+    &["zar", "rand"],
+    &["₿", "btc", "bitcoin", "bitcoins"],
 ];
+/// Names of several currencies, and what those are written as.
+const FAMILIES: [(&str, &[&str]); 2] =
+    [("kr", &["sek", "nok", "dkk", "isk", "czk"]), ("peso", &["mxn", "ARS", "clp"])];
+/// Names of currencies of two letters; others next to a number are units or the like.
+const SHORT_NAMES: [&str; 5] = ["kr", "fr", "rs", "ft", "rp"];
 /// Words that multiply the number before them.
 const SCALES: [(&str, i128); 14] = [
     ("thousand", 1_000),
@@ -115,11 +152,12 @@ pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<
     })
 }
 
-/// Every number of a text, in thousandths; one with a letter such as `70B` also as what that may multiply it to.
-pub(super) fn readings(text: &str) -> impl Iterator<Item = i128> {
+/// Every number of a text with its place, in thousandths; one with a letter such as `70B` also as what that may multiply it
+/// to.
+pub(super) fn readings(text: &str) -> impl Iterator<Item = (usize, i128)> {
     numbers(text).flat_map(|(at, number)| {
         let by_letter = letter(text, end(text, at)).and_then(|factor| number.checked_mul(factor));
-        std::iter::once(number).chain(by_letter)
+        std::iter::once(number).chain(by_letter).map(move |number| (at, number))
     })
 }
 
@@ -167,7 +205,7 @@ impl Currencies {
                         .any(|words| after.starts_with(words))
             })
         };
-        let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| word.len() >= 3);
+        let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| is_name(word));
         let signs = text.chars().filter(|char| is_sign(*char)).map(String::from);
         Self {
             known,
@@ -181,8 +219,27 @@ impl Currencies {
     pub(super) fn allow(&self, shown: &Amount, number: i128) -> bool {
         let (Some(currency), Some(known)) = (shown.currency, self.known.get(&number)) else { return true };
         let is_only = self.named.is_empty() || self.named.contains(&currency);
-        known.contains(&Stated::In(currency)) || known.contains(&Stated::AsPrice) && is_only
+        let is_same = |stated: &Stated| matches!(stated, Stated::In(other) if may_be_same(*other, currency));
+        known.iter().any(is_same) || known.contains(&Stated::AsPrice) && is_only
     }
+}
+
+/// Whether two names may mean the same currency.
+fn may_be_same(one: usize, other: usize) -> bool {
+    let is_of = |(family, members): &(&str, &[&str]), one, other| {
+        named(family) == Some(one) && members.iter().any(|member| named(member) == Some(other))
+    };
+    one == other || FAMILIES.iter().any(|family| is_of(family, one, other) || is_of(family, other, one))
+}
+
+/// Whether a currency stands next to the digits of a stretch, or decimals follow them.
+pub(super) fn is_money(text: &str, start: usize, end: usize) -> bool {
+    let cents = text[end..].strip_prefix(['.', ',']).is_some_and(|cents| {
+        let digits = cents.find(|char: char| !char.is_ascii_digit()).unwrap_or(cents.len());
+        digits == 2 || cents.starts_with(['-', '–'])
+    });
+    let digits = &text[end..];
+    cents || currency(text, start).is_some() || currency(digits, 0).is_some()
 }
 
 /// How the number that begins at a place is stated.
@@ -219,8 +276,8 @@ fn says_price(text: &str) -> bool {
 fn currency_of_object(text: &str, at: usize) -> Option<usize> {
     let start = at - text[..at].bytes().rev().take(OBJECT).position(|byte| byte == b'{')?;
     let length = text[at..].bytes().take(OBJECT).position(|byte| byte == b'}')?;
-    let object = text[start..at + length].to_lowercase();
-    let after = &object[object.find("currency")? + "currency".len()..];
+    let object = &text[start..at + length];
+    let after = &object[object.to_ascii_lowercase().find("currency")? + "currency".len()..];
     let code = after.split(|char: char| !char.is_alphanumeric()).find(|word| !word.is_empty())?;
     named(code)
 }
@@ -228,7 +285,7 @@ fn currency_of_object(text: &str, at: usize) -> Option<usize> {
 /// The currency in the heading of the column of a table in which a number stands.
 fn currency_of_column(text: &str, at: usize) -> Option<usize> {
     let header = header(text, at)?;
-    let words = header.split(|char: char| !char.is_alphanumeric()).filter(|word| word.len() >= 3);
+    let words = header.split(|char: char| !char.is_alphanumeric()).filter(|word| is_name(word));
     words
         .filter_map(named)
         .next()
@@ -248,12 +305,17 @@ fn header(text: &str, at: usize) -> Option<&str> {
 }
 
 fn named(word: &str) -> Option<usize> {
-    let word = word.to_lowercase();
-    CURRENCIES.iter().position(|written| written.contains(&word.as_str()))
+    let lower = word.to_lowercase();
+    CURRENCIES.iter().position(|written| written.contains(&word) || written.contains(&lower.as_str()))
+}
+
+/// Whether a word is long enough to be the name of a currency next to a number.
+fn is_name(word: &str) -> bool {
+    word.len() >= 3 || SHORT_NAMES.contains(&word.to_lowercase().as_str())
 }
 
 const fn is_sign(char: char) -> bool {
-    matches!(char, '$' | '€' | '£' | '¥' | '₹')
+    matches!(char, '$' | '€' | '£' | '¥' | '₹' | '₽' | '₴' | '₺' | '₪' | '₩' | '฿' | '₫' | '₿')
 }
 
 /// The sign of a currency that begins a text and is not that of the next number.
@@ -261,6 +323,15 @@ fn sign_at_start(text: &str) -> Option<char> {
     let sign = text.chars().next().filter(|char| is_sign(*char))?;
     let next = text[sign.len_utf8()..].trim_start_matches(' ').chars().next();
     (!next.is_some_and(|char| char.is_ascii_digit())).then_some(sign)
+}
+
+fn last_word(text: &str) -> &str {
+    text.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default()
+}
+
+/// Whether a space may stand between a number and its currency.
+const fn is_space(char: char) -> bool {
+    matches!(char, ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}')
 }
 
 /// The place of a value with the currency next to it, which makes a price of a number.
@@ -272,13 +343,12 @@ pub(super) fn with_currency(text: &str, span: &SalientSpan) -> Option<Range<usiz
     }
     let after = &text[end..];
     let scaled = &after[scale_word(after).len()..];
-    let space =
-        if scaled.starts_with([' ', '\u{a0}']) { scaled.chars().next().map_or(0, char::len_utf8) } else { 0 };
+    let space = scaled.chars().next().filter(|char| is_space(*char)).map_or(0, char::len_utf8);
     let written = &scaled[space..];
     let sign = sign_at_start(written);
     let word = written.find(|char: char| !char.is_alphabetic()).map_or(written, |length| &written[..length]);
     let length =
-        sign.map(char::len_utf8).or_else(|| named(word).filter(|_| word.len() >= 3).map(|_| word.len()));
+        sign.map(char::len_utf8).or_else(|| named(word).filter(|_| is_name(word)).map(|_| word.len()));
     if let Some(length) = length {
         return Some(start..text.len() - written.len() + length);
     }
@@ -289,7 +359,7 @@ pub(super) fn with_currency(text: &str, span: &SalientSpan) -> Option<Range<usiz
 
 /// The currency next to the number that begins at a place.
 fn currency(text: &str, at: usize) -> Option<usize> {
-    let before = text[..at].trim_end_matches(' ');
+    let before = text[..at].trim_end_matches(is_space);
     let sign = before.chars().next_back().filter(|char| is_sign(*char));
     if let Some(sign) = sign {
         let prefix = &before[..before.len() - sign.len_utf8()];
@@ -298,13 +368,16 @@ fn currency(text: &str, at: usize) -> Option<usize> {
         return named(&before[before.len() - sign.len_utf8() - letters..])
             .or_else(|| named(&sign.to_string()));
     }
-    let word_before = before.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
+    let word_before = last_word(before);
+    // `Fr. 20` and `Rs. 500`, but no sentence that ends with a currency.
+    let shortened = before.strip_suffix('.').map(last_word).filter(|word| word.len() < 3);
     let after = text[at..].trim_start_matches(is_digit).trim_start_matches(['*', '_']);
-    let after = after.strip_prefix(scale_word(after)).unwrap_or(after).trim_start_matches(' ');
+    let after = after.strip_prefix(scale_word(after)).unwrap_or(after).trim_start_matches(is_space);
     let sign_after = sign_at_start(after).map(|char| char.to_string());
     let word_after: String = after.chars().take_while(|char| char.is_alphabetic()).collect();
-    let of_word = |word: &str| if word.len() < 3 { None } else { named(word) };
-    sign_after.as_deref().and_then(named).or_else(|| of_word(&word_after)).or_else(|| of_word(word_before))
+    let of_word = |word: &str| named(word).filter(|_| is_name(word));
+    let before = || of_word(word_before).or_else(|| of_word(shortened?));
+    sign_after.as_deref().and_then(named).or_else(|| of_word(&word_after)).or_else(before)
 }
 
 /// What the number that ends at a place is certainly multiplied with, by the word or letter after it.
@@ -312,7 +385,7 @@ pub(super) fn scale(text: &str, end: usize) -> i128 {
     let word = scale_word(&text[end..]).trim_matches(|char: char| !char.is_alphabetic()).to_lowercase();
     let spelled = SCALES.iter().find(|(scale, _)| *scale == word).map(|(_, factor)| *factor);
     let number = text[..end].trim_end_matches(is_digit).trim_end_matches(' ');
-    let is_money = number.ends_with(['$', '€', '£', '¥', '₹']);
+    let is_money = number.ends_with(is_sign);
     spelled.or_else(|| letter_after(text, end).filter(|_| is_money)).unwrap_or(1)
 }
 

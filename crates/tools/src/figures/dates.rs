@@ -48,6 +48,19 @@ impl Written {
     }
 }
 
+impl Written {
+    /// The days since year 0 that it may be; none unless it says day, month and year.
+    pub(super) fn days(&self) -> impl Iterator<Item = i64> {
+        let whole = |parts: &Parts| Some((parts.year?, parts.month, parts.day?));
+        self.readings.iter().filter_map(whole).map(|(year, month, day)| {
+            // The year begins with March, so that its last day is a leap day.
+            let (year, month) =
+                if month < 3 { (i64::from(year) - 1, month + 9) } else { (year.into(), month - 3) };
+            365 * year + year / 4 - year / 100 + year / 400 + i64::from((153 * month + 2) / 5 + day)
+        })
+    }
+}
+
 /// A run of digits or of letters.
 struct Token<'t> {
     range: Range<usize>,
@@ -83,7 +96,21 @@ pub(super) fn of(text: &str) -> Vec<Written> {
         at += date.as_ref().map_or(1, |(_, length)| *length);
         found.extend(date.map(|(date, _)| date));
     }
+    share_years(text, &mut found);
     found
+}
+
+/// Gives the first date of a stretch the year of its last: `from 1 May to 30 September 2026`.
+fn share_years(text: &str, dates: &mut [Written]) {
+    for at in 1..dates.len() {
+        let [first, last] = &mut dates[at - 1..=at] else { break };
+        let between = text[first.range.end..last.range.start].trim().to_lowercase();
+        let is_stretch = matches!(between.as_str(), "to" | "-" | "–" | "until" | "till" | "through" | "bis");
+        let years: Vec<u32> = last.readings.iter().filter_map(|parts| parts.year).collect();
+        if is_stretch && let [year, ..] = years[..] {
+            first.readings.iter_mut().for_each(|parts| _ = parts.year.get_or_insert(year));
+        }
+    }
 }
 
 fn tokens(text: &str) -> Vec<Token<'_>> {

@@ -168,7 +168,7 @@ const STARTS: [&str; 150] = [
 ];
 
 /// What begins the words of labels that name somebody.
-const WHO: [&str; 16] = [
+const WHO: [&str; 18] = [
     "contact",
     "kontakt",
     "ansprech",
@@ -185,6 +185,8 @@ const WHO: [&str; 16] = [
     "director",
     "direktor",
     "editor",
+    "seller",
+    "verkäufer",
 ];
 /// Words that tell that a label names nobody.
 const NOBODY: [&str; 8] = ["kein", "keine", "keinen", "nicht", "no", "not", "none", "unbekannt"];
@@ -254,7 +256,9 @@ fn says_who(label: &str) -> bool {
 fn labelled(line: &str) -> Option<String> {
     let (label, value) = line.split_once(':').filter(|(label, _)| says_who(label))?;
     let value = value.trim_start_matches(['*', '_']).split([',', ';', '(']).next().unwrap_or_default();
-    let words: Vec<&str> = value.split_whitespace().map(|word| word.trim_matches(['*', '_', '.'])).collect();
+    // The address of a link follows its text.
+    let words = value.split_whitespace().take_while(|word| !word.contains("://") && !word.contains("mailto"));
+    let words: Vec<&str> = words.map(|word| word.trim_matches(['*', '_', '.'])).collect();
     let is_name = |word: &&str| {
         word.starts_with(char::is_uppercase)
             && word.chars().skip(1).any(char::is_lowercase)

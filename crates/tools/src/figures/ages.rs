@@ -1,0 +1,71 @@
+//! Ages and times since, such as `77 years old` and `vor 3 Tagen`, which follow from dates of the documents, the present
+//! among them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::dates;
+
+/// Words after the unit of time that make an age of a quantity.
+const ENDS: [&str; 4] = ["ago", "old", "alt", "earlier"];
+/// Words before the quantity that do.
+const STARTS: [&str; 3] = ["vor", "seit", "since"];
+/// Numbers that may be years.
+const YEARS: Range<i128> = 1_000..2_200;
+
+/// The years and days that a text names.
+pub(super) struct Moments {
+    years: BTreeSet<i128>,
+    days: Vec<i64>,
+}
+
+impl Moments {
+    pub(super) fn new(numbers: &BTreeSet<i128>, dates: &[dates::Written]) -> Self {
+        let whole = numbers.iter().filter(|number| *number % 1_000 == 0).map(|number| number / 1_000);
+        let mut days: Vec<i64> = dates.iter().flat_map(dates::Written::days).collect();
+        days.sort_unstable();
+        days.dedup();
+        Self { years: whole.filter(|year| YEARS.contains(year)).collect(), days }
+    }
+
+    /// Whether a quantity of an answer is an age that lies between two of them. How many hours or minutes ago something was
+    /// is not checked.
+    pub(super) fn yield_age(&self, text: &str, range: &Range<usize>) -> bool {
+        let value = &text[range.clone()];
+        let length = value.find(|char: char| !char.is_ascii_digit()).unwrap_or(value.len());
+        let Ok(count) = value[..length].parse::<i64>() else { return false };
+        let mut after = words(&text[range.start + length..]);
+        let unit = after.next().unwrap_or_default();
+        let ends = after.next().unwrap_or_default();
+        let before = text[..range.start].split_whitespace().next_back().map(str::to_lowercase);
+        let is_age = ENDS.contains(&ends.as_str())
+            || before
+                .is_some_and(|word| STARTS.contains(&word.trim_matches(|char: char| !char.is_alphabetic())));
+        let starts = |stems: &[&str]| stems.iter().any(|stem| unit.starts_with(stem));
+        let days = |days: i64| self.are_apart(count, days);
+        is_age
+            && match () {
+                () if starts(&["year", "jahr"]) => self.are_years_apart(count.into()),
+                () if starts(&["month", "monat"]) => days(30),
+                () if starts(&["week", "woche"]) => days(7),
+                () if starts(&["day", "tag"]) => days(1),
+                () => starts(&["hour", "minute", "second", "stunde", "sekunde", "min"]),
+            }
+    }
+
+    /// Full years, and years from birthday to birthday.
+    fn are_years_apart(&self, count: i128) -> bool {
+        self.years
+            .iter()
+            .any(|year| [count, count + 1].iter().any(|apart| self.years.contains(&(year + apart))))
+    }
+
+    fn are_apart(&self, count: i64, length: i64) -> bool {
+        let nearly = |days: i64| (days - count * length).abs() <= length.max(count * length / 20);
+        self.days.iter().any(|day| self.days.iter().any(|later| later > day && nearly(later - day)))
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}

@@ -1,0 +1,85 @@
+//! Times of day in any usual notation: `14:30`, `2:30 pm`, `2 pm`, `14.30 Uhr`. Plain functions of texts.
+
+use std::ops::Range;
+
+/// Minutes of half a day.
+const HALF_DAY: u32 = 12 * 60;
+
+/// A time in a text.
+pub(super) struct Written {
+    pub(super) range: Range<usize>,
+    /// Minutes since midnight; two where it may be morning or afternoon.
+    readings: [Option<u32>; 2],
+}
+
+impl Written {
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.readings.iter().flatten().any(|time| other.readings.iter().flatten().any(|other| time == other))
+    }
+}
+
+/// The times of a text, in order.
+pub(super) fn of(text: &str) -> Vec<Written> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find(|char: char| char.is_ascii_digit()).map(|found| at + found) {
+        let end = start + digits(&text[start..]);
+        at = end;
+        if let Some(written) = read(text, start, end) {
+            at = written.range.end;
+            found.push(written);
+        }
+    }
+    found
+}
+
+fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
+    let is_joined = |char: char| char.is_alphanumeric() || matches!(char, ':' | '.' | ',' | '-' | '/');
+    let hour: u32 = text[start..hour_end].parse().ok().filter(|hour| *hour < 24)?;
+    let before = &text[..start];
+    let is_day = |before: &str| before.ends_with(|char: char| char.is_ascii_digit());
+    let follows = before.ends_with('-') || before.strip_suffix('T').is_some_and(is_day);
+    if hour_end - start > 2 || before.ends_with(is_joined) && !follows {
+        return None;
+    }
+    let minutes = |separator: char| {
+        let after = text[hour_end..].strip_prefix(separator)?;
+        let minute: u32 = after.get(..2)?.parse().ok().filter(|minute| *minute < 60)?;
+        (digits(after) == 2).then_some((minute, hour_end + 3))
+    };
+    let (minute, end, is_sure) = match (minutes(':'), minutes('.')) {
+        (Some((minute, end)), _) => (minute, end, true),
+        (None, Some((minute, end))) => (minute, end, false),
+        (None, None) => (0, hour_end, false),
+    };
+    let seconds = |after: &&str| digits(after) == 2;
+    let end = text[end..].strip_prefix(':').filter(|_| is_sure).filter(seconds).map_or(end, |_| end + 3);
+    let is_digit = |after: &str| after.starts_with(|char: char| char.is_ascii_digit());
+    let goes_on = text[end..].strip_prefix([':', '.']).is_some_and(is_digit);
+    let after = text[end..].trim_start_matches([' ', '\u{a0}', '\u{202f}']);
+    let half = ["am", "a.m.", "AM", "pm", "p.m.", "PM"]
+        .into_iter()
+        .find(|half| after.strip_prefix(half).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)));
+    let end_of = |word: &str| text.len() - after.len() + word.len();
+    let is_clock = after.starts_with("Uhr") || after.starts_with("o'clock");
+    if goes_on || !is_sure && half.is_none() && !(is_clock && end > hour_end) {
+        return None;
+    }
+    let time = hour * 60 + minute;
+    let readings = match half {
+        Some(_) if !(1..=12).contains(&hour) => return None,
+        Some(half) => {
+            let is_afternoon = half.starts_with(['p', 'P']);
+            [Some(time % HALF_DAY + if is_afternoon { HALF_DAY } else { 0 }), None]
+        }
+        None if (1..=12).contains(&hour) && text[start..hour_end].len() == 1 => {
+            [Some(time), Some(time + HALF_DAY)]
+        }
+        None => [Some(time), None],
+    };
+    Some(Written { range: start..half.map_or(end, end_of), readings })
+}
+
+fn digits(text: &str) -> usize {
+    text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len())
+}
