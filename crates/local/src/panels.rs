@@ -52,8 +52,9 @@ impl Panels {
             });
         let mut out = Vec::with_capacity(count * outputs);
         for row in 0..count {
-            let panels = products.chunks_exact(padded * PANEL).map(|panel| &panel[row * PANEL..][..PANEL]);
-            out.extend(panels.flatten().take(outputs));
+            for (first, panel) in (0..outputs).step_by(PANEL).zip(products.chunks_exact(padded * PANEL)) {
+                out.extend_from_slice(&panel[row * PANEL..][..PANEL.min(outputs - first)]);
+            }
         }
         out.chunks_exact_mut(outputs).for_each(|row| numbers::add(row, &self.bias));
         out
