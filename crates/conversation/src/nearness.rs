@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use larder_engine::embedding::{Embedder, EmbeddingError};
 use larder_engine::executor::{Meter, ProgressObserver};
+use larder_retrieval::dialogue::of_unit_length;
 use larder_store::{MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, Timestamp, Track};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
@@ -31,7 +32,7 @@ const TOGETHER: usize = 64;
 /// The vector of a message that is being answered, which is compared with those of the same model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearness {
-    /// The message's vector.
+    /// The message's vector, of unit length.
     pub query: Vec<f32>,
     /// The cosine from which a text is related.
     pub threshold: f64,
@@ -91,7 +92,7 @@ impl Conversation {
         let asked = async {
             let embedder = Embedder::open(models, name)?;
             let vector = embedder.query(text, observer).await?;
-            Ok::<_, EmbeddingError>((vector.numbers, embedder.identity().to_owned()))
+            Ok::<_, EmbeddingError>((of_unit_length(vector.numbers), embedder.identity().to_owned()))
         };
         let (query, identity) = match asked.await {
             Ok(made) => made,
