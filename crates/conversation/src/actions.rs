@@ -194,9 +194,9 @@ impl Conversation {
         };
         let mut prepared = self.prepare(&asked, state)?;
         let vectors = Meter::new(observer, None, None);
-        let completed = self.complete(&asked, state, &mut prepared, &vectors).await;
+        let near = self.near(&asked, state, &prepared, &vectors).await;
         self.charge_metered((&prepared.stage.name, QUERY), &vectors)?;
-        completed?;
+        self.complete(&asked, state, &mut prepared, near)?;
         let stage = self.loaded.kind.stage(&stage.name).unwrap_or(prepared.stage);
         Ok(Acting { stage, prepared, state: state.clone(), before: state.clone(), calls: Vec::new() })
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use larder_engine::embedding::{Embedder, EmbeddingError};
 use larder_engine::executor::{Meter, ProgressObserver};
+use larder_retrieval::dialogue::of_unit_length;
 use larder_store::{MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, Timestamp, Track};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
@@ -31,13 +32,16 @@ const TOGETHER: usize = 64;
 /// The vector of a message that is being answered, which is compared with those of the same model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearness {
-    /// The message's vector.
+    /// The message's vector, of unit length.
     pub query: Vec<f32>,
     /// The cosine from which a text is related.
     pub threshold: f64,
     /// The model, by what tells it from others.
     pub model: String,
 }
+
+/// What the vectors say about a message: nothing if its stage asks for none, or why the model gave none.
+pub(crate) type Near = Result<Option<Nearness>, String>;
 
 /// What keys of vectors of messages begin with.
 pub(crate) const MESSAGE_KEY: &str = "message:";
@@ -77,33 +81,28 @@ impl Conversation {
     /// What the vectors say about a message: nothing if the stage has no threshold for the model, and an explanation if
     /// the model gave no vector. What it cost is reported to `observer` and written with what it is for: a reply that is
     /// about to be asked for waits for no writer of the store.
-    pub(crate) async fn nearness(
-        &self,
-        text: &str,
-        stage: &Stage,
-        observer: &dyn ProgressObserver,
-    ) -> Result<Result<Option<Nearness>, String>, ConversationError> {
-        let Some(name) = self.all.embedding.as_deref() else { return Ok(Ok(None)) };
+    pub(crate) async fn nearness(&self, text: &str, stage: &Stage, observer: &dyn ProgressObserver) -> Near {
+        let Some(name) = self.all.embedding.as_deref() else { return Ok(None) };
         let models = &self.all.engine.models;
         let Some(&threshold) =
             models.table().model(name).and_then(|spec| stage.retrieval.thresholds.get(&spec.id))
         else {
-            return Ok(Ok(None));
+            return Ok(None);
         };
         let asked = async {
             let embedder = Embedder::open(models, name)?;
             let vector = embedder.query(text, observer).await?;
-            Ok::<_, EmbeddingError>((vector.numbers, embedder.identity().to_owned()))
+            Ok::<_, EmbeddingError>((of_unit_length(vector.numbers), embedder.identity().to_owned()))
         };
         let (query, identity) = match asked.await {
             Ok(made) => made,
-            Err(error) if error.is_missing() => return Ok(Ok(None)),
+            Err(error) if error.is_missing() => return Ok(None),
             Err(error) => {
                 tracing::warn!(%error, conversation = self.id, "the past is searched by words alone");
-                return Ok(Err(format!("{name} gave no vector: {error}")));
+                return Err(format!("{name} gave no vector: {error}"));
             }
         };
-        Ok(Ok(Some(Nearness { query, threshold, model: identity })))
+        Ok(Some(Nearness { query, threshold, model: identity }))
     }
 
     /// Makes the vectors that the person lacks, the newest first, and removes those of what is no longer there. Vectors of

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use larder_retrieval::dialogue::{Dialogue, Utterance};
+use larder_retrieval::dialogue::{Dialogue, Utterance, of_unit_length};
 use larder_store::{
     ConversationMessage, MemoryKind, MemoryRecord, PersonSeen, StoreError, Timestamp, UserStore,
 };
@@ -87,6 +87,7 @@ pub(crate) struct KeptVector {
     number: u64,
     pub model: String,
     pub text: Option<ContentHash>,
+    /// Of unit length.
     floats: Vec<f32>,
 }
 
@@ -207,7 +208,7 @@ impl Person {
         let number = record.number;
         if record.kind == MemoryKind::Vector {
             // One without numbers says that the model gives none for the text.
-            let floats = record.vector.take().unwrap_or_default();
+            let floats = of_unit_length(record.vector.take().unwrap_or_default());
             self.floats = self.floats.max(floats.len());
             let text = |field: &str| record.data[field].as_str().unwrap_or_default();
             let (model, text) = (text("model").to_owned(), text("text").parse().ok());

@@ -1,6 +1,5 @@
 //! What is decided before a reply is asked for: the stage, what rules find in the message, and what of the past is sent.
 
-use larder_engine::executor::ProgressObserver;
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::routing::RouteInput;
 use larder_store::{ConversationMessage, MemoryRecord};
@@ -10,6 +9,7 @@ use crate::blocks::{Block, BlockSources, blocks};
 use crate::conversation::{Conversation, ConversationError, WindowRecord};
 use crate::intent::{self, Found};
 use crate::kind::{Block as Input, ConversationType, Stage};
+use crate::nearness::Near;
 use crate::reading::SessionSummary;
 use crate::reply::{line, past};
 use crate::state::ParticipantState;
@@ -102,14 +102,14 @@ impl Conversation {
     }
 
     /// Fills in the blocks before the message.
-    pub(crate) async fn complete(
+    pub(crate) fn complete(
         &self,
         message: &ConversationMessage,
         state: &ParticipantState,
         prepared: &mut Prepared<'_>,
-        observer: &dyn ProgressObserver,
+        near: Near,
     ) -> Result<(), ConversationError> {
-        self.gather(message, state, prepared, observer).await?;
+        self.gather(message, state, prepared, near)?;
         prepared.blocks = blocks(&self.loaded.kind.fields, state, &prepared.sources);
         Ok(())
     }
@@ -145,12 +145,12 @@ impl Conversation {
     }
 
     /// The texts that blocks are made of, as far as the intents and the safety rules allow.
-    async fn gather(
+    fn gather(
         &self,
         message: &ConversationMessage,
         state: &ParticipantState,
         prepared: &mut Prepared<'_>,
-        observer: &dyn ProgressObserver,
+        near: Near,
     ) -> Result<(), ConversationError> {
         let (kind, found) = (&self.loaded.kind, prepared.found);
         let mut pieces: Vec<&str> = Vec::new();
@@ -190,7 +190,7 @@ impl Conversation {
             return Ok(());
         }
         prepared.sources.summary = prepared.summary.take();
-        self.recall(message, state, prepared, observer).await
+        self.recall(message, state, prepared, near)
     }
 
     /// The documents that an action reads, of what a reply has and of what it asks for besides.

@@ -6,8 +6,10 @@ use larder_store::ConversationMessage;
 use larder_text::tokens::Counter;
 
 use crate::conversation::{Conversation, ConversationError};
+use crate::intent::MemoryIntent;
 use crate::kind::{Aside, Depth};
 use crate::memory::{Fact, PersonMemory, Shown, Sought};
+use crate::nearness::Near;
 use crate::past::Person;
 use crate::prepare::Prepared;
 use crate::retrieve::Lookup;
@@ -28,13 +30,35 @@ impl Conversation {
         PersonMemory { since, ..self.memory(counter) }
     }
 
-    /// Fills in what was shared and remembered. In great distress nothing is (R4-4.24).
-    pub(crate) async fn recall(
+    /// How deep the past is searched for a message. In great distress it is not (R4-4.24), nor where the message withholds it.
+    fn depth(state: &ParticipantState, prepared: &Prepared<'_>) -> Depth {
+        if prepared.record.safety || prepared.found.memory.is_some_and(MemoryIntent::withholds) {
+            return Depth::None;
+        }
+        let stage = || prepared.stage.retrieval.depth_in(state.stage_turns + 1);
+        prepared.found.depth.unwrap_or_else(stage)
+    }
+
+    /// The vector of a message, if the past is searched for it: what else is decided before its reply does not wait for it.
+    pub(crate) fn near<'a>(
+        &'a self,
+        message: &'a ConversationMessage,
+        state: &ParticipantState,
+        prepared: &Prepared<'a>,
+        observer: &'a dyn ProgressObserver,
+    ) -> impl Future<Output = Near> + Send + use<'a> {
+        let is_wanted = Self::depth(state, prepared) >= Depth::Light && has_search_terms(&message.text);
+        let stage = prepared.stage;
+        async move { if is_wanted { self.nearness(&message.text, stage, observer).await } else { Ok(None) } }
+    }
+
+    /// Fills in what was shared and remembered.
+    pub(crate) fn recall(
         &self,
         message: &ConversationMessage,
         state: &ParticipantState,
         prepared: &mut Prepared<'_>,
-        observer: &dyn ProgressObserver,
+        near: Near,
     ) -> Result<(), ConversationError> {
         let counter = Counter::cl100k();
         let memory = self.memory(&counter);
@@ -55,8 +79,8 @@ impl Conversation {
             prepared.sources.shared.push(line);
         }
         let (stage, found) = (prepared.stage, prepared.found);
-        let depth = found.depth.unwrap_or_else(|| stage.retrieval.depth_in(state.stage_turns + 1));
-        if prepared.record.safety || depth == Depth::None {
+        let depth = Self::depth(state, prepared);
+        if depth == Depth::None {
             return Ok(());
         }
         let asks_across = found.across_sessions.unwrap_or(stage.retrieval.across_sessions);
@@ -69,13 +93,10 @@ impl Conversation {
                 "other sessions are not searched"
             );
         }
-        let mut near = None;
-        if depth >= Depth::Light && has_search_terms(&message.text) {
-            match self.nearness(&message.text, stage, observer).await? {
-                Ok(made) => near = made,
-                Err(why) => prepared.record.without_vectors = Some(why),
-            }
-        }
+        let near = near.unwrap_or_else(|why| {
+            prepared.record.without_vectors = Some(why);
+            None
+        });
         let searches = std::mem::take(&mut prepared.searches);
         let lookup = Lookup { message, also: &searches, consent: consent.as_deref(), near: near.as_ref() };
         let look = |past: &Person| self.look_up(&lookup, depth, past, prepared);

@@ -154,8 +154,9 @@ impl Conversation {
         // A message is answered where its session is held, even if another has begun meanwhile.
         let mut state = ParticipantState { aside: self.aside_of(message.session)?, ..before.clone() };
         let mut prepared = self.prepare(message, &state)?;
-        let mut calls = self.plan(message, &mut state, &mut prepared, meter).await;
-        self.complete(message, &state, &mut prepared, vectors).await?;
+        let near = self.near(message, &state, &prepared, vectors);
+        let (near, mut calls) = tokio::join!(near, self.plan(message, &mut state, &mut prepared, meter));
+        self.complete(message, &state, &mut prepared, near)?;
         self.renew_budgets(message.session, &mut prepared.record, &mut state)?;
         let pieces = Pieces::new(meter);
         let mut input = RunInput {

@@ -76,7 +76,7 @@ impl Conversation {
         }
         let said = self.candidates(lookup, past, &prepared.record.sent);
         let found = self.rank(lookup, &query, past, &said, prepared.stage.retrieval.linked_boost)?;
-        let mut chosen = Chosen::new(&self.loaded.kind.window);
+        let mut chosen = Chosen::new(&self.loaded.kind.window, self.all.engine.sizes());
         for found in &found {
             if chosen.is_full() {
                 break;
@@ -287,10 +287,10 @@ struct Pool {
 }
 
 impl Chosen {
-    fn new(rules: &WindowRules) -> Self {
+    fn new(rules: &WindowRules, counter: Counter) -> Self {
         let pool = |place, left| Pool { place, left, misses: 0 };
         Self {
-            counter: Counter::cl100k(),
+            counter,
             pools: [
                 pool(Place::Here, rules.from_this_session),
                 pool(Place::Before, rules.from_before),

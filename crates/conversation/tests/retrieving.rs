@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use larder_conversation::memory::{EVERYTHING, Eraser};
-use larder_conversation::{Conversation, Conversations, WindowRecord};
+use larder_conversation::{CallEnd, Conversation, Conversations, WindowRecord};
 use larder_engine::executor::NoopObserver;
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
@@ -266,6 +266,29 @@ async fn long_messages_are_their_beginning_and_a_pointer_to_every_byte() {
     let read = world.all.engine.store.pointers().resolve(&pointer).unwrap();
     assert_eq!(read, long.as_bytes());
     assert_eq!(earlier.message(told.number).unwrap().text, long);
+}
+
+#[tokio::test]
+async fn the_vector_of_a_message_is_made_while_its_plan_is_waited_for() {
+    let begun: Arc<Mutex<Vec<&str>>> = Arc::default();
+    let (asked, made) = (Arc::clone(&begun), Arc::clone(&begun));
+    let plan_first = move |prompt: &str| {
+        let mut begun = asked.lock().unwrap();
+        let is_plan = !begun.contains(&"call");
+        begun.push("call");
+        if is_plan { json!({"searches": []}).to_string() } else { answer(prompt) }
+    };
+    let noted = move |text: &str| {
+        made.lock().unwrap().push("vector");
+        meaning(text)
+    };
+    let full = EVERYWHERE.replace("light", "full");
+    let changes =
+        [(MINIMAL, full.as_str()), ("when: [full_depth, reference_detected]", "when: [full_depth]")];
+    let world = world_of(tempfile::tempdir().unwrap(), &changes, Some("vectors"), plan_first, noted);
+    let (record, _) = world.say(&world.begin(), "Where does the bedding come from?").await;
+    assert_eq!(record.calls, [("planning".to_owned(), CallEnd::Made)]);
+    assert_eq!(*begun.lock().unwrap(), ["vector", "call", "call"]);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use larder_models::connect::Models;
 use larder_models::table::ModelSpec;
 use larder_store::{KeyId, UserStore};
 use larder_text::family::OTHER_TOKENIZER;
-use larder_text::tokens::{Counter, Label, Registry};
+use larder_text::tokens::{Counter, DEFAULT_TOKENIZER, Label, Registry};
 use tokio::time::Instant;
 
 use crate::background::LONGEST_WAIT;
@@ -165,6 +165,12 @@ impl Engine {
             }
             found => found,
         }
+    }
+
+    /// The counter of sizes that no model is asked for, such as those that a recipe allots to its prompt. What it counted
+    /// before costs it nothing.
+    pub fn sizes(&self) -> Counter {
+        self.tokenizers.registry.by_name(DEFAULT_TOKENIZER).unwrap_or_default()
     }
 
     /// The counter for a model: the tokenizer named in its table entry, otherwise the one registered for its id.

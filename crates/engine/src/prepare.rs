@@ -67,12 +67,13 @@ pub struct PreparedPrompt {
     pub reserved: usize,
 }
 
-/// Puts a run's inputs of `user` into slots. `note` is shown to the model after the query: why its last answer was rejected.
+/// Puts a run's inputs of `user` into slots. The first counter is the model's, the second that of what a recipe allots.
+/// `note` is shown to the model after the query: why its last answer was rejected.
 pub fn prepare(
     recipe: &Recipe,
     input: &RunInput,
     limits: ModelLimits,
-    counter: &Counter,
+    (counter, sizes): (&Counter, &Counter),
     note: Option<&str>,
     user: &str,
 ) -> Result<PreparedPrompt, PrepareError> {
@@ -89,7 +90,7 @@ pub fn prepare(
         documents: &names,
         values: Some(&input.values),
     })?;
-    check_prompt(recipe, &rendered)?;
+    check_prompt(recipe, &rendered, sizes)?;
     let max_output = recipe.budget.output.min(limits.max_output);
     let mut build = Build { recipe, input, slots: Vec::new(), parts: Vec::new(), ids: BTreeMap::new() };
     if recipe.slots.is_empty() {
@@ -154,7 +155,7 @@ pub fn prepare(
 
 /// Refuses a prompt that the values of a call make larger than the recipe allots to it, unless its slot has a cap of its
 /// own. Counted as `larder check` does, so that a prompt that passes there fits whichever model answers.
-fn check_prompt(recipe: &Recipe, rendered: &RenderedPrompts) -> Result<(), PrepareError> {
+fn check_prompt(recipe: &Recipe, rendered: &RenderedPrompts, counter: &Counter) -> Result<(), PrepareError> {
     let has_cap = |source: SlotSource| {
         recipe.slots.iter().any(|spec| spec.source == source && matches!(spec.slot.cap, Cap::Tokens(_)))
     };
@@ -163,7 +164,6 @@ fn check_prompt(recipe: &Recipe, rendered: &RenderedPrompts) -> Result<(), Prepa
         let texts: Vec<&str> = prompts.iter().map(|prompt| prompt.text.as_str()).collect();
         texts.join("\n\n")
     });
-    let counter = Counter::cl100k();
     let (tokens, limit) = (prompts.map(|text| counter.count(&text)).sum(), recipe.budget.prompt);
     if tokens > limit {
         return Err(PrepareError::PromptTooLong { recipe: recipe.id(), tokens, limit });

@@ -17,7 +17,7 @@ const LIMITS: ModelLimits = ModelLimits {
 fn prepared(recipe: &str, input: &RunInput, limits: ModelLimits) -> Result<PreparedPrompt, PrepareError> {
     let counter = Counter::cl100k();
     let project = Project::builtin(&counter);
-    prepare(project.recipe(recipe).unwrap(), input, limits, &counter, None, "ann")
+    prepare(project.recipe(recipe).unwrap(), input, limits, (&counter, &counter), None, "ann")
 }
 
 fn passage(text: &str) -> InputDocument {
@@ -84,7 +84,8 @@ fn a_note_follows_the_query() {
     let project = Project::builtin(&counter);
     let recipe = project.recipe("ask/answer").unwrap();
     let input = question(vec![passage("It left at noon.")]);
-    let prepared = prepare(recipe, &input, LIMITS, &counter, Some("Answer in JSON."), "ann").unwrap();
+    let prepared =
+        prepare(recipe, &input, LIMITS, (&counter, &counter), Some("Answer in JSON."), "ann").unwrap();
     let [.., query, note] = &prepared.request.slots[..] else { panic!("slots") };
     assert_eq!((&*query.name, &*note.name), (QUERY_SLOT, NOTE));
     assert!(!prepared.citable.contains(NOTE));

@@ -33,7 +33,7 @@ pub(crate) fn prepare_for(
         return Err(PrepareError::Blind { recipe, picture, model, layer }.into());
     }
     let limits = candidate.limits();
-    let mut prepared = prepare(recipe, input, limits, counter, note, engine.store.user())?;
+    let mut prepared = prepare(recipe, input, limits, (counter, &engine.sizes()), note, engine.store.user())?;
     prepared.request.layer = Some(candidate.layer);
     if let Some(schema) = recipe.output.schema.as_ref().filter(|_| recipe.gates.evidence_required)
         && limits.enforces_schema

@@ -1,7 +1,11 @@
 //! The forward pass of the BERT encoder that MiniLM is, for one text at a time. Knows tokens only as numbers.
 
 use super::numbers::{self, MatrixView};
+use super::panels::Panels;
 use super::safetensors::Tensors;
+
+/// What each token has for attention: a query, a key and a value.
+const ATTENTION: usize = 3;
 
 /// The shape of the model.
 pub(super) struct BertShape {
@@ -85,54 +89,45 @@ impl Norm {
     }
 }
 
-/// The weights of a linear layer.
-struct Linear {
-    inputs: usize,
-    weights: Vec<f32>,
-    bias: Vec<f32>,
-}
-
-impl Linear {
-    fn load(weights: &Tensors<'_>, name: &str, inputs: usize, outputs: usize) -> Result<Self, String> {
-        Ok(Self {
-            inputs,
-            weights: weights.get(&format!("{name}.weight"), inputs * outputs)?,
-            bias: weights.get(&format!("{name}.bias"), outputs)?,
-        })
-    }
-
-    fn forward(&self, rows: &[f32]) -> Vec<f32> {
-        numbers::linear(rows, self.inputs, &self.weights, &self.bias)
-    }
+/// Reads linear layers with as many inputs, whose outputs follow one another.
+fn linear(
+    weights: &Tensors<'_>,
+    layer: &str,
+    parts: &[&str],
+    (inputs, outputs): (usize, usize),
+) -> Result<Panels, String> {
+    let all = |field: &str, length: usize| {
+        let tensors = parts.iter().map(|part| weights.get(&format!("{layer}.{part}.{field}"), length));
+        Ok::<_, String>(tensors.collect::<Result<Vec<_>, _>>()?.concat())
+    };
+    Ok(Panels::new(&all("weight", inputs * outputs)?, inputs, all("bias", outputs)?))
 }
 
 struct EncoderLayer {
+    width: usize,
     heads: usize,
-    query: Linear,
-    key: Linear,
-    value: Linear,
-    attended: Linear,
+    /// Queries, keys and values.
+    attention: Panels,
+    attended: Panels,
     attended_norm: Norm,
-    up: Linear,
-    down: Linear,
+    up: Panels,
+    down: Panels,
     norm: Norm,
 }
 
 impl EncoderLayer {
     fn load(weights: &Tensors<'_>, name: &str, shape: &BertShape) -> Result<Self, String> {
         let BertShape { width, heads, feed_forward, .. } = *shape;
-        let linear = |part: &str, inputs: usize, outputs: usize| {
-            Linear::load(weights, &format!("{name}.{part}"), inputs, outputs)
-        };
+        let linear = |parts: &[&str], size: (usize, usize)| linear(weights, name, parts, size);
+        let attention = ["attention.self.query", "attention.self.key", "attention.self.value"];
         Ok(Self {
+            width,
             heads,
-            query: linear("attention.self.query", width, width)?,
-            key: linear("attention.self.key", width, width)?,
-            value: linear("attention.self.value", width, width)?,
-            attended: linear("attention.output.dense", width, width)?,
+            attention: linear(&attention, (width, width))?,
+            attended: linear(&["attention.output.dense"], (width, width))?,
             attended_norm: Norm::load(weights, &format!("{name}.attention.output.LayerNorm"), shape)?,
-            up: linear("intermediate.dense", width, feed_forward)?,
-            down: linear("output.dense", feed_forward, width)?,
+            up: linear(&["intermediate.dense"], (width, feed_forward))?,
+            down: linear(&["output.dense"], (feed_forward, width))?,
             norm: Norm::load(weights, &format!("{name}.output.LayerNorm"), shape)?,
         })
     }
@@ -150,17 +145,17 @@ impl EncoderLayer {
     }
 
     fn attend(&self, states: &[f32]) -> Vec<f32> {
-        let mut queries = self.query.forward(states);
-        let (keys, values) = (self.key.forward(states), self.value.forward(states));
-        let width = self.query.inputs;
+        let mut all = self.attention.forward(states);
+        let (width, row) = (self.width, ATTENTION * self.width);
         let (length, head_width) = (states.len() / width, width / self.heads);
-        numbers::scale(&mut queries, (head_width as f32).sqrt().recip());
+        let factor = (head_width as f32).sqrt().recip();
+        all.chunks_exact_mut(row).for_each(|row| numbers::scale(&mut row[..width], factor));
         let mut scores = vec![0.0; length * length];
         let mut context = vec![0.0; states.len()];
         for head in (0..width).step_by(head_width) {
             // The columns of one head, inside rows of all of them.
             let [queries, keys, values] =
-                [&queries, &keys, &values].map(|rows| MatrixView::rows(&rows[head..], width));
+                [0, 1, 2].map(|part| MatrixView::rows(&all[part * width + head..], row));
             let size = (length, head_width, length);
             numbers::multiply(size, queries, keys.transposed(), &mut scores, length);
             scores.chunks_exact_mut(length).for_each(numbers::softmax);

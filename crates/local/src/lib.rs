@@ -13,6 +13,7 @@ mod llama;
 mod matrix;
 mod minilm;
 mod numbers;
+mod panels;
 mod safetensors;
 mod sample;
 mod template;

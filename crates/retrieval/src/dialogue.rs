@@ -41,9 +41,9 @@ pub struct Candidate<'a> {
     pub number: u64,
     /// A number for its session.
     pub session: usize,
-    /// Its vector.
+    /// Its vector, as [`of_unit_length`] makes it.
     pub vector: Option<&'a [f32]>,
-    /// The vector of its session.
+    /// The vector of its session, alike.
     pub session_vector: Option<&'a [f32]>,
     /// The share by which its score is raised.
     pub boost: f64,
@@ -56,7 +56,7 @@ pub struct Asked<'a> {
     pub text: &'a str,
     /// Now, in milliseconds since 1970.
     pub millis: u64,
-    /// Its vector, by the model of the others.
+    /// Its vector, by the model of the others and of unit length as they are.
     pub vector: Option<&'a [f32]>,
     /// The cosine from which a text is related.
     pub threshold: f64,
@@ -180,10 +180,19 @@ pub fn opening_name(text: &str) -> Option<(&str, &str)> {
     (name.len() <= MAX_NAME && words <= NAME_WORDS && name.split(' ').all(is_name)).then_some((name, rest))
 }
 
-/// The cosine of the angle between two vectors; 0 if one of them says nothing, or they are of different lengths.
-pub fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let lengths = (dot(a, a) * dot(b, b)).sqrt();
-    if lengths > 0.0 && a.len() == b.len() { f64::from(dot(a, b) / lengths) } else { 0.0 }
+/// A vector of length 1 in the same direction; one that says nothing stays as it is.
+pub fn of_unit_length(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = dot(&vector, &vector).sqrt();
+    if length > 0.0 {
+        vector.iter_mut().for_each(|number| *number /= length);
+    }
+    vector
+}
+
+/// The cosine of the angle between two vectors of unit length; 0 if one of them says nothing, or they are of different
+/// lengths.
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    if a.len() == b.len() { f64::from(dot(a, b)) } else { 0.0 }
 }
 
 /// Sums in lanes, which a processor adds at once.
@@ -314,7 +323,9 @@ mod tests {
 
     #[test]
     fn the_cosine_is_that_of_the_angle() {
-        assert_eq!((cosine(&NEAR, &NEAR), cosine(&NEAR, &FAR)), (1.0, 0.0));
-        assert_eq!((cosine(&NEAR, &[0.0, 0.0]), cosine(&NEAR, &[1.0])), (0.0, 0.0));
+        let near = of_unit_length(vec![3.0, 0.0]);
+        assert_eq!((cosine(&near, &NEAR), cosine(&NEAR, &FAR)), (1.0, 0.0));
+        let none = of_unit_length(vec![0.0, 0.0]);
+        assert_eq!((cosine(&NEAR, &none), cosine(&NEAR, &[1.0])), (0.0, 0.0));
     }
 }

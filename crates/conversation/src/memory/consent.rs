@@ -131,11 +131,16 @@ impl PersonMemory<'_> {
     }
 
     /// Whether a fact may be seen from a session, and the consent if it comes from another.
-    pub(super) fn right(&self, consents: &[Consent], fact: &Fact, session: u64) -> Option<Option<String>> {
-        if fact.conversation == self.track.conversation && fact.session == session {
+    pub(super) fn right<'f>(
+        &self,
+        consents: &[Consent],
+        fact: &'f Fact,
+        session: u64,
+    ) -> Option<Option<&'f str>> {
+        if fact.session == session && fact.conversation == self.track.conversation {
             return Some(None);
         }
-        let consent = fact.consent.clone()?;
+        let consent = fact.consent.as_deref()?;
         consents.iter().any(|held| held.id == consent).then_some(Some(consent))
     }
 }

@@ -173,7 +173,10 @@ impl PersonMemory<'_> {
     /// Every fact that holds and may be seen from a session.
     pub(crate) fn visible(&self, session: u64) -> Result<Vec<Shown<Fact>>, StoreError> {
         let consents = self.in_force()?;
-        let shown = |item: Fact| Some(Shown { consent: self.right(&consents, &item, session)?, item });
+        let shown = |item: Fact| {
+            let consent = self.right(&consents, &item, session)?.map(str::to_owned);
+            Some(Shown { item, consent })
+        };
         Ok(self.holding()?.into_iter().filter_map(shown).collect())
     }
 
@@ -195,8 +198,8 @@ impl PersonMemory<'_> {
         };
         let consents = self.in_force()?;
         let now = self.store.store().now().as_millis();
-        let mut shown: Vec<(u64, &Fact, Option<String>)> = Vec::new();
-        let mut said = std::collections::BTreeSet::new();
+        let mut shown: Vec<(u64, &Fact, Option<&str>)> = Vec::new();
+        let mut said = std::collections::HashSet::new();
         let fitting = past.facts().rev().filter(|(_, fact, _)| fits(fact) && self.holds(fact, now));
         for (number, fact, statement) in fitting {
             let Some(consent) = self.right(&consents, fact, session) else { continue };
@@ -224,7 +227,7 @@ impl PersonMemory<'_> {
         order.extend(rest.take(most - order.len()));
         let shown = order.into_iter().map(|at| {
             let (_, fact, consent) = &shown[at];
-            Shown { item: (*fact).clone(), consent: consent.clone() }
+            Shown { item: (*fact).clone(), consent: consent.map(str::to_owned) }
         });
         Ok(shown.collect())
     }

@@ -72,8 +72,9 @@ impl RecipeRun<'_> {
             enforces_schema: true,
             schema_in_prompt: false,
         };
+        let counters = (counter, &self.engine.sizes());
         let request =
-            prepare(self.recipe, self.input, limits, counter, None, self.engine.store.user())?.request;
+            prepare(self.recipe, self.input, limits, counters, None, self.engine.store.user())?.request;
         let packed = packer::pack(&request, counter, self.engine.store.key())?;
         Ok((request, packed))
     }

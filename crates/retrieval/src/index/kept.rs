@@ -35,7 +35,9 @@ struct KeptRecord {
 impl KeptRecords {
     /// Adds a record, in place of the one of the same number.
     pub(crate) fn add(&mut self, number: u64, record: &Record<'_>) {
-        self.retain(|other| other != number);
+        if self.records.contains_key(&number) {
+            self.retain(|other| other != number);
+        }
         let (slot, mut words) = (self.slots, 0);
         self.slots = self.slots.saturating_add(1);
         let (postings, posted) = (&mut self.postings, &mut self.posted);
