@@ -11,7 +11,9 @@ mod turn_support;
 
 use std::fmt::Write as _;
 
+use larder_agent::turn::TurnEvent;
 use larder_vault::{Attachments, Document, Mode, TurnStatus, VaultPath};
+use serde_json::{Value, json};
 use turn_support::answers::{analysis, done, gathered, plain_turn, plan, proceed, retrieval, verdict};
 use turn_support::{World, answers};
 
@@ -145,6 +147,36 @@ async fn a_request_behind_what_is_pasted_reaches_every_phase() {
             takes_typed(&world, &paste, &format!("{first}\n\n{bulk}\n\n\n{last}\n")).await;
         }
     }
+}
+
+#[tokio::test]
+async fn a_later_question_sees_what_bears_on_it_in_a_long_mail() {
+    let world = World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat);
+    let paste = mail("en", 20_000);
+    world.says(plain_turn());
+    let first = world.ask(&format!("Who wrote this?\n\n{}", paste.bulk)).await;
+    assert_eq!(first.status, TurnStatus::Complete);
+    world.model.prompts.lock().unwrap().clear();
+    let path = format!("{}/attachments.md", first.folder);
+    let link = json!({"path": path, "sections_to_extract": []});
+    let mut retrieval: Value = serde_json::from_str(&retrieval()).unwrap();
+    retrieval["links_to_follow"] = json!([link]);
+    let mut gathered: Value = serde_json::from_str(&gathered()).unwrap();
+    gathered["information"] = json!(paste.answer);
+    gathered["references"] = json!([path]);
+    gathered["sufficiency"] = json!("SUFFICIENT");
+    world.says([analysis(), proceed(0.95), retrieval.to_string(), gathered.to_string()]);
+    world.says([plan("synthesis").to_string(), format!("{} [1]", paste.answer)]);
+    world.says([verdict("APPROVE", 0.9).to_string()]);
+    let outcome = world.ask(paste.ask).await;
+    assert_eq!(outcome.status, TurnStatus::Complete, "{outcome:?}");
+    let prompts = world.model.prompts.lock().unwrap().clone();
+    let shows = |at: usize| prompts[at].matches(paste.answer).count();
+    assert!(shows(2) == 1 && shows(3) == 1, "phase 2: {}", prompts[3]);
+    // §2 states it, and the cited document does.
+    assert!(shows(5) == 2 && shows(6) >= 2, "phases 5 and 6: {}", prompts[5]);
+    let warned = world.events.all().into_iter().any(|event| matches!(event, TurnEvent::Warning { .. }));
+    assert!(!warned, "{:?}", world.events.all());
 }
 
 #[tokio::test]
