@@ -11,18 +11,20 @@ mod turn_support;
 
 use std::fmt::Write as _;
 
+use larder_agent::turn::TurnEvent;
 use larder_vault::{Attachments, Document, Mode, TurnStatus, VaultPath};
+use serde_json::{Value, json};
 use turn_support::answers::{analysis, done, gathered, plain_turn, plan, proceed, retrieval, verdict};
 use turn_support::{World, answers};
 
 /// What is pasted, the question about it, and the words that answer it.
-struct Paste {
-    ask: &'static str,
+struct Paste<'t> {
+    ask: &'t str,
     bulk: String,
     answer: &'static str,
 }
 
-fn mail(language: &str, words: usize) -> Paste {
+fn mail(language: &str, words: usize) -> Paste<'static> {
     let (ask, greeting, answer, line) = match language {
         "de" => (
             "Bis wann soll die Rechnung bezahlt sein?",
@@ -48,7 +50,7 @@ fn mail(language: &str, words: usize) -> Paste {
     Paste { ask, bulk: bulk.trim_end().to_owned(), answer }
 }
 
-fn log(lines: usize) -> Paste {
+fn log(lines: usize) -> Paste<'static> {
     let answer = "ERROR payment of order 4711 was declined: card expired";
     let mut bulk = String::new();
     for at in 0..lines {
@@ -59,7 +61,7 @@ fn log(lines: usize) -> Paste {
     Paste { ask: "Why was the payment declined?", bulk: bulk.trim_end().to_owned(), answer }
 }
 
-fn listing(lines: usize) -> Paste {
+fn listing(lines: usize) -> Paste<'static> {
     let answer = "- 4711; copper kettle; 3 left";
     let mut bulk = String::new();
     for at in 0..lines {
@@ -83,11 +85,15 @@ async fn lived_in() -> World {
     world
 }
 
-async fn takes(world: &World, paste: &Paste) {
-    let typed = format!("{}\n\n{}", paste.ask, paste.bulk);
+async fn takes(world: &World, paste: &Paste<'_>) {
+    takes_typed(world, paste, &format!("{}\n\n{}", paste.ask, paste.bulk)).await;
+}
+
+/// Asks a query of a paste and what the person asks, which stands before it, behind it, or on both sides.
+async fn takes_typed(world: &World, paste: &Paste<'_>, typed: &str) {
     world.says([analysis(), proceed(0.95), retrieval(), gathered(), plan("coordinator").to_string()]);
     world.says([done().to_string(), answers::answer(), verdict("APPROVE", 0.9).to_string()]);
-    let outcome = world.ask(&typed).await;
+    let outcome = world.ask(typed).await;
     assert_eq!(outcome.status, TurnStatus::Complete, "{outcome:?}");
     let at = VaultPath::new(&format!("{}/attachments.md", outcome.folder)).unwrap();
     let text = world.text(&outcome.folder, "attachments.md");
@@ -122,6 +128,55 @@ async fn mails_logs_and_listings_of_any_length_are_asked_about() {
     for paste in pastes() {
         takes(&world, &paste).await;
     }
+}
+
+#[tokio::test]
+async fn a_request_behind_what_is_pasted_reaches_every_phase() {
+    let headers = "From: Clara Holm <clara@granary.example>\nTo: office@harbour.example\nSubject: Granary";
+    for words in [360, 20_000] {
+        let paste = mail("en", words);
+        let bulk = format!("{headers}\n\n{}\n\nBest regards\nClara Holm\nGranary Ltd", paste.bulk);
+        for (first, last) in [
+            ("", "Tell me when the invoice must be paid. Use formal German."),
+            ("Hi! See below.", "Tell me when the invoice must be paid."),
+            ("When must the invoice be paid?", "Answer in one sentence, and do not mention the granary."),
+        ] {
+            let ask = format!("{first}\n\n{last}");
+            let paste = Paste { ask: ask.trim_start(), bulk: bulk.clone(), answer: paste.answer };
+            let world = World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat);
+            takes_typed(&world, &paste, &format!("{first}\n\n{bulk}\n\n\n{last}\n")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_later_question_sees_what_bears_on_it_in_a_long_mail() {
+    let world = World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat);
+    let paste = mail("en", 20_000);
+    world.says(plain_turn());
+    let first = world.ask(&format!("Who wrote this?\n\n{}", paste.bulk)).await;
+    assert_eq!(first.status, TurnStatus::Complete);
+    world.model.prompts.lock().unwrap().clear();
+    let path = format!("{}/attachments.md", first.folder);
+    let link = json!({"path": path, "sections_to_extract": []});
+    let mut retrieval: Value = serde_json::from_str(&retrieval()).unwrap();
+    retrieval["links_to_follow"] = json!([link]);
+    let mut gathered: Value = serde_json::from_str(&gathered()).unwrap();
+    gathered["information"] = json!(paste.answer);
+    gathered["references"] = json!([path]);
+    gathered["sufficiency"] = json!("SUFFICIENT");
+    world.says([analysis(), proceed(0.95), retrieval.to_string(), gathered.to_string()]);
+    world.says([plan("synthesis").to_string(), format!("{} [1]", paste.answer)]);
+    world.says([verdict("APPROVE", 0.9).to_string()]);
+    let outcome = world.ask(paste.ask).await;
+    assert_eq!(outcome.status, TurnStatus::Complete, "{outcome:?}");
+    let prompts = world.model.prompts.lock().unwrap().clone();
+    let shows = |at: usize| prompts[at].matches(paste.answer).count();
+    assert!(shows(2) == 1 && shows(3) == 1, "phase 2: {}", prompts[3]);
+    // §2 states it, and the cited document does.
+    assert!(shows(5) == 2 && shows(6) >= 2, "phases 5 and 6: {}", prompts[5]);
+    let warned = world.events.all().into_iter().any(|event| matches!(event, TurnEvent::Warning { .. }));
+    assert!(!warned, "{:?}", world.events.all());
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use larder_vault::links::NoteOutline;
 use serde_json::{Map, Value};
 
 /// Between pieces that do not follow one another.
-const GAP: &str = "\n[…]\n";
+pub(super) const GAP: &str = "\n[…]\n";
 
 /// An extract of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) fn extract(path: &VaultPath, text: &str, wanted: &[String]) -> Extrac
 }
 
 /// Ranges in order, adjacent ones merged.
-fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+pub(super) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<usize>> = Vec::new();
     for range in ranges {

@@ -105,13 +105,14 @@ pub struct Retrieval<'a> {
     now: DocumentTime,
     grant: Grant,
     vector: Option<&'a TextVector>,
+    query: Option<&'a str>,
     limits: Limits,
 }
 
 impl<'a> Retrieval<'a> {
     /// Retrieval for a caller with this grant. Ages are counted up to `now`; `counter` counts the tokens of prompts.
     pub fn new(documents: &'a UserDocuments, counter: &'a Counter, now: DocumentTime, grant: Grant) -> Self {
-        Self { documents, counter, now, grant, vector: None, limits: Limits::default() }
+        Self { documents, counter, now, grant, vector: None, query: None, limits: Limits::default() }
     }
 
     /// Adds a vector of the query, so that [`find`](Self::find) also finds texts with the same meaning in other
@@ -119,6 +120,12 @@ impl<'a> Retrieval<'a> {
     #[must_use]
     pub fn with_vector(self, vector: Option<&'a TextVector>) -> Self {
         Self { vector, ..self }
+    }
+
+    /// Adds the query, so that [`follow`](Self::follow) shows of a document that is too long what bears on it.
+    #[must_use]
+    pub fn with_query(self, query: &'a str) -> Self {
+        Self { query: Some(query), ..self }
     }
 
     /// Overrides the default limits for passages.

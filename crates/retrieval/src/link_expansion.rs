@@ -1,5 +1,5 @@
 //! Following links: level by level, within a budget, each document once (R1-8.8 to R1-8.12, R1-10.8; C23). Knows which
-//! sections were asked for; does not know the query. Instructions in documents are never followed.
+//! sections were asked for; the query only decides what is shown of a document that is too long. Instructions in documents are never followed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -12,6 +12,7 @@ use larder_vault::{Document as Typed, Research, VaultPath, read_json};
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Extract, cut, extract, headings};
+use super::passages::bearing_on;
 use super::scope::{LinkTarget, VaultScope, in_turn};
 use super::trace::{Trace, TraceEntry};
 use super::{Grant, Retrieval};
@@ -197,7 +198,11 @@ impl LinkWalk<'_> {
         sections.extend(fragment.filter(|_| sections.is_empty()));
         let taken = extract(&path, text, &sections);
         let counter = self.retrieval.counter;
-        let (shown, was_cut) = cut(&taken.text, PER_DOCUMENT_CAP.min(self.left), counter, path.as_str());
+        let max = PER_DOCUMENT_CAP.min(self.left);
+        let query = self.retrieval.query.filter(|_| counter.count_up_to(&taken.text, max).is_none());
+        let parts = query.and_then(|query| bearing_on(self.retrieval, query, &path, &taken.text, max));
+        let (shown, was_cut) =
+            parts.map_or_else(|| cut(&taken.text, max, counter, path.as_str()), |parts| (parts, true));
         let tokens = counter.count(&shown);
         self.left -= tokens.min(self.left);
         let mut why = match &from {

@@ -6,14 +6,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use larder_text::sections::Sections;
+use larder_vault::VaultPath;
 
-use super::extract::lines_of;
+use super::extract::{GAP, lines_of, merged};
 use super::pool::{DocumentPool, MAX_DOCUMENT, ReadDocument};
 use super::ranking::day;
 use super::records::{RecordStretch, divide};
 use super::trace::Trace;
 use super::{PassageCandidate, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
-use crate::index::{Gathered, GatheredRecord, Index, Omission, Query, Reached, Record, ids};
+use crate::index::{Gathered, GatheredRecord, Index, Limits, Omission, Query, Reached, Record, ids};
 
 /// A stretch of one of the documents.
 struct PlacedStretch<'t> {
@@ -47,6 +48,50 @@ pub(super) async fn find(
     let places = all_places(&pool.documents);
     let gathered = gather(retrieval, request.query, &self::index(&places, &pool.documents), &places);
     Ok(passages(retrieval, &pool.documents, &places, &gathered, trace))
+}
+
+/// `text` in at most `max` tokens: its beginning, and the stretches that bear on `query`, in the order of the text, with
+/// gaps marked and a last line that says how much is shown. `None` if nothing bears on the query.
+pub(super) fn bearing_on(
+    retrieval: &Retrieval<'_>,
+    query: &str,
+    path: &VaultPath,
+    text: &str,
+    max: usize,
+) -> Option<String> {
+    let documents = [ReadDocument { path: path.clone(), text: text.into(), at: None }];
+    let places = all_places(&documents);
+    let limits = Limits { tokens: max * 2 / 3, links: None };
+    let tokens = |record: usize| retrieval.counter.count(places[record].text);
+    let query = Query { text: query, today: day(retrieval.now) };
+    let gathered = index(&places, &documents).gather(&query, &limits, |record| places[record].text, tokens);
+    let found: Vec<Range<usize>> =
+        joined(&places, &gathered.records).into_iter().map(|joined| joined.bytes).collect();
+    if found.is_empty() {
+        return None;
+    }
+    // The room of the beginning shrinks until all of it fits, since joined texts may count for more than their sum.
+    let mut room = max.saturating_sub(gathered.tokens);
+    loop {
+        let prefix = retrieval.counter.prefix(text, room);
+        let beginning = 0..prefix.rfind('\n').unwrap_or(0);
+        let kept =
+            merged(found.iter().cloned().chain([beginning]).filter(|range| !range.is_empty()).collect());
+        let shown: usize = kept.iter().map(ExactSizeIterator::len).sum();
+        let pieces: Vec<&str> = kept.into_iter().map(|range| &text[range]).collect();
+        let text = format!(
+            "{}{GAP}[parts: {shown} of {} bytes are shown, the beginning and what bears on the query; the rest is in {path}]",
+            pieces.join(GAP),
+            text.len(),
+        );
+        if retrieval.counter.count_up_to(&text, max).is_some() {
+            return Some(text);
+        }
+        if room == 0 {
+            return None;
+        }
+        room = room.saturating_sub(16);
+    }
 }
 
 fn gather(retrieval: &Retrieval<'_>, query: &str, index: &Index, places: &[PlacedStretch<'_>]) -> Gathered {

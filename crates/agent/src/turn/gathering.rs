@@ -38,7 +38,8 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let vector = query_vector(cx).await;
     let (now, counter) = (cx.clock.now(), cx.document.condenser.counter.clone());
     let retrieval = Retrieval::new(&turns.documents, &counter, now, Grant::Gatherer);
-    let retrieval = retrieval.with_vector(vector.as_ref());
+    let query = cx.query().to_owned();
+    let retrieval = retrieval.with_vector(vector.as_ref()).with_query(&query);
     let reference = cx.state.analysis.as_ref().and_then(|analysis| analysis.content_reference.as_ref());
     let (number, session) = (cx.draft.number, cx.draft.session.as_deref());
     let found = retrieval.find(cx.query(), number, session, reference).await?;

@@ -16,7 +16,8 @@
 //! | 6 | the verdict | `validate` |
 //! | 7 | saving, then the summary and vectors in the background | `save`, `notes`, `background`, `summarize`, `embeddings` |
 //!
-//! `pasted` moves what was pasted into a query to attachments before the first phase. Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense`, `digest`
+//! `pasted` moves what was pasted into a query to attachments before the first phase; `requests` knows what reads as a
+//! request. Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense`, `digest`
 //! and `ending`; `machine` runs them.
 
 mod absent;
@@ -50,6 +51,7 @@ mod phase;
 mod plan;
 mod recipes;
 mod reflect;
+mod requests;
 mod round_rules;
 mod save;
 mod shown_results;

@@ -1,15 +1,23 @@
 //! Pasted bulk in a query (C30): which stretches of a long query are a mail, a log or a listing, and which are the
 //! user's own words. By rule, the same each time. Knows only text; a short query is never divided.
 //!
-//! What separates the two: fences, quotation marks of mails, headers and salutations of mails, rules, an introduction
-//! that ends in a colon, and lines that are no sentences. Where nothing does, the first paragraph and the sentences
-//! that ask are the user's words, and everything is attached.
+//! What separates the two: fences, quotation marks, headers, salutations and closings of mails, rules, an introduction
+//! that ends in a colon, and lines that are no sentences. Where nothing does, everything is attached, and the user's
+//! words are the first paragraph and the sentences that ask; of a text that a request follows or introduces, its first
+//! paragraph is not.
+//!
+//! A request may stand at both ends. What begins a text is the user's. What ends it may also be the last sentence of a
+//! mail or a page, which must not become an instruction: where something separates it, whatever reads as a request is
+//! the user's; where nothing does, one paragraph without addresses is, unless it ends a mail that a request introduces.
+//! Such a paragraph stays in the attachment as well: a request that is lost costs the user the answer, one that the
+//! user did not make is theirs to see in the query.
 
 use std::ops::Range;
 
 use larder_condense::{ContentType, structure_of};
 use larder_text::tokens::Counter;
 
+use super::requests::{asks, is_closing, reads_as_request};
 use crate::ask::sentences::sentences;
 
 /// Tokens up to which a query is the user's own words, whatever is in it.
@@ -18,12 +26,24 @@ const OWN_WORDS: usize = 300;
 const PARAGRAPH: usize = 150;
 /// Lines from which a paragraph may be a listing.
 const LISTING: usize = 4;
+/// Bytes from which a paragraph of fewer lines may be data, such as JSON in one line.
+const LONG: usize = 400;
+/// Words of an introduction that is no request.
+const INTRODUCTION: usize = 30;
+/// Paragraphs that a request at one end may have.
+const REQUEST: usize = 3;
 /// Lines of a list from which on nobody has typed it: shorter ones may be what the user asks for.
 const LIST: usize = 25;
 /// Names of mail headers, in the languages of the common mail programs.
 const HEADERS: [&str; 14] = [
     "from", "to", "cc", "sent", "date", "subject", "reply-to", "von", "an", "gesendet", "datum", "betreff",
     "de", "objet",
+];
+const QUOTATION_MARKS: [char; 7] = ['"', '“', '”', '„', '«', '»', '‘'];
+/// How lines of programs begin that end like sentences.
+const KEYWORDS: [&str; 14] = [
+    "import ", "from ", "def ", "class ", "fn ", "use ", "let ", "const ", "var ", "#include", "package ",
+    "@", "//", "# ",
 ];
 /// How a mail greets, in lower case.
 const SALUTATIONS: [&str; 12] = [
@@ -64,17 +84,17 @@ pub(super) fn divide(typed: &str, counter: &Counter) -> DividedQuery {
     if is_short(typed, OWN_WORDS) {
         return DividedQuery { words: typed.to_owned(), pasted: Vec::new() };
     }
-    let mut paragraphs = paragraphs(typed);
-    mark_mail(typed, &mut paragraphs, |text| is_short(text, PARAGRAPH));
-    let own: Vec<&str> =
-        paragraphs.iter().filter(|own| !own.is_bulk).map(|own| &typed[own.bytes.clone()]).collect();
-    let words = own.join("\n\n");
-    if own.len() < paragraphs.len() && words.contains(char::is_alphanumeric) && is_short(&words, OWN_WORDS) {
-        return DividedQuery { words, pasted: runs(typed, &paragraphs) };
+    let text = Divided::new(typed, &|text| is_short(text, PARAGRAPH));
+    let words = text.own_words();
+    if text.paragraphs.iter().any(|paragraph| paragraph.is_bulk)
+        && words.contains(char::is_alphanumeric)
+        && is_short(&words, OWN_WORDS)
+    {
+        return DividedQuery { words, pasted: runs(typed, &text.paragraphs) };
     }
     let all = 0..typed.len();
     DividedQuery {
-        words: unseparated(typed, &paragraphs, counter),
+        words: text.unseparated(counter),
         pasted: vec![Pasted { kind: kind(typed, false), bytes: all }],
     }
 }
@@ -83,6 +103,221 @@ pub(super) fn divide(typed: &str, counter: &Counter) -> DividedQuery {
 struct Paragraph {
     bytes: Range<usize>,
     is_bulk: bool,
+    /// The user's own although it may be bulk.
+    is_own: bool,
+}
+
+/// A text with what of it is whose.
+struct Divided<'t> {
+    text: &'t str,
+    paragraphs: Vec<Paragraph>,
+    /// Paragraphs at the beginning that introduce what is pasted.
+    head: usize,
+    /// Where the request at the end begins; the number of paragraphs without one.
+    tail: usize,
+    /// The request at the end may be what was pasted, too.
+    is_tail_attached: bool,
+}
+
+impl<'t> Divided<'t> {
+    fn new(text: &'t str, is_short: &dyn Fn(&str) -> bool) -> Self {
+        let paragraphs = paragraphs(text);
+        let tail = paragraphs.len();
+        let mut divided = Self { text, paragraphs, head: 0, tail, is_tail_attached: false };
+        divided.mark_quotations(is_short);
+        divided.head = divided.head(is_short);
+        let mail = divided.mail(is_short);
+        divided.find_tail(mail, is_short);
+        divided.mark(mail, is_short);
+        divided
+    }
+
+    fn of(&self, at: usize) -> &'t str {
+        self.paragraphs.get(at).map_or("", |paragraph| &self.text[paragraph.bytes.clone()])
+    }
+
+    fn between(&self, from: usize, to: usize) -> &'t str {
+        match (self.paragraphs.get(from), self.paragraphs[..to].last()) {
+            (Some(first), Some(last)) if from < to => &self.text[first.bytes.start..last.bytes.end],
+            _ => "",
+        }
+    }
+
+    fn own_words(&self) -> String {
+        let own = self.paragraphs.iter().filter(|paragraph| paragraph.is_own || !paragraph.is_bulk);
+        own.map(|own| &self.text[own.bytes.clone()]).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Marks paragraphs between quotation marks.
+    fn mark_quotations(&mut self, is_short: &dyn Fn(&str) -> bool) {
+        let mut at = 0;
+        while at < self.paragraphs.len() {
+            let end = (at..self.paragraphs.len()).find(|end| self.of(*end).ends_with(QUOTATION_MARKS));
+            if let Some(end) = end.filter(|_| self.of(at).starts_with(QUOTATION_MARKS)) {
+                let is_bulk = !is_short(self.between(at, end + 1));
+                self.paragraphs[at..=end].iter_mut().for_each(|quoted| quoted.is_bulk |= is_bulk);
+                at = end;
+            }
+            at += 1;
+        }
+    }
+
+    /// The paragraphs at the beginning that ask, or introduce what follows.
+    fn head(&self, is_short: &dyn Fn(&str) -> bool) -> usize {
+        let introduces = |at: usize| {
+            let text = self.of(at);
+            let is_sentence =
+                text.starts_with(char::is_alphanumeric) && text.ends_with(['.', '!', '?', ':', ',']);
+            let is_introduction = is_sentence
+                && (text.ends_with(':') || text.split_whitespace().count() <= INTRODUCTION)
+                && !is_code(text);
+            !self.paragraphs[at].is_bulk && (reads_as_request(text, true) || is_introduction)
+        };
+        let most = REQUEST.min(self.paragraphs.len().saturating_sub(1));
+        (0..most).take_while(|at| introduces(*at) && is_short(self.between(0, at + 1))).count()
+    }
+
+    /// Where a mail, or what a rule or a colon separates, begins.
+    fn mail(&self, is_short: &dyn Fn(&str) -> bool) -> Option<usize> {
+        (0..self.paragraphs.len()).find(|at| {
+            let first = self.of(*at).lines().next().unwrap_or_default().trim();
+            let is_after_colon = *at == 1 && self.of(0).ends_with(':') && is_short(self.of(0));
+            // Who greets before a request greets us.
+            let is_greeting = is_salutation(first) && (*at > 0 || !reads_as_request(self.of(1), true));
+            is_after_colon || is_rule(first) || has_headers(self.of(*at)) || is_greeting
+        })
+    }
+
+    /// Finds the request at the end.
+    fn find_tail(&mut self, mail: Option<usize>, is_short: &dyn Fn(&str) -> bool) {
+        let count = self.paragraphs.len();
+        let thanks = |text: &str| is_closing(text) && text.lines().count() == 1;
+        let end = count - usize::from(count > 1 && thanks(self.of(count - 1)));
+        let is_request =
+            |at: usize, is_apart| !self.paragraphs[at].is_bulk && reads_as_request(self.of(at), is_apart);
+        let apart = (self.head.max(1)..end)
+            .rev()
+            .take(REQUEST)
+            .take_while(|at| is_request(*at, true) && is_short(self.between(*at, count)))
+            .filter(|at| self.is_apart(*at, mail))
+            .last();
+        if let Some(tail) = apart {
+            self.tail = tail;
+            return;
+        }
+        let last = count - 1;
+        let is_introduced_mail = self.head > 0 && mail.is_some_and(|begin| self.is_letter(begin));
+        let text = self.of(last);
+        if last >= self.head.max(1)
+            && !is_introduced_mail
+            && is_request(last, false)
+            && is_short(text)
+            && !text.contains("://")
+            && !text.contains('@')
+        {
+            self.tail = last;
+            self.is_tail_attached = true;
+        }
+    }
+
+    fn is_letter(&self, begin: usize) -> bool {
+        let is_part = |at: usize| {
+            has_headers(self.of(at))
+                || self.of(at).lines().next().is_some_and(|line| is_salutation(line.trim()))
+        };
+        (begin..self.paragraphs.len()).any(is_part)
+    }
+
+    /// Whether something separates what is before a paragraph from it: data, a quotation, a rule, or the end of a mail.
+    fn is_apart(&self, at: usize, mail: Option<usize>) -> bool {
+        let before = self.of(at - 1);
+        let last = before.lines().last().unwrap_or_default().trim();
+        if is_rule(last) && !last.ends_with(':') || fence_of(last).is_some() || last.starts_with('>') {
+            return true;
+        }
+        match mail.filter(|begin| self.is_letter(*begin)) {
+            Some(begin) => {
+                let is_name = |line: &str| {
+                    line.split_whitespace().count() <= 5
+                        && !line.trim_end().ends_with(['.', '!', '?', ':', ','])
+                };
+                let begins = |at: usize| {
+                    has_headers(self.of(at))
+                        || self.of(at).lines().next().is_some_and(|line| is_salutation(line.trim()))
+                };
+                let begin = (begin..at).rev().find(|at| begins(*at)).unwrap_or(begin);
+                (begin..at).any(|at| self.of(at).lines().any(is_closing))
+                    || at - 1 > begin && before.lines().all(is_name)
+            }
+            None => {
+                let pasted = self.between(self.head.min(at - 1), at);
+                self.paragraphs[at - 1].is_bulk || is_code(pasted) || structure_of(pasted).is_some()
+            }
+        }
+    }
+
+    /// Marks what is between the requests at both ends, where something tells it apart.
+    fn mark(&mut self, mail: Option<usize>, is_short: &dyn Fn(&str) -> bool) {
+        let count = self.paragraphs.len();
+        let is_asked = self.tail < count;
+        // A text that a greeting begins is a mail only if a request follows it.
+        let mail =
+            mail.filter(|begin| *begin > 0 || is_asked || has_headers(self.of(0)) || is_rule(self.of(0)));
+        if let Some(begin) = mail {
+            self.paragraphs[begin..self.tail].iter_mut().for_each(|paragraph| paragraph.is_bulk = true);
+        }
+        let pasted = self.between(self.head, self.tail);
+        let is_fenced = (self.head..self.tail).any(|at| matches!(fence_of(self.of(at)), Some("```" | "~~~")));
+        let is_separated = mail.is_some() || is_short(&self.own_words());
+        if !is_fenced && is_code(pasted) || !is_separated && structure_of(pasted).is_some() {
+            self.paragraphs[self.head..self.tail].iter_mut().for_each(|paragraph| paragraph.is_bulk = true);
+        }
+        let is_attached = self.is_tail_attached && self.paragraphs[self.tail - 1].is_bulk;
+        for paragraph in &mut self.paragraphs[self.tail..] {
+            paragraph.is_own = true;
+            paragraph.is_bulk = is_attached;
+        }
+    }
+
+    /// The user's words where nothing separates them: those at both ends, or the first paragraph, and the sentences
+    /// that ask, the last ones first if not all fit.
+    fn unseparated(&self, counter: &Counter) -> String {
+        let count = self.paragraphs.len();
+        let tail = self.between(self.tail, count);
+        let first = self.paragraphs.first().map_or(0..0, |first| first.bytes.clone());
+        let opening = if self.head > 0 || !tail.is_empty() {
+            self.between(0, self.head)
+        } else {
+            beginning(&self.text[first.clone()], counter)
+        };
+        let mut left = OWN_WORDS.saturating_sub(counter.count(opening) + counter.count(tail) + 2);
+        let mut asked = vec![tail];
+        let from = first.start + opening.len();
+        for paragraph in self.paragraphs[..self.tail].iter().rev() {
+            let range = paragraph.bytes.start.max(from)..paragraph.bytes.end;
+            if paragraph.is_bulk && !tail.is_empty() || range.is_empty() {
+                continue;
+            }
+            let asking: Vec<&str> = sentences_that_ask(&self.text[range]).collect();
+            for sentence in asking.into_iter().rev() {
+                let Some(tokens) = counter.count_up_to(sentence, left.saturating_sub(2)) else { continue };
+                left -= tokens + 2;
+                asked.push(sentence);
+            }
+        }
+        asked.push(opening.trim_end());
+        asked.reverse();
+        asked.retain(|part| !part.is_empty());
+        asked.join("\n\n")
+    }
+}
+
+/// The first sentences of a paragraph, or what of the first one fits.
+fn beginning<'t>(paragraph: &'t str, counter: &Counter) -> &'t str {
+    let fits = |end: &usize| counter.count_up_to(&paragraph[..*end], PARAGRAPH).is_some();
+    let ends = sentences(paragraph).into_iter().map(|sentence| sentence.end).chain([paragraph.len()]);
+    let end = ends.take_while(fits).last();
+    end.map_or_else(|| counter.prefix(paragraph, PARAGRAPH), |end| &paragraph[..end])
 }
 
 /// The paragraphs of a text; a fenced block is one.
@@ -92,7 +327,8 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
     for line in text.split_inclusive('\n') {
         let bytes = at..at + line.trim_end().len();
         at += line.len();
-        let mark = fence_of(line);
+        let mark = fence_of(line)
+            .filter(|mark| fence.is_some() || text[at..].lines().any(|line| fence_of(line) == Some(mark)));
         let is_inside = fence.is_some();
         if line.trim().is_empty() && !is_inside {
             is_new = true;
@@ -100,7 +336,7 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
         }
         match found.last_mut().filter(|_| is_inside || !is_new && mark.is_none()) {
             Some(last) => last.bytes.end = bytes.end.max(last.bytes.end),
-            None => found.push(Paragraph { bytes, is_bulk: mark.is_some() }),
+            None => found.push(Paragraph { bytes, is_bulk: mark.is_some(), is_own: false }),
         }
         if is_inside && mark == fence {
             (fence, is_new) = (None, true);
@@ -108,14 +344,63 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
             (fence, is_new) = (mark, false);
         }
     }
+    split_lines(text, &mut found);
     for paragraph in &mut found {
         paragraph.is_bulk |= is_bulk(&text[paragraph.bytes.clone()]);
     }
     found
 }
 
+/// Divides the first line from the first paragraph, and the last one from the last, where it is a request and what is
+/// next to it is none.
+fn split_lines(text: &str, paragraphs: &mut Vec<Paragraph>) {
+    let is_other = |text: &str| is_bulk(text) || is_code(text);
+    let new = |bytes| Paragraph { bytes, is_bulk: false, is_own: false };
+    if let Some(Paragraph { bytes, is_bulk: false, .. }) = paragraphs.last() {
+        let bytes = bytes.clone();
+        if let Some((rest, line)) = text[bytes.clone()].rsplit_once('\n')
+            && !line.starts_with([' ', '\t'])
+            && reads_as_request(line, false)
+            && (is_other(rest) || rest.lines().any(is_closing) || rest.lines().last().is_some_and(is_rule))
+        {
+            let end = bytes.start + rest.trim_end().len();
+            paragraphs.pop();
+            paragraphs.extend([new(bytes.start..end), new(bytes.end - line.len()..bytes.end)]);
+        }
+    }
+    if let Some(Paragraph { bytes, is_bulk: false, .. }) = paragraphs.first() {
+        let bytes = bytes.clone();
+        if let Some((line, rest)) = text[bytes.clone()].split_once('\n')
+            && (reads_as_request(line, false) || line.trim_end().ends_with(':') && !has_headers(line))
+            && !is_bulk(line)
+            && is_other(rest)
+        {
+            let end = bytes.start + line.trim_end().len();
+            paragraphs.splice(0..1, [new(bytes.start..end), new(bytes.end - rest.len()..bytes.end)]);
+        }
+    }
+}
+
 fn fence_of(line: &str) -> Option<&'static str> {
-    ["```", "~~~", "\"\"\""].into_iter().find(|mark| line.trim_start().starts_with(mark))
+    // What ends in the line that it begins in is no fence, such as the comment of a function.
+    let is_fence =
+        |mark: &&str| line.trim_start().strip_prefix(mark).is_some_and(|rest| !rest.contains(mark));
+    ["```", "~~~", "\"\"\""].into_iter().find(is_fence)
+}
+
+/// Whether most lines of a text are lines of a program.
+fn is_code(text: &str) -> bool {
+    let is_line = |line: &&str| {
+        let end = line.trim_end();
+        line.starts_with(['\t', '}'])
+            || line.starts_with("  ")
+            || end.ends_with(['{', '}', ';', '(', ')', '[', ']'])
+            || end.contains(" = ")
+            || end.contains("()")
+            || KEYWORDS.iter().any(|word| line.starts_with(word))
+    };
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines.len() >= LISTING && lines.iter().filter(|line| is_line(line)).count() * 2 > lines.len()
 }
 
 /// Whether a paragraph by itself is no prose of the user: quoted lines, headers of a mail, records of a program, or a
@@ -131,7 +416,7 @@ fn is_bulk(text: &str) -> bool {
     };
     most(|line| line.starts_with('>'))
         || has_headers(text)
-        || lines.len() >= LISTING && structure_of(text).is_some()
+        || (lines.len() >= LISTING || text.len() >= LONG) && structure_of(text).is_some()
         || lines.len() >= LIST && most(is_entry)
 }
 
@@ -141,25 +426,6 @@ fn has_headers(text: &str) -> bool {
         name.is_some_and(|name| HEADERS.contains(&name.trim_matches('*').to_lowercase().as_str()))
     };
     text.lines().filter(is_header).count() >= 2
-}
-
-/// Marks a mail as bulk: everything from its beginning on but a last paragraph that asks.
-fn mark_mail(text: &str, paragraphs: &mut [Paragraph], is_short: impl Fn(&str) -> bool) {
-    let of = |paragraph: &Paragraph| &text[paragraph.bytes.clone()];
-    let begins = |at: usize, paragraph: &Paragraph| {
-        let first = of(paragraph).lines().next().unwrap_or_default().trim();
-        let is_after_colon = at == 1 && of(&paragraphs[0]).ends_with(':') && is_short(of(&paragraphs[0]));
-        is_after_colon || is_rule(first) || has_headers(of(paragraph)) || at > 0 && is_salutation(first)
-    };
-    let begin = paragraphs.iter().enumerate().find(|(at, paragraph)| begins(*at, paragraph));
-    let Some(begin) = begin.map(|(at, _)| at) else { return };
-    let last = paragraphs.len() - 1;
-    let asks =
-        |paragraph: &Paragraph| is_short(of(paragraph)) && sentences_that_ask(of(paragraph)).next().is_some();
-    let is_own = last > begin && asks(&paragraphs[last]);
-    for paragraph in &mut paragraphs[begin..last + usize::from(!is_own)] {
-        paragraph.is_bulk = true;
-    }
 }
 
 /// A line of dashes, `-----Original Message-----`, or a line that attributes a quotation.
@@ -201,48 +467,20 @@ fn kind(text: &str, is_separated: bool) -> &'static str {
         Some(ContentType::Html) => "web page",
         Some(ContentType::Table) => "table",
         Some(ContentType::Chat) => "conversation",
+        _ if is_separated && is_code(inner) => "code",
         _ if has_headers(inner) || is_salutation(first) || first.starts_with('>') => "mail",
         _ if is_separated && is_bulk(inner) => "listing",
         _ => "text",
     }
 }
 
-/// The first paragraph and the sentences that ask, the last ones first if not all fit.
-fn unseparated(text: &str, paragraphs: &[Paragraph], counter: &Counter) -> String {
-    let first = paragraphs.first().map_or(0..0, |first| first.bytes.clone());
-    let opening = &text[first.clone()];
-    // A first paragraph that is too long is its first sentences, or what of the first one fits.
-    let fits = |end: &usize| counter.count_up_to(&opening[..*end], PARAGRAPH).is_some();
-    let ends = sentences(opening).into_iter().map(|sentence| sentence.end).chain([opening.len()]);
-    let kept = ends
-        .take_while(fits)
-        .last()
-        .map_or_else(|| counter.prefix(opening, PARAGRAPH), |end| &opening[..end]);
-    let mut left = OWN_WORDS.saturating_sub(counter.count(kept));
-    let mut asked = Vec::new();
-    let rest: Vec<&str> = sentences_that_ask(&text[first.start + kept.len()..]).collect();
-    for sentence in rest.into_iter().rev() {
-        let Some(tokens) = counter.count_up_to(sentence, left.saturating_sub(2)) else { continue };
-        left -= tokens + 2;
-        asked.push(sentence);
-    }
-    asked.push(kept.trim_end());
-    asked.reverse();
-    asked.join("\n\n")
-}
-
 fn sentences_that_ask(text: &str) -> impl Iterator<Item = &str> {
-    let asks = |sentence: &&str| {
-        let end =
-            sentence.trim_end_matches(|char: char| !char.is_alphanumeric() && !matches!(char, '?' | '？'));
-        end.ends_with(['?', '？'])
-    };
     // Lines without full stops before a question are not part of it.
     let own = |range: Range<usize>| match text[range.clone()].lines().count() {
         0..=3 => &text[range],
         _ => text[range].lines().last().unwrap_or_default().trim(),
     };
-    sentences(text).into_iter().map(own).filter(asks)
+    sentences(text).into_iter().map(own).filter(|sentence| asks(sentence))
 }
 
 #[cfg(test)]

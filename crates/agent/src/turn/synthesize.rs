@@ -209,7 +209,8 @@ fn last_reply(store: &UserStore, run: &RunId) -> Result<String, Stop> {
 /// C90).
 pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<InputDocument>, Stop> {
     let (now, counter) = (cx.clock.now(), cx.document.condenser.counter.clone());
-    let retrieval = Retrieval::new(&cx.turns.documents, &counter, now, Grant::Synthesis);
+    let retrieval =
+        Retrieval::new(&cx.turns.documents, &counter, now, Grant::Synthesis).with_query(cx.query());
     let mut documents = Vec::new();
     for file in &cx.state.references {
         let link = LinkToFollow { path: file.to_string(), sections_to_extract: Vec::new() };

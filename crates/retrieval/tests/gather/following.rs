@@ -74,6 +74,28 @@ async fn budgets_hold() {
 }
 
 #[tokio::test]
+async fn of_a_long_document_what_bears_on_the_query_is_read() {
+    let vault = Vault::of(1).await;
+    let line = "The granary by the harbour was painted again in autumn.\n\n";
+    let answer = "The slater wants 31,400 EUR for the new roof.";
+    let text = format!("# Letter\n\n{}{answer}\n\n{}", line.repeat(2_000), line.repeat(1_000));
+    note(&vault, "long.md", &text).await;
+    for grant in [Grant::Gatherer, Grant::Synthesis] {
+        let retrieval = vault.retrieval(grant).with_query("How much does the slater want for the roof?");
+        for limit in [500, 6_400] {
+            let followed = retrieval.follow(&[link("notes/long.md", &[])], limit).await.unwrap();
+            let read = &followed.documents[0];
+            assert!(read.text.contains(answer) && read.text.starts_with("# Letter"), "{}", read.text);
+            assert!(read.text.ends_with("the rest is in users/henry/notes/long.md]"), "{}", read.text);
+            assert!(vault.counter.count(&read.text) <= limit.min(2_000));
+        }
+        let other = vault.retrieval(grant).with_query("zebra?");
+        let followed = other.follow(&[link("notes/long.md", &[])], 6_400).await.unwrap();
+        assert!(followed.documents[0].text.contains("[cut here:"));
+    }
+}
+
+#[tokio::test]
 async fn what_a_link_may_not_do_is_recorded_with_the_reason() {
     let vault = Vault::of(5).await;
     let bob = vault.all.user("bob").unwrap();
