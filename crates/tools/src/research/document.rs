@@ -50,9 +50,8 @@ impl ResearchResult<'_> {
         }
         let dropped: usize = self.reads.iter().map(|read| read.dropped).sum();
         if dropped > 0 {
-            self.notes.push(format!(
-                "{dropped} claims were dropped: their quotes or values are not on their pages"
-            ));
+            self.notes
+                .push(format!("claims dropped: {dropped}; their quotes or values are not on their pages"));
         }
         self.hold_to_pages(context);
         let claims = self.claims.all.clone();
