@@ -150,6 +150,7 @@ pub struct OpenedOriginal {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct RehydrateArguments {
+    #[serde(alias = "pointer")]
     id: String,
     lines: Option<String>,
     bytes: Option<String>,
@@ -178,6 +179,9 @@ fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Mis
     let wanted: RehydrateArguments = serde_json::from_str(arguments)
         .map_err(|error| told("", format!("the arguments are not what larder_rehydrate takes: {error}")))?;
     let id = wanted.id.trim();
+    if id.is_empty() {
+        return Err(told("", "`id` is missing: give the pointer as `id`".to_owned()));
+    }
     let pointer: Pointer = id.parse().map_err(|error| told(id, format!("{error}")))?;
     let found = match selection(&wanted).map_err(|error| told(id, error))? {
         None => store.pointers().resolve(&pointer),

@@ -227,7 +227,7 @@ pub enum ParsePointerError {
     )]
     Form,
     /// It is a pointer to a part whose start is after its end.
-    #[error("the part of this pointer is reversed: its start {start} is after its end {end}")]
+    #[error("a pointer whose part is reversed: it starts at {start} and ends at {end}")]
     Reversed {
         /// The first number.
         start: usize,

@@ -15,6 +15,8 @@ use crate::web::Visited;
 /// A page that was read, with its claims.
 pub(super) struct ReadPage {
     pub(super) page: Visited,
+    /// All that it states.
+    pub(super) text: String,
     /// Claims whose quotes are on it; their blocks are named when all pages are read.
     pub(super) claims: Vec<Claim>,
     /// Number of claims whose quotes, or whose values, are not.
@@ -24,20 +26,20 @@ pub(super) struct ReadPage {
 }
 
 impl ReadPage {
-    /// The claims of an answer that the page supports. The page's text is stored, so that each can be traced.
+    /// The claims of an answer that the page supports. What it states is stored, so that each can be traced.
     pub(super) fn of(
         page: Visited,
         answer: ExtractAnswer,
         intent: Intent,
         context: &ToolContext<'_>,
     ) -> Result<Self, ToolError> {
-        let stored =
-            context.documents.store().pointers().insert(page.text.as_bytes(), "web_page", &page.title)?;
-        let mut read = Self { page, claims: Vec::new(), dropped: 0, summary: answer.summary.clone() };
+        let text = page.stated();
+        let stored = context.documents.store().pointers().insert(text.as_bytes(), "web_page", &page.title)?;
+        let mut read = Self { page, text, claims: Vec::new(), dropped: 0, summary: answer.summary.clone() };
         let claims: Vec<&str> = answer.claims.iter().map(|found| found.claim.as_str()).collect();
-        let are_stated = figures::are_stated(&read.page.text, &claims);
+        let are_stated = figures::are_stated(&read.text, &claims);
         for (found, is_stated) in answer.claims.iter().zip(are_stated) {
-            let place = place_of(&found.quote, &read.page.text);
+            let place = place_of(&found.quote, &read.text);
             let Some(bytes) = place.filter(|_| is_stated) else {
                 read.dropped += 1;
                 continue;
@@ -55,7 +57,7 @@ impl ReadPage {
 
     /// A page without extracted claims.
     pub(super) fn unread(page: Visited) -> Self {
-        Self { page, claims: Vec::new(), dropped: 0, summary: String::new() }
+        Self { text: page.stated(), page, claims: Vec::new(), dropped: 0, summary: String::new() }
     }
 }
 

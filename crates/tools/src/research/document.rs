@@ -50,9 +50,8 @@ impl ResearchResult<'_> {
         }
         let dropped: usize = self.reads.iter().map(|read| read.dropped).sum();
         if dropped > 0 {
-            self.notes.push(format!(
-                "{dropped} claims were dropped: their quotes or values are not on their pages"
-            ));
+            self.notes
+                .push(format!("claims dropped: {dropped}; their quotes or values are not on their pages"));
         }
         self.hold_to_pages(context);
         let claims = self.claims.all.clone();
@@ -77,7 +76,7 @@ impl ResearchResult<'_> {
     /// Leaves out of the write-up what has values that neither the question nor a page states.
     fn hold_to_pages(&mut self, context: &ToolContext<'_>) {
         let Some(written) = &mut self.written else { return };
-        let pages = self.reads.iter().flat_map(|read| [&read.page.text, &read.page.title, &read.page.url]);
+        let pages = self.reads.iter().flat_map(|read| [&read.text, &read.page.title, &read.page.url]);
         let known: Vec<&str> = pages.map(String::as_str).chain([self.task, context.original_query]).collect();
         let known = format!("{}\n{}", known.join("\n"), context.now);
         let mut left_out = 0;
@@ -173,7 +172,7 @@ impl ResearchResult<'_> {
         let is_supported = |listing: &Listing| {
             let page = self.reads.iter().find(|read| read.page.url == listing.url);
             page.is_some_and(|read| {
-                numbers(&listing.price).iter().all(|number| contains_number(number, &read.page.text))
+                numbers(&listing.price).iter().all(|number| contains_number(number, &read.text))
             })
         };
         listings.into_iter().filter(is_supported).collect()

@@ -77,7 +77,7 @@ impl<'a> SubRun<'a> {
 
     /// Extracts the claims of a page.
     pub(super) async fn extract(&self, page: &Visited) -> Result<ExtractAnswer, String> {
-        let text = format!("Title: {}\nURL: {}\n\n{}", page.title, page.url, page.text);
+        let text = format!("Title: {}\nURL: {}\n\n{}", page.title, page.url, page.stated());
         self.run(EXTRACT, vec![InputDocument::whole("page", page.url.clone(), text)], &[]).await
     }
 

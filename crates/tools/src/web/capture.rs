@@ -253,6 +253,18 @@ impl Visited {
         all.into_iter().filter(|(can, _)| *can).map(|(_, question)| question.to_owned()).collect()
     }
 
+    /// What the page states as data for machines, such as a price that its text does not show, in a line.
+    fn shown_data(&self) -> Option<String> {
+        let mut data = self.data.clone();
+        data.retain(|name, _| SHOWN.contains(&name.as_str()));
+        (!data.is_empty()).then(|| format!("Data: {}\n", Value::Object(data)))
+    }
+
+    /// All that the page states: its text, then its data.
+    pub(crate) fn stated(&self) -> String {
+        self.shown_data().map_or_else(|| self.text.clone(), |data| format!("{}\n\n{data}", self.text))
+    }
+
     /// The page as the result of a call: its address, its data, its main text, then the text around it.
     pub(super) fn output(self, context: &ToolContext<'_>) -> ToolOutput {
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -260,11 +272,7 @@ impl Visited {
         for note in &self.notes {
             content.push_str(&format!("Note: {note}\n"));
         }
-        let mut data = self.data.clone();
-        data.retain(|name, _| SHOWN.contains(&name.as_str()));
-        if !data.is_empty() {
-            content.push_str(&format!("Data: {}\n", Value::Object(data)));
-        }
+        content.extend(self.shown_data());
         content.push('\n');
         content.push_str(&self.content.main_text());
         let other = self.content.other_text();

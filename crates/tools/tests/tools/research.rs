@@ -92,7 +92,7 @@ async fn claims_count_if_their_quotes_exist() {
             ("The HP Victus 15 costs $649.", Ttl::hours(6)),
         ]
     );
-    assert!(words(&output).contains("1 claims were dropped") && words(&output).contains("404"));
+    assert!(words(&output).contains("claims dropped: 1") && words(&output).contains("404"));
     let origin = output.claims[2].origin.as_ref().unwrap();
     let bytes = fixture.documents.store().pointers().resolve(origin.bytes.as_ref().unwrap()).unwrap();
     assert_eq!(bytes, b"HP Victus 15 is $649", "the claim leads back to its bytes");

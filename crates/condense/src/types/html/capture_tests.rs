@@ -46,6 +46,15 @@ fn a_product_says_what_it_costs() {
     assert_eq!(page.kind, "product");
     let product = &page.data["products"][0];
     assert_eq!((&product["price"], &product["availability"]), (&json!("697"), &json!("InStock")));
+    for offers in [
+        r#"{"@type":"AggregateOffer","lowPrice":19.9,"highPrice":"29.90"}"#,
+        r#"[{"price":"29.90","itemCondition":"New"},{"price":19.9},{"price":24}]"#,
+    ] {
+        let page = web_page(&format!(
+            r#"<script type="application/ld+json">{{"@type":"Product","name":"Kettle","offers":{offers}}}</script>"#
+        ));
+        assert_eq!(page.data["products"][0]["price"], "19.9 to 29.90");
+    }
 }
 
 #[test]

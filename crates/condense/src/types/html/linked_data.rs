@@ -80,19 +80,36 @@ impl LinkedData {
         let products = objects(&self.values).filter(|object| types(object).any(|name| name == "Product"));
         let listed = products.filter_map(|product| {
             let name = product.get("name")?.as_str()?;
-            let offers = product.get("offers");
-            let offer = offers.and_then(|offers| offers.as_array().map_or(Some(offers), |all| all.first()));
+            let offers = product.get("offers").map_or(&[][..], |offers| {
+                offers.as_array().map_or(std::slice::from_ref(offers), Vec::as_slice)
+            });
+            let offer = offers.first();
             let of_offer = |key: &str| offer.and_then(|offer| offer.get(key)).and_then(text);
             let availability = of_offer("availability");
             Some(json!({
                 "name": name,
-                "price": of_offer("price").or_else(|| of_offer("lowPrice")),
+                "price": price_of(offers),
                 "currency": of_offer("priceCurrency"),
                 "availability": availability.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned()),
                 "url": of_offer("url").or_else(|| product.get("url").and_then(text)),
             }))
         });
         listed.take(MAX_LISTED).collect()
+    }
+}
+
+/// The price of offers: of several the lowest and the highest.
+fn price_of(offers: &[Value]) -> Option<String> {
+    let named = |name| offers.iter().filter_map(move |offer| offer.get(name).and_then(text));
+    let prices = ["price", "lowPrice", "highPrice"].into_iter().flat_map(named);
+    let amount = |price: &String| price.parse::<f64>().ok();
+    let mut known: Vec<(f64, String)> =
+        prices.clone().filter_map(|price| Some((amount(&price)?, price))).collect();
+    known.sort_by(|one, other| one.0.total_cmp(&other.0));
+    match &known[..] {
+        [(low, first), .., (high, last)] if low < high => Some(format!("{first} to {last}")),
+        [(_, price), ..] => Some(price.clone()),
+        [] => prices.into_iter().next(),
     }
 }
 
