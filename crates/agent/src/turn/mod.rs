@@ -16,7 +16,7 @@
 //! | 6 | the verdict | `validate` |
 //! | 7 | saving, then the summary and vectors in the background | `save`, `notes`, `background`, `summarize`, `embeddings` |
 //!
-//! `pasted` moves what was pasted into a query to attachments before the first phase; `requests` knows what reads as a
+//! `pasted` moves what was pasted into a query to attachments before the first phase; `paragraphs` knows what a paragraph is by its form, `requests` what reads as a
 //! request. Phases share `documents` and `files` (what they write), `recipes` (asking models), `limits`, `clock`, `condense`, `digest`
 //! and `ending`; `machine` runs them.
 
@@ -46,6 +46,7 @@ mod limits;
 mod machine;
 mod notes;
 mod old_research;
+mod paragraphs;
 mod pasted;
 mod phase;
 mod plan;

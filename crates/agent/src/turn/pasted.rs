@@ -8,15 +8,18 @@
 //!
 //! A request may stand at both ends. What begins a text is the user's. What ends it may also be the last sentence of a
 //! mail or a page, which must not become an instruction: where something separates it, whatever reads as a request is
-//! the user's; where nothing does, one paragraph without addresses is, unless it ends a mail that a request introduces.
-//! Such a paragraph stays in the attachment as well: a request that is lost costs the user the answer, one that the
-//! user did not make is theirs to see in the query.
+//! the user's. Where nothing does, it is if nothing else asks; next to an introduction, only one paragraph without
+//! addresses, and none at the end of a mail. Such a paragraph stays in the attachment as well: a request that is lost
+//! costs the user the answer, one that the user did not make is theirs to see in the query.
 
 use std::ops::Range;
 
 use larder_condense::{ContentType, structure_of};
 use larder_text::tokens::Counter;
 
+use super::paragraphs::{
+    Paragraph, fence_of, has_headers, is_bulk, is_code, is_rule, is_salutation, paragraphs,
+};
 use super::requests::{asks, is_closing, reads_as_request};
 use crate::ask::sentences::sentences;
 
@@ -24,42 +27,11 @@ use crate::ask::sentences::sentences;
 const OWN_WORDS: usize = 300;
 /// Tokens of a first or last paragraph that may be the user's own next to a mail.
 const PARAGRAPH: usize = 150;
-/// Lines from which a paragraph may be a listing.
-const LISTING: usize = 4;
-/// Bytes from which a paragraph of fewer lines may be data, such as JSON in one line.
-const LONG: usize = 400;
 /// Words of an introduction that is no request.
 const INTRODUCTION: usize = 30;
 /// Paragraphs that a request at one end may have.
 const REQUEST: usize = 3;
-/// Lines of a list from which on nobody has typed it: shorter ones may be what the user asks for.
-const LIST: usize = 25;
-/// Names of mail headers, in the languages of the common mail programs.
-const HEADERS: [&str; 14] = [
-    "from", "to", "cc", "sent", "date", "subject", "reply-to", "von", "an", "gesendet", "datum", "betreff",
-    "de", "objet",
-];
 const QUOTATION_MARKS: [char; 7] = ['"', '“', '”', '„', '«', '»', '‘'];
-/// How lines of programs begin that end like sentences.
-const KEYWORDS: [&str; 14] = [
-    "import ", "from ", "def ", "class ", "fn ", "use ", "let ", "const ", "var ", "#include", "package ",
-    "@", "//", "# ",
-];
-/// How a mail greets, in lower case.
-const SALUTATIONS: [&str; 12] = [
-    "dear ",
-    "hi ",
-    "hello ",
-    "hey ",
-    "good morning",
-    "sehr geehrte",
-    "liebe ",
-    "lieber ",
-    "hallo ",
-    "guten tag",
-    "guten morgen",
-    "moin ",
-];
 
 /// A query that was divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,14 +69,6 @@ pub(super) fn divide(typed: &str, counter: &Counter) -> DividedQuery {
         words: text.unseparated(counter),
         pasted: vec![Pasted { kind: kind(typed, false), bytes: all }],
     }
-}
-
-#[derive(Debug)]
-struct Paragraph {
-    bytes: Range<usize>,
-    is_bulk: bool,
-    /// The user's own although it may be bulk.
-    is_own: bool,
 }
 
 /// A text with what of it is whose.
@@ -166,12 +130,12 @@ impl<'t> Divided<'t> {
     fn head(&self, is_short: &dyn Fn(&str) -> bool) -> usize {
         let introduces = |at: usize| {
             let text = self.of(at);
-            let is_sentence =
-                text.starts_with(char::is_alphanumeric) && text.ends_with(['.', '!', '?', ':', ',']);
-            let is_introduction = is_sentence
-                && (text.ends_with(':') || text.split_whitespace().count() <= INTRODUCTION)
-                && !is_code(text);
-            !self.paragraphs[at].is_bulk && (reads_as_request(text, true) || is_introduction)
+            let is_introduction = text.ends_with(':')
+                || text.ends_with(['.', '!', '?', ',']) && text.split_whitespace().count() <= INTRODUCTION;
+            !self.paragraphs[at].is_bulk
+                && text.starts_with(char::is_alphabetic)
+                && !is_code(text)
+                && (is_introduction || reads_as_request(text, false))
         };
         let most = REQUEST.min(self.paragraphs.len().saturating_sub(1));
         (0..most).take_while(|at| introduces(*at) && is_short(self.between(0, at + 1))).count()
@@ -193,8 +157,9 @@ impl<'t> Divided<'t> {
         let count = self.paragraphs.len();
         let thanks = |text: &str| is_closing(text) && text.lines().count() == 1;
         let end = count - usize::from(count > 1 && thanks(self.of(count - 1)));
-        let is_request =
-            |at: usize, is_apart| !self.paragraphs[at].is_bulk && reads_as_request(self.of(at), is_apart);
+        let is_request = |at: usize, is_apart| {
+            !self.paragraphs[at].is_bulk && !is_code(self.of(at)) && reads_as_request(self.of(at), is_apart)
+        };
         let apart = (self.head.max(1)..end)
             .rev()
             .take(REQUEST)
@@ -205,17 +170,20 @@ impl<'t> Divided<'t> {
             self.tail = tail;
             return;
         }
-        let last = count - 1;
-        let is_introduced_mail = self.head > 0 && mail.is_some_and(|begin| self.is_letter(begin));
-        let text = self.of(last);
-        if last >= self.head.max(1)
-            && !is_introduced_mail
-            && is_request(last, false)
-            && is_short(text)
-            && !text.contains("://")
-            && !text.contains('@')
-        {
-            self.tail = last;
+        if self.head > 0 && mail.is_some_and(|begin| self.is_letter(begin)) {
+            return;
+        }
+        // What a text says at its end is taken for the only request, but not easily for another one.
+        let most = if self.head > 0 { 1 } else { REQUEST };
+        let has_address = |at: usize| self.of(at).contains("://") || self.of(at).contains('@');
+        let tail = (self.head.max(1)..end)
+            .rev()
+            .take(most)
+            .take_while(|at| is_request(*at, false) && is_short(self.between(*at, count)))
+            .take_while(|at| self.head == 0 || !has_address(*at))
+            .last();
+        if let Some(tail) = tail {
+            self.tail = tail;
             self.is_tail_attached = true;
         }
     }
@@ -285,10 +253,11 @@ impl<'t> Divided<'t> {
         let count = self.paragraphs.len();
         let tail = self.between(self.tail, count);
         let first = self.paragraphs.first().map_or(0..0, |first| first.bytes.clone());
-        let opening = if self.head > 0 || !tail.is_empty() {
-            self.between(0, self.head)
-        } else {
-            beginning(&self.text[first.clone()], counter)
+        let whole = &self.text[first.clone()];
+        let opening = match whole {
+            _ if self.head > 0 => self.between(0, self.head),
+            _ if tail.is_empty() || begins_with_request(whole) => beginning(whole, counter),
+            _ => "",
         };
         let mut left = OWN_WORDS.saturating_sub(counter.count(opening) + counter.count(tail) + 2);
         let mut asked = vec![tail];
@@ -312,133 +281,19 @@ impl<'t> Divided<'t> {
     }
 }
 
+/// Whether what is before a colon, or the first sentence, reads as a request.
+fn begins_with_request(paragraph: &str) -> bool {
+    let first = sentences(paragraph).into_iter().next().map_or("", |first| &paragraph[first]);
+    let before_colon = paragraph.split_once(':').map_or("", |(before, _)| before);
+    [first, before_colon].into_iter().any(|text| !is_bulk(text) && reads_as_request(text, false))
+}
+
 /// The first sentences of a paragraph, or what of the first one fits.
 fn beginning<'t>(paragraph: &'t str, counter: &Counter) -> &'t str {
     let fits = |end: &usize| counter.count_up_to(&paragraph[..*end], PARAGRAPH).is_some();
     let ends = sentences(paragraph).into_iter().map(|sentence| sentence.end).chain([paragraph.len()]);
     let end = ends.take_while(fits).last();
     end.map_or_else(|| counter.prefix(paragraph, PARAGRAPH), |end| &paragraph[..end])
-}
-
-/// The paragraphs of a text; a fenced block is one.
-fn paragraphs(text: &str) -> Vec<Paragraph> {
-    let mut found: Vec<Paragraph> = Vec::new();
-    let (mut at, mut fence, mut is_new) = (0, None, true);
-    for line in text.split_inclusive('\n') {
-        let bytes = at..at + line.trim_end().len();
-        at += line.len();
-        let mark = fence_of(line)
-            .filter(|mark| fence.is_some() || text[at..].lines().any(|line| fence_of(line) == Some(mark)));
-        let is_inside = fence.is_some();
-        if line.trim().is_empty() && !is_inside {
-            is_new = true;
-            continue;
-        }
-        match found.last_mut().filter(|_| is_inside || !is_new && mark.is_none()) {
-            Some(last) => last.bytes.end = bytes.end.max(last.bytes.end),
-            None => found.push(Paragraph { bytes, is_bulk: mark.is_some(), is_own: false }),
-        }
-        if is_inside && mark == fence {
-            (fence, is_new) = (None, true);
-        } else if !is_inside {
-            (fence, is_new) = (mark, false);
-        }
-    }
-    split_lines(text, &mut found);
-    for paragraph in &mut found {
-        paragraph.is_bulk |= is_bulk(&text[paragraph.bytes.clone()]);
-    }
-    found
-}
-
-/// Divides the first line from the first paragraph, and the last one from the last, where it is a request and what is
-/// next to it is none.
-fn split_lines(text: &str, paragraphs: &mut Vec<Paragraph>) {
-    let is_other = |text: &str| is_bulk(text) || is_code(text);
-    let new = |bytes| Paragraph { bytes, is_bulk: false, is_own: false };
-    if let Some(Paragraph { bytes, is_bulk: false, .. }) = paragraphs.last() {
-        let bytes = bytes.clone();
-        if let Some((rest, line)) = text[bytes.clone()].rsplit_once('\n')
-            && !line.starts_with([' ', '\t'])
-            && reads_as_request(line, false)
-            && (is_other(rest) || rest.lines().any(is_closing) || rest.lines().last().is_some_and(is_rule))
-        {
-            let end = bytes.start + rest.trim_end().len();
-            paragraphs.pop();
-            paragraphs.extend([new(bytes.start..end), new(bytes.end - line.len()..bytes.end)]);
-        }
-    }
-    if let Some(Paragraph { bytes, is_bulk: false, .. }) = paragraphs.first() {
-        let bytes = bytes.clone();
-        if let Some((line, rest)) = text[bytes.clone()].split_once('\n')
-            && (reads_as_request(line, false) || line.trim_end().ends_with(':') && !has_headers(line))
-            && !is_bulk(line)
-            && is_other(rest)
-        {
-            let end = bytes.start + line.trim_end().len();
-            paragraphs.splice(0..1, [new(bytes.start..end), new(bytes.end - rest.len()..bytes.end)]);
-        }
-    }
-}
-
-fn fence_of(line: &str) -> Option<&'static str> {
-    // What ends in the line that it begins in is no fence, such as the comment of a function.
-    let is_fence =
-        |mark: &&str| line.trim_start().strip_prefix(mark).is_some_and(|rest| !rest.contains(mark));
-    ["```", "~~~", "\"\"\""].into_iter().find(is_fence)
-}
-
-/// Whether most lines of a text are lines of a program.
-fn is_code(text: &str) -> bool {
-    let is_line = |line: &&str| {
-        let end = line.trim_end();
-        line.starts_with(['\t', '}'])
-            || line.starts_with("  ")
-            || end.ends_with(['{', '}', ';', '(', ')', '[', ']'])
-            || end.contains(" = ")
-            || end.contains("()")
-            || KEYWORDS.iter().any(|word| line.starts_with(word))
-    };
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines.len() >= LISTING && lines.iter().filter(|line| is_line(line)).count() * 2 > lines.len()
-}
-
-/// Whether a paragraph by itself is no prose of the user: quoted lines, headers of a mail, records of a program, or a
-/// listing.
-fn is_bulk(text: &str) -> bool {
-    let lines: Vec<&str> = text.lines().collect();
-    let most = |test: fn(&str) -> bool| lines.iter().filter(|line| test(line)).count() * 2 > lines.len();
-    let is_entry = |line: &str| {
-        let line = line.trim();
-        let columns =
-            line.contains("  ") || line.contains('\t') || line.contains(" | ") || line.contains(';');
-        columns || line.starts_with(['-', '*', '+', '•']) || line.contains(|char: char| char.is_ascii_digit())
-    };
-    most(|line| line.starts_with('>'))
-        || has_headers(text)
-        || (lines.len() >= LISTING || text.len() >= LONG) && structure_of(text).is_some()
-        || lines.len() >= LIST && most(is_entry)
-}
-
-fn has_headers(text: &str) -> bool {
-    let is_header = |line: &&str| {
-        let name = line.trim_start_matches(['*', '>', ' ']).split_once(':').map(|(name, _)| name);
-        name.is_some_and(|name| HEADERS.contains(&name.trim_matches('*').to_lowercase().as_str()))
-    };
-    text.lines().filter(is_header).count() >= 2
-}
-
-/// A line of dashes, `-----Original Message-----`, or a line that attributes a quotation.
-fn is_rule(line: &str) -> bool {
-    let dashes = line.len() - line.trim_start_matches(['-', '=', '_', '*']).len();
-    let lower = line.to_lowercase();
-    let is_attribution = line.ends_with(':') && (lower.contains(" wrote") || lower.contains(" schrieb"));
-    dashes >= 3 && !line.contains('|') || is_attribution || lower.starts_with("begin forwarded message")
-}
-
-fn is_salutation(line: &str) -> bool {
-    let lower = line.to_lowercase();
-    line.ends_with([',', '!', ':']) && SALUTATIONS.iter().any(|start| lower.starts_with(start))
 }
 
 /// The bulk as runs of adjacent paragraphs, with the white space between them.

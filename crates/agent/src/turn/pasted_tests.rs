@@ -126,18 +126,30 @@ fn a_request_after_what_is_pasted_is_the_users() {
             "Schreib bitte eine freundliche Zusage.",
             "Translate this into German.\n\nKeep the paragraphs.",
         ] {
-            // Nothing separates two paragraphs from prose.
-            if kind == "text" && pasted != quoted && request.contains('\n') {
-                continue;
-            }
             let (words, found) = divided(&format!("{pasted}\n\n{request}\n"));
             assert_eq!(words, request, "{pasted}");
             assert_eq!((found.len(), found[0].0), (1, kind), "{pasted}");
             assert!(found[0].1.starts_with(pasted), "{request}: {}", found[0].1);
         }
     }
-    let (words, _) = divided(&format!("{}\nAnswer in one line.", json()));
-    assert_eq!(words, "Answer in one line.");
+    let trace: String = (0..60)
+        .map(|at| format!("  File \"/app/x{at}.py\", line {at}, in run\n    return call({at})\n"))
+        .collect();
+    let trace = format!("Traceback (most recent call last):\n{trace}ValueError: bad port");
+    let comments: String = (0..40)
+        .map(|at| format!("/// Weight. List all of them.\nfn weight_{at}() -> u32 {{\n    {at}\n}}\n\n"))
+        .collect();
+    let chat: String =
+        (0..50).map(|at| format!("[10:{at:02}] Ben: What about the crates at the granary?\n")).collect();
+    let settings: String = (0..80).map(|at| format!("host{at}:\n  port: {at}\n  name: n{at}\n")).collect();
+    for pasted in [&trace, &comments, &chat, &settings, &json(), &letter] {
+        for request in ["Convert this to JSON.", "What is wrong here? Fix it."] {
+            let (words, found) = divided(&format!("{}\n{request}", pasted.trim_end()));
+            assert_eq!((words.as_str(), found.len()), (request, 1), "{pasted}");
+        }
+    }
+    let four = "We accept. Karl is a friend. The crane is ours. Write him a reply that says so.";
+    assert_eq!(divided(&format!("{letter}\n\n{four}")).0, four);
     let (words, _) = divided(&format!("{letter}\n\nTell me what she wants.\n\nThanks!"));
     assert_eq!(words, "Tell me what she wants.\n\nThanks!");
 }
@@ -159,6 +171,13 @@ fn requests_at_both_ends_are_the_users() {
         assert_eq!(words, format!("{first}\n\n{last}"));
         assert!(found.len() == 1 && found[0].1.contains(pasted), "{found:?}");
     }
+    let (words, _) = divided(&format!("Which port has 17?\n{}\nAnswer in one line.", json()));
+    assert_eq!(words, "Which port has 17?\n\nAnswer in one line.");
+    let (words, _) = divided(&format!("Hi,\n\nplease summarise this:\n\n{letter}"));
+    assert_eq!(words, "Hi,\n\nplease summarise this:");
+    // A request within the first paragraph is not lost to one at the end.
+    let (words, _) = divided(&format!("Translate: \"{}\"\n\nKeep it short.", story()));
+    assert!(words.starts_with("Translate: ") && words.ends_with("\n\nKeep it short."), "{words}");
 }
 
 #[test]

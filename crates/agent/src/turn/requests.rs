@@ -238,7 +238,7 @@ pub(super) fn reads_as_request(text: &str, is_apart: bool) -> bool {
         return false;
     }
     let all = sentences(text);
-    let tried = if all.len() <= SENTENCES { all.len() } else { 1 };
+    let tried = if is_apart || all.len() <= SENTENCES { all.len() } else { 1 };
     all.into_iter().take(tried).any(|sentence| {
         let sentence = &text[sentence];
         asks(sentence) || is_imperative(sentence) || is_apart && is_wish(sentence)
