@@ -36,7 +36,7 @@ fn explain(refused: &clap::Error, typed: &[OsString]) -> ExitCode {
     if let (clap::error::ErrorKind::InvalidUtf8, Some(word)) = (refused.kind(), typed.iter().find(is_invalid))
     {
         return error::CliError::Usage(format!(
-            "{} is not UTF-8, which names and texts of this command have to be; rename the file or folder, for example with \
+            "{} is not valid UTF-8; this command accepts only UTF-8 names and texts; rename the file or folder, for example with \
              mv or convmv",
             output::visible(&word.to_string_lossy())
         ))

@@ -41,7 +41,7 @@ pub async fn engine(
     // The run itself reports a missing recipe.
     let Ok(recipe) = engine.find(name, input.mode).cloned() else { return Ok(engine) };
     for document in blank_documents(&recipe, input).map_err(RunError::from)? {
-        output::say(&format!("note: {} is empty, so the prompt has nothing of it", document.name));
+        output::say(&format!("note: {} is empty, so it adds nothing to the prompt", document.name));
     }
     let mode = input.mode.or(recipe.mode).unwrap_or(Mode::Chat);
     let workspace = match (access.workspace, mode) {

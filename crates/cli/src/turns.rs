@@ -170,7 +170,7 @@ pub fn request(query: String, place: &PlaceArgs) -> Result<TurnRequest, CliError
     let workspace = workspace.map(real).transpose()?;
     if let Some(folder) = workspace.as_ref().filter(|folder| folder.to_str().is_none()) {
         return Err(CliError::Usage(format!(
-            "the workspace {} is not UTF-8, which the record of a turn has to be; rename the folder",
+            "the workspace {} is not valid UTF-8, and the record of a turn can name no other; rename the folder",
             folder.display()
         )));
     }

@@ -150,8 +150,9 @@ pub struct OpenedOriginal {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct RehydrateArguments {
-    #[serde(alias = "pointer")]
     id: String,
+    /// What models also call it.
+    pointer: String,
     lines: Option<String>,
     bytes: Option<String>,
     #[serde(alias = "grep")]
@@ -178,7 +179,7 @@ fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Mis
     let told = |pointer: &str, words: String| Miss::Explained { pointer: pointer.to_owned(), words };
     let wanted: RehydrateArguments = serde_json::from_str(arguments)
         .map_err(|error| told("", format!("the arguments are not what larder_rehydrate takes: {error}")))?;
-    let id = wanted.id.trim();
+    let id = if wanted.id.is_empty() { wanted.pointer.trim() } else { wanted.id.trim() };
     if id.is_empty() {
         return Err(told("", "`id` is missing: give the pointer as `id`".to_owned()));
     }

@@ -13,6 +13,8 @@ use crate::key_files::FileState;
 
 /// How often files are checked for changes.
 const EVERY: Duration = Duration::from_secs(1);
+/// Checks that find another state each, after which files are read although they may be half written.
+const PATIENCE: usize = 10;
 /// Maximum number of watched files.
 const MAX_FILES: usize = 20_000;
 /// Maximum folder depth watched.
@@ -25,14 +27,17 @@ type Marks = BTreeMap<PathBuf, FileState>;
 struct Changes {
     read: Marks,
     checked: Marks,
+    /// Checks in a row that found another state.
+    unsteady: usize,
 }
 
 impl Changes {
-    /// Whether what is there `now` was not read yet, and stays as it was at the check before. It is then read.
+    /// Whether what is there `now` was not read yet, and stays as it was at the check before, or never stays. It is then
+    /// read.
     fn are_complete(&mut self, now: Marks) -> bool {
-        let stays = now == self.checked;
+        self.unsteady = if now == self.checked { 0 } else { self.unsteady + 1 };
         self.checked = now;
-        let are_complete = stays && self.checked != self.read;
+        let are_complete = self.unsteady.is_multiple_of(PATIENCE) && self.checked != self.read;
         if are_complete {
             self.read.clone_from(&self.checked);
         }
@@ -57,7 +62,7 @@ impl WatchedFiles {
     /// Outside a Tokio runtime.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let read = marks(&paths);
-        Self { paths, changes: Changes { checked: read.clone(), read }, hang_up: HangUp::new() }
+        Self { paths, changes: Changes { checked: read.clone(), read, unsteady: 0 }, hang_up: HangUp::new() }
     }
 }
 
@@ -138,10 +143,12 @@ mod tests {
     #[test]
     fn a_file_is_read_once_it_stays_as_it_is() {
         let marks = |len| Marks::from([(PathBuf::from("larder.toml"), (None, len))]);
-        let mut changes = Changes { read: marks(9), checked: marks(9) };
+        let mut changes = Changes { read: marks(9), checked: marks(9), unsteady: 0 };
         // An editor empties it, writes half of it, and the rest.
         let complete = [9, 0, 5, 12, 12, 12].map(|len| changes.are_complete(marks(len)));
         assert_eq!(complete, [false, false, false, false, true, false]);
+        let never_steady = (0..PATIENCE as u64).filter(|len| changes.are_complete(marks(100 + len)));
+        assert_eq!(never_steady.count(), 1);
     }
 
     #[test]

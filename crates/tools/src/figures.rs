@@ -96,9 +96,14 @@ struct Known {
 impl Known {
     fn of(documents: &str) -> Self {
         let text = with_joined_groups(documents, |_| false);
-        let dates = dates::of(&text);
-        let is_part = |at: usize| dates.iter().any(|date| date.is_distinct() && date.range.contains(&at));
-        // The day and the month of a date are no numbers of something else.
+        let dates = dates::stated(&text);
+        let is_part = |at: usize| {
+            let date = dates.get(dates.partition_point(|date| date.range.end <= at));
+            date.is_some_and(|date| {
+                date.range.start <= at && !date.is_doubtful && date.days().next().is_some()
+            })
+        };
+        // The day and the month of a whole date are no numbers of something else.
         let stated = amounts::readings(&text).filter(|(at, number)| *number >= YEARS || !is_part(*at));
         // Plain spaces may group digits.
         let loose = with_joined_groups(documents, |_| true);
@@ -134,7 +139,10 @@ impl Known {
         }
         let times = times::of(text);
         for time in times.iter().filter(|time| !self.times.iter().any(|known| time.is(known))) {
-            found.push((time.range.start, text[time.range.clone()].to_owned()));
+            let value = &text[time.range.clone()];
+            if !stands_in(&self.text, value) {
+                found.push((time.range.start, value.to_owned()));
+            }
         }
         let overlap =
             |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
@@ -208,7 +216,7 @@ fn says_about(before: &str) -> bool {
         let start = before.strip_suffix(word).or_else(|| before.strip_suffix('.')?.strip_suffix(word));
         start.is_some_and(|start| !start.ends_with(char::is_alphanumeric))
     };
-    before.ends_with(['~', '≈']) || ABOUT.iter().any(|word| ends_with(&word))
+    before.ends_with(['~', '≈']) || ABOUT.iter().any(ends_with)
 }
 
 /// Whether a date names a month, and nothing else, that one of these does.

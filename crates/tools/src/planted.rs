@@ -63,10 +63,11 @@ impl PlantedSettings {
                     Some(_) => {}
                 }
             }
+            changed.extend(before.keys().filter(|place| !exists(place)).cloned());
         }
         let changed = changed.into_iter().map(|place| {
             format!(
-                "{} was changed while it ran: read it before you use Larder in its folder",
+                "{} was changed or removed while it ran: look before you use Larder in its folder",
                 place.display()
             )
         });
@@ -170,18 +171,18 @@ mod tests {
     fn settings_that_change_are_named_and_stay() {
         let workspace = tempfile::tempdir().unwrap();
         let top = workspace.path();
-        for folder in ["same", "other"] {
+        for folder in ["same", "other", "gone"] {
             fs::create_dir(top.join(folder)).unwrap();
             fs::write(top.join(folder).join(FILE), "[gateway]\n").unwrap();
         }
         let watch = PlantedSettings::watch([top, top]);
         let changed = top.join("other").join(FILE);
         fs::write(&changed, "[policy]\n").unwrap();
+        let gone = top.join("gone").join(FILE);
+        fs::remove_file(&gone).unwrap();
         let notes = watch.set_aside();
-        assert!(
-            matches!(&notes[..], [note] if note.starts_with(&changed.display().to_string())),
-            "{notes:?}"
-        );
+        let names = |note: &str, place: &Path| note.starts_with(&place.display().to_string());
+        assert!(matches!(&notes[..], [one, two] if names(one, &changed) && names(two, &gone)), "{notes:?}");
         assert_eq!(fs::read(&changed).unwrap(), b"[policy]\n");
     }
 }

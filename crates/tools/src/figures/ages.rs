@@ -12,19 +12,19 @@ const ENDS: [&str; 4] = ["ago", "old", "alt", "earlier"];
 const STARTS: [&str; 3] = ["vor", "seit", "since"];
 /// Numbers that may be years.
 const YEARS: Range<i128> = 1_000..2_200;
+/// Days of an age that is not counted in years.
+const LONGEST: i64 = 100_000;
 
 /// The years and days that a text names.
 pub(super) struct Moments {
     years: BTreeSet<i128>,
-    days: Vec<i64>,
+    days: BTreeSet<i64>,
 }
 
 impl Moments {
     pub(super) fn new(numbers: &BTreeSet<i128>, dates: &[dates::Written]) -> Self {
         let whole = numbers.iter().filter(|number| *number % 1_000 == 0).map(|number| number / 1_000);
-        let mut days: Vec<i64> = dates.iter().flat_map(dates::Written::days).collect();
-        days.sort_unstable();
-        days.dedup();
+        let days = dates.iter().flat_map(dates::Written::days).collect();
         Self { years: whole.filter(|year| YEARS.contains(year)).collect(), days }
     }
 
@@ -61,8 +61,12 @@ impl Moments {
     }
 
     fn are_apart(&self, count: i64, length: i64) -> bool {
-        let nearly = |days: i64| (days - count * length).abs() <= length.max(count * length / 20);
-        self.days.iter().any(|day| self.days.iter().any(|later| later > day && nearly(later - day)))
+        let Some(span) = count.checked_mul(length).filter(|span| *span < LONGEST) else { return false };
+        let room = length.max(span / 20);
+        self.days.iter().any(|day| {
+            let first = (day + span - room).max(day + 1);
+            self.days.range(first..=day + span + room).next().is_some()
+        })
     }
 }
 

@@ -20,42 +20,42 @@ const CURRENCIES: [&[&str]; 40] = [
     &["c$", "ca$", "cad"],
     &["a$", "au$", "aud"],
     &["kr", "krone", "kroner", "krona", "kronor", "kronen", "crown", "crowns"],
-    &["sek"],
-    &["nok"],
-    &["dkk"],
-    &["isk"],
-    &["kč", "czk", "koruna", "koruny", "korun"],
-    &["zł", "pln", "zloty", "zlotys", "złoty", "złote", "złotych"],
-    &["ft", "huf", "forint", "forints"],
+    &["SEK"],
+    &["NOK"],
+    &["DKK"],
+    &["ISK"],
+    &["kč", "CZK", "koruna", "koruny", "korun"],
+    &["zł", "PLN", "zloty", "zlotys", "złoty", "złote", "złotych"],
+    &["Ft", "HUF", "forint", "forints"],
     &["lei", "RON"],
-    &["лв", "bgn"],
-    &["₽", "rub", "ruble", "rubles", "rouble", "roubles", "rubel"],
-    &["₴", "uah", "hryvnia"],
+    &["лв", "BGN"],
+    &["₽", "RUB", "ruble", "rubles", "rouble", "roubles", "rubel"],
+    &["₴", "UAH", "hryvnia"],
     &["₺", "TRY", "lira"],
-    &["₪", "ils", "shekel", "shekels"],
-    &["aed", "dirham", "dirhams"],
+    &["₪", "ILS", "shekel", "shekels"],
+    &["AED", "dirham", "dirhams"],
     &["SAR", "riyal", "riyals"],
-    &["r$", "brl", "reais"],
+    &["r$", "BRL", "reais"],
     &["peso", "pesos"],
-    &["mx$", "mxn"],
+    &["mx$", "MXN"],
     &["ARS"],
-    &["clp"],
-    &["₩", "krw"],
-    &["nt$", "twd"],
-    &["hk$", "hkd"],
-    &["s$", "sgd"],
-    &["nz$", "nzd"],
-    &["฿", "thb", "baht"],
-    &["rp", "idr", "rupiah"],
-    &["₫", "vnd"],
-    &["zar", "rand"],
-    &["₿", "btc", "bitcoin", "bitcoins"],
+    &["CLP"],
+    &["₩", "KRW"],
+    &["nt$", "TWD"],
+    &["hk$", "HKD"],
+    &["s$", "SGD"],
+    &["nz$", "NZD"],
+    &["฿", "THB", "baht"],
+    &["rp", "IDR", "rupiah"],
+    &["₫", "VND"],
+    &["ZAR", "rand"],
+    &["₿", "BTC", "bitcoin", "bitcoins"],
 ];
 /// Names of several currencies, and what those are written as.
 const FAMILIES: [(&str, &[&str]); 2] =
-    [("kr", &["sek", "nok", "dkk", "isk", "czk"]), ("peso", &["mxn", "ARS", "clp"])];
+    [("kr", &["SEK", "NOK", "DKK", "ISK", "CZK"]), ("peso", &["MXN", "ARS", "CLP"])];
 /// Names of currencies of two letters; others next to a number are units or the like.
-const SHORT_NAMES: [&str; 5] = ["kr", "fr", "rs", "ft", "rp"];
+const SHORT_NAMES: [&str; 4] = ["kr", "rs", "Ft", "rp"];
 /// Words that multiply the number before them.
 const SCALES: [(&str, i128); 14] = [
     ("thousand", 1_000),
@@ -97,6 +97,8 @@ const SHORT: i128 = 100 * 1_000;
 const NEAR: usize = 32;
 /// Bytes of a JSON object before and after a number that are searched for its currency.
 const OBJECT: usize = 400;
+/// Bytes of a row of a table before a number.
+const ROW: usize = 4_096;
 /// Rows of a table that are searched for its heading.
 const ROWS: usize = 200;
 
@@ -232,14 +234,27 @@ fn may_be_same(one: usize, other: usize) -> bool {
     one == other || FAMILIES.iter().any(|family| is_of(family, one, other) || is_of(family, other, one))
 }
 
-/// Whether a currency stands next to the digits of a stretch, or decimals follow them.
-pub(super) fn is_money(text: &str, start: usize, end: usize) -> bool {
-    let cents = text[end..].strip_prefix(['.', ',']).is_some_and(|cents| {
-        let digits = cents.find(|char: char| !char.is_ascii_digit()).unwrap_or(cents.len());
-        digits == 2 || cents.starts_with(['-', '–'])
-    });
-    let digits = &text[end..];
-    cents || currency(text, start).is_some() || currency(digits, 0).is_some()
+/// Whether a currency stands before the number that begins at a place.
+pub(super) fn is_money_from(text: &str, start: usize) -> bool {
+    currency(&text[..start], start).is_some()
+}
+
+/// Whether a currency or cents stand after the digits that end at a place.
+pub(super) fn is_money_to(text: &str, end: usize) -> bool {
+    let after = &text[end..];
+    let has_cents = after
+        .strip_prefix(['.', ','])
+        .is_some_and(|cents| digits(cents) == 2 || cents.starts_with(['-', '–']));
+    has_cents || currency(after, 0).is_some()
+}
+
+/// Whether a word is the name of a currency.
+pub(super) fn is_currency(word: &str) -> bool {
+    named(word).is_some()
+}
+
+fn digits(text: &str) -> usize {
+    text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len())
 }
 
 /// How the number that begins at a place is stated.
@@ -294,7 +309,11 @@ fn currency_of_column(text: &str, at: usize) -> Option<usize> {
 
 /// The heading of the column of a table in which a place is.
 fn header(text: &str, at: usize) -> Option<&str> {
-    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let length = text[..at].bytes().rev().take(ROW + 1).take_while(|byte| *byte != b'\n').count();
+    if length > ROW {
+        return None;
+    }
+    let line = at - length;
     let is_row = |line: &str| line.trim_start().starts_with('|');
     if !is_row(&text[line..]) {
         return None;
@@ -311,7 +330,7 @@ fn named(word: &str) -> Option<usize> {
 
 /// Whether a word is long enough to be the name of a currency next to a number.
 fn is_name(word: &str) -> bool {
-    word.len() >= 3 || SHORT_NAMES.contains(&word.to_lowercase().as_str())
+    word.len() >= 3 || SHORT_NAMES.contains(&word) || SHORT_NAMES.contains(&word.to_lowercase().as_str())
 }
 
 const fn is_sign(char: char) -> bool {
@@ -369,14 +388,18 @@ fn currency(text: &str, at: usize) -> Option<usize> {
             .or_else(|| named(&sign.to_string()));
     }
     let word_before = last_word(before);
-    // `Fr. 20` and `Rs. 500`, but no sentence that ends with a currency.
-    let shortened = before.strip_suffix('.').map(last_word).filter(|word| word.len() < 3);
+    // `Fr. 20.50` and `Rs. 500`, but no sentence that ends with a currency, and no opening hours on Fridays.
+    let number = &text[at..end(text, at)];
+    let has_cents =
+        number.rsplit(['.', ',']).next().is_some_and(|cents| cents.len() == 2 && cents.len() < number.len());
+    let is_shortened = |word: &&str| word.len() < 3 && (has_cents || *word != "Fr");
+    let shortened = before.strip_suffix('.').map(last_word).filter(is_shortened);
     let after = text[at..].trim_start_matches(is_digit).trim_start_matches(['*', '_']);
     let after = after.strip_prefix(scale_word(after)).unwrap_or(after).trim_start_matches(is_space);
     let sign_after = sign_at_start(after).map(|char| char.to_string());
     let word_after: String = after.chars().take_while(|char| char.is_alphabetic()).collect();
     let of_word = |word: &str| named(word).filter(|_| is_name(word));
-    let before = || of_word(word_before).or_else(|| of_word(shortened?));
+    let before = || of_word(word_before).or_else(|| named(shortened?));
     sign_after.as_deref().and_then(named).or_else(|| of_word(&word_after)).or_else(before)
 }
 

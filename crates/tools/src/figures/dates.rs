@@ -96,19 +96,27 @@ pub(super) fn of(text: &str) -> Vec<Written> {
         at += date.as_ref().map_or(1, |(_, length)| *length);
         found.extend(date.map(|(date, _)| date));
     }
-    share_years(text, &mut found);
     found
 }
 
-/// Gives the first date of a stretch the year of its last: `from 1 May to 30 September 2026`.
+/// The dates of a text that states them: one without a year has that of the stretch that it begins.
+pub(super) fn stated(text: &str) -> Vec<Written> {
+    let mut dates = of(text);
+    share_years(text, &mut dates);
+    dates
+}
+
+/// Gives the first date of a stretch the year of its last: `from 1 May to 30 September 2026`, or the year before.
 fn share_years(text: &str, dates: &mut [Written]) {
     for at in 1..dates.len() {
         let [first, last] = &mut dates[at - 1..=at] else { break };
         let between = text[first.range.end..last.range.start].trim().to_lowercase();
         let is_stretch = matches!(between.as_str(), "to" | "-" | "–" | "until" | "till" | "through" | "bis");
-        let years: Vec<u32> = last.readings.iter().filter_map(|parts| parts.year).collect();
-        if is_stretch && let [year, ..] = years[..] {
-            first.readings.iter_mut().for_each(|parts| _ = parts.year.get_or_insert(year));
+        let end = last.readings.first().and_then(|parts| Some((parts.year?, parts.month)));
+        if let Some((year, month)) = end.filter(|_| is_stretch) {
+            for parts in &mut first.readings {
+                parts.year.get_or_insert(year - u32::from(parts.month > month));
+            }
         }
     }
 }

@@ -18,8 +18,11 @@ pub(super) fn without_markup(answer: &str) -> String {
         let inner = &text[start + 1..end - 1];
         let is_link = text[end..].starts_with('(');
         let is_numbers = |char: char| char.is_ascii_digit() || matches!(char, ',' | ' ' | 'p' | '-');
+        let close = text[end..].find([')', '\n']).map_or(text.len(), |at| end + at);
+        let ends = || text[close..].trim_start_matches([')', '*', '_', ' ']);
+        let is_reference = || inner.len() <= REFERENCE && !ends().starts_with(char::is_alphanumeric);
         let is_citation = inner.starts_with('^')
-            || inner.chars().all(is_numbers) && (!is_link || inner.len() <= REFERENCE)
+            || inner.chars().all(is_numbers) && (!is_link || is_reference())
             || !is_link && inner.contains('§');
         let blank = |text: &mut String, range: Range<usize>| {
             let spaces = " ".repeat(range.len());
@@ -34,7 +37,7 @@ pub(super) fn without_markup(answer: &str) -> String {
             // The address is read by itself.
             blank(&mut text, start..start + 1);
             blank(&mut text, end - 1..end + 1);
-            if let Some(close) = text[end + 1..].find([')', '\n']).map(|at| end + 1 + at) {
+            if text[close..].starts_with(')') {
                 blank(&mut text, close..close + 1);
             }
         }
@@ -43,56 +46,76 @@ pub(super) fn without_markup(answer: &str) -> String {
 }
 
 /// A text with the groups of each number together: `1 299,00 €` becomes `1299,00 €`. Narrow and protected spaces and
-/// apostrophes group digits by themselves; plain spaces do in an amount of money, and where `is_number` knows the whole.
+/// apostrophes group digits by themselves; plain spaces do in an amount of money that follows no name, and where
+/// `is_number` knows the whole.
 pub(super) fn with_joined_groups(text: &str, is_number: impl Fn(&str) -> bool) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut done = 0;
     let mut at = 0;
     while let Some(start) = text[at..].find(|char: char| char.is_ascii_digit()).map(|found| at + found) {
         let first = start + digits(&text[start..]);
-        at = first;
-        let Some(groups) = groups(text, start, first) else { continue };
-        let end = groups.last().map_or(first, |group| group.end);
+        let groups = Groups::of(text, start, first);
+        at = groups.end;
+        if !groups.are_one_number {
+            continue;
+        }
+        let whole: String = text[start..at].chars().filter(char::is_ascii_digit).collect();
         let is_plain = text[first..].starts_with(' ');
-        let whole: String = text[start..end].chars().filter(char::is_ascii_digit).collect();
-        if !is_plain || amounts::is_money(text, start, end) || is_number(&whole) {
+        if !is_plain || is_amount(text, start, at) || is_number(&whole) {
             joined.push_str(&text[done..start]);
             joined.push_str(&whole);
-            (done, at) = (end, end);
+            done = at;
         }
     }
     joined.push_str(&text[done..]);
     joined
 }
 
-/// The groups of three digits after the first digits of a number, all with the same separator.
-fn groups(text: &str, start: usize, first: usize) -> Option<Vec<Range<usize>>> {
-    let joins =
-        |char: char| char.is_alphanumeric() || matches!(char, '+' | '.' | ',' | '-' | '/' | ':' | '×');
-    let is_part = text[..start].chars().next_back().is_some_and(joins);
-    let separator = text[first..]
-        .chars()
-        .next()
-        .filter(|char| matches!(char, ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}' | '\'' | '’'))?;
-    if is_part || first - start > 3 || text[start..].starts_with('0') {
-        return None;
-    }
-    let mut groups = Vec::new();
-    let mut at = first;
-    while let Some(after) = text[at..].strip_prefix(separator) {
-        let length = digits(after);
-        if length == 0 {
-            break;
+/// Whether digits with plain spaces between them are an amount of money: not `Pixel 9 799 €` or `$25 200 seats`.
+fn is_amount(text: &str, start: usize, end: usize) -> bool {
+    let word = text[..start].strip_suffix(' ').and_then(|before| before.split([' ', '\n', '|']).next_back());
+    let follows_name = word.is_some_and(|word| {
+        word.starts_with(char::is_uppercase)
+            && word.ends_with(char::is_alphanumeric)
+            && !amounts::is_currency(word)
+    });
+    let counts = text[end..].strip_prefix(' ').is_some_and(|after| after.starts_with(char::is_lowercase));
+    !follows_name && (amounts::is_money_to(text, end) || !counts && amounts::is_money_from(text, start))
+}
+
+/// Groups of three digits after the first digits of a number, all with the same separator.
+struct Groups {
+    end: usize,
+    are_one_number: bool,
+}
+
+impl Groups {
+    /// More of them are a list of numbers.
+    const MOST: usize = 4;
+
+    fn of(text: &str, start: usize, first: usize) -> Self {
+        let none = Self { end: first, are_one_number: false };
+        let joins =
+            |char: char| char.is_alphanumeric() || matches!(char, '+' | '.' | ',' | '-' | '/' | ':' | '×');
+        let separators = [' ', '\u{a0}', '\u{202f}', '\u{2009}', '\'', '’'];
+        let Some(separator) = text[first..].chars().next().filter(|char| separators.contains(char)) else {
+            return none;
+        };
+        let is_part = text[..start].chars().next_back().is_some_and(joins);
+        let mut are_one_number = !is_part && first - start <= 3 && !text[start..].starts_with('0');
+        let (mut count, mut end) = (0, first);
+        while let Some(after) = text[end..].strip_prefix(separator) {
+            let length = digits(after);
+            if length == 0 {
+                break;
+            }
+            // A longer or shorter group makes a telephone number or the like of it.
+            are_one_number &= length == 3;
+            end += separator.len_utf8() + length;
+            count += 1;
         }
-        // A longer or shorter group makes a telephone number or the like of it.
-        if length != 3 {
-            return None;
-        }
-        let start = at + separator.len_utf8();
-        groups.push(start..start + length);
-        at = start + length;
+        Self { end, are_one_number: are_one_number && (1..=Self::MOST).contains(&count) }
     }
-    (!groups.is_empty()).then_some(groups)
 }
 
 fn digits(text: &str) -> usize {

@@ -38,7 +38,8 @@ fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
     let hour: u32 = text[start..hour_end].parse().ok().filter(|hour| *hour < 24)?;
     let before = &text[..start];
     let is_day = |before: &str| before.ends_with(|char: char| char.is_ascii_digit());
-    let follows = before.ends_with('-') || before.strip_suffix('T').is_some_and(is_day);
+    // `09:00-17:00`, `10:00,14:00` and `2026-05-03T09:05`.
+    let follows = before.strip_suffix(['-', 'T', '/', ',']).is_some_and(is_day);
     if hour_end - start > 2 || before.ends_with(is_joined) && !follows {
         return None;
     }
@@ -53,13 +54,22 @@ fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
         (None, None) => (0, hour_end, false),
     };
     let seconds = |after: &&str| digits(after) == 2;
-    let end = text[end..].strip_prefix(':').filter(|_| is_sure).filter(seconds).map_or(end, |_| end + 3);
+    let whole = text[end..].strip_prefix(':').filter(|_| is_sure).filter(seconds).map_or(end, |_| end + 3);
+    let fraction = text[whole..].strip_prefix('.').filter(|_| whole > end).map_or(0, digits);
+    let end = if fraction > 0 { whole + 1 + fraction } else { whole };
     let is_digit = |after: &str| after.starts_with(|char: char| char.is_ascii_digit());
     let goes_on = text[end..].strip_prefix([':', '.']).is_some_and(is_digit);
     let after = text[end..].trim_start_matches([' ', '\u{a0}', '\u{202f}']);
-    let half = ["am", "a.m.", "AM", "pm", "p.m.", "PM"]
-        .into_iter()
-        .find(|half| after.strip_prefix(half).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)));
+    let half = ["am", "a.m.", "pm", "p.m."].into_iter().find(|half| {
+        let written = after.get(..half.len()).filter(|written| written.eq_ignore_ascii_case(half));
+        let rest = written.map(|written| &after[written.len()..]);
+        rest.is_some_and(|rest| {
+            // In German, "am" goes on with a noun.
+            let is_am = *half == "am" && rest.trim_start().starts_with(char::is_uppercase);
+            !rest.starts_with(char::is_alphanumeric) && !(is_am && end == hour_end)
+        })
+    });
+    let half = half.filter(|_| (1..=12).contains(&hour));
     let end_of = |word: &str| text.len() - after.len() + word.len();
     let is_clock = after.starts_with("Uhr") || after.starts_with("o'clock");
     if goes_on || !is_sure && half.is_none() && !(is_clock && end > hour_end) {
@@ -67,7 +77,6 @@ fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
     }
     let time = hour * 60 + minute;
     let readings = match half {
-        Some(_) if !(1..=12).contains(&hour) => return None,
         Some(half) => {
             let is_afternoon = half.starts_with(['p', 'P']);
             [Some(time % HALF_DAY + if is_afternoon { HALF_DAY } else { 0 }), None]

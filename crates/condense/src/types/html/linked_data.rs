@@ -98,18 +98,22 @@ impl LinkedData {
     }
 }
 
-/// The price of offers: of several the lowest and the highest.
+/// The price of offers: of several in the currency of the first the lowest and the highest.
 fn price_of(offers: &[Value]) -> Option<String> {
-    let named = |name| offers.iter().filter_map(move |offer| offer.get(name).and_then(text));
-    let prices = ["price", "lowPrice", "highPrice"].into_iter().flat_map(named);
-    let amount = |price: &String| price.parse::<f64>().ok();
-    let mut known: Vec<(f64, String)> =
-        prices.clone().filter_map(|price| Some((amount(&price)?, price))).collect();
+    let currency = |offer: &Value| offer.get("priceCurrency").and_then(text);
+    let first = offers.first().and_then(currency);
+    let same: Vec<&Value> = offers.iter().filter(|offer| currency(offer) == first).collect();
+    let named = |name| same.iter().filter_map(move |offer| offer.get(name).and_then(text));
+    let prices: Vec<String> = ["price", "lowPrice", "highPrice"].into_iter().flat_map(named).collect();
+    let amounts: Option<Vec<f64>> = prices.iter().map(|price| price.parse().ok()).collect();
+    // `1,299.00` cannot be compared.
+    let Some(amounts) = amounts else { return prices.into_iter().next() };
+    let mut known: Vec<(f64, String)> = amounts.into_iter().zip(prices).collect();
     known.sort_by(|one, other| one.0.total_cmp(&other.0));
     match &known[..] {
         [(low, first), .., (high, last)] if low < high => Some(format!("{first} to {last}")),
         [(_, price), ..] => Some(price.clone()),
-        [] => prices.into_iter().next(),
+        [] => None,
     }
 }
 
