@@ -142,9 +142,12 @@ async fn a_request_behind_what_is_pasted_reaches_every_phase() {
             ("When must the invoice be paid?", "Answer in one sentence, and do not mention the granary."),
         ] {
             let ask = format!("{first}\n\n{last}");
-            let paste = Paste { ask: ask.trim_start(), bulk: bulk.clone(), answer: paste.answer };
+            // A request behind a mail stays in the attachment, too.
+            let bulk = format!("{bulk}\n\n---\n\n{last}");
+            let typed = format!("{first}\n\n{bulk}\n");
+            let paste = Paste { ask: ask.trim_start(), bulk, answer: paste.answer };
             let world = World::new("ann", "2026-01-05T10:00:00Z", Mode::Chat);
-            takes_typed(&world, &paste, &format!("{first}\n\n{bulk}\n\n\n{last}\n")).await;
+            takes_typed(&world, &paste, &typed).await;
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use larder_conversation::memory::{EVERYTHING, Eraser};
 use larder_conversation::{CallEnd, Conversation, Conversations, WindowRecord};
@@ -15,6 +16,7 @@ use larder_testkit::layers::{Answering, every_layer, with_vectors};
 use larder_testkit::vectors::ScriptedVectors;
 use larder_text::tokens::Counter;
 use serde_json::json;
+use tokio::sync::Notify;
 
 /// What the first stage of the base type looks for …
 const MINIMAL: &str = "retrieval: {depth: minimal, thresholds: {all-minilm-l6-v2: 0.4}}";
@@ -64,7 +66,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// The base type with other lines.
 fn world(changes: &[(&str, &str)], embedding: Option<&str>) -> World {
-    world_of(tempfile::tempdir().unwrap(), changes, embedding, answer, meaning)
+    world_of(tempfile::tempdir().unwrap(), changes, embedding, answer, ScriptedVectors::of(meaning))
 }
 
 /// The same in a home, with what answers and what makes vectors.
@@ -73,7 +75,7 @@ fn world_of(
     changes: &[(&str, &str)],
     embedding: Option<&str>,
     answer: impl Fn(&str) -> String + Send + Sync + 'static,
-    meaning: impl Fn(&str) -> String + Send + Sync + 'static,
+    vectors: ScriptedVectors,
 ) -> World {
     let project = home.path().join("project");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base"), &project);
@@ -87,7 +89,7 @@ fn world_of(
     let store = Store::open(&home.path().join("home"), StoreOptions::default()).unwrap().user("ann").unwrap();
     let model = Answering::new(answer);
     let prompts = model.prompts();
-    let vectors = Arc::new(ScriptedVectors::of(meaning));
+    let vectors = Arc::new(vectors);
     let models = if embedding.is_some() {
         with_vectors(Arc::new(model), Arc::clone(&vectors) as _, home.path(), 200_000, 10_000)
     } else {
@@ -270,25 +272,31 @@ async fn long_messages_are_their_beginning_and_a_pointer_to_every_byte() {
 
 #[tokio::test]
 async fn the_vector_of_a_message_is_made_while_its_plan_is_waited_for() {
-    let begun: Arc<Mutex<Vec<&str>>> = Arc::default();
-    let (asked, made) = (Arc::clone(&begun), Arc::clone(&begun));
+    let calls: Arc<Mutex<Vec<&str>>> = Arc::default();
+    let planned = Arc::new(Notify::new());
+    let (asked, made, plan) = (Arc::clone(&calls), Arc::clone(&calls), Arc::clone(&planned));
     let plan_first = move |prompt: &str| {
-        let mut begun = asked.lock().unwrap();
-        let is_plan = !begun.contains(&"call");
-        begun.push("call");
+        let mut calls = asked.lock().unwrap();
+        let is_plan = calls.is_empty();
+        calls.push("call");
+        plan.notify_one();
         if is_plan { json!({"searches": []}).to_string() } else { answer(prompt) }
     };
-    let noted = move |text: &str| {
+    let vectors = ScriptedVectors::of(move |text| {
         made.lock().unwrap().push("vector");
         meaning(text)
-    };
+    });
+    let vectors = vectors.after(async move { planned.notified().await });
     let full = EVERYWHERE.replace("light", "full");
     let changes =
         [(MINIMAL, full.as_str()), ("when: [full_depth, reference_detected]", "when: [full_depth]")];
-    let world = world_of(tempfile::tempdir().unwrap(), &changes, Some("vectors"), plan_first, noted);
-    let (record, _) = world.say(&world.begin(), "Where does the bedding come from?").await;
+    let world = world_of(tempfile::tempdir().unwrap(), &changes, Some("vectors"), plan_first, vectors);
+    let talk = world.begin();
+    let said = world.say(&talk, "Where does the bedding come from?");
+    let (record, _) = tokio::time::timeout(Duration::from_secs(60), said).await.unwrap();
     assert_eq!(record.calls, [("planning".to_owned(), CallEnd::Made)]);
-    assert_eq!(*begun.lock().unwrap(), ["vector", "call", "call"]);
+    assert_eq!(record.without_vectors, None);
+    assert_eq!(*calls.lock().unwrap(), ["call", "vector", "call"]);
 }
 
 #[tokio::test]
@@ -517,10 +525,10 @@ async fn between_the_vector_of_a_message_and_its_reply_nothing_is_written() {
             asked();
             answer(prompt)
         },
-        move |text| {
+        ScriptedVectors::of(move |text| {
             embedded();
             meaning(text)
-        },
+        }),
     );
     let talk = world.begin();
     world.say(&talk, "The hedgehog sleeps in the shed").await;

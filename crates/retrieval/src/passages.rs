@@ -70,6 +70,10 @@ pub(super) fn bearing_on(
     if found.is_empty() {
         return None;
     }
+    let searched = match text.len() > MAX_DOCUMENT {
+        true => format!(" in its first {} KiB", MAX_DOCUMENT >> 10),
+        false => String::new(),
+    };
     // The room of the beginning shrinks until all of it fits, since joined texts may count for more than their sum.
     let mut room = max.saturating_sub(gathered.tokens);
     loop {
@@ -80,7 +84,7 @@ pub(super) fn bearing_on(
         let shown: usize = kept.iter().map(ExactSizeIterator::len).sum();
         let pieces: Vec<&str> = kept.into_iter().map(|range| &text[range]).collect();
         let text = format!(
-            "{}{GAP}[parts: {shown} of {} bytes are shown, the beginning and what bears on the query; the rest is in {path}]",
+            "{}{GAP}[parts: {shown} of {} bytes are shown, the beginning and what bears on the query{searched}; the rest is in {path}]",
             pieces.join(GAP),
             text.len(),
         );

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, Shared, ready};
 use larder_models::chat::{EmbeddingModel, Embeddings, ModelError, Usage};
 
 /// Numbers of a vector.
@@ -14,6 +14,7 @@ type Make = dyn Fn(&str) -> Vec<f32> + Send + Sync;
 pub struct ScriptedVectors {
     make: Box<Make>,
     refused: Option<String>,
+    after: Shared<BoxFuture<'static, ()>>,
     texts: Mutex<Vec<String>>,
 }
 
@@ -21,12 +22,22 @@ impl ScriptedVectors {
     /// A model that maps each text to the vector of its `meaning`: texts with the same meaning have the same vector,
     /// and others are unrelated.
     pub fn of(meaning: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
-        Self { make: Box::new(move |text| random(&meaning(text))), refused: None, texts: Mutex::default() }
+        Self {
+            make: Box::new(move |text| random(&meaning(text))),
+            refused: None,
+            after: ready(()).boxed().shared(),
+            texts: Mutex::default(),
+        }
     }
 
     /// The same model, rejecting calls with a text that contains `word`.
     pub fn refusing(self, word: &str) -> Self {
         Self { refused: Some(word.to_owned()), ..self }
+    }
+
+    /// The same model, answering only after something else has happened.
+    pub fn after(self, event: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { after: event.boxed().shared(), ..self }
     }
 
     /// All requests, in order.
@@ -44,6 +55,7 @@ impl EmbeddingModel for ScriptedVectors {
                 let (provider, detail) = ("vectors".to_owned(), "the text is too long".to_owned());
                 return Err(ModelError::BadRequest { provider, status: 413, detail });
             }
+            self.after.clone().await;
             let vectors = texts.iter().map(|text| (self.make)(text)).collect();
             let input = texts.iter().map(|text| text.split_whitespace().count() as u64).sum();
             Ok(Embeddings { vectors, usage: Usage { input, ..Usage::default() } })

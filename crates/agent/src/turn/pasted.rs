@@ -3,14 +3,16 @@
 //!
 //! What separates the two: fences, quotation marks, headers, salutations and closings of mails, rules, an introduction
 //! that ends in a colon, and lines that are no sentences. Where nothing does, everything is attached, and the user's
-//! words are the first paragraph and the sentences that ask; of a text that a request follows or introduces, its first
-//! paragraph is not.
+//! words are the first paragraph and the sentences that ask. The first paragraph is not where a request introduces the
+//! text, or follows data.
 //!
 //! A request may stand at both ends. What begins a text is the user's. What ends it may also be the last sentence of a
 //! mail or a page, which must not become an instruction: where something separates it, whatever reads as a request is
-//! the user's. Where nothing does, it is if nothing else asks; next to an introduction, only one paragraph without
-//! addresses, and none at the end of a mail. Such a paragraph stays in the attachment as well: a request that is lost
-//! costs the user the answer, one that the user did not make is theirs to see in the query.
+//! the user's. Where nothing does, it is if nothing else asks; next to an introduction, only one paragraph. Anybody can
+//! write below a mail's closing: if the user asks before a mail, what ends it is theirs only behind a rule or a fence.
+//! Next to an introduction nothing with an address is theirs. What is behind a mail, or separated by nothing, stays in
+//! the attachment as well: a request that is lost costs the user the answer, one that the user did not make is theirs to
+//! see in the query.
 
 use std::ops::Range;
 
@@ -116,8 +118,9 @@ impl<'t> Divided<'t> {
     fn mark_quotations(&mut self, is_short: &dyn Fn(&str) -> bool) {
         let mut at = 0;
         while at < self.paragraphs.len() {
-            let end = (at..self.paragraphs.len()).find(|end| self.of(*end).ends_with(QUOTATION_MARKS));
-            if let Some(end) = end.filter(|_| self.of(at).starts_with(QUOTATION_MARKS)) {
+            if self.of(at).starts_with(QUOTATION_MARKS) {
+                let end = (at..self.paragraphs.len()).find(|end| self.of(*end).ends_with(QUOTATION_MARKS));
+                let Some(end) = end else { return };
                 let is_bulk = !is_short(self.between(at, end + 1));
                 self.paragraphs[at..=end].iter_mut().for_each(|quoted| quoted.is_bulk |= is_bulk);
                 at = end;
@@ -160,62 +163,72 @@ impl<'t> Divided<'t> {
         let is_request = |at: usize, is_apart| {
             !self.paragraphs[at].is_bulk && !is_code(self.of(at)) && reads_as_request(self.of(at), is_apart)
         };
+        let is_letter = |to: usize| mail.is_some_and(|begin| self.is_letter(begin..to));
+        let has_asked = (0..self.head).any(|at| reads_as_request(self.of(at), false));
+        let has_address = |at: usize| self.of(at).contains("://") || self.of(at).contains('@');
+        let may_be = |at: usize, is_apart| {
+            is_request(at, is_apart)
+                && is_short(self.between(at, count))
+                && (self.head == 0 || !has_address(at))
+        };
         let apart = (self.head.max(1)..end)
             .rev()
             .take(REQUEST)
-            .take_while(|at| is_request(*at, true) && is_short(self.between(*at, count)))
-            .filter(|at| self.is_apart(*at, mail))
+            .take_while(|at| may_be(*at, true))
+            .filter(|at| match has_asked && is_letter(*at) {
+                true => self.is_behind_rule(*at),
+                false => self.is_apart(*at, mail),
+            })
             .last();
         if let Some(tail) = apart {
+            self.is_tail_attached = is_letter(tail);
             self.tail = tail;
             return;
         }
-        if self.head > 0 && mail.is_some_and(|begin| self.is_letter(begin)) {
+        if self.head > 0 && is_letter(count) {
             return;
         }
         // What a text says at its end is taken for the only request, but not easily for another one.
         let most = if self.head > 0 { 1 } else { REQUEST };
-        let has_address = |at: usize| self.of(at).contains("://") || self.of(at).contains('@');
-        let tail = (self.head.max(1)..end)
-            .rev()
-            .take(most)
-            .take_while(|at| is_request(*at, false) && is_short(self.between(*at, count)))
-            .take_while(|at| self.head == 0 || !has_address(*at))
-            .last();
+        let tail = (self.head.max(1)..end).rev().take(most).take_while(|at| may_be(*at, false)).last();
         if let Some(tail) = tail {
             self.tail = tail;
             self.is_tail_attached = true;
         }
     }
 
-    fn is_letter(&self, begin: usize) -> bool {
-        let is_part = |at: usize| {
-            has_headers(self.of(at))
-                || self.of(at).lines().next().is_some_and(|line| is_salutation(line.trim()))
-        };
-        (begin..self.paragraphs.len()).any(is_part)
+    fn is_letter(&self, mut within: Range<usize>) -> bool {
+        within.any(|at| self.begins_letter(at))
+    }
+
+    fn begins_letter(&self, at: usize) -> bool {
+        has_headers(self.of(at)) || self.of(at).lines().next().is_some_and(|line| is_salutation(line.trim()))
+    }
+
+    fn last_line_before(&self, at: usize) -> &'t str {
+        self.of(at - 1).lines().last().unwrap_or_default().trim()
+    }
+
+    /// Whether a rule or a fence separates what is before a paragraph from it.
+    fn is_behind_rule(&self, at: usize) -> bool {
+        let last = self.last_line_before(at);
+        is_rule(last) && !last.ends_with(':') || fence_of(last).is_some()
     }
 
     /// Whether something separates what is before a paragraph from it: data, a quotation, a rule, or the end of a mail.
     fn is_apart(&self, at: usize, mail: Option<usize>) -> bool {
-        let before = self.of(at - 1);
-        let last = before.lines().last().unwrap_or_default().trim();
-        if is_rule(last) && !last.ends_with(':') || fence_of(last).is_some() || last.starts_with('>') {
+        if self.is_behind_rule(at) || self.last_line_before(at).starts_with('>') {
             return true;
         }
-        match mail.filter(|begin| self.is_letter(*begin)) {
+        match mail.filter(|begin| self.is_letter(*begin..at)) {
             Some(begin) => {
                 let is_name = |line: &str| {
                     line.split_whitespace().count() <= 5
                         && !line.trim_end().ends_with(['.', '!', '?', ':', ','])
                 };
-                let begins = |at: usize| {
-                    has_headers(self.of(at))
-                        || self.of(at).lines().next().is_some_and(|line| is_salutation(line.trim()))
-                };
-                let begin = (begin..at).rev().find(|at| begins(*at)).unwrap_or(begin);
+                let begin = (begin..at).rev().find(|at| self.begins_letter(*at)).unwrap_or(begin);
                 (begin..at).any(|at| self.of(at).lines().any(is_closing))
-                    || at - 1 > begin && before.lines().all(is_name)
+                    || at - 1 > begin && self.of(at - 1).lines().all(is_name)
             }
             None => {
                 let pasted = self.between(self.head.min(at - 1), at);
@@ -228,9 +241,11 @@ impl<'t> Divided<'t> {
     fn mark(&mut self, mail: Option<usize>, is_short: &dyn Fn(&str) -> bool) {
         let count = self.paragraphs.len();
         let is_asked = self.tail < count;
-        // A text that a greeting begins is a mail only if a request follows it.
-        let mail =
-            mail.filter(|begin| *begin > 0 || is_asked || has_headers(self.of(0)) || is_rule(self.of(0)));
+        // A text that a greeting begins is a mail only if a request follows it. What begins in the request is none.
+        let mail = mail.filter(|begin| {
+            let is_mail = *begin > 0 || is_asked || has_headers(self.of(0)) || is_rule(self.of(0));
+            *begin < self.tail && is_mail
+        });
         if let Some(begin) = mail {
             self.paragraphs[begin..self.tail].iter_mut().for_each(|paragraph| paragraph.is_bulk = true);
         }
@@ -256,7 +271,9 @@ impl<'t> Divided<'t> {
         let whole = &self.text[first.clone()];
         let opening = match whole {
             _ if self.head > 0 => self.between(0, self.head),
-            _ if tail.is_empty() || begins_with_request(whole) => beginning(whole, counter),
+            _ if tail.is_empty() || self.is_tail_attached || begins_with_request(whole) => {
+                beginning(whole, counter)
+            }
             _ => "",
         };
         let mut left = OWN_WORDS.saturating_sub(counter.count(opening) + counter.count(tail) + 2);

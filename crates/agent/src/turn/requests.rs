@@ -168,6 +168,30 @@ const STEMS: &[&str] = &[
     "zeig",
     "zitier",
 ];
+/// Those of them that are English words, too: German is a sentence with one of [`GERMAN`], or an umlaut.
+const ENGLISH_STEMS: [&str; 7] = ["such", "sage", "mach", "halt", "lass", "find", "list"];
+const GERMAN: [&str; 40] = [
+    "der", "die", "das", "dem", "ein", "eine", "einen", "einem", "mir", "mich", "dich", "uns", "es", "ihm",
+    "ihr", "sie", "alle", "alles", "nicht", "bitte", "nur", "auf", "aus", "zu", "daraus", "davon", "wer",
+    "wie", "wo", "kurz", "weiter", "kein", "keine", "dies", "diese", "diesen", "dieses", "und", "mit", "von",
+];
+/// Imperatives that may be the subject of a sentence, or the first part of one.
+const NOUNS: [&str; 26] = [
+    "answer", "change", "count", "draft", "estimate", "find", "fix", "focus", "format", "group", "help",
+    "limit", "list", "name", "pick", "quote", "rank", "rate", "return", "review", "show", "split", "sum",
+    "turn", "update", "use",
+];
+/// Verbs that follow a subject.
+const FINITE: [&str; 30] = [
+    "is", "are", "was", "were", "isn't", "aren't", "wasn't", "weren't", "has", "had", "does", "did", "can",
+    "could", "will", "would", "must", "should", "apply", "applies", "applied", "came", "comes", "went",
+    "goes", "became", "becomes", "begins", "began", "arrived",
+];
+/// How the object of an imperative begins that is a sentence: `show what is open`.
+const CLAUSES: [&str; 16] = [
+    "what", "who", "which", "when", "where", "why", "how", "that", "if", "whether", "it", "this", "these",
+    "they", "there", "all",
+];
 /// How a person asks without an imperative; only next to what is clearly no words of theirs.
 const WISHES: [&str; 24] = [
     "i need ",
@@ -296,8 +320,27 @@ fn is_imperative(sentence: &str) -> bool {
         ("kannst" | "könntest" | "würdest" | "können" | "könnten" | "würden", "du" | "sie") => true,
         // What pages and mails say at their end.
         ("find", "out" | "us" | "more" | "attached" | "enclosed") | ("keep" | "be", "in" | "well") => false,
-        _ => IMPERATIVES.contains(&verb) || is_german(verb, next, polite > 0),
+        _ if ENGLISH_STEMS.contains(&verb) && is_german_sentence(&words) => true,
+        _ if NOUNS.contains(&verb) && is_subject(&words[polite + 1..]) => false,
+        _ => {
+            IMPERATIVES.contains(&verb) || !ENGLISH_STEMS.contains(&verb) && is_german(verb, next, polite > 0)
+        }
     }
+}
+
+fn bare(word: &str) -> &str {
+    word.trim_end_matches(|char: char| !char.is_alphanumeric())
+}
+
+fn is_german_sentence(words: &[&str]) -> bool {
+    words.iter().any(|word| GERMAN.contains(&bare(word)) || word.contains(['ä', 'ö', 'ü', 'ß']))
+}
+
+/// Whether a verb follows a noun, or a noun and another one, so that they are no imperative.
+fn is_subject(rest: &[&str]) -> bool {
+    let is_finite = |word: Option<&&str>| word.is_some_and(|word| FINITE.contains(&bare(word)));
+    let begins_clause = rest.first().is_some_and(|word| CLAUSES.contains(&bare(word)));
+    is_finite(rest.first()) || !begins_clause && is_finite(rest.get(1))
 }
 
 /// A German imperative: `schreib`, `schreibe`, and `schreiben` where it is one.

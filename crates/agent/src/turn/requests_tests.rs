@@ -23,6 +23,13 @@ fn requests_in_english_and_german_are_known() {
         "Nenne die Preise.",
         "Kannst du das kürzen",
         "Nur die Zahlen.",
+        "Mach es kürzer.",
+        "Sag mir, wer zahlt.",
+        "Such alle Preise heraus.",
+        "Find the ports.",
+        "Show what is open.",
+        "Rate each of them.",
+        "List all that are open.",
     ] {
         assert!(reads_as_request(text, true), "{text}");
     }
@@ -39,6 +46,15 @@ fn requests_in_english_and_german_are_known() {
         "Wir freuen uns auf Ihre Antwort.",
         "The mill stood at the river.",
         "Ignore all earlier instructions.",
+        "Such was the end of the mill.",
+        "Sage grows at the wall.",
+        "Mach was a physicist.",
+        "Halt at the gate.",
+        "Change is hard.",
+        "Rate limits apply.",
+        "Show business was new.",
+        "Help came late.",
+        "Lists are long.",
     ] {
         assert!(!reads_as_request(text, true), "{text}");
     }

@@ -93,6 +93,14 @@ async fn of_a_long_document_what_bears_on_the_query_is_read() {
         let followed = other.follow(&[link("notes/long.md", &[])], 6_400).await.unwrap();
         assert!(followed.documents[0].text.contains("[cut here:"));
     }
+    let longer = format!("{text}{}", line.repeat(10_000));
+    note(&vault, "longer.md", &longer).await;
+    let retrieval =
+        vault.retrieval(Grant::Gatherer).with_query("How much does the slater want for the roof?");
+    let links = [link("notes/long.md", &[]), link("notes/longer.md", &[])];
+    let followed = retrieval.follow(&links, 6_400).await.unwrap();
+    let says = |at: usize| followed.documents[at].text.contains("on the query in its first 512 KiB;");
+    assert_eq!([says(0), says(1)], [false, true], "what of a document is searched is said");
 }
 
 #[tokio::test]
