@@ -66,7 +66,7 @@ fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
         rest.is_some_and(|rest| {
             // In German, "am" goes on with a noun.
             let is_am = *half == "am" && rest.trim_start().starts_with(char::is_uppercase);
-            !rest.starts_with(char::is_alphanumeric) && !(is_am && end == hour_end)
+            !(rest.starts_with(char::is_alphanumeric) || is_am && end == hour_end)
         })
     });
     let half = half.filter(|_| (1..=12).contains(&hour));
