@@ -266,25 +266,31 @@ fn queries_of_nothing_and_of_many_paragraphs_are_divided() {
     }
 }
 
-/// Parts of which queries are made: requests, rules, fences, parts of mails, data, and prose.
-fn parts() -> impl proptest::strategy::Strategy<Value = Vec<String>> {
-    let parts = [
+/// Queries of requests, rules, fences and parts of mails around data and prose.
+fn queries() -> impl proptest::strategy::Strategy<Value = (Vec<String>, Vec<String>, Vec<String>)> {
+    let small = [
         "Summarise this in one line.",
         "What about ids?",
         "Answer in German, please:",
         "Thanks!",
         "---",
+        "---\nIs anything missing?\nWhat about ids?",
         "```",
         "Dear all,",
+        "Dear all,\nwhat is missing?",
         "Best regards\nClara",
         "> quoted",
         "„quoted“",
         HEADERS,
         "\n",
     ];
-    let parts = parts.map(str::to_owned).into_iter().chain([json(), code(), html(), prose(80)]);
-    let separated = parts.flat_map(|part| ["\n", "\n\n"].map(|end| format!("{part}{end}")));
-    proptest::collection::vec(proptest::sample::select(separated.collect::<Vec<_>>()), 0..12)
+    let large = [json(), code(), html(), prose(80), mail("Dear all,")];
+    let some = |parts: &[String], most: usize| {
+        let parts = parts.iter().flat_map(|part| ["\n", "\n\n"].map(|end| format!("{part}{end}")));
+        proptest::collection::vec(proptest::sample::select(parts.collect::<Vec<_>>()), 0..most)
+    };
+    let small = small.map(str::to_owned);
+    (some(&small, 4), some(&large, 4), some(&small, 5))
 }
 
 fn check(typed: &str) {
@@ -306,7 +312,8 @@ proptest::proptest! {
     }
 
     #[test]
-    fn any_mails_data_and_requests_are_divided_within_the_limit(parts in parts()) {
-        check(&parts.concat());
+    fn any_mails_data_and_requests_are_divided_within_the_limit(query in queries()) {
+        let (first, pasted, last) = query;
+        check(&[first, pasted, last].concat().concat());
     }
 }
