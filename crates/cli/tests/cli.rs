@@ -1000,7 +1000,7 @@ fn lines_beyond_the_end_are_those_that_there_are() {
     assert_eq!(ran.out, "line 899 of a long note\nline 900 of a long note\n");
     let reversed = format!("{}#L5-3", pointer.split('#').next().unwrap());
     let ran = shop.fails(2, &["rehydrate", &reversed]);
-    assert!(ran.err.contains("reversed: its start 5 is after its end 3"), "{ran:?}");
+    assert!(ran.err.contains("reversed: it starts at 5 and ends at 3"), "{ran:?}");
     let ran = shop.fails(1, &["rehydrate", &pointer, "--lines", "901:2000"]);
     assert!(ran.err.contains("within 1:900"), "{ran:?}");
 }
