@@ -271,7 +271,7 @@ fn a_name_that_is_not_utf8_is_shown_with_the_fix() {
     ] {
         let refused = fails(args, more);
         assert!(
-            refused.contains("caf\u{FFFD}.md is not UTF-8") && refused.contains("rename the file"),
+            refused.contains("caf\u{FFFD}.md is not valid UTF-8") && refused.contains("rename the file"),
             "{refused}"
         );
     }
@@ -286,7 +286,7 @@ fn a_name_that_is_not_utf8_is_shown_with_the_fix() {
     std::fs::create_dir(shop.path().join(folder)).unwrap();
     let refused = fails(&["turn", "x", "--mode", "code", "--workspace"], &[folder]);
     assert!(
-        refused.contains("caf\u{FFFD} is not UTF-8") && refused.contains("rename the folder"),
+        refused.contains("caf\u{FFFD} is not valid UTF-8") && refused.contains("rename the folder"),
         "{refused}"
     );
     assert_eq!(shop.json(&["turn", "list"])["unfinished"], json!([]));

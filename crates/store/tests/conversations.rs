@@ -174,6 +174,9 @@ fn sessions_begin_explicitly_and_the_last_message_can_be_replaced() {
     answer(&ada, me(&id), second, "reply to two", &[]).unwrap();
     let reply = talks.reply_to(me(&id), second).unwrap().unwrap().number;
     let turn = Erasure { messages: vec![second, reply], ..Erasure::default() };
+    // What jobs find in the messages after that goes, too.
+    let found = |id, message: u64| record(MemoryKind::Fact, id, None, json!({"message": message}));
+    put(talks, &[found("f1", first), found("f2", second)]);
     let again = talks
         .replace_last(me(&id), second, (Some("two, rather"), None), &json!({"n": 5}), 40, &turn)
         .unwrap();
@@ -186,6 +189,7 @@ fn sessions_begin_explicitly_and_the_last_message_can_be_replaced() {
             .map(|message| message.text)
             .collect()
     };
+    assert_eq!(kept(talks, MemoryKind::Fact), ["f1"]);
     assert_eq!(said(2), ["two, rather"]);
     assert_eq!(said(1), ["one", "reply to one"]);
     assert_eq!(talks.sessions(me(&id)).unwrap()[1].opening, json!({"stage": "inner"}));

@@ -174,6 +174,12 @@ impl Conversations<'_> {
                 "DELETE FROM conversation_messages WHERE user = ?1 AND number = ?2",
                 params![user, to_sql(*number)],
             )?;
+            // A job may have found facts in it since the erasure was planned.
+            tx.execute(
+                "DELETE FROM memory_records WHERE user = ?1 AND kind = 'fact'
+                     AND json_extract(data, '$.message') = ?2",
+                params![user, to_sql(*number)],
+            )?;
         }
         for ReplacedMessage { number, text, data } in &erasure.replace {
             let left = PointerId::name_of(ContentHash::new(text.as_bytes()));
