@@ -25,7 +25,7 @@ use support::{Shop, next, setting};
 /// Servers that are killed when nobody asks for more: each act several times.
 const ROUNDS: usize = 28;
 /// The longest that jobs may take at the end; only a failing test waits for it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Messages that a conversation is filled up to before an act.
 const FULL: usize = 4;
 
