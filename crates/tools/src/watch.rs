@@ -60,7 +60,8 @@ impl Watch {
     }
 }
 
-/// A shell that, at the end of its input, kills what this process number stands for: 0 its own group, -1 all that it may.
+/// A shell that sends SIGKILL to this process number when its input ends: 0 is its own group, -1 every process that it may
+/// signal.
 #[cfg(unix)]
 fn waiting(whom: &str) -> Option<Watch> {
     use std::process::Stdio;

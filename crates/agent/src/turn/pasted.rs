@@ -6,7 +6,7 @@
 //! words are the first paragraph and the sentences that ask. The first paragraph is not where a request introduces the
 //! text, or follows data.
 //!
-//! A request may stand at both ends. What begins a text is the user's. What ends it may also be the last sentence of a
+//! A request may stand at both ends. The first paragraph is the user's. The last may also be the closing sentence of a
 //! mail or a page, which must not become an instruction: where something separates it, whatever reads as a request is
 //! the user's. Where nothing does, it is if nothing else asks; next to an introduction, only one paragraph. Anybody can
 //! write below a mail's closing: if the user asks before a mail, what ends it is theirs only behind a rule or a fence.

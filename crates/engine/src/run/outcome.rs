@@ -115,8 +115,7 @@ impl RunReceipt {
 }
 
 impl RunReceipt {
-    /// What the user is told where the prompt does not hold everything whole: how much was condensed and left out, and how
-    /// to see it.
+    /// A line for the user if anything was condensed or left out of the prompt: how much, and how to see it.
     pub fn reduction_notice(&self) -> Option<String> {
         let is_reduced = |part: &&PartReceipt| {
             part.rendition != Rendition::Whole
