@@ -25,6 +25,7 @@ burnt motors and broken impellers, wherever you run it.</p><p>Shipping is $9.50 
 const SHIPPING: &str = "What was the price of the shipping of the pump?";
 const VISIT: &str = "Visit the short address of the pump";
 const FOLLOW_UP: &str = "What was the price of the pump?";
+const WHEN: &str = "What was the price of the pump, and on which day?";
 
 /// A shop on the web, and the model that visits it; `price` is what the model copies from the page.
 fn shop(price: &'static str) -> Shop {
@@ -51,7 +52,7 @@ fn reply(seen: &Seen, visit: u32, price: &str) -> String {
     }
     let short = format!("http://{}/short", seen.header("host").unwrap());
     let (role, prompt) = asked(seen);
-    let asks = [SHIPPING, FOLLOW_UP].into_iter().find(|query| prompt.contains(query));
+    let asks = [SHIPPING, FOLLOW_UP, WHEN].into_iter().find(|query| prompt.contains(query));
     match role {
         Role::Coordinator if prompt.contains(VISIT) && !prompt.contains("Iteration 1") => {
             call("web.visit", &json!({"url": short})).to_string()
@@ -97,6 +98,42 @@ fn follow_up(shop: &Shop, before: u32) {
     let gathered = context.split("## 3. Task Plan").next().unwrap();
     assert!(gathered.contains("From the capture of") && gathered.contains("$74.00"), "{gathered}");
     assert_eq!(visits(shop), 1, "the capture answers");
+}
+
+#[test]
+fn an_old_price_is_verified_only_with_its_day() {
+    const UNDATED: &str = "The pump costs $74.00. [p1]";
+    const DATED: &str = "On 5 January 2026 the pump cost $74.00. [p1]";
+    let shop = Shop::responding(|seen| match seen.line.as_str() {
+        "GET /robots.txt" => Answer::new(404, "text/plain", ""),
+        "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
+        "GET /pump" => Answer::new(200, "text/html; charset=utf-8", PUMP),
+        _ => reply_text(&match asked(seen) {
+            (Role::Synthesizer, prompt) if prompt.contains(WHEN) => DATED.to_owned(),
+            (Role::Synthesizer, prompt) if prompt.contains(FOLLOW_UP) => UNDATED.to_owned(),
+            _ => reply(seen, 1, "$74.00"),
+        }),
+    });
+    shop.configure_scholar("[tools]\nprivate_hosts = [\"127.0.0.1\"]\n");
+    shop.ok(&["turn", VISIT]);
+    assert!(!shop.ok(&["turn", FOLLOW_UP]).out.contains("nverified"), "the price of today");
+    // The clock cannot be set, so the capture is told to be old.
+    let pages = shop.path().join("home/documents/users/local/turns/turn_000001/webpage_cache");
+    let page = std::fs::read_dir(pages).unwrap().next().unwrap().unwrap().path().join("manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&std::fs::read(&page).unwrap()).unwrap();
+    manifest["visited_at"] = json!("2026-01-05T10:00:00Z");
+    std::fs::write(&page, manifest.to_string()).unwrap();
+    shop.ok(&["reindex"]);
+    let undated = shop.run(&["turn", FOLLOW_UP]);
+    assert!(format!("{undated:?}").contains("the answer states \\\"$74.00\\\""), "{undated:?}");
+    let prompts = shop.seen().iter().map(asked).filter(|(role, _)| *role == Role::Synthesizer);
+    let (_, prompt) = prompts.last().unwrap();
+    assert!(prompt.contains("Captured on 2026-01-05"), "{prompt}");
+    let gathered = file(&shop, "3", "context.md").split("## 3. Task Plan").next().unwrap().to_owned();
+    assert!(!gathered.contains("$74.00"), "{gathered}");
+    let dated = shop.ok(&["turn", WHEN]);
+    assert!(dated.out.contains(DATED.trim_end_matches(" [p1]")), "{dated:?}");
+    assert!(!format!("{dated:?}").contains("the answer states"), "{dated:?}");
 }
 
 #[test]

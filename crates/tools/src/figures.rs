@@ -333,6 +333,15 @@ fn prices(text: &str) -> Vec<Range<usize>> {
     salience::scan(text, ErrorSense::Strict).into_iter().filter_map(price).collect()
 }
 
+/// Whether a text names the day of a date.
+pub fn names_day(text: &str, date: &str) -> bool {
+    let known = dates::of(date);
+    let names = |written: &dates::Written| {
+        written.has_day() && known.iter().any(|known| written.is_stated_by(known))
+    };
+    dates::of(text).iter().any(names)
+}
+
 /// Whether a value is a date that names more than a month.
 fn is_date(value: &str) -> bool {
     dates::of(value).iter().any(dates::Written::is_distinct)
@@ -366,6 +375,11 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, i128)> {
     };
     runs.filter(move |(_, run)| has_digit(run))
         .filter_map(move |(start, run)| Some((start, scaled(start, run)?)))
+}
+
+/// How many digits a text begins with.
+fn digits(text: &str) -> usize {
+    text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len())
 }
 
 fn number(text: &str) -> Option<i128> {

@@ -20,7 +20,7 @@ use super::embeddings::query_vector;
 use super::error::Stop;
 use super::event::{Events, TurnEvent};
 use super::gathered_documents;
-use super::old_research;
+use super::{old_pages, old_research};
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
 use super::turn_phase::TurnPhase;
@@ -51,7 +51,9 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     report_considered(cx, &found, &followed);
     let mut documents = gathered_documents::linked(&followed);
     for document in &mut documents {
-        if let Some(text) = old_research::current(&document.text, &document.name, now) {
+        let old = old_research::current(&document.text, &document.name, now);
+        let old = old.or_else(|| old_pages::dated(&turns.documents, &document.name, &document.text, now));
+        if let Some(text) = old {
             document.text = text.into();
         }
     }
@@ -60,9 +62,12 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let mut shown = shown(&turns.documents, &found, &followed)?;
     let typed = cx.document.asked().unwrap_or_default();
     let mut doubts = Doubts::new(&turns.documents);
+    // Section 2 is evidence for the answer whatever that says, so old prices, which need their day, have no place there.
+    let current = |name: &str, text: String| old_pages::evidence(&turns.documents, (name, text), now, "");
     let read = documents.iter().chain(&candidates);
     let read = read.map(|document| {
-        old_research::evidence(&doubts.without(&document.name, &document.text), &document.name, now)
+        let text = doubts.without(&document.name, &document.text);
+        current(&document.name, old_research::evidence(&text, &document.name, now))
     });
     let read: Vec<String> = read.collect();
     let known = [read.as_slice(), &[typed, cx.query().to_owned(), now.to_string()]].concat().join("\n");
@@ -78,7 +83,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
     gathered.information = stated(&gathered.information, &known, cx.events);
-    add_page(&mut gathered, &found, is_meant, &counter);
+    add_page(&mut gathered, &found, is_meant, &counter, current);
     add_publications(&mut gathered, &found);
     gathered.memory = used_memory(&turns.documents, &gathered, &found)?;
     let facts = found.facts.iter().filter_map(|fact| Some((fact.id.clone()?, fact.fact.clone())));
@@ -284,7 +289,13 @@ fn turn_of(document: &VaultPath) -> Option<u32> {
 
 /// §2 refers to the captured page, states what it answers and its address if the query means it, or the model named it
 /// (R1-5.6, R1-5.7, R1-14.7): a page that merely shares words with the query is no evidence.
-fn add_page(gathered: &mut GatheredContext, found: &Candidates, is_meant: bool, counter: &Counter) {
+fn add_page(
+    gathered: &mut GatheredContext,
+    found: &Candidates,
+    is_meant: bool,
+    counter: &Counter,
+    current: impl Fn(&str, String) -> String,
+) {
     let Some(page) = &found.page else { return };
     let is_captured = page.document.name() != "context.md";
     let is_named = gathered.references.iter().any(|reference| reference.link.file == page.document);
@@ -296,7 +307,8 @@ fn add_page(gathered: &mut GatheredContext, found: &Candidates, is_meant: bool, 
         let note = if is_captured { "Captured page" } else { "The turn that saw the page" };
         gathered.references.push(Reference { link, note: note.to_owned() });
     }
-    if let Some(answer) = page.captured(CAPTURED_ANSWER, counter) {
+    let answer = page.captured(CAPTURED_ANSWER, counter).map(|answer| current(page.document.as_str(), answer));
+    if let Some(answer) = answer.filter(|answer| !answer.is_empty()) {
         gathered.information += &format!("\n\nFrom the capture of {}:\n{}", page.source_url, answer.trim());
     }
     if !gathered.information.contains(&page.source_url) {

@@ -45,6 +45,7 @@ mod host;
 mod limits;
 mod machine;
 mod notes;
+mod old_pages;
 mod old_research;
 mod paragraphs;
 mod pasted;

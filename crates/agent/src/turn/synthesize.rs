@@ -27,7 +27,7 @@ use super::recipes::PhaseInputs;
 use super::small_talk::is_small_talk;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
-use super::{AnswerSource, absent, calls, empty_sources, ending, evidence, files, old_research, save};
+use super::{AnswerSource, absent, calls, empty_sources, ending, evidence, files, old_pages, old_research, save};
 
 /// Why an answer without citations is not validated.
 const UNFOUNDED: &str = "it does not cite its sources";
@@ -41,7 +41,6 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let name = cx.by_mode("phase5_synthesizer");
     let attempt = cx.state.attempt(TurnPhase::Synthesize);
     let documents = citable_documents(cx).await?;
-    let known = known(cx, &documents);
     let stored: Vec<(String, Arc<str>)> =
         documents.iter().map(|document| (document.name.clone(), Arc::clone(&document.text))).collect();
     let inputs = PhaseInputs {
@@ -53,6 +52,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     };
     let written = write_supported(cx, &name, inputs, &stored).await?;
     let WrittenAnswer { answer, citations, unknown, empty } = written;
+    let known = known(cx, &stored, &answer);
     if answer.is_empty() {
         return Err(Stop::Fail("the synthesizer returned an empty answer".to_owned()));
     }
@@ -217,7 +217,9 @@ pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<I
         let read = retrieval.follow(&[link], usize::MAX).await?;
         // An unreadable document keeps its number, so that the others keep theirs.
         let text = read.documents.first().map_or("(not to be read)", |document| document.text.as_str());
-        let text = old_research::current(text, file.as_str(), now).map_or(Cow::Borrowed(text), Cow::Owned);
+        let old = old_research::current(text, file.as_str(), now);
+        let old = old.or_else(|| old_pages::dated(&cx.turns.documents, file.as_str(), text, now));
+        let text = old.map_or(Cow::Borrowed(text), Cow::Owned);
         documents.push(cited(file.as_str(), &text));
     }
     documents.extend(evidence::attachments(&cx.draft).iter().map(|(name, text)| cited(name, text)));
@@ -291,7 +293,7 @@ fn sources(
 /// What an answer may state: the query, what was gathered, its documents, and the present day. Not what the turn itself
 /// has written in other sections, since an earlier attempt may have invented it; nor what an earlier turn invented, the
 /// calls among the results of all, or what a call of the model stored.
-fn known(cx: &PhaseContext<'_>, documents: &[InputDocument]) -> String {
+fn known(cx: &PhaseContext<'_>, documents: &[(String, Arc<str>)], answer: &str) -> String {
     let query = cx.document.body(SectionId::UserQuery);
     let gathered = cx.document.newest().map_or_else(String::new, gathered_evidence);
     let now = cx.clock.last();
@@ -300,11 +302,11 @@ fn known(cx: &PhaseContext<'_>, documents: &[InputDocument]) -> String {
     let writes = evidence::written_by_calls(&cx.draft);
     let documents = documents
         .iter()
-        .filter(|document| document.name != all_results.as_str() && !writes.contains(&document.name));
+        .filter(|(name, _)| name != all_results.as_str() && !writes.contains(name));
     let documents: Vec<String> = documents
-        .map(|document| {
-            let text = doubts.without(&document.name, &document.text);
-            old_research::evidence(&text, &document.name, now)
+        .map(|(name, text)| {
+            let text = old_research::evidence(&doubts.without(name, text), name, now);
+            old_pages::evidence(&cx.turns.documents, (name, text), now, answer)
         })
         .collect();
     format!("{query}\n{gathered}\n{now}\n{}", documents.join("\n"))

@@ -12,7 +12,7 @@ use larder_text::tokens::Counter;
 use larder_vault::{ContentReference, DocumentTime, Manifest, TurnStatus, VaultPath, read_json};
 use serde::Serialize;
 
-pub use rules::PageLevel;
+pub use rules::{PageLevel, is_stale};
 use rules::{LevelChoice, choose_level};
 
 use super::extract::cut;
@@ -21,7 +21,6 @@ use super::ranking::{Ranked, order, scores};
 use super::render::{block, line, when};
 use super::trace::Trace;
 use super::{Retrieval, RetrievalError, SearchRequest};
-use rules::is_stale;
 
 /// Turns whose captures are considered if no turn is named …
 const RECENT: u64 = 20;

@@ -102,7 +102,7 @@ fn price_is_good_for() -> u64 {
 }
 
 /// Whether anything that changes on a page may have changed since.
-pub(super) fn is_stale(captured: DocumentTime, now: DocumentTime) -> bool {
+pub fn is_stale(captured: DocumentTime, now: DocumentTime) -> bool {
     now.seconds_since(captured) >= price_is_good_for()
 }
 

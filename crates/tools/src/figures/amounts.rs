@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
-use super::numbers;
+use super::{digits, numbers};
 
 /// What a currency is written as, before or after a number; one line for each currency. Codes in capitals are words
 /// otherwise.
@@ -251,10 +251,6 @@ pub(super) fn is_money_to(text: &str, end: usize) -> bool {
 /// Whether a word is the name of a currency.
 pub(super) fn is_currency(word: &str) -> bool {
     named(word).is_some()
-}
-
-fn digits(text: &str) -> usize {
-    text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len())
 }
 
 /// How the number that begins at a place is stated.

@@ -46,6 +46,11 @@ impl Written {
     pub(super) fn is_distinct(&self) -> bool {
         self.readings.iter().any(|parts| parts.day.is_some() || parts.year.is_some())
     }
+
+    /// Whether it names a day of a month.
+    pub(super) fn has_day(&self) -> bool {
+        self.readings.iter().any(|parts| parts.day.is_some())
+    }
 }
 
 impl Written {

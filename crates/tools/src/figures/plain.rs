@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::amounts;
+use super::{amounts, digits};
 
 /// Digits between brackets that name a reference rather than a number.
 const REFERENCE: usize = 2;
@@ -116,8 +116,4 @@ impl Groups {
         }
         Self { end, are_one_number: are_one_number && (1..=Self::MOST).contains(&count) }
     }
-}
-
-fn digits(text: &str) -> usize {
-    text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len())
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::digits;
+
 /// Minutes of half a day.
 const HALF_DAY: u32 = 12 * 60;
 
@@ -87,8 +89,4 @@ fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
         None => [Some(time), None],
     };
     Some(Written { range: start..half.map_or(end, end_of), readings })
-}
-
-fn digits(text: &str) -> usize {
-    text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len())
 }

@@ -17,6 +17,8 @@ const MARKS: usize = 24;
 const FOR_ANSWERS: usize = 10;
 /// The share for full rows that answer the query.
 const ANSWERS: usize = 3;
+/// The same where not even all names fit: those of the first rows say less than an answer.
+const ANSWERS_OR_NAMES: usize = 2;
 /// The share kept free of columns, for outliers.
 const KEPT_FREE: usize = 12;
 /// The share of what columns leave over for outliers.
@@ -134,7 +136,8 @@ impl TablePlanner<'_> {
         left -= for_answers;
         self.show(&mut columns, &mut left, wanted::ASKED);
         left += for_answers;
-        self.answers(&mut notes, &mut left, NOTE);
+        let share = left / ANSWERS;
+        self.answers(&mut notes, &mut left, share, NOTE);
         let reserve = if self.grid.outliers.is_empty() { 0 } else { left / KEPT_FREE };
         left -= reserve;
         self.show(&mut columns, &mut left, WORTH);
@@ -206,14 +209,15 @@ impl TablePlanner<'_> {
     }
 
     /// The names of the first and last rows and of those that answer the query.
-    fn some_names(&self, id: Vec<Shown>, mut head: String, named: bool, left: usize) -> Option<TablePlan> {
+    fn some_names(&self, id: Vec<Shown>, mut head: String, named: bool, mut left: usize) -> Option<TablePlan> {
         let rows = self.rows();
         // A row between unlisted ones needs two markers of its own.
         let alone = 2 * (self.view.mark + 8);
+        let mut notes: Vec<(usize, String)> = Vec::new();
+        let share = left / ANSWERS_OR_NAMES;
+        self.answers(&mut notes, &mut left, share, alone);
         let mut share = left / (2 * OUTLIERS);
         let left = left - share;
-        let mut notes: Vec<(usize, String)> = Vec::new();
-        self.answers(&mut notes, &mut share, alone);
         let places: Vec<usize> = id.iter().map(|id| id.place).collect();
         let some = self.outliers(&places, &mut notes, &mut share, alone);
         notes.sort_unstable();
@@ -253,8 +257,7 @@ impl TablePlanner<'_> {
         })
     }
 
-    fn answers(&self, notes: &mut Vec<(usize, String)>, left: &mut usize, each: usize) {
-        let mut share = *left / ANSWERS;
+    fn answers(&self, notes: &mut Vec<(usize, String)>, left: &mut usize, mut share: usize, each: usize) {
         for &row in self.best_rows() {
             if !self.whole_row(row, &mut share, left, notes, each) {
                 break;

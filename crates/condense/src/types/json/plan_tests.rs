@@ -105,3 +105,19 @@ fn a_larger_budget_shows_no_fewer_columns() {
         });
     }
 }
+
+#[test]
+fn with_room_for_few_names_the_row_that_the_query_means_comes_first() {
+    // The largest number stands out, too.
+    let row = |n: usize| {
+        let note = if n == 777 { "DISCONTINUED by vendor" } else { "" };
+        format!(r#"{{"sku": "A{n:05}", "quantity": {}, "note": "{note}"}}"#, if n == 181 { 5_000 } else { n % 400 })
+    };
+    let text = format!("[{}]", (0..1_500).map(row).collect::<Vec<_>>().join(","));
+    with_plan(&text, Some("which is discontinued?"), 250, |plan, _| {
+        let plan = plan.unwrap();
+        assert!(plan.listed.iter().any(|&listed| !listed), "not all names fit");
+        let note = plan.notes.iter().find(|&&(row, _)| row == 777);
+        assert!(note.is_some_and(|(_, note)| note.contains("DISCONTINUED")), "{:?}", plan.notes);
+    });
+}
