@@ -128,7 +128,7 @@ fn an_old_price_is_verified_only_with_its_day() {
     assert!(format!("{undated:?}").contains("the answer states \\\"$74.00\\\""), "{undated:?}");
     let prompts = shop.seen().iter().map(asked).filter(|(role, _)| *role == Role::Synthesizer);
     let (_, prompt) = prompts.last().unwrap();
-    assert!(prompt.contains("Captured on 2026-01-05"), "{prompt}");
+    assert!(prompt.contains("As of 2026-01-05"), "{prompt}");
     let gathered = file(&shop, "3", "context.md").split("## 3. Task Plan").next().unwrap().to_owned();
     assert!(!gathered.contains("$74.00"), "{gathered}");
     let dated = shop.ok(&["turn", WHEN]);

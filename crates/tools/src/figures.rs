@@ -336,9 +336,8 @@ fn prices(text: &str) -> Vec<Range<usize>> {
 /// Whether a text names the day of a date.
 pub fn names_day(text: &str, date: &str) -> bool {
     let known = dates::of(date);
-    let names = |written: &dates::Written| {
-        written.has_day() && known.iter().any(|known| written.is_stated_by(known))
-    };
+    let names =
+        |written: &dates::Written| written.has_day() && known.iter().any(|known| written.is_stated_by(known));
     dates::of(text).iter().any(names)
 }
 

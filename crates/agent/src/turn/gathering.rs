@@ -20,10 +20,10 @@ use super::embeddings::query_vector;
 use super::error::Stop;
 use super::event::{Events, TurnEvent};
 use super::gathered_documents;
-use super::{old_pages, old_research};
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
 use super::turn_phase::TurnPhase;
+use super::{old_prices, old_research};
 
 const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
 const SYNTHESIS: &str = "phase2_context_gatherer_synthesis";
@@ -52,7 +52,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let mut documents = gathered_documents::linked(&followed);
     for document in &mut documents {
         let old = old_research::current(&document.text, &document.name, now);
-        let old = old.or_else(|| old_pages::dated(&turns.documents, &document.name, &document.text, now));
+        let old = old.or_else(|| old_prices::dated(&turns.documents, &document.name, &document.text, now));
         if let Some(text) = old {
             document.text = text.into();
         }
@@ -63,11 +63,12 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let typed = cx.document.asked().unwrap_or_default();
     let mut doubts = Doubts::new(&turns.documents);
     // Section 2 is evidence for the answer whatever that says, so old prices, which need their day, have no place there.
-    let current = |name: &str, text: String| old_pages::evidence(&turns.documents, (name, text), now, "");
-    let read = documents.iter().chain(&candidates);
-    let read = read.map(|document| {
-        let text = doubts.without(&document.name, &document.text);
-        current(&document.name, old_research::evidence(&text, &document.name, now))
+    let current = |name: &str, text: String| old_prices::evidence(&turns.documents, (name, text), now, "");
+    let turns_found = found.turn_index.iter().map(|turn| (turn.context.to_string(), turn.line()));
+    let read = documents.iter().chain(candidates.iter().filter(|document| document.input != "turn_index"));
+    let read = read.map(|document| (document.name.clone(), document.text.to_string())).chain(turns_found);
+    let read = read.map(|(name, text)| {
+        current(&name, old_research::evidence(&doubts.without(&name, &text), &name, now))
     });
     let read: Vec<String> = read.collect();
     let known = [read.as_slice(), &[typed, cx.query().to_owned(), now.to_string()]].concat().join("\n");
@@ -307,7 +308,8 @@ fn add_page(
         let note = if is_captured { "Captured page" } else { "The turn that saw the page" };
         gathered.references.push(Reference { link, note: note.to_owned() });
     }
-    let answer = page.captured(CAPTURED_ANSWER, counter).map(|answer| current(page.document.as_str(), answer));
+    let answer =
+        page.captured(CAPTURED_ANSWER, counter).map(|answer| current(page.document.as_str(), answer));
     if let Some(answer) = answer.filter(|answer| !answer.is_empty()) {
         gathered.information += &format!("\n\nFrom the capture of {}:\n{}", page.source_url, answer.trim());
     }

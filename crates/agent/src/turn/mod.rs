@@ -45,7 +45,7 @@ mod host;
 mod limits;
 mod machine;
 mod notes;
-mod old_pages;
+mod old_prices;
 mod old_research;
 mod paragraphs;
 mod pasted;

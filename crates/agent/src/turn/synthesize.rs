@@ -27,7 +27,9 @@ use super::recipes::PhaseInputs;
 use super::small_talk::is_small_talk;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
-use super::{AnswerSource, absent, calls, empty_sources, ending, evidence, files, old_pages, old_research, save};
+use super::{
+    AnswerSource, absent, calls, empty_sources, ending, evidence, files, old_prices, old_research, save,
+};
 
 /// Why an answer without citations is not validated.
 const UNFOUNDED: &str = "it does not cite its sources";
@@ -218,7 +220,7 @@ pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<I
         // An unreadable document keeps its number, so that the others keep theirs.
         let text = read.documents.first().map_or("(not to be read)", |document| document.text.as_str());
         let old = old_research::current(text, file.as_str(), now);
-        let old = old.or_else(|| old_pages::dated(&cx.turns.documents, file.as_str(), text, now));
+        let old = old.or_else(|| old_prices::dated(&cx.turns.documents, file.as_str(), text, now));
         let text = old.map_or(Cow::Borrowed(text), Cow::Owned);
         documents.push(cited(file.as_str(), &text));
     }
@@ -295,27 +297,32 @@ fn sources(
 /// calls among the results of all, or what a call of the model stored.
 fn known(cx: &PhaseContext<'_>, documents: &[(String, Arc<str>)], answer: &str) -> String {
     let query = cx.document.body(SectionId::UserQuery);
-    let gathered = cx.document.newest().map_or_else(String::new, gathered_evidence);
+    let gathered =
+        cx.document.newest().map_or_else(String::new, |gathered| gathered_evidence(cx, gathered, answer));
     let now = cx.clock.last();
     let mut doubts = Doubts::new(&cx.turns.documents);
     let all_results = cx.draft.place.tool_results();
     let writes = evidence::written_by_calls(&cx.draft);
-    let documents = documents
-        .iter()
-        .filter(|(name, _)| name != all_results.as_str() && !writes.contains(name));
+    let documents =
+        documents.iter().filter(|(name, _)| name != all_results.as_str() && !writes.contains(name));
     let documents: Vec<String> = documents
         .map(|(name, text)| {
             let text = old_research::evidence(&doubts.without(name, text), name, now);
-            old_pages::evidence(&cx.turns.documents, (name, text), now, answer)
+            old_prices::evidence(&cx.turns.documents, (name, text), now, answer)
         })
         .collect();
     format!("{query}\n{gathered}\n{now}\n{}", documents.join("\n"))
 }
 
 /// What §2 states, without what it says of its sources, such as their quality and age.
-fn gathered_evidence(gathered: GatheredContext) -> String {
+fn gathered_evidence(cx: &PhaseContext<'_>, gathered: GatheredContext, answer: &str) -> String {
+    let (documents, now) = (&cx.turns.documents, cx.clock.last());
     let preferences = gathered.preferences.into_iter().map(|one| format!("{}: {}", one.name, one.value));
-    let turns = gathered.prior_turns.into_iter().map(|one| format!("turn {}\n{}", one.turn, one.summary));
+    let turns = gathered.prior_turns.into_iter().map(|one| {
+        let row = documents.catalog().turn(one.turn).ok().flatten();
+        let name = row.map(|row| row.context.to_string()).unwrap_or_default();
+        format!("turn {}\n{}", one.turn, old_prices::evidence(documents, (&name, one.summary), now, answer))
+    });
     let research = gathered.research.into_iter().flat_map(|one| {
         let found = one.top.into_iter();
         let found = found.map(|one| format!("{} | price: {} | {}", one.product, one.price, one.source));

@@ -12,8 +12,8 @@ use larder_text::tokens::Counter;
 use larder_vault::{ContentReference, DocumentTime, Manifest, TurnStatus, VaultPath, read_json};
 use serde::Serialize;
 
-pub use rules::{PageLevel, is_stale};
 use rules::{LevelChoice, choose_level};
+pub use rules::{PageLevel, is_stale};
 
 use super::extract::cut;
 use super::phrases::PaddedQuery;

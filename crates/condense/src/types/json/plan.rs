@@ -209,7 +209,13 @@ impl TablePlanner<'_> {
     }
 
     /// The names of the first and last rows and of those that answer the query.
-    fn some_names(&self, id: Vec<Shown>, mut head: String, named: bool, mut left: usize) -> Option<TablePlan> {
+    fn some_names(
+        &self,
+        id: Vec<Shown>,
+        mut head: String,
+        named: bool,
+        mut left: usize,
+    ) -> Option<TablePlan> {
         let rows = self.rows();
         // A row between unlisted ones needs two markers of its own.
         let alone = 2 * (self.view.mark + 8);

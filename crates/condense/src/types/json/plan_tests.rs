@@ -111,7 +111,10 @@ fn with_room_for_few_names_the_row_that_the_query_means_comes_first() {
     // The largest number stands out, too.
     let row = |n: usize| {
         let note = if n == 777 { "DISCONTINUED by vendor" } else { "" };
-        format!(r#"{{"sku": "A{n:05}", "quantity": {}, "note": "{note}"}}"#, if n == 181 { 5_000 } else { n % 400 })
+        format!(
+            r#"{{"sku": "A{n:05}", "quantity": {}, "note": "{note}"}}"#,
+            if n == 181 { 5_000 } else { n % 400 }
+        )
     };
     let text = format!("[{}]", (0..1_500).map(row).collect::<Vec<_>>().join(","));
     with_plan(&text, Some("which is discontinued?"), 250, |plan, _| {
