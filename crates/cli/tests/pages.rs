@@ -108,11 +108,15 @@ fn an_old_price_is_verified_only_with_its_day() {
         "GET /robots.txt" => Answer::new(404, "text/plain", ""),
         "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
         "GET /pump" => Answer::new(200, "text/html; charset=utf-8", PUMP),
-        _ => reply_text(&match asked(seen) {
-            (Role::Synthesizer, prompt) if prompt.contains(WHEN) => DATED.to_owned(),
-            (Role::Synthesizer, prompt) if prompt.contains(FOLLOW_UP) => UNDATED.to_owned(),
-            _ => reply(seen, 1, "$74.00"),
-        }),
+        _ => {
+            let text = seen.json()["messages"].to_string();
+            let writes = text.contains("You write the answer that the user gets");
+            reply_text(&match () {
+                () if writes && text.contains(WHEN) => DATED.to_owned(),
+                () if writes && text.contains(FOLLOW_UP) => UNDATED.to_owned(),
+                () => reply(seen, 1, "$74.00"),
+            })
+        }
     });
     shop.configure_scholar("[tools]\nprivate_hosts = [\"127.0.0.1\"]\n");
     shop.ok(&["turn", VISIT]);
@@ -126,8 +130,11 @@ fn an_old_price_is_verified_only_with_its_day() {
     shop.ok(&["reindex"]);
     let undated = shop.run(&["turn", FOLLOW_UP]);
     assert!(format!("{undated:?}").contains("the answer states \\\"$74.00\\\""), "{undated:?}");
-    let prompts = shop.seen().iter().map(asked).filter(|(role, _)| *role == Role::Synthesizer);
-    let (_, prompt) = prompts.last().unwrap();
+    let seen = shop.seen();
+    let asked = seen.iter().filter(|seen| seen.line.starts_with("POST"));
+    let prompts = asked.map(|seen| seen.json()["messages"].to_string());
+    let prompt =
+        prompts.filter(|text| text.contains("You write the answer that the user gets")).last().unwrap();
     assert!(prompt.contains("As of 2026-01-05"), "{prompt}");
     let gathered = file(&shop, "3", "context.md").split("## 3. Task Plan").next().unwrap().to_owned();
     assert!(!gathered.contains("$74.00"), "{gathered}");
