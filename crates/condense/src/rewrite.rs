@@ -186,10 +186,11 @@ pub fn merged_histories(parts: &[String]) -> Option<String> {
     Some(out.trim_end().to_owned())
 }
 
-/// The summary with more lines under one of its headings, or at its end if it has not all of them.
+/// The summary with more lines at its end, or under the first of its headings if it has all of them: what is under the
+/// others would be called a decision, resolved, done or left to do.
 pub fn with_lines(words: &str, lines: &[&str]) -> String {
-    let place =
-        HistorySections::of(words).and_then(|_| words.find(&format!("\n{}", HISTORY_HEADINGS[STATE])));
+    let next = format!("\n{}", HISTORY_HEADINGS[1]);
+    let place = HistorySections::of(words).and_then(|_| words.find(&next));
     let (before, after) = words.split_at(place.unwrap_or(words.len()));
     let mut out = before.trim_end().to_owned();
     lines.iter().for_each(|line| out.extend(["\n", line]));

@@ -32,6 +32,9 @@ const MIN_SHARE: usize = 32;
 const SHARE_STEP: usize = 16;
 /// A summary takes at least one part in this many of what it may take.
 pub(super) const LEAST: usize = 2;
+/// The same for the model's own words, without headings and without the spans that are added to them: a summary that only
+/// names what it left out is none.
+const LEAST_OWN: usize = 4;
 /// The share of its allotment that a model is asked to use, in hundredths, since models tend to exceed it.
 const ASKED: usize = 80;
 /// Summarizing fewer tokens costs more for the call than it can save.
@@ -78,7 +81,7 @@ struct SummaryRound<'a> {
     stop: AtomicBool,
 }
 
-/// The summary of a chunk, with the model that wrote it: the one that was asked, or its fallback.
+/// The summary of a chunk in a model's own words, with the model that wrote it: the one that was asked, or its fallback.
 #[derive(Serialize, Deserialize)]
 struct Written {
     by: String,
@@ -86,7 +89,8 @@ struct Written {
 }
 
 impl SummaryRound<'_> {
-    /// A chunk of a text that has grown since is summarized once.
+    /// A chunk of a text that has grown since is summarized once. A summary is kept by the tokens it has, a refusal by
+    /// those that were allowed.
     fn key(&self, job: &ChunkJob) -> CompactionKey<'_> {
         CompactionKey {
             content: ContentHash::new(job.text.as_bytes()),
@@ -98,12 +102,18 @@ impl SummaryRound<'_> {
         }
     }
 
-    /// The summary, after its writer is noted.
-    fn credit(&self, written: Written) -> String {
+    /// The summary, with the required spans that it lost, after its writer is noted.
+    fn credit(&self, written: Written, job: &ChunkJob) -> String {
         if written.by != self.model {
             *self.fallback.lock().unwrap_or_else(PoisonError::into_inner) = Some(written.by);
         }
-        written.summary
+        let required = required(self.request, &job.text, job.share);
+        with_spans(written.summary, &required, &job.text, job.share + self.headings, self.request.counter)
+    }
+
+    /// Tokens of a model's own words.
+    fn own(&self, summary: &str) -> usize {
+        self.request.counter.count(summary).saturating_sub(self.headings)
     }
 }
 
@@ -231,9 +241,9 @@ impl Summarizer<'_> {
         all_or_first_failure(join_all(jobs.iter().map(|job| self.summarize(round, job))).await)
     }
 
-    /// The summary of a chunk that was written before. One for less room serves as well.
+    /// The summary of a chunk that was written before, whatever room it had then: the longest that fits.
     fn known(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<Option<Written>, SummarizerError> {
-        let least = (job.share / LEAST) as u64;
+        let least = job.share.div_ceil(LEAST_OWN) as u64;
         Remembered::read(self.engine.store.compactions().get_from(&round.key(job), least)?)
     }
 
@@ -260,17 +270,19 @@ impl Summarizer<'_> {
     /// The summary of a chunk, known or new.
     async fn call(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<String, SummarizerError> {
         if let Some(written) = self.known(round, job)? {
-            return Ok(round.credit(written));
+            return Ok(round.credit(written, job));
         }
         let written = self.ask(round, job).await;
         // A call that was cut off says nothing of the model.
         if let Some(json) = Remembered::of(&written).filter(|_| written.is_ok() || !self.budget.is_late()) {
-            self.engine.store.compactions().insert(&round.key(job), &json)?;
+            let room = written.as_ref().map_or(job.share, |written| round.own(&written.summary).min(job.share));
+            let key = CompactionKey { target_tokens: room as u64, ..round.key(job) };
+            self.engine.store.compactions().insert(&key, &json)?;
         }
-        written.map(|written| round.credit(written))
+        written.map(|written| round.credit(written, job))
     }
 
-    /// The model's summary of a chunk, checked, and with the required spans that it lost.
+    /// The model's summary of a chunk, checked.
     async fn ask(&self, round: &SummaryRound<'_>, job: &ChunkJob) -> Result<Written, SummarizerError> {
         let required = required(round.request, &job.text, job.share);
         let asked = (job.share * ASKED / 100).max(1) + round.headings;
@@ -295,8 +307,10 @@ impl Summarizer<'_> {
         if let Some(value) = rewrite::invented(&job.text, &summary) {
             return Err(SummarizerError::Invented(value));
         }
-        let summary =
-            with_spans(summary, &required, &job.text, job.share + round.headings, round.request.counter);
+        let own = round.own(&summary);
+        if own * LEAST_OWN < job.share {
+            return Err(SummarizerError::TooShort { tokens: own, target: job.share });
+        }
         Ok(Written { by: outcome.receipt.model, summary })
     }
 }

@@ -4,6 +4,7 @@
 //! Knows turns and how to weigh sentences; `messages` knows how turns are written, `cues` which words matter.
 
 mod cues;
+mod kept;
 mod messages;
 mod quoted;
 
@@ -62,6 +63,7 @@ impl Divide for Chat {
         let mut pieces = Vec::new();
         let first = transcript.messages.first().map_or(0, |message| message.range.start);
         divide(text, 0..first, transcript.writing, &mut pieces);
+        let mut speakers = vec![None; pieces.len()];
         let mut at = first;
         for (index, message) in transcript.messages.iter().enumerate() {
             let from = pieces.len();
@@ -75,8 +77,10 @@ impl Divide for Chat {
                 piece.prior *=
                     turn * cues::worth(&text[piece.range.clone()]) * if quoted { QUOTED } else { 1.0 };
             }
+            speakers.resize(pieces.len(), Some(message.role));
             at = message.range.end;
         }
+        kept::keep(job, &speakers, &mut pieces);
         divide(text, at..text.len(), transcript.writing, &mut pieces);
         pieces
     }
