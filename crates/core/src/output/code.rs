@@ -1,12 +1,12 @@
-//! Whether the end of a Markdown text that arrives piece by piece is inside code: a span between backticks on one line,
-//! or a fenced block. Any chunking of the text gives the same answer.
+//! Whether the end of a Markdown text that arrives piece by piece is inside code: a span between backticks on one line, or
+//! on several between three or more, or a fenced block, also in a quotation. Any chunking of the text gives the same answer.
 
 /// The state after some text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CodeState {
     /// The fence of the open block: its character and length.
     fence: Option<(char, usize)>,
-    /// The length of the backticks that opened a span on this line.
+    /// The length of the backticks that opened a span.
     span: Option<usize>,
     /// A run of backticks or tildes at the end of the text.
     run: Option<Run>,
@@ -42,7 +42,8 @@ impl CodeState {
                 '\n' => self.end_line(),
                 _ => {}
             }
-            if !char.is_whitespace() {
+            // A quotation may hold a block.
+            if !char.is_whitespace() && (char != '>' || self.in_line) {
                 self.in_line = true;
                 // A run that follows decides for itself.
                 self.closes &= matches!(char, '`' | '~');
@@ -62,6 +63,7 @@ impl CodeState {
             (Some((fence, shortest)), _) => {
                 self.closes = starts_line && char == fence && len >= shortest;
             }
+            (None, _) if starts_line && char == '`' && self.span == Some(len) => self.span = None,
             (None, _) if starts_line && len >= SHORTEST => self.begins = Some((char, len)),
             // Backticks further on make a span of what began like a block.
             (None, Some(('`', opened))) if char == '`' => {
@@ -82,7 +84,9 @@ impl CodeState {
             self.fence = None;
         }
         let fence = self.fence.or(self.begins);
-        *self = Self { fence, ..Self::default() };
+        // A run as long as a fence opens a span of several lines, up to the end of the paragraph.
+        let span = self.span.filter(|&len| len >= SHORTEST && self.in_line);
+        *self = Self { fence, span, ..Self::default() };
     }
 }
 
@@ -106,6 +110,11 @@ mod tests {
             ("````\n```\n", true),
             ("```a``` and ", false),
             ("~~struck~~ ", false),
+            ("Run ```sh\ncode\n", true),
+            ("Run ```sh\ncode\n``` later", false),
+            ("Run ```sh\n\nlater", false),
+            ("> ```\n> code\n", true),
+            ("> ```\n> code\n> ```\nlater", false),
         ] {
             let mut whole = CodeState::default();
             whole.read(text);

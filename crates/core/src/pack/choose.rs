@@ -173,6 +173,7 @@ impl Ord for RungStep {
 }
 
 /// A part that competes for its slot's tokens.
+#[derive(Clone, Copy)]
 pub(super) struct Competitor<'l> {
     pub ladder: &'l Ladder,
     /// Higher tiers are served first.

@@ -10,7 +10,7 @@ use super::allot::{Demand, allot};
 use super::compose::{Before, ComposedPrompt, Planned};
 use super::packing::Packing;
 use super::receipt::{PartReason, Rendition};
-use super::slot::SlotForm;
+use super::slot::{Cap, SlotForm};
 
 /// How many larger renditions are tried each time a slot is topped up.
 const TOP_UPS: usize = 8;
@@ -71,11 +71,21 @@ impl Packing<'_> {
         let first = (0..slots.len()).rev().find(is_conversation).map_or(0, |slot| slot + 1);
         let mut order: Vec<usize> = (first..slots.len()).collect();
         order.sort_by_key(|&slot| Reverse(slots[slot].priority));
-        let mut changes = Vec::new();
-        for slot in order {
-            let room = allowed[slot].saturating_sub(prompt.used[slot]).min(spare);
+        let (mut changes, mut used) = (Vec::new(), prompt.used.clone());
+        // What a slot is allowed and cannot use goes to the next that needs it, up to its cap.
+        let most = |slot: usize| match slots[slot].cap {
+            Cap::Tokens(cap) => cap.min(demands[slot].whole),
+            Cap::Share(_) | Cap::Flexible => demands[slot].whole,
+        };
+        for (slot, most) in order
+            .iter()
+            .map(|&slot| (slot, allowed[slot]))
+            .chain(order.iter().map(|&slot| (slot, most(slot))))
+        {
+            let room = most.saturating_sub(used[slot]).min(spare);
             let (made, left) = self.top_up(slot, room, planned);
             changes.extend(made);
+            used[slot] += room - left;
             spare -= room - left;
         }
         changes

@@ -275,7 +275,8 @@ impl Summarizer<'_> {
         let written = self.ask(round, job).await;
         // A call that was cut off says nothing of the model.
         if let Some(json) = Remembered::of(&written).filter(|_| written.is_ok() || !self.budget.is_late()) {
-            let room = written.as_ref().map_or(job.share, |written| round.own(&written.summary).min(job.share));
+            let room =
+                written.as_ref().map_or(job.share, |written| round.own(&written.summary).min(job.share));
             let key = CompactionKey { target_tokens: room as u64, ..round.key(job) };
             self.engine.store.compactions().insert(&key, &json)?;
         }
