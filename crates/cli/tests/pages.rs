@@ -36,7 +36,8 @@ fn shop(price: &'static str) -> Shop {
 fn shop_after(turns: u32, price: &'static str) -> Shop {
     let shop = Shop::responding(move |seen| match seen.line.as_str() {
         "GET /robots.txt" => Answer::new(404, "text/plain", ""),
-        "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
+        "GET /short" => Answer::new(302, "text/html", "").header("location", "/moved"),
+        "GET /moved" => Answer::new(302, "text/html", "").header("location", "/pump"),
         "GET /pump" => Answer::new(200, "text/html; charset=utf-8", PUMP),
         _ => reply_text(&reply(seen, turns + 1, price)),
     });
@@ -94,6 +95,12 @@ fn follow_up(shop: &Shop, before: u32) {
     assert_eq!(reference["source_turn"], visit);
     assert_eq!(reference["has_webpage_cache"], true, "{reference}");
     assert!(reference["source_url"].as_str().unwrap().ends_with("/pump"), "{reference}");
+    let pages = shop.path().join(format!("home/documents/users/local/turns/turn_{visit:06}/webpage_cache"));
+    let page = std::fs::read_dir(pages).unwrap().next().unwrap().unwrap().path().join("manifest.json");
+    let manifest: Value = serde_json::from_slice(&std::fs::read(page).unwrap()).unwrap();
+    let led_here: Vec<&str> =
+        manifest["redirected_from"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(led_here[0].ends_with("/short") && led_here[1].ends_with("/moved"), "{led_here:?}");
     let context = file(shop, &next, "context.md");
     let gathered = context.split("## 3. Task Plan").next().unwrap();
     assert!(gathered.contains("From the capture of") && gathered.contains("$74.00"), "{gathered}");

@@ -4,10 +4,10 @@ use larder_store::{TurnDraft, UserDocuments};
 use larder_text::pointer::Pointer;
 use larder_text::sections::SectionId;
 use larder_vault::context::{self, Action, CallResult, CallStatus, Claim, ClaimOrigin, Iteration, ToolLog};
-use larder_vault::links::DualLink;
+use larder_vault::links::{DualLink, Reference};
 use larder_vault::{
-    BlockId, Document, DocumentTime, Meta, Mode, RunMetrics, Score, ToolResult, ToolResults, TurnMetadata,
-    TurnMetrics, TurnStatus, VaultPath,
+    BlockId, Document, DocumentTime, Meta, Mode, Response, RunMetrics, Score, ToolResult, ToolResults,
+    TurnMetadata, TurnMetrics, TurnStatus, VaultPath,
 };
 use serde_json::json;
 
@@ -38,10 +38,20 @@ pub async fn turn(fake: &TestApp, user: &str, words: &str) -> UserDocuments {
         original: Some(stored.clone()),
         content,
     };
+    let original = stored.to_string();
     let bytes = Pointer::bytes(stored.id, BEFORE.len()..BEFORE.len() + words.len());
     let context = context_of(&draft, user, words, &result, bytes);
     put(&mut draft, "context.md", context.as_bytes());
     let results = draft.place.tool_results();
+    let source = Reference {
+        link: DualLink::to_block(results.clone(), result.block(), "toolresults"),
+        note: original,
+    };
+    let response =
+        Response { text: format!("The second answer. [2]\n\n{words}"), sources: vec![(2, source)] };
+    let meta = Meta::for_turn(draft.number, "response", user, at());
+    let text = Document::new(meta, response).write(&draft.place.response());
+    put(&mut draft, "response.md", text.as_bytes());
     let meta = Meta::for_turn(draft.number, "toolresults", user, at());
     let text = Document::new(meta, ToolResults { results: vec![result] }).write(&results);
     put(&mut draft, "toolresults.md", text.as_bytes());

@@ -62,10 +62,10 @@ pub(crate) struct Visited {
     form: PageForm,
 }
 
-/// Reads the response and stores its bytes. `asked` is the address that was asked for, `url` that of the page, after all
+/// Reads the response and stores its bytes. `asked` are the addresses that led to the page, `url` is its own, after all
 /// redirects.
 pub(super) fn capture(
-    asked: &str,
+    asked: &[String],
     url: &str,
     got: &WebReply,
     picture: Option<Result<Vec<u8>, String>>,
@@ -127,12 +127,14 @@ pub(super) fn capture(
 }
 
 /// The addresses that led to the page in this turn, apart from its own.
-fn redirected_from(asked: &str, url: &str, place: &PagePlace, context: &ToolContext<'_>) -> Vec<String> {
+fn redirected_from(asked: &[String], url: &str, place: &PagePlace, context: &ToolContext<'_>) -> Vec<String> {
     let manifest = context.draft_files.get(&inside(context, &place.manifest()));
     let earlier = manifest.and_then(|bytes| read_json::<Manifest>(std::str::from_utf8(bytes).ok()?).value);
     let mut known = earlier.map(|manifest| manifest.redirected_from).unwrap_or_default();
-    if asked != url && !known.iter().any(|known| known == asked) {
-        known.push(asked.to_owned());
+    for asked in asked {
+        if asked != url && !known.contains(asked) {
+            known.push(asked.clone());
+        }
     }
     known
 }

@@ -66,26 +66,27 @@ impl Web {
         let limit = context.budget.time(self.page_timeout);
         let page = tokio::time::timeout(limit, self.page(url)).await;
         let late = |_| ToolError::Timeout { what: format!("the page {}", shown(url)), after: limit };
-        let (at, got) = page.map_err(late)??;
+        let (asked, at, got) = page.map_err(late)??;
         let picture = match &self.browser {
             Some(browser) => Some(browser.picture(&at, got.peer).await),
             None => None,
         };
-        capture::capture(&without_fragment(url.trim()), &at, &got, picture, context)
+        capture::capture(&asked, &at, &got, picture, context)
     }
 
-    /// Follows redirects to the page; each address on the way is requested only if its site allows robots.
-    async fn page(&self, url: &str) -> Result<(String, WebReply), ToolError> {
+    /// Follows redirects to the page; each address on the way is requested only if its site allows robots. Returns those
+    /// addresses, the page's own, and what it says.
+    async fn page(&self, url: &str) -> Result<(Vec<String>, String, WebReply), ToolError> {
         let asked = without_fragment(url.trim());
-        let mut at = asked.clone();
+        let (mut on_the_way, mut at) = (Vec::new(), asked.clone());
         for _ in 0..=MAX_REDIRECTS {
             let got = self
                 .get(&at)
                 .await
                 .map_err(|error| if at == asked { error } else { redirected(error, &asked, &at) })?;
             match redirect(&got) {
-                Some(next) => at = without_fragment(&next),
-                None => return Ok((at, got)),
+                Some(next) => on_the_way.push(std::mem::replace(&mut at, without_fragment(&next))),
+                None => return Ok((on_the_way, at, got)),
             }
         }
         Err(ToolError::Failed(format!("{} leads through more than {MAX_REDIRECTS} redirects", shown(url))))

@@ -43,9 +43,18 @@ pub async fn one(
 
 fn whole(shown: &TurnDocuments, number: u32) -> Markup {
     let mut sheet = MarkdownPage::new(&shown.links, 2);
-    for id in
-        ["main", "took", "tools", "claims", "considered", "files", "backlinks", "live-state", "live-pause"]
-    {
+    for id in [
+        "main",
+        "took",
+        "tools",
+        "sources",
+        "claims",
+        "considered",
+        "files",
+        "backlinks",
+        "live-state",
+        "live-pause",
+    ] {
         sheet.take(id.to_owned());
     }
     let documents = shown.files.iter().filter(|file| !file.name().ends_with(".json.md"));
@@ -66,6 +75,7 @@ fn whole(shown: &TurnDocuments, number: u32) -> Markup {
             }
         }
         (sections::all(&shown.context, &mut sheet))
+        (tables::sources(&shown.sources))
         (tables::claims(&shown.claims, number))
         (tables::tools(&shown.results, shown.place("toolresults.md").as_ref()))
         (tables::took(shown))

@@ -8,7 +8,8 @@ use larder_gateway::auth::Caller;
 use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
 use larder_text::sections::{SectionId, Sections};
 use larder_vault::context::{self, Claim, ToolLog};
-use larder_vault::{Document, ToolResult, ToolResults, TurnMetrics, VaultPath};
+use larder_vault::links::Reference;
+use larder_vault::{Document, Response, ToolResult, ToolResults, TurnMetrics, VaultPath};
 use serde_json::Value;
 
 use super::super::links::Links;
@@ -30,6 +31,8 @@ pub struct TurnDocuments {
     pub at: VaultPath,
     /// Its `context.md`.
     pub context: String,
+    /// What the numbers of its answer lead to.
+    pub sources: Vec<(u32, Reference)>,
     /// Claims of all attempts.
     pub claims: Vec<Claim>,
     /// Results of tools.
@@ -67,6 +70,7 @@ impl TurnDocuments {
             is_elsewhere: draft.is_some() && documents.leases().is_held(number),
             is_running: app.running_turns.get(documents.user(), number).is_some(),
             claims: claims(&context, &at),
+            sources: Vec::new(),
             results: Vec::new(),
             metrics: None,
             considered: Vec::new(),
@@ -87,6 +91,10 @@ impl TurnDocuments {
     fn read_siblings(&mut self, documents: &UserDocuments) -> Result<(), StoreError> {
         if let Some(at) = self.place("toolresults.md") {
             self.results = results(&text(documents, &at)?, &at);
+        }
+        if let Some(at) = self.place("response.md") {
+            let read = Document::<Response>::read(&text(documents, &at)?, &at).value;
+            self.sources = read.map(|document| document.value.sources).unwrap_or_default();
         }
         if let Some(at) = self.place("metrics.json") {
             self.metrics = serde_json::from_str(&text(documents, &at)?).ok();

@@ -3,6 +3,7 @@
 use larder_agent::turn::TurnPhase;
 use larder_models::price::Usd;
 use larder_vault::context::{CallStatus, Claim, ClaimOrigin};
+use larder_vault::links::Reference;
 use larder_vault::{RunMetrics, ToolResult, VaultPath};
 use maud::{Markup, html};
 use serde_json::Value;
@@ -138,6 +139,26 @@ pub fn claims(claims: &[Claim], turn: u32) -> Markup {
         ]
     });
     panel("claims", "Claims", ui::table("Claims", columns, rows))
+}
+
+/// What the numbers of the answer lead to.
+pub fn sources(sources: &[(u32, Reference)]) -> Markup {
+    if sources.is_empty() {
+        return html! {};
+    }
+    let columns = [Column::text("Number"), Column::text("Document").wide(), Column::text("Bytes")];
+    let rows = sources.iter().map(|(number, source)| {
+        [
+            html! { "[" (number) "]" },
+            html! { a href=(linked(&source.link)) { (name(&source.link.label)) } },
+            html! {
+                @if !source.note.is_empty() {
+                    a.mono href={ "/pointers/" (segment(&source.note)) } { "bytes" }
+                }
+            },
+        ]
+    });
+    panel("sources", "What the answer cites", ui::table("Sources", columns, rows))
 }
 
 fn unknown() -> Markup {
