@@ -123,6 +123,10 @@ impl Packing<'_> {
     fn larger(&self, part: usize, slot: usize, room: usize, planned: &Planned) -> Option<usize> {
         let standing = planned.standings[part];
         let ladder = &self.ladders[part];
+        let is_pointer = standing.rendition == Rendition::Pointer;
+        if let Some(whole) = ladder.whole.filter(|&whole| is_pointer && whole <= standing.tokens + room) {
+            return Some(whole);
+        }
         let least = ladder.least_condensed(self.request.slots[slot].overflow)?;
         let target = (standing.tokens + room).min(ladder.size);
         let worth = match standing.rendition {
