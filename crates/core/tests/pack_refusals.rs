@@ -16,9 +16,13 @@ fn prose(id: &str, sentences: usize) -> Part {
 }
 
 fn pack(slot: Slot, parts: Vec<Part>, total: usize, window: usize) -> Result<Pack, PackRefusal> {
+    pack_in(vec![slot], parts, total, window)
+}
+
+fn pack_in(slots: Vec<Slot>, parts: Vec<Part>, total: usize, window: usize) -> Result<Pack, PackRefusal> {
     let counter = Counter::o200k();
     let request = PackRequest {
-        slots: vec![slot],
+        slots,
         parts,
         budget: CallBudget { total, window, output: 100, response_reserve: 0, emergency_floor: 0 },
         framing: CallFraming::for_call(&counter, &[], None),
@@ -83,4 +87,29 @@ fn what_is_protected_is_whole_or_a_pointer_or_the_call_is_refused() {
     let no_pointer = slot(1_000, Overflow { condense: true, ..Overflow::DROP });
     let refusal = pack(no_pointer, vec![protected()], 20_000, 100_000).unwrap_err();
     assert_eq!(refusal.parts[0].0, "section");
+}
+
+#[test]
+fn what_a_slot_cannot_use_goes_to_those_that_need_it() {
+    let pointing = Overflow { point: true, drop: true, ..Overflow::REFUSE };
+    let slots = vec![
+        Slot::new("first").cap(Cap::Tokens(1_900)).overflow(pointing),
+        Slot::new("rest").cap(Cap::Flexible).overflow(pointing),
+    ];
+    let of = |slot: &str, part: Part| Part { slot: slot.into(), ..part };
+    let parts = vec![of("first", prose("a", 600)), of("rest", prose("b", 40))];
+    let made = pack_in(slots, parts, 2_500, 100_000).unwrap();
+    let renditions: Vec<Rendition> = made.receipt.parts.iter().map(|part| part.rendition).collect();
+    assert_eq!(renditions, [Rendition::Pointer, Rendition::Whole]);
+}
+
+#[test]
+fn nothing_is_left_out_that_takes_no_more_than_the_line_that_names_it() {
+    let parts = vec![prose("a", 200), Part::new("small", "ctx", "Ask Marit.".to_owned())];
+    let made = pack(slot(1_000, Overflow::LADDER), parts, 20_000, 100_000).unwrap();
+    assert_eq!(made.receipt.parts[1].rendition, Rendition::Whole);
+    // Where protected parts fill a slot, others keep some of it.
+    let notes = Part { protection: Protection::Protected, ..prose("notes", 300) };
+    let made = pack(slot(3_000, Overflow::LADDER), vec![notes, prose("log", 8)], 20_000, 100_000).unwrap();
+    assert_eq!(made.receipt.parts[1].rendition, Rendition::Whole);
 }
