@@ -20,6 +20,9 @@ const LEAST_TEXT: usize = 15;
 /// The newest messages stay, whatever `protect_last` says.
 const NEWEST: usize = 2;
 
+/// How many numbers of newest messages are tried at most.
+const TRIES: usize = 64;
+
 /// The messages to decide.
 pub(super) struct FoldInput<'a> {
     /// Tokens of each.
@@ -126,26 +129,30 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     let least_text = least_text(input, cap);
     let widest = cap.saturating_sub(least_text.unwrap_or(0));
     let most = share(cap, if least_text.is_some() { MOST_KEPT } else { HIGH }).min(widest);
-    let newest = start_of_last(input, count, NEWEST.max(input.protect_last));
     let group = start_of_last(input, count, 1);
-    let ways = [(request, newest), (request, group), (None, group), (None, count)];
     let staying = |(kept, start): (Option<usize>, usize)| {
         kept.filter(|&kept| kept < start).into_iter().chain(start..count)
     };
-    let fits = |&way: &(Option<usize>, usize)| {
-        staying(way).map(|at| cost(at, input.least)).fold(critical, usize::saturating_add) <= most
+    let sum = |way: (Option<usize>, usize), sizes: &[usize]| {
+        staying(way).map(|at| cost(at, sizes)).fold(critical, usize::saturating_add)
     };
+    let fits = |&way: &(Option<usize>, usize)| sum(way, input.least) <= most;
+    // The newest messages are what the model is asked about: they stay whole, at the expense of the others, as far as
+    // the cap has room for them.
+    let is_whole = |&way: &(Option<usize>, usize)| sum(way, input.sizes) <= widest;
+    // Of more newest messages than the cap has room for, as many stay as it has.
+    let wanted = input.protect_last.min(count).max(NEWEST);
+    let numbers = (NEWEST..=wanted).rev().step_by(wanted / TRIES + 1);
+    let newest = numbers.map(|number| start_of_last(input, count, number));
+    let fitting = |&start: &usize| fits(&(request, start)) || is_whole(&(request, start));
+    let newest = newest.clone().find(fitting).or(newest.last()).unwrap_or(group);
+    let ways = [(request, newest), (request, group), (None, group), (None, count)];
     let way = ways.into_iter().find(fits);
     let room = most.saturating_sub(critical);
     let sizes_of = |way: (Option<usize>, usize)| -> Vec<(usize, usize)> {
         staying(way).map(|at| (cost(at, input.least), cost(at, input.sizes))).collect()
     };
     let fit = way.map(|way| (way, level(&sizes_of(way), room)));
-    // The newest messages are what the model is asked about: they stay whole, at the expense of the others, as far as
-    // the cap has room for them.
-    let is_whole = |&way: &(Option<usize>, usize)| {
-        staying(way).map(|at| cost(at, input.sizes)).fold(critical, usize::saturating_add) <= widest
-    };
     let is_cut = |from: usize, level: usize| (from..count).any(|at| cost(at, input.sizes) > level);
     let ((kept, mut start), level) = match fit {
         Some((way, level)) if !is_cut(newest, level) => (way, level),
