@@ -3,7 +3,7 @@
 //! answer that says of which day it is. Research itself expires by its own lifetime.
 
 use larder_retrieval::is_stale;
-use larder_store::UserDocuments;
+use larder_store::{CaptureRow, UserDocuments};
 use larder_tools::figures;
 use larder_vault::{DocumentTime, ExtractedData, VaultPath, read_json, turn_number, value_names};
 
@@ -51,18 +51,20 @@ fn looked_up(documents: &UserDocuments, name: &str, now: DocumentTime) -> Option
     let at = VaultPath::new(name)?;
     let turn = at.folder().split('/').find_map(turn_number)?;
     let row = documents.catalog().turn(turn).ok()??;
+    let is_own = at.folder() == row.context.folder();
+    if is_own && is_research(&at) {
+        return None;
+    }
     let captures = documents.catalog().captures(Some(turn), None).ok()?;
-    let mut of_shops = captures.iter().filter(|one| is_of_shop(documents, one.manifest.folder()));
-    let time = match at.folder() == row.context.folder() {
-        false => of_shops.find(|one| one.manifest.folder() == at.folder())?.captured_at,
-        true if is_research(&at) => return None,
-        true => {
-            let has_research = || {
-                documents.files().list(row.context.folder()).is_ok_and(|files| files.iter().any(is_research))
-            };
-            (of_shops.next().is_some() || has_research()).then_some(row.created_at)?
-        }
+    let here = captures.iter().find(|one| one.manifest.folder() == at.folder());
+    let did_research =
+        || documents.files().list(row.context.folder()).is_ok_and(|files| files.iter().any(is_research));
+    let is_of_shop = |one: &CaptureRow| is_of_shop(documents, one.manifest.folder());
+    let looked_up = match here {
+        Some(page) => is_of_shop(page) || did_research(),
+        None => is_own && (captures.iter().any(is_of_shop) || did_research()),
     };
+    let time = looked_up.then(|| here.map_or(row.created_at, |page| page.captured_at))?;
     is_stale(time, now).then_some(time)
 }
 
