@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_condense::ContentType;
 use larder_core::recipe::{Mode, Recipe};
 use larder_engine::executor::RemainingBudget;
-use larder_engine::recipe_tools::{CallLimits, CallResult, RecipeTools, RunScope};
+use larder_engine::recipe_tools::{CallLimits, CallResult, OfferedTools, PHASES, RecipeTools, RunScope};
 use larder_engine::settings::TurnLimits;
 use larder_store::UserDocuments;
 use larder_text::message::{ToolCall, ToolDef};
@@ -21,9 +21,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::turn::Turns;
-
-/// The recipes of a turn's phases, whose answers name what the turn then calls.
-const PHASES: &str = "pipeline";
 
 /// Carries out what the models of one user's recipes call.
 pub struct RunTools {
@@ -50,13 +47,24 @@ impl RunTools {
 
     /// The tools that a recipe names and that are not offered, by the names that it uses.
     pub fn missing<'r>(&self, recipe: &'r Recipe, mode: Mode) -> Vec<&'r str> {
-        let is_offered = |name: &&String| !self.named(mode, std::slice::from_ref(*name)).is_empty();
+        self.missing_of(recipe, mode, self.workspace.is_some())
+    }
+
+    /// Those that would not be offered in code either, in a workspace.
+    pub fn missing_in_code<'r>(&self, recipe: &'r Recipe) -> Vec<&'r str> {
+        self.missing_of(recipe, Mode::Code, true)
+    }
+
+    fn missing_of<'r>(&self, recipe: &'r Recipe, mode: Mode, in_workspace: bool) -> Vec<&'r str> {
+        let is_offered =
+            |name: &&String| !self.named(mode, std::slice::from_ref(*name), in_workspace).is_empty();
         recipe.tools.iter().filter(|name| !is_offered(name)).map(String::as_str).collect()
     }
 
-    fn named(&self, mode: Mode, names: &[String]) -> Vec<&ToolSpec> {
+    /// Those of these names that may be called. Tools of code alone work in a workspace, and fail without.
+    fn named(&self, mode: Mode, names: &[String], in_workspace: bool) -> Vec<&ToolSpec> {
         let mut specs = self.tools.specs(mode, names);
-        specs.retain(|spec| spec.class <= self.most);
+        specs.retain(|spec| spec.class <= self.most && (in_workspace || spec.modes.include(Mode::Chat)));
         specs
     }
 
@@ -86,16 +94,21 @@ impl RunTools {
 }
 
 impl RecipeTools for RunTools {
-    fn offered(&self, recipe: &Recipe, mode: Mode) -> Vec<ToolDef> {
+    fn offered(&self, recipe: &Recipe, mode: Mode) -> OfferedTools {
         if recipe.tools.is_empty() || recipe.category == PHASES {
-            return Vec::new();
+            return OfferedTools::none(recipe);
         }
         let definition = |spec: &ToolSpec| ToolDef {
             name: spec.wire_name(),
             description: spec.description.clone(),
             parameters: spec.parameters.clone(),
         };
-        self.named(mode, &recipe.tools).into_iter().map(definition).collect()
+        let specs = self.named(mode, &recipe.tools, self.workspace.is_some());
+        OfferedTools {
+            definitions: specs.iter().map(|spec| definition(spec)).collect(),
+            names: specs.iter().map(|spec| spec.name.clone()).collect(),
+            missing: self.missing(recipe, mode).into_iter().map(str::to_owned).collect(),
+        }
     }
 
     fn limits(&self) -> CallLimits {
@@ -107,7 +120,7 @@ impl RecipeTools for RunTools {
 
     fn call<'a>(&'a self, call: &'a ToolCall, run: RunScope<'a>) -> BoxFuture<'a, CallResult> {
         async move {
-            let specs = self.named(run.mode, &run.recipe.tools);
+            let specs = self.named(run.mode, &run.recipe.tools, self.workspace.is_some());
             let spec = specs.into_iter().find(|spec| spec.wire_name() == call.name || spec.name == call.name);
             let name = spec.map_or(call.name.as_str(), |spec| spec.name.as_str());
             let arguments = serde_json::from_str(&call.arguments);

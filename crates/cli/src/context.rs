@@ -370,8 +370,7 @@ pub fn project_dir(global: &Global) -> Option<PathBuf> {
         return Some(dir.clone());
     }
     let here = PathBuf::from(".");
-    let is_project = Project::has_own(&here) || here.join(FILE).is_file();
-    if is_project { Some(here) } else { project_above() }
+    if Project::is_root(&here) { Some(here) } else { project_above() }
 }
 
 /// Says which project a command in a folder below it works on.

@@ -71,7 +71,7 @@ pub async fn engine(
 
 /// Notes which tools of a recipe are not offered, and what to do about each.
 fn note_on_missing(tools: &RunTools, recipe: &Recipe, mode: Mode, known: &KnownTools) {
-    let in_code = if mode == Mode::Chat { tools.missing(recipe, Mode::Code) } else { Vec::new() };
+    let in_code = if mode == Mode::Chat { tools.missing_in_code(recipe) } else { Vec::new() };
     let mut other_mode = Vec::new();
     for name in tools.missing(recipe, mode) {
         let advice = match known.unknown(name) {

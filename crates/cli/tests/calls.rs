@@ -151,6 +151,54 @@ fn nothing_outside_the_workspace_is_read_and_only_a_recipe_for_code_has_one() {
 }
 
 #[test]
+fn a_recipe_runs_in_its_own_mode_only_and_its_prompt_names_what_is_offered() {
+    let shop = shop(|_| reply_text("Done."));
+    shop.write(
+        "recipes/notes/talker.yaml",
+        HELPER.replace("helper", "talker").replace("mode: code", "mode: chat"),
+    );
+    for (recipe, declared, chosen) in [("notes/helper", "code", "chat"), ("notes/talker", "chat", "code")] {
+        let ran = shop.fails(1, &["run", recipe, "-q", "Look.", "--mode", chosen]);
+        let told = format!("{recipe} is for mode {declared} only, and this run is in mode {chosen}");
+        assert!(ran.err.contains(&told) && ran.err.contains(&format!("--mode {declared}")), "{ran:?}");
+    }
+    assert!(shop.seen().is_empty());
+    shop.write("prompts/notes/all.md", "You may call: {{ tools | join(' ') }}.\n");
+    let prompt = |recipe: &str| {
+        let run = shop.json(&["run", recipe, "-q", "Look."]);
+        (shop.seen().pop().unwrap().json()["messages"].to_string(), run["receipt"]["not_offered"].clone())
+    };
+    let (said, missing) = prompt("notes/talker");
+    assert!(said.contains("You may call: memory.create."), "{said}");
+    assert_eq!(missing, json!(["file.read", "file.edit", "command.run"]));
+    let (said, missing) = prompt("notes/helper");
+    assert!(said.contains("You may call: command.run file.edit file.read memory.create."), "{said}");
+    assert_eq!(missing, Value::Null);
+}
+
+#[test]
+fn over_http_a_recipe_for_code_is_offered_nothing_that_needs_a_workspace() {
+    let shop = shop(|_| reply_text("Done."));
+    configure(&shop, "[gateway]\nrecipe_tools = \"write\"\n");
+    let served = Served::start(&shop, &[]);
+    let body = json!({"model": "recipe/notes/helper", "messages": [{"role": "user", "content": "Look."}]});
+    let (status, said) = served.post("/v1/chat/completions", &body);
+    served.signal("TERM");
+    served.end();
+    assert_eq!(status, 200, "{said}");
+    assert!(
+        !offered(&shop.seen()[0]).iter().any(|name| name.starts_with("file_")),
+        "{:?}",
+        offered(&shop.seen()[0])
+    );
+    assert!(offered(&shop.seen()[0]).contains(&"memory_create".to_owned()));
+    let runs = shop.json(&["runs"]);
+    let run = shop.json(&["runs", "show", runs[0]["run_id"].as_str().unwrap_or_default()]);
+    let missing = json!(["file.read", "file.edit", "command.run"]);
+    assert_eq!(run["receipt"]["not_offered"], missing, "{run}");
+}
+
+#[test]
 fn store_settings_and_documents_of_others_are_out_of_reach_in_a_workspace() {
     const PIN: &str = "vault/users/bob/turns/turn_000001/context.md";
     let tried = [
@@ -257,6 +305,80 @@ fn a_turn_plants_no_settings_for_the_next_command() {
             assert!(made.exists());
         }
         assert!(shop.path().join("work/c.txt").exists());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_turn_makes_no_project_for_the_next_command() {
+    let recipe = "name: answer\ndescription: Planted.\nmodel_layer: VOICE\n";
+    let edit = |path: &str| ("file_edit", json!({"path": path, "old": "", "new": recipe}));
+    let refused =
+        ["recipes/ask/answer.yaml", "sub/recipes/a.yml", "Conversations/care.yaml", "own/prompts/a/b.md"];
+    let script = "mkdir -p recipes/ask conversations sub/recipes own/recipes/b soups/recipes own/prompts/a; \
+                  echo x > recipes/ask/answer.yaml; echo x > conversations/a.yml; echo x > sub/recipes/a.yaml; \
+                  echo y >> own/recipes/a/a.yaml; echo x > own/recipes/b/b.yaml; echo x > own/prompts/a/a.md; \
+                  echo x > own/routes.yaml; echo x > soups/recipes/soup.md; echo x > soups/registry.yaml";
+    let mut tried: Vec<(&str, Value)> = refused.iter().map(|path| edit(path)).collect();
+    tried.push(edit("soups/recipes/soup.ts"));
+    tried.push(("command_run", json!({"program": "sh", "args": ["-c", script]})));
+    let shop =
+        shop(move |seen| if results(seen).is_empty() { reply_calls(&tried) } else { reply_text("Done.") });
+    configure(&shop, "[tools]\ncommands = [\"sh\"]\n");
+    shop.write("work/own/recipes/a/a.yaml", "x: 1\n");
+    let project = || {
+        let mut command = shop.command(&["config"]);
+        let ran: Ran = command.current_dir(shop.path().join("work")).output().unwrap().into();
+        (ran.code, ran.out, ran.err)
+    };
+    let before = project();
+    assert!(before.2.contains("project "), "it is the one above: {before:?}");
+    let args = [&RUN[..], &["--yes"]].concat();
+    let ran: Ran = shop.command(&args).env("PATH", std::env::var("PATH").unwrap()).output().unwrap().into();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(project(), before);
+    let results = results(&shop.seen()[1]);
+    for (path, result) in refused.iter().zip(&results) {
+        assert!(result.contains("would take effect beyond this task"), "{path}: {result}");
+    }
+    let at = |path: &str| shop.path().join("work").canonicalize().unwrap().join(path);
+    let said = results.last().unwrap();
+    for path in [
+        "recipes/ask/answer.yaml",
+        "conversations/a.yml",
+        "sub/recipes/a.yaml",
+        "own/recipes/b/b.yaml",
+        "own/prompts/a/a.md",
+    ] {
+        let aside = at(&format!("{path}.set-aside"));
+        assert!(said.contains(&format!("renamed to {}", aside.display())), "{path}: {said}");
+        assert!(aside.exists() && !at(path).exists(), "{path}");
+    }
+    assert!(said.contains(&format!("{} was changed", at("own/recipes/a/a.yaml").display())), "{said}");
+    for path in ["soups/recipes/soup.md", "soups/recipes/soup.ts", "own/routes.yaml", "soups/registry.yaml"] {
+        assert!(at(path).exists(), "{path} decides nothing: {said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_gets_no_file_that_larder_was_given() {
+    for unconfined in [false, true] {
+        let script = "cat <&9; echo changed >&9; echo over";
+        let shop = shop(calls("command_run", json!({"program": "sh", "args": ["-c", script]})));
+        configure(&shop, &format!("[tools]\ncommands = [\"sh\"]\ncommand_unconfined = {unconfined}\n"));
+        let args = [&RUN[..], &["--yes"]].concat();
+        let larder = shop.command(&args);
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", "exec 9<>secret.txt; exec \"$0\" \"$@\""]);
+        command.arg(larder.get_program()).args(larder.get_args()).current_dir(shop.path()).env_clear();
+        command.envs(larder.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran: Ran = command.env("PATH", std::env::var("PATH").unwrap()).output().unwrap().into();
+        assert!(ran.code == 0 && ran.out.contains("over"), "{ran:?}");
+        assert!(ran.out.to_lowercase().contains("bad file descriptor"), "unconfined {unconfined}: {ran:?}");
+        assert!(!ran.out.contains("Nobody reads this"), "{ran:?}");
+        let kept = std::fs::read_to_string(shop.path().join("secret.txt")).unwrap();
+        assert_eq!(kept, "Nobody reads this.\n", "unconfined {unconfined}");
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod support;
 
+use larder_testkit::stub::End;
 use serde_json::{Value, json};
 use support::{Ran, Shop, reply_text as reply};
 
@@ -216,6 +217,60 @@ fn a_model_that_must_cite_in_text_is_told_how_and_its_repair_lists_the_ids() {
     let prompts: Vec<String> = shop.seen().iter().map(|seen| seen.json()["messages"].to_string()).collect();
     assert!(prompts[0].contains("in square brackets, as in [notes]"), "{}", prompts[0]);
     assert!(prompts[1].contains("in square brackets: notes"), "{}", prompts[1]);
+}
+
+#[test]
+fn without_anything_to_cite_no_model_is_asked_for_evidence() {
+    let recipe = "name: cited\ndescription: Answer from some notes.\nmodel_layer: VOICE\n\
+        token_budget: {total: 2000, prompt: 200, input: 1300, output: 300, response_reserve: 200}\n\
+        prompt_files: [prompts/notes/all.md]\ninput_docs: [{name: notes, required: false}]\n\
+        output_format: markdown\nquality_gates: {evidence_required: true, max_retries: 2}\n";
+    let shop = Shop::with_provider([reply("2401 euros.")]);
+    shop.write("recipes/notes/cited.yaml", recipe);
+    let ran = shop.fails(1, &["run", "notes/cited", "-q", "What does lamp 343 cost?"]);
+    assert!(
+        ran.err.contains("nothing that an answer could cite was given") && ran.err.contains("pass notes")
+    );
+    assert!(shop.seen().is_empty());
+}
+
+#[test]
+fn a_refusal_with_condensing_off_names_the_switch_and_layouts_state_the_declared_total() {
+    let shop = shop(
+        "token_budget: {total: 1600, prompt: 100, input: 1000, output: 300, response_reserve: 100}\n\
+                     input_docs: [notes]\n",
+    );
+    shop.write("a.txt", sentences(200));
+    let explained = |name: &str, value: &str| {
+        let mut command = shop.command(&["explain", "notes/asked", "-q", "What?", "--doc", "notes=a.txt"]);
+        let ran: Ran = command.env(name, value).output().unwrap().into();
+        format!("{}{}", ran.out, ran.err)
+    };
+    for (name, key) in [
+        ("LARDER_CONTEXT_POLICY_ENABLED", "policy.enabled"),
+        ("COMPRESSION_ENABLED", "policy.compression_enabled"),
+    ] {
+        let said = explained(name, "false");
+        assert!(said.contains(&format!("Condensing is switched off: set {key} = true")), "{name}: {said}");
+    }
+    let said = explained("LARDER_PROMPT_BUDGET_OVERRIDE", "400");
+    assert!(said.contains("total 1600") && said.contains("400 tokens are allowed by"), "{said}");
+    let said = explained("LARDER_EMERGENCY_FLOOR", "1190");
+    assert!(said.contains("policy.emergency_floor"), "{said}");
+}
+
+#[test]
+fn a_call_that_takes_too_long_names_what_sets_its_time() {
+    let recipe = "name: cited\ndescription: Answer.\nmodel_layer: VOICE\n\
+        token_budget: {total: 2000, prompt: 200, input: 1300, output: 300, response_reserve: 200}\n\
+        prompt_files: [prompts/notes/all.md]\ninput_docs: [{name: notes, required: false}]\n\
+        output_format: text\nquality_gates: {timeout_ms: 50, max_retries: 0}\n";
+    let shop = Shop::responding(|_| reply("Never.").ending(End::Hang));
+    shop.configure_layers(&["VOICE"], "", "");
+    shop.write("prompts/notes/all.md", "Answer.\n");
+    shop.write("recipes/notes/cited.yaml", recipe);
+    let ran = shop.fails(3, &["run", "notes/cited", "-q", "What?"]);
+    assert!(ran.err.contains("quality_gates.timeout_ms of notes/cited sets this time"), "{ran:?}");
 }
 
 #[test]

@@ -59,6 +59,8 @@ fn a_turn_is_answered_and_its_documents_are_written() {
         runs.as_array().unwrap().iter().all(|run| run["session_id"] == "local"),
         "as in its documents: {runs}"
     );
+    let metadata = shop.ok(&["turn", "show", "1", "--file", "metadata.json"]).out;
+    assert!(metadata.contains("\"session_id\": \"local\""), "{metadata}");
     let outcome = shop.json(&["turn", ASKED, "--session", "s"]);
     assert_eq!((number(&outcome["turn"]), &outcome["status"]), (2, &json!("complete")), "{outcome}");
     let turns = shop.documents().turns();
@@ -120,7 +122,8 @@ fn a_heading_that_is_no_section_is_reported() {
     );
     assert!(!ran.err.contains("Results"), "other headings are text: {ran:?}");
     for (text, told) in [
-        ("The granary is on fire.\n", "has no section, so nothing of it is read"),
+        ("The granary is on fire.\n", "it has no section, so nothing of it is read"),
+        ("## 6. Validation\nfine\n", "it has none of these sections, so nothing of it is read"),
         ("Words.\n\n## 0. User Query\nhi\n", "has text before the first section"),
         ("## 0. User Query\nhi\n## 0. User Query\nho\n", "has more than one \"## 0. User Query\""),
         ("## 0. User Query\nhi\n## §2 Gathered Context\nx\n", "did you mean \"## 2. Gathered Context\"?"),
@@ -130,6 +133,10 @@ fn a_heading_that_is_no_section_is_reported() {
         let ran = shop.run(&["explain", "pipeline/phase1_reflection", "--doc", "context.md"]);
         assert!(ran.err.contains(told), "{text}: {ran:?}");
     }
+    shop.write("context.md", "The granary is on fire.\n");
+    let ran = shop.fails(1, &["run", "pipeline/phase1_reflection", "-q", "hi", "--doc", "context.md"]);
+    assert!(ran.err.contains("sections begin with lines such as \"## 0. User Query\""), "{ran:?}");
+    assert!(shop.seen().is_empty(), "nothing is sent");
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn request(counter: &Counter) -> PackRequest {
             output: 0,
             response_reserve: 0,
             emergency_floor: 0,
+            declared: None,
         },
         framing: CallFraming::for_call(counter, &[], None),
         query: None,

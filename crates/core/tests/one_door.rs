@@ -15,7 +15,14 @@ fn packed(parts: Vec<Part>, total: usize) -> Vec<Message> {
     let request = PackRequest {
         slots: ["first", "second"].map(Slot::new).to_vec(),
         parts,
-        budget: CallBudget { total, window: 10_000, output: 100, response_reserve: 0, emergency_floor: 0 },
+        budget: CallBudget {
+            total,
+            window: 10_000,
+            output: 100,
+            response_reserve: 0,
+            emergency_floor: 0,
+            declared: None,
+        },
         framing: CallFraming::for_call(&counter, &[], None),
         query: Some(format!("What is a {ELSEWHERE}?")),
         by_model: false,

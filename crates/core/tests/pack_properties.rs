@@ -181,7 +181,7 @@ prop_compose! {
         PackRequest {
             slots: vec![Slot::new("a").cap(cap_a), slot_b],
             parts: number(a.into_iter().chain(b).collect()),
-            budget: CallBudget { total, window: 5000, output, response_reserve: 20, emergency_floor: 0 },
+            budget: CallBudget { total, window: 5000, output, response_reserve: 20, emergency_floor: 0, declared: None },
             framing: CallFraming::for_call(&counter(), &[], None),
             query: Some("what about the price?".into()),
             by_model: false,
@@ -292,7 +292,7 @@ proptest! {
         let request = PackRequest {
             slots: vec![Slot::new("docs")],
             parts: number(parts),
-            budget: CallBudget { total, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
+            budget: CallBudget { total, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0, declared: None },
             framing: CallFraming::for_call(&counter(), &[], None),
             query: None,
             by_model: false,
@@ -326,7 +326,7 @@ proptest! {
             let request = PackRequest {
                 slots: vec![slot.clone()],
                 parts: messages[..until].to_vec(),
-                budget: CallBudget { total: 100_000, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0 },
+                budget: CallBudget { total: 100_000, window: 100_000, output: 0, response_reserve: 0, emergency_floor: 0, declared: None },
                 framing: CallFraming::for_call(&counter(), &[], None),
                 query: None,
                 by_model: false,

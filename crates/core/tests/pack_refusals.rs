@@ -20,11 +20,18 @@ fn pack(slot: Slot, parts: Vec<Part>, total: usize, window: usize) -> Result<Pac
 }
 
 fn pack_in(slots: Vec<Slot>, parts: Vec<Part>, total: usize, window: usize) -> Result<Pack, PackRefusal> {
+    pack_within(slots, parts, CallBudget { total, window, ..LIMITS })
+}
+
+const LIMITS: CallBudget =
+    CallBudget { total: 0, window: 0, output: 100, response_reserve: 0, emergency_floor: 0, declared: None };
+
+fn pack_within(slots: Vec<Slot>, parts: Vec<Part>, budget: CallBudget) -> Result<Pack, PackRefusal> {
     let counter = Counter::o200k();
     let request = PackRequest {
         slots,
         parts,
-        budget: CallBudget { total, window, output: 100, response_reserve: 0, emergency_floor: 0 },
+        budget,
         framing: CallFraming::for_call(&counter, &[], None),
         query: None,
         by_model: false,
@@ -58,6 +65,20 @@ fn a_refusal_names_the_limit_that_refused() {
     let by_window = refused(5_000, 20_000, 300);
     assert_eq!(by_window.limit, RefusalLimit::Window);
     assert!(by_window.to_string().contains("a model with a larger window"));
+    // The same parts with limits of the settings.
+    let refused = |limits: CallBudget| {
+        let limits = CallBudget { window: 100_000, ..limits };
+        pack_within(vec![slot(5_000, Overflow::REFUSE)], vec![prose("a", 40)], limits).unwrap_err()
+    };
+    let most = refused(CallBudget { total: 300, declared: Some(20_000), ..LIMITS });
+    assert_eq!(most.limit, RefusalLimit::Override);
+    assert!(most.to_string().contains("Raise policy.prompt_budget_override"), "{most}");
+    assert!(!most.to_string().contains("token_budget.total"), "{most}");
+    let floor = refused(CallBudget { total: 5_000, emergency_floor: 4_800, ..LIMITS });
+    assert_eq!(floor.limit, RefusalLimit::Floor);
+    assert!(floor.to_string().contains("Lower policy.emergency_floor"), "{floor}");
+    let total = refused(CallBudget { total: 300, emergency_floor: 10, ..LIMITS });
+    assert_eq!(total.limit, RefusalLimit::Total, "the floor alone is not why");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Maximum part ids that a schema offers for citation; a longer list costs more than it helps.
 const CITABLE_IDS: usize = 24;
 /// The slot and part that say how to cite.
-pub(crate) const CITING: &str = "citing";
+pub(crate) use larder_core::recipe::own_slots::CITING;
 
 /// The instruction for a model that has to cite in text; in data, the schema says where ids belong.
 pub(crate) fn how_to_cite(recipe: &Recipe, citable: &BTreeSet<String>) -> Option<String> {

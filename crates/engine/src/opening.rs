@@ -3,7 +3,6 @@
 
 use larder_core::pack::{Overflow, Pack, PackError, Part, PartReason, Protection, Receipt, Rendition, Slot};
 use larder_core::policy::rehydrate_tool;
-use larder_core::recipe::{Mode, Recipe};
 use larder_models::table::Capability;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
@@ -15,7 +14,7 @@ use crate::prepare::{NOTE, PreparedPrompt, QUERY_SLOT};
 use crate::run::ToolReceipt;
 
 /// The slot and part that say that parts of the prompt are condensed (R3-4.41).
-pub(crate) const MARKS: &str = "marks";
+pub(crate) use larder_core::recipe::own_slots::MARKS;
 /// What they say where the model can open pointers.
 const OPENS: &str = "Parts of this prompt are shortened or left out, as their marks say; larder_rehydrate returns any of \
                      them by its pointer (lp1-…).";
@@ -31,6 +30,22 @@ const TOOL_SHARE: usize = 4;
 /// Packs by rule the prompt that a model is sent: with the tool that opens its pointers if it has any, and with room
 /// for the results of its tools where there is some.
 pub(crate) fn pack(
+    engine: &Engine,
+    prepared: PreparedPrompt,
+    counter: &Counter,
+    relieves: bool,
+) -> Result<(PreparedPrompt, Packed), PackError> {
+    let (prepared, packed) = pack_with_tools(engine, prepared, counter, relieves)?;
+    let packed = packed.map_err(|mut receipt| {
+        if let Some(refusal) = &mut receipt.refused {
+            refusal.switched_off = prepared.switched_off.map(str::to_owned);
+        }
+        receipt
+    });
+    Ok((prepared, packed))
+}
+
+fn pack_with_tools(
     engine: &Engine,
     prepared: PreparedPrompt,
     counter: &Counter,
@@ -136,24 +151,16 @@ fn has_pointers(pack: &Pack, key: &PointerKey) -> bool {
 }
 
 impl PreparedPrompt {
-    /// The prompt with the recipe's tools, and the permission to offer the one that opens pointers, where the model can
-    /// call tools.
-    pub(crate) fn with_tools(
-        mut self,
-        engine: &Engine,
-        recipe: &Recipe,
-        mode: Option<Mode>,
-        candidate: &ModelCandidate,
-        counter: &Counter,
-    ) -> Self {
-        if !candidate.spec.can(Capability::Tools) {
-            return self;
-        }
-        self.opens = engine.policy.rehydration.rounds > 0;
-        if let Some(tools) = &engine.tools {
-            self.tools = tools.offered(recipe, mode.or(recipe.mode).unwrap_or(Mode::Chat));
-            self.request.framing.per_call += self.tool_tokens(counter);
-        }
+    /// The prompt with the permission to offer the tool that opens pointers, where the model can call tools.
+    pub(crate) fn opening(mut self, engine: &Engine, candidate: &ModelCandidate) -> Self {
+        self.opens = engine.policy.rehydration.rounds > 0 && candidate.spec.can(Capability::Tools);
+        self
+    }
+
+    /// The prompt without any tools.
+    pub(crate) fn without_tools(mut self, counter: &Counter) -> Self {
+        self.request.framing.per_call -= self.tool_tokens(counter);
+        self.tools.clear();
         self
     }
 

@@ -20,6 +20,7 @@ fn request(tokens: usize, available: usize) -> PackRequest {
             output: 0,
             response_reserve: 0,
             emergency_floor: 0,
+            declared: None,
         },
         framing: CallFraming::default(),
         query: None,

@@ -1,5 +1,6 @@
 //! Turns a recipe and a run's inputs into slots and parts. Knows recipes and packs; knows no model and no store.
 
+mod checks;
 mod error;
 pub(crate) mod levels;
 mod messages;
@@ -12,26 +13,25 @@ use larder_condense::ContentType;
 use larder_core::pack::{
     CallBudget, CallFraming, Cap, Frame, Overflow, PackRequest, Part, PartKind, Protection, Slot,
 };
+use larder_core::recipe::own_slots::OUTPUT_SCHEMA;
+pub(crate) use larder_core::recipe::own_slots::{NOTE, QUERY as QUERY_SLOT};
 use larder_core::recipe::{
-    InputDoc, PromptInputs, PromptTemplate, QueryFormat, Recipe, RenderedPrompts, SlotSource, SlotSpec,
+    InputDoc, PromptInputs, PromptTemplate, QueryFormat, Recipe, SlotSource, SlotSpec,
 };
 use larder_text::message::{Role, ToolDef};
 use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
 use larder_text::words::is_blank;
 
+use self::checks::{check_inputs, check_mode, check_prompt};
 pub use self::error::PrepareError;
 use crate::evidence::{CITING, how_to_cite};
 use crate::inputs::{InputDocument, RunInput};
 
 /// The document that is read by sections.
 const CONTEXT: &str = "context.md";
-/// The slot for the user's query, always last.
-pub(crate) const QUERY_SLOT: &str = "query";
 /// The slot of the documents of a recipe without `slots`.
 const DOCUMENTS_SLOT: &str = "documents";
-/// The slot and part that show the model why its last answer was rejected.
-pub(crate) const NOTE: &str = "note";
 /// The newest section of `context.md` is shortened after the others (C27).
 const NEWEST_SECTION_PRIORITY: u8 = 80;
 
@@ -61,13 +61,26 @@ pub struct PreparedPrompt {
     pub citable: BTreeSet<String>,
     /// The tools that the model may call.
     pub tools: Vec<ToolDef>,
+    /// Those that the recipe names and that it may not call.
+    pub not_offered: Vec<String>,
+    /// The setting by which condensing is switched off, where it could make the prompt smaller.
+    pub switched_off: Option<&'static str>,
     /// Whether the tool that opens pointers may be among them.
     pub opens: bool,
     /// Tokens of the response reserve that are kept for what calls of tools add to the prompt.
     pub reserved: usize,
 }
 
-/// Puts a run's inputs of `user` into slots. The first counter is the model's, the second that of what a recipe allots.
+/// For whom a prompt is prepared, and what it may say that its model can call.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The user.
+    pub user: &'a str,
+    /// The tools that the run offers; `None` if those that the recipe names are not called by its model.
+    pub tools: Option<&'a [String]>,
+}
+
+/// Puts a run's inputs of a caller into slots. The first counter is the model's, the second that of what a recipe allots.
 /// `note` is shown to the model after the query: why its last answer was rejected.
 pub fn prepare(
     recipe: &Recipe,
@@ -75,8 +88,9 @@ pub fn prepare(
     limits: ModelLimits,
     (counter, sizes): (&Counter, &Counter),
     note: Option<&str>,
-    user: &str,
+    caller: Caller<'_>,
 ) -> Result<PreparedPrompt, PrepareError> {
+    check_mode(recipe, input.mode)?;
     check_inputs(recipe, input)?;
     let query = query_of(recipe, input)?;
     let names: Vec<String> = input.documents.iter().map(|document| document.name.clone()).collect();
@@ -86,7 +100,8 @@ pub fn prepare(
         variant: input.variant.as_deref(),
         session_id: input.session_id.as_deref().unwrap_or_default(),
         turn_id: input.turn_id.as_deref().unwrap_or_default(),
-        user,
+        user: caller.user,
+        tools: caller.tools,
         documents: &names,
         values: Some(&input.values),
     })?;
@@ -106,7 +121,7 @@ pub fn prepare(
     if let (false, Some(schema)) = (limits.enforces_schema, &recipe.output.schema) {
         let text =
             format!("Answer with one value that satisfies this JSON Schema, and nothing else:\n{schema}");
-        build.critical("output_schema", "output_schema", Role::System, text, 0);
+        build.critical(OUTPUT_SCHEMA, OUTPUT_SCHEMA, Role::System, text, 0);
     }
     if let Some(query) = query.as_deref().filter(|_| recipe.needs_query) {
         let at = build.slots.len();
@@ -125,6 +140,12 @@ pub fn prepare(
         .filter(|part| part.role == Role::User && !matches!(&*part.slot, QUERY_SLOT | NOTE))
         .map(|part| part.id.to_string())
         .collect();
+    if recipe.gates.evidence_required && citable.is_empty() {
+        let docs = recipe.input_docs.iter().map(|doc| doc.name.as_str());
+        let takes: Vec<&str> = docs.chain((!recipe.input_sections.is_empty()).then_some(CONTEXT)).collect();
+        let takes = if takes.is_empty() { "a conversation".to_owned() } else { takes.join(", ") };
+        return Err(PrepareError::NothingToCite { recipe: recipe.id(), takes });
+    }
     if let Some(text) = how_to_cite(recipe, &citable) {
         build.critical(CITING, CITING, Role::System, text, 0);
     }
@@ -139,6 +160,7 @@ pub fn prepare(
         output: max_output,
         response_reserve: recipe.budget.response_reserve,
         emergency_floor: 0,
+        declared: None,
     };
     let request = PackRequest {
         slots: build.slots,
@@ -150,92 +172,16 @@ pub fn prepare(
         trigger: None,
         layer: None,
     };
-    Ok(PreparedPrompt { request, max_output, citable, tools: Vec::new(), opens: false, reserved: 0 })
-}
-
-/// Refuses a prompt that the values of a call make larger than the recipe allots to it, unless its slot has a cap of its
-/// own. Counted as `larder check` does, so that a prompt that passes there fits whichever model answers.
-fn check_prompt(recipe: &Recipe, rendered: &RenderedPrompts, counter: &Counter) -> Result<(), PrepareError> {
-    let has_cap = |source: SlotSource| {
-        recipe.slots.iter().any(|spec| spec.source == source && matches!(spec.slot.cap, Cap::Tokens(_)))
-    };
-    let prompts = [(SlotSource::Prompt, &rendered.system), (SlotSource::Variant, &rendered.variant)];
-    let prompts = prompts.into_iter().filter(|(source, _)| !has_cap(*source)).map(|(_, prompts)| {
-        let texts: Vec<&str> = prompts.iter().map(|prompt| prompt.text.as_str()).collect();
-        texts.join("\n\n")
-    });
-    let (tokens, limit) = (prompts.map(|text| counter.count(&text)).sum(), recipe.budget.prompt);
-    if tokens > limit {
-        return Err(PrepareError::PromptTooLong { recipe: recipe.id(), tokens, limit });
-    }
-    Ok(())
-}
-
-fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), PrepareError> {
-    let context = !recipe.input_sections.is_empty();
-    let takes: Vec<&str> =
-        recipe.input_docs.iter().map(|doc| doc.name.as_str()).chain(context.then_some(CONTEXT)).collect();
-    for document in &input.documents {
-        if !takes.contains(&document.input.as_str()) {
-            let listed = if takes.is_empty() { "no documents".to_owned() } else { takes.join(", ") };
-            let example =
-                takes.first().map(|first| format!("; to pass it as one of them, use --doc {first}=PATH"));
-            return Err(PrepareError::UnknownDocument {
-                recipe: recipe.id(),
-                name: document.input.clone(),
-                takes: listed + &example.unwrap_or_default(),
-            });
-        }
-    }
-    for doc in recipe.input_docs.iter().filter(|doc| doc.required) {
-        if !input.documents.iter().any(|document| document.input == doc.name) {
-            return Err(PrepareError::MissingDocument { recipe: recipe.id(), name: doc.name.clone() });
-        }
-    }
-    let takes_messages = recipe.slots.iter().any(|spec| spec.source == SlotSource::Messages);
-    if !input.history.is_empty() && !takes_messages {
-        let messages = match input.history.len() {
-            1 => "one message".to_owned(),
-            many => format!("{many} messages"),
-        };
-        let recipe = recipe.id();
-        return Err(PrepareError::NoConversation { recipe, messages });
-    }
-    if let Some(name) = input.variant.as_deref().filter(|name| recipe.variant(Some(name)).is_none()) {
-        let known: Vec<&str> = recipe.variants.keys().map(String::as_str).collect();
-        return Err(PrepareError::UnknownVariant {
-            recipe: recipe.id(),
-            name: name.to_owned(),
-            takes: if known.is_empty() {
-                "it has none".to_owned()
-            } else {
-                format!("use {}", known.join(", "))
-            },
-        });
-    }
-    let chosen = recipe.variant(input.variant.as_deref()).map(|(name, _)| name);
-    for doc in recipe.input_docs.iter().filter(|doc| !is_read_in(doc, chosen)) {
-        if input.documents.iter().any(|document| document.input == doc.name) {
-            let is_default = if input.variant.is_none() { ", the default" } else { "" };
-            return Err(PrepareError::UnreadDocument {
-                recipe: recipe.id(),
-                name: doc.name.clone(),
-                chosen: chosen.map_or_else(|| "none".to_owned(), |chosen| format!("{chosen}{is_default}")),
-                readers: doc.variants.clone(),
-            });
-        }
-    }
-    for name in input.values.keys() {
-        if !recipe.inputs.contains(name) {
-            let takes: Vec<&str> = recipe.inputs.iter().map(String::as_str).collect();
-            return Err(PrepareError::UnknownValue {
-                recipe: recipe.id(),
-                name: name.clone(),
-                takes: if takes.is_empty() { "none".to_owned() } else { takes.join(", ") },
-            });
-        }
-    }
-    Ok(())
+    Ok(PreparedPrompt {
+        request,
+        max_output,
+        citable,
+        tools: Vec::new(),
+        not_offered: Vec::new(),
+        switched_off: None,
+        opens: false,
+        reserved: 0,
+    })
 }
 
 /// Whether a document is read by sections instead of whole.

@@ -14,10 +14,12 @@ const LIMITS: ModelLimits = ModelLimits {
     schema_in_prompt: true,
 };
 
+const ANN: Caller<'_> = Caller { user: "ann", tools: None };
+
 fn prepared(recipe: &str, input: &RunInput, limits: ModelLimits) -> Result<PreparedPrompt, PrepareError> {
     let counter = Counter::cl100k();
     let project = Project::builtin(&counter);
-    prepare(project.recipe(recipe).unwrap(), input, limits, (&counter, &counter), None, "ann")
+    prepare(project.recipe(recipe).unwrap(), input, limits, (&counter, &counter), None, ANN)
 }
 
 fn passage(text: &str) -> InputDocument {
@@ -85,7 +87,7 @@ fn a_note_follows_the_query() {
     let recipe = project.recipe("ask/answer").unwrap();
     let input = question(vec![passage("It left at noon.")]);
     let prepared =
-        prepare(recipe, &input, LIMITS, (&counter, &counter), Some("Answer in JSON."), "ann").unwrap();
+        prepare(recipe, &input, LIMITS, (&counter, &counter), Some("Answer in JSON."), ANN).unwrap();
     let [.., query, note] = &prepared.request.slots[..] else { panic!("slots") };
     assert_eq!((&*query.name, &*note.name), (QUERY_SLOT, NOTE));
     assert!(!prepared.citable.contains(NOTE));

@@ -3,6 +3,7 @@
 //! Owns reading and writing those files. Problems inside them are the business of [`larder_core::recipe`].
 
 mod folder;
+mod root;
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,11 +69,6 @@ pub enum ProjectError {
 }
 
 impl Project {
-    /// Whether a folder has recipes or conversation types of its own.
-    pub fn has_own(dir: &Path) -> bool {
-        dir.join("recipes").is_dir() || folder::has_types(dir)
-    }
-
     /// Reads and checks the project in folder `dir`; one without recipes of its own has the built-in ones. Problems inside files do not cause a failure; they are in
     /// [`Self::check`]. `counter` measures whether prompts fit their allotments.
     ///

@@ -1,7 +1,7 @@
 //! The prompt of one call, ready to be packed for the model that will answer it. Calls no model.
 
-use larder_core::pack::Overflow;
-use larder_core::recipe::Recipe;
+use larder_core::pack::{Overflow, Slot};
+use larder_core::recipe::{Mode, Recipe};
 use larder_models::table::Capability;
 use larder_text::tokens::Counter;
 
@@ -9,7 +9,8 @@ use crate::candidate::ModelCandidate;
 use crate::engine::Engine;
 use crate::evidence::citing_cost;
 use crate::inputs::RunInput;
-use crate::prepare::{PrepareError, PreparedPrompt, levels, prepare};
+use crate::prepare::{Caller, PrepareError, PreparedPrompt, levels, prepare};
+use crate::recipe_tools::{OfferedTools, PHASES};
 use crate::run::{RunError, RunKind};
 
 /// Puts inputs into slots for a candidate. With condensing disabled, a prompt that does not fit whole is refused (C50).
@@ -33,7 +34,13 @@ pub(crate) fn prepare_for(
         return Err(PrepareError::Blind { recipe, picture, model, layer }.into());
     }
     let limits = candidate.limits();
-    let mut prepared = prepare(recipe, input, limits, (counter, &engine.sizes()), note, engine.store.user())?;
+    let offered = offered(engine, recipe, input, candidate, kind);
+    let tools = offered.as_ref().map(|offered| &*offered.names);
+    let caller = Caller { user: engine.store.user(), tools };
+    let mut prepared = prepare(recipe, input, limits, (counter, &engine.sizes()), note, caller)?;
+    if let Some(offered) = offered {
+        (prepared.tools, prepared.not_offered) = (offered.definitions, offered.missing);
+    }
     prepared.request.layer = Some(candidate.layer);
     if let Some(schema) = recipe.output.schema.as_ref().filter(|_| recipe.gates.evidence_required)
         && limits.enforces_schema
@@ -45,12 +52,37 @@ pub(crate) fn prepare_for(
     budget.emergency_floor = engine.policy.emergency_floor.unwrap_or(0);
     if let Some(most) = engine.policy.prompt_budget_override {
         let beside = budget.output + budget.response_reserve + budget.emergency_floor;
-        budget.total = budget.total.min(most.saturating_add(beside));
+        let most = most.saturating_add(beside);
+        if most < budget.total {
+            budget.declared = Some(budget.total);
+            budget.total = most;
+        }
+    }
+    let could_shrink = |slot: &Slot| slot.overflow != Overflow::REFUSE;
+    if prepared.request.slots.iter().any(could_shrink) {
+        prepared.switched_off = engine.policy.switched_off();
     }
     if !engine.policy.condenses() || matches!(kind, RunKind::Condensing { .. }) {
         prepared.request.slots.iter_mut().for_each(|slot| slot.overflow = Overflow::REFUSE);
     } else {
         levels::limit(&mut prepared.request, counter);
     }
+    prepared.request.framing.per_call += prepared.tool_tokens(counter);
     Ok(prepared)
+}
+
+/// What a run offers its model of the tools that the recipe names; `None` where the model calls none of them itself.
+fn offered(
+    engine: &Engine,
+    recipe: &Recipe,
+    input: &RunInput,
+    candidate: &ModelCandidate,
+    kind: RunKind,
+) -> Option<OfferedTools> {
+    if recipe.category == PHASES || kind != RunKind::Answer {
+        return None;
+    }
+    let mode = input.mode.or(recipe.mode).unwrap_or(Mode::Chat);
+    let tools = engine.tools.as_ref().filter(|_| candidate.spec.can(Capability::Tools));
+    Some(tools.map_or_else(|| OfferedTools::none(recipe), |tools| tools.offered(recipe, mode)))
 }

@@ -14,14 +14,35 @@ use crate::run::{ProgressObserver, RemainingBudget};
 
 /// Carries out what the models of recipes call (R0-10.14).
 pub trait RecipeTools: Send + Sync {
-    /// The definitions of the tools that a recipe names, for its model; empty if it names none that is offered.
-    fn offered(&self, recipe: &Recipe, mode: Mode) -> Vec<ToolDef>;
+    /// The tools that a recipe names, for its model; empty if it names none that is offered.
+    fn offered(&self, recipe: &Recipe, mode: Mode) -> OfferedTools;
 
     /// How much one run may call.
     fn limits(&self) -> CallLimits;
 
     /// Carries out a call. Never fails: what went wrong is a result that the model reads.
     fn call<'a>(&'a self, call: &'a ToolCall, run: RunScope<'a>) -> BoxFuture<'a, CallResult>;
+}
+
+/// The category of recipes of a turn's phases, whose answers name what the turn then calls.
+pub const PHASES: &str = "pipeline";
+
+/// What a run offers of the tools that its recipe names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OfferedTools {
+    /// Their definitions.
+    pub definitions: Vec<ToolDef>,
+    /// Their names, in the same order, as recipes write them.
+    pub names: Vec<String>,
+    /// Those that are not offered, as the recipe writes them.
+    pub missing: Vec<String>,
+}
+
+impl OfferedTools {
+    /// What a run without tools offers to a recipe.
+    pub fn none(recipe: &Recipe) -> Self {
+        Self { missing: recipe.tools.clone(), ..Self::default() }
+    }
 }
 
 /// How much one run and its model may call.

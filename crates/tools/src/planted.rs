@@ -1,12 +1,13 @@
-//! Settings that a program makes or changes, and that the next command of Larder would take for the user's. A sandbox
-//! cannot deny a name that does not exist, so what is new is moved aside when the program has ended. Nothing tells who
+//! Settings, recipes and the like that a program makes or changes, and that the next command of Larder would take for the
+//! user's: [`Project::deciding`] says which, as it does for that command. A sandbox cannot deny a name that does not exist, so what is new is moved aside when the program has ended. Nothing tells who
 //! made it: what the user made meanwhile is moved, too, so that every note says where the bytes are. What existed below
 //! the top may be changed, as any file of the workspace, and is named.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use larder_engine::config::{DEFAULT_HOME, FILE};
+use larder_engine::config::DEFAULT_HOME;
+use larder_engine::project::Project;
 
 /// What the name of a file that was moved aside ends in.
 const ASIDE: &str = "set-aside";
@@ -16,11 +17,13 @@ const MOST_ENTRIES: usize = 50_000;
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 /// Settings of more bytes are not compared.
 const MOST_BYTES: u64 = 1 << 20;
+/// Files that are named, each by a line; others are counted.
+const MOST_NOTES: usize = 20;
 
-/// The settings and stores in folders; of settings their text.
+/// What decides in folders; of files their text.
 type Found = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
-/// The settings and stores that existed before a program ran. Moves aside what is new when it is dropped, too, so that
+/// The settings, stores and projects that existed before a program ran. Moves aside what is new when it is dropped, too, so that
 /// nothing remains of a call that is given up.
 pub(super) struct PlantedSettings {
     folders: [PathBuf; 2],
@@ -71,7 +74,12 @@ impl PlantedSettings {
                 place.display()
             )
         });
-        made.iter().map(|place| moved(place)).chain(changed).collect()
+        let mut notes: Vec<String> = made.iter().map(|place| moved(place)).chain(changed).collect();
+        if let Some(more @ 1..) = notes.len().checked_sub(MOST_NOTES) {
+            notes.truncate(MOST_NOTES);
+            notes.push(format!("the same holds of {more} more files: look for names that end in {ASIDE}"));
+        }
+        notes
     }
 }
 
@@ -83,13 +91,12 @@ impl Drop for PlantedSettings {
     }
 }
 
-/// The settings and stores that are in these folders.
+/// What decides in these folders.
 fn existing(folders: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let places = folders.iter().flat_map(|folder| [FILE, DEFAULT_HOME].map(|name| folder.join(name)));
-    places.filter(|place| exists(place)).collect()
+    folders.iter().flat_map(|folder| Project::deciding(folder)).collect()
 }
 
-/// The settings and stores that are anywhere in a folder, and the folders that were skipped; `None` if there are more
+/// What decides anywhere in a folder, and the folders that were skipped; `None` if there are more
 /// entries than `most`. Links are not followed.
 fn below(top: &Path, most: usize, is_skipped: impl Fn(&Path) -> bool) -> Option<(Found, BTreeSet<PathBuf>)> {
     let mut found = Found::new();
@@ -97,15 +104,15 @@ fn below(top: &Path, most: usize, is_skipped: impl Fn(&Path) -> bool) -> Option<
     let mut folders = VecDeque::from([top.to_owned()]);
     let mut entries = 0;
     while let Some(folder) = folders.pop_front() {
+        let mut decides = false;
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             entries += 1;
             if entries > most {
                 return None;
             }
             let name = entry.file_name();
-            if name == FILE || name == DEFAULT_HOME {
-                found.insert(entry.path(), text(&entry.path()));
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            decides |= Project::may_decide(&name.to_string_lossy().to_lowercase());
+            if name != DEFAULT_HOME && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let folder = entry.path();
                 if is_skipped(&folder) {
                     skipped.insert(folder);
@@ -113,6 +120,9 @@ fn below(top: &Path, most: usize, is_skipped: impl Fn(&Path) -> bool) -> Option<
                     folders.push_back(folder);
                 }
             }
+        }
+        if decides {
+            found.extend(Project::deciding(&folder).into_iter().map(|place| (place.clone(), text(&place))));
         }
     }
     Some((found, skipped))
@@ -134,7 +144,7 @@ fn moved(place: &Path) -> String {
     let mut names = std::iter::once(format!("{name}.{ASIDE}")).chain(numbered);
     let aside = names.find(|aside| !exists(&place.with_file_name(aside))).unwrap_or_default();
     let aside = place.with_file_name(aside);
-    let made = format!("{} was made while it ran, and Larder would read it as settings", place.display());
+    let made = format!("{} was made while it ran, and Larder would read it as yours", place.display());
     match std::fs::rename(place, &aside) {
         Ok(()) => format!("{made}: it was renamed to {}; rename it back if it is yours", aside.display()),
         Err(error) => format!("{made}; it cannot be renamed: {error}"),
@@ -144,6 +154,8 @@ fn moved(place: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use larder_engine::config::FILE;
 
     use super::*;
 

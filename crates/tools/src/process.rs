@@ -172,6 +172,7 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
     command.args(program.args).current_dir(program.folder).env_clear().envs(environment(program.env));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let over_group = Watch::over_group();
+    close_inherited(&mut command);
     let mut command = grouped(command, over_group.as_ref().and_then(Watch::group));
     let started = match (program.sandbox, &temporary) {
         (Some(sandbox), Some(folder)) => {
@@ -209,6 +210,44 @@ pub(super) async fn run(program: &Program<'_>, limit: Duration) -> Result<Progra
         Err(_) => (None, true),
     };
     Ok(ProgramOutput { code, stdout: stdout.kept, stderr: stderr.kept, late })
+}
+
+/// Closes, when the program starts, every file that this process was given by its caller: no sandbox asks how a file was
+/// opened. Its three streams remain.
+#[cfg_attr(
+    not(unix),
+    expect(unused_variables, reason = "handles are inherited there only where that is asked for")
+)]
+pub(super) fn close_inherited(command: &mut tokio::process::Command) {
+    #[cfg(unix)]
+    #[allow(
+        unsafe_code,
+        reason = "between fork and exec only system calls may run, which the caller answers for"
+    )]
+    // SAFETY: `close_on_exec` makes system calls only: it takes no lock and no memory.
+    unsafe {
+        command.pre_exec(close_on_exec);
+    }
+}
+
+/// Marks all files but the streams, so that they are closed when the program replaces this process: the pipe by which a
+/// failure to start it is reported must be open until then.
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "system calls without a safe form")]
+fn close_on_exec() -> std::io::Result<()> {
+    /// The number of files that a process may have open at most, by default.
+    const MOST_FILES: i32 = 1 << 20;
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call takes three numbers and changes flags of files of this process.
+    if unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) } == 0 {
+        return Ok(());
+    }
+    // Before Linux 5.11, and on other systems. The limit may have been lowered since a file was opened.
+    for file in 3..MOST_FILES {
+        // SAFETY: the call takes numbers, and fails where no file has this one.
+        let _ = unsafe { libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    Ok(())
 }
 
 /// A program in this process group, or in one of its own.

@@ -71,6 +71,7 @@ fn waiting(whom: &str) -> Option<Watch> {
     shell.args(["-c", "read -r line; kill -s KILL -- \"$1\"", "watch", whom]);
     shell.env_clear().current_dir("/").process_group(0);
     shell.stdin(Stdio::from(output)).stdout(Stdio::null()).stderr(Stdio::null());
+    crate::process::close_inherited(&mut shell);
     Some(Watch { process: shell.spawn().ok()?, input })
 }
 

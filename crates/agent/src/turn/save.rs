@@ -253,7 +253,7 @@ fn metadata(cx: &mut PhaseContext<'_>, ending: &Ending) -> TurnMetadata {
     TurnMetadata {
         turn_number: cx.draft.number,
         user_id: cx.turns.documents.user().to_owned(),
-        session_id: cx.draft.session.clone(),
+        session_id: Some(cx.draft.session.clone().unwrap_or_else(|| cx.turns.documents.user().to_owned())),
         mode: cx.draft.mode,
         status: status(ending),
         created_at: cx.draft.created_at,

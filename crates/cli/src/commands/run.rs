@@ -198,12 +198,8 @@ fn unread_parts(text: &str) -> Vec<String> {
     let sections = Sections::parse(text);
     let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '*', '-', '|', '>']);
     let mut unread = Vec::new();
-    if sections.sections.is_empty() {
-        let first = SectionId::UserQuery.heading();
-        unread.push(format!(
-            "has no section, so nothing of it is read; sections begin with lines such as {first:?}"
-        ));
-    } else if text[sections.preamble.clone()].lines().any(|line| is_said(&line)) {
+    // Without any section, the run is refused.
+    if !sections.sections.is_empty() && text[sections.preamble.clone()].lines().any(|line| is_said(&line)) {
         unread.push("has text before the first section, which is not read".to_owned());
     }
     if sections.attempts(SectionId::UserQuery).count() > 1 {

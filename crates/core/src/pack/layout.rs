@@ -16,11 +16,17 @@ pub fn layout(receipt: &Receipt) -> String {
         ledger.available,
         ledger.tokenizer,
         ledger.label,
-        limits.total,
+        limits.declared.unwrap_or(limits.total),
         limits.window,
         limits.output,
         limits.response_reserve
     );
+    if limits.emergency_floor > 0 {
+        let _ = writeln!(out, "{} tokens are kept free by policy.emergency_floor", limits.emergency_floor);
+    }
+    if limits.declared.is_some() {
+        let _ = writeln!(out, "{} tokens are allowed by policy.prompt_budget_override", ledger.available);
+    }
     if ledger.kept_free > 0 {
         let _ = writeln!(out, "{} of these tokens are kept free for results of tools", ledger.kept_free);
     }

@@ -146,8 +146,8 @@ impl<'a> Packing<'a> {
             slack += over + 2 * round * round;
         }
         let parts = self.largest(|_| true);
-        let limit = self.call_limit();
-        Err(PackRefusal { deficit: over, limit, parts })
+        let limit = self.call_limit(over);
+        Err(PackRefusal { deficit: over, limit, parts, switched_off: None })
     }
 
     pub(super) fn composed(&self, plan: &Planned) -> ComposedPrompt {
@@ -191,7 +191,7 @@ impl<'a> Packing<'a> {
             {
                 let parts = self.largest(|part| critical.binary_search(&part).is_ok());
                 let limit = RefusalLimit::Slot { name: slot.name.to_string(), cap };
-                return Some(PackRefusal { deficit: size - cap, limit, parts });
+                return Some(PackRefusal { deficit: size - cap, limit, parts, switched_off: None });
             }
             needed = needed.saturating_add(size);
             culprits.extend(critical);
@@ -199,22 +199,27 @@ impl<'a> Packing<'a> {
         let deficit = needed.checked_sub(available).filter(|&deficit| deficit > 0)?;
         culprits.sort_unstable();
         let parts = self.largest(|part| culprits.binary_search(&part).is_ok());
-        Some(PackRefusal { deficit, limit: self.call_limit(), parts })
+        Some(PackRefusal { deficit, limit: self.call_limit(deficit), parts, switched_off: None })
     }
 
-    /// The limit that the whole call is subject to.
-    fn call_limit(&self) -> RefusalLimit {
-        let CallBudget { total, window, .. } = self.request.budget;
-        if window < total { RefusalLimit::Window } else { RefusalLimit::Total }
+    /// The limit that a call is over by so many tokens.
+    fn call_limit(&self, deficit: usize) -> RefusalLimit {
+        let CallBudget { total, window, emergency_floor, declared, .. } = self.request.budget;
+        match declared {
+            _ if window < total && deficit > emergency_floor => RefusalLimit::Window,
+            Some(_) if total <= window => RefusalLimit::Override,
+            _ if deficit <= emergency_floor => RefusalLimit::Floor,
+            _ => RefusalLimit::Total,
+        }
     }
 
     /// The limit that shortens the parts of a slot: its cap, or that of the call.
-    fn limit_of(&self, slot: usize) -> RefusalLimit {
+    fn limit_of(&self, slot: usize, deficit: usize) -> RefusalLimit {
         match self.request.slots[slot].cap {
             Cap::Tokens(cap) if self.demand(&self.slot_parts[slot]).whole > cap => {
                 RefusalLimit::Slot { name: self.request.slots[slot].name.to_string(), cap }
             }
-            _ => self.call_limit(),
+            _ => self.call_limit(deficit),
         }
     }
 
@@ -236,7 +241,12 @@ impl<'a> Packing<'a> {
                     |&part: &usize| self.ladders[part].cheapest(slot.overflow).min(self.ladders[part].size);
                 let deficit = lost.iter().map(least).fold(0, usize::saturating_add).max(1);
                 let parts = self.largest(|part| lost.contains(&part));
-                return Some(PackRefusal { deficit, limit: self.limit_of(index), parts });
+                return Some(PackRefusal {
+                    deficit,
+                    limit: self.limit_of(index, deficit),
+                    parts,
+                    switched_off: None,
+                });
             }
         }
         None
@@ -255,10 +265,10 @@ impl<'a> Packing<'a> {
         let lost: Vec<(&Part, usize)> = costs.filter(|&(_, tokens)| tokens > 0).collect();
         let (first, _) = lost.first()?;
         let slot = self.request.slots.iter().position(|slot| slot.name == first.slot);
-        let limit = slot.map(|slot| self.limit_of(slot)).unwrap_or_default();
         let deficit = lost.iter().map(|(_, tokens)| tokens).sum();
+        let limit = slot.map(|slot| self.limit_of(slot, deficit)).unwrap_or_default();
         let parts = lost.iter().map(|(part, tokens)| (part.id.to_string(), *tokens)).collect();
-        Some(PackRefusal { deficit, limit, parts })
+        Some(PackRefusal { deficit, limit, parts, switched_off: None })
     }
 
     /// The minimum number of messages for the required parts: adjacent joined parts of one role share one.

@@ -220,6 +220,10 @@ pub enum RefusalLimit {
     Total,
     /// The window of the model.
     Window,
+    /// `policy.prompt_budget_override`.
+    Override,
+    /// `policy.emergency_floor`.
+    Floor,
     /// The cap of a slot.
     Slot {
         /// The slot.
@@ -231,7 +235,7 @@ pub enum RefusalLimit {
 
 /// Why the prompt was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("the prompt cannot fit: {deficit} tokens too many; {}", describe(.parts, .limit))]
+#[error("the prompt cannot fit: {deficit} tokens too many; {}", describe(.parts, .limit, .switched_off.as_deref()))]
 pub struct PackRefusal {
     /// Tokens over the limit.
     pub deficit: usize,
@@ -240,15 +244,22 @@ pub struct PackRefusal {
     pub limit: RefusalLimit,
     /// The largest contributors and their tokens, largest first.
     pub parts: Vec<(String, usize)>,
+    /// The setting by which condensing is switched off, where it could have made the prompt smaller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switched_off: Option<String>,
 }
 
-fn describe(parts: &[(String, usize)], limit: &RefusalLimit) -> String {
+fn describe(parts: &[(String, usize)], limit: &RefusalLimit, switched_off: Option<&str>) -> String {
     let raise = match limit {
-        RefusalLimit::Total => {
-            "Raise token_budget.total, and policy.prompt_budget_override if it is set".to_owned()
-        }
+        RefusalLimit::Total => "Raise token_budget.total".to_owned(),
         RefusalLimit::Window => "Use a model with a larger window".to_owned(),
+        RefusalLimit::Override => "Raise policy.prompt_budget_override".to_owned(),
+        RefusalLimit::Floor => "Lower policy.emergency_floor, or raise token_budget.total".to_owned(),
         RefusalLimit::Slot { name, cap } => format!("Slot {name} holds at most {cap}: raise its cap"),
+    };
+    let raise = match switched_off {
+        Some(key) => format!("Condensing is switched off: set {key} = true. Or: {raise}"),
+        None => raise,
     };
     let list: Vec<String> = parts.iter().map(|(id, tokens)| format!("{id} needs {tokens}")).collect();
     if list.is_empty() {

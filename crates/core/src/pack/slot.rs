@@ -114,6 +114,9 @@ pub struct CallBudget {
     pub response_reserve: usize,
     /// Tokens that always remain free.
     pub emergency_floor: usize,
+    /// The limit that the recipe declares, where `policy.prompt_budget_override` lowers `total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<usize>,
 }
 
 impl CallBudget {

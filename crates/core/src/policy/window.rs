@@ -112,6 +112,7 @@ impl DecidedWindow {
             deficit: self.decision.deficit,
             limit: RefusalLimit::Window,
             parts: self.decision.largest.iter().map(|large| (large.part.clone(), large.tokens)).collect(),
+            switched_off: None,
         });
         Receipt {
             budget: BudgetLedger {
@@ -121,6 +122,7 @@ impl DecidedWindow {
                     output,
                     response_reserve: 0,
                     emergency_floor: self.decision.emergency_floor,
+                    declared: None,
                 },
                 available: budget,
                 kept_free: 0,

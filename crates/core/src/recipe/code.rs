@@ -122,7 +122,8 @@ codes! {
         "output_tags is required with output_format tagged and not allowed with any other format."
     GateUnmeetable "L043" Error "Gate can never pass"
         "confidence_threshold is compared with the field `confidence` of the answer, so the schema or the \
-         tags must define it; Markdown and plain text have no fields."
+         tags must define it; Markdown and plain text have no fields. evidence_required needs documents, sections or \
+         messages that an answer can cite."
     // Inputs, slots, variants.
     NoInput "L050" Error "Recipe reads nothing"
         "At least one of input_docs, input_sections and variables is required."
@@ -145,7 +146,8 @@ codes! {
          routes/{name}.yaml, conversation types conversations/{name}.yaml. Path components may contain letters, digits, - and _ only."
     NameTaken "L061" Error "Name is already taken"
         "The name, file stem and aliases of a recipe must be unique in the project, because each of them \
-         loads it."
+         loads it. Slots and documents cannot be called as the parts that Larder adds to prompts itself: query, note, \
+         marks, citing, output_schema."
     ModeMismatch "L062" Error "Mode does not match the name"
         "Mode code loads {phase}_code and mode chat loads {phase}_chat, so a recipe with such a name must \
          declare that mode."

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Span, Spanned};
 use super::model::{
-    Compression, DEFAULT_MAX_RETRIES, Gates, InputDoc, OutputSpec, QueryFormat, Risk, SlotSpec, TokenBudget,
+    Compression, DEFAULT_MAX_RETRIES, Gates, InputDoc, OutputSpec, QueryFormat, Risk, SlotSource, SlotSpec,
+    TokenBudget,
 };
 use super::yaml::{self, YamlNode};
 use super::{PRESERVE, fields, inputs, outputs, slots};
+use larder_text::message::Role;
 use larder_text::{Layer, Mode};
 
 /// The keys of a recipe, in the order of the reference (R0-10).
@@ -132,7 +134,7 @@ pub(super) fn parse(
         }
     }
     let variants = inputs::variants(root.get("variants"), sink);
-    Some(RecipeFile {
+    let file = RecipeFile {
         path: path.to_owned(),
         category: category.to_owned(),
         stem: stem.to_owned(),
@@ -166,7 +168,23 @@ pub(super) fn parse(
         gates: gates(root.get("quality_gates"), sink),
         compression: compression(root.get("compression"), sink),
         tools: tools(root.get(TOOLS), sink),
-    })
+    };
+    check_evidence(&root, &file, sink);
+    Some(file)
+}
+
+/// Checks that an answer that must cite has something to cite: what the user says, which is everything but the prompt.
+fn check_evidence(root: &YamlNode<'_>, file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
+    let is_of_user = |slot: &SlotSpec| slot.source == SlotSource::Messages || slot.role == Role::User;
+    let is_cited = !file.input_docs.is_empty()
+        || !file.input_sections.is_empty()
+        || file.slots.iter().any(|slot| is_of_user(&slot.value));
+    let gate = root.get("quality_gates").and_then(|gates| gates.get("evidence_required"));
+    if let (Some(gate), false) = (gate.filter(|_| file.gates.evidence_required), is_cited) {
+        let message = "evidence_required asks for citations, but the recipe reads nothing that can be cited";
+        let help = "add input_docs, input_sections or a slot of messages, or remove the gate";
+        sink.report(DiagnosticCode::GateUnmeetable, &gate.span, message, help);
+    }
 }
 
 const RISKS: [(&str, Risk); 3] = [("low", Risk::Low), ("medium", Risk::Medium), ("high", Risk::High)];

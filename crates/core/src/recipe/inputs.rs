@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Spanned, suggest};
 use super::file::VariantFile;
-use super::model::{DEFAULT_PRIORITY, InputDoc, LAST_SECTION};
+use super::model::{DEFAULT_PRIORITY, InputDoc, LAST_SECTION, own_slots};
 use super::yaml::{YamlKind, YamlNode};
 use super::{fields, file};
 use larder_condense::ContentType;
@@ -133,6 +133,13 @@ fn doc_name(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<String
         let message = format!("{:?} is not a document name", name.value);
         let help = "use a file name without folders, such as context.md; the caller supplies its location";
         sink.report(DiagnosticCode::BadName, &name.span, message, help);
+    }
+    let part = name.value.strip_suffix(".md").unwrap_or(&name.value);
+    if own_slots::ALL.contains(&part) {
+        let message = format!("`{part}` names a part that Larder adds to prompts itself");
+        let help =
+            "give the document another name; these are taken: ".to_owned() + &own_slots::ALL.join(", ");
+        sink.report(DiagnosticCode::NameTaken, &name.span, message, help);
     }
     good.then_some(name.value)
 }

@@ -306,6 +306,24 @@ pub enum OverflowPolicy {
     Refuse,
 }
 
+/// The slots that a prompt has besides those of its recipe, each with one part of the same name.
+pub mod own_slots {
+    /// The user's query.
+    pub const QUERY: &str = "query";
+    /// Why the last answer was rejected.
+    pub const NOTE: &str = "note";
+    /// That parts of the prompt are condensed.
+    pub const MARKS: &str = "marks";
+    /// How to cite.
+    pub const CITING: &str = "citing";
+    /// The schema of the answer, where the provider does not enforce it.
+    pub const OUTPUT_SCHEMA: &str = "output_schema";
+    /// All of them; slots and documents of recipes have other names.
+    pub const ALL: [&str; 5] = [QUERY, NOTE, MARKS, CITING, OUTPUT_SCHEMA];
+    /// Names of slots that only prompts are in: runs count what is there as the prompt.
+    pub const OF_PROMPTS: [&str; 2] = ["system", "agent"];
+}
+
 /// A slot of the prompt and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotSpec {

@@ -3,7 +3,7 @@
 use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Spanned};
 use super::file::{Prompts, RecipeFile};
-use super::model::{DEFAULT_PRIORITY, OverflowPolicy, SlotSource, SlotSpec};
+use super::model::{DEFAULT_PRIORITY, OverflowPolicy, SlotSource, SlotSpec, own_slots};
 use super::yaml::YamlNode;
 use super::{fields, file, inputs};
 use crate::pack::{Cap, Overflow, Slot, SlotForm};
@@ -174,11 +174,24 @@ fn docs(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<Strin
 /// Rules of one slot.
 fn check_slot(spec: &SlotSpec, node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) {
     let slot = &spec.slot;
+    let fixed_text = matches!(spec.source, SlotSource::Prompt | SlotSource::Variant);
+    let mut taken = own_slots::ALL.to_vec();
+    taken.extend(own_slots::OF_PROMPTS.iter().filter(|_| !fixed_text));
+    if taken.contains(&&*slot.name) {
+        let what = if own_slots::ALL.contains(&&*slot.name) {
+            "a slot that Larder adds itself"
+        } else {
+            "slots of prompts"
+        };
+        let message = format!("`{}` names {what}", slot.name);
+        let help = "give the slot another name; these are taken: ".to_owned() + &taken.join(", ");
+        let span = node.get("name").unwrap_or(node).span.clone();
+        sink.report(DiagnosticCode::NameTaken, &span, message, help);
+    }
     let mut complain = |key: &str, message: String, help: &str| {
         let span = node.get(key).unwrap_or(node).span.clone();
         sink.report(DiagnosticCode::Slot, &span, message, help);
     };
-    let fixed_text = matches!(spec.source, SlotSource::Prompt | SlotSource::Variant);
     if fixed_text && spec.overflow != [OverflowPolicy::Refuse] {
         let message = format!("slot `{}` contains a prompt, which is never shortened", slot.name);
         complain("overflow", message, "omit overflow");
@@ -228,6 +241,10 @@ fn check_slot(spec: &SlotSpec, node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_
     if spec.source != SlotSource::Messages && slot.soft.is_some() {
         let message = format!("slot `{}` contains no messages to condense", slot.name);
         complain("soft", message, "remove soft, or write `from: messages`");
+    }
+    if spec.source == SlotSource::Messages && slot.soft.is_some() && !has(OverflowPolicy::Condense) {
+        let message = format!("slot `{}` has a soft trigger, but its overflow condenses nothing", slot.name);
+        complain("soft", message, "remove soft, or add `condense` to overflow");
     }
     if slot.soft.is_some_and(|soft| soft >= 1.0) {
         let message = format!("the soft trigger of slot `{}` is not below its cap", slot.name);

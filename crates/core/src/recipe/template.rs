@@ -69,6 +69,8 @@ pub struct PromptInputs<'a> {
     pub turn_id: &'a str,
     /// The user.
     pub user: &'a str,
+    /// The names of the tools that the model may call; `None` for those of the recipe.
+    pub tools: Option<&'a [String]>,
     /// The names of the documents in this call.
     pub documents: &'a [String],
     /// Values for [`Recipe::inputs`]; others are ignored.
@@ -124,7 +126,7 @@ impl Recipe {
             ("recipe", value(recipe)),
             ("sections", value(&self.input_sections)),
             ("session_id", Value::from(inputs.session_id)),
-            ("tools", value(&self.tools)),
+            ("tools", value(inputs.tools.unwrap_or(&self.tools))),
             ("turn_id", Value::from(inputs.turn_id)),
             ("user", Value::from(inputs.user)),
             ("variant", value(variant)),

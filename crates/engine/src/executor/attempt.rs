@@ -1,7 +1,7 @@
 //! One attempt of a run: packs for a candidate, calls it or its fallbacks, and judges the reply.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use larder_core::output::{GateFailure, Parsed};
 use larder_core::pack::{Pack, Packing};
@@ -71,10 +71,10 @@ impl RecipeRun<'_> {
                     }
                     let next = self.fallback(candidate, &tried);
                     if let Some(next) = next.as_ref().filter(|_| self.asks_a_human_first()) {
-                        return Err(self.stop_before(&next.name, error)?);
+                        return Err(self.stop_before(candidate, &next.name, error)?);
                     }
                     let Some(next) = next.filter(|_| !is_open || self.observer.may_spend()) else {
-                        return Err(RunError::Model { source: error, run_id: self.run_id.clone() });
+                        return Err(self.unanswered(candidate, error));
                     };
                     self.observer.stage(&format!("{error}; falling back to {}", next.name));
                     tried.insert(next.name.clone());
@@ -101,9 +101,14 @@ impl RecipeRun<'_> {
 
     /// Raises the intervention that a fallback of a recipe of high risk needs, unless a queue does, and returns the error
     /// of the run.
-    fn stop_before(&self, fallback: &str, error: ModelError) -> Result<RunError, RunError> {
+    fn stop_before(
+        &self,
+        failed: &ModelCandidate,
+        fallback: &str,
+        error: ModelError,
+    ) -> Result<RunError, RunError> {
         if self.engine.is_background {
-            return Ok(RunError::Model { source: error, run_id: self.run_id.clone() });
+            return Ok(self.unanswered(failed, error));
         }
         let recipe = self.recipe.id();
         self.engine.store.interventions().raise(&NewIntervention {
@@ -115,7 +120,22 @@ impl RecipeRun<'_> {
             recipe: Some(recipe),
             run_id: Some(self.run_id.clone()),
         })?;
-        Ok(RunError::Model { source: error, run_id: self.run_id.clone() })
+        Ok(self.unanswered(failed, error))
+    }
+
+    /// The error of a run that no model answered; of one that took too long, with what sets its time.
+    fn unanswered(&self, failed: &ModelCandidate, source: ModelError) -> RunError {
+        let stated = self.recipe.gates.timeout_ms.map(Duration::from_millis);
+        let fix = match &source {
+            ModelError::Timeout { after, .. } if Some(*after) == stated => {
+                format!("; quality_gates.timeout_ms of {} sets this time", self.recipe.id())
+            }
+            ModelError::Timeout { after, .. } if *after == failed.spec.timeout => {
+                format!("; timeout_ms under [models.{}] sets this time", failed.name)
+            }
+            _ => String::new(),
+        };
+        RunError::Model { source, fix, run_id: self.run_id.clone() }
     }
 
     fn fallback(&self, failed: &ModelCandidate, tried: &BTreeSet<String>) -> Option<ModelCandidate> {
@@ -134,9 +154,10 @@ impl RecipeRun<'_> {
         let (engine, recipe) = (self.engine, self.recipe);
         let counter = engine.counter(&candidate.spec);
         let mut prepared = prepare_for(engine, recipe, self.input, candidate, &counter, note, self.kind)?;
-        if self.may_call() && !self.without_tools {
-            prepared = prepared.with_tools(engine, recipe, self.input.mode, candidate, &counter);
-        }
+        prepared = match self.may_call() && !self.without_tools {
+            true => prepared.opening(engine, candidate),
+            false => prepared.without_tools(&counter),
+        };
         let began = Instant::now();
         let (mut prepared, mut packed) = opening::pack(engine, prepared, &counter, true)?;
         let by_model = engine.policy.use_llm_summarizer
@@ -157,6 +178,7 @@ impl RecipeRun<'_> {
         receipt.condensing = self.summarizer.tally();
         receipt.route.clone_from(&self.route);
         receipt.tools = prepared.offered(&counter);
+        receipt.not_offered.clone_from(&prepared.not_offered);
         receipt.history = history::as_given(&self.input.history_originals, engine.store.key());
         // What was called for an earlier attempt was called.
         receipt.calls = self.receipt.take().map(|before| before.calls).unwrap_or_default();

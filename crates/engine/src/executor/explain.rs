@@ -47,7 +47,7 @@ fn packed(
     let candidate = engine.candidate(layer, input.mode.or(recipe.mode))?;
     let counter = engine.counter(&candidate.spec);
     let prepared = prepare_for(engine, recipe, input, &candidate, &counter, None, RunKind::Answer)?;
-    let mut prepared = prepared.with_tools(engine, recipe, input.mode, &candidate, &counter);
+    let mut prepared = prepared.opening(engine, &candidate);
     prepared.request.budget.total += extra;
     prepared.request.budget.window += extra;
     for slot in &mut prepared.request.slots {
@@ -64,6 +64,7 @@ fn packed(
     let mut receipt = RunReceipt::new(recipe, candidate.layer, &candidate.name, counter.name(), packed_ref);
     receipt.route = route;
     receipt.tools = prepared.offered(&counter);
+    receipt.not_offered.clone_from(&prepared.not_offered);
     receipt.history = history::as_given(&input.history_originals, engine.store.key());
     Ok((receipt, packed.ok()))
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::engine::Engine;
 use crate::inputs::RunInput;
 use crate::packer;
-use crate::prepare::{ModelLimits, prepare};
+use crate::prepare::{Caller, ModelLimits, prepare};
 
 impl Engine {
     /// Records a run that `answer` answers without a model, given the receipt of the prompt that a model would have
@@ -72,9 +72,9 @@ impl RecipeRun<'_> {
             enforces_schema: true,
             schema_in_prompt: false,
         };
+        let caller = Caller { user: self.engine.store.user(), tools: None };
         let counters = (counter, &self.engine.sizes());
-        let request =
-            prepare(self.recipe, self.input, limits, counters, None, self.engine.store.user())?.request;
+        let request = prepare(self.recipe, self.input, limits, counters, None, caller)?.request;
         let packed = packer::pack(&request, counter, self.engine.store.key())?;
         Ok((request, packed))
     }

@@ -123,6 +123,7 @@ fn unpacked(recipe: &Recipe) -> RunReceipt {
         output: recipe.budget.output,
         response_reserve: recipe.budget.response_reserve,
         emergency_floor: 0,
+        declared: None,
     };
     let budget = BudgetLedger {
         limits,

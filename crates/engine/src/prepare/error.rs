@@ -1,6 +1,7 @@
 //! Why a run cannot be prepared, and how to repair it.
 
-use larder_core::recipe::TemplateError;
+use larder_core::recipe::{Mode, TemplateError};
+use larder_text::sections::SectionId;
 
 /// A run that cannot be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,49 @@ pub enum PrepareError {
         name: String,
         /// The document.
         file: String,
+    },
+    /// A document of sections without any that the recipe reads.
+    #[error(
+        "recipe {recipe} reads {sections} of {name}, but it has {}, so nothing of it is read; sections begin with lines \
+         such as {:?}",
+        if *has_some { "none of these sections" } else { "no section" },
+        SectionId::UserQuery.heading()
+    )]
+    UnreadContext {
+        /// The recipe.
+        recipe: String,
+        /// The document.
+        name: String,
+        /// The sections that the recipe reads.
+        sections: String,
+        /// Whether it has others.
+        has_some: bool,
+    },
+    /// A recipe of one mode in a run of the other.
+    #[error(
+        "recipe {recipe} is for mode {} only, and this run is in mode {}; leave the mode out, or pass --mode {}",
+        declared.as_str(),
+        chosen.as_str(),
+        declared.as_str()
+    )]
+    WrongMode {
+        /// The recipe.
+        recipe: String,
+        /// Its mode.
+        declared: Mode,
+        /// The mode of the run.
+        chosen: Mode,
+    },
+    /// A recipe whose answers must cite, and nothing to cite.
+    #[error(
+        "recipe {recipe} requires evidence, but nothing that an answer could cite was given, so none could pass; pass \
+         {takes}, or remove quality_gates.evidence_required from the recipe"
+    )]
+    NothingToCite {
+        /// The recipe.
+        recipe: String,
+        /// What it reads.
+        takes: String,
     },
     /// A document that the recipe does not accept.
     #[error("recipe {recipe} accepts no document called {name}; it accepts {takes}")]

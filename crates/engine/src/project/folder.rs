@@ -7,6 +7,7 @@ use std::path::Path;
 use larder_core::recipe::{Diagnostic, DiagnosticCode, MAX_FILE_BYTES, ProjectFiles, REGISTRY_PATH};
 
 use super::ProjectError;
+use super::root::FOLDERS;
 
 /// Maximum number of files in a project.
 const MAX_FILES: usize = 10_000;
@@ -30,7 +31,7 @@ pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
     }
     fs::read_dir(root).map_err(unreadable)?;
     let mut contents = FolderContents { files: ProjectFiles::new(), problems: Vec::new() };
-    for top in ["recipes", "prompts", "routes", "conversations"] {
+    for top in FOLDERS {
         walk(&root.join(top), top, 0, &mut contents);
     }
     let is_own = |path: &String| path.starts_with("recipes/") || path.starts_with("conversations/");
@@ -43,15 +44,6 @@ pub(super) fn read(root: &Path) -> Result<FolderContents, ProjectError> {
         take(&registry, REGISTRY_PATH, MAX_REGISTRY_BYTES, &mut contents);
     }
     Ok(contents)
-}
-
-/// Whether the folder `conversations` of a project has a YAML file. A folder of this name may hold anything.
-pub(super) fn has_types(root: &Path) -> bool {
-    let entries = fs::read_dir(root.join("conversations")).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name()).any(|name| {
-        let name = name.to_string_lossy();
-        !name.starts_with('.') && [".yaml", ".yml"].iter().any(|end| name.ends_with(end))
-    })
 }
 
 fn walk(dir: &Path, inside: &str, depth: usize, contents: &mut FolderContents) {

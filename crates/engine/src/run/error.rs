@@ -42,10 +42,12 @@ pub enum RunError {
         run_id: RunId,
     },
     /// No model could be reached, including fallbacks.
-    #[error("{source}")]
+    #[error("{source}{fix}")]
     Model {
         /// The last failure.
         source: ModelError,
+        /// What sets the limit that it passed; may be empty.
+        fix: String,
         /// The run's record.
         run_id: RunId,
     },

@@ -49,6 +49,9 @@ pub struct RunReceipt {
     /// The tools that its model is offered.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tools: Vec<ToolReceipt>,
+    /// The tools that the recipe names and that its model is not offered.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub not_offered: Vec<String>,
     /// What its model called: tools of the recipe, and originals that it read back.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub calls: Vec<CallReceipt>,
@@ -109,6 +112,7 @@ impl RunReceipt {
             ignored: Vec::new(),
             condensing: None,
             tools: Vec::new(),
+            not_offered: Vec::new(),
             calls: Vec::new(),
         }
     }

@@ -192,7 +192,16 @@ settings! {
 impl RunPolicy {
     /// Whether what does not fit is condensed: either switch turns it off (C50).
     pub fn condenses(&self) -> bool {
-        self.enabled && self.compression_enabled
+        self.switched_off().is_none()
+    }
+
+    /// The switch that turns condensing off.
+    pub const fn switched_off(&self) -> Option<&'static str> {
+        match (self.enabled, self.compression_enabled) {
+            (false, _) => Some("policy.enabled"),
+            (true, false) => Some("policy.compression_enabled"),
+            (true, true) => None,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use larder_engine::config::{DEFAULT_HOME, FILE};
+use larder_engine::project::Project;
 
 use crate::context::ToolContext;
 use crate::private::{PrivatePaths, PrivatePlaces};
@@ -112,21 +113,29 @@ impl Workspace {
         }
     }
 
-    /// Refuses a change that would affect later work in the folder: of the settings and stores of
+    /// Refuses a change that would affect later work in the folder: of the settings, stores and projects of
     /// Larder, and of what git runs. The path is in the workspace, or relative to it.
     ///
     /// # Errors
     /// [`ToolError::Denied`].
     pub(super) fn check_change(&self, path: &Path) -> Result<(), ToolError> {
         let inside = path.strip_prefix(&self.root).unwrap_or(path);
-        let mut names = inside.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
-        let is_own = |name: &String| [DEFAULT_HOME, ".git"].contains(&name.as_str());
-        if !names.clone().any(|name| is_own(&name)) && names.next_back().is_none_or(|name| name != FILE) {
+        let parts: Vec<_> = inside.components().filter(|part| *part != Component::CurDir).collect();
+        let names: Vec<String> =
+            parts.iter().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
+        let mut folder = self.root.clone();
+        let decides = (0..names.len()).any(|at| {
+            let decides = names[at] == ".git" || Project::would_decide(&folder, &names[at..]);
+            folder.push(parts[at]);
+            decides
+        });
+        if !decides {
             return Ok(());
         }
         Err(ToolError::Denied(format!(
-            "{path:?} would take effect beyond this task: no tool makes or changes a {FILE}, or anything in \
-             {DEFAULT_HOME} or .git; say what should be changed there instead"
+            "{path:?} would take effect beyond this task: no tool makes or changes a {FILE}, anything in \
+             {DEFAULT_HOME} or .git, or recipes, conversation types and prompts of a project of Larder; say what \
+             should be changed there instead"
         )))
     }
 

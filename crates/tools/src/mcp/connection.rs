@@ -93,6 +93,7 @@ impl Connection {
                 };
                 let mut program = tokio::process::Command::new(path);
                 program.args(args).env_clear().envs(process::environment(env));
+                process::close_inherited(&mut program);
                 let (child, _) = TokioChildProcess::builder(program)
                     .stderr(Stdio::null())
                     .spawn()

@@ -136,10 +136,16 @@ async fn nothing_is_shared_with_other_programs_or_asked_of_the_machine() {
         ("semaphores", format!("{}, 0, 1, 0600", libc::SYS_semget)),
         // The size of the kernel's log.
         ("the log", format!("{}, 10, 0, 0", libc::SYS_syslog)),
+        ("queues of others", format!("{}, $n", libc::SYS_mq_unlink)),
+        ("the files that others open", format!("{}, 0, 0", libc::SYS_fanotify_init)),
+        ("the terminal", format!("{}", libc::SYS_vhangup)),
+        ("another root", format!("{}, $n", libc::SYS_chroot)),
+        ("mounts", format!("{}, $n, 0", libc::SYS_fsopen)),
     ];
     for (what, call) in calls {
-        let ask =
-            format!("perl -e '$got = syscall({call}); print $got < 0 ? qq(refused $!\n) : qq(got $got\n)'");
+        let ask = format!(
+            "perl -e '$n = qq(larder); $got = syscall({call}); print $got < 0 ? qq(refused $!\n) : qq(got $got\n)'"
+        );
         let (_, _, said) = run(&Fixture::code(&confined()), &ask).await;
         assert!(said.contains("refused Operation not permitted"), "{what}: {said}");
     }
