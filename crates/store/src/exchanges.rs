@@ -20,7 +20,13 @@ pub(crate) const PAID_RUNS: &str = "
                  record ->> '$.tokens.output' AS tokens_out,
                  round((record ->> '$.cost_usd') * 1e12) AS cost_picos
           FROM runs WHERE user = ?1 AND recorded >= ?2
-            AND json_type(record, '$.request_id') = 'null' AND record ->> '$.status' <> 'refused')";
+            AND json_type(record, '$.request_id') = 'null' AND record ->> '$.status' <> 'refused'
+            AND json_type(record, '$.models') IS NULL)
+    UNION ALL
+    SELECT recorded, one.value ->> '$.model', recipe, one.value ->> '$.input_tokens', one.value ->> '$.output_tokens',
+           round((one.value ->> '$.cost_usd') * 1e12), round((one.value ->> '$.cost_usd') * 1e12)
+    FROM runs, json_each(record, '$.models') AS one WHERE user = ?1 AND recorded >= ?2
+      AND json_type(record, '$.request_id') = 'null'";
 
 /// A request to be recorded.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +119,7 @@ pub struct CostRow {
     /// The recipe; `None` for requests that ran none. With its category for requests, without it for independent
     /// runs, such as questions over MCP, turns and summaries.
     pub recipe: Option<String>,
-    /// How many requests and runs there were.
+    /// How many requests were answered by the model, and how many runs asked it: a run that asked several counts for each.
     pub requests: u64,
     /// How many of them have no known price and are not included in the costs.
     pub unpriced: u64,

@@ -11,12 +11,14 @@ use larder_models::price::Billable;
 use larder_store::NewIntervention;
 
 use super::rounds::Conversation;
-use super::{ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, store_originals};
+use super::{
+    FailedCall, ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, Spending, store_originals,
+};
 use crate::history;
 use crate::opening;
 use crate::prepare::PreparedPrompt;
 use crate::prompt::prepare_for;
-use crate::run::is_open;
+use crate::run::{WithheldFallback, is_open};
 
 /// Maximum tokens of a note about a rejected answer.
 const NOTE_TOKENS: usize = 160;
@@ -60,6 +62,8 @@ impl RecipeRun<'_> {
                 }
                 Conversation::Failed { error, tokens } => {
                     tracing::warn!(model = candidate.name, "{error}");
+                    let model = candidate.name.clone();
+                    self.failed.push(FailedCall { model, error: error.to_string() });
                     let is_open = is_open(&error);
                     let used = self.used(candidate, tokens, prepared.max_output);
                     if is_open {
@@ -74,7 +78,7 @@ impl RecipeRun<'_> {
                         return Err(self.stop_before(&next.name, error)?);
                     }
                     let Some(next) = next.filter(|_| !is_open || self.observer.may_spend()) else {
-                        return Err(RunError::Model { source: error, run_id: self.run_id.clone() });
+                        return Err(self.no_answer(error, None));
                     };
                     self.observer.stage(&format!("{error}; falling back to {}", next.name));
                     tried.insert(next.name.clone());
@@ -103,10 +107,10 @@ impl RecipeRun<'_> {
     /// of the run.
     fn stop_before(&self, fallback: &str, error: ModelError) -> Result<RunError, RunError> {
         if self.engine.is_background {
-            return Ok(RunError::Model { source: error, run_id: self.run_id.clone() });
+            return Ok(self.no_answer(error, None));
         }
         let recipe = self.recipe.id();
-        self.engine.store.interventions().raise(&NewIntervention {
+        let intervention = self.engine.store.interventions().raise(&NewIntervention {
             kind: "model_failure".to_owned(),
             message: format!(
                 "{error}. {recipe} has risk_level high, so its fallback {fallback} was not asked; run it again, or bind \
@@ -115,7 +119,17 @@ impl RecipeRun<'_> {
             recipe: Some(recipe),
             run_id: Some(self.run_id.clone()),
         })?;
-        Ok(RunError::Model { source: error, run_id: self.run_id.clone() })
+        let user = self.engine.store.user().to_owned();
+        let fallback = fallback.to_owned();
+        let withheld = WithheldFallback { fallback, intervention: intervention.id, user };
+        Ok(self.no_answer(error, Some(withheld)))
+    }
+
+    /// The error of a run whose last model failed.
+    fn no_answer(&self, source: ModelError, withheld: Option<WithheldFallback>) -> RunError {
+        let earlier = self.failed.split_last().map(|(_, earlier)| earlier.to_vec()).unwrap_or_default();
+        let earlier = earlier.into_boxed_slice();
+        RunError::Model { source, earlier, withheld: withheld.map(Box::new), run_id: self.run_id.clone() }
     }
 
     fn fallback(&self, failed: &ModelCandidate, tried: &BTreeSet<String>) -> Option<ModelCandidate> {
@@ -191,6 +205,13 @@ impl RecipeRun<'_> {
         let cost = candidate.spec.prices.as_ref().map(|prices| prices.cost(&usage).total);
         self.calls += 1;
         self.spent.add(usage, cost);
+        match self.spent_by.iter_mut().find(|(model, ..)| *model == candidate.name) {
+            Some((_, calls, spent)) => {
+                *calls += 1;
+                spent.add(usage, cost);
+            }
+            None => self.spent_by.push((candidate.name.clone(), 1, Spending { usage, cost })),
+        }
         self.observer.spent(usage, cost);
     }
 
