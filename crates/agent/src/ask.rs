@@ -7,6 +7,7 @@
 
 mod claims;
 mod library;
+mod pages;
 mod passages;
 mod plan;
 mod question;

@@ -12,7 +12,8 @@ use larder_store::NewIntervention;
 
 use super::rounds::Conversation;
 use super::{
-    FailedCall, ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, Spending, store_originals,
+    FailedCall, ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, Spending,
+    store_originals,
 };
 use crate::history;
 use crate::opening;
