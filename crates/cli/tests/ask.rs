@@ -127,6 +127,7 @@ fn ask_answers_over_a_folder_with_citations_that_resolve() {
             "receipt",
             "usage",
             "cost",
+            "models",
             "latency_ms",
             "verified",
             "claims",

@@ -340,6 +340,20 @@ fn every_slot_that_explain_prints_takes_a_cap_or_says_why_not() {
     }
 }
 
+#[test]
+fn a_document_named_like_an_input_is_hinted_to_that_input() {
+    let shop = Shop::with_provider([]);
+    shop.write(
+        "recipes/notes/asked.yaml",
+        "name: asked\ndescription: d\nmodel_layer: VOICE\nsystem_prompt: Answer.\noutput_format: text\n\
+         token_budget: {total: 4000, prompt: 100, input: 3000, output: 300, response_reserve: 200}\n\
+         input_docs: [report, {name: runbook, required: false}]\n",
+    );
+    shop.write("runbook.md", "Restart it.\n");
+    let ran = shop.fails(1, &["run", "notes/asked", "-q", "Why?", "--doc", "runbook.md"]);
+    assert!(ran.err.contains("; to pass it as one of them, use --doc runbook=PATH"), "{}", ran.err);
+}
+
 /// A project whose recipe asks `stub`, which a provider answers with `first`, and whose fallback is `small`.
 fn with_fallback(first: impl Fn() -> Answer + Send + Sync + 'static, keys: &str) -> Shop {
     let shop =
