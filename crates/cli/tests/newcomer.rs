@@ -366,10 +366,12 @@ fn with_fallback(first: impl Fn() -> Answer + Send + Sync + 'static, keys: &str)
     shop.configure("fallback = \"small\"", &small);
     let table = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
     let (stub, small) = table.split_once("[models.small]").unwrap();
-    shop.write("larder.toml", format!("{stub}[models.small]{}", small.replace("gpt-4o-mini", "own-8b")));
+    let small = small.replace("gpt-4o-mini", "own-8b");
+    shop.write("larder.toml", format!("{stub}[models.small]{small}window = 8000\nmax_output = 1000\n"));
     let recipe = format!(
         "name: asked\ndescription: Say what matters.\nmodel_layer: VOICE\n{keys}system_prompt: Answer.\n\
-         output_format: text\ntoken_budget: {{total: 4000, prompt: 100, input: 3000, output: 300, response_reserve: 200}}\n"
+         output_format: text\ntoken_budget: {{total: 4000, prompt: 100, input: 3000, output: 300, response_reserve: 200}}\n\
+         input_docs: [{{name: notes, required: false}}]\n"
     );
     shop.write("recipes/notes/asked.yaml", recipe);
     shop
@@ -433,18 +435,19 @@ fn each_model_of_a_run_is_booked_with_what_it_used() {
          output_format: json\noutput_schema: {type: object, required: [text, confidence], properties: {text: \
          {type: string}, confidence: {type: number}}}\n\
          quality_gates: {confidence_threshold: 0.6, max_retries: 1}\n\
-         token_budget: {total: 4000, prompt: 100, input: 3000, output: 300, response_reserve: 200}\n",
+         token_budget: {total: 4000, prompt: 100, input: 3000, output: 300, response_reserve: 200}\n\
+         input_docs: [{name: notes, required: false}]\n",
     );
     let ran = shop.ok(&ASK);
     assert!(
-        ran.err.contains("(small: 2 calls, 200 tokens in, 20 out, $0.0007; stub: 1 call, "),
+        ran.err.contains("(small: 1 call, 100 tokens in, 10 out, $0.00035; stub: 1 call, "),
         "{}",
         ran.err
     );
     let outcome = shop.json(&ASK);
     let used = |model: &str, calls: u32, cost: f64| json!({"model": model, "calls": calls, "input_tokens": 100 * calls, "output_tokens": 10 * calls, "cost_usd": cost});
     // 2.50 and 10 dollars, 0.15 and 0.60 dollars per million.
-    let models = json!([used("small", 2, 0.0007), used("stub", 1, 0.000_021)]);
+    let models = json!([used("small", 1, 0.000_35), used("stub", 1, 0.000_021)]);
     assert_eq!(outcome["models"], models);
     let runs = shop.json(&["runs"]);
     assert_eq!(runs[0]["models"], models);
@@ -455,10 +458,10 @@ fn each_model_of_a_run_is_booked_with_what_it_used() {
     let row = |model: &str| *rows.iter().find(|row| row["model"] == model).unwrap();
     assert_eq!(
         (&row("small")["requests"], &row("small")["input_tokens"]),
-        (&json!(2), &json!(400)),
+        (&json!(2), &json!(200)),
         "{costs}"
     );
     assert_eq!((&row("stub")["requests"], &row("stub")["input_tokens"]), (&json!(2), &json!(200)), "{costs}");
-    assert!(row("small")["cost"].as_str().unwrap().starts_with("0.0014"), "{costs}");
+    assert!(row("small")["cost"].as_str().unwrap().starts_with("0.0007"), "{costs}");
     assert!(row("stub")["cost"].as_str().unwrap().starts_with("0.000042"), "{costs}");
 }

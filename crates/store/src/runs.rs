@@ -206,8 +206,7 @@ pub struct RunFacts {
     pub compression_savings: u64,
     /// The price of the calls in US dollars; `None` if no model that was asked has a price.
     pub cost_usd: Option<f64>,
-    /// What each model used, in the order in which they were first asked. Empty if no call was answered, and in records
-    /// of earlier versions.
+    /// What each model used, in the order of their first calls; empty in records of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelUsage>,
     /// How it ended.
