@@ -7,6 +7,7 @@
 
 mod claims;
 mod library;
+mod pages;
 mod passages;
 mod plan;
 mod question;
@@ -103,11 +104,12 @@ impl SearchReport {
     /// One line for people.
     pub fn summary(&self) -> String {
         format!(
-            "read {} {}, {:.1} MB; ranked {} passages, offered {}",
+            "read {} {}, {:.1} MB; ranked {} {}, offered {}",
             self.files,
             if self.files == 1 { "file" } else { "files" },
             self.bytes as f64 / 1e6,
             self.passages,
+            if self.passages == 1 { "passage" } else { "passages" },
             self.offered
         )
     }

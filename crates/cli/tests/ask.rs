@@ -127,6 +127,7 @@ fn ask_answers_over_a_folder_with_citations_that_resolve() {
             "receipt",
             "usage",
             "cost",
+            "models",
             "latency_ms",
             "verified",
             "claims",
@@ -363,4 +364,44 @@ fn rules_plan_where_the_settings_say_so() {
     let shop = planning([reply(&json!({"answer": "In Plum Street.", "citations": ["p1"]}))]);
     let answered = shop.json(&["ask", "data", "Where does Bartholomew live?", "--planner", "rules"]);
     assert_eq!((&answered["search"]["calls"], &answered["search"]["steps"]), (&json!(1), &json!([])));
+}
+
+#[test]
+fn rows_of_pages_and_tables_are_quoted_and_nothing_without_the_ids_of_the_question_is_verified() {
+    let shop = Shop::new();
+    let cells: String =
+        (0..400).map(|at| format!("<tr><td>Widget {at}</td><td>{}.50 EUR</td></tr>", at * 3)).collect();
+    shop.write(
+        "docs/prices.html",
+        format!("<html><body><p>All prices hold.</p><table><tr><th>Article</th><th>Price</th></tr>{cells}</table></body></html>"),
+    );
+    let status = |at: usize| if at == 1_777 { "FAILED" } else { "ok" };
+    let rows: String =
+        (0..3_000).map(|at| format!("O-{},Bob,{}.20,{}\n", 100_000 + at, at % 90, status(at))).collect();
+    shop.write("docs/orders.csv", format!("order_id,customer,amount_eur,status\n{rows}"));
+    let row = "O-101777,Bob,67.20,FAILED";
+    for (paths, question, told) in [
+        ("docs", "What does Widget 233 cost?", "Widget 233 | 699.50 EUR"),
+        ("docs", "Which order has status FAILED?", row),
+        ("docs/orders.csv", "Which order has status FAILED?", row),
+        ("docs/orders.csv", "What is the status of order O-101777?", row),
+    ] {
+        let answered = shop.json(&["ask", paths, question]);
+        let claim = &answered["claims"][0];
+        assert_eq!(
+            (&claim["text"], &answered["verified"]),
+            (&json!(told), &json!(true)),
+            "{question} {claim}"
+        );
+        let file = std::fs::read_to_string(shop.path().join(claim["source"].as_str().unwrap())).unwrap();
+        assert!(file[range(&claim["bytes"])].starts_with(&told[..8]), "{claim}");
+    }
+    for question in [
+        "What does Widget 977 cost?",
+        "Which order has status CANCELLED?",
+        "What is the status of order O-777777?",
+    ] {
+        let answered = shop.json(&["ask", "docs", question]);
+        assert_eq!(answered["verified"], json!(false), "{question} {}", answered["claims"]);
+    }
 }

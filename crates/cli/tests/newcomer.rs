@@ -7,6 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use larder_condense::{CondenseRequest, condense};
+use larder_testkit::stub::Answer;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Registry;
 use serde_json::{Value, json};
@@ -337,4 +338,130 @@ fn every_slot_that_explain_prints_takes_a_cap_or_says_why_not() {
         assert!(checked.contains(&told) && refused.contains(&told), "{checked} {refused}");
         assert!(refused.contains("slots that take a cap: §2, documents"), "{refused}");
     }
+}
+
+#[test]
+fn a_document_named_like_an_input_is_hinted_to_that_input() {
+    let shop = Shop::with_provider([]);
+    shop.write(
+        "recipes/notes/asked.yaml",
+        "name: asked\ndescription: d\nmodel_layer: VOICE\nsystem_prompt: Answer.\noutput_format: text\n\
+         token_budget: {total: 4000, prompt: 100, input: 3000, output: 300, response_reserve: 200}\n\
+         input_docs: [report, {name: runbook, required: false}]\n",
+    );
+    shop.write("runbook.md", "Restart it.\n");
+    let ran = shop.fails(1, &["run", "notes/asked", "-q", "Why?", "--doc", "runbook.md"]);
+    assert!(ran.err.contains("; to pass it as one of them, use --doc runbook=PATH"), "{}", ran.err);
+}
+
+/// A project whose recipe asks `stub`, which a provider answers with `first`, and whose fallback is `small`.
+fn with_fallback(first: impl Fn() -> Answer + Send + Sync + 'static, keys: &str) -> Shop {
+    let shop =
+        Shop::responding(
+            move |seen| {
+                if seen.json()["model"] == "gpt-4o-mini" { first() } else { reply_text(ANSWER) }
+            },
+        );
+    let small = "[models.small]\n".to_owned();
+    shop.configure("fallback = \"small\"", &small);
+    let table = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let (stub, small) = table.split_once("[models.small]").unwrap();
+    let small = small.replace("gpt-4o-mini", "own-8b");
+    shop.write("larder.toml", format!("{stub}[models.small]{small}window = 8000\nmax_output = 1000\n"));
+    let recipe = format!(
+        "name: asked\ndescription: Say what matters.\nmodel_layer: VOICE\n{keys}system_prompt: Answer.\n\
+         output_format: text\ntoken_budget: {{total: 4000, prompt: 100, input: 3000, output: 300, response_reserve: 200}}\n\
+         input_docs: [{{name: notes, required: false}}]\n"
+    );
+    shop.write("recipes/notes/asked.yaml", recipe);
+    shop
+}
+
+fn failed(status: u16) -> Answer {
+    Answer::json(status, &json!({"error": {"message": "not today"}}))
+}
+
+const ASK: [&str; 4] = ["run", "notes/asked", "-q", "What about bridge 77?"];
+
+#[test]
+fn a_fallback_says_which_model_failed_and_why() {
+    for (status, said) in [
+        (401, "stub: refused the key with status 401: not today"),
+        (400, "stub: refused the request with status 400: not today"),
+        (500, "stub: failed with status 500: not today"),
+    ] {
+        let shop = with_fallback(move || failed(status), "");
+        let ran = shop.ok(&ASK);
+        assert_eq!(ran.out.trim_end(), ANSWER);
+        assert!(ran.err.contains(&format!("note: {said}; small answered instead\n")), "{}", ran.err);
+        let runs = shop.json(&["runs"]);
+        let id = runs[0]["run_id"].as_str().unwrap();
+        let shown = shop.json(&["runs", "show", id]);
+        assert_eq!(shown["receipt"]["failed"], json!([{"model": "stub", "error": said}]));
+        let plain = shop.command(&["runs", "show", id]).output().unwrap();
+        let plain = String::from_utf8(plain.stdout).unwrap();
+        assert!(plain.contains(&format!("failed    {said}\n")) && plain.contains(ANSWER), "{plain}");
+        assert!(plain.contains("model     small as VOICE\n") && !plain.contains("\"receipt\""), "{plain}");
+        let server = Served::start(&shop, &[]);
+        let (_, page) = server.get(&format!("/runs/{id}"));
+        assert!(page.contains(said), "{page}");
+    }
+}
+
+#[test]
+fn at_high_risk_the_error_says_why_no_fallback_was_asked() {
+    let shop = with_fallback(|| failed(500), "risk_level: high\n");
+    let ran = shop.fails(3, &ASK);
+    let said = "stub: failed with status 500: not today; the recipe has risk_level high, so its fallback small was not \
+                asked; see `larder interventions show 1`";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    shop.ok(&["interventions", "show", "1"]);
+}
+
+#[test]
+fn each_model_of_a_run_is_booked_with_what_it_used() {
+    let confident =
+        |confidence: f64| reply_text(&json!({"text": ANSWER, "confidence": confidence}).to_string());
+    let shop =
+        Shop::responding(move |seen| confident(if seen.json()["model"] == "gpt-4o" { 0.2 } else { 0.9 }));
+    shop.configure("", "[models.small]\n");
+    let table = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let (stub, small) = table.split_once("[models.small]").unwrap();
+    let stub = stub.replace("[models.layers]\n", "[models.layers]\nMIND = \"small\"\n");
+    shop.write("larder.toml", format!("{stub}[models.small]{}", small.replace("gpt-4o-mini", "gpt-4o")));
+    shop.write(
+        "recipes/notes/asked.yaml",
+        "name: asked\ndescription: Say what matters.\nmodel_layer: MIND\nsystem_prompt: Answer.\n\
+         output_format: json\noutput_schema: {type: object, required: [text, confidence], properties: {text: \
+         {type: string}, confidence: {type: number}}}\n\
+         quality_gates: {confidence_threshold: 0.6, max_retries: 1}\n\
+         token_budget: {total: 4000, prompt: 100, input: 3000, output: 300, response_reserve: 200}\n\
+         input_docs: [{name: notes, required: false}]\n",
+    );
+    let ran = shop.ok(&ASK);
+    assert!(
+        ran.err.contains("(small: 1 call, 100 tokens in, 10 out, $0.00035; stub: 1 call, "),
+        "{}",
+        ran.err
+    );
+    let outcome = shop.json(&ASK);
+    let used = |model: &str, calls: u32, cost: f64| json!({"model": model, "calls": calls, "input_tokens": 100 * calls, "output_tokens": 10 * calls, "cost_usd": cost});
+    // 2.50 and 10 dollars, 0.15 and 0.60 dollars per million.
+    let models = json!([used("small", 1, 0.000_35), used("stub", 1, 0.000_021)]);
+    assert_eq!(outcome["models"], models);
+    let runs = shop.json(&["runs"]);
+    assert_eq!(runs[0]["models"], models);
+    let server = Served::start(&shop, &[]);
+    let (_, costs) = server.get("/api/v1/costs");
+    let costs: Value = serde_json::from_str(&costs).unwrap();
+    let rows: Vec<_> = costs["costs"].as_array().unwrap().iter().collect();
+    let row = |model: &str| *rows.iter().find(|row| row["model"] == model).unwrap();
+    assert_eq!(
+        (&row("small")["requests"], &row("small")["input_tokens"]),
+        (&json!(2), &json!(200)),
+        "{costs}"
+    );
+    assert_eq!((&row("stub")["requests"], &row("stub")["input_tokens"]), (&json!(2), &json!(200)), "{costs}");
+    assert!(row("small")["cost"].as_str().unwrap().starts_with("0.0007"), "{costs}");
+    assert!(row("stub")["cost"].as_str().unwrap().starts_with("0.000042"), "{costs}");
 }

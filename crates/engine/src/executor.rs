@@ -38,9 +38,9 @@ pub use crate::metrics::{NoopSink, ReducedText, RunMetricsSink, RunReport};
 pub use crate::model_set::{ModelSet, max_call_usage};
 use crate::run::RunRecipe;
 pub use crate::run::{
-    CallReceipt, CondensingTally, Meter, NoopObserver, ProgressObserver, PromptSection, QuotedAnswer,
-    RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending, SpendingOnly,
-    ToolReceipt, class, class_of_model,
+    CallReceipt, CondensingTally, FailedCall, Meter, NoopObserver, ProgressObserver, PromptSection,
+    QuotedAnswer, RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending,
+    SpendingOnly, ToolReceipt, WithheldFallback, class, class_of_model,
 };
 
 /// A run in progress.
@@ -56,6 +56,10 @@ struct RecipeRun<'a> {
     started: Instant,
     /// Usage of all its answered calls.
     spent: Spending,
+    /// The same by model, in the order in which they were first asked, each with the number of its calls.
+    spent_by: Vec<(String, u32, Spending)>,
+    /// Calls whose failure made another model answer, or ended the run.
+    failed: Vec<FailedCall>,
     calls: u32,
     /// Rounds in which its model called tools, and the calls of the recipe's tools among them.
     rounds: u32,
@@ -206,6 +210,8 @@ impl<'a> RecipeRun<'a> {
             run_id: engine.store.store().new_run_id()?,
             started: Instant::now(),
             spent: Spending::default(),
+            spent_by: Vec::new(),
+            failed: Vec::new(),
             calls: 0,
             rounds: 0,
             tool_calls: 0,

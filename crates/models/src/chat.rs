@@ -138,10 +138,12 @@ pub enum ModelError {
         detail: String,
     },
     /// 401 or 403.
-    #[error("{provider}: refused the key: {detail}")]
+    #[error("{provider}: refused the key with status {status}: {detail}")]
     Auth {
         /// Which provider.
         provider: String,
+        /// The status.
+        status: u16,
         /// The provider's words, key redacted.
         detail: String,
     },

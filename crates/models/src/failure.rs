@@ -76,7 +76,7 @@ impl ProviderFailure {
         let detail = if self.detail.is_empty() { "no reason given".to_owned() } else { self.detail };
         let words = format!("{} {detail}", self.kind).to_lowercase();
         match status {
-            401 | 403 => ModelError::Auth { provider, detail },
+            401 | 403 => ModelError::Auth { provider, status, detail },
             // A spent quota will not refill by waiting.
             429 if !words.contains("insufficient_quota") => {
                 ModelError::RateLimited { provider, detail, retry_after: self.retry_after }

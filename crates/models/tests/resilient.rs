@@ -101,7 +101,7 @@ async fn calls_that_could_be_billed_twice_are_not_retried() {
     for error in [
         ModelError::Timeout { provider: name(), after: SECOND },
         ModelError::Protocol { provider: name(), detail: text("broke off") },
-        ModelError::Auth { provider: name(), detail: text("no") },
+        ModelError::Auth { provider: name(), status: 401, detail: text("no") },
         ModelError::BadRequest { provider: name(), status: 400, detail: text("no") },
         ModelError::WindowExceeded { provider: name(), detail: text("too long") },
         ModelError::NotConfigured { provider: name(), detail: text("no key") },

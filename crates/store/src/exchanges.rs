@@ -9,18 +9,16 @@ use crate::store::{Store, UserStore};
 use larder_disk::StoreError;
 use larder_disk::{MILLIS_PER_DAY, Timestamp};
 
-/// Runs that no request pays for, in the columns of exchanges. Of a run without tokens of a reply and without a cost, no
-/// call was answered: the tokens of its prompt are then those that were packed. Records from before runs named their request
-/// lack `request_id`: some belong to a request that is counted, and it is unknown which, so none of them is counted.
+/// Runs that no request pays for, in the columns of exchanges, one row for each model. Without tokens of a reply and a cost
+/// no call was answered: the prompt was only packed. Records that lack `request_id` may belong to a request that is counted.
 pub(crate) const PAID_RUNS: &str = "
-    SELECT recorded, record ->> '$.model', recipe,
-           iif(tokens_out > 0 OR cost_picos IS NOT NULL, tokens_in, 0), tokens_out, cost_picos, cost_picos
-    FROM (SELECT recorded, record, recipe,
-                 record ->> '$.tokens.prompt' + record ->> '$.tokens.input' AS tokens_in,
-                 record ->> '$.tokens.output' AS tokens_out,
-                 round((record ->> '$.cost_usd') * 1e12) AS cost_picos
-          FROM runs WHERE user = ?1 AND recorded >= ?2
-            AND json_type(record, '$.request_id') = 'null' AND record ->> '$.status' <> 'refused')";
+    SELECT recorded, model, recipe, iif(tokens_out > 0 OR cost_picos IS NOT NULL, tokens_in, 0), tokens_out, cost_picos, cost_picos
+    FROM (SELECT recorded, recipe, coalesce(one.value ->> '$.model', record ->> '$.model') AS model,
+                 coalesce(one.value ->> '$.input_tokens', record ->> '$.tokens.prompt' + record ->> '$.tokens.input') AS tokens_in,
+                 coalesce(one.value ->> '$.output_tokens', record ->> '$.tokens.output') AS tokens_out,
+                 round(iif(one.value IS NULL, record ->> '$.cost_usd', one.value ->> '$.cost_usd') * 1e12) AS cost_picos
+          FROM runs LEFT JOIN json_each(record, '$.models') AS one WHERE user = ?1 AND recorded >= ?2
+            AND json_type(record, '$.request_id') = 'null' AND (one.value IS NOT NULL OR record ->> '$.status' <> 'refused'))";
 
 /// A request to be recorded.
 #[derive(Debug, Clone, Copy)]
@@ -110,10 +108,9 @@ pub struct CostRow {
     pub day: String,
     /// The model's name in the table, or its id if the table does not have it.
     pub model: String,
-    /// The recipe; `None` for requests that ran none. With its category for requests, without it for independent
-    /// runs, such as questions over MCP, turns and summaries.
+    /// The recipe: with its category for requests, without it for independent runs; `None` for requests that ran none.
     pub recipe: Option<String>,
-    /// How many requests and runs there were.
+    /// How many requests were answered by the model, and how many runs asked it: a run that asked several counts for each.
     pub requests: u64,
     /// How many of them have no known price and are not included in the costs.
     pub unpriced: u64,

@@ -109,7 +109,9 @@ pub use repair::RepairReport;
 pub use retention::{Collected, CollectionReport, Retention, RetentionClass, STORED_FOR, USE_STEP};
 pub use revisions::{LearnedSettings, Revision, Revisions, SessionRevisions};
 pub use round_trips::RoundTrips;
-pub use runs::{NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens, Runs};
+pub use runs::{
+    ModelUsage, NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens, Runs,
+};
 pub use store::{Store, StoreOptions, UserStore};
 pub use transcripts::{
     ForkPoint, LineKind, NewTranscript, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace,

@@ -153,6 +153,22 @@ pub enum RunStatus {
     Intervention,
 }
 
+/// What one model used in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ModelUsage {
+    /// The model's name in the table.
+    pub model: String,
+    /// Its calls that were answered, or may have been charged.
+    pub calls: u32,
+    /// Prompt tokens of these calls.
+    pub input_tokens: u64,
+    /// Reply tokens of these calls.
+    pub output_tokens: u64,
+    /// Their price in US dollars; `None` if the model has no price.
+    pub cost_usd: Option<f64>,
+}
+
 /// What is recorded of a run. Sizes, names and outcomes only: payloads stay in blobs (C104).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -188,8 +204,11 @@ pub struct RunFacts {
     pub compression_applied: bool,
     /// Tokens saved by that.
     pub compression_savings: u64,
-    /// The price of the calls in US dollars; `None` if the model has no price.
+    /// The price of the calls in US dollars; `None` if no model that was asked has a price.
     pub cost_usd: Option<f64>,
+    /// What each model used, in the order of their first calls; empty in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelUsage>,
     /// How it ended.
     pub status: RunStatus,
     /// The class of the error, such as `timeout`; never its payload.

@@ -42,6 +42,8 @@ pub(super) struct Term {
     pub weight: f64,
     /// Whether the question writes it as a name: `France` in `What is the capital of France?`
     is_name: bool,
+    /// Whether it is a number, an id or a word in capitals, which is what a question is about.
+    is_key: bool,
     /// What a number is the number of: `gate` in `gate 12`.
     counted: Option<String>,
 }
@@ -66,6 +68,9 @@ impl QuestionProfile {
         let words = words(question);
         let german = is_german(&words);
         let names = if german { Vec::new() } else { names(question) };
+        let is_capital = |word: &&str| word.len() > 1 && !word.contains(char::is_lowercase);
+        let capitals: Vec<String> =
+            question.split_whitespace().filter(is_capital).flat_map(self::words).collect();
         let mut terms: Vec<Term> = Vec::new();
         let is_empty =
             |word: &String| is_stop_word(word) || lists(ASKING, word) || german && lists(GERMAN, word);
@@ -74,7 +79,8 @@ impl QuestionProfile {
                 let is_name = names.contains(word);
                 let before = at.checked_sub(1).map(|before| &words[before]);
                 let counted = before.filter(|before| is_number(word) && !is_empty(before)).cloned();
-                terms.push(Term { word: word.clone(), weight: 1.0 + rarity(word), is_name, counted });
+                let is_key = word.contains(|c: char| c.is_ascii_digit()) || capitals.contains(word);
+                terms.push(Term { word: word.clone(), weight: 1.0 + rarity(word), is_name, is_key, counted });
             }
         }
         let names_code = question.split_whitespace().any(is_code);
@@ -110,6 +116,22 @@ impl QuestionProfile {
         let mean = self.terms.iter().map(|term| term.weight).sum::<f64>() / self.terms.len() as f64;
         let is_missing = |(term, found): (&Term, &f64)| term.is_name && term.weight >= mean && *found == 0.0;
         self.terms.iter().zip(found).any(is_missing)
+    }
+
+    /// Whether a quotation, which is or is not prose, states what the question is about: every number, id and word in
+    /// capitals, and a row or a line of code also the rarest word. `words` are those of the quotation, of the headings
+    /// above it and of its file's name.
+    pub fn is_about(&self, words: &[String], is_prose: bool) -> bool {
+        let rarest = self.terms.iter().map(|term| term.weight).fold(0.0, f64::max);
+        let is_common = self.terms.iter().all(|term| term.weight == rarest);
+        let states = |term: &Term| {
+            // `v2.4` states 2.4.
+            words.iter().any(|word| {
+                likeness(&term.word, word) > 0.0 || word.trim_start_matches(char::is_alphabetic) == term.word
+            })
+        };
+        let is_needed = |term: &&Term| term.is_key || !is_prose && !is_common && term.weight >= rarest;
+        self.terms.iter().filter(is_needed).all(states)
     }
 
     /// Whether a text repeats the question, as documents about questions do, and code that poses it. What states a few

@@ -49,7 +49,8 @@ pub(super) struct Quoted {
 #[derive(Debug, Default)]
 pub(super) struct Quotation {
     pub sentences: Vec<Quoted>,
-    /// Whether they cover enough of the question to count as its answer.
+    /// Whether they cover enough of the question to count as its answer, and one of them states its numbers, ids and rare
+    /// words.
     pub is_answer: bool,
 }
 
@@ -76,7 +77,8 @@ pub(super) fn quotation(question: &str, passages: &mut Passages, found: &[Findin
         let new = scored(&wanted, name, finding, units).into_iter();
         candidates.extend(new.filter(|candidate| seen.insert((file, candidate.unit.bytes.start))));
     }
-    choose(&wanted, &candidates, |candidate| passages.library.text(candidate.file))
+    let names: Vec<Vec<String>> = passages.library.files.iter().map(|file| words(&file.name)).collect();
+    choose(&wanted, &candidates, &names, |candidate| passages.library.text(candidate.file))
 }
 
 /// The units of one passage with their scores.
@@ -158,6 +160,7 @@ fn fitness(wanted: &QuestionProfile, unit: &QuotableUnit, words: &[String]) -> f
 fn choose(
     wanted: &QuestionProfile,
     candidates: &[ScoredUnit],
+    names: &[Vec<String>],
     mut text: impl FnMut(&ScoredUnit) -> Option<std::sync::Arc<str>>,
 ) -> Quotation {
     let mut order: Vec<usize> = (0..candidates.len()).filter(|&at| candidates[at].score > 0.0).collect();
@@ -170,6 +173,7 @@ fn choose(
     let mut quotation = Quotation::default();
     let mut held = vec![0.0; wanted.terms.len()];
     let mut bytes = 0;
+    let mut is_about = false;
     for at in order {
         let candidate = &candidates[at];
         if candidate.score < least || chosen.len() == MOST {
@@ -189,9 +193,15 @@ fn choose(
         bytes += candidate.unit.text.len();
         held = most(&held, &candidate.held, 1.0);
         chosen.push(at);
-        quotation.sentences.push(whole(wanted, candidates, at, &text));
+        let quoted = whole(wanted, candidates, at, &text);
+        let ScoredUnit { unit, file, .. } = candidate;
+        let around =
+            [words(&quoted.text), words(&unit.context), names.get(*file).cloned().unwrap_or_default()];
+        is_about |=
+            wanted.is_about(&around.concat(), matches!(unit.kind, UnitKind::Prose | UnitKind::Comment));
+        quotation.sentences.push(quoted);
     }
-    quotation.is_answer = wanted.share(&held) >= HELD && !wanted.lacks_name(&held);
+    quotation.is_answer = is_about && wanted.share(&held) >= HELD && !wanted.lacks_name(&held);
     quotation
 }
 

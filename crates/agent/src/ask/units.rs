@@ -7,11 +7,12 @@ use std::ops::Range;
 
 use larder_text::words::STOP_WORDS;
 
+use super::pages::{is_page, page_units};
 use super::sentences::sentences;
 
 /// How many bytes before a passage are searched for its headings, and after it for the end of its last sentence.
-const BEFORE: usize = 16 << 10;
-const AFTER: usize = 1 << 10;
+pub(super) const BEFORE: usize = 16 << 10;
+pub(super) const AFTER: usize = 1 << 10;
 /// Bytes beyond which a unit is divided.
 const LONGEST: usize = 500;
 /// Bytes below which a line of prose was not wrapped: the next line starts a new sentence.
@@ -21,6 +22,8 @@ const PROSE: [&str; 8] = ["md", "markdown", "txt", "text", "rst", "adoc", "org",
 /// Extensions of files whose comments begin with `#`, and with `--`.
 const HASH: [&str; 12] = ["py", "sh", "bash", "zsh", "toml", "yaml", "yml", "rb", "pl", "r", "ini", "conf"];
 const DASHES: [&str; 4] = ["sql", "lua", "hs", "elm"];
+/// Extensions of files whose lines are rows of one table.
+const TABLES: [&str; 2] = ["csv", "tsv"];
 /// Comment markers in other files, longer ones first.
 const SLASHES: [&str; 7] = ["///", "//!", "//", "/**", "/*", "*/", "* "];
 
@@ -53,6 +56,9 @@ pub(super) struct QuotableUnit {
 
 /// The units of the file called `name` that touch `wanted`, in order.
 pub(super) fn units(name: &str, text: &str, wanted: &Range<usize>) -> Vec<QuotableUnit> {
+    if is_page(name) {
+        return page_units(text, wanted);
+    }
     let from = text.floor_char_boundary(wanted.start.saturating_sub(BEFORE));
     let from = if from == 0 { 0 } else { text[from..].find('\n').map_or(wanted.start, |at| from + at + 1) };
     let from = from.min(wanted.start);
@@ -75,6 +81,8 @@ enum CommentStyle {
     /// It is prose.
     None,
     Marked(&'static [&'static str]),
+    /// It is a table, and has none.
+    Table,
 }
 
 impl CommentStyle {
@@ -84,6 +92,7 @@ impl CommentStyle {
         match extension.as_deref() {
             None => Self::None,
             Some(known) if PROSE.contains(&known) => Self::None,
+            Some(known) if TABLES.contains(&known) => Self::Table,
             Some(known) if HASH.contains(&known) => Self::Marked(&["#"]),
             Some(known) if DASHES.contains(&known) => Self::Marked(&["--"]),
             Some(_) => Self::Marked(&SLASHES),
@@ -138,6 +147,7 @@ impl<'t> UnitReader<'t> {
         }
         match self.style {
             CommentStyle::None => self.prose(range, trimmed),
+            CommentStyle::Table => self.record(range, trimmed),
             CommentStyle::Marked(markers) => match markers.iter().find(|marker| trimmed.starts_with(*marker))
             {
                 Some(_) if trimmed.starts_with("#!") || trimmed.starts_with("#[") => {}
@@ -193,6 +203,16 @@ impl<'t> UnitReader<'t> {
         };
         let text = line.trim_matches(['|', ' ']).to_owned();
         self.push(text, range, UnitKind::Row, header);
+    }
+
+    /// A row of a file that is one table, whose first line names the columns unless it has numbers.
+    fn record(&mut self, range: Range<usize>, line: &str) {
+        let first = self.text.lines().next().unwrap_or_default();
+        let is_value = |field: &str| field.trim_matches(['"', ' ']).starts_with(|c: char| c.is_ascii_digit());
+        let header = if first.split([',', ';', '\t']).any(is_value) { "" } else { first };
+        if range.start > 0 || header.is_empty() {
+            self.push(line.to_owned(), range, UnitKind::Row, header);
+        }
     }
 
     fn comment_line(&mut self, range: Range<usize>, line: &str, marker: &'static str) {
@@ -277,7 +297,7 @@ impl<'t> UnitReader<'t> {
 }
 
 /// A range in pieces of readable length, cut at spaces where there are any.
-fn pieces(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+pub(super) fn pieces(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = range.start;
     while range.end - start > LONGEST {
@@ -353,6 +373,18 @@ mod tests {
         assert_eq!(texts, ["Owns it.", "Tokens at most.", "const MOST: usize = 220;"]);
         assert_eq!(&text[found[1].bytes.clone()], "Tokens at\n/// most.");
         assert!(found[1].context.contains("MOST") && found[2].context.contains("Tokens at most."));
+    }
+
+    #[test]
+    fn lines_of_a_table_are_rows_under_its_first() {
+        let text = "id,status\nO-1,ok\nO-2,FAILED\n";
+        let found = units("a.csv", text, &(16..text.len()));
+        assert_eq!(
+            (found.len(), found[0].text.as_str(), found[0].context.as_str()),
+            (1, "O-2,FAILED", "id,status")
+        );
+        assert_eq!(found[0].kind, UnitKind::Row);
+        assert_eq!(read("a.tsv", "1\t2\n3\t4\n").len(), 2, "no header");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct InputArgs {
     /// Read a conversation: a JSON array of messages as OpenAI's or Anthropic's API writes them, or a request with messages
     #[arg(long, value_name = "PATH")]
     pub history: Option<PathBuf>,
-    /// Record the run under this conversation
+    /// Session of the prompt, which templates know as session_id; a run is recorded under it
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
 }

@@ -114,7 +114,11 @@ fn print_quoted(answer: &AskAnswer, explain: bool) -> Result<(), CliError> {
     }
     let asked = match answer.search.calls {
         0 => "no model was asked".to_owned(),
-        calls => format!("quoted; planning took {calls} calls, {} tokens", answer.search.tokens()),
+        calls => format!(
+            "quoted; planning took {}, {} tokens",
+            output::counted(calls as u64, "call"),
+            answer.search.tokens()
+        ),
     };
     let seconds = outcome.latency_ms as f64 / 1000.0;
     output::say(&format!("run {} · {asked} · {seconds:.1} s", outcome.run_id.as_str()));

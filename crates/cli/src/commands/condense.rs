@@ -109,8 +109,10 @@ async fn by_model(
     let Condensed { tokens, original_tokens, .. } = condensed;
     let usage = tally.usage;
     output::say(&format!(
-        "condensed {who}: {original_tokens} → {tokens} tokens · {} calls, {} tokens in, {} out{cost}",
-        tally.calls, usage.input, usage.output
+        "condensed {who}: {original_tokens} → {tokens} tokens · {}, {} tokens in, {} out{cost}",
+        output::counted(tally.calls as u64, "call"),
+        usage.input,
+        usage.output
     ));
     tally.failures.iter().for_each(|failure| output::say(&format!("by rule, because {failure}")));
     Ok((condensed, tally))

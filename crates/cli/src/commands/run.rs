@@ -12,6 +12,7 @@ use larder_engine::history;
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
+use larder_store::ModelUsage;
 use larder_text::picture::Picture;
 use larder_text::sections::{SectionId, Sections, starts_section};
 
@@ -87,6 +88,9 @@ pub fn note_on_reduction(context: &CommandContext, outcome: &RunOutcome) {
 /// Prints an outcome: the answer on stdout; for people also its citations.
 pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> Result<(), CliError> {
     context.note_on_counting(&outcome.receipt.model, &outcome.receipt.tokenizer);
+    if let Some(notice) = outcome.receipt.fallback_notice() {
+        context.note(&output::visible(&format!("note: {notice}")));
+    }
     if let Some(notice) = outcome.receipt.condensing.as_ref().and_then(|tally| tally.notice(&outcome.run_id))
     {
         context.note(&output::visible(&format!("note: {notice}")));
@@ -108,25 +112,38 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
         output::line("")?;
         output::line(&layout(&outcome.receipt.receipt))?;
     }
-    let spent = |usage: Usage, cost: Option<Usd>| {
-        let cost = cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
-        format!("{} tokens in, {} out{cost}", usage.input, usage.output)
-    };
     // Each call that condenses has a record of its own, so the run's usage is without it.
     let condensing = outcome.receipt.condensing.as_ref().filter(|tally| tally.calls > 0);
     let condensing = condensing.map(|tally| {
-        let calls = if tally.calls == 1 { "call" } else { "calls" };
-        format!(" · condensing: {} {calls}, {}", tally.calls, spent(tally.usage, tally.cost))
+        let calls = output::counted(tally.calls as u64, "call");
+        format!(" · condensing: {calls}, {}", spent(tally.usage, tally.cost))
     });
     output::say(&format!(
-        "run {} · {} · {}{} · {:.1} s",
+        "run {} · {} · {}{}{} · {:.1} s",
         outcome.run_id.as_str(),
         outcome.receipt.model,
         spent(outcome.usage, outcome.cost),
+        by_model(&outcome.models).map(|models| format!(" ({models})")).unwrap_or_default(),
         condensing.unwrap_or_default(),
         outcome.latency_ms as f64 / 1000.0
     ));
     Ok(())
+}
+
+fn spent(usage: Usage, cost: Option<Usd>) -> String {
+    let cost = cost.map(|cost| format!(", ${cost}")).unwrap_or_default();
+    format!("{} tokens in, {} out{cost}", usage.input, usage.output)
+}
+
+/// What each model used, if a run asked several.
+pub fn by_model(models: &[ModelUsage]) -> Option<String> {
+    let one = |usage: &ModelUsage| {
+        let cost = usage.cost_usd.map_or_else(|| "no price".to_owned(), |cost| format!("${cost}"));
+        let calls = output::counted(usage.calls.into(), "call");
+        let ModelUsage { model, input_tokens, output_tokens, .. } = usage;
+        format!("{model}: {calls}, {input_tokens} tokens in, {output_tokens} out, {cost}")
+    };
+    (models.len() > 1).then(|| models.iter().map(one).collect::<Vec<_>>().join("; "))
 }
 
 /// Reads everything a recipe is given.

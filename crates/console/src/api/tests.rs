@@ -48,6 +48,7 @@ fn run_of(store: &UserStore) -> larder_store::RunRecord {
         compression_applied: true,
         compression_savings: 7,
         cost_usd: Some(0.25),
+        models: Vec::new(),
         status: RunStatus::Completed,
         error: None,
     };

@@ -5,7 +5,7 @@ use axum::response::Html;
 use larder_core::route::{FactorScore, RouteDecision};
 use larder_engine::executor::RunReceipt;
 use larder_gateway::auth::Caller;
-use larder_store::{RunFilter, RunId, RunRecord, RunStatus, StoreError};
+use larder_store::{ModelUsage, RunFilter, RunId, RunRecord, RunStatus, StoreError};
 use maud::{Markup, html};
 
 use super::figures::{moment, name, number, short, short_id, span};
@@ -135,6 +135,18 @@ fn decision(route: &RouteDecision) -> Markup {
     }
 }
 
+/// What each model used, if a run asked several.
+fn by_model(models: &[ModelUsage]) -> Markup {
+    html! {
+        @for usage in models {
+            div {
+                (name(&usage.model)) ": " (number(usage.calls.into())) @if usage.calls == 1 { " call, " } @else { " calls, " }
+                (number(usage.input_tokens)) " tokens in, " (number(usage.output_tokens)) " out, " (cost(usage.cost_usd))
+            }
+        }
+    }
+}
+
 fn run_facts(record: &RunRecord, receipt: &RunReceipt) -> Vec<(&'static str, Markup)> {
     let facts = &record.facts;
     let tokens = facts.tokens;
@@ -150,6 +162,13 @@ fn run_facts(record: &RunRecord, receipt: &RunReceipt) -> Vec<(&'static str, Mar
         ("Took", html! { (span(facts.latency_ms.saturating_mul(1_000))) ", " (facts.retries) " retries" }),
         ("Cost", html! { (cost(facts.cost_usd)) }),
     ];
+    if facts.models.len() > 1 {
+        found.push(("By model", by_model(&facts.models)));
+    }
+    if !receipt.failed.is_empty() {
+        let failed = receipt.failed.iter().map(|call| call.error.as_str());
+        found.push(("Failed calls", html! { @for error in failed { div { (error) } } }));
+    }
     if !receipt.ignored.is_empty() {
         found.push(("Fields left out", name(&receipt.ignored.join(", "))));
     }

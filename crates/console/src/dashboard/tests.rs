@@ -105,6 +105,7 @@ fn hostile_run(fake: &Fake) -> RunRecord {
         compression_applied: true,
         compression_savings: 600,
         cost_usd: None,
+        models: Vec::new(),
         status: RunStatus::Failed,
         error: Some(HOSTILE.to_owned()),
     };

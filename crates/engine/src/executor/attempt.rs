@@ -11,12 +11,15 @@ use larder_models::price::Billable;
 use larder_store::NewIntervention;
 
 use super::rounds::Conversation;
-use super::{ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, store_originals};
+use super::{
+    FailedCall, ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, Spending,
+    store_originals,
+};
 use crate::history;
 use crate::opening;
 use crate::prepare::PreparedPrompt;
 use crate::prompt::prepare_for;
-use crate::run::is_open;
+use crate::run::{WithheldFallback, is_open};
 
 /// Maximum tokens of a note about a rejected answer.
 const NOTE_TOKENS: usize = 160;
@@ -60,6 +63,8 @@ impl RecipeRun<'_> {
                 }
                 Conversation::Failed { error, tokens } => {
                     tracing::warn!(model = candidate.name, "{error}");
+                    let model = candidate.name.clone();
+                    self.failed.push(FailedCall { model, error: error.to_string() });
                     let is_open = is_open(&error);
                     let used = self.used(candidate, tokens, prepared.max_output);
                     if is_open {
@@ -74,7 +79,7 @@ impl RecipeRun<'_> {
                         return Err(self.stop_before(candidate, &next.name, error)?);
                     }
                     let Some(next) = next.filter(|_| !is_open || self.observer.may_spend()) else {
-                        return Err(self.unanswered(candidate, error));
+                        return Err(self.no_answer(candidate, error, None));
                     };
                     self.observer.stage(&format!("{error}; falling back to {}", next.name));
                     tried.insert(next.name.clone());
@@ -108,10 +113,10 @@ impl RecipeRun<'_> {
         error: ModelError,
     ) -> Result<RunError, RunError> {
         if self.engine.is_background {
-            return Ok(self.unanswered(failed, error));
+            return Ok(self.no_answer(failed, error, None));
         }
         let recipe = self.recipe.id();
-        self.engine.store.interventions().raise(&NewIntervention {
+        let intervention = self.engine.store.interventions().raise(&NewIntervention {
             kind: "model_failure".to_owned(),
             message: format!(
                 "{error}. {recipe} has risk_level high, so its fallback {fallback} was not asked; run it again, or bind \
@@ -120,11 +125,19 @@ impl RecipeRun<'_> {
             recipe: Some(recipe),
             run_id: Some(self.run_id.clone()),
         })?;
-        Ok(self.unanswered(failed, error))
+        let user = self.engine.store.user().to_owned();
+        let fallback = fallback.to_owned();
+        let withheld = WithheldFallback { fallback, intervention: intervention.id, user };
+        Ok(self.no_answer(failed, error, Some(withheld)))
     }
 
-    /// The error of a run that no model answered; of one that took too long, with what sets its time.
-    fn unanswered(&self, failed: &ModelCandidate, source: ModelError) -> RunError {
+    /// The error of a run whose last model failed; of one that took too long, with what sets its time.
+    fn no_answer(
+        &self,
+        failed: &ModelCandidate,
+        source: ModelError,
+        withheld: Option<WithheldFallback>,
+    ) -> RunError {
         let stated = self.recipe.gates.timeout_ms.map(Duration::from_millis);
         let fix = match &source {
             ModelError::Timeout { after, .. } if Some(*after) == stated => {
@@ -135,7 +148,9 @@ impl RecipeRun<'_> {
             }
             _ => String::new(),
         };
-        RunError::Model { source, fix, run_id: self.run_id.clone() }
+        let earlier = self.failed.split_last().map(|(_, earlier)| earlier.to_vec()).unwrap_or_default();
+        let (earlier, withheld) = (earlier.into_boxed_slice(), withheld.map(Box::new));
+        RunError::Model { source, fix, earlier, withheld, run_id: self.run_id.clone() }
     }
 
     fn fallback(&self, failed: &ModelCandidate, tried: &BTreeSet<String>) -> Option<ModelCandidate> {
@@ -213,6 +228,13 @@ impl RecipeRun<'_> {
         let cost = candidate.spec.prices.as_ref().map(|prices| prices.cost(&usage).total);
         self.calls += 1;
         self.spent.add(usage, cost);
+        match self.spent_by.iter_mut().find(|(model, ..)| *model == candidate.name) {
+            Some((_, calls, spent)) => {
+                *calls += 1;
+                spent.add(usage, cost);
+            }
+            None => self.spent_by.push((candidate.name.clone(), 1, Spending { usage, cost })),
+        }
         self.observer.spent(usage, cost);
     }
 

@@ -7,11 +7,12 @@ use larder_condense::ContentType;
 use larder_core::output::{Citation, Parsed};
 use larder_core::pack::{BudgetLedger, CallBudget, PackRequest, PartReceipt, Receipt, Rendition};
 use larder_core::recipe::Recipe;
-use larder_store::{NewRun, RunFacts, RunStatus, RunTokens};
+use larder_models::price::Usd;
+use larder_store::{ModelUsage, NewRun, RunFacts, RunStatus, RunTokens};
 use larder_text::tokens::{Counter, Label};
 
 use super::report::{log_decision, log_sizes, report};
-use super::{RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt};
+use super::{RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending};
 use crate::evidence::CITING;
 use crate::opening::MARKS;
 use crate::run::{class, signals};
@@ -73,11 +74,13 @@ impl RecipeRun<'_> {
         }
         let mut receipt = packed.cloned().unwrap_or_else(|| unpacked(self.recipe));
         receipt.route.clone_from(&self.route);
+        receipt.failed.clone_from(&self.failed);
         receipt.ignored.clone_from(&self.input.ignored);
         let saved = receipt.receipt.own_parts();
         let saved = saved.filter_map(|part| Some(original(part)?.saturating_sub(part.tokens)));
         let saved = saved.fold(0, usize::saturating_add) as u64;
         let facts = facts(&self, &receipt, &outcome, latency_ms, saved);
+        let models = facts.models.clone();
         let json = serde_json::to_vec(&receipt).unwrap_or_default();
         let was_packed = packed.is_some() && receipt.receipt.refused.is_none();
         let shown = receipt.receipt.parts.iter().filter(|part| part.rendition != Rendition::Whole);
@@ -110,6 +113,7 @@ impl RecipeRun<'_> {
             receipt,
             usage: self.spent.usage,
             cost: self.spent.cost,
+            models,
             latency_ms,
         })
     }
@@ -187,6 +191,20 @@ fn resolve(citations: &[Citation], parts: &[PartReceipt]) -> Vec<ResolvedCitatio
         .collect()
 }
 
+fn model_usage((model, calls, spent): &(String, u32, Spending)) -> ModelUsage {
+    ModelUsage {
+        model: model.clone(),
+        calls: *calls,
+        input_tokens: spent.usage.input,
+        output_tokens: spent.usage.output,
+        cost_usd: spent.cost.map(dollars),
+    }
+}
+
+fn dollars(cost: Usd) -> f64 {
+    cost.to_string().parse().unwrap_or_default()
+}
+
 fn facts(
     run: &RecipeRun<'_>,
     receipt: &RunReceipt,
@@ -227,7 +245,8 @@ fn facts(
         retries: run.calls.saturating_sub(run.rounds).saturating_sub(1),
         compression_applied: compressed,
         compression_savings: if compressed { saved } else { 0 },
-        cost_usd: run.spent.cost.map(|cost| cost.to_string().parse().unwrap_or_default()),
+        cost_usd: run.spent.cost.map(dollars),
+        models: run.spent_by.iter().map(model_usage).collect(),
         status: match outcome {
             Ok(_) => RunStatus::Completed,
             Err(RunError::Refused { .. }) => RunStatus::Refused,

@@ -49,8 +49,11 @@ pub(super) fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), Prep
     for document in &input.documents {
         if !takes.contains(&document.input.as_str()) {
             let listed = if takes.is_empty() { "no documents".to_owned() } else { takes.join(", ") };
-            let example =
-                takes.first().map(|first| format!("; to pass it as one of them, use --doc {first}=PATH"));
+            // `runbook.md` is most likely the input `runbook`.
+            let name = &document.input;
+            let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+            let meant = takes.iter().find(|known| **known == stem).or(takes.first());
+            let example = meant.map(|meant| format!("; to pass it as one of them, use --doc {meant}=PATH"));
             return Err(PrepareError::UnknownDocument {
                 recipe: recipe.id(),
                 name: document.input.clone(),

@@ -7,7 +7,7 @@ use larder_core::recipe::RecipeError;
 use larder_models::chat::ModelError;
 use larder_store::{LOCAL_USER, RunId, StoreError};
 
-use super::outcome::RunReceipt;
+use super::outcome::{FailedCall, RunReceipt};
 use crate::prepare::PrepareError;
 
 /// A run without an answer. Its record, if there is one, is in the store.
@@ -42,12 +42,16 @@ pub enum RunError {
         run_id: RunId,
     },
     /// No model could be reached, including fallbacks.
-    #[error("{source}{fix}")]
+    #[error("{}{source}{fix}{}", before(earlier), not_asked(withheld.as_deref()))]
     Model {
         /// The last failure.
         source: ModelError,
         /// What sets the limit that it passed; may be empty.
         fix: String,
+        /// The failures before it.
+        earlier: Box<[FailedCall]>,
+        /// The fallback that was not asked because of the recipe's risk.
+        withheld: Option<Box<WithheldFallback>>,
         /// The run's record.
         run_id: RunId,
     },
@@ -118,6 +122,17 @@ pub enum RunError {
     Store(#[from] StoreError),
 }
 
+/// A fallback that needs a human's consent.
+#[derive(Debug)]
+pub struct WithheldFallback {
+    /// The model's name in the table.
+    pub fallback: String,
+    /// The intervention's id.
+    pub intervention: u64,
+    /// The user it belongs to.
+    pub user: String,
+}
+
 impl RunError {
     /// Whether the failed call may have been processed and billed nevertheless.
     pub const fn may_be_billed(&self) -> bool {
@@ -128,6 +143,22 @@ impl RunError {
 /// Whether a call that failed this way may have been processed nevertheless: its outcome is unknown.
 pub(crate) const fn is_open(error: &ModelError) -> bool {
     matches!(error, ModelError::Timeout { .. })
+}
+
+/// Failures that another model's followed.
+fn before(earlier: &[FailedCall]) -> String {
+    earlier.iter().map(|call| format!("{}; ", call.error)).collect()
+}
+
+fn not_asked(withheld: Option<&WithheldFallback>) -> String {
+    let said = |WithheldFallback { fallback, intervention, user }: &WithheldFallback| {
+        format!(
+            "; the recipe has risk_level high, so its fallback {fallback} was not asked; see `larder interventions show \
+             {intervention}{}`",
+            whose(user)
+        )
+    };
+    withheld.map(said).unwrap_or_default()
 }
 
 fn hint(error: &RecipeError) -> String {

@@ -10,15 +10,15 @@ mod outcome;
 use futures::future::BoxFuture;
 use larder_core::recipe::Recipe;
 
-pub use self::error::RunError;
 pub(crate) use self::error::is_open;
+pub use self::error::{RunError, WithheldFallback};
 pub use self::error::{class, class_of_model};
 pub use self::meter::{Meter, RemainingBudget, Spending};
 pub use self::observer::{NoopObserver, ProgressObserver, SpendingOnly};
 pub(crate) use self::outcome::signals;
 pub use self::outcome::{
-    CallReceipt, CondensingTally, PromptSection, QuotedAnswer, ResolvedCitation, RunOutcome, RunReceipt,
-    ToolReceipt,
+    CallReceipt, CondensingTally, FailedCall, PromptSection, QuotedAnswer, ResolvedCitation, RunOutcome,
+    RunReceipt, ToolReceipt,
 };
 use crate::inputs::RunInput;
 

@@ -7,7 +7,7 @@ use larder_core::recipe::{Layer, Recipe};
 use larder_core::route::RouteDecision;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_store::RunId;
+use larder_store::{ModelUsage, RunId};
 use larder_text::message::Message;
 use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,9 @@ pub struct RunReceipt {
     /// What condensing by a model cost, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub condensing: Option<CondensingTally>,
+    /// The calls of models that failed, so that a fallback answered or the run ended.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub failed: Vec<FailedCall>,
     /// The tools that its model is offered.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tools: Vec<ToolReceipt>,
@@ -55,6 +58,15 @@ pub struct RunReceipt {
     /// What its model called: tools of the recipe, and originals that it read back.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub calls: Vec<CallReceipt>,
+}
+
+/// A call of a model that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCall {
+    /// The model's name in the table.
+    pub model: String,
+    /// What failed; it begins with the model's name.
+    pub error: String,
 }
 
 /// A tool that the model of a run is offered.
@@ -111,6 +123,7 @@ impl RunReceipt {
             history: None,
             ignored: Vec::new(),
             condensing: None,
+            failed: Vec::new(),
             tools: Vec::new(),
             not_offered: Vec::new(),
             calls: Vec::new(),
@@ -119,6 +132,12 @@ impl RunReceipt {
 }
 
 impl RunReceipt {
+    /// A line for the user if a model failed and another one answered.
+    pub fn fallback_notice(&self) -> Option<String> {
+        let failed: Vec<&str> = self.failed.iter().map(|call| call.error.as_str()).collect();
+        (!failed.is_empty()).then(|| format!("{}; {} answered instead", failed.join("; "), self.model))
+    }
+
     /// A line for the user if anything was condensed or left out of the prompt: how much, and how to see it.
     pub fn reduction_notice(&self) -> Option<String> {
         let is_reduced = |part: &&PartReceipt| {
@@ -276,6 +295,8 @@ pub struct RunOutcome {
     pub usage: Usage,
     /// Price of all calls, in US dollars.
     pub cost: Option<Usd>,
+    /// What each model used, in the order in which they were first asked.
+    pub models: Vec<ModelUsage>,
     /// Milliseconds from start to end, condensing included.
     pub latency_ms: u64,
 }

@@ -87,6 +87,7 @@ pub fn facts(recipe: &str) -> RunFacts {
         compression_applied: true,
         compression_savings: 5_500,
         cost_usd: None,
+        models: Vec::new(),
         status: RunStatus::Completed,
         error: None,
     }
