@@ -1,7 +1,7 @@
 //! Words that mark a sentence of a conversation as significant: decisions, failures, what works, what is done, what
 //! remains; and words that mark it as small talk.
 //!
-//! English only; in other languages the order of turns, the speaker, code and salient spans decide.
+//! English, and decisions also in German; otherwise the order of turns, the speaker, code and salient spans decide.
 
 use std::sync::LazyLock;
 
@@ -42,11 +42,36 @@ pub(super) fn names_failure(line: &str) -> bool {
     FAILURE.is_match(line)
 }
 
+/// A sentence that states a decision: by its label, or by what "we" do.
+static DECISION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?i)(?:^|\\n|[.!?] )[\s>#*_\[\]-]*(?:decisions?|decided|agreed|agreement|entscheidung|entschieden|beschluss|beschlossen|festgelegt|vereinbart)\b[^:\n]{0,24}:",
+        r"|\b(?:we|i)(?:'ve| have)? (?:decided|agreed|settled|chose)\b|\b(?:was|were|been) (?:decided|agreed)\b",
+        r"|\blet'?s (?:use|go with|keep|stick)\b|\b(?:we|i)(?:'ll| will| shall|'re going to| are going to) (?:use|take|keep|adopt|choose|pick|go with|stay with|stick)\b",
+        r"|\bwe (?:use|take|keep|adopt|choose|pick|go with|stay with|stick)\b[^\n]*\b(?:because|since|so that)\b",
+        r"|\b(?:wir|ich) (?:nehmen|nehme|verwenden|verwende|benutzen|nutzen|bleiben bei|setzen auf|einigen uns)\b",
+        r"|\bwir haben\b[^\n]{0,80}\b(?:entschieden|beschlossen|geeinigt|vereinbart)\b",
+    ))
+});
+/// What may precede the sentence with the reason.
+static REASON: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)^[\s>*_-]*(?:because|reason|rationale|why|weil|grund|begr\u{fc}ndung)\b"));
+
+/// Whether a sentence states a decision.
+pub(super) fn decides(sentence: &str) -> bool {
+    DECISION.is_match(sentence)
+}
+
+/// Whether the text after a decision belongs to it: it gives the reason, or the decision was only announced.
+pub(super) fn completes(decision: &str, next: &str) -> bool {
+    decision.trim_end().trim_end_matches('*').ends_with(':') || REASON.is_match(next)
+}
+
 /// The weight of a sentence by its words; 1 is neutral.
 pub(super) fn worth(sentence: &str) -> f32 {
     let says = |words: &Regex| words.is_match(sentence);
     let code = if says(&CODES) { CODE } else { 1.0 };
-    if says(&MATTER) {
+    if says(&MATTER) || says(&DECISION) {
         return MATTERS * code;
     }
     if sentence.len() <= LONGEST_TALK && says(&IDLE) { TALK } else { code }
@@ -58,7 +83,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&MATTER, &IDLE, &CODES, &FAILURE] {
+        for pattern in [&MATTER, &IDLE, &CODES, &FAILURE, &DECISION, &REASON] {
             LazyLock::force(pattern);
         }
     }
