@@ -17,7 +17,7 @@ pub mod rewrite;
 mod truncate;
 mod types;
 
-pub use self::analysis::{rank, salience};
+pub use self::analysis::salience;
 pub use self::condense::{condense, condense_in_view, essential, explain};
 pub use self::condensed::{Author, CondenseError, Condensed, Gap, GapUnit, Probes};
 pub use self::content_type::ContentType;
@@ -31,9 +31,10 @@ pub use self::types::detect::detect;
 pub use self::types::html::{PageText, WebPage, web_page};
 pub use self::types::structure_of;
 pub use larder_text::json::terse as terse_json;
+pub use larder_text::rank;
 
 /// Incremented whenever the same request would produce a different text; part of every cache key of a condensed text.
-pub const CONDENSER_VERSION: u32 = 5;
+pub const CONDENSER_VERSION: u32 = 6;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -13,7 +13,9 @@ mod guarantees;
 use guarantees::{Case, check_explained, check_twice, checked, mutated, mutations, pins_of};
 use larder_condense::ContentType::{Chat, ToolResult};
 use larder_condense::{Condensed, UnitOutcome, explain};
+use larder_text::message::Role;
 use larder_text::tokens::Counter;
+use larder_text::transcript::{self, Entry};
 use proptest::prelude::*;
 
 const COUNTERS: [fn() -> Counter; 2] = [Counter::o200k, Counter::bytes];
@@ -93,6 +95,72 @@ fn what_a_developer_needs_to_go_on_is_kept() {
             "What is left to do?",
         ] {
             assert!(condensed.text.contains(kept), "{kept} in\n{}", condensed.text);
+        }
+    }
+}
+
+/// What people write when they decide.
+const DECISIONS: [&str; 10] = [
+    "Decision: we use rust_decimal for amounts because f64 loses cents.",
+    "**Decision:** amounts are integers of cents.",
+    "Decided: no floats in the exporter.",
+    "We agreed on semicolons because Excel wants them.",
+    "We will use rust_decimal because f64 loses cents.",
+    "Entscheidung: Beträge werden als Ganzzahlen gespeichert.",
+    "Wir verwenden rust_decimal, weil f64 Cent verliert.",
+    "Wir nehmen Postgres, weil es schon läuft.",
+    "We decided to keep the public API.",
+    "Let's go with quoted fields.",
+];
+
+#[test]
+fn decisions_requests_and_failures_precede_output_that_repeats_itself() {
+    let compiled = |step: usize| -> String {
+        (0..40).map(|n| format!("   Compiling dep-{n} v0.{n}.{step}\n")).collect()
+    };
+    let failure = |step: usize| {
+        format!(
+            "error[E0308]: mismatched types\n  --> src/export.rs:{}:13\n   |\n{0} |     let x: u32 = a;\n",
+            100 + step
+        )
+    };
+    for decision in DECISIONS {
+        let mut turns = vec![("user", "Build the invoice exporter.".to_owned())];
+        for step in 0..60 {
+            turns.push(("assistant", format!("Step {step}: I run it.")));
+            let failed = if step % 7 == 3 { failure(step) } else { String::new() };
+            turns.push(("tool", compiled(step) + &failed));
+            match step {
+                20 => turns.push(("assistant", format!("Tests pass.\n\n{decision}"))),
+                33 => turns.push(("user", "Please do not rename Row.".to_owned())),
+                _ => {}
+            }
+        }
+        let entries: Vec<Entry<'_>> = turns
+            .iter()
+            .zip(1..)
+            .map(|((role, text), number)| Entry {
+                number,
+                role: match *role {
+                    "user" => Role::User,
+                    "tool" => Role::Tool,
+                    _ => Role::Assistant,
+                },
+                text,
+                calls: &[],
+            })
+            .collect();
+        let text = transcript::write(&entries).0;
+        for query in [None, Some("Which dep does the step compile?")] {
+            let condensed = condensed(&text, 2_500, query);
+            let failures: Vec<String> = (0..60)
+                .filter(|step| step % 7 == 3)
+                .map(|step| format!("src/export.rs:{}:13", 100 + step))
+                .collect();
+            for kept in [decision, "do not rename Row"].into_iter().chain(failures.iter().map(String::as_str))
+            {
+                assert!(condensed.text.contains(kept), "{query:?} {kept} in\n{}", condensed.text);
+            }
         }
     }
 }

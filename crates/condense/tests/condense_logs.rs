@@ -206,12 +206,81 @@ fn errors_without_a_time_are_records_of_their_own() {
     let condensed = condensed(&text, 400);
     for shown in [
         "640× [10:00:00] building unit 0\n",
-        "10× error: undefined reference to symbol 0\n",
-        "10× src/part.rs:1:5: error: mismatched types\n  |\n1 | let x = y;\n",
-        "10× FAILED tests/test_2.py::test_sum\n",
-        "10× part.ts(3,7): error TS2304: Cannot find name\n    at frame 3\n",
+        "\nerror: undefined reference to symbol 0\n",
+        "\nsrc/part.rs:1:5: error: mismatched types\n  |\n1 | let x = y;\n",
+        "\nFAILED tests/test_2.py::test_sum\n",
+        "\npart.ts(3,7): error TS2304: Cannot find name\n    at frame 3\n",
         "10× [WARN] cache 4 is stale\n",
     ] {
         assert!(condensed.text.contains(shown), "{shown}{}", condensed.text);
+    }
+    for n in (0..50).filter(|n| n % 5 < 4) {
+        assert!(led_to(&text, &condensed, error(n).trim_end()), "{n} in {}", condensed.text);
+    }
+}
+
+/// Whether every occurrence of `part` is shown or behind the pointer of a gap that has a mark.
+fn led_to(text: &str, condensed: &Condensed, part: &str) -> bool {
+    let hidden = |at: usize| {
+        let gap = condensed.gaps.iter().find(|gap| gap.bytes.start <= at && at + part.len() <= gap.bytes.end);
+        gap.is_some_and(|gap| condensed.text.contains(&format!("{}-{}", gap.range.0, gap.range.1)))
+    };
+    condensed.text.contains(part) || text.match_indices(part).all(|(at, _)| hidden(at))
+}
+
+/// Failures as tools write them, each with the lines that locate and explain it.
+const BLOCKS: [&str; 11] = [
+    "error[E0425]: cannot find value `delim` in this scope\n  --> src/export.rs:212:27\n    |\n212 |     w.delimiter(delim);\n",
+    "error[E0308]: mismatched types\n  --> src/lib.rs:14:5\n   |\n14 |     x\n",
+    "error[E0308]: mismatched types\n  --> src/lib.rs:90:5\n   |\n90 |     x\n",
+    "src/main.c:10:5: error: 'foo' undeclared\n   10 |     foo();\n      |     ^~~\n",
+    "src/main.c:31:5: error: 'foo' undeclared\n   31 |     foo();\n      |     ^~~\n",
+    "Traceback (most recent call last):\n  File \"job.py\", line 3, in run\n    total()\nValueError: no rows\n",
+    "TypeError: rows is not a function\n    at load (/srv/app/load.js:7:11)\n    at main (/srv/app/main.js:3:1)\n",
+    "Exception in thread \"main\" java.lang.IllegalStateException: closed\n\tat app.Pool.take(Pool.java:17)\n",
+    "panic: runtime error: index out of range\n\ngoroutine 1 [running]:\nmain.load(...)\n\t/srv/load.go:12 +0x1d\n",
+    "--- FAIL: TestLoad (0.01s)\n    load_test.go:33: got 3, want 4\n",
+    "thread 'main' panicked at src/main.rs:4:9:\nthe rows are gone\n",
+];
+
+#[test]
+fn a_failure_keeps_the_lines_that_locate_it_whatever_the_query_is() {
+    let warned =
+        "warning: unused variable: `rows`\n  --> src/export.rs:55:9\n   |\n55 |     let rows = 3;\n\n";
+    let built = |n: usize, indent: &str, stamp: &str| {
+        format!("{stamp}{indent}Compiling crate-{n} v1.0.{} (/build/crate-{n})\n", n % 9)
+    };
+    for (indent, stamp) in [("   ", ""), ("", ""), ("   ", "2026-01-02T03:04:05.678Z ")] {
+        let stamped =
+            |block: &str| -> String { block.lines().map(|line| format!("{stamp}{line}\n")).collect() };
+        let compiled: String = (0..400).map(|n| built(n, indent, stamp)).collect();
+        let failures: String = BLOCKS.iter().map(|block| stamped(&format!("{block}\n"))).collect();
+        let text = format!("{compiled}{}{failures}", stamped(warned));
+        for query in [None, Some("Fix the nightly build"), Some("Why does it not compile?")] {
+            for target in [2_200, 6_000] {
+                let condensed = Case { query, ..case(&text, target) }.run(&Counter::o200k()).unwrap();
+                for block in BLOCKS {
+                    let shown = condensed.text.contains(stamped(block).trim_end());
+                    assert!(shown, "{query:?} {target} {stamp}{block} in {}", condensed.text);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_pytest_says_of_each_failure_stays_whole() {
+    let failed = |n: usize| {
+        format!(
+            "____________ test_{n} ____________\n\n    def test_{n}():\n>       assert tax(100) == 19\nE       assert 18.{n} == 19\n\ntests/test_tax.py:{n}: AssertionError\n"
+        )
+    };
+    let passed: String =
+        (0..300).map(|n| format!("tests/test_{n}.py::test_case PASSED [ {}%]\n", n / 3)).collect();
+    let text = format!("{passed}=== FAILURES ===\n{}", (10..14).map(failed).collect::<String>());
+    let asked = Case { query: Some("Which test cases passed?"), ..case(&text, 600) };
+    let condensed = asked.run(&Counter::o200k()).unwrap();
+    for n in 10..14 {
+        assert!(condensed.text.contains(&failed(n)), "{n} in {}", condensed.text);
     }
 }

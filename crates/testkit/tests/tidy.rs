@@ -46,6 +46,8 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("pointer", &["hash"]),
             ("price", &["usage"]),
             ("provider", &[]),
+            ("query", &["words"]),
+            ("rank", &["bm25", "query", "words"]),
             ("sections", &[]),
             ("select", &["json", "pointer"]),
             ("sse", &["json"]),

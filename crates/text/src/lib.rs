@@ -27,6 +27,8 @@ pub mod picture;
 pub mod pointer;
 pub mod price;
 pub mod provider;
+pub mod query;
+pub mod rank;
 pub mod sections;
 pub mod select;
 pub mod sse;

@@ -3,7 +3,5 @@
 //! Knows no condenser and no target.
 
 pub(crate) mod pattern;
-pub(crate) mod query_prefilter;
-pub mod rank;
 pub(crate) mod relevance;
 pub mod salience;

@@ -6,16 +6,14 @@
 
 use std::ops::Range;
 
-use crate::analysis::query_prefilter::QueryWords;
 use larder_text::bm25::{bm25, rarity};
-use larder_text::words::{STOP_WORDS, for_each_term};
+use larder_text::query::{QueryWords, query_terms};
+use larder_text::words::for_each_term;
 
 /// Buckets of the word table. Colliding words are treated as equal when novelty is computed.
 const BUCKETS: usize = 1 << 16;
 /// The weight of a match in the unit zero, one or two places away.
 const NEIGHBOUR: [f64; 3] = [1.0, 0.4, 0.15];
-/// Maximum number of distinct query words; the rest are ignored.
-const MAX_QUERY_TERMS: usize = 48;
 /// An approximate log2 that is identical on every machine: exact at powers of two, linear between.
 fn log2(x: f32) -> f32 {
     let whole = (x.max(1.0) as u64).max(1);
@@ -103,23 +101,6 @@ impl ShownWords {
     }
 }
 
-pub(crate) fn query_terms(query: &str) -> Vec<u64> {
-    let mut stop = Vec::with_capacity(STOP_WORDS.len());
-    STOP_WORDS.iter().for_each(|word| for_each_term(word, |hash| stop.push(hash)));
-    let mut all = Vec::new();
-    for_each_term(query, |hash| {
-        if all.len() < MAX_QUERY_TERMS && !all.contains(&hash) {
-            all.push(hash);
-        }
-    });
-    let mut subject: Vec<u64> = all.iter().copied().filter(|hash| !stop.contains(hash)).collect();
-    if subject.is_empty() {
-        subject = all;
-    }
-    subject.sort_unstable();
-    subject
-}
-
 /// How well each unit answers the query, from 0 to 1. `units` are in the order of the text; one without bytes answers
 /// nothing.
 pub(crate) fn relevance_to(text: &str, units: &[Range<usize>], query: &str) -> Vec<f32> {
@@ -132,7 +113,7 @@ pub(crate) fn relevance_to(text: &str, units: &[Range<usize>], query: &str) -> V
         }
         false
     });
-    relevance(units, &hits, words.len())
+    relevance(units, &hits, words.count())
 }
 
 /// BM25 of every unit, with partial credit for its neighbours' matches, times the weighted share of query words that

@@ -4,7 +4,6 @@
 
 use std::ops::Range;
 
-use crate::analysis::relevance::query_terms;
 use crate::analysis::salience::{SalientSpan, SpanKind};
 use crate::condensed::Gap;
 use crate::engine::draft::CondensedDraft;
@@ -12,6 +11,7 @@ use crate::engine::job::Job;
 use crate::engine::select::PieceSelection;
 use crate::engine::units::{TextPiece, Tier};
 use crate::explanation::{Reason, UnitOutcome, UnitReason};
+use larder_text::query::query_terms;
 use larder_text::words::for_each_term;
 
 /// From this weight on, position and structure are given as a reason.

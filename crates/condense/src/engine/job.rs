@@ -137,6 +137,12 @@ impl<'a> Job<'a> {
         spans.salient.iter().map(|&index| &spans.all[index]).collect()
     }
 
+    /// Every error line, by start.
+    pub(crate) fn errors(&self) -> Vec<Range<usize>> {
+        let errors = self.spans().all.iter().filter(|span| span.kind == SpanKind::Error);
+        errors.map(|span| span.range.clone()).collect()
+    }
+
     /// Average tokens per byte of this text.
     pub(crate) fn tokens_per_byte(&self) -> f32 {
         self.tokens_per_byte

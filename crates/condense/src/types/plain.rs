@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 320;
 const EDGE_LINES: usize = 8;
 const EDGE: f32 = 3.0;
 /// The weight of a line that differs from an earlier one only in digits.
-const REPEATED: f32 = 0.1;
+pub(crate) const REPEATED: f32 = 0.1;
 
 pub(crate) struct Plain;
 
@@ -53,7 +53,7 @@ pub(crate) fn lines(text: &str, within: Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// A hash that is equal for lines that differ only in numbers.
-fn template(line: &str) -> u64 {
+pub(crate) fn template(line: &str) -> u64 {
     let skeleton: Vec<u8> = line.bytes().filter(|b| !b.is_ascii_digit()).collect();
     xxhash_rust::xxh3::xxh3_64(&skeleton)
 }

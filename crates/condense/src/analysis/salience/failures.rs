@@ -13,9 +13,9 @@ const LONGEST_ERROR: usize = 240;
 
 static STRICT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
-        r"(?-u)\b(?:ERROR|FATAL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)\b",
+        r"(?-u)\b(?:ERROR|FATAL|FAIL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)\b",
         r"|(?-u)[A-Za-z](?:Error|Exception)\b",
-        r"|(?-u)\b(?:[Ee]rror|[Ff]atal|[Ff]ailed|[Pp]anic|[Ee]xception)(?: \w+)?:",
+        r"|(?-u)\b(?:[Ee]rror|[Ff]atal|[Ff]ailed|[Pp]anic|[Ee]xception)(?:\[\w+\])?(?: \w+)?:",
         r"|Traceback \(most recent|panicked at|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
     ))
 });

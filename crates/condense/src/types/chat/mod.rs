@@ -1,16 +1,17 @@
-//! Conversations: keeps the first request and the newest turns; of the rest, decisions, errors, code, finished and
-//! remaining work come before small talk.
+//! Conversations: keeps the first request and the newest turns, further requests, decisions and failures; of the rest,
+//! code, finished and remaining work come before small talk and before output that repeats itself.
 //!
 //! Knows turns and how to weigh sentences; `messages` knows how turns are written, `cues` which words matter.
 
 mod cues;
-mod kept;
 mod messages;
 mod quoted;
+mod significant;
 
 use std::ops::Range;
 
 use self::messages::{ChatMessage, ChatTranscript, Speaker, Writing};
+use self::significant::Significant;
 use crate::engine::condenser::{Condenser, Divide};
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::extractive::Extractive;
@@ -61,9 +62,9 @@ impl Divide for Chat {
             Writing::Lines | Writing::Transcript => quoted::failures(text, &transcript.messages),
         };
         let mut pieces = Vec::new();
+        let (mut significant, mut tool_messages) = (Significant::new(job), Vec::new());
         let first = transcript.messages.first().map_or(0, |message| message.range.start);
         divide(text, 0..first, transcript.writing, &mut pieces);
-        let mut speakers = vec![None; pieces.len()];
         let mut at = first;
         for (index, message) in transcript.messages.iter().enumerate() {
             let from = pieces.len();
@@ -77,10 +78,14 @@ impl Divide for Chat {
                 piece.prior *=
                     turn * cues::worth(&text[piece.range.clone()]) * if quoted { QUOTED } else { 1.0 };
             }
-            speakers.resize(pieces.len(), Some(message.role));
+            if message.role == Speaker::Tool {
+                tool_messages.push(from..pieces.len());
+            }
+            significant.mark(job, message, from..pieces.len(), &pieces);
             at = message.range.end;
         }
-        kept::keep(job, &speakers, &mut pieces);
+        significant.reserve(job, &mut pieces);
+        weigh_repeats(text, &tool_messages, &mut pieces);
         divide(text, at..text.len(), transcript.writing, &mut pieces);
         pieces
     }
@@ -117,6 +122,16 @@ fn worth(index: usize, transcript: &ChatTranscript) -> f32 {
     };
     let last = transcript.messages.len().saturating_sub(1).max(1);
     by * (OLDEST + (NEWEST - OLDEST) * index as f32 / last as f32)
+}
+
+/// Lowers the weight of lines in tool results that a newer one repeats but for numbers.
+fn weigh_repeats(text: &str, tool_messages: &[Range<usize>], pieces: &mut [TextPiece]) {
+    let mut seen = hashbrown::HashSet::new();
+    for at in tool_messages.iter().rev().flat_map(|message| message.clone().rev()) {
+        if !seen.insert(plain::template(&text[pieces[at].range.clone()])) {
+            pieces[at].prior *= plain::REPEATED;
+        }
+    }
 }
 
 /// A message's label and its content, which is not shown without the label.

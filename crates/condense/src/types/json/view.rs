@@ -11,10 +11,10 @@ use regex::Regex;
 
 use super::grid::{Form, Grid, Grids, Shown};
 use crate::analysis::pattern::pattern;
-use crate::analysis::query_prefilter::QueryWords;
 use crate::engine::job::Job;
 use crate::engine::render::Renderer;
 use larder_text::json::{Document, Kind};
+use larder_text::query::QueryWords;
 
 /// The weight of a failure word in a value, relative to a query word.
 const FAILURE: f32 = 2.0;
@@ -135,7 +135,7 @@ impl TextWords {
     pub(super) fn of(text: &str, query: Option<&str>) -> Self {
         let words = QueryWords::of(query.unwrap_or_default());
         let mut asked: Vec<(usize, usize)> = Vec::new();
-        let mut counts = vec![0; words.len()];
+        let mut counts = vec![0; words.count()];
         let most = (text.len() / EVERYWHERE).max(FEW);
         words.find(text, |place, word| {
             counts[word] += 1;

@@ -204,7 +204,7 @@ fn named_by_value(view: &JsonView<'_>, grid: &Grid) -> Vec<usize> {
 
 /// Which words of the query appear in names of columns: these ask for columns and say nothing about rows.
 pub(super) fn naming(view: &JsonView<'_>, grid: &Grid) -> Vec<bool> {
-    let mut naming = vec![false; view.words.len()];
+    let mut naming = vec![false; view.words.count()];
     for name in grid.table.columns.iter().flat_map(|column| words_of_name(&column.name).collect::<Vec<_>>()) {
         view.words.within(&name).into_iter().for_each(|word| naming[word] = true);
     }

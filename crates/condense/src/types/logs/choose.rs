@@ -6,17 +6,17 @@ use std::ops::Range;
 
 use hashbrown::HashSet;
 
+use super::blocks::is_title;
 use super::mine::Templates;
 use super::records::records;
 use crate::analysis::relevance::relevance_to;
-use crate::analysis::salience::SpanKind;
 use crate::engine::job::Job;
 
 /// The number of best answers to the query that precede everything, and the minimum relevance for that.
 const ANSWERS: usize = 8;
 const RELEVANT: f32 = 0.3;
 /// The number of error templates that precede even these.
-const ERRORS_FIRST: usize = 3;
+const ERRORS_FIRST: usize = 12;
 /// The weight of a template's example relative to a plain one with new information.
 const ERROR: f32 = 4.0;
 const QUERY: f32 = 12.0;
@@ -47,8 +47,8 @@ impl LogOrder {
     pub(super) fn new(job: &Job<'_>) -> Self {
         let text = job.request.text;
         let records = records(text);
-        let templates = Templates::mine(text, &records);
         let signs = Signs::new(job, &records);
+        let templates = Templates::mine(text, &records, &signs.error);
         let mut taken = vec![false; records.len()];
         let mut take = |record: usize| !std::mem::replace(&mut taken[record], true);
         let required: Vec<usize> =
@@ -82,14 +82,10 @@ struct Signs {
 
 impl Signs {
     fn new(job: &Job<'_>, records: &[Range<usize>]) -> Self {
-        let mut error = vec![false; records.len()];
-        let salient = job.salient();
-        let errors: Vec<_> = salient
-            .iter()
-            .filter(|span| span.kind == SpanKind::Error)
-            .map(|span| span.range.clone())
-            .collect();
-        touched(records, &errors).into_iter().for_each(|record| error[record] = true);
+        // What pytest writes of a failed assertion need not name an error.
+        let titled = |record: &Range<usize>| is_title(&job.request.text[record.clone()]);
+        let mut error: Vec<bool> = records.iter().map(titled).collect();
+        touched(records, &job.errors()).into_iter().for_each(|record| error[record] = true);
         let relevance = match job.request.query {
             Some(query) => relevance_to(job.request.text, records, query),
             None => Vec::new(),

@@ -2,13 +2,15 @@
 //!
 //! Every line becomes a sequence of words and signs in which all values are one sign: words with a digit, paths,
 //! dotted names, hexadecimal bytes. Records with the same sequence share a template, as do those that differ in a
-//! single plain word that takes many forms. Knows bytes; does not know any log format. One pass over the text and one
-//! over the words of distinct templates.
+//! single plain word that takes many forms. Different failures never do (`blocks::identity`). Knows bytes; does not know any
+//! log format. One pass over the text and one over the words of distinct templates.
 
 use std::ops::Range;
 
 use hashbrown::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
+
+use super::blocks::identity;
 
 /// From this many forms on, a word at one position of otherwise equal lines counts as a value.
 const FORMS_OF_A_VALUE: usize = 12;
@@ -35,14 +37,20 @@ pub(super) struct Templates {
 }
 
 impl Templates {
-    pub(super) fn mine(text: &str, records: &[Range<usize>]) -> Self {
+    /// The templates of `records`, of which those that `failed` contain an error line.
+    pub(super) fn mine(text: &str, records: &[Range<usize>], failed: &[bool]) -> Self {
         let mut ids: HashMap<u64, usize> = HashMap::new();
         let mut shapes: Vec<Vec<Word>> = Vec::new();
         let mut shape = Vec::new();
         let of: Vec<usize> = records
             .iter()
-            .map(|record| {
-                let key = shape_of(&text.as_bytes()[record.clone()], &mut shape);
+            .zip(failed)
+            .map(|(record, &failed)| {
+                let mut key = shape_of(&text.as_bytes()[record.clone()], &mut shape);
+                if failed && let Some(identity) = identity(&text[record.clone()]) {
+                    key = (key ^ identity).wrapping_mul(VALUE).rotate_left(23);
+                    shape.push(Word::sign(identity));
+                }
                 *ids.entry(key).or_insert_with(|| {
                     shapes.push(shape.clone());
                     shapes.len() - 1

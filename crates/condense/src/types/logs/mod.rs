@@ -3,11 +3,13 @@
 //! Groups lines into records, and records that differ only in values into templates. Coordinates choosing and
 //! rendering; does not know any program's log format.
 
+mod blocks;
 mod choose;
 mod mine;
 mod records;
 mod write;
 
+pub(crate) use self::blocks::explains;
 use self::choose::LogOrder;
 use self::records::{has_clock, has_level, is_continuation};
 use self::write::LogPage;

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use super::blocks::{Block, is_reason};
+
 /// Maximum lines and bytes of a record; what follows is a new record.
 const MAX_LINES: usize = 200;
 const MAX_BYTES: usize = 16_384;
@@ -16,7 +18,7 @@ const STAMP_WITHIN: usize = 64;
 /// How a record longer than `EXCERPT_LINES` lines is shown: its first and last lines and the causes in between.
 const EXCERPT_LINES: usize = 12;
 const EXCERPT_HEAD: usize = 7;
-const EXCERPT_TAIL: usize = 2;
+const EXCERPT_TAIL: usize = 3;
 const EXCERPT_CAUSES: usize = 4;
 /// Longer lines are shown up to this length, in bytes.
 const LONGEST_LINE: usize = 4_096;
@@ -25,26 +27,23 @@ const LONGEST_LINE: usize = 4_096;
 pub(super) fn records(text: &str) -> Vec<Range<usize>> {
     let rule = Rule::of(text);
     let mut records: Vec<Range<usize>> = Vec::new();
-    let (mut at, mut lines, mut trace) = (0, 0, false);
+    let (mut at, mut lines, mut block) = (0, 0, Block::None);
     for line in text.split_inclusive('\n') {
         let range = at..at + line.len();
         at = range.end;
-        match records.last_mut() {
-            Some(last)
-                if lines < MAX_LINES
-                    && range.end - last.start <= MAX_BYTES
-                    && (trace || rule.continues(line)) =>
-            {
-                last.end = range.end;
-                lines += 1;
-                // A Python trace ends with the first line that is not indented: the exception.
-                trace &= is_indented(line);
-            }
-            _ => {
-                records.push(range);
-                lines = 1;
-                trace = line.starts_with("Traceback (most recent call last)");
-            }
+        let within = |last: &Range<usize>| lines < MAX_LINES && range.end - last.start <= MAX_BYTES;
+        let continued = records.last_mut().filter(|last| within(last)).and_then(|last| {
+            let next = block.continued_by(line).or_else(|| rule.continues(line).then_some(block))?;
+            Some((last, next))
+        });
+        if let Some((last, next)) = continued {
+            last.end = range.end;
+            lines += 1;
+            block = next;
+        } else {
+            records.push(range);
+            lines = 1;
+            block = Block::begun_by(line);
         }
     }
     records
@@ -84,7 +83,7 @@ impl Rule {
     }
 }
 
-fn is_indented(line: &str) -> bool {
+pub(super) fn is_indented(line: &str) -> bool {
     line.starts_with([' ', '\t'])
 }
 
@@ -95,7 +94,7 @@ pub(super) fn is_continuation(line: &str) -> bool {
 
 /// Whether a line begins with how bad its message is: `error: …`, `[WARN] …`, `E/Tag: …`, or the same after a place in a
 /// file, such as `src/x.rs:10:5: error …` and `x.ts(10,5): error …`.
-fn begins_with_severity(line: &str) -> bool {
+pub(super) fn begins_with_severity(line: &str) -> bool {
     const MARKERS: [&str; 6] = ["E/", "W/", "F/", "E:", "W:", "F:"];
     let is_place = |place: &str| {
         let mut bytes = place.bytes().zip(place.bytes().skip(1));
@@ -104,7 +103,9 @@ fn begins_with_severity(line: &str) -> bool {
     };
     MARKERS.iter().any(|marker| line.starts_with(marker))
         || is_severity(line.strip_prefix(['[', '<', '(']).unwrap_or(line))
-        || line.split_once(": ").is_some_and(|(place, message)| is_place(place) && is_severity(message))
+        || [": ", " - "].iter().any(|sign| {
+            line.split_once(sign).is_some_and(|(place, message)| is_place(place) && is_severity(message))
+        })
 }
 
 /// Whether the first word says that something failed or may.
@@ -150,8 +151,7 @@ pub(super) fn excerpt(text: &str, record: &Range<usize>) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         let edge = index < EXCERPT_HEAD || index + EXCERPT_TAIL >= lines.len();
-        let cause =
-            !edge && causes < EXCERPT_CAUSES && text[line.clone()].trim_start().starts_with("Caused by:");
+        let cause = !edge && causes < EXCERPT_CAUSES && is_reason(&text[line.clone()]);
         causes += usize::from(cause);
         if lines.len() > EXCERPT_LINES && !edge && !cause {
             continue;

@@ -1,15 +1,15 @@
 //! Ranking: which passages of one or many texts answer a query best, by shared words (BM25).
 //!
 //! For passages at hand that are searched once or a few times. The index of a conversation's records, which keeps
-//! sections, names and dates, is that of `larder-retrieval`; both score by [`larder_text::bm25`].
+//! sections, names and dates, is that of `larder-retrieval`; both score by [`bm25`](crate::bm25).
 //!
 //! Knows words and passages by number; does not know where passages come from or how many are shown.
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::analysis::relevance::query_terms;
-use larder_text::bm25::{bm25, rarity};
-use larder_text::words::for_each_term;
+use crate::bm25::{bm25, rarity};
+use crate::query::query_terms;
+use crate::words::for_each_term;
 
 /// An index of passages, numbered from 0 in the order they were added.
 ///

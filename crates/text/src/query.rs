@@ -1,14 +1,17 @@
-//! Finds the words of a query in a text too large to examine every word of it.
+//! The words of a query, and how to find them in a text too large to examine every word of it.
 //!
-//! Knows how words begin; `larder_text::words` decides which words are equivalent.
+//! Knows how words begin; [`words`](crate::words) decides which are equivalent.
 
 use std::ops::Range;
 
-use crate::analysis::relevance::query_terms;
-use larder_text::words::{ascii_term, for_each_term, is_wide};
+use crate::words::{STOP_WORDS, ascii_term, for_each_term, is_wide};
+
+/// Maximum number of distinct query words; the rest are ignored.
+const MAX_QUERY_TERMS: usize = 48;
 
 /// The words of a query, searchable without examining every word of a text.
-pub(crate) struct QueryWords {
+#[derive(Debug)]
+pub struct QueryWords {
     terms: Vec<u64>,
     /// An open-addressing table: each term's index, from 1, at or after the slot given by its highest bits.
     places: Vec<u8>,
@@ -26,7 +29,8 @@ const BEGINNINGS: u32 = 1 << 14;
 const BLOCK: usize = u64::BITS as usize;
 
 impl QueryWords {
-    pub(crate) fn of(query: &str) -> Self {
+    /// The words of `query`.
+    pub fn of(query: &str) -> Self {
         let terms = query_terms(query);
         let mut places = vec![0; PLACES];
         for (term, place) in terms.iter().zip(1_u8..) {
@@ -48,7 +52,8 @@ impl QueryWords {
         words
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// The number of terms.
+    pub fn count(&self) -> usize {
         self.terms.len()
     }
 
@@ -61,7 +66,7 @@ impl QueryWords {
     }
 
     /// The indices of the terms in `text`.
-    pub(crate) fn within(&self, text: &str) -> Vec<usize> {
+    pub fn within(&self, text: &str) -> Vec<usize> {
         let mut found = Vec::new();
         for_each_term(text, |hash| found.extend(self.term(hash)));
         found
@@ -84,7 +89,7 @@ impl QueryWords {
     ///
     /// Stemming applies only to words of more than three letters and leaves at least three: equivalent words share
     /// their first three letters, or are shorter and identical.
-    pub(crate) fn find(&self, text: &str, mut found: impl FnMut(usize, usize) -> bool) {
+    pub fn find(&self, text: &str, mut found: impl FnMut(usize, usize) -> bool) {
         if self.terms.is_empty() {
             return;
         }
@@ -133,6 +138,24 @@ impl QueryWords {
             inside = words >> (BLOCK - 1) == 1;
         }
     }
+}
+
+/// The hashed words of a query, sorted: those that are no stop words, unless it has no others.
+pub fn query_terms(query: &str) -> Vec<u64> {
+    let mut stop = Vec::with_capacity(STOP_WORDS.len());
+    STOP_WORDS.iter().for_each(|word| for_each_term(word, |hash| stop.push(hash)));
+    let mut all = Vec::new();
+    for_each_term(query, |hash| {
+        if all.len() < MAX_QUERY_TERMS && !all.contains(&hash) {
+            all.push(hash);
+        }
+    });
+    let mut subject: Vec<u64> = all.iter().copied().filter(|hash| !stop.contains(hash)).collect();
+    if subject.is_empty() {
+        subject = all;
+    }
+    subject.sort_unstable();
+    subject
 }
 
 fn first_place(hash: u64) -> usize {
@@ -184,7 +207,7 @@ mod tests {
 
     fn found(text: &str, query: &str) -> Vec<usize> {
         let words = QueryWords::of(query);
-        let mut counts = vec![0; words.len()];
+        let mut counts = vec![0; words.count()];
         words.find(text, |place, term| {
             assert!(text[place..].starts_with(|c: char| !c.is_ascii() || c.is_ascii_alphanumeric()));
             counts[term] += 1;
