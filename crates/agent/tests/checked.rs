@@ -142,6 +142,78 @@ async fn a_price_that_gathering_invents_is_not_known() {
     );
 }
 
+/// Names of §2 are those that the gatherer was shown.
+#[tokio::test]
+async fn a_name_that_gathering_invents_is_not_known() {
+    for (info, answer, found) in [
+        (
+            "Egbert Winterbottom sells the boat.",
+            "The boat is sold by Egbert Winterbottom.",
+            "Egbert Winterbottom",
+        ),
+        ("Winterbottom sells the boat.", "You can ask Mr. Winterbottom.", "Mr. Winterbottom"),
+        ("E. Winterbottom sells the boat.", "The boat is sold by E. Winterbottom.", "E. Winterbottom"),
+    ] {
+        let world = world();
+        let mut opening = answers::opening();
+        let gathered: Value = serde_json::from_str(&opening[3]).unwrap();
+        opening[3] = changed(gathered, json!({"information": info})).to_string();
+        world.says(opening);
+        world.says([answers::plan("synthesis").to_string()]);
+        let stated = || format!("{answer} [context.md§2]");
+        world.says((0..2).flat_map(|_| [stated(), answers::verdict("APPROVE", 0.95).to_string()]));
+        let outcome = world.ask("Who sells the boat?").await;
+        let text = outcome.answer.clone().unwrap();
+        assert!(outcome.unverified, "{outcome:?}");
+        assert!(text.contains(&format!("{found:?} is in none of the answer's documents")), "{text}");
+    }
+}
+
+/// The time of a turn is no evidence for numbers, nor its day for other days than today.
+#[tokio::test]
+async fn the_clock_is_no_evidence() {
+    for (answer, is_known) in [
+        ("It supports 10 plugins. [1]", false),
+        ("It was published on 5 January 2026. [1]", false),
+        ("As of today, 5 January 2026, it supports plugins. [1]", true),
+    ] {
+        let world = world();
+        world.says(planned("coordinator"));
+        let page = Given::text("doc.search", "1 hit", "It supports plugins, and was published.");
+        world.tools.gives([page]);
+        world.says([
+            answers::call(&[("doc.search", json!({"query": "plugins"}))]).to_string(),
+            answers::done().to_string(),
+        ]);
+        world.says((0..2).flat_map(|_| [answer.to_owned(), answers::verdict("APPROVE", 0.95).to_string()]));
+        let outcome = world.ask("What does it support?").await;
+        assert_eq!(outcome.unverified, !is_known, "{answer}: {outcome:?}");
+    }
+}
+
+/// What a model writes of pages may name whom they do not.
+#[tokio::test]
+async fn a_name_of_research_is_one_of_its_pages() {
+    for (answer, is_known) in
+        [("It was designed by Norbert Hollowell. [1]", false), ("It is sold by Matilda Greenwood. [1]", true)]
+    {
+        let world = world();
+        world.says(planned("coordinator"));
+        let written = "Norbert Hollowell designed the Vela, and Matilda Greenwood sells it.";
+        let mut research = Given::text("internet.research", "Found 1 claim", written);
+        let page = "---\nid: x\n---\nThe Vela has 16 GB. Sold by Matilda Greenwood.";
+        research.files.insert("webpage_cache/vela_1/page_content.md".to_owned(), page.into());
+        world.tools.gives([research]);
+        world.says([
+            answers::call(&[("internet.research", json!({"query": "Vela"}))]).to_string(),
+            answers::done().to_string(),
+        ]);
+        world.says((0..2).flat_map(|_| [answer.to_owned(), answers::verdict("APPROVE", 0.95).to_string()]));
+        let outcome = world.ask("Who designed it?").await;
+        assert_eq!(outcome.unverified, !is_known, "{answer}: {outcome:?}");
+    }
+}
+
 /// A fact is stored for later turns, which take it for evidence.
 #[tokio::test]
 async fn a_fact_that_nobody_stated_is_not_remembered() {

@@ -1,13 +1,19 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
 //! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts` reads
-//! currencies and words such as "million", `units` reads units, `dates`, `times` and `ages` read those, `names` finds names.
+//! currencies and words such as "million", `units` reads units, `dates`, `times` and `ages` read those, `names` finds names
+//! and `strangers` those of which the documents have no word, `present` says what the time of the answer supports.
 
 mod ages;
 mod amounts;
+mod counts;
 mod dates;
 mod derived;
 mod names;
 mod plain;
+mod present;
+mod sites;
+mod starts;
+mod strangers;
 mod times;
 mod units;
 
@@ -18,8 +24,11 @@ use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 
 use self::ages::Moments;
 use self::amounts::{Amount, Currencies, amounts};
+use self::counts::{is_count, says_lines};
 use self::derived::Derived;
 use self::plain::{with_joined_groups, without_markup};
+use self::present::Present;
+use self::sites::sites;
 use self::units::Measures;
 
 /// Numbers with more digits before their decimals are not computed with.
@@ -28,11 +37,6 @@ const MOST_DIGITS: usize = 15;
 const YEARS: i128 = 1_000 * 1_000;
 /// Findings that are reported.
 const MAX_FOUND: usize = 20;
-/// Top-level domains that make a word an address; others are rather parts of names of files or of code.
-const TOP_LEVEL: [&str; 16] = [
-    "com", "org", "net", "edu", "gov", "dev", "shop", "example", "eu", "uk", "ca", "de", "ch", "fr", "nl",
-    "jp",
-];
 /// Words before a price that is rounded.
 const ABOUT: [&str; 15] = [
     "about",
@@ -54,36 +58,98 @@ const ABOUT: [&str; 15] = [
 /// The part of a price by which it may then differ.
 const ROUNDING: i128 = 50;
 
-/// The values and names of `answer` that `known` neither states nor yields, in order; at most twenty.
-pub fn unsupported(known: &str, answer: &str) -> Vec<String> {
-    let known = Known::of(known);
-    let text = known.read(answer);
-    let mut found = known.unsupported_values(&text);
-    let words = names::Words::of(&known.text);
-    let is_english = names::is_english(&text);
-    found.extend(names::of(&text).into_iter().filter(|(_, name)| !words.know(name, is_english)));
-    found.sort();
-    found.dedup_by(|a, b| a.1 == b.1);
-    found.into_iter().map(|(_, value)| value).take(MAX_FOUND).collect()
+/// What an answer may state.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence<'e> {
+    /// The documents: their values, and their names unless `names` replaces them.
+    text: &'e str,
+    names: Option<&'e str>,
+    now: &'e str,
+    lines: &'e [usize],
 }
 
-/// Of each line, read together, whether `known` states or yields its values. Names are not checked: what only looks like one
-/// is no reason to drop a line.
+impl<'e> Evidence<'e> {
+    /// What these documents state.
+    pub const fn new(text: &'e str) -> Self {
+        Self { text, names: None, now: "", lines: &[] }
+    }
+
+    /// With another text for names: `text` has some that nothing states.
+    #[must_use]
+    pub const fn with_names(self, names: &'e str) -> Self {
+        Self { names: Some(names), ..self }
+    }
+
+    /// At a time, which supports ages, and its date where an answer says that it is of today; nothing else.
+    #[must_use]
+    pub const fn at(self, now: &'e str) -> Self {
+        Self { now, ..self }
+    }
+
+    /// With the numbers of lines of the documents, which support what an answer says of lines and rows.
+    #[must_use]
+    pub const fn with_lines(self, lines: &'e [usize]) -> Self {
+        Self { lines, ..self }
+    }
+
+    /// The values and names of `answer` that this neither states nor yields, in order; at most twenty.
+    pub fn unsupported(self, answer: &str) -> Vec<String> {
+        let known = Known::of(self);
+        let text = known.read(answer);
+        let mut found = known.unsupported_values(&text);
+        let words = names::Words::of(self.names.unwrap_or(&known.text));
+        let is_english = names::is_english(&text);
+        let mut unknown: Vec<(usize, String)> =
+            names::of(&text).into_iter().filter(|(_, name)| !words.know(name, is_english)).collect();
+        for (at, name) in strangers::of(&text, &words) {
+            if !unknown.iter().any(|(_, known)| known.contains(&name)) {
+                unknown.push((at, name));
+            }
+        }
+        found.extend(unknown);
+        found.sort();
+        found.dedup_by(|a, b| a.1 == b.1);
+        found.into_iter().map(|(_, value)| value).take(MAX_FOUND).collect()
+    }
+
+    /// Of each line, read together, whether this states or yields its values. Names are not checked: what only looks like
+    /// one is no reason to drop a line.
+    pub fn are_stated(self, lines: &[&str]) -> Vec<bool> {
+        let known = Known::of(self);
+        let lines: Vec<String> = lines.iter().map(|line| known.read(line)).collect();
+        let found = known.unsupported_values(&lines.join("\n"));
+        let mut start = 0;
+        let of_line = |line: &String| {
+            let range = start..start + line.len() + 1;
+            start = range.end;
+            !found.iter().any(|(at, _)| range.contains(at))
+        };
+        lines.iter().map(of_line).collect()
+    }
+}
+
+/// The values and names of `answer` that `known` neither states nor yields, in order; at most twenty.
+pub fn unsupported(known: &str, answer: &str) -> Vec<String> {
+    Evidence::new(known).unsupported(answer)
+}
+
+/// Of each line, read together, whether `known` states or yields its values.
 pub fn are_stated(known: &str, lines: &[&str]) -> Vec<bool> {
-    let known = Known::of(known);
-    let lines: Vec<String> = lines.iter().map(|line| known.read(line)).collect();
-    let found = known.unsupported_values(&lines.join("\n"));
-    let mut start = 0;
-    let of_line = |line: &String| {
-        let range = start..start + line.len() + 1;
-        start = range.end;
-        !found.iter().any(|(at, _)| range.contains(at))
-    };
-    lines.iter().map(of_line).collect()
+    Evidence::new(known).are_stated(lines)
+}
+
+/// The words of a text that may be of a name, in lower case, and that `known` does not have.
+pub fn unstated_words(text: &str, known: &str) -> Vec<String> {
+    names::Words::of(known).lack(text)
+}
+
+/// A text without these words, whatever their letter case.
+pub fn without_words(text: &str, words: &[String]) -> String {
+    names::without_words(text, words)
 }
 
 /// What the documents say, as it is read.
-struct Known {
+struct Known<'e> {
     text: String,
     numbers: BTreeSet<i128>,
     dates: Vec<dates::Written>,
@@ -91,10 +157,14 @@ struct Known {
     currencies: Currencies,
     measures: Measures,
     moments: Moments,
+    present: Present,
+    lines: &'e [usize],
 }
 
-impl Known {
-    fn of(documents: &str) -> Self {
+impl<'e> Known<'e> {
+    fn of(evidence: Evidence<'e>) -> Self {
+        let documents = evidence.text;
+        let present = Present::new(evidence.now);
         let text = with_joined_groups(documents, |_| false);
         let dates = dates::stated(&text);
         let is_part = |at: usize| {
@@ -113,11 +183,21 @@ impl Known {
             times: times::of(&text),
             currencies: Currencies::of(&text),
             measures: Measures::of(&text),
-            moments: Moments::new(&numbers, &dates),
+            moments: Moments::new(&numbers, dates.iter().chain(&present.dates)),
+            present,
+            lines: evidence.lines,
             text,
             numbers,
             dates,
         }
+    }
+
+    /// Whether a number is how many lines a document has, with or without a heading, and the answer says so.
+    fn counts_lines(&self, text: &str, range: &Range<usize>) -> bool {
+        let end = amounts::end(text, range.start);
+        let number = numbers(&text[range.start..end]).next().map(|(_, number)| number / 1_000);
+        let lines = || self.lines.iter().flat_map(|lines| [*lines, lines.saturating_sub(1)]);
+        says_lines(&text[end..]) && lines().any(|lines| number == Some(lines as i128))
     }
 
     /// An answer as it is read next to the documents.
@@ -130,7 +210,9 @@ impl Known {
 
     /// The values of an answer that the documents neither state nor yield, with their places.
     fn unsupported_values(&self, text: &str) -> Vec<(usize, String)> {
-        let states = |date: &dates::Written| self.dates.iter().any(|known| date.is_stated_by(known));
+        let states = |date: &dates::Written| {
+            self.dates.iter().any(|known| date.is_stated_by(known)) || self.present.states(text, date)
+        };
         let (stated, unstated): (Vec<_>, Vec<_>) = dates::of(text).into_iter().partition(states);
         let mut found: Vec<(usize, String)> = Vec::new();
         // A month by itself is rather a word than a date.
@@ -160,12 +242,16 @@ impl Known {
             }
         }
         let derived = Derived::new(text, &spans, &self.numbers, &self.text);
+        let is_english = names::is_english(text);
         for span in &spans {
             let value = &text[span.range.clone()];
             let is_supported = match span.kind {
                 SpanKind::Error => true,
                 SpanKind::Number if value.bytes().filter(u8::is_ascii_digit).count() == 1 => {
-                    !is_count(text, &span.range) || derived.yields_count(&span.range)
+                    !is_count(text, &span.range, is_english)
+                        || derived.yields_count(&span.range)
+                        || self.counts_lines(text, &span.range)
+                        || self.moments.yield_age(text, &span.range)
                 }
                 SpanKind::Date => stands_in(&self.text, value) || states_month(&self.dates, value),
                 SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
@@ -176,9 +262,17 @@ impl Known {
                         let mut near = self.numbers.range(number - room..=number + room);
                         span.kind == SpanKind::Price && near.any(|near| self.currencies.allow(shown, *near))
                     };
+                    let are_prices = |shown: &Amount, addends: &[i128]| {
+                        let is_price =
+                            |one: &i128| self.numbers.contains(one) && self.currencies.allow(shown, *one);
+                        addends.iter().all(is_price)
+                    };
                     let is_known = |shown: &Amount, number| {
                         self.numbers.contains(&number) && self.currencies.allow(shown, number)
                             || derived.yields(span.kind, &span.range, number)
+                            || derived
+                                .written_sums(&span.range, number)
+                                .any(|addends| are_prices(shown, &addends))
                             || is_about && is_rounded(shown, number)
                     };
                     let is_shown = |shown: &Amount| {
@@ -190,6 +284,8 @@ impl Known {
                         || !shown.is_empty() && shown.iter().all(is_shown)
                         || self.measures.state(text, &span.range)
                         || self.moments.yield_age(text, &span.range)
+                        || self.present.is_year(text, &span.range)
+                        || self.counts_lines(text, &span.range)
                 }
                 // Ids may be cut.
                 SpanKind::Hash | SpanKind::Id => self.text.contains(value),
@@ -244,35 +340,6 @@ fn places<'t>(text: &'t str, value: &'t str) -> impl Iterator<Item = usize> + 't
             && !joins(right, after.next(), value.chars().next_back())
     };
     text.match_indices(value).map(|(at, _)| at).filter(stands)
-}
-
-/// Addresses of sites without a scheme, such as `shop.example`, with their places. What stands between backticks is code.
-fn sites(text: &str) -> impl Iterator<Item = (usize, String)> {
-    let mut at = 0;
-    let pieces = text.split('`').enumerate().map(move |(number, piece)| {
-        let start = at;
-        at += piece.len() + 1;
-        (start, if number % 2 == 0 { piece } else { "" })
-    });
-    let words = pieces.flat_map(|(start, piece)| {
-        let mut at = start;
-        piece.split_inclusive(char::is_whitespace).map(move |word| {
-            let start = at;
-            at += word.len();
-            (start, word.trim_matches(|char: char| !char.is_alphanumeric()))
-        })
-    });
-    let is_site = |word: &str| {
-        let host = word.split('/').next().unwrap_or_default();
-        let labels: Vec<&str> = host.split('.').collect();
-        let is_label = |label: &&str| {
-            !label.is_empty() && label.chars().all(|char| char.is_ascii_alphanumeric() || char == '-')
-        };
-        labels.len() > 1
-            && labels.iter().all(is_label)
-            && labels.last().is_some_and(|last| TOP_LEVEL.contains(&last.to_ascii_lowercase().as_str()))
-    };
-    words.filter(move |(_, word)| is_site(word)).map(|(start, word)| (start, word.to_owned()))
 }
 
 /// A text with spaces in place of these values, wherever they stand by themselves, also as they are otherwise written:
@@ -394,23 +461,10 @@ fn number(text: &str) -> Option<i128> {
     (digits.len() <= MOST_DIGITS).then(|| format!("{digits}{decimals}").parse().ok()).flatten()
 }
 
-/// Whether a digit counts something, as in `9 are in stock`: not the number of a list item or a part of a name.
-fn is_count(text: &str, range: &Range<usize>) -> bool {
-    let (before, after) = (&text[..range.start], &text[range.end..]);
-    let stands_alone = range.len() == 1
-        && before
-            .chars()
-            .next_back()
-            .is_none_or(|char| char.is_whitespace() || matches!(char, '(' | '*' | '|'));
-    let unit = after.trim_start_matches('*').strip_prefix(' ').unwrap_or_default();
-    let follows_name = before.split_whitespace().next_back().is_some_and(|word| {
-        let is_sentence_end = word.ends_with(['.', '!', '?', ':', '|', '*', '-']);
-        !is_sentence_end && word.chars().all(char::is_alphanumeric) && word.starts_with(char::is_uppercase)
-    });
-    let is_factor = unit.starts_with("x ");
-    stands_alone && !follows_name && !is_factor && unit.starts_with(char::is_alphabetic)
-}
-
 #[cfg(test)]
 #[path = "figures_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "figures_languages_tests.rs"]
+mod languages_tests;

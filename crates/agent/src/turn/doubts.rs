@@ -43,7 +43,7 @@ fn invented(documents: &UserDocuments, turn: u32) -> Option<Vec<String>> {
 }
 
 /// The numbers of the turns that a text names by their folders.
-fn turns_in(text: &str) -> impl Iterator<Item = u32> {
+pub(super) fn turns_in(text: &str) -> impl Iterator<Item = u32> {
     text.match_indices("turn_").filter_map(|(at, start)| {
         let digits = text[at + start.len()..].find(|char: char| !char.is_ascii_digit());
         let end = digits.map_or(text.len(), |length| at + start.len() + length);

@@ -18,9 +18,10 @@ use larder_vault::{Attachment, Attachments, BlockId, ToolResult, ToolResults, Va
 
 use super::answers::ToolRequest;
 use super::doubts::Doubts;
-use super::files;
+use super::known::KnownTexts;
 use super::phase::PhaseContext;
 use super::state::TurnState;
+use super::{files, known};
 
 /// Lines of one result that are searched for a claim.
 const MAX_LINES: usize = 5_000;
@@ -117,38 +118,43 @@ pub(super) fn originals(draft: &TurnDraft) -> BTreeMap<String, String> {
     pasted.chain(results).filter_map(|(name, original)| Some((name, original?.to_string()))).collect()
 }
 
-/// The names of the results of calls that stored what the model gave them: they state nothing else.
-pub(super) fn written_by_calls(draft: &TurnDraft) -> Vec<String> {
-    let at = draft.place.tool_results();
-    let results = results(draft).into_iter().filter(|result| is_writing(&result.call));
-    results.map(|result| name(&at, &result.block())).collect()
-}
+/// How a call is written that stores its own arguments: its result states nothing else.
+pub(super) const WRITING: &str = "memory.create(";
+/// How a call is written whose result a model writes from pages.
+pub(super) const RESEARCH: &str = "internet.research(";
 
-/// Whether a call, as it is written, stores its own arguments.
-fn is_writing(call: &str) -> bool {
-    call.starts_with("memory.create(")
+/// The names of the results of such calls.
+pub(super) fn names_of_calls(draft: &TurnDraft, call: &str) -> Vec<String> {
+    let at = draft.place.tool_results();
+    let results = results(draft).into_iter().filter(|result| result.call.starts_with(call));
+    results.map(|result| name(&at, &result.block())).collect()
 }
 
 /// Why a call may not store what it is to store: values that neither the person, gathered context nor a result states. What
 /// is stored is evidence for later turns.
 pub(super) fn invented_memory(cx: &PhaseContext<'_>, request: &ToolRequest) -> Option<String> {
-    if !is_writing(&request.text()) {
+    if !request.text().starts_with(WRITING) {
         return None;
     }
     let arguments = request.value();
     let said: Vec<&str> =
         ["fact", "name", "value"].iter().filter_map(|name| arguments.get(name)?.as_str()).collect();
-    let [query, gathered] = [SectionId::UserQuery, SectionId::GatheredContext].map(|id| cx.document.body(id));
+    let mut known = KnownTexts::default();
+    known.add(cx.document.body(SectionId::UserQuery));
+    let gathered = cx.document.body(SectionId::GatheredContext);
+    let names = figures::without_words(&gathered, &cx.state.unstated);
+    known.add_named(gathered, names);
+    attachments(&cx.draft).into_iter().for_each(|(_, text)| known.add(text));
     let mut doubts = Doubts::new(&cx.turns.documents);
     let results = results(&cx.draft).into_iter();
-    let results = results.filter(|one| one.status == CallStatus::Success && !is_writing(&one.call));
-    let known: Vec<String> = attachments(&cx.draft)
-        .into_iter()
-        .map(|(_, text)| text)
-        .chain(results.map(|result| doubts.without("", &result.content)))
-        .chain([query, gathered, cx.clock.last().to_string()])
-        .collect();
-    let invented = figures::unsupported(&known.join("\n"), &said.join("\n"));
+    for result in results.filter(|one| one.status == CallStatus::Success && !one.call.starts_with(WRITING)) {
+        let stated = doubts.without("", &result.content);
+        let is_research = result.call.starts_with(RESEARCH);
+        let pages = if is_research { known::pages_of_draft(&cx.draft) } else { String::new() };
+        let names = known::names_of(&stated, &pages);
+        known.add_named(stated, names);
+    }
+    let invented = known.unsupported(&said.join("\n"), &cx.clock.last().to_string());
     let values: Vec<String> = invented.iter().map(|value| format!("{value:?}")).collect();
     (!values.is_empty()).then(|| {
         format!(

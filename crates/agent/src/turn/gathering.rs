@@ -8,7 +8,7 @@ use larder_engine::inputs::InputDocument;
 use larder_retrieval::{Candidates, Grant, LinkExpansion, LinkToFollow, ResearchCandidate, Retrieval};
 use larder_store::UserDocuments;
 use larder_text::tokens::Counter;
-use larder_tools::figures;
+use larder_tools::figures::{self, Evidence};
 use larder_vault::context::{CachedResearch, GatheredContext, TopResult};
 use larder_vault::lifecycle::ResearchState;
 use larder_vault::links::{DualLink, Reference};
@@ -23,7 +23,7 @@ use super::gathered_documents;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
 use super::turn_phase::TurnPhase;
-use super::{old_prices, old_research};
+use super::{known, old_prices, old_research};
 
 const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
 const SYNTHESIS: &str = "phase2_context_gatherer_synthesis";
@@ -68,12 +68,16 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let read = documents.iter().chain(candidates.iter().filter(|document| document.input != "turn_index"));
     let read = read.map(|document| (document.name.clone(), document.text.to_string())).chain(turns_found);
     let read = read.map(|(name, text)| {
-        current(&name, old_research::evidence(&doubts.without(&name, &text), &name, now))
+        let stated = current(&name, old_research::evidence(&doubts.without(&name, &text), &name, now));
+        let names = known::names_of(&stated, &known::pages_of_research(&turns.documents, &name, &text));
+        (stated, names)
     });
-    let read: Vec<String> = read.collect();
-    let known = [read.as_slice(), &[typed, cx.query().to_owned(), now.to_string()]].concat().join("\n");
+    let asked = [typed, cx.query().to_owned()].join("\n");
+    let (read, named): (Vec<String>, Vec<String>) = read.unzip();
+    let (known, names) = (read.join("\n") + "\n" + &asked, named.join("\n") + "\n" + &asked);
     let texts = documents.iter().chain(&candidates).map(|document| &*document.text);
-    shown.text = texts.chain([known.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
+    let time = now.to_string();
+    shown.text = texts.chain([known.as_str(), &time]).collect::<Vec<_>>().join("\n").to_lowercase();
     let inputs = PhaseInputs { documents, ..PhaseInputs::default() };
     let convert = |answer: &GatheringAnswer| Ok(answer.gathered(&shown));
     let (answer, (mut gathered, dropped)) = cx.recipes().decide(SYNTHESIS, inputs, convert).await?;
@@ -83,9 +87,11 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         cx.events.warn(format!("gathering named {first}{others}, which it was not shown; dropped"));
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
-    gathered.information = stated(&gathered.information, &known, cx.events);
+    gathered.information = stated(&gathered.information, Evidence::new(&known).at(&time), cx.events);
+    let compiled = gathered.information.clone();
     add_page(&mut gathered, &found, is_meant, &counter, current);
     add_publications(&mut gathered, &found);
+    cx.state.unstated = unstated(&gathered, &compiled, &names);
     gathered.memory = used_memory(&turns.documents, &gathered, &found)?;
     let facts = found.facts.iter().filter_map(|fact| Some((fact.id.clone()?, fact.fact.clone())));
     cx.state.facts = facts.collect();
@@ -96,9 +102,9 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
 }
 
 /// The lines of what a model compiled whose values are in what it was shown: §2 is evidence for the answer.
-fn stated(information: &str, known: &str, events: Events<'_>) -> String {
+fn stated(information: &str, known: Evidence<'_>, events: Events<'_>) -> String {
     let lines: Vec<&str> = information.lines().collect();
-    let are_stated = figures::are_stated(known, &lines);
+    let are_stated = known.are_stated(&lines);
     let dropped = are_stated.iter().filter(|is_stated| !**is_stated).count();
     if dropped > 0 {
         events.warn(format!(
@@ -107,6 +113,14 @@ fn stated(information: &str, known: &str, events: Events<'_>) -> String {
     }
     let kept = lines.into_iter().zip(are_stated).filter(|(_, is_stated)| *is_stated);
     kept.map(|(line, _)| line).collect::<Vec<_>>().join("\n")
+}
+
+/// The words that may be of names in what a model compiled, and that neither what it was shown nor what code added has.
+fn unstated(gathered: &GatheredContext, compiled: &str, names: &str) -> Vec<String> {
+    let added = gathered.information.strip_prefix(compiled).unwrap_or_default();
+    let summaries = gathered.prior_turns.iter().map(|turn| turn.summary.as_str());
+    let said = std::iter::once(compiled).chain(summaries).collect::<Vec<_>>().join("\n");
+    figures::unstated_words(&said, &format!("{names}\n{added}"))
 }
 
 /// Tokens for linked documents: the input budget of the recipe that compiles, less the rest of its input (C23).

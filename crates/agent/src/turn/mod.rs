@@ -12,7 +12,7 @@
 //! | 2 | what is known already | `gathering` |
 //! | 3 | plan and route | `plan`, `goals` |
 //! | 4 | tools | `coordinate`, `round_rules`, `calls`, `evidence`, `shown_results`, `tool_log`, `shrink` |
-//! | 5 | the answer | `synthesize`, `empty_sources`, `doubts`, and `figures` of the tools |
+//! | 5 | the answer | `synthesize`, `known`, `empty_sources`, `doubts`, and `figures` of the tools |
 //! | 6 | the verdict | `validate` |
 //! | 7 | saving, then the summary and vectors in the background | `save`, `notes`, `background`, `summarize`, `embeddings` |
 //!
@@ -42,6 +42,7 @@ pub mod gathered_documents;
 mod gathering;
 mod goals;
 mod host;
+mod known;
 mod limits;
 mod machine;
 mod notes;

@@ -12,7 +12,11 @@ pub(super) fn evidence(text: &str, at: &str, now: DocumentTime) -> String {
     let Some((start, research)) = read(text, at) else { return text.to_owned() };
     let is_old = is_old(&research, now);
     let research = if is_old { lasting(research) } else { research };
-    let mut said = vec![research.topic, format!("As of {}.", research.created)];
+    let mut said = vec![research.topic];
+    // Its time is no evidence, and its day is only where an answer has to name it.
+    if research.created.day() != now.day() {
+        said.push(format!("As of {}.", research.created.day()));
+    }
     if let Some(write_up) = research.write_up {
         said.extend([write_up.title, write_up.overview]);
         said.extend([write_up.findings, write_up.evergreen, write_up.time_sensitive].concat());

@@ -14,9 +14,45 @@ const LONG: usize = 400;
 /// Lines of a list from which on nobody has typed it: shorter ones may be what the user asks for.
 const LIST: usize = 25;
 /// Names of mail headers, in the languages of the common mail programs.
-const HEADERS: [&str; 14] = [
-    "from", "to", "cc", "sent", "date", "subject", "reply-to", "von", "an", "gesendet", "datum", "betreff",
-    "de", "objet",
+const HEADERS: [&str; 38] = [
+    "from",
+    "to",
+    "cc",
+    "sent",
+    "date",
+    "subject",
+    "reply-to",
+    "von",
+    "an",
+    "gesendet",
+    "datum",
+    "betreff",
+    "de",
+    "objet",
+    "envoyé",
+    "envoyé le",
+    "envoye",
+    "à",
+    "para",
+    "enviado",
+    "enviado el",
+    "enviado em",
+    "enviada em",
+    "enviada",
+    "asunto",
+    "assunto",
+    "fecha",
+    "data",
+    "da",
+    "inviato",
+    "oggetto",
+    "per",
+    "van",
+    "aan",
+    "verzonden",
+    "onderwerp",
+    "ämne",
+    "skickat",
 ];
 /// How lines of programs begin that end like sentences.
 const KEYWORDS: [&str; 14] = [
@@ -24,7 +60,7 @@ const KEYWORDS: [&str; 14] = [
     "@", "//", "# ",
 ];
 /// How a mail greets, in lower case.
-const SALUTATIONS: [&str; 12] = [
+const SALUTATIONS: [&str; 28] = [
     "dear ",
     "hi ",
     "hello ",
@@ -37,6 +73,22 @@ const SALUTATIONS: [&str; 12] = [
     "guten tag",
     "guten morgen",
     "moin ",
+    "bonjour",
+    "bonsoir",
+    "cher ",
+    "chère ",
+    "madame,",
+    "monsieur,",
+    "hola",
+    "estimado",
+    "estimada",
+    "querido ",
+    "querida ",
+    "buenos días",
+    "caro ",
+    "cara ",
+    "gentile ",
+    "olá",
 ];
 
 #[derive(Debug)]
@@ -161,7 +213,7 @@ pub(super) fn is_bulk(text: &str) -> bool {
 pub(super) fn has_headers(text: &str) -> bool {
     let is_header = |line: &&str| {
         let name = line.trim_start_matches(['*', '>', ' ']).split_once(':').map(|(name, _)| name);
-        name.is_some_and(|name| HEADERS.contains(&name.trim_matches('*').to_lowercase().as_str()))
+        name.is_some_and(|name| HEADERS.contains(&name.trim_matches('*').trim().to_lowercase().as_str()))
     };
     text.lines().filter(is_header).count() >= 2
 }
@@ -170,7 +222,8 @@ pub(super) fn has_headers(text: &str) -> bool {
 pub(super) fn is_rule(line: &str) -> bool {
     let dashes = line.len() - line.trim_start_matches(['-', '=', '_', '*']).len();
     let lower = line.to_lowercase();
-    let is_attribution = line.ends_with(':') && (lower.contains(" wrote") || lower.contains(" schrieb"));
+    let wrote = [" wrote", " schrieb", " a écrit", " escribió", " ha scritto", " escreveu", " schreef"];
+    let is_attribution = line.trim_end().ends_with(':') && wrote.iter().any(|wrote| lower.contains(wrote));
     dashes >= 3 && !line.contains('|') || is_attribution || lower.starts_with("begin forwarded message")
 }
 

@@ -232,7 +232,7 @@ const FOOTERS: [&str; 9] = [
     "find attached",
 ];
 /// How mails end, at the beginning of a line.
-const CLOSINGS: [&str; 20] = [
+const CLOSINGS: [&str; 32] = [
     "best regards",
     "kind regards",
     "warm regards",
@@ -253,6 +253,18 @@ const CLOSINGS: [&str; 20] = [
     "beste grüße",
     "herzliche grüße",
     "mfg",
+    "cordialement",
+    "bien cordialement",
+    "bien à vous",
+    "un saludo",
+    "saludos",
+    "atentamente",
+    "cordiali saluti",
+    "distinti saluti",
+    "cordialmente",
+    "atenciosamente",
+    "met vriendelijke groet",
+    "hilsen",
 ];
 
 /// Whether a paragraph reads as a request. Set `is_apart` where what is around it is clearly of another kind, so that

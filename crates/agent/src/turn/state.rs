@@ -53,6 +53,9 @@ pub(super) struct TurnState {
     /// The facts that gathering was shown, with their ids.
     #[serde(default)]
     pub(super) facts: Vec<(String, String)>,
+    /// Words of §2 that may be of names and that nothing which gathering was shown has, in lower case and sorted.
+    #[serde(default)]
+    pub(super) unstated: Vec<String>,
     /// The result of phase 3.
     pub(super) plan: Option<PlanSummary>,
     /// The loop of phase 4 while it runs.
@@ -181,6 +184,7 @@ impl TurnState {
             references: Vec::new(),
             read: Vec::new(),
             facts: Vec::new(),
+            unstated: Vec::new(),
             plan: None,
             rounds: None,
             tool_calls: 0,

@@ -13,14 +13,11 @@ use larder_store::{RunId, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::sections::SectionId;
 use larder_tools::figures;
-use larder_vault::context::{
-    CallStatus, Check, CheckResult, Checklist, GatheredContext, Synthesis, Validation, Verdict,
-};
+use larder_vault::context::{CallStatus, Check, CheckResult, Checklist, Synthesis, Validation, Verdict};
 use larder_vault::{Score, ToolResult};
 use serde_json::json;
 
 use super::condense::TurnCondenser;
-use super::doubts::Doubts;
 use super::error::Stop;
 use super::phase::{PhaseContext, PhaseOutcome};
 use super::recipes::PhaseInputs;
@@ -28,7 +25,8 @@ use super::small_talk::is_small_talk;
 use super::state::AnswerAttempt;
 use super::turn_phase::TurnPhase;
 use super::{
-    AnswerSource, absent, calls, empty_sources, ending, evidence, files, old_prices, old_research, save,
+    AnswerSource, absent, calls, empty_sources, ending, evidence, files, known, old_prices, old_research,
+    save,
 };
 
 /// Why an answer without citations is not validated.
@@ -54,7 +52,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     };
     let written = write_supported(cx, &name, inputs, &stored).await?;
     let WrittenAnswer { answer, citations, unknown, empty } = written;
-    let known = known(cx, &stored, &answer);
+    let known = known::of_answer(cx, &stored, &answer);
     if answer.is_empty() {
         return Err(Stop::Fail("the synthesizer returned an empty answer".to_owned()));
     }
@@ -67,7 +65,8 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     save::write_answer(cx, &answer, &sources);
     // What a failed call said may be repeated by an answer that says only that it failed.
     let is_absence = absent::is_only_absence(&answer, &empty_sources::asked(cx));
-    let unsupported = if is_absence { Vec::new() } else { figures::unsupported(&known, &answer) };
+    let now = cx.clock.last().to_string();
+    let unsupported = if is_absence { Vec::new() } else { known.unsupported(&answer, &now) };
     for value in &unsupported {
         cx.events.warn(format!("the answer states {value:?}, which appears in none of its documents"));
     }
@@ -290,46 +289,6 @@ fn sources(
     sources.sort_by_key(|source| source.number);
     sources.dedup_by_key(|source| source.number);
     Ok(sources)
-}
-
-/// What an answer may state: the query, what was gathered, its documents, and the present day. Not what the turn itself
-/// has written in other sections, since an earlier attempt may have invented it; nor what an earlier turn invented, the
-/// calls among the results of all, or what a call of the model stored.
-fn known(cx: &PhaseContext<'_>, documents: &[(String, Arc<str>)], answer: &str) -> String {
-    let query = cx.document.body(SectionId::UserQuery);
-    let gathered =
-        cx.document.newest().map_or_else(String::new, |gathered| gathered_evidence(cx, gathered, answer));
-    let now = cx.clock.last();
-    let mut doubts = Doubts::new(&cx.turns.documents);
-    let all_results = cx.draft.place.tool_results();
-    let writes = evidence::written_by_calls(&cx.draft);
-    let documents =
-        documents.iter().filter(|(name, _)| name != all_results.as_str() && !writes.contains(name));
-    let documents: Vec<String> = documents
-        .map(|(name, text)| {
-            let text = old_research::evidence(&doubts.without(name, text), name, now);
-            old_prices::evidence(&cx.turns.documents, (name, text), now, answer)
-        })
-        .collect();
-    format!("{query}\n{gathered}\n{now}\n{}", documents.join("\n"))
-}
-
-/// What §2 states, without what it says of its sources, such as their quality and age.
-fn gathered_evidence(cx: &PhaseContext<'_>, gathered: GatheredContext, answer: &str) -> String {
-    let (documents, now) = (&cx.turns.documents, cx.clock.last());
-    let preferences = gathered.preferences.into_iter().map(|one| format!("{}: {}", one.name, one.value));
-    let turns = gathered.prior_turns.into_iter().map(|one| {
-        let row = documents.catalog().turn(one.turn).ok().flatten();
-        let name = row.map(|row| row.context.to_string()).unwrap_or_default();
-        format!("turn {}\n{}", one.turn, old_prices::evidence(documents, (&name, one.summary), now, answer))
-    });
-    let research = gathered.research.into_iter().flat_map(|one| {
-        let found = one.top.into_iter();
-        let found = found.map(|one| format!("{} | price: {} | {}", one.product, one.price, one.source));
-        std::iter::once(one.topic).chain(found)
-    });
-    let said = preferences.chain(turns).chain(research);
-    std::iter::once(gathered.information).chain(said).collect::<Vec<_>>().join("\n")
 }
 
 /// What can be checked without a model: whether the answer cites anything, whether it states values that appear in

@@ -22,10 +22,14 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    pub(super) fn new(numbers: &BTreeSet<i128>, dates: &[dates::Written]) -> Self {
+    pub(super) fn new<'d>(
+        numbers: &BTreeSet<i128>,
+        dates: impl Iterator<Item = &'d dates::Written> + Clone,
+    ) -> Self {
         let whole = numbers.iter().filter(|number| *number % 1_000 == 0).map(|number| number / 1_000);
-        let days = dates.iter().flat_map(dates::Written::days).collect();
-        Self { years: whole.filter(|year| YEARS.contains(year)).collect(), days }
+        let years = whole.chain(dates.clone().filter_map(dates::Written::year).map(i128::from));
+        let days = dates.flat_map(dates::Written::days).collect();
+        Self { years: years.filter(|year| YEARS.contains(year)).collect(), days }
     }
 
     /// Whether a quantity of an answer is an age that lies between two of them. How many hours or minutes ago something was

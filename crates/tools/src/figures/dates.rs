@@ -54,6 +54,11 @@ impl Written {
 }
 
 impl Written {
+    /// The year that it names.
+    pub(super) fn year(&self) -> Option<u32> {
+        self.readings.iter().find_map(|parts| parts.year)
+    }
+
     /// The days since year 0 that it may be; none unless it says day, month and year.
     pub(super) fn days(&self) -> impl Iterator<Item = i64> {
         let whole = |parts: &Parts| Some((parts.year?, parts.month, parts.day?));
@@ -97,7 +102,9 @@ pub(super) fn of(text: &str) -> Vec<Written> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        let date = numeric(text, &tokens, at).or_else(|| named(text, &tokens, at));
+        let date = numeric(text, &tokens, at)
+            .or_else(|| with_signs(text, &tokens, at))
+            .or_else(|| named(text, &tokens, at));
         at += date.as_ref().map_or(1, |(_, length)| *length);
         found.extend(date.map(|(date, _)| date));
     }
@@ -194,7 +201,30 @@ fn numeric(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usiz
     None
 }
 
-/// `3 May 2026`, `3rd of May`, `May 3, 2026`, `May 2026`, `May`.
+/// `2026年12月9日` and `12月9日`, and the same in Korean.
+fn with_signs(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)> {
+    /// The number of a token, and the end of the sign after it.
+    fn part(text: &str, tokens: &[Token<'_>], at: usize, signs: [char; 2]) -> Option<(u32, usize)> {
+        let (number, word) = (tokens.get(at)?, tokens.get(at + 1)?);
+        let sign = word.text.chars().next().filter(|sign| signs.contains(sign))?;
+        let is_joined = gap(text, number, word).is_empty();
+        Some((number.number().filter(|_| is_joined)?, word.range.start + sign.len_utf8()))
+    }
+    let year = part(text, tokens, at, ['年', '년']).filter(|_| tokens[at].text.len() == 4);
+    let month_at = if year.is_some() { at + 2 } else { at };
+    let month = part(text, tokens, month_at, ['月', '월']);
+    let (month, month_end) = month?;
+    let day = part(text, tokens, month_at + 2, ['日', '일']);
+    if year.is_none() && day.is_none() {
+        return None;
+    }
+    let parts = Parts::new(year.map(|(year, _)| year), month, day.map(|(day, _)| day))?;
+    let range = tokens[at].range.start..day.map_or(month_end, |(_, end)| end);
+    let length = month_at - at + if day.is_some() { 4 } else { 2 };
+    Some((Written { range, readings: vec![parts], is_doubtful: false }, length))
+}
+
+/// `3 May 2026`, `3rd of May`, `May 3, 2026`, `May 2026`, `May`, `2 de mayo de 2026`, `1er mai 2026`.
 fn named(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)> {
     let first = tokens.get(at)?;
     // The number before a month is its day.
@@ -209,6 +239,7 @@ fn named(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)
         Some((day, month, name)) => (Some(day), month, name),
         None => (None, month(first.text)?, at),
     };
+    let is_elsewhere = english_or_german(tokens[name].text).is_none();
     let mut last = name;
     let next = |last: usize, skipped: usize| {
         let next = tokens.get(last + 1 + skipped)?;
@@ -216,6 +247,7 @@ fn named(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)
         near.then_some(next)
     };
     if day.is_none()
+        && !is_elsewhere
         && let Some(found) = next(last, 0).and_then(Token::day)
         // `May 12:30` and `May 3.5` are no days.
         && !text[tokens[last + 1].range.end..].starts_with([':', '%'])
@@ -229,11 +261,26 @@ fn named(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)
             last += 1;
         }
     }
-    let year = next(last, 0).and_then(Token::year);
-    last += usize::from(year.is_some());
+    let of = usize::from(next(last, 0).is_some_and(|token| is_filler(token.text)));
+    let year = next(last, of).and_then(Token::year);
+    last += year.map_or(0, |_| 1 + of);
+    // In other languages a word may mean something else, and its day stands before it.
+    let is_word = is_word(&tokens[name]);
+    let is_vague = is_word || tokens[name].text.chars().count() < 4;
+    if is_elsewhere && (day.is_none() && (year.is_none() || is_vague) || year.is_none() && is_word) {
+        return None;
+    }
     let readings = vec![Parts::new(year, month, day)?];
     let range = first.range.start..tokens[last].range.end;
     Some((Written { range, readings, is_doubtful: false }, last + 1 - at))
+}
+
+/// Whether the short name of a month is a word of English or German, too: `3 ago`, `5 out`.
+fn is_word(token: &Token<'_>) -> bool {
+    matches!(
+        token.text.to_lowercase().as_str(),
+        "ago" | "set" | "out" | "gen" | "mag" | "sie" | "lip" | "lis" | "dic"
+    )
 }
 
 fn is_near(gap: &str) -> bool {
@@ -241,15 +288,23 @@ fn is_near(gap: &str) -> bool {
 }
 
 fn is_filler(word: &str) -> bool {
-    is_ordinal(word) || word == "of"
+    is_ordinal(word) || matches!(word, "of" | "de" | "del")
 }
 
 fn is_ordinal(word: &str) -> bool {
-    matches!(word, "st" | "nd" | "rd" | "th")
+    matches!(word, "st" | "nd" | "rd" | "th" | "er" | "º" | "o" | "e")
 }
 
-/// The number of a month by its name, or by the three letters that it begins with.
+/// The number of a month by its name in any of these languages, or by the letters that it is shortened to.
 fn month(word: &str) -> Option<u32> {
+    english_or_german(word).or_else(|| {
+        let word = word.to_lowercase();
+        months::ELSEWHERE.iter().find(|(_, names)| names.contains(&word.as_str())).map(|(month, _)| *month)
+    })
+}
+
+/// The number of a month by its English or German name, or by the three letters that it begins with.
+fn english_or_german(word: &str) -> Option<u32> {
     /// The month of each name in [`months::GERMAN`].
     const GERMAN: [u32; 10] = [1, 1, 2, 2, 3, 5, 6, 7, 10, 12];
     let word = word.to_lowercase();

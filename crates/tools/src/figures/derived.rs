@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
-use super::numbers;
+use super::{amounts, numbers};
 
 /// Numbers of an answer that are added up.
 const MOST_SHOWN: usize = 100;
@@ -110,6 +110,22 @@ impl<'t> Derived<'t> {
             || self.is_product(&line, number)
             || is_per_cent() && self.is_ratio(&line, number)
             || self.mean.is_some_and(|mean| rounded(mean).contains(&number)) && states_mean()
+    }
+
+    /// The numbers of each sum that the line of a price shows and that comes to it, as in `€976.50 (329 + 449.50 + 198)`.
+    pub(super) fn written_sums(&self, range: &Range<usize>, number: i128) -> impl Iterator<Item = Vec<i128>> {
+        let line = &self.text[self.line(range)];
+        let mut sums: Vec<Vec<i128>> = Vec::new();
+        let mut last: Option<usize> = None;
+        for (at, addend) in numbers(line).take(MOST_SHOWN) {
+            let is_added = last.is_some_and(|end| is_plus(&line[end..at]));
+            match sums.last_mut().filter(|_| is_added) {
+                Some(sum) => sum.push(addend),
+                None => sums.push(vec![addend]),
+            }
+            last = Some(amounts::end(line, at));
+        }
+        sums.into_iter().filter(move |sum| sum.len() > 1 && sum.iter().sum::<i128>() == number)
     }
 
     /// Whether the documents state a number of one digit, or the answer shows as many things.
@@ -220,12 +236,29 @@ fn rounded(exact: i128) -> [i128; 4] {
     [exact, to(10), to(100), to(1_000)]
 }
 
-/// The lengths of the lists and tables of a text, in thousandths; a table has a heading and a rule besides its rows.
+/// The lengths of the lists and tables of a text, in thousandths: of a table the rows below the rule under its heading.
 fn list_lengths(text: &str) -> Vec<i128> {
-    let is_item = |line: &str| line.trim_start().starts_with(['-', '*', '|']) || starts_with_number(line);
-    let items = |list: &str| list.lines().filter(|line| is_item(line)).count() as i128;
-    let lengths = text.split("\n\n").map(items).filter(|items| *items > 0);
-    lengths.flat_map(|items| [items * 1_000, items.saturating_sub(2) * 1_000]).collect()
+    let is_item = |line: &str| {
+        let line = line.trim_start();
+        ["- ", "* ", "+ ", "• "].iter().any(|mark| line.starts_with(mark)) || starts_with_number(line)
+    };
+    let is_row = |line: &&str| line.trim_start().starts_with('|');
+    let is_rule = |line: &str| {
+        line.contains('-') && line.chars().all(|char| matches!(char, '|' | '-' | ':' | ' ' | '\t'))
+    };
+    let lengths = text.split("\n\n").flat_map(|list| {
+        let rows: Vec<&str> = list.lines().filter(is_row).collect();
+        let heading = rows.iter().position(|row| is_rule(row)).map_or(0, |rule| rule + 1);
+        [list.lines().filter(|line| is_item(line)).count(), rows.len() - heading]
+    });
+    lengths.filter(|length| *length > 0).map(|length| length as i128 * 1_000).collect()
+}
+
+/// Whether nothing but a plus, and currencies, is between two numbers.
+fn is_plus(between: &str) -> bool {
+    let words =
+        between.split(|char: char| char.is_whitespace() || char == '+').filter(|word| !word.is_empty());
+    between.matches('+').count() == 1 && words.into_iter().all(amounts::is_currency)
 }
 
 fn starts_with_number(line: &str) -> bool {

@@ -4,169 +4,47 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use larder_text::tokens::Counter;
+
+use super::starts::is_start;
+
 /// Titles whose full stop ends no sentence.
-const TITLES: [&str; 9] = ["dr.", "mr.", "mrs.", "ms.", "prof.", "st.", "hr.", "fr.", "jr."];
+const TITLES: [&str; 18] = [
+    "dr.", "mr.", "mrs.", "ms.", "prof.", "st.", "hr.", "fr.", "jr.", "mme.", "sr.", "sra.", "srta.", "sig.",
+    "sig.ra", "dott.", "dhr.", "mevr.",
+];
 /// What stands before a name alone, too: titles in full.
-const FULL_TITLES: [&str; 9] =
-    ["doctor", "professor", "miss", "madam", "sir", "herr", "herrn", "frau", "president"];
+const FULL_TITLES: [&str; 20] = [
+    "doctor",
+    "professor",
+    "miss",
+    "madam",
+    "sir",
+    "herr",
+    "herrn",
+    "frau",
+    "president",
+    "mme",
+    "mlle",
+    "madame",
+    "monsieur",
+    "señor",
+    "señora",
+    "signor",
+    "signora",
+    "senhor",
+    "senhora",
+    "pani",
+];
+/// Words before a single letter that is no initial: `vitamin C.`
+const LETTERED: [&str; 16] = [
+    "vitamin", "option", "plan", "type", "typ", "grade", "class", "klasse", "part", "teil", "version",
+    "step", "section", "group", "gruppe", "case",
+];
 /// Bytes between two words of a name that is written another way.
 const MOST_BETWEEN: usize = 8;
 /// Words of praise: with one of them, emphasised text is a label.
 const PRAISE: [&str; 8] = ["best", "good", "great", "top", "very", "beste", "bester", "bestes"];
-/// Words that often begin a sentence: with one of them, the capital says nothing.
-const STARTS: [&str; 150] = [
-    "a",
-    "about",
-    "according",
-    "after",
-    "all",
-    "also",
-    "although",
-    "an",
-    "and",
-    "another",
-    "any",
-    "are",
-    "as",
-    "ask",
-    "at",
-    "because",
-    "before",
-    "best",
-    "between",
-    "both",
-    "but",
-    "buy",
-    "by",
-    "call",
-    "can",
-    "check",
-    "choose",
-    "click",
-    "compare",
-    "compared",
-    "consider",
-    "contact",
-    "could",
-    "currently",
-    "dear",
-    "despite",
-    "did",
-    "do",
-    "does",
-    "during",
-    "each",
-    "every",
-    "few",
-    "for",
-    "from",
-    "get",
-    "go",
-    "good",
-    "great",
-    "had",
-    "happy",
-    "has",
-    "have",
-    "he",
-    "hello",
-    "her",
-    "here",
-    "hey",
-    "hi",
-    "his",
-    "how",
-    "however",
-    "i",
-    "if",
-    "in",
-    "is",
-    "it",
-    "its",
-    "kind",
-    "last",
-    "let",
-    "like",
-    "many",
-    "may",
-    "meanwhile",
-    "might",
-    "more",
-    "most",
-    "my",
-    "next",
-    "no",
-    "not",
-    "note",
-    "of",
-    "on",
-    "only",
-    "open",
-    "or",
-    "order",
-    "other",
-    "our",
-    "please",
-    "press",
-    "read",
-    "run",
-    "see",
-    "select",
-    "several",
-    "she",
-    "should",
-    "since",
-    "so",
-    "some",
-    "such",
-    "tap",
-    "than",
-    "thank",
-    "thanks",
-    "that",
-    "the",
-    "their",
-    "then",
-    "there",
-    "these",
-    "they",
-    "this",
-    "those",
-    "though",
-    "to",
-    "today",
-    "tomorrow",
-    "try",
-    "under",
-    "unlike",
-    "until",
-    "use",
-    "using",
-    "very",
-    "visit",
-    "warm",
-    "warmest",
-    "was",
-    "we",
-    "welcome",
-    "were",
-    "what",
-    "when",
-    "where",
-    "which",
-    "while",
-    "who",
-    "why",
-    "with",
-    "without",
-    "would",
-    "yes",
-    "yesterday",
-    "you",
-    "your",
-    "yours",
-];
-
 /// What begins the words of labels that name somebody.
 const WHO: [&str; 18] = [
     "contact",
@@ -269,7 +147,7 @@ fn labelled(line: &str) -> Option<String> {
 }
 
 /// A line without what stands between backticks.
-fn without_code(line: &str) -> String {
+pub(super) fn without_code(line: &str) -> String {
     let pieces = line.split('`').enumerate();
     pieces.map(|(at, piece)| if at % 2 == 0 { piece } else { " - " }).collect()
 }
@@ -310,12 +188,32 @@ fn words_from(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Whether a word is the initial of a name, as in `E. Doe`, after this word: not the label of a list or of one of several
+/// things.
+fn is_initial(word: &str, before: &str) -> bool {
+    let mut chars = word.chars();
+    let is_letter = chars.next().is_some_and(char::is_uppercase) && chars.as_str() == ".";
+    let is_word = before.chars().all(char::is_lowercase) && !LETTERED.contains(&before);
+    is_letter && is_word && !(before.is_empty() && matches!(word, "A." | "B." | "C." | "D."))
+}
+
+/// A text with spaces in place of these words, which are in lower case.
+pub(super) fn without_words(text: &str, words: &[String]) -> String {
+    let mut left = text.to_owned();
+    for (place, word) in words_with_places(text) {
+        if words.binary_search(&word.to_lowercase()).is_ok() {
+            left.replace_range(place.clone(), &" ".repeat(place.len()));
+        }
+    }
+    left
+}
+
 /// The names of a text, or of a cell whose first word may begin one, and whether nothing but a name is in it. What stands
 /// before a colon at the start of a sentence is a label.
 fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, bool) {
     let mut found = Vec::new();
     let mut run: Vec<&str> = Vec::new();
-    let (mut is_labelling, mut begins) = (false, false);
+    let (mut is_labelling, mut begins, mut before) = (false, false, "");
     for (word, from) in words_from(text) {
         let plain = word.trim_matches(['*', '_']);
         let bare = plain.trim_matches(|char: char| !char.is_alphanumeric());
@@ -325,14 +223,13 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, b
             && bare.chars().count() > 1
             && !PRONOUNS.contains(&bare.to_lowercase().as_str())
             && bare.chars().skip(1).any(char::is_lowercase);
-        let is_start = || {
-            let lower = bare.to_lowercase();
-            let word = lower.split(['\'', '’']).next().unwrap_or_default();
-            !with_first || STARTS.contains(&word) || word.ends_with("ly")
-        };
+        let is_start = || !with_first || is_start(bare);
         let lower = plain.to_lowercase();
-        let is_abbreviated = TITLES.contains(&lower.as_str());
+        let is_initial = !is_labelling && run.is_empty() && is_initial(plain, before);
+        let is_name = is_name || is_initial;
+        let is_abbreviated = TITLES.contains(&lower.as_str()) || is_initial;
         let is_title = is_abbreviated || FULL_TITLES.contains(&lower.as_str());
+        before = word;
         if !is_name || is_title {
             found.push(std::mem::take(&mut run));
         }
@@ -378,19 +275,35 @@ pub(super) fn places(text: &str, names: &[&String]) -> Vec<Range<usize>> {
             found.iter().zip(&wanted).all(|((_, word), wanted)| word == wanted)
                 && found.windows(2).all(|two| is_gap(&text[two[0].0.end..two[1].0.start]))
         });
+        // What remains of a name that is used alone, or with an initial.
+        let alone = words.iter().enumerate().filter(|(at, (place, word))| {
+            let before = at.checked_sub(1).and_then(|at| words.get(at));
+            let follows = before.is_some_and(|(before, word)| {
+                let is_gap = is_gap(&text[before.end..place.start]);
+                is_gap
+                    && text[before.clone()].starts_with(char::is_uppercase)
+                    && word.len() > 1
+                    && !is_start(word)
+            });
+            let is_capital = text[place.clone()].starts_with(char::is_uppercase);
+            // Indexes have names in small letters.
+            word == last && !(is_capital && follows) && Counter::o200k().count(&format!(" {word}")) > 1
+        });
+        let alone = alone.map(|(_, (place, _))| place.clone());
         let titled = words.windows(2).filter(|two| {
             let (title, gap) = (two[0].1.as_str(), &text[two[0].0.end..two[1].0.start]);
             two[1].1 == *last && is_title(title) && is_gap(gap.strip_prefix('.').unwrap_or(gap))
         });
         let of = |found: &[(Range<usize>, String)]| found[0].0.start..found[found.len() - 1].0.end;
-        whole.map(of).chain(titled.map(of)).collect::<Vec<_>>()
+        whole.map(of).chain(titled.map(of)).chain(alone).collect::<Vec<_>>()
     };
     names.iter().flat_map(of_name).collect()
 }
 
 fn is_title(word: &str) -> bool {
+    let letter = word.strip_suffix('.').is_some_and(|letter| letter.chars().count() == 1);
     let word = word.trim_end_matches('.');
-    FULL_TITLES.contains(&word) || TITLES.iter().any(|known| known.trim_end_matches('.') == word)
+    letter || FULL_TITLES.contains(&word) || TITLES.iter().any(|known| known.trim_end_matches('.') == word)
 }
 
 fn words_with_places(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
@@ -418,6 +331,21 @@ impl Words {
             capitalised: capitalised.map(str::to_lowercase).collect(),
             all: words().map(str::to_lowercase).collect(),
         }
+    }
+
+    /// Whether one of the documents has a word, or one that it begins.
+    pub(super) fn know_word(&self, word: &str) -> bool {
+        knows(&self.all, word)
+    }
+
+    /// The capitalised words of a text that these are not, in lower case and sorted.
+    pub(super) fn lack(&self, text: &str) -> Vec<String> {
+        let may_be_name =
+            |word: &str| word.starts_with(char::is_uppercase) && word.chars().skip(1).any(char::is_lowercase);
+        let words = words_with_places(text).map(|(_, word)| word).filter(|word| may_be_name(word));
+        let lacking: BTreeSet<String> =
+            words.filter(|word| !self.know_word(word)).map(str::to_lowercase).collect();
+        lacking.into_iter().collect()
     }
 
     /// Whether a name is of the documents: of two words both, or the second as a name, since the first may be what somebody

@@ -2,21 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use larder_store::ResearchRow;
 use larder_text::hash::ContentHash;
 use larder_text::words::is_stop_word;
 use larder_vault::layout::is_research;
 use larder_vault::lifecycle::{Aging, ttl};
 use larder_vault::links::DualLink;
 use larder_vault::{
-    Backlink, ContentKind, Document, Intent, Listing, Meta, ReputableSource, Research, Scope, Score, Tag,
-    Ttl, VaultPath, turn_name, write_json,
+    Backlink, ContentKind, Document, DocumentTime, Intent, Listing, Meta, ReputableSource, Research, Scope,
+    Score, Tag, Ttl, VaultPath, turn_name, write_json,
 };
 
 use super::CONTENT;
 use super::answers::WrittenResearch;
 use super::claims::{PageClaims, ReadPage, host};
 use crate::context::ToolContext;
-use crate::figures;
+use crate::figures::Evidence;
 use crate::quotes::{contains_number, numbers};
 use crate::spec::{ToolError, ToolOutput};
 
@@ -78,17 +79,18 @@ impl ResearchResult<'_> {
         let Some(written) = &mut self.written else { return };
         let pages = self.reads.iter().flat_map(|read| [&read.text, &read.page.title, &read.page.url]);
         let known: Vec<&str> = pages.map(String::as_str).chain([self.task, context.original_query]).collect();
-        let known = format!("{}\n{}", known.join("\n"), context.now);
+        let (known, now) = (known.join("\n"), context.now.to_string());
+        let known = Evidence::new(&known).at(&now);
         let mut left_out = 0;
         for lines in [&mut written.findings, &mut written.evergreen, &mut written.time_sensitive] {
             let texts: Vec<&str> = lines.iter().map(String::as_str).collect();
-            let mut are_stated = figures::are_stated(&known, &texts).into_iter();
+            let mut are_stated = known.are_stated(&texts).into_iter();
             let before = lines.len();
             lines.retain(|_| are_stated.next().unwrap_or(true));
             left_out += before - lines.len();
         }
         for text in [&mut written.title, &mut written.overview] {
-            if figures::are_stated(&known, &[text.as_str()]).contains(&false) {
+            if known.are_stated(&[text.as_str()]).contains(&false) {
                 text.clear();
                 left_out += 1;
             }
@@ -219,14 +221,23 @@ fn superseded(task: &str, topic: &str, context: &ToolContext<'_>) -> Result<Opti
         return Ok(Some(same.id.clone()));
     }
     let rows = context.documents.catalog().research(None, EARLIER)?;
-    let mut rows = rows.into_iter().chain(context.documents.catalog().research(Some(topic), EARLIER)?);
-    let old = rows.find(|row| {
-        let known = question(&row.title);
-        let expired = row.expires_at.is_some_and(|expires| expires <= context.now);
-        let refreshed = row.topic == topic && expired && is_like(&known, &asked);
-        row.superseded_by.is_none() && !replaced.contains(&row.id.as_str()) && (known == asked || refreshed)
-    });
-    Ok(old.map(|row| row.id))
+    let rows = rows.into_iter().chain(context.documents.catalog().research(Some(topic), EARLIER)?);
+    let current = rows.filter(|row| row.superseded_by.is_none() && !replaced.contains(&row.id.as_str()));
+    let current: Vec<ResearchRow> = current.collect();
+    Ok(replaceable(&current, &asked, topic, context.now).map(|row| row.id.clone()))
+}
+
+/// The one of several pieces that a question replaces: of the same question, otherwise the newest stale one that is like it.
+fn replaceable<'r>(
+    rows: &'r [ResearchRow],
+    asked: &BTreeSet<String>,
+    topic: &str,
+    now: DocumentTime,
+) -> Option<&'r ResearchRow> {
+    let same = rows.iter().find(|row| question(&row.title) == *asked);
+    let is_old =
+        |row: &&ResearchRow| row.topic == topic && row.expires_at.is_some_and(|expires| expires <= now);
+    same.or_else(|| rows.iter().filter(is_old).find(|row| is_like(&question(&row.title), asked)))
 }
 
 /// The words of a question.
@@ -271,6 +282,35 @@ mod tests {
         assert!(is_like(&laptops, &question("gaming laptops with an AMD GPU")));
         assert!(!is_like(&laptops, &question("How long does the battery of a ThinkPad last?")));
         assert!(!is_like(&BTreeSet::new(), &BTreeSet::new()));
+    }
+
+    #[test]
+    fn the_same_question_is_replaced_before_one_that_is_like_it() {
+        let now: DocumentTime = "2026-01-06T10:00:00Z".parse().unwrap();
+        let row = |turn: u32, title: &str| ResearchRow {
+            document: VaultPath::new(&format!("users/u/turns/turn_{turn:06}/research.md")).unwrap(),
+            id: format!("research_{turn}"),
+            turn,
+            topic: "commerce.notebook".to_owned(),
+            intent: Intent::CommerceSearch,
+            quality: Score::default(),
+            created_at: now,
+            expires_at: Some("2026-01-05T16:00:00Z".parse().unwrap()),
+            superseded_by: None,
+            scope: Scope::New,
+            title: title.to_owned(),
+            use_count: 0,
+        };
+        let rows = [row(2, "weight of the Vela notebook"), row(1, "price of the Vela notebook")];
+        for (asked, id) in [
+            ("price of the Vela notebook", Some("research_1")),
+            ("weight of the Vela notebook", Some("research_2")),
+            ("battery of the Vela notebook", Some("research_2")),
+            ("keyboards", None),
+        ] {
+            let found = replaceable(&rows, &question(asked), "commerce.notebook", now);
+            assert_eq!(found.map(|row| row.id.as_str()), id, "{asked}");
+        }
     }
 
     #[test]

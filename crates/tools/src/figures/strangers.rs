@@ -1,0 +1,83 @@
+//! Names of which the documents have not a single word, wherever they stand in an answer: where a sentence begins, in
+//! emphasised text, before a colon, and in every column of a table, in every language. Two capitalised words, the first of
+//! which is no ordinary word. What is ordinary is told from the vocabulary of a tokenizer, in which ordinary words are one
+//! token in small letters and names are several.
+
+use larder_text::tokens::Counter;
+
+use super::names::{Words, is_english, without_code};
+use super::starts::is_start;
+
+/// How adjectives and nouns end that are no names, in small letters. Longer words of German are rarely one token.
+const NO_NAMES: [&str; 48] = [
+    "ung", "ungen", "heit", "heiten", "keit", "keiten", "schaft", "zeit", "zeiten", "kosten", "preis",
+    "preise", "tage", "tion", "tionen", "nis", "tät", "ment", "isch", "ische", "ischer", "isches", "ischen",
+    "liche", "licher", "liches", "lichen", "ige", "iger", "iges", "igen", "bare", "barer", "bares", "baren",
+    "te", "ter", "tes", "ten", "able", "ible", "ness", "ity", "ship", "ing", "ized", "proof", "ful",
+];
+
+/// These names of a text, each with the start of its line.
+pub(super) fn of(text: &str, words: &Words) -> Vec<(usize, String)> {
+    let with_nouns = !is_english(text);
+    let mut found = Vec::new();
+    let (mut at, mut rows) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let plain = without_code(line.trim());
+        rows = if plain.starts_with('|') { rows + 1 } else { 0 };
+        // Headings may capitalise any word.
+        if plain.starts_with('#') || rows == 1 {
+            continue;
+        }
+        let is_last = text[at..].trim().is_empty();
+        for cell in plain.split('|') {
+            let is_whole = |run: &[&str]| run.len() == cell.split_whitespace().count();
+            let is_heading = |run: &[&str]| rows == 0 && !is_last && is_whole(run);
+            let of_cell = runs(cell).into_iter().filter(|run| !is_heading(run));
+            let unknown =
+                of_cell.filter(|run| run.len() > 1 && !run.iter().any(|word| words.know_word(word)));
+            let named = unknown.filter(|run| is_name(run, with_nouns));
+            found.extend(named.map(|run| (start, run.join(" "))));
+        }
+    }
+    found
+}
+
+/// Runs of capitalised words, without what usually begins a sentence.
+fn runs(text: &str) -> Vec<Vec<&str>> {
+    let mut runs: Vec<Vec<&str>> = vec![Vec::new()];
+    for word in text.split_whitespace() {
+        let plain = word.trim_matches(['*', '_']);
+        let bare = plain.trim_matches(|char: char| !char.is_alphanumeric());
+        let is_part = bare.starts_with(char::is_uppercase)
+            && bare.chars().skip(1).any(char::is_lowercase)
+            && bare.chars().all(|char| char.is_alphabetic() || matches!(char, '-' | '\'' | '’'));
+        let opens = plain.starts_with(|char: char| !char.is_alphanumeric());
+        if (!is_part || opens)
+            && let Some(last) = runs.last()
+            && !last.is_empty()
+        {
+            runs.push(Vec::new());
+        }
+        if let Some(run) = runs.last_mut().filter(|run| is_part && !(run.is_empty() && is_start(bare))) {
+            run.push(bare);
+        }
+        if plain.ends_with(|char: char| !char.is_alphanumeric()) {
+            runs.push(Vec::new());
+        }
+    }
+    runs
+}
+
+/// Whether the first of unknown words is no ordinary one, nor a noun or an adjective of a language that capitalises nouns.
+fn is_name(run: &[&str], with_nouns: bool) -> bool {
+    let Some(first) = run.first().map(|word| word.to_lowercase()) else { return false };
+    let is_built = with_nouns && NO_NAMES.iter().any(|end| first.ends_with(end));
+    !is_built && first.chars().all(|char| !is_wide(char)) && Counter::o200k().count(&format!(" {first}")) > 1
+}
+
+/// Whether a letter is of a script whose words are rarely one token.
+fn is_wide(char: char) -> bool {
+    !matches!(char, '\0'..='\u{24f}')
+}
