@@ -139,9 +139,8 @@ fn an_old_price_is_verified_only_with_its_day() {
     assert!(format!("{undated:?}").contains("the answer states \\\"$74.00\\\""), "{undated:?}");
     let seen = shop.seen();
     let asked = seen.iter().filter(|seen| seen.line.starts_with("POST"));
-    let prompts = asked.map(|seen| seen.json()["messages"].to_string());
-    let prompt =
-        prompts.filter(|text| text.contains("You write the answer that the user gets")).last().unwrap();
+    let mut prompts = asked.map(|seen| seen.json()["messages"].to_string());
+    let prompt = prompts.rfind(|text| text.contains("You write the answer that the user gets")).unwrap();
     assert!(prompt.contains("As of 2026-01-05"), "{prompt}");
     let gathered = file(&shop, "3", "context.md").split("## 3. Task Plan").next().unwrap().to_owned();
     assert!(!gathered.contains("$74.00"), "{gathered}");
