@@ -18,7 +18,7 @@ use larder_text::transcript;
 
 /// The share of the target, in per cent, reserved for each kind; what one leaves, the next may use.
 const SHARES: [(Kind, usize); 4] =
-    [(Kind::Request, 8), (Kind::Decision, 16), (Kind::Failure, 10), (Kind::Change, 8)];
+    [(Kind::Request, 8), (Kind::Decision, 16), (Kind::Failure, 10), (Kind::Change, 12)];
 /// Tokens of a speaker and a mark, which a piece on its own brings along.
 const OVERHEAD: f32 = 24.0;
 /// A longer message of the user is material, not a request, in bytes.
