@@ -30,7 +30,7 @@ quality_gates: {confidence_threshold: 0.7}
 tools_available: [internet.research]
 slots:
   - {name: system, from: prompt, cap: 1540}
-  - {name: history, from: messages, cap: 60%, soft: 80%, protect_last: 12}
+  - {name: history, from: messages, cap: 60%, protect_last: 12}
   - {name: rest, from: documents, cap: flexible, docs: [query_analysis.json, notes, context.md]}
 variants: {deep: {prompt_files: [prompts/pipeline/planner/deep.md]}}
 default_variant: deep
@@ -70,10 +70,7 @@ fn a_clean_recipe_becomes_what_it_says() {
     assert_eq!((recipe.input_docs[1].priority, recipe.input_docs[0].required), (90, true));
     assert_eq!(recipe.inputs.iter().collect::<Vec<_>>(), ["customer", "tone"]);
     let history = &recipe.slots[2];
-    assert_eq!(
-        (history.slot.cap, history.slot.soft, history.slot.protect_last),
-        (Cap::Share(0.6), Some(0.8), 12)
-    );
+    assert_eq!((history.slot.cap, history.slot.soft, history.slot.protect_last), (Cap::Share(0.6), None, 12));
     assert_eq!((history.role, history.source), (Role::User, SlotSource::Messages));
     let condense_or_drop = Overflow { condense: true, ..Overflow::DROP };
     assert_eq!((history.slot.overflow, history.slot.form), (condense_or_drop, SlotForm::Messages));

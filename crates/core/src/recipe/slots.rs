@@ -246,6 +246,11 @@ fn check_slot(spec: &SlotSpec, node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_
         let message = format!("slot `{}` has a soft trigger, but its overflow condenses nothing", slot.name);
         complain("soft", message, "remove soft, or add `condense` to overflow");
     }
+    if slot.soft.is_some() && !matches!(slot.cap, Cap::Tokens(_)) {
+        let message =
+            format!("slot `{}` has a soft trigger, but no cap in tokens to measure it by", slot.name);
+        complain("soft", message, "remove soft, or give the slot a cap in tokens");
+    }
     if slot.soft.is_some_and(|soft| soft >= 1.0) {
         let message = format!("the soft trigger of slot `{}` is not below its cap", slot.name);
         complain("soft", message, "at 100 % messages are condensed at once: set soft below it");
