@@ -245,7 +245,7 @@ fn a_run_gives_output_citations_receipt_usage_and_cost() {
         shop.json(&["run", "notes/typed", "--doc", "notes=long.txt", "--query", "What does lamp 343 cost?"]);
     assert_eq!(
         keys(&run),
-        ["run_id", "output", "reply", "citations", "receipt", "usage", "cost", "latency_ms"]
+        ["run_id", "output", "reply", "citations", "receipt", "usage", "cost", "models", "latency_ms"]
     );
     assert_eq!(run["output"]["answer"], "2401 euros");
     assert_eq!(
