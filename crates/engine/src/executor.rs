@@ -38,9 +38,9 @@ pub use crate::metrics::{NoopSink, ReducedText, RunMetricsSink, RunReport};
 pub use crate::model_set::{ModelSet, max_call_usage};
 use crate::run::RunRecipe;
 pub use crate::run::{
-    CallReceipt, CondensingTally, FailedCall, Meter, NoopObserver, ProgressObserver, PromptSection,
-    QuotedAnswer, RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending,
-    SpendingOnly, ToolReceipt, WithheldFallback, class, class_of_model,
+    AroundFailure, CallReceipt, CondensingTally, FailedCall, Meter, NoopObserver, ProgressObserver,
+    PromptSection, QuotedAnswer, RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome,
+    RunReceipt, Spending, SpendingOnly, ToolReceipt, WithheldFallback, class, class_of_model,
 };
 
 /// A run in progress.

@@ -12,6 +12,7 @@ use larder_models::connect::Models;
 use larder_models::table::ModelTable;
 use larder_store::{Store, StoreOptions};
 use larder_text::message::{Message, Role};
+use larder_text::sections::SectionId;
 use larder_text::tokens::Counter;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -61,8 +62,15 @@ fn input(recipe: &Recipe, query: Option<&str>, lines: usize) -> RunInput {
     let takes_messages = recipe.slots.iter().any(|spec| spec.source == SlotSource::Messages);
     let history = [Role::User, Role::Assistant].iter().filter(|_| takes_messages);
     let history = history.map(|role| Message::text(*role, text.clone()));
+    // Section 0 is left to the query.
+    let sections = SectionId::ALL.iter().map(|id| {
+        format!("{}\n\n{}\n\n", id.heading(), if *id == SectionId::UserQuery { "" } else { &text })
+    });
+    let sections: String = sections.collect();
+    let text_of = |name: &str| if name == "context.md" { sections.as_str() } else { text.as_str() };
+    let document = |name: String| InputDocument::whole(name.clone(), name.clone(), text_of(&name));
     RunInput {
-        documents: names.map(|name| InputDocument::whole(name.clone(), name, text.as_str())).collect(),
+        documents: names.map(document).collect(),
         query: query.map(str::to_owned),
         values: recipe.inputs.iter().map(|name| (name.clone(), "100".into())).collect(),
         variant: variant.cloned(),

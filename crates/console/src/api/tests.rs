@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::StatusCode;
 use futures::StreamExt;
 use larder_store::{
-    NewIntervention, NewJob, NewPublication, NewRun, RunFacts, RunStatus, RunTokens, UserStore,
+    ModelUsage, NewIntervention, NewJob, NewPublication, NewRun, RunFacts, RunStatus, RunTokens, UserStore,
 };
 use larder_testkit::gateway::{TestApp as Fake, ask, ask_with_key, get, post, read};
 use larder_testkit::records::{self as fake, exchange, flooded};
@@ -48,7 +48,13 @@ fn run_of(store: &UserStore) -> larder_store::RunRecord {
         compression_applied: true,
         compression_savings: 7,
         cost_usd: Some(0.25),
-        models: Vec::new(),
+        models: vec![ModelUsage {
+            model: "main".to_owned(),
+            calls: 1,
+            input_tokens: 3,
+            output_tokens: 3,
+            cost_usd: Some(0.25),
+        }],
         status: RunStatus::Completed,
         error: None,
     };

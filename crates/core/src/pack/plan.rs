@@ -20,7 +20,7 @@ const PROTECTED_TIER: u8 = 255;
 /// Where protected parts need more than a whole slot, the others keep one part in this many of it, if they need as much.
 const OTHERS_SHARE: usize = 8;
 
-/// Chooses renditions within `budget`. Protected parts are protected up to their share (C108): where they do not fit
+/// Chooses renditions within `budget`. Protected parts are protected up to their share: where they do not fit
 /// anyway, some of the slot is left to the others.
 fn choose_with_share(free: &[Competitor<'_>], overflow: Overflow, budget: usize) -> Vec<Choice> {
     let size = |one: &Competitor<'_>| one.ladder.size;

@@ -19,7 +19,7 @@ use crate::history;
 use crate::opening;
 use crate::prepare::PreparedPrompt;
 use crate::prompt::prepare_for;
-use crate::run::{WithheldFallback, is_open};
+use crate::run::{AroundFailure, WithheldFallback, is_open};
 
 /// Maximum tokens of a note about a rejected answer.
 const NOTE_TOKENS: usize = 160;
@@ -149,8 +149,8 @@ impl RecipeRun<'_> {
             _ => String::new(),
         };
         let earlier = self.failed.split_last().map(|(_, earlier)| earlier.to_vec()).unwrap_or_default();
-        let (earlier, withheld) = (earlier.into_boxed_slice(), withheld.map(Box::new));
-        RunError::Model { source, fix, earlier, withheld, run_id: self.run_id.clone() }
+        let around = Box::new(AroundFailure { earlier, fix, withheld });
+        RunError::Model { source, around, run_id: self.run_id.clone() }
     }
 
     fn fallback(&self, failed: &ModelCandidate, tried: &BTreeSet<String>) -> Option<ModelCandidate> {

@@ -42,16 +42,12 @@ pub enum RunError {
         run_id: RunId,
     },
     /// No model could be reached, including fallbacks.
-    #[error("{}{source}{fix}{}", before(earlier), not_asked(withheld.as_deref()))]
+    #[error("{}{source}{}{}", before(&around.earlier), around.fix, not_asked(around.withheld.as_ref()))]
     Model {
         /// The last failure.
         source: ModelError,
-        /// What sets the limit that it passed; may be empty.
-        fix: String,
-        /// The failures before it.
-        earlier: Box<[FailedCall]>,
-        /// The fallback that was not asked because of the recipe's risk.
-        withheld: Option<Box<WithheldFallback>>,
+        /// What else is to be said of it.
+        around: Box<AroundFailure>,
         /// The run's record.
         run_id: RunId,
     },
@@ -120,6 +116,17 @@ pub enum RunError {
     /// Something that must be persisted could not be.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// What is said of a failure besides itself.
+#[derive(Debug)]
+pub struct AroundFailure {
+    /// The failures before it.
+    pub earlier: Vec<FailedCall>,
+    /// What sets the limit that it passed; may be empty.
+    pub fix: String,
+    /// The fallback that was not asked because of the recipe's risk.
+    pub withheld: Option<WithheldFallback>,
 }
 
 /// A fallback that needs a human's consent.

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use larder_core::recipe::Recipe;
 
 pub(crate) use self::error::is_open;
-pub use self::error::{RunError, WithheldFallback};
+pub use self::error::{AroundFailure, RunError, WithheldFallback};
 pub use self::error::{class, class_of_model};
 pub use self::meter::{Meter, RemainingBudget, Spending};
 pub use self::observer::{NoopObserver, ProgressObserver, SpendingOnly};

