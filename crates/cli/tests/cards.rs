@@ -518,8 +518,11 @@ fn a_rendition_far_below_its_allowance_is_refused() {
     let args = ["run", CARD, "-q", "Go on", "--doc", "notes=notes.md"];
     let ran = shop.ok(&args);
     let asked = shop.seen().len();
-    assert_eq!(asked, 2, "one chunk shows that the model is of no use");
-    assert!(ran.err.contains(" · condensing: 1 call, 100 tokens in, 10 out"), "{}", ran.err);
+    let calls = asked - 1;
+    assert!((1..=4).contains(&calls), "four are asked at a time, and no other after a refusal: {calls}");
+    let plural = if calls == 1 { "" } else { "s" };
+    let line = format!(" · condensing: {calls} call{plural}, {} tokens in, {} out", calls * 100, calls * 10);
+    assert!(ran.err.contains(&line), "{line}: {}", ran.err);
     let receipt = shop.json(&args)["receipt"].clone();
     assert_eq!(shop.seen().len(), asked + 1, "what was refused is not asked for again");
     let notes = receipt["parts"].as_array().unwrap().iter().find(|part| part["slot"] == "context").unwrap();
