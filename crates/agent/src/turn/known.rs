@@ -13,8 +13,6 @@ use super::doubts::{Doubts, turns_in};
 use super::phase::PhaseContext;
 use super::{evidence, old_prices, old_research};
 
-/// How the text of research begins, after its frontmatter.
-const RESEARCH: &str = "# Research Document\n";
 /// The files of a captured page that hold what it states.
 const OF_PAGE: [&str; 2] = ["page_content.md", "extracted_data.json"];
 
@@ -95,7 +93,7 @@ pub(super) fn pages_of_draft(draft: &TurnDraft) -> String {
 
 /// The pages that were captured in the turns which a document of research is of; empty for other documents.
 pub(super) fn pages_of_research(documents: &UserDocuments, name: &str, text: &str) -> String {
-    if !text.contains(RESEARCH) {
+    if !text.contains(old_research::TITLE) {
         return String::new();
     }
     let mut turns: Vec<u32> = turns_in(name).chain(turns_in(text)).collect();

@@ -5,7 +5,7 @@ use larder_tools::figures;
 use larder_vault::{DocumentTime, DocumentValue, Research, VaultPath};
 
 /// How the text of research begins, after its frontmatter.
-const TITLE: &str = "# Research Document\n";
+pub(super) const TITLE: &str = "# Research Document\n";
 
 /// What a document states: of research its findings, of others all.
 pub(super) fn evidence(text: &str, at: &str, now: DocumentTime) -> String {
