@@ -117,6 +117,39 @@ fn a_section_over_its_limit_is_the_only_one_that_is_reduced() {
     assert!(number(&section(&receipt, 1)["tokens"]) * 10 < number(&section(&receipt, 1)["original_tokens"]));
 }
 
+/// The limits of sections of a document, whatever the call has room for.
+#[test]
+fn each_section_over_its_limit_is_reduced_to_it() {
+    const SECTIONS: [(&str, u64); 6] = [
+        ("## 1. Reflection Decision", 300),
+        ("## 2. Gathered Context", 2_000),
+        ("## 3. Task Plan", 800),
+        ("## 4. Tool Execution", 2_500),
+        ("## 5. Synthesis", 2_000),
+        ("## 6. Validation", 500),
+    ];
+    let shop = shop(30_000, "input_sections: [\"§1\", \"§2\", \"§3\", \"§4\", \"§5\", \"§6\"]\n");
+    for (at, (_, limit)) in SECTIONS.into_iter().enumerate() {
+        let sized = |(number, (heading, _)): (usize, &(&str, u64))| {
+            let count = if number == at { limit as usize / 9 } else { 2 };
+            format!("{heading}\n\n{}\n", sentences("roof", count))
+        };
+        let text: String = SECTIONS.iter().enumerate().map(sized).collect();
+        shop.write("context.md", format!("# Context Document\n\n## 0. User Query\n\n**Original:** Why?\n\n{text}"));
+        let receipt = shop.json(&EXPLAIN);
+        for number in 0..=6_u8 {
+            let part = section(&receipt, number);
+            let is_large = usize::from(number) == at + 1;
+            assert_eq!(part["rendition"] != "whole", is_large, "R0-11.13 to R0-11.19: §{number} with §{}", at + 1);
+            assert!(!is_large || number_of(part) <= limit && number_of(part) * 10 > limit * 7, "§{number}: {part}");
+        }
+    }
+}
+
+fn number_of(part: &Value) -> u64 {
+    number(&part["tokens"])
+}
+
 #[test]
 fn the_impact_follows_what_is_no_longer_in_view() {
     let shop = Shop::with_provider([]);
