@@ -197,15 +197,18 @@ fn each_content_type_is_detected_and_condensed_by_a_recipe_of_its_own() {
     let served = Served::start(&shop, &[]);
     let line = "Lamp {7|3} = <42>; /a_b/ [x] \\ #9 | ~ {8|1} = <43>.\n".repeat(60);
     for (file, content_type, name) in TYPES {
-        let is_context = file == "context.md";
+        let is_context = ["context_doc", "prior_turn"].contains(&content_type);
         shop.write(file, if is_context { format!("{CONTEXT}{line}\n## 3. Task Plan\n\nLook.\n") } else { line.clone() });
+        let before = shop.seen().len();
         let condensed = shop.json(&["condense", file, "--to", "300", "--by-model"]);
         assert_eq!(condensed["type"], content_type, "R0-22.6, R0-29.10: {file}");
         let recipe = recipe(&served, &format!("compress/{name}"));
         let prompt = recipe["system"][0]["text"].as_str().unwrap();
         let start = prompt.split(['{', '\n']).next().unwrap().trim();
         assert!(start.len() > 12, "{prompt}");
-        let asked = shop.seen().last().unwrap().json()["messages"].to_string();
+        let seen = shop.seen();
+        assert!(seen.len() > before, "{file}: {}", condensed["condensing"]);
+        let asked = seen[before].json()["messages"].to_string();
         assert!(asked.contains(&json!(start).to_string().replace('"', "")), "R0-29.9, {file}: {start}: {asked}");
     }
     for (name, document, row) in [
