@@ -36,7 +36,8 @@ fn with(shop: &Shop, environment: &[(&str, &str)], args: &[&str]) -> Ran {
 
 /// Tokens of the explained prompt, and how it shows the notes.
 fn explain(shop: &Shop, environment: &[(&str, &str)]) -> (u64, String) {
-    let args = ["explain", "notes/asked", "--doc", "notes=notes.md", "-q", "What matters?", "--format", "json"];
+    let args =
+        ["explain", "notes/asked", "--doc", "notes=notes.md", "-q", "What matters?", "--format", "json"];
     let ran = with(shop, environment, &args);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let receipt: Value = serde_json::from_str(&ran.out).unwrap();
@@ -49,7 +50,8 @@ fn explain(shop: &Shop, environment: &[(&str, &str)]) -> (u64, String) {
 fn a_prompt_is_condensed_above_nine_tenths_of_its_budget_where_that_saves_500_tokens() {
     let shop = shop();
     let is_whole = |environment: &[(&str, &str)]| explain(&shop, environment).1 == "whole";
-    for (tokens, most, whole_as_usual) in [(8_700, 9_000, true), (9_250, 9_500, true), (9_800, 10_000, false)] {
+    for (tokens, most, whole_as_usual) in [(8_700, 9_000, true), (9_250, 9_500, true), (9_800, 10_000, false)]
+    {
         notes(&shop, tokens);
         let (total, rendition) = explain(&shop, &[("COMPRESSION_THRESHOLD", "1")]);
         assert_eq!(rendition, "whole", "it fits {tokens}");
@@ -74,8 +76,10 @@ fn a_prompt_is_condensed_above_nine_tenths_of_its_budget_where_that_saves_500_to
 #[test]
 fn what_is_kept_for_a_reply_is_a_setting_and_the_same_for_every_model() {
     let shop = shop();
-    let large = "[models.large]\nprovider = \"openai\"\nid = \"large\"\nwindow = 200000\nmax_output = 16000\n";
-    let middle = "[models.middle]\nprovider = \"openai\"\nid = \"middle\"\nwindow = 128000\nmax_output = 8000\n";
+    let large =
+        "[models.large]\nprovider = \"openai\"\nid = \"large\"\nwindow = 200000\nmax_output = 16000\n";
+    let middle =
+        "[models.middle]\nprovider = \"openai\"\nid = \"middle\"\nwindow = 128000\nmax_output = 8000\n";
     let models = format!("{middle}{large}");
     configure(&shop, &models);
     let figures = |environment: &[(&str, &str)]| {
@@ -86,14 +90,15 @@ fn what_is_kept_for_a_reply_is_a_setting_and_the_same_for_every_model() {
             of[name]["tokens"].as_u64().unwrap()
         };
         ["stub", "middle", "large"].map(|model| {
-            (figure(model, "response_reserve"), figure(model, "prompt_budget"), figure(model, "trace_threshold"))
+            (
+                figure(model, "response_reserve"),
+                figure(model, "prompt_budget"),
+                figure(model, "trace_threshold"),
+            )
         })
     };
     // The window less reserve and a twentieth; the first model says at most 1,000 tokens (R0-30.2, R3-5.8).
-    assert_eq!(
-        figures(&[]),
-        [(1_000, 29_400, 23_520), (2_000, 119_600, 95_680), (2_000, 188_000, 150_400)]
-    );
+    assert_eq!(figures(&[]), [(1_000, 29_400, 23_520), (2_000, 119_600, 95_680), (2_000, 188_000, 150_400)]);
     let five = [(1_000, 29_400, 23_520), (5_000, 116_600, 93_280), (5_000, 185_000, 148_000)];
     assert_eq!(figures(&[("RESPONSE_TOKEN_RESERVE", "5000")]), five, "R0-30.2");
     configure(&shop, &format!("{models}[policy]\nresponse_reserve = 5000\n"));
@@ -104,7 +109,8 @@ fn what_is_kept_for_a_reply_is_a_setting_and_the_same_for_every_model() {
 
 #[test]
 fn condensing_is_the_work_of_nerves_and_of_no_other_layer() {
-    let shop = Shop::with_models(std::iter::repeat_with(|| reply_text(&"It lists lamps. ".repeat(6))).take(40));
+    let shop =
+        Shop::with_models(std::iter::repeat_with(|| reply_text(&"It lists lamps. ".repeat(6))).take(40));
     shop.configure_layers(&["MIND", "VOICE"], "", "[models.small]\nwindow = 8000\nmax_output = 1000\n");
     let settings = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
     let (layers, models) = settings.split_once("[models.small]").unwrap();

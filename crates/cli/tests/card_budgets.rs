@@ -51,7 +51,9 @@ fn write(shop: &Shop, lines: &[(&str, usize)]) -> Vec<String> {
 
 fn explain(shop: &Shop, options: &[String]) -> Value {
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    shop.json(&[&["explain", "card/card_agent", "-q", "Go on", "--variant", "error_fixing"], &options[..]].concat())
+    shop.json(
+        &[&["explain", "card/card_agent", "-q", "Go on", "--variant", "error_fixing"], &options[..]].concat(),
+    )
 }
 
 fn rendition<'r>(receipt: &'r Value, document: &str) -> (&'r str, u64) {
@@ -97,9 +99,7 @@ fn documents_of_a_card_lose_in_the_order_of_their_priorities() {
 #[test]
 fn source_files_and_decisions_enter_only_while_enough_is_left() {
     // A short document would fit in any case; a long one behind it takes what is left. What marks cost is counted, too.
-    for (document, follower, least) in
-        [("source_files", "test_results", 1_000), ("adrs", "libraries", 500)]
-    {
+    for (document, follower, least) in [("source_files", "test_results", 1_000), ("adrs", "libraries", 500)] {
         let shop = shop();
         let options = write(&shop, &[("notes", 40), (document, 5), (follower, 400)]);
         let notes = rendition(&explain(&shop, &options), "notes").1;
@@ -143,8 +143,7 @@ fn what_bears_on_the_query_stays_of_a_document_of_a_card() {
     cap_context(&shop, 1_000);
     shop.write("libraries.md", format!("{}{ANSWER}\n{}", filler(1, 250), filler(2, 250)));
     let args = ["explain", "card/card_agent", "--doc", "libraries=libraries.md", "-q"];
-    let shows = |query: &str| {
-        shop.json(&[&args[..], &[query]].concat())["messages"].to_string().contains(ANSWER)
-    };
+    let shows =
+        |query: &str| shop.json(&[&args[..], &[query]].concat())["messages"].to_string().contains(ANSWER);
     assert!(shows("Who keeps the granary ledger?") && !shows("Go on"), "R2-3.13");
 }

@@ -135,13 +135,24 @@ fn each_section_over_its_limit_is_reduced_to_it() {
             format!("{heading}\n\n{}\n", sentences("roof", count))
         };
         let text: String = SECTIONS.iter().enumerate().map(sized).collect();
-        shop.write("context.md", format!("# Context Document\n\n## 0. User Query\n\n**Original:** Why?\n\n{text}"));
+        shop.write(
+            "context.md",
+            format!("# Context Document\n\n## 0. User Query\n\n**Original:** Why?\n\n{text}"),
+        );
         let receipt = shop.json(&EXPLAIN);
         for number in 0..=6_u8 {
             let part = section(&receipt, number);
             let is_large = usize::from(number) == at + 1;
-            assert_eq!(part["rendition"] != "whole", is_large, "R0-11.13 to R0-11.19: §{number} with §{}", at + 1);
-            assert!(!is_large || number_of(part) <= limit && number_of(part) * 10 > limit * 7, "§{number}: {part}");
+            assert_eq!(
+                part["rendition"] != "whole",
+                is_large,
+                "R0-11.13 to R0-11.19: §{number} with §{}",
+                at + 1
+            );
+            assert!(
+                !is_large || number_of(part) <= limit && number_of(part) * 10 > limit * 7,
+                "§{number}: {part}"
+            );
         }
     }
 }

@@ -43,7 +43,10 @@ fn a_query_is_one_of_four_kinds_in_any_usual_spelling() {
     for (at, (written, kind)) in spelled.iter().enumerate() {
         assert_eq!(shop.ok(&["turn", "Where does the ledger lie?"]).out.trim_end(), ANSWER);
         let section = section_0(&shop, at + 1);
-        assert!(section.contains(&format!("**Query Type:** {kind}\n")), "R1-1.6, R1-3.22: {written}: {section}");
+        assert!(
+            section.contains(&format!("**Query Type:** {kind}\n")),
+            "R1-1.6, R1-3.22: {written}: {section}"
+        );
         assert!(section.starts_with("---\n") && section.contains("\nscope: user\n"), "R1-9.12: {section}");
     }
 }
@@ -54,7 +57,8 @@ fn a_kind_that_there_is_not_is_asked_for_again() {
     shop.ok(&["turn", "Where does the ledger lie?"]);
     assert!(section_0(&shop, 1).contains("**Query Type:** new_topic\n"));
     let seen = shop.seen();
-    let analyses = seen.iter().filter(|seen| seen.json()["messages"].to_string().contains("You read a user's query"));
+    let analyses =
+        seen.iter().filter(|seen| seen.json()["messages"].to_string().contains("You read a user's query"));
     let analyses: Vec<_> = analyses.collect();
     assert_eq!(analyses.len(), 2, "R1-3.22");
     assert!(analyses[1].json()["messages"].to_string().contains("riddle"), "it reads what was wrong");

@@ -45,7 +45,9 @@ fn a_recipe_without_its_optional_keys_runs() {
     assert!(messages[0].contains("You say plain things."), "R0-8.1: {messages:?}");
     // The registry knows name, purpose and risk (R0-5.2, R0-5.4).
     let registry = || std::fs::read_to_string(shop.path().join("registry.yaml")).unwrap();
-    for line in ["name: \"notes/asked\"", "  role: null", "  purpose: \"Say what matters.\"", "  risk: \"low\""] {
+    for line in
+        ["name: \"notes/asked\"", "  role: null", "  purpose: \"Say what matters.\"", "  risk: \"low\""]
+    {
         assert!(registry().contains(line), "{line}: {}", registry());
     }
     write(&shop, &[&REQUIRED[..], &["role: speaker", "risk_level: high"]].concat());
@@ -95,7 +97,8 @@ fn a_prompt_is_text_in_the_recipe_or_a_list_of_files_and_never_both() {
     with("prompt_files: [prompts/notes/all.md, prompts/notes/tone.md]");
     shop.ok(&["run", "notes/asked", "-q", "Why?"]);
     let prompt = sent(&shop)[0].clone();
-    let (role, tone) = (prompt.find("You answer from notes.").unwrap(), prompt.find("Your tone is plain.").unwrap());
+    let (role, tone) =
+        (prompt.find("You answer from notes.").unwrap(), prompt.find("Your tone is plain.").unwrap());
     assert!(role < tone, "R0-6.2, R0-10.6: files come in the order of the list: {prompt}");
     with("system_prompt: You answer.\nprompt_files: [prompts/notes/all.md]");
     let found = shop.fails(1, &["check"]).out;

@@ -135,7 +135,8 @@ fn summaries_of_the_coding_table_use_its_cheaper_model() {
     let models = table(&shop)["models"].clone();
     let dearest = models["claude-sonnet"].clone();
     assert_eq!(writes, dearest["id"]);
-    let price = |model: &Value, of: &str| model["prices"][of].to_string().trim_matches('"').parse::<f64>().unwrap();
+    let price =
+        |model: &Value, of: &str| model["prices"][of].to_string().trim_matches('"').parse::<f64>().unwrap();
     for of in ["input", "output"] {
         assert!(price(&models["claude-3-haiku"], of) * 10.0 < price(&dearest, of), "{of}");
     }

@@ -17,7 +17,10 @@ fn shop(answer: Value) -> Shop {
     let shop = Shop::responding(move |_| reply(&answer));
     shop.configure_layers(&LAYERS, "", "");
     let settings = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
-    shop.write("larder.toml", settings.replace("window = 8000", "window = 32000").replace("= 1000\n", "= 4000\n"));
+    shop.write(
+        "larder.toml",
+        settings.replace("window = 8000", "window = 32000").replace("= 1000\n", "= 4000\n"),
+    );
     shop
 }
 
@@ -198,7 +201,10 @@ fn each_content_type_is_detected_and_condensed_by_a_recipe_of_its_own() {
     let line = "Lamp {7|3} = <42>; /a_b/ [x] \\ #9 | ~ {8|1} = <43>.\n".repeat(60);
     for (file, content_type, name) in TYPES {
         let is_context = ["context_doc", "prior_turn"].contains(&content_type);
-        shop.write(file, if is_context { format!("{CONTEXT}{line}\n## 3. Task Plan\n\nLook.\n") } else { line.clone() });
+        shop.write(
+            file,
+            if is_context { format!("{CONTEXT}{line}\n## 3. Task Plan\n\nLook.\n") } else { line.clone() },
+        );
         let before = shop.seen().len();
         let condensed = shop.json(&["condense", file, "--to", "300", "--by-model"]);
         assert_eq!(condensed["type"], content_type, "R0-22.6, R0-29.10: {file}");
@@ -209,7 +215,10 @@ fn each_content_type_is_detected_and_condensed_by_a_recipe_of_its_own() {
         let seen = shop.seen();
         assert!(seen.len() > before, "{file}: {}", condensed["condensing"]);
         let asked = seen[before].json()["messages"].to_string();
-        assert!(asked.contains(&json!(start).to_string().replace('"', "")), "R0-29.9, {file}: {start}: {asked}");
+        assert!(
+            asked.contains(&json!(start).to_string().replace('"', "")),
+            "R0-29.9, {file}: {start}: {asked}"
+        );
     }
     for (name, document, row) in [
         ("compress_context", "context_to_compress", "R0-23.2"),
@@ -219,7 +228,11 @@ fn each_content_type_is_detected_and_condensed_by_a_recipe_of_its_own() {
         let budget = &recipe["budget"];
         let budget = ["total", "prompt", "input", "output"].map(|part| budget[part].as_u64().unwrap());
         assert_eq!(budget, [1_000, 300, 500, 200], "{row}");
-        assert_eq!((&recipe["layer"], &recipe["output"]["format"]), (&json!("NERVES"), &json!("markdown")), "{row}");
+        assert_eq!(
+            (&recipe["layer"], &recipe["output"]["format"]),
+            (&json!("NERVES"), &json!("markdown")),
+            "{row}"
+        );
         let documents = recipe["input_docs"].as_array().unwrap();
         assert_eq!((documents.len(), &documents[0]["name"]), (1, &json!(document)), "{row}");
     }

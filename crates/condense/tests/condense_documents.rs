@@ -268,3 +268,36 @@ fn what_answers_the_query_goes_before_bare_dates() {
     );
     assert!(condensed.text.contains("she kept a diary of every ship"), "{}", condensed.text);
 }
+
+#[test]
+fn r0_22_7_to_12_the_first_rule_that_matches_decides_the_type() {
+    use ContentType::*;
+    const QUERY: &str = "# Context\n\n## 0. User Query\n\nfind a lamp\n";
+    const FINDINGS: &str = "# Lamps\n\n## Research Findings\n\nThey burn.\n";
+    for (name, content, expected, row) in [
+        ("context.md", "", ContextDoc, "R0-22.7"),
+        ("a", QUERY, ContextDoc, "R0-22.7"),
+        ("research.md", "", ResearchDoc, "R0-22.8"),
+        ("a", FINDINGS, ResearchDoc, "R0-22.8"),
+        ("shop_page_doc.txt", "", PageDoc, "R0-22.9"),
+        ("a", "{\"ocr_items\": []}", PageDoc, "R0-22.9"),
+        ("tool:search", "", ToolResult, "R0-22.10"),
+        ("my_tool_result.txt", "", ToolResult, "R0-22.10"),
+        ("turn_000012.txt", "", PriorTurn, "R0-22.11"),
+        ("a", "Previous Turn: lamps", PriorTurn, "R0-22.11"),
+        ("a", "\u{1}{[<=>]}", Generic, "R0-22.12"),
+        // Each before those that follow it.
+        ("page_doc", &[FINDINGS, QUERY].concat(), ContextDoc, "R0-22.12"),
+        ("page_doc", FINDINGS, ResearchDoc, "R0-22.12"),
+        ("tool:page_doc", "Previous Turn", PageDoc, "R0-22.12"),
+        ("tool:turn_lights_on", "Previous Turn", ToolResult, "R0-22.12"),
+    ] {
+        assert_eq!(detect(None, name, true, content), expected, "{row}: {name:?} {content:?}");
+    }
+    // Text from the web or a tool has the type of its name alone: it cannot declare one (R0-29.10).
+    assert_eq!(detect(None, "tool:search", false, QUERY), ToolResult);
+    for content in [QUERY, FINDINGS, "ocr_items", "Previous Turn"] {
+        let found = detect(None, "a", false, content);
+        assert!(![ContextDoc, ResearchDoc, PageDoc, PriorTurn].contains(&found), "{content:?}: {found:?}");
+    }
+}

@@ -10,6 +10,8 @@
 
 mod guarantees;
 
+use std::time::{Duration, Instant};
+
 use guarantees::{Case, key, rehydrated};
 use larder_condense::{CondenseError, Condensed, ContentType};
 use larder_text::pointer::Fragment;
@@ -405,6 +407,32 @@ fn tables_keep_names_of_columns_and_rows() {
     check(&text, &condensed, 1_500, &[]);
     assert!(condensed.text.contains("id|") && condensed.text.contains("text"), "{}", condensed.text);
     assert!(condensed.text.contains("failed"), "{}", condensed.text);
+}
+
+/// A list deep inside, one number a line: a few names of fields and 5 MB of almost nothing.
+#[test]
+fn five_megabytes_of_json_shrink_to_237_tokens() {
+    const DEPTH: usize = 46;
+    let mut text: String =
+        (0..DEPTH).map(|depth| format!("{{\n{}\"level{depth}\": ", " ".repeat(4 * depth + 4))).collect();
+    text.push_str("[\n");
+    let margin = " ".repeat(4 * DEPTH + 4);
+    let numbers: Vec<String> = (0..26_000).map(|n| format!("{margin}{}", n % 97)).collect();
+    text.push_str(&numbers.join(",\n"));
+    text.push_str("\n]");
+    text.push_str(&"}".repeat(DEPTH));
+    assert!(text.len() > 4_900_000);
+    let mut fastest = Duration::MAX;
+    for _ in 0..5 {
+        let began = Instant::now();
+        let condensed = run(&text, ContentType::Json, 237, None, &[]).unwrap();
+        fastest = fastest.min(began.elapsed());
+        check(&text, &condensed, 237, &[]);
+        assert!(condensed.original_tokens > 100_000, "{}", condensed.original_tokens);
+        assert!(condensed.text.contains("level0"), "{}", condensed.text);
+    }
+    // The best of five, since the machine may be busy with other tests.
+    assert!(fastest < Duration::from_millis(700), "R3-5.18: {fastest:?}");
 }
 
 #[test]

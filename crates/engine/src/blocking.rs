@@ -20,29 +20,3 @@ where
         if hands_over { block_in_place(|| work.as_mut().poll(context)) } else { work.as_mut().poll(context) }
     }))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Waits for a message from another task, both asynchronously and blocking.
-    async fn waits_and_blocks(word: std::sync::mpsc::Receiver<u8>) -> u8 {
-        tokio::task::yield_now().await;
-        word.recv().unwrap()
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn other_tasks_continue_while_one_blocks() {
-        let (send, word) = std::sync::mpsc::channel();
-        let blocked = spawn(waits_and_blocks(word));
-        tokio::spawn(async move { send.send(7).unwrap() }).await.unwrap();
-        assert_eq!(blocked.await.unwrap(), 7);
-    }
-
-    #[tokio::test]
-    async fn a_runtime_of_one_thread_runs_it_too() {
-        let (send, word) = std::sync::mpsc::channel();
-        send.send(7).unwrap();
-        assert_eq!(spawn(waits_and_blocks(word)).await.unwrap(), 7);
-    }
-}

@@ -3,6 +3,7 @@
 
 mod edits;
 mod golden;
+mod links;
 mod round_trips;
 mod samples;
 mod values;
