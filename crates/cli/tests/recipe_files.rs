@@ -145,6 +145,48 @@ fn a_prompt_is_its_files_policy_schema_values_and_documents_and_the_query_last()
     assert!(prompt.contains("\"zeal\"") && prompt.trim_end().ends_with("What is new?"), "R0-6.3: {prompt}");
 }
 
+/// A prompt file that ships.
+fn shipped(name: &str) -> String {
+    let path = format!("{}/../../cookbook/prompts/{name}.md", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn what_the_engine_adds_to_a_prompt_stands_in_files_that_ship() {
+    const NOTES: &str = "<notes id=\"notes\" source=\"notes.md\">";
+    let shop = shop(&["nonsense", "{\"zeal\": \"b\"}", "{\"zeal\": \"c\"}"]);
+    shop.configure("capabilities = []\n", "");
+    let schema = json!({"type": "object", "required": ["zeal"], "properties": {"zeal": {"type": "string"}}});
+    let schema_line = format!("output_schema: {schema}");
+    let lines = ["input_docs: [notes]", "output_format: json", &schema_line];
+    write(&shop, &[&REQUIRED[..5], &lines[..]].concat());
+    shop.write("notes.md", "The quay is new.\n");
+    let args = ["run", "notes/asked", "--doc", "notes=notes.md", "-q", "What is new?"];
+    shop.ok(&args);
+    let texts = |request: usize| -> String {
+        let messages = shop.seen()[request].json()["messages"].as_array().unwrap().clone();
+        messages.iter().map(|message| message["content"].as_str().unwrap().to_owned() + "\n").collect()
+    };
+    // What the recipe and its caller state, and the sentence before the schema: nothing else is in the prompt (R0-8.8).
+    let mut rest = texts(0);
+    let stated = ["You say plain things.", NOTES, "</notes>", "The quay is new.", "What is new?"];
+    let stated = stated.map(str::to_owned).into_iter().chain([shipped("engine/answer_schema")]);
+    for piece in stated {
+        assert!(rest.contains(&piece), "{piece}: {rest}");
+        rest = rest.replacen(&piece, "", 1);
+    }
+    let left: Value = serde_json::from_str(rest.trim()).unwrap();
+    assert_eq!(left, schema, "R0-8.8");
+    let repair = shipped("engine/repair");
+    for sentence in repair.split("{{ failures }}") {
+        assert!(texts(1).contains(sentence.trim()), "R0-8.8: {sentence}");
+    }
+
+    shop.write("notes.md", (0..900).map(|at| format!("On day {at} the quay was wet.\n")).collect::<String>());
+    shop.ok(&args);
+    assert!(texts(2).contains(&shipped("engine/condensed")), "R0-8.8: {}", texts(2));
+}
+
 #[test]
 fn an_answer_is_json_markdown_yaml_or_text() {
     let shop = shop(&[

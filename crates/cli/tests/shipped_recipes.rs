@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use support::scholar::{Role, asked};
 use support::served::Served;
 use support::{Shop, reply};
 
@@ -108,6 +109,47 @@ fn each_role_has_the_layer_that_is_for_it() {
         ("pipeline/synthesizer_code", "VOICE", "R0-3.5"),
     ] {
         assert_eq!(recipe(&served, id)["layer"], layer, "{row}: {id}");
+    }
+}
+
+/// Each layer is a model of its own, so that the provider sees who decides.
+#[test]
+fn each_decision_of_a_turn_is_made_by_a_prompt_on_the_model_of_its_layer() {
+    let shop = Shop::with_scholar(|_, _| None);
+    let layers: String = LAYERS.iter().map(|layer| format!("{layer} = \"{layer}\"\n")).collect();
+    let model = |layer: &&str| {
+        format!(
+            "[models.{layer}]\nprovider = \"openai\"\nbase_url = \"{}/v1\"\nid = \"{layer}\"\nretries = 0\n\
+             tokenizer = \"o200k_base\"\nwindow = 32000\nmax_output = 4000\n",
+            shop.address()
+        )
+    };
+    let models: String = LAYERS.iter().map(model).collect();
+    shop.write("larder.toml", format!("[models.layers]\n{layers}{models}"));
+    shop.ok(&["turn", "Where does the ledger lie?"]);
+    let deciders: Vec<(Role, String)> = shop
+        .seen()
+        .iter()
+        .map(|seen| (asked(seen).0, seen.json()["model"].as_str().unwrap().to_owned()))
+        .collect();
+    for (role, layer, row) in [
+        (Role::Reflection, "REFLEX", "R0-7.1"),
+        (Role::Planner, "MIND", "R0-7.2"),
+        (Role::Coordinator, "MIND", "R0-7.3"),
+        (Role::Synthesizer, "VOICE", "R0-7.7"),
+        (Role::Validator, "MIND", "R0-7.8"),
+    ] {
+        assert!(deciders.contains(&(role, layer.to_owned())), "{row}, R0-7.10: {role:?} in {deciders:?}");
+    }
+    // Two more decide where a turn does research and where a text is over its budget.
+    let served = Served::start(&shop, &[]);
+    for (id, layer, row) in [
+        ("research/plan_research", "MIND", "R0-7.4"),
+        ("research/select_sources", "MIND", "R0-7.4"),
+        ("compress/compress_context", "NERVES", "R0-7.9"),
+    ] {
+        let recipe = recipe(&served, id);
+        assert!(recipe["layer"] == layer && recipe["system"][0]["text"].is_string(), "{row}, R0-7.10: {id}");
     }
 }
 

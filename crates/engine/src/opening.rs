@@ -16,10 +16,9 @@ use crate::run::ToolReceipt;
 /// The slot and part that say that parts of the prompt are condensed (R3-4.41).
 pub(crate) use larder_core::recipe::own_slots::MARKS;
 /// What they say where the model can open pointers.
-const OPENS: &str = "Parts of this prompt are shortened or left out, as their marks say; larder_rehydrate returns any of \
-                     them by its pointer (lp1-…).";
+const OPENS: &str = include_str!("../cookbook/prompts/engine/condensed_open.md");
 /// What they say where it cannot.
-const SHOWS: &str = "Parts of this prompt are shortened or left out, as their marks say.";
+const SHOWS: &str = include_str!("../cookbook/prompts/engine/condensed.md");
 /// The share of a prompt that is kept free for what the model reads back, as one part in so many.
 const ROOM_TO_READ: usize = 8;
 /// The same where the recipe's own tools are offered.
@@ -110,14 +109,14 @@ fn opened(
                 way = way.with_room(ROOM_TO_READ);
             }
             if condensed {
-                way.say(OPENS);
+                way.say(OPENS.trim_end());
             }
             ways.push(way);
         }
     }
     if condensed {
         let mut way = prepared.clone();
-        way.say(SHOWS);
+        way.say(SHOWS.trim_end());
         ways.push(way);
     }
     for way in ways {

@@ -30,6 +30,8 @@ use crate::inputs::{InputDocument, RunInput};
 
 /// The document that is read by sections.
 const CONTEXT: &str = "context.md";
+/// What precedes the schema of an answer, where the prompt has to state it.
+const ANSWER_SCHEMA: &str = include_str!("../cookbook/prompts/engine/answer_schema.md");
 /// The slot of the documents of a recipe without `slots`.
 const DOCUMENTS_SLOT: &str = "documents";
 /// The newest section of `context.md` is shortened after the others (C27).
@@ -119,8 +121,7 @@ pub fn prepare(
         }
     }
     if let (false, Some(schema)) = (limits.enforces_schema, &recipe.output.schema) {
-        let text =
-            format!("Answer with one value that satisfies this JSON Schema, and nothing else:\n{schema}");
+        let text = format!("{ANSWER_SCHEMA}{schema}");
         build.critical(OUTPUT_SCHEMA, OUTPUT_SCHEMA, Role::System, text, 0);
     }
     if let Some(query) = query.as_deref().filter(|_| recipe.needs_query) {

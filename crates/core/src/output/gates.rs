@@ -16,6 +16,8 @@ use crate::recipe::{Gates, OutputFormat, OutputSpec};
 
 /// How many failures a repair message lists.
 const MAX_LISTED: usize = 10;
+/// What a model is told after an answer that was not accepted, around the list of failures.
+const REPAIR: &str = include_str!("../../cookbook/prompts/engine/repair.md");
 /// How many characters of each failure a repair message quotes.
 const FAILURE_CHARS: usize = 400;
 /// How many part ids a repair message suggests.
@@ -283,18 +285,15 @@ pub fn repair_message(failures: &[GateFailure]) -> String {
     if mendable.is_empty() {
         return String::new();
     }
-    let mut message = "The last answer was not accepted:\n".to_owned();
+    let mut listed = String::new();
     for failure in mendable.iter().take(MAX_LISTED) {
         // Writing to a string cannot fail.
-        let _ = writeln!(message, "- {}", shorten(&failure.to_string(), FAILURE_CHARS));
+        let _ = writeln!(listed, "- {}", shorten(&failure.to_string(), FAILURE_CHARS));
     }
     if let Some(more) = mendable.len().checked_sub(MAX_LISTED).filter(|&more| more > 0) {
-        let _ = writeln!(message, "- and {more} more of this kind");
+        let _ = writeln!(listed, "- and {more} more of this kind");
     }
-    message.push_str(
-        "Give the whole answer again in the required form, with these points mended and nothing else.",
-    );
-    message
+    REPAIR.trim_end().replace("{{ failures }}\n", &listed)
 }
 
 #[cfg(test)]
