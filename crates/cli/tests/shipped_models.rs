@@ -32,6 +32,14 @@ fn recipe(shop: &Shop, name: &str, layer: &str, more: &str) {
 /// What every model says, in the format in which it is asked.
 fn answer(seen: &Seen) -> Answer {
     let text = "It lists lamps and what they cost. ".repeat(3);
+    if seen.line.contains("/converse") {
+        let usage = json!({"inputTokens": 1000, "outputTokens": 1000, "totalTokens": 2000});
+        let message = json!({"role": "assistant", "content": [{"text": text}]});
+        return Answer::json(
+            200,
+            &json!({"output": {"message": message}, "stopReason": "end_turn", "usage": usage}),
+        );
+    }
     if !seen.line.contains("/messages") {
         return reply_text(&text);
     }
@@ -50,7 +58,12 @@ fn run(shop: &Shop, args: &[&str]) -> Ran {
     for (variable, path) in [("LARDER_MODELS_URL", "/v1"), ("LARDER_SERVER_URL", "/server/v1")] {
         command.env(variable, format!("{}{path}", shop.address()));
     }
-    let ran: Ran = command.env("ANTHROPIC_API_KEY", "secret").output().unwrap().into();
+    let ran: Ran = command
+        .env("ANTHROPIC_API_KEY", "secret")
+        .env("AWS_BEARER_TOKEN_BEDROCK", "secret")
+        .output()
+        .unwrap()
+        .into();
     assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
     ran
 }
@@ -140,4 +153,41 @@ fn summaries_of_the_coding_table_use_its_cheaper_model() {
     for of in ["input", "output"] {
         assert!(price(&models["claude-3-haiku"], of) * 10.0 < price(&dearest, of), "{of}");
     }
+}
+
+#[test]
+fn models_of_the_conversation_table_are_asked_by_their_ids_and_cost_what_it_says() {
+    let shop = shop("conversation", "");
+    // The key of a provider is sent to no other address unless the table says so.
+    let key = "api_key_env = \"AWS_BEARER_TOKEN_BEDROCK\"";
+    let at = |name: &str| format!("[models.{name}]\nbase_url = \"{}\"\n{key}\n", shop.address());
+    let servers = ["sonnet", "haiku", "kimi"].map(at).concat();
+    // A thousand tokens in and a thousand out.
+    for (recipe, alternative, id, cost, row) in [
+        ("voice", false, "anthropic.claude-3-5-sonnet-20241022-v2", 0.018, "R4-1.4"),
+        ("nerves", false, "anthropic.claude-3-5-haiku-20241022-v1", 0.006, "R4-1.5"),
+        ("voice", true, "moonshotai.kimi-k2.5", 0.012, "R4-1.15"),
+    ] {
+        shop.write(
+            "larder.toml",
+            format!("[models]\ntable = \"conversation\"\nuse_alternative = {alternative}\n{servers}"),
+        );
+        let name = format!("notes/{recipe}");
+        let ran =
+            run(&shop, &["run", &name, "--doc", "notes=notes.md", "-q", "What matters?", "--format", "json"]);
+        let outcome: Value = serde_json::from_str(&ran.out).unwrap();
+        let booked = outcome["models"][0]["cost_usd"].as_f64().unwrap();
+        assert!((booked - cost).abs() < 1e-9, "{row}: {booked}");
+        let line = shop.seen().last().unwrap().line.clone();
+        assert!(line.contains(id), "{row}: {line}");
+    }
+    let titan = table(&shop)["models"]["titan"].clone();
+    assert_eq!(titan["id"], "amazon.titan-embed-text-v2:0", "R4-1.6");
+    assert_eq!(titan["dimensions"], 1024, "R4-1.6");
+    // Dollars for a token: $0.00002 for a thousand.
+    assert_eq!(
+        (&titan["prices"]["input"], &titan["prices"]["output"]),
+        (&json!("0.00000002"), &json!("0")),
+        "R4-1.6"
+    );
 }
