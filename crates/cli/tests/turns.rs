@@ -377,11 +377,17 @@ fn files_are_changed_and_programs_run_only_with_leave() {
 #[test]
 fn ceilings_end_a_turn() {
     let shop = scholar();
-    // Each call takes 110 tokens.
     let failed = shop.run(&["turn", ASKED, "--max-tokens", "300", "--format", "json"]);
     let outcome: Value = serde_json::from_str(&failed.out).unwrap();
     assert_eq!((failed.code, &outcome["status"]), (1, &json!("failed")));
-    assert!(outcome["reason"].as_str().unwrap().contains("300 tokens"), "{outcome}");
+    let reason = outcome["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("0 of its 300 tokens (turn.max_tokens)") && reason.contains("it may take"),
+        "{outcome}"
+    );
+    assert_eq!(shop.seen().len(), 0, "a call that may exceed the limit is not made");
+    let dear = shop.fails(1, &["turn", ASKED, "--max-cost", "0.0001"]);
+    assert!(dear.err.contains("(turn.max_cost)"), "{dear:?}");
     let plain = shop.fails(1, &["turn", ASKED, "--max-tokens", "300"]);
     assert!(plain.err.contains("no answer: ") && plain.out.is_empty(), "{plain:?}");
     shop.configure_scholar("[turn]\nmax_tokens = 300\n");

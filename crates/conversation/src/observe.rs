@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use larder_core::output::OutputEvent;
-use larder_engine::executor::{ProgressObserver, RunReceipt};
+use larder_engine::executor::{ProgressObserver, RemainingBudget, RunReceipt};
 use larder_text::price::Usd;
 use larder_text::usage::Usage;
 
@@ -44,6 +44,9 @@ impl ProgressObserver for Pieces<'_> {
     }
     fn may_spend(&self) -> bool {
         self.observer.may_spend()
+    }
+    fn room(&self) -> RemainingBudget {
+        self.observer.room()
     }
     fn is_wanted(&self) -> bool {
         self.observer.is_wanted()

@@ -253,6 +253,9 @@ impl From<RunError> for RequestError {
             RunError::Prepare(_) | RunError::Pack(_) | RunError::Condense(_) => {
                 of(StatusCode::BAD_REQUEST, "invalid_request", Outcome::Invalid)
             }
+            RunError::Unaffordable { .. } => {
+                of(StatusCode::TOO_MANY_REQUESTS, "budget_exceeded", Outcome::Refused)
+            }
             RunError::Refused { .. } => {
                 of(StatusCode::BAD_REQUEST, "context_length_exceeded", Outcome::Refused)
             }

@@ -1,40 +1,43 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
 //! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts` reads
-//! currencies and words such as "million", `units` reads units, `dates`, `times` and `ages` read those, `names` finds names
-//! and `strangers` those of which the documents have no word, `present` says what the time of the answer supports.
+//! currencies and words such as "million", `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and
+//! `ages` read those, `implied` recomputes what an answer does not show, `rows`, `former` and `options` find values of
+//! something else, `names` finds names and `strangers` those of which the documents have no word, `present` says what the
+//! time of the answer supports, `known` puts them together.
 
 mod ages;
 mod amounts;
 mod counts;
 mod dates;
 mod derived;
+mod former;
+mod implied;
+mod known;
 mod names;
+mod options;
 mod plain;
 mod present;
+mod rows;
 mod sites;
 mod starts;
 mod strangers;
 mod times;
 mod units;
+mod weekdays;
+mod worded;
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 
-use self::ages::Moments;
-use self::amounts::{Amount, Currencies, amounts};
-use self::counts::{is_count, says_lines};
-use self::derived::Derived;
-use self::plain::{with_joined_groups, without_markup};
-use self::present::Present;
-use self::sites::sites;
-use self::units::Measures;
+use self::amounts::{Amount, amounts};
+use self::known::Known;
+use self::plain::with_joined_groups;
 
 /// Numbers with more digits before their decimals are not computed with.
 const MOST_DIGITS: usize = 15;
-/// Numbers from this, in thousandths, on may be years.
-const YEARS: i128 = 1_000 * 1_000;
+/// Stands between two documents.
+pub const BOUNDARY: &str = "\n\u{c}\n";
 /// Findings that are reported.
 const MAX_FOUND: usize = 20;
 /// Words before a price that is rounded.
@@ -55,9 +58,6 @@ const ABOUT: [&str; 15] = [
     "knapp",
     "fast",
 ];
-/// The part of a price by which it may then differ.
-const ROUNDING: i128 = 50;
-
 /// What an answer may state.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'e> {
@@ -98,9 +98,11 @@ impl<'e> Evidence<'e> {
         let text = known.read(answer);
         let mut found = known.unsupported_values(&text);
         let words = names::Words::of(self.names.unwrap_or(&known.text));
-        let is_english = names::is_english(&text);
-        let mut unknown: Vec<(usize, String)> =
-            names::of(&text).into_iter().filter(|(_, name)| !words.know(name, is_english)).collect();
+        let with_nouns = names::capitalises_nouns(&text);
+        let mut unknown: Vec<(usize, String)> = names::of(&text, &known.text)
+            .into_iter()
+            .filter(|(_, name)| !words.know(name, with_nouns))
+            .collect();
         for (at, name) in strangers::of(&text, &words) {
             if !unknown.iter().any(|(_, known)| known.contains(&name)) {
                 unknown.push((at, name));
@@ -146,163 +148,6 @@ pub fn unstated_words(text: &str, known: &str) -> Vec<String> {
 /// A text without these words, whatever their letter case.
 pub fn without_words(text: &str, words: &[String]) -> String {
     names::without_words(text, words)
-}
-
-/// What the documents say, as it is read.
-struct Known<'e> {
-    text: String,
-    numbers: BTreeSet<i128>,
-    dates: Vec<dates::Written>,
-    times: Vec<times::Written>,
-    currencies: Currencies,
-    measures: Measures,
-    moments: Moments,
-    present: Present,
-    lines: &'e [usize],
-}
-
-impl<'e> Known<'e> {
-    fn of(evidence: Evidence<'e>) -> Self {
-        let documents = evidence.text;
-        let present = Present::new(evidence.now);
-        let text = with_joined_groups(documents, |_| false);
-        let dates = dates::stated(&text);
-        let is_part = |at: usize| {
-            let date = dates.get(dates.partition_point(|date| date.range.end <= at));
-            date.is_some_and(|date| {
-                date.range.start <= at && !date.is_doubtful && date.days().next().is_some()
-            })
-        };
-        // The day and the month of a whole date are no numbers of something else.
-        let stated = amounts::readings(&text).filter(|(at, number)| *number >= YEARS || !is_part(*at));
-        // Plain spaces may group digits.
-        let loose = with_joined_groups(documents, |_| true);
-        let loose = amounts::readings(&loose).filter(|(_, number)| *number >= YEARS);
-        let numbers: BTreeSet<i128> = stated.chain(loose).map(|(_, number)| number).collect();
-        Self {
-            times: times::of(&text),
-            currencies: Currencies::of(&text),
-            measures: Measures::of(&text),
-            moments: Moments::new(&numbers, dates.iter().chain(&present.dates)),
-            present,
-            lines: evidence.lines,
-            text,
-            numbers,
-            dates,
-        }
-    }
-
-    /// Whether a number is how many lines a document has, with or without a heading, and the answer says so.
-    fn counts_lines(&self, text: &str, range: &Range<usize>) -> bool {
-        let end = amounts::end(text, range.start);
-        let number = numbers(&text[range.start..end]).next().map(|(_, number)| number / 1_000);
-        let lines = || self.lines.iter().flat_map(|lines| [*lines, lines.saturating_sub(1)]);
-        says_lines(&text[end..]) && lines().any(|lines| number == Some(lines as i128))
-    }
-
-    /// An answer as it is read next to the documents.
-    fn read(&self, answer: &str) -> String {
-        let knows = |digits: &str| {
-            digits.parse().is_ok_and(|number: i128| self.numbers.contains(&number.saturating_mul(1_000)))
-        };
-        with_joined_groups(&without_markup(answer), knows)
-    }
-
-    /// The values of an answer that the documents neither state nor yield, with their places.
-    fn unsupported_values(&self, text: &str) -> Vec<(usize, String)> {
-        let states = |date: &dates::Written| {
-            self.dates.iter().any(|known| date.is_stated_by(known)) || self.present.states(text, date)
-        };
-        let (stated, unstated): (Vec<_>, Vec<_>) = dates::of(text).into_iter().partition(states);
-        let mut found: Vec<(usize, String)> = Vec::new();
-        // A month by itself is rather a word than a date.
-        for date in unstated.iter().filter(|date| !date.is_doubtful && date.is_distinct()) {
-            found.push((date.range.start, text[date.range.clone()].to_owned()));
-        }
-        let times = times::of(text);
-        for time in times.iter().filter(|time| !self.times.iter().any(|known| time.is(known))) {
-            let value = &text[time.range.clone()];
-            if !stands_in(&self.text, value) {
-                found.push((time.range.start, value.to_owned()));
-            }
-        }
-        let overlap =
-            |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
-        let is_part = |date: &dates::Written, place: &Range<usize>| overlap(&date.range, place);
-        let mut spans = salience::scan(text, ErrorSense::Strict);
-        spans.retain(|span| {
-            let mut of_dates = stated.iter().chain(unstated.iter().filter(|date| !date.is_doubtful));
-            span.kind == SpanKind::Error
-                || !of_dates.any(|date| date.is_distinct() && is_part(date, &span.range))
-                    && !times.iter().any(|time| overlap(&time.range, &span.range))
-        });
-        for span in &mut spans {
-            if let Some(price) = amounts::with_currency(text, span) {
-                (span.kind, span.range) = (SpanKind::Price, price);
-            }
-        }
-        let derived = Derived::new(text, &spans, &self.numbers, &self.text);
-        let is_english = names::is_english(text);
-        for span in &spans {
-            let value = &text[span.range.clone()];
-            let is_supported = match span.kind {
-                SpanKind::Error => true,
-                SpanKind::Number if value.bytes().filter(u8::is_ascii_digit).count() == 1 => {
-                    !is_count(text, &span.range, is_english)
-                        || derived.yields_count(&span.range)
-                        || self.counts_lines(text, &span.range)
-                        || self.moments.yield_age(text, &span.range)
-                }
-                SpanKind::Date => stands_in(&self.text, value) || states_month(&self.dates, value),
-                SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
-                    let shown: Vec<_> = amounts(text, &span.range).collect();
-                    let is_about = says_about(&text[..span.range.start]);
-                    let is_rounded = |shown: &Amount, number: i128| {
-                        let room = number / ROUNDING;
-                        let mut near = self.numbers.range(number - room..=number + room);
-                        span.kind == SpanKind::Price && near.any(|near| self.currencies.allow(shown, *near))
-                    };
-                    let are_prices = |shown: &Amount, addends: &[i128]| {
-                        let is_price =
-                            |one: &i128| self.numbers.contains(one) && self.currencies.allow(shown, *one);
-                        addends.iter().all(is_price)
-                    };
-                    let is_known = |shown: &Amount, number| {
-                        self.numbers.contains(&number) && self.currencies.allow(shown, number)
-                            || derived.yields(span.kind, &span.range, number)
-                            || derived
-                                .written_sums(&span.range, number)
-                                .any(|addends| are_prices(shown, &addends))
-                            || is_about && is_rounded(shown, number)
-                    };
-                    let is_shown = |shown: &Amount| {
-                        shown.readings().any(|number| is_known(shown, number))
-                            || self.currencies.scales.contains(&shown.scale)
-                                && self.numbers.contains(&(shown.number / shown.scale))
-                    };
-                    shown.is_empty() && stands_in(&self.text, value)
-                        || !shown.is_empty() && shown.iter().all(is_shown)
-                        || self.measures.state(text, &span.range)
-                        || self.moments.yield_age(text, &span.range)
-                        || self.present.is_year(text, &span.range)
-                        || self.counts_lines(text, &span.range)
-                }
-                // Ids may be cut.
-                SpanKind::Hash | SpanKind::Id => self.text.contains(value),
-                _ => stands_in(&self.text, value),
-            };
-            if !is_supported {
-                let doubtful = unstated.iter().find(|date| is_part(date, &span.range));
-                let whole = doubtful.map_or(&span.range, |date| &date.range).clone();
-                found.push((whole.start, text[whole].to_owned()));
-            }
-        }
-        found.sort();
-        found.dedup();
-        let lower = self.text.to_lowercase();
-        found.extend(sites(text).filter(|(_, site)| !stands_in(&lower, &site.to_lowercase())));
-        found
-    }
 }
 
 /// Whether a text ends with a word that says that a number is rounded.
@@ -468,3 +313,7 @@ mod tests;
 #[cfg(test)]
 #[path = "figures_languages_tests.rs"]
 mod languages_tests;
+
+#[cfg(test)]
+#[path = "figures_rules_tests.rs"]
+mod rules_tests;

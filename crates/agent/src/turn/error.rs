@@ -95,7 +95,7 @@ impl From<RunError> for Stop {
     /// call would give the same result. Reasons outside the turn stop it where it is.
     fn from(error: RunError) -> Self {
         match error {
-            RunError::Spent { .. } => Self::Exhausted(error.to_string()),
+            RunError::Spent { .. } | RunError::Unaffordable { .. } => Self::Exhausted(error.to_string()),
             RunError::Gates { ref run_id, ref unknown_citations, .. } => Self::Unmet {
                 run: run_id.clone(),
                 reason: error.to_string(),

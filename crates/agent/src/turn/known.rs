@@ -38,7 +38,7 @@ impl KnownTexts {
 
     /// What of `said` none of it states, now that it is `now`.
     pub(super) fn unsupported(&self, said: &str, now: &str) -> Vec<String> {
-        let (values, names) = (self.values.join("\n"), self.names.join("\n"));
+        let (values, names) = (self.values.join(figures::BOUNDARY), self.names.join(figures::BOUNDARY));
         Evidence::new(&values).with_names(&names).with_lines(&self.lines).at(now).unsupported(said)
     }
 }

@@ -1,5 +1,5 @@
-//! What a whole turn may spend: checked before every model or tool call. A call may exceed a limit; no other follows
-//! it.
+//! What a whole turn may spend: checked before every model or tool call. A call of a model that may exceed a limit, with its
+//! prompt and all that it may answer, is not made.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl TurnBudget {
             charged: Spending::default(),
         };
         let left = budget.remaining(state);
-        budget.meter = Arc::new(Meter::new(&NoopObserver, left.tokens, left.cost));
+        budget.meter = Arc::new(Meter::new(&NoopObserver, left.tokens, left.cost).strict());
         budget
     }
 
@@ -64,6 +64,19 @@ impl TurnBudget {
     /// [`Stop::Exhausted`] if a limit is reached.
     pub(super) fn check(&self, state: &TurnState) -> Result<(), Stop> {
         self.reached(state).map_or(Ok(()), |reason| Err(Stop::Exhausted(reason)))
+    }
+
+    /// Why a call that may take more than is left was not made: the limit and what is spent of it, in words.
+    pub(super) fn unaffordable(&self, state: &TurnState, why: &str) -> String {
+        let tokens = self
+            .limits
+            .tokens
+            .map(|limit| format!("{} of its {limit} tokens (turn.max_tokens)", state.tokens()));
+        let cost = self.limits.cost.map(|limit| {
+            format!("{} of its {limit} US dollars (turn.max_cost)", state.cost.unwrap_or_default())
+        });
+        let spent: Vec<String> = tokens.into_iter().chain(cost).collect();
+        format!("the turn has spent {}: {why}", spent.join(" and "))
     }
 
     /// The reason when time runs out.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use larder_core::recipe::{Layer, Recipe};
 use larder_engine::Engine;
 use larder_engine::answer::{self, UnusableAnswer};
-use larder_engine::executor::{RunKind, RunOutcome, Spending};
+use larder_engine::executor::{RunError, RunKind, RunOutcome, Spending};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_models::table::Provider;
 use larder_store::TurnDraft;
@@ -122,6 +122,9 @@ impl RecipeRunner<'_> {
         // Usage counts whatever the result.
         let spent = self.budget.settle(self.state);
         let outcome = ended.ok_or_else(|| Stop::Exhausted(self.budget.out_of_time()))?;
+        if let Err(error @ RunError::Unaffordable { .. }) = &outcome {
+            return Err(Stop::Exhausted(self.budget.unaffordable(self.state, &error.to_string())));
+        }
         let outcome = outcome.map_err(|error| self.advised(error.into(), recipe.layer))?;
         self.record(&outcome, spent, began);
         if let Some(notice) =

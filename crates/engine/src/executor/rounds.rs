@@ -7,13 +7,14 @@ use larder_condense::{CondenseRequest, ContentType};
 use larder_core::pack::Pack;
 use larder_core::policy::REHYDRATE;
 use larder_core::recipe::Mode;
-use larder_models::chat::{ChatReply, ModelError};
+use larder_models::chat::{ChatReply, ModelError, Usage};
+use larder_models::price::Billable;
 use larder_store::StoreError;
 use larder_text::message::{Message, Role, ToolCall};
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
 
-use super::{CallReceipt, ModelCandidate, RecipeRun, RemainingBudget, RunError, RunKind};
+use super::{CallReceipt, ModelCandidate, ProgressObserver, RecipeRun, RemainingBudget, RunError, RunKind};
 use crate::engine::Engine;
 use crate::prepare::PreparedPrompt;
 use crate::recipe_tools::{CallLimits, CallResult, RecipeTools, RunScope};
@@ -79,6 +80,7 @@ impl RecipeRun<'_> {
         }
         loop {
             let tokens = budget.available.saturating_sub(left.room);
+            self.afford(candidate, tokens, prepared.max_output)?;
             let reply = match self.call(candidate, prepared, pack, (&messages, tokens)).await {
                 Ok(reply) => reply,
                 Err(error) => return Ok(Conversation::Failed { error, tokens }),
@@ -120,6 +122,20 @@ impl RecipeRun<'_> {
             // Runs inside calls may have spent what was left.
             if let Some(limit) = self.spent_out() {
                 return Ok(Conversation::Replied { reply, unanswered: Some(limit) });
+            }
+        }
+    }
+
+    /// Refuses a call that may take more than the caller of the run permits.
+    fn afford(&self, candidate: &ModelCandidate, prompt: usize, output: usize) -> Result<(), RunError> {
+        let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
+        let most = Usage { input: number(prompt), output: number(output), ..Usage::default() };
+        let cost = candidate.spec.prices.as_ref().map(|prices| prices.most(&most, Billable::USUAL));
+        match self.meter.room().exceeded_by(most.input.saturating_add(most.output), cost) {
+            None => Ok(()),
+            Some(why) => {
+                let (recipe, run_id) = (self.recipe.id(), self.run_id.clone());
+                Err(RunError::Unaffordable { recipe, why, run_id })
             }
         }
     }

@@ -102,6 +102,16 @@ pub enum RunError {
         /// The run's record.
         run_id: RunId,
     },
+    /// The next call may take more than the caller permits; it was not made.
+    #[error("the next call, of recipe {recipe}, was not made: {why}")]
+    Unaffordable {
+        /// The recipe.
+        recipe: String,
+        /// What it may take, and what is left.
+        why: String,
+        /// The run's record.
+        run_id: RunId,
+    },
     /// A text cannot be condensed to its target.
     #[error(transparent)]
     Condense(#[from] CondenseError),
@@ -194,6 +204,7 @@ pub fn class(error: &RunError) -> &'static str {
         RunError::Refused { .. } => "refused",
         RunError::Unbound { .. } => "unbound_layer",
         RunError::Gates { .. } | RunError::Unusable { .. } | RunError::Spent { .. } => "gates",
+        RunError::Unaffordable { .. } => "unaffordable",
         RunError::Condense(_) => "condense",
         RunError::Schema { .. } => "schema",
         RunError::Store(_) => "store",

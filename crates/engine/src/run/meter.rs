@@ -80,6 +80,27 @@ impl RemainingBudget {
         }
     }
 
+    /// Of each limit the smaller.
+    fn least(&self, other: Self) -> Self {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Self {
+            tokens: least(self.tokens, other.tokens),
+            cost: least(self.cost, other.cost),
+            deadline: least(self.deadline, other.deadline),
+        }
+    }
+
+    /// Which limit a call exceeds that takes so many tokens, or so much money, in words.
+    pub fn exceeded_by(&self, tokens: u64, cost: Option<Usd>) -> Option<String> {
+        if let Some(left) = self.tokens.filter(|left| tokens > *left) {
+            return Some(format!("it may take {tokens} tokens, and {left} are left"));
+        }
+        let left = self.cost.filter(|left| cost.is_some_and(|cost| cost > *left))?;
+        Some(format!("it may cost {} US dollars, and {left} are left", cost.unwrap_or_default()))
+    }
+
     /// Why nothing is left, in words.
     pub fn exhausted(&self) -> Option<&'static str> {
         if self.tokens == Some(0) {
@@ -97,6 +118,7 @@ pub struct Meter<'a> {
     observer: &'a dyn ProgressObserver,
     limits: RemainingBudget,
     total: Mutex<Spending>,
+    is_strict: bool,
 }
 
 impl<'a> Meter<'a> {
@@ -107,7 +129,14 @@ impl<'a> Meter<'a> {
 
     /// The same with a deadline, too.
     pub fn within(observer: &'a dyn ProgressObserver, limits: RemainingBudget) -> Self {
-        Self { observer, limits, total: Mutex::default() }
+        Self { observer, limits, total: Mutex::default(), is_strict: false }
+    }
+
+    /// The same where a call that may exceed what its limits leave is not made.
+    #[must_use]
+    pub const fn strict(mut self) -> Self {
+        self.is_strict = true;
+        self
     }
 
     /// What its limits leave.
@@ -166,6 +195,13 @@ impl ProgressObserver for Meter<'_> {
     fn unanswered(&self, max: Usage, cost: Option<Usd>) {
         self.total.lock().unwrap_or_else(PoisonError::into_inner).add(max, cost);
         self.observer.unanswered(max, cost);
+    }
+
+    fn room(&self) -> RemainingBudget {
+        match self.is_strict {
+            true => self.left().least(self.observer.room()),
+            false => self.observer.room(),
+        }
     }
 
     fn may_spend(&self) -> bool {

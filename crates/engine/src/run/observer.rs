@@ -4,6 +4,7 @@ use larder_core::output::OutputEvent;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 
+use super::meter::RemainingBudget;
 use super::outcome::{CallReceipt, RunReceipt};
 
 /// Receives a run's progress and decides whether it may spend more.
@@ -25,6 +26,10 @@ pub trait ProgressObserver: Send + Sync {
     /// except calls that replace one that certainly cost nothing.
     fn may_spend(&self) -> bool {
         true
+    }
+    /// What a further call may take at most, its prompt and all that it may answer. A call that may take more is not made.
+    fn room(&self) -> RemainingBudget {
+        RemainingBudget::default()
     }
     /// Whether the answer is passed on by [`output`](Self::output) while the model writes it. What a user has read is not
     /// asked for again: an answer that fails its gates after that is returned with what is wrong with it (C69), unless it
@@ -73,5 +78,9 @@ impl ProgressObserver for SpendingOnly<'_> {
 
     fn may_spend(&self) -> bool {
         self.0.may_spend()
+    }
+
+    fn room(&self) -> RemainingBudget {
+        self.0.room()
     }
 }

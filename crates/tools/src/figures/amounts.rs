@@ -109,6 +109,8 @@ const fn is_digit(char: char) -> bool {
 
 /// A number of a text, in thousandths, with its currency if one stands next to it.
 pub(super) struct Amount {
+    /// Where it begins.
+    pub(super) at: usize,
     pub(super) number: i128,
     /// What it may be if the letter after it multiplies it, where that is not certain.
     by_letter: Option<i128>,
@@ -121,6 +123,11 @@ impl Amount {
     /// Whether its number says what it is, however it is written: an amount of money, or a number of three digits.
     pub(super) const fn is_distinct(&self) -> bool {
         self.currency.is_some() || !self.is_short()
+    }
+
+    /// Whether a currency stands next to it.
+    pub(super) const fn is_money(&self) -> bool {
+        self.currency.is_some()
     }
 
     const fn is_short(&self) -> bool {
@@ -150,7 +157,7 @@ pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<
     found.map(|(at, number)| {
         let end = self::end(text, at);
         let by_letter = letter(text, end).and_then(|factor| number.checked_mul(factor));
-        Amount { number, by_letter, scale: scale(text, end), currency: currency(text, at) }
+        Amount { at, number, by_letter, scale: scale(text, end), currency: currency(text, at) }
     })
 }
 
@@ -161,6 +168,24 @@ pub(super) fn readings(text: &str) -> impl Iterator<Item = (usize, i128)> {
         let by_letter = letter(text, end(text, at)).and_then(|factor| number.checked_mul(factor));
         std::iter::once(number).chain(by_letter).map(move |number| (at, number))
     })
+}
+
+/// Whether a number is a part of an id, such as `lp1-d5sr7p9vpgyja`: a long word in which digits and letters alternate.
+pub(super) fn is_of_id(text: &str, at: usize) -> bool {
+    /// Letters of a word that are looked at before and after a number.
+    const NEAR: usize = 64;
+    let is_part = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
+    let before: Vec<char> = text[..at].chars().rev().take(NEAR).take_while(is_part).collect();
+    let after = text[at..].chars().take(NEAR).take_while(is_part);
+    let word: Vec<char> = before.into_iter().rev().chain(after).collect();
+    let changes = word.windows(2).filter(|two| {
+        two[0].is_alphanumeric()
+            && two[1].is_alphanumeric()
+            && two[0].is_alphabetic() != two[1].is_alphabetic()
+    });
+    let changes = changes.count();
+    let is_small = !word.iter().any(char::is_ascii_uppercase);
+    changes > 2 && word.len() >= 8 || changes == 2 && word.len() >= 10 && is_small
 }
 
 /// The end of the number that begins at a place.
@@ -216,6 +241,27 @@ impl Currencies {
         }
     }
 
+    /// The numbers that the text states in each currency.
+    pub(super) fn of_each(&self) -> Vec<Vec<i128>> {
+        let mut of_each: BTreeMap<usize, Vec<i128>> = BTreeMap::new();
+        for (number, stated) in &self.known {
+            let currencies = stated.iter().filter_map(|stated| match stated {
+                Stated::In(currency) => Some(*currency),
+                Stated::AsPrice | Stated::Bare => None,
+            });
+            currencies.for_each(|currency| of_each.entry(currency).or_default().push(*number));
+        }
+        of_each.into_values().collect()
+    }
+
+    /// The numbers that the text states in the currency of an amount.
+    pub(super) fn of_same(&self, shown: &Amount) -> Vec<i128> {
+        let Some(currency) = shown.currency else { return Vec::new() };
+        let is_same = |stated: &Stated| matches!(stated, Stated::In(other) if may_be_same(*other, currency));
+        let stated = self.known.iter().filter(|(_, stated)| stated.iter().any(is_same));
+        stated.map(|(number, _)| *number).collect()
+    }
+
     /// Whether a number of the text may be this amount: one that it states in the same currency, or as a price without one
     /// in a text that names no other.
     pub(super) fn allow(&self, shown: &Amount, number: i128) -> bool {
@@ -232,6 +278,11 @@ fn may_be_same(one: usize, other: usize) -> bool {
         named(family) == Some(one) && members.iter().any(|member| named(member) == Some(other))
     };
     one == other || FAMILIES.iter().any(|family| is_of(family, one, other) || is_of(family, other, one))
+}
+
+/// Whether the number that begins at a place is stated in a currency.
+pub(super) fn is_money(text: &str, at: usize) -> bool {
+    matches!(stated(text, at), Stated::In(_))
 }
 
 /// Whether a currency stands before the number that begins at a place.
@@ -275,7 +326,8 @@ fn stated(text: &str, at: usize) -> Stated {
 /// What is before a place in its line or list, and near it: the key of a JSON value, too.
 fn before(text: &str, at: usize) -> &str {
     let start = (at.saturating_sub(NEAR)..at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);
-    text[start..at].rsplit(['\n', ',', '{', ';', '|']).next().unwrap_or_default()
+    let part = text[start..at].rsplit(['\n', ',', '{', ';', '|']).next().unwrap_or_default();
+    part.rsplit(". ").next().unwrap_or_default()
 }
 
 fn says_price(text: &str) -> bool {
@@ -304,7 +356,7 @@ fn currency_of_column(text: &str, at: usize) -> Option<usize> {
 }
 
 /// The heading of the column of a table in which a place is.
-fn header(text: &str, at: usize) -> Option<&str> {
+pub(super) fn header(text: &str, at: usize) -> Option<&str> {
     let length = text[..at].bytes().rev().take(ROW + 1).take_while(|byte| *byte != b'\n').count();
     if length > ROW {
         return None;

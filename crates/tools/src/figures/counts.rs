@@ -28,7 +28,7 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
     let word = unit.split(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
     let lower = word.to_lowercase();
     let is_noun = || {
-        COUNTED.iter().any(|start| lower.starts_with(start))
+        is_counted(&lower)
             || !is_english
                 && word.starts_with(char::is_uppercase)
                 && word.chars().skip(1).all(char::is_lowercase)
@@ -37,6 +37,11 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
         && !is_factor
         && unit.starts_with(char::is_alphabetic)
         && (!follows_name || word.chars().count() > 2 && is_noun())
+}
+
+/// Whether a word, in small letters, is of what is counted.
+pub(super) fn is_counted(word: &str) -> bool {
+    COUNTED.iter().any(|start| word.starts_with(start))
 }
 
 /// Whether the word after a number says that it counts the lines of a text.

@@ -6,42 +6,36 @@ use std::ops::Range;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
-use super::{amounts, numbers};
+use super::{amounts, numbers, worded};
 
 /// Numbers of an answer that are added up.
 const MOST_SHOWN: usize = 100;
+/// The largest number in words that counts as a digit does.
+const MOST_WORDED: i128 = 12;
 /// Words of a line that states an average.
 const AVERAGES: [&str; 4] = ["average", "durchschnitt", "mittel", "schnitt"];
-/// Numbers in words.
-const WORDS: [(&str, i128); 21] = [
-    ("two", 2),
-    ("three", 3),
-    ("four", 4),
-    ("five", 5),
-    ("six", 6),
-    ("seven", 7),
-    ("eight", 8),
-    ("nine", 9),
-    ("ten", 10),
-    ("eleven", 11),
-    ("twelve", 12),
-    ("zwei", 2),
-    ("drei", 3),
-    ("vier", 4),
-    ("fünf", 5),
-    ("sechs", 6),
-    ("sieben", 7),
-    ("acht", 8),
-    ("neun", 9),
-    ("zehn", 10),
-    ("zwölf", 12),
+/// Words of a line that states how much one of several is.
+const PER: [&str; 14] = [
+    "average",
+    "durchschnitt",
+    "schnitt",
+    " per ",
+    "each",
+    " a day",
+    " a night",
+    " pro ",
+    " je ",
+    " par ",
+    "moyen",
+    "promedio",
+    " por ",
+    "media",
 ];
-
 /// What follows from the known numbers that an answer shows.
 pub(super) struct Derived<'t> {
     text: &'t str,
     known: &'t BTreeSet<i128>,
-    /// Digits that stand alone in the documents, or in words.
+    /// Digits that the documents state, or numbers to 12 in words.
     known_digits: BTreeSet<i128>,
     price_places: Vec<Range<usize>>,
     price_sums: BTreeSet<i128>,
@@ -60,6 +54,7 @@ impl<'t> Derived<'t> {
         spans: &[SalientSpan],
         known: &'t BTreeSet<i128>,
         documents: &str,
+        stated: impl Iterator<Item = i128>,
     ) -> Self {
         let is_price = |span: &&SalientSpan| span.kind == SpanKind::Price;
         let price_places: Vec<Range<usize>> =
@@ -69,12 +64,13 @@ impl<'t> Derived<'t> {
         let prices: Vec<i128> = prices.filter_map(shown).take(MOST_SHOWN).collect();
         let all: Vec<i128> = numbers(text).filter_map(shown).take(MOST_SHOWN).collect();
         let distinct: BTreeSet<i128> = all.iter().copied().collect();
-        let mean = distinct.iter().sum::<i128>().checked_div(distinct.len() as i128);
+        let mean = (distinct.len() > 1).then(|| distinct.iter().sum::<i128>() / distinct.len() as i128);
         let shown_prices: BTreeSet<i128> = prices.iter().copied().collect();
         let several = Some(shown_prices.len() as i128).filter(|count| *count > 1);
         let price_mean = several.map(|count| shown_prices.iter().sum::<i128>() / count);
         let own = list_lengths(text);
-        let known_digits = known_digits(documents);
+        let whole = stated.filter(|number| number % 1_000 == 0).map(|number| number / 1_000);
+        let known_digits = whole.filter(|number| *number <= MOST_WORDED).collect();
         Self {
             text,
             known,
@@ -108,6 +104,7 @@ impl<'t> Derived<'t> {
         self.sums.contains(&number)
             || self.lengths.contains(&number)
             || self.is_product(&line, number)
+            || self.line_says(&line, &PER) && self.is_quotient(&line, number)
             || is_per_cent() && self.is_ratio(&line, number)
             || self.mean.is_some_and(|mean| rounded(mean).contains(&number)) && states_mean()
     }
@@ -137,10 +134,28 @@ impl<'t> Derived<'t> {
             .map(|between| line.matches(between).count())
             .sum();
         let shown = if listed == 0 { 0 } else { listed as i128 + 1 };
+        let others: Vec<i128> = self
+            .of_line(&self.line(range))
+            .into_iter()
+            .filter(|(at, _)| !range.contains(at))
+            .map(|(_, number)| number)
+            .collect();
         self.known_digits.contains(&count)
+            || others.windows(2).any(|two| two[0] + two[1] == count * 1_000)
             || self.lengths.contains(&(count * 1_000))
             || count * 1_000 <= self.longest
             || count <= shown
+    }
+
+    /// Whether a number in words follows from the documents or the answer, or multiplies a price of the documents to one of
+    /// its line.
+    pub(super) fn yields_worded(&self, range: &Range<usize>, number: i128) -> bool {
+        let line = &self.text[self.line(range)];
+        let is_times = |all: i128| all % number == 0 && self.known.contains(&(all / number));
+        self.known_digits.contains(&number)
+            || self.sums.contains(&(number * 1_000))
+            || self.lengths.contains(&(number * 1_000))
+            || numbers(line).any(|(_, all)| is_times(all))
     }
 
     fn line_says(&self, line: &Range<usize>, words: &[&str]) -> bool {
@@ -196,6 +211,14 @@ impl<'t> Derived<'t> {
         pairs.into_iter().any(|(a, b)| product(a.1, b.1))
     }
 
+    fn is_quotient(&self, line: &Range<usize>, number: i128) -> bool {
+        let is_one = |part: i128, whole: i128| {
+            let quotient = part.checked_mul(1_000).and_then(|part| part.checked_div(whole));
+            quotient.is_some_and(|quotient| rounded(quotient).contains(&number))
+        };
+        pairs(&self.of_line(line)).into_iter().any(|(a, b)| is_one(a.1, b.1) || is_one(b.1, a.1))
+    }
+
     fn is_ratio(&self, line: &Range<usize>, number: i128) -> bool {
         let shown = self.of_line(line);
         let is_ratio = |part: i128, whole: i128| {
@@ -209,7 +232,7 @@ impl<'t> Derived<'t> {
     }
 }
 
-fn pairs<T: Copy>(values: &[T]) -> Vec<(T, T)> {
+pub(super) fn pairs<T: Copy>(values: &[T]) -> Vec<(T, T)> {
     let rest = |(at, a): (usize, &T)| values[at + 1..].iter().map(|b| (*a, *b)).collect::<Vec<_>>();
     values.iter().enumerate().flat_map(rest).collect()
 }
@@ -231,7 +254,7 @@ fn sums(values: &[i128]) -> BTreeSet<i128> {
 }
 
 /// A number of thousandths, and as people round it.
-fn rounded(exact: i128) -> [i128; 4] {
+pub(super) fn rounded(exact: i128) -> [i128; 4] {
     let to = |unit: i128| (exact + unit / 2) / unit * unit;
     [exact, to(10), to(100), to(1_000)]
 }
@@ -268,27 +291,5 @@ fn starts_with_number(line: &str) -> bool {
 
 /// The numbers from 2 to 12 that a text states in words.
 fn in_words(text: &str) -> impl Iterator<Item = i128> {
-    let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| word.len() <= 7);
-    words.filter_map(|word| {
-        let word = word.to_lowercase();
-        WORDS.iter().find(|(name, _)| *name == word).map(|(_, number)| *number)
-    })
-}
-
-/// The digits of a text that are no part of a longer number, date or time.
-fn known_digits(text: &str) -> BTreeSet<i128> {
-    let bytes = text.as_bytes();
-    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
-    let joins = |at: Option<usize>| {
-        at.and_then(|at| bytes.get(at)).is_some_and(|byte| matches!(byte, b'.' | b',' | b':' | b'-' | b'/'))
-    };
-    let stands_alone = |at: &usize| {
-        let (before, after) = (at.checked_sub(1), Some(at + 1));
-        let is_continued = is_digit(before) || is_digit(after);
-        let is_joined =
-            joins(before) && is_digit(at.checked_sub(2)) || joins(after) && is_digit(Some(at + 2));
-        is_digit(Some(*at)) && !is_continued && !is_joined
-    };
-    let digits = (0..bytes.len()).filter(stands_alone).map(|at| i128::from(bytes[at] - b'0'));
-    digits.chain(in_words(text)).collect()
+    worded::of(text).into_iter().map(|worded| worded.number).filter(|number| *number <= MOST_WORDED)
 }

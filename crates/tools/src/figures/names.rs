@@ -1,12 +1,13 @@
 //! Names in an answer: two or more capitalised words next to each other. Headings, the labels of lists and tables, and code
 //! are not searched, since they may capitalise any word.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use larder_text::tokens::Counter;
 
 use super::starts::is_start;
+use super::strangers::is_name as is_unusual;
 
 /// Titles whose full stop ends no sentence.
 const TITLES: [&str; 18] = [
@@ -46,7 +47,12 @@ const MOST_BETWEEN: usize = 8;
 /// Words of praise: with one of them, emphasised text is a label.
 const PRAISE: [&str; 8] = ["best", "good", "great", "top", "very", "beste", "bester", "bestes"];
 /// What begins the words of labels that name somebody.
-const WHO: [&str; 18] = [
+const WHO: [&str; 23] = [
+    "maintain",
+    "conseill",
+    "vendeu",
+    "auteur",
+    "contacto",
     "contact",
     "kontakt",
     "ansprech",
@@ -71,19 +77,64 @@ const NOBODY: [&str; 8] = ["kein", "keine", "keinen", "nicht", "no", "not", "non
 /// Polite pronouns of German, which are capitalised within sentences.
 const PRONOUNS: [&str; 7] = ["sie", "ihr", "ihre", "ihrem", "ihren", "ihrer", "ihnen"];
 /// Frequent words of English and of German. Where German ones prevail, nouns are capitalised, too.
-const ENGLISH: [&str; 16] = [
+const ENGLISH: [&str; 24] = [
     "the", "of", "and", "is", "are", "it", "to", "in", "for", "at", "by", "this", "that", "runs", "has",
-    "was",
+    "was", "with", "from", "on", "says", "you", "be", "its", "not",
 ];
 const GERMAN: [&str; 16] = [
     "der", "die", "das", "und", "ist", "sind", "ein", "eine", "nicht", "mit", "für", "zu", "im", "auf",
     "sie", "von",
 ];
 
-/// The names of a text, each with the start of its line. In English the first word of a sentence may begin one.
-pub(super) fn of(text: &str) -> Vec<(usize, String)> {
+/// The same of French, Spanish, Italian, Portuguese and Dutch, which do not capitalise nouns.
+const OTHERS: [&str; 26] = [
+    "le", "la", "les", "est", "et", "une", "votre", "sont", "el", "los", "las", "es", "y", "una", "il",
+    "della", "di", "è", "het", "een", "van", "os", "uma", "é", "du", "por",
+];
+/// First names which are ordinary words of the vocabulary.
+const GIVEN: [&str; 47] = [
+    "john", "james", "robert", "michael", "david", "william", "richard", "thomas", "charles", "daniel",
+    "paul", "mark", "peter", "george", "mary", "anna", "maria", "sarah", "jane", "emma", "alice", "laura",
+    "lisa", "julia", "martin", "simon", "max", "adam", "alex", "ben", "tom", "jan", "kim", "lee", "sam",
+    "eric", "jack", "henry", "kevin", "steven", "brian", "elena", "marie", "sven", "ada", "eva", "nina",
+];
+/// Words of one name before its last.
+const APART: usize = 4;
+/// Words in small letters within names.
+const PARTICLES: [&str; 9] = ["van", "von", "de", "der", "den", "di", "da", "del", "la"];
+/// Bytes of the documents that tell their language.
+const SAMPLE: usize = 20_000;
+
+/// Whether a text is of a language that capitalises nouns, or may be.
+pub(super) fn capitalises_nouns(text: &str) -> bool {
+    let words = || text.split(|char: char| !char.is_alphabetic()).map(str::to_lowercase);
+    let count = |known: &[&str]| words().filter(|word| known.contains(&word.as_str())).count();
+    let others = count(&OTHERS);
+    !is_english(text) && (others == 0 || others < count(&GERMAN))
+}
+
+/// The names of a text, each with the start of its line. In English the first word of a sentence may begin one. A text
+/// without a frequent word of any language is in that of its documents.
+pub(super) fn of(text: &str, documents: &str) -> Vec<(usize, String)> {
+    let words = |text: &str, known: &[&str]| {
+        let words = text.split(|char: char| !char.is_alphabetic()).map(str::to_lowercase);
+        words.filter(|word| known.contains(&word.as_str())).count()
+    };
+    let end =
+        (SAMPLE..documents.len()).find(|end| documents.is_char_boundary(*end)).unwrap_or(documents.len());
+    let sample = &documents[..end];
+    let is_undecided = || [&ENGLISH[..], &GERMAN, &OTHERS].iter().all(|known| words(text, known) == 0);
+    let are_english = || words(sample, &ENGLISH) > 2 * (words(sample, &GERMAN) + words(sample, &OTHERS));
     let is_english = is_english(text);
-    names(text, is_english)
+    if is_english || !is_undecided() || !are_english() {
+        return names(text, is_english);
+    }
+    let mut found = names(text, true);
+    found.retain(|(_, name)| {
+        let first = name.split(' ').next().unwrap_or_default();
+        GIVEN.contains(&first.to_lowercase().as_str()) || is_unusual(&[first], true) || first.ends_with('.')
+    });
+    found
 }
 
 /// The names of a text that do not begin a sentence.
@@ -316,21 +367,93 @@ fn words_with_places(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     words.filter(|(_, word)| !word.is_empty())
 }
 
+/// What is between two words, without the full stop of an initial or a title.
+fn gap<'t>(text: &'t str, two: &[(Range<usize>, &str)]) -> &'t str {
+    let gap = &text[two[0].0.end..two[1].0.start];
+    let is_short = two[0].1.chars().count() <= 3;
+    gap.strip_prefix('.').filter(|_| is_short).unwrap_or(gap)
+}
+
 /// The words of documents, in lower case.
 pub(super) struct Words {
     all: BTreeSet<String>,
     /// Those that begin with a capital somewhere.
     capitalised: BTreeSet<String>,
+    /// Those that begin with a small letter somewhere.
+    small: BTreeSet<String>,
+    /// The capitalised words right before each capitalised word.
+    before: BTreeMap<String, BTreeSet<String>>,
+    /// The words of the names that each capitalised word is in.
+    near: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Words {
     pub(super) fn of(text: &str) -> Self {
-        let words = || text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
-        let capitalised = words().filter(|word| word.starts_with(char::is_uppercase));
-        Self {
-            capitalised: capitalised.map(str::to_lowercase).collect(),
-            all: words().map(str::to_lowercase).collect(),
+        let words: Vec<(Range<usize>, &str)> = words_with_places(text).collect();
+        let is_capital = |word: &str| word.starts_with(char::is_uppercase);
+        let mut before: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for two in words.windows(2).filter(|two| is_capital(two[0].1) && is_capital(two[1].1)) {
+            let gap = gap(text, two);
+            if !gap.is_empty() && gap.chars().all(|char| matches!(char, ' ' | '\u{a0}')) {
+                before.entry(two[1].1.to_lowercase()).or_default().insert(two[0].1.to_lowercase());
+            }
         }
+        // `Grace Brewster Hopper`, `Ludwig van Beethoven` and `Hopper, Grace`.
+        let joins = |two: &[(Range<usize>, &str)]| {
+            let gap = gap(text, two).trim_start_matches(',');
+            let is_name = |word: &str| is_capital(word) || PARTICLES.contains(&word);
+            is_name(two[1].1) && gap.chars().all(|char| matches!(char, ' ' | '\u{a0}' | '-' | '\'' | '’'))
+        };
+        let mut near: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (at, (_, word)) in words.iter().enumerate().filter(|(_, (_, word))| is_capital(word)) {
+            let lower = word.to_lowercase();
+            if before.contains_key(&lower) {
+                let first =
+                    (at.saturating_sub(APART)..at).rev().take_while(|at| joins(&words[*at..at + 2])).last();
+                let after = words.get(at..at + 2).filter(|two| joins(two));
+                let around = words[first.unwrap_or(at)..at].iter().chain(after.into_iter().flatten());
+                near.entry(lower).or_default().extend(around.map(|(_, word)| word.to_lowercase()));
+            }
+        }
+        let lower = |is_kind: &dyn Fn(&str) -> bool| {
+            words.iter().filter(|(_, word)| is_kind(word)).map(|(_, word)| word.to_lowercase()).collect()
+        };
+        Self {
+            capitalised: lower(&is_capital),
+            small: lower(&|word| word.starts_with(char::is_lowercase)),
+            all: lower(&|_| true),
+            before,
+            near,
+        }
+    }
+
+    /// Whether a name is of another person or thing than the documents have of its last word: they put other names before
+    /// it, and the first word of this is a name, too.
+    fn is_other(&self, first: &str, last: &str) -> bool {
+        let (first, last) = (first.to_lowercase(), last.to_lowercase());
+        let Some(before) = self.before.get(&last) else { return false };
+        if let Some(initial) = first.strip_suffix('.') {
+            let mut names =
+                before.iter().filter(|name| self.is_given(name) || name.chars().count() == 1).peekable();
+            return initial.chars().count() == 1
+                && names.peek().is_some()
+                && !names.any(|name| name.starts_with(initial));
+        }
+        let is_near = self.near.get(&last).is_some_and(|near| {
+            near.contains(&first)
+                || near.iter().any(|word| word.chars().count() == 1 && first.starts_with(word.as_str()))
+        });
+        !is_near
+            && self.is_given(&first)
+            && self.is_given(&last)
+            && before.iter().any(|name| self.is_given(name))
+    }
+
+    /// Whether a word in small letters is rather a name than another word.
+    fn is_given(&self, word: &str) -> bool {
+        let is_name = |word: &str| Counter::o200k().count(&format!(" {word}")) > 1;
+        let is_word = word.chars().all(char::is_alphabetic) && word.chars().count() > 2;
+        is_word && !self.small.contains(word) && !is_start(word) && (GIVEN.contains(&word) || is_name(word))
     }
 
     /// Whether one of the documents has a word, or one that it begins.
@@ -349,21 +472,29 @@ impl Words {
     }
 
     /// Whether a name is of the documents: of two words both, or the second as a name, since the first may be what somebody
-    /// is; of more words more than half. In languages that capitalise nouns, one word is enough. After a title the last
-    /// word is a surname, which must be one of the documents.
-    pub(super) fn know(&self, name: &str, is_english: bool) -> bool {
-        let (first, last) = (name.split(' ').next(), name.split(' ').next_back());
-        if first.is_some_and(|first| is_title(&first.to_lowercase())) {
-            return last.is_some_and(|last| knows(&self.capitalised, last));
+    /// is; of more words more than half. In languages that capitalise nouns, one known word is enough. After a title the last
+    /// word is a surname, which must be one of the documents. Where the documents put another name before the last word, this
+    /// is of somebody else.
+    pub(super) fn know(&self, name: &str, with_nouns: bool) -> bool {
+        let parts: Vec<&str> = name.split(' ').collect();
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return true };
+        if is_title(&first.to_lowercase()) {
+            let is_initial = first.chars().count() == 2 && first.ends_with('.');
+            let given = if is_initial || parts.len() < 3 { first } else { parts[parts.len() - 2] };
+            return knows(&self.capitalised, last) && !self.is_other(given, last);
         }
-        if !is_english {
-            return name.split(' ').any(|part| knows(&self.all, part));
+        let known: Vec<bool> = parts.iter().map(|part| knows(&self.all, part)).collect();
+        if let [first, last] = parts.as_slice()
+            && self.is_other(first, last)
+        {
+            return false;
         }
-        let parts: Vec<bool> = name.split(' ').map(|part| knows(&self.all, part)).collect();
-        let known = parts.iter().filter(|known| **known).count();
-        match parts.as_slice() {
-            [first, second] => *second && (*first || last.is_some_and(|last| knows(&self.capitalised, last))),
-            parts => known * 2 > parts.len(),
+        if with_nouns {
+            return known.contains(&true);
+        }
+        match known.as_slice() {
+            [first, second] => *second && (*first || knows(&self.capitalised, last)),
+            known => known.iter().filter(|known| **known).count() * 2 > known.len(),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Texts as their values are read: without markers of citations and the markup of links, and with the digits of a number
-//! together that spaces or apostrophes group.
+//! together that spaces or apostrophes group; tables of data as those of text.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{amounts, digits};
+use serde_json::Value;
+
+use super::{BOUNDARY, amounts, digits};
 
 /// Digits between brackets that name a reference rather than a number.
 const REFERENCE: usize = 2;
@@ -43,6 +46,48 @@ pub(super) fn without_markup(answer: &str) -> String {
         }
     }
     text
+}
+
+/// Documents with the tables of data in JSON, `{"headers": […], "rows": [[…]]}`, as tables of Markdown, in which a number is
+/// one of a row and a column.
+pub(super) fn with_tables(documents: &str) -> Cow<'_, str> {
+    const ROWS: &str = "\"rows\"";
+    if !documents.contains(ROWS) {
+        return Cow::Borrowed(documents);
+    }
+    let read = |document: &str| {
+        let is_data = document.contains(ROWS) && document.trim_start().starts_with(['{', '[']);
+        let mut value: Value = serde_json::from_str(document.trim()).ok().filter(|_| is_data)?;
+        let mut tables = String::new();
+        take_tables(&mut value, &mut tables);
+        Some(format!("{value:#}\n{tables}"))
+    };
+    let read =
+        documents.split(BOUNDARY).map(|document| read(document).unwrap_or_else(|| document.to_owned()));
+    Cow::Owned(read.collect::<Vec<_>>().join(BOUNDARY))
+}
+
+/// Moves the tables of a value to a text.
+fn take_tables(value: &mut Value, tables: &mut String) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(|value| take_tables(value, tables)),
+        Value::Object(fields) => {
+            if let (Some(headers), Some(Value::Array(rows))) = (fields.get("headers"), fields.get("rows")) {
+                tables.extend(std::iter::once(headers).chain(rows).map(row));
+                tables.push('\n');
+                fields.remove("rows");
+            }
+            fields.values_mut().for_each(|value| take_tables(value, tables));
+        }
+        _ => {}
+    }
+}
+
+fn row(cells: &Value) -> String {
+    let text =
+        |cell: &Value| cell.as_str().map_or_else(|| cell.to_string(), |text| text.replace(['|', '\n'], " "));
+    let cells: Vec<String> = cells.as_array().into_iter().flatten().map(text).collect();
+    format!("| {} |\n", cells.join(" | "))
 }
 
 /// A text with the groups of each number together: `1 299,00 €` becomes `1299,00 €`. Narrow and protected spaces and

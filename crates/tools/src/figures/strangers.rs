@@ -71,7 +71,7 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
 }
 
 /// Whether the first of unknown words is no ordinary one, nor a noun or an adjective of a language that capitalises nouns.
-fn is_name(run: &[&str], with_nouns: bool) -> bool {
+pub(super) fn is_name(run: &[&str], with_nouns: bool) -> bool {
     let Some(first) = run.first().map(|word| word.to_lowercase()) else { return false };
     let is_built = with_nouns && NO_NAMES.iter().any(|end| first.ends_with(end));
     !is_built && first.chars().all(|char| !is_wide(char)) && Counter::o200k().count(&format!(" {first}")) > 1

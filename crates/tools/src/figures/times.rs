@@ -12,11 +12,19 @@ pub(super) struct Written {
     pub(super) range: Range<usize>,
     /// Minutes since midnight; two where it may be morning or afternoon.
     readings: [Option<u32>; 2],
+    seconds: Option<u32>,
 }
 
 impl Written {
     pub(super) fn is(&self, other: &Self) -> bool {
-        self.readings.iter().flatten().any(|time| other.readings.iter().flatten().any(|other| time == other))
+        let are_same =
+            |one: Option<u32>, other: Option<u32>| one.is_none() || other.is_none() || one == other;
+        are_same(self.seconds, other.seconds)
+            && self
+                .readings
+                .iter()
+                .flatten()
+                .any(|time| other.readings.iter().flatten().any(|other| time == other))
     }
 }
 
@@ -33,6 +41,14 @@ pub(super) fn of(text: &str) -> Vec<Written> {
         }
     }
     found
+}
+
+/// Whether a text goes on with the end of a stretch of hours, as in `17 bis 22 Uhr`.
+fn is_start_of_hours(after: &str) -> bool {
+    let rest = ["bis ", "– ", "–", "- ", "-", "to "].iter().find_map(|word| after.strip_prefix(word));
+    rest.is_some_and(|rest| {
+        (1..=2).contains(&digits(rest)) && rest[digits(rest)..].trim_start().starts_with("Uhr")
+    })
 }
 
 fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
@@ -56,6 +72,7 @@ fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
         (None, None) => (0, hour_end, false),
     };
     let seconds = |after: &&str| digits(after) == 2;
+    let end_of_minute = end;
     let whole = text[end..].strip_prefix(':').filter(|_| is_sure).filter(seconds).map_or(end, |_| end + 3);
     let fraction = text[whole..].strip_prefix('.').filter(|_| whole > end).map_or(0, digits);
     let end = if fraction > 0 { whole + 1 + fraction } else { whole };
@@ -73,8 +90,8 @@ fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
     });
     let half = half.filter(|_| (1..=12).contains(&hour));
     let end_of = |word: &str| text.len() - after.len() + word.len();
-    let is_clock = after.starts_with("Uhr") || after.starts_with("o'clock");
-    if goes_on || !is_sure && half.is_none() && !(is_clock && end > hour_end) {
+    let is_clock = after.starts_with("Uhr") || after.starts_with("o'clock") || is_start_of_hours(after);
+    if goes_on || !is_sure && half.is_none() && !is_clock {
         return None;
     }
     let time = hour * 60 + minute;
@@ -88,5 +105,6 @@ fn read(text: &str, start: usize, hour_end: usize) -> Option<Written> {
         }
         None => [Some(time), None],
     };
-    Some(Written { range: start..half.map_or(end, end_of), readings })
+    let seconds = if whole > end_of_minute { text[end_of_minute + 1..whole].parse().ok() } else { None };
+    Some(Written { seconds, range: start..half.map_or(end, end_of), readings })
 }

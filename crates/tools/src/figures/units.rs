@@ -1,29 +1,115 @@
-//! Measures in another unit than a document states them in: `1.2 kg` of `1200 g`, `90 min` of `1.5 hours`.
+//! Units of numbers: whether a number is stated in the unit of an answer, and measures in another unit than a document
+//! states them in: `1.2 kg` of `1200 g`, `90 min` of `1.5 hours`, `51.8 lb` of `23.5 kg`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::{amounts, numbers};
 
+/// What units measure. Of the same measure, factors are whole numbers of the smallest unit that all are multiples of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Measured {
+    Mass,
+    Length,
+    Volume,
+    Time,
+    Months,
+    Speed,
+    Data,
+    /// A thousand of which may be 1024.
+    BinaryData,
+    Power,
+    Energy,
+    Charge,
+    Frequency,
+    Voltage,
+    Celsius,
+    Fahrenheit,
+    Share,
+}
+
 /// Names of units, what they measure, and how many of the smallest of that they are.
-const UNITS: [(&[&str], Measured, i128); 33] = [
-    (&["mg"], Measured::Mass, 1),
-    (&["g", "gram", "grams", "gramm"], Measured::Mass, 1_000),
-    (&["kg", "kilo", "kilos", "kilogram", "kilograms", "kilogramm"], Measured::Mass, 1_000_000),
-    (&["t", "tonne", "tonnes", "tonnen"], Measured::Mass, 1_000_000_000),
-    (&["mm", "millimeter", "millimeters", "millimetres"], Measured::Length, 1),
-    (&["cm", "centimeter", "centimeters", "centimetres", "zentimeter"], Measured::Length, 10),
-    (&["m", "meter", "meters", "metre", "metres"], Measured::Length, 1_000),
-    (&["km", "kilometer", "kilometers", "kilometres"], Measured::Length, 1_000_000),
-    (&["ml", "milliliter", "milliliters", "millilitres"], Measured::Volume, 1),
-    (&["cl"], Measured::Volume, 10),
-    (&["l", "liter", "liters", "litre", "litres"], Measured::Volume, 1_000),
+const UNITS: [(&[&str], Measured, i128); 60] = [
+    (&["mg"], Measured::Mass, 1_000_000),
+    (
+        &["g", "gram", "grams", "gramm", "gramme", "grammes", "gramos", "grammi"],
+        Measured::Mass,
+        1_000_000_000,
+    ),
+    (&["kg", "kilo", "kilos", "kilogram", "kilograms", "kilogramm"], Measured::Mass, 1_000_000_000_000),
+    (&["t", "tonne", "tonnes", "tonnen"], Measured::Mass, 1_000_000_000_000_000),
+    (&["lb", "lbs"], Measured::Mass, 453_592_370_000),
+    (&["oz", "ounce", "ounces"], Measured::Mass, 28_349_523_125),
+    (&["mm", "millimeter", "millimeters", "millimetres"], Measured::Length, 1_000),
+    (&["cm", "centimeter", "centimeters", "centimetres", "zentimeter"], Measured::Length, 10_000),
+    (&["m", "meter", "meters", "metre", "metres", "mètres", "metros", "metri"], Measured::Length, 1_000_000),
+    (
+        &["km", "kilometer", "kilometers", "kilometre", "kilometres", "kilomètres", "kilómetros"],
+        Measured::Length,
+        1_000_000_000,
+    ),
+    (&["inch", "inches", "zoll"], Measured::Length, 25_400),
+    (&["ft", "foot", "feet"], Measured::Length, 304_800),
+    (&["yd", "yard", "yards"], Measured::Length, 914_400),
+    (&["mi", "mile", "miles", "meile", "meilen"], Measured::Length, 1_609_344_000),
+    (&["ml", "milliliter", "milliliters", "millilitres"], Measured::Volume, 1_000_000),
+    (&["cl"], Measured::Volume, 10_000_000),
+    (&["l", "liter", "liters", "litre", "litres", "litros", "litri"], Measured::Volume, 1_000_000_000),
+    (&["gal", "gallon", "gallons"], Measured::Volume, 3_785_411_784),
     (&["ms", "millisecond", "milliseconds", "millisekunden"], Measured::Time, 1),
-    (&["s", "sec", "second", "seconds", "sekunde", "sekunden"], Measured::Time, 1_000),
-    (&["min", "minute", "minutes", "minuten"], Measured::Time, 60_000),
-    (&["h", "hr", "hrs", "hour", "hours", "stunde", "stunden"], Measured::Time, 3_600_000),
-    (&["day", "days", "tag", "tage", "tagen"], Measured::Time, 86_400_000),
-    (&["week", "weeks", "woche", "wochen"], Measured::Time, 604_800_000),
+    (
+        &["s", "sec", "secs", "second", "seconds", "sekunde", "sekunden", "secondes", "segundos", "secondi"],
+        Measured::Time,
+        1_000,
+    ),
+    (
+        &["min", "mins", "minute", "minutes", "minuten", "minuto", "minutos", "minuti", "minuut"],
+        Measured::Time,
+        60_000,
+    ),
+    (
+        &["h", "hr", "hrs", "hour", "hours", "stunde", "stunden", "heure", "heures", "horas", "ore", "uur"],
+        Measured::Time,
+        3_600_000,
+    ),
+    (
+        &["day", "days", "tag", "tage", "tagen", "jour", "jours", "día", "días", "giorni", "dagen", "dias"],
+        Measured::Time,
+        86_400_000,
+    ),
+    (
+        &[
+            "week",
+            "weeks",
+            "woche",
+            "wochen",
+            "semaine",
+            "semaines",
+            "semana",
+            "semanas",
+            "settimane",
+            "weken",
+        ],
+        Measured::Time,
+        604_800_000,
+    ),
+    (
+        &["month", "months", "monat", "monate", "monaten", "mois", "meses", "mesi", "maanden"],
+        Measured::Months,
+        1,
+    ),
+    (
+        &[
+            "year", "years", "jahr", "jahre", "jahren", "ans", "année", "années", "año", "años", "anni",
+            "jaar",
+        ],
+        Measured::Months,
+        12,
+    ),
+    (&["km/h", "kph", "kmh"], Measured::Speed, 1_000_000),
+    (&["mph", "mi/h"], Measured::Speed, 1_609_344),
+    (&["m/s"], Measured::Speed, 3_600_000),
+    (&["knot", "knots", "kn", "knoten"], Measured::Speed, 1_852_000),
     (&["kb"], Measured::Data, 1_000),
     (&["mb"], Measured::Data, 1_000_000),
     (&["gb"], Measured::Data, 1_000_000_000),
@@ -36,46 +122,158 @@ const UNITS: [(&[&str], Measured, i128); 33] = [
     (&["mb"], Measured::BinaryData, 1 << 10),
     (&["gb"], Measured::BinaryData, 1 << 20),
     (&["tb"], Measured::BinaryData, 1 << 30),
-    (&["w", "watt", "watts"], Measured::Power, 1),
-    (&["kw", "kilowatt", "kilowatts"], Measured::Power, 1_000),
+    (&["mw"], Measured::Power, 1),
+    (&["w", "watt", "watts"], Measured::Power, 1_000),
+    (&["kw", "kilowatt", "kilowatts"], Measured::Power, 1_000_000),
     (&["wh"], Measured::Energy, 1),
     (&["kwh"], Measured::Energy, 1_000),
+    (&["mah"], Measured::Charge, 1),
+    (&["ah"], Measured::Charge, 1_000),
+    (&["hz"], Measured::Frequency, 1),
+    (&["khz"], Measured::Frequency, 1_000),
+    (&["mhz"], Measured::Frequency, 1_000_000),
+    (&["ghz"], Measured::Frequency, 1_000_000_000),
+    (&["v", "volt", "volts"], Measured::Voltage, 1_000),
+    (&["kv"], Measured::Voltage, 1_000_000),
+    (&["mv"], Measured::Voltage, 1),
+    (&["°c", "celsius"], Measured::Celsius, 1),
+    (&["°f", "fahrenheit"], Measured::Fahrenheit, 1),
+    (&["%", "percent", "prozent"], Measured::Share, 10),
+    (&["‰", "promille"], Measured::Share, 1),
 ];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Measured {
-    Mass,
-    Length,
-    Volume,
-    Time,
-    Data,
-    /// A thousand of which may be 1024.
-    BinaryData,
-    Power,
-    Energy,
-}
+/// Units of which only exact multiples are no measures of the others: their measures are rounded.
+const IMPERIAL: [&str; 9] = ["lb", "oz", "inch", "ft", "yd", "mi", "gal", "mph", "knot"];
+/// What may be short for another unit, too.
+const SHORT: [(&str, &str); 3] = [("m", "min"), ("w", "week"), ("min", "m")];
+/// In place of the row of a unit: a number next to a currency.
+const MONEY: usize = UNITS.len();
 
 /// What a text states in units.
-pub(super) struct Measures(BTreeSet<(Measured, i128)>);
+pub(super) struct Measures {
+    /// The rows of the units in which each number is stated; `None` where it has no unit that is known.
+    stated: BTreeMap<i128, BTreeSet<Option<usize>>>,
+    measures: BTreeSet<(Measured, bool, i128)>,
+}
 
 impl Measures {
-    pub(super) fn of(text: &str) -> Self {
-        Self(numbers(text).flat_map(|(at, number)| of_number(text, at, number)).collect())
+    /// What a text says of these numbers of it.
+    pub(super) fn of(text: &str, numbers: &[(usize, i128)]) -> Self {
+        let mut stated: BTreeMap<i128, BTreeSet<Option<usize>>> = BTreeMap::new();
+        let mut measures = BTreeSet::new();
+        for (at, number) in numbers.iter().copied() {
+            let unit = unit_after(text, at);
+            let mut rows: Vec<usize> = rows(&unit).collect();
+            if rows.is_empty() {
+                rows = rows_of_column(text, at);
+            }
+            let others =
+                SHORT.iter().filter(|(short, _)| *short == unit).flat_map(|(_, other)| self::rows(other));
+            let is_money = rows.is_empty() && amounts::is_money(text, at);
+            let known = stated.entry(number).or_default();
+            known.extend(rows.iter().copied().chain(others).chain(is_money.then_some(MONEY)).map(Some));
+            known.extend((rows.is_empty() && !is_money).then_some(None));
+            measures.extend(rows.into_iter().filter_map(|row| measure(row, number)));
+        }
+        Self { stated, measures }
     }
 
-    /// Whether every number in a stretch of a text has a unit, and is stated in some unit of the same.
+    /// The numbers that are stated.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = i128> {
+        self.stated.keys().copied()
+    }
+
+    /// Whether a number of an answer may be this one: it has no unit, or is stated somewhere in the same or without one.
+    pub(super) fn allow(&self, text: &str, at: usize, number: i128) -> bool {
+        self.allow_unit(&unit_after(text, at), number)
+    }
+
+    /// The same of a number with a unit.
+    pub(super) fn allow_unit(&self, unit: &str, number: i128) -> bool {
+        let mut rows = rows(unit).peekable();
+        let Some(stated) = self.stated.get(&number).filter(|_| rows.peek().is_some()) else { return true };
+        stated.contains(&None) || rows.any(|row| stated.contains(&Some(row)))
+    }
+
+    /// The numbers that are stated in a unit, for each of the units of that name.
+    pub(super) fn in_unit(&self, unit: &str) -> Vec<Vec<i128>> {
+        let stated_in = |row: usize| {
+            let stated = self.stated.iter().filter(move |(_, rows)| rows.contains(&Some(row)));
+            stated.map(|(number, _)| *number).collect()
+        };
+        rows(unit).map(stated_in).collect()
+    }
+
+    /// Whether every number in a stretch of a text has a unit, and is stated in some unit of the same: exactly, or as it is
+    /// rounded where one is of the metric system and the other is not.
     pub(super) fn state(&self, text: &str, range: &Range<usize>) -> bool {
         let mut inside = numbers(text).filter(|(at, _)| range.contains(at)).peekable();
         inside.peek().is_some()
-            && inside.all(|(at, number)| of_number(text, at, number).any(|measure| self.0.contains(&measure)))
+            && inside.all(|(at, number)| {
+                let written = &text[at..amounts::end(text, at)];
+                let mut rows = rows(&unit_after(text, at)).collect::<Vec<_>>();
+                if rows.is_empty() {
+                    rows = rows_of_column(text, at);
+                }
+                rows.into_iter().any(|row| self.measures(row, number, written))
+            })
+    }
+
+    /// Whether a number is stated in another unit than this.
+    pub(super) fn state_unit(&self, unit: &str, number: i128) -> bool {
+        rows(unit).any(|row| self.measures(row, number, ""))
+    }
+
+    fn measures(&self, row: usize, number: i128, written: &str) -> bool {
+        let Some((measured, is_imperial, value)) = measure(row, number) else { return false };
+        let decimals = written.rsplit_once(['.', ',']).map_or(0, |(_, decimals)| decimals.len());
+        let digits = written.bytes().filter(u8::is_ascii_digit).count();
+        let half = UNITS[row].2 * 500 / 10_i128.pow(decimals.min(3) as u32);
+        let range =
+            |is_imperial, room| (measured, is_imperial, value - room)..=(measured, is_imperial, value + room);
+        self.measures.range(range(is_imperial, 0)).next().is_some()
+            || digits > 1 && self.measures.range(range(!is_imperial, half)).next().is_some()
     }
 }
 
-/// What a number is with the unit after it.
-fn of_number(text: &str, at: usize, number: i128) -> impl Iterator<Item = (Measured, i128)> {
-    let after = &text[amounts::end(text, at)..];
+fn measure(row: usize, number: i128) -> Option<(Measured, bool, i128)> {
+    let (names, measured, factor) = UNITS[row];
+    Some((measured, IMPERIAL.contains(&names[0]), number.checked_mul(factor)?))
+}
+
+pub(super) fn rows(unit: &str) -> impl Iterator<Item = usize> {
+    UNITS.iter().enumerate().filter(move |(_, (names, ..))| names.contains(&unit)).map(|(row, _)| row)
+}
+
+/// Whether a word is a unit.
+pub(super) fn is_unit(word: &str) -> bool {
+    rows(word).next().is_some()
+}
+
+/// The unit after the number that begins at a place, in small letters, or the word in its place.
+pub(super) fn unit_after(text: &str, at: usize) -> String {
+    unit_from(&text[amounts::end(text, at)..])
+}
+
+/// The unit, or a word, that a text begins with.
+pub(super) fn unit_from(after: &str) -> String {
+    let after = after.trim_start_matches(['*', '_']);
     let after = after.strip_prefix([' ', '\u{a0}', '\u{202f}', '-']).unwrap_or(after);
-    let unit = after.split(|char: char| !char.is_alphabetic()).next().unwrap_or_default().to_lowercase();
-    let named = UNITS.iter().filter(move |(names, ..)| names.contains(&unit.as_str()));
-    named.filter_map(move |(_, measured, factor)| Some((*measured, number.checked_mul(*factor)?)))
+    let is_part = |char: char| char.is_alphabetic() || char == '/';
+    if let Some(sign) = after.chars().next().filter(|char| matches!(char, '%' | '‰')) {
+        return sign.to_string();
+    }
+    let (degree, letters) = after.strip_prefix('°').map_or(("", after), |after| ("°", after.trim_start()));
+    let word = letters.split(|char: char| !is_part(char)).next().unwrap_or_default();
+    let word = word.trim_end_matches('/').to_lowercase();
+    // `€5/kg` and `2 km/day` are prices and distances.
+    let unit = if is_unit(&word) { word.as_str() } else { word.split('/').next().unwrap_or_default() };
+    format!("{degree}{unit}")
+}
+
+/// The unit in the heading of the column of a table in which a number stands: in brackets, or the last word.
+pub(super) fn rows_of_column(text: &str, at: usize) -> Vec<usize> {
+    let Some(header) = amounts::header(text, at) else { return Vec::new() };
+    let inner = header.split_once(['(', '[']).map(|(_, inner)| unit_from(inner));
+    let last = header.split_whitespace().next_back().filter(|word| word.len() > 1).map(unit_from);
+    inner.or(last).map(|unit| rows(&unit).collect()).unwrap_or_default()
 }

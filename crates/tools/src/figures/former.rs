@@ -1,0 +1,132 @@
+//! Former values: `Was $1,520.00`. An answer that calls one the present value contradicts the documents. Plain functions of
+//! texts.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// What stands before a former value, in small letters.
+const FORMER: [&str; 21] = [
+    "reduced from",
+    "down from",
+    "cut from",
+    "reduziert von",
+    "old price",
+    "former price",
+    "formerly",
+    "previously",
+    "before it was",
+    "instead of",
+    "rrp",
+    "msrp",
+    "statt",
+    "uvp",
+    "vorher",
+    "früher",
+    "alter preis",
+    "ancien prix",
+    "au lieu de",
+    "antes",
+    "precio anterior",
+];
+/// Words which say that a value holds now.
+const PRESENT: [&str; 20] = [
+    "now",
+    "currently",
+    "current",
+    "today",
+    "costs",
+    "jetzt",
+    "aktuell",
+    "aktuelle",
+    "heute",
+    "derzeit",
+    "kostet",
+    "kosten",
+    "maintenant",
+    "actuellement",
+    "coûte",
+    "ahora",
+    "cuesta",
+    "adesso",
+    "costa",
+    "nu",
+];
+/// Words which say that it does not.
+const PAST: [&str; 29] = [
+    "was",
+    "were",
+    "before",
+    "instead",
+    "formerly",
+    "previously",
+    "reduced",
+    "from",
+    "old",
+    "than",
+    "compared",
+    "down",
+    "rrp",
+    "msrp",
+    "usually",
+    "statt",
+    "vorher",
+    "früher",
+    "war",
+    "von",
+    "uvp",
+    "gegenüber",
+    "als",
+    "lieu",
+    "ancien",
+    "était",
+    "antes",
+    "era",
+    "until",
+];
+/// Bytes between such words and a value.
+const NEAR: usize = 32;
+
+/// The numbers that a text states as former values alone.
+pub(super) struct Former(BTreeSet<i128>);
+
+impl Former {
+    /// Those among these numbers of a text.
+    pub(super) fn of(text: &str, numbers: &[(usize, i128)]) -> Self {
+        let (former, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|(at, _)| is_former(text, *at));
+        let others: BTreeSet<i128> = others.into_iter().map(|(_, number)| number).collect();
+        Self(former.into_iter().map(|(_, number)| number).filter(|number| !others.contains(number)).collect())
+    }
+
+    /// Whether an answer calls a value the present one though this number of the documents is a former one.
+    pub(super) fn is_contradicted(&self, text: &str, range: &Range<usize>, number: i128) -> bool {
+        if !self.0.contains(&number) {
+            return false;
+        }
+        let ends = ["\n", "; ", ". ", ", ", " and ", " but ", " und ", " aber ", " et ", " mais "];
+        let start = ends.iter().filter_map(|end| Some(text[..range.start].rfind(end)? + end.len())).max();
+        let end = ends.iter().filter_map(|end| Some(range.end + text[range.end..].find(end)?)).min();
+        let clause = text[start.unwrap_or(0)..end.unwrap_or(text.len())].to_lowercase();
+        let says = |known: &[&str]| {
+            clause.split(|char: char| !char.is_alphabetic()).any(|word| known.contains(&word))
+        };
+        says(&PRESENT) && !says(&PAST)
+    }
+}
+
+/// Whether a number follows a word such as `was` at the start of a sentence, or another that says the same anywhere.
+fn is_former(text: &str, at: usize) -> bool {
+    let near = (at.saturating_sub(NEAR)..at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);
+    let before = text[near..at].rsplit(['\n', '.', ';', '(', '[', ',', '|']).next().unwrap_or_default();
+    let is_whole = !before.contains(|char: char| char.is_ascii_digit());
+    let lower = before.to_lowercase();
+    let is_start = before.len() < at - near || near == 0;
+    let was = lower.trim_start_matches(['*', '_', '~', ' ']);
+    let is_was = is_start && was.split(|char: char| !char.is_alphabetic()).next() == Some("was");
+    let says = |word: &&str| {
+        lower.match_indices(*word).any(|(at, _)| {
+            !lower[..at].ends_with(char::is_alphabetic)
+                && !lower[at + word.len()..].starts_with(char::is_alphabetic)
+        })
+    };
+    is_whole && (is_was && was.len() < NEAR / 2 || FORMER.iter().any(|word| says(&word)))
+}

@@ -1,0 +1,301 @@
+//! What follows from few values of one document that an answer need not show: a difference, a sum, an average or a small
+//! multiple of prices in one currency or of measures in one unit, where the words of the sentence say which. A document
+//! with more values of a kind yields nothing, since then many numbers are near the result of something.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::BOUNDARY;
+use super::amounts::{Amount, Currencies};
+use super::derived::{pairs, rounded};
+use super::units::{self, Measures};
+use super::{numbers, worded};
+
+/// Values of a kind that a document may state. Of 5 prices of two to four digits, an invented price is by chance the
+/// difference or the sum of two in fewer than 2 of 100 answers (`implied_tests`).
+const MOST_VALUES: usize = 5;
+/// Groups with such values.
+const MOST_GROUPS: usize = 4;
+/// Columns of tables that are added up, and the smallest sum of one, in thousandths.
+const MOST_COLUMNS: usize = 10;
+const SMALLEST_SUM: i128 = 10 * 1_000;
+/// The largest number that multiplies a price.
+const MOST_TIMES: i128 = 12;
+/// Letters of a word that its beginning tells.
+const LONG: usize = 4;
+/// What begins the words of a sentence that states a difference.
+const LESS: [&str; 70] = [
+    "save",
+    "saves",
+    "saved",
+    "saving",
+    "less",
+    "more",
+    "cheap",
+    "dearer",
+    "dearest",
+    "differ",
+    "discount",
+    "reduc",
+    "below",
+    "above",
+    "left",
+    "remain",
+    "besides",
+    "heavier",
+    "lighter",
+    "longer",
+    "shorter",
+    "taller",
+    "wider",
+    "higher",
+    "lower",
+    "expensive",
+    "extra",
+    "apart",
+    "drop",
+    "fell",
+    "rose",
+    "rise",
+    "increase",
+    "decrease",
+    "weniger",
+    "mehr",
+    "günstiger",
+    "billiger",
+    "teurer",
+    "spart",
+    "sparen",
+    "sparst",
+    "ersparnis",
+    "unterschied",
+    "rabatt",
+    "nachlass",
+    "leichter",
+    "schwerer",
+    "länger",
+    "kürzer",
+    "übrig",
+    "bleib",
+    "moins",
+    "économ",
+    "différence",
+    "remise",
+    "rédu",
+    "reste",
+    "menos",
+    "más",
+    "ahorr",
+    "descuento",
+    "risparm",
+    "meno",
+    "sconto",
+    "minder",
+    "verschil",
+    "korting",
+    "duurder",
+    "goedkoper",
+];
+/// What begins the words of one that states a sum.
+const SUM: [&str; 30] = [
+    "total",
+    "together",
+    "altogether",
+    "sum",
+    "combined",
+    "includ",
+    "incl",
+    "plus",
+    "both",
+    "all",
+    "with",
+    "insgesamt",
+    "zusammen",
+    "gesamt",
+    "summe",
+    "inklusive",
+    "inkl",
+    "mit",
+    "beide",
+    "alle",
+    "ensemble",
+    "tout",
+    "compris",
+    "avec",
+    "juntos",
+    "todo",
+    "con",
+    "insieme",
+    "samen",
+    "totaal",
+];
+/// What begins the words of one that states an average.
+const AVERAGE: [&str; 7] = ["average", "durchschnitt", "schnitt", "moyen", "promedio", "media", "gemiddeld"];
+
+/// The values of each document, and of each of its tables.
+pub(super) struct Groups {
+    of_documents: Vec<(Currencies, Measures)>,
+    /// The sum of each column of a table of numbers, with its units.
+    columns: BTreeSet<(Vec<usize>, i128)>,
+}
+
+impl Groups {
+    pub(super) fn of(text: &str) -> Self {
+        let whole = |part: &str| {
+            let numbers: Vec<(usize, i128)> = numbers(part).collect();
+            (Currencies::of(part), Measures::of(part, &numbers))
+        };
+        let tables = |part: &str| {
+            let blocks = part.split("\n\n").filter(|block| block.trim_start().starts_with('|'));
+            blocks.map(whole).collect::<Vec<_>>()
+        };
+        let parts = text.split(BOUNDARY).filter(|part| !part.trim().is_empty());
+        let parts = parts.flat_map(|part| std::iter::once(whole(part)).chain(tables(part)));
+        Self {
+            // Few values of several documents may be compared, too.
+            of_documents: parts.chain([whole(text)]).collect(),
+            columns: columns(text),
+        }
+    }
+
+    /// Whether a price or a measure of an answer follows from those of a document, as its sentence says.
+    pub(super) fn yield_value(&self, text: &str, range: &Range<usize>, shown: &Amount) -> bool {
+        let said = Said::of(text, range);
+        let unit = units::unit_after(text, shown.at);
+        if unit == "%" || unit == "percent" || unit == "prozent" {
+            let prices = self.sets(|(currencies, _)| currencies.of_each());
+            return prices.iter().any(|values| said.is_share(values, shown.number));
+        }
+        if ["cent", "cents", "ct"].contains(&unit.as_str()) {
+            let prices = self.sets(|(currencies, _)| currencies.of_each());
+            return prices.iter().any(|values| said.yields(values, shown.number / 100));
+        }
+        let is_sum = |(units, sum): &(Vec<usize>, i128)| {
+            let is_same = units.is_empty() || units::rows(&unit).any(|row| units.contains(&row));
+            is_same && *sum == shown.number
+        };
+        let is_column = || self.columns.len() <= MOST_COLUMNS && self.columns.iter().any(is_sum);
+        if !shown.is_money() && shown.number >= SMALLEST_SUM && is_column() {
+            return true;
+        }
+        let values = self.sets(|(currencies, measures)| match shown.is_money() {
+            true => vec![currencies.of_same(shown)],
+            false => measures.in_unit(&unit),
+        });
+        values.iter().any(|values| said.yields(values, shown.number))
+    }
+
+    /// The sets of few values; none where there are many sets.
+    fn sets(&self, values: impl Fn(&(Currencies, Measures)) -> Vec<Vec<i128>>) -> BTreeSet<Vec<i128>> {
+        let few = |values: &Vec<i128>| (1..=MOST_VALUES).contains(&values.len());
+        let sets: BTreeSet<Vec<i128>> = self.of_documents.iter().flat_map(values).filter(few).collect();
+        if sets.len() > MOST_GROUPS { BTreeSet::new() } else { sets }
+    }
+}
+
+/// The sums of the columns of tables that have a number in each of several rows.
+fn columns(text: &str) -> BTreeSet<(Vec<usize>, i128)> {
+    let is_row = |line: &str| line.trim_start().starts_with('|');
+    let mut sums = BTreeSet::new();
+    let mut at = 0;
+    let mut rows: Vec<Range<usize>> = Vec::new();
+    for line in text.split_inclusive('\n').chain(std::iter::once("\n")) {
+        let range = at..at + line.len();
+        at = range.end;
+        if is_row(line) {
+            rows.push(range);
+            continue;
+        }
+        let body = rows
+            .iter()
+            .skip(1)
+            .filter(|row| !text[(*row).clone()].contains("--"))
+            .cloned()
+            .collect::<Vec<_>>();
+        rows.clear();
+        let count = body.first().map_or(0, |row| text[row.clone()].matches('|').count());
+        for column in 2..count {
+            let numbers: Option<Vec<(usize, i128)>> =
+                body.iter().map(|row| number_in(text, row, column)).collect();
+            let Some(numbers) = numbers.filter(|numbers| numbers.len() > 1) else { continue };
+            let sum = numbers.iter().map(|(_, number)| number).sum();
+            sums.insert((units::rows_of_column(text, numbers[0].0), sum));
+        }
+    }
+    sums
+}
+
+/// The only number of a cell, and its place.
+fn number_in(text: &str, row: &Range<usize>, column: usize) -> Option<(usize, i128)> {
+    let mut marks = text[row.clone()].match_indices('|').map(|(at, _)| row.start + at);
+    let (start, end) = (marks.nth(column - 1)? + 1, marks.next()?);
+    let mut found = numbers(&text[start..end]);
+    let (at, number) = found.next()?;
+    found.next().is_none().then_some((start + at, number))
+}
+
+/// What the sentence of a value says of it.
+struct Said {
+    is_less: bool,
+    is_sum: bool,
+    is_average: bool,
+    /// Numbers in words, which may multiply.
+    times: Vec<i128>,
+    /// Its other numbers, in thousandths.
+    others: Vec<i128>,
+}
+
+impl Said {
+    fn of(text: &str, range: &Range<usize>) -> Self {
+        let ends = ["\n", ". ", "! ", "? "];
+        let start = ends.iter().filter_map(|end| Some(text[..range.start].rfind(end)? + end.len())).max();
+        let end = ends.iter().filter_map(|end| text[range.end..].find(end)).min();
+        let start = start.unwrap_or(0);
+        let sentence = &text[start..end.map_or(text.len(), |end| range.end + end)];
+        let words: Vec<String> = sentence
+            .split(|char: char| !char.is_alphabetic())
+            .filter(|word| !word.is_empty())
+            .map(str::to_lowercase)
+            .collect();
+        let says = |stems: &[&str]| {
+            let is_one =
+                |word: &String, stem: &str| word == stem || stem.len() > LONG && word.starts_with(stem);
+            words.iter().any(|word| stems.iter().any(|stem| is_one(word, stem)))
+        };
+        let times = worded::of(sentence).into_iter().map(|worded| worded.number);
+        let others = numbers(sentence).filter(|(at, _)| !range.contains(&(start + at)));
+        Self {
+            is_less: says(&LESS),
+            is_sum: says(&SUM),
+            is_average: says(&AVERAGE),
+            times: times.filter(|times| *times <= MOST_TIMES).collect(),
+            others: others.map(|(_, number)| number).collect(),
+        }
+    }
+
+    fn yields(&self, values: &[i128], number: i128) -> bool {
+        let pairs = || pairs(values).into_iter();
+        let sum: i128 = values.iter().sum();
+        let count = values.len() as i128;
+        self.is_less && pairs().any(|(a, b)| (a - b).abs() == number)
+            || self.is_sum && count > 1 && (sum == number || pairs().any(|(a, b)| a + b == number))
+            || self.is_average && count > 1 && rounded(sum / count).contains(&number)
+            || self.times.iter().any(|times| values.iter().any(|value| value * times == number))
+    }
+
+    /// Whether a number is how much of a price another is less, or more, where the sentence shows the difference.
+    fn is_share(&self, values: &[i128], number: i128) -> bool {
+        pairs(values).into_iter().any(|(a, b)| {
+            let change = (a - b).abs();
+            let is_of = |whole: i128| {
+                let share = (change * 100_000).checked_div(whole);
+                share.is_some_and(|share| rounded(share).contains(&number))
+            };
+            self.others.contains(&change) && (is_of(a) || is_of(b))
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "implied_tests.rs"]
+mod tests;

@@ -1,0 +1,182 @@
+//! Values that a table of the documents gives to another row than an answer does. Only where it is clear: the answer's
+//! clause begins with the name of one row, or puts it right after the value, and compares nothing; and the value is in other
+//! rows of tables alone. Plain functions of texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{amounts, numbers};
+
+/// What separates the clauses of a line.
+const BETWEEN: [&str; 13] = [
+    ", ", "; ", ". ", " and ", " und ", " et ", " y ", " e ", " en ", " but ", " aber ", " while ", ": the ",
+];
+/// Words that may stand before a name.
+const BEFORE: [&str; 16] = [
+    "the", "and", "but", "while", "only", "a", "der", "die", "das", "und", "aber", "le", "la", "les", "el",
+    "il",
+];
+/// Words of a clause that compares.
+const COMPARING: [&str; 31] = [
+    "than",
+    "als",
+    "wie",
+    "que",
+    "compared",
+    "comparison",
+    "against",
+    "versus",
+    "vs",
+    "gegenüber",
+    "gegen",
+    "unlike",
+    "instead",
+    "statt",
+    "more",
+    "less",
+    "cheaper",
+    "dearer",
+    "mehr",
+    "weniger",
+    "günstiger",
+    "teurer",
+    "plus",
+    "moins",
+    "not",
+    "nicht",
+    "difference",
+    "between",
+    "like",
+    "after",
+    "besides",
+];
+/// Words between a number and the name of what it counts.
+const OF: [&str; 11] = ["of", "the", "x", "×", "stück", "von", "vom", "des", "du", "de", "pieces"];
+/// Letters of the name of a row.
+const SHORTEST: usize = 3;
+
+/// The rows of the tables of the documents.
+pub(super) struct Rows {
+    /// The numbers of each row by its name, in small letters.
+    of_name: BTreeMap<String, BTreeSet<i128>>,
+    /// Numbers that stand elsewhere, too.
+    elsewhere: BTreeSet<i128>,
+}
+
+impl Rows {
+    /// The rows of a text with these numbers.
+    pub(super) fn of(text: &str, numbers: &[(usize, i128)]) -> Self {
+        let mut rows = Self { of_name: BTreeMap::new(), elsewhere: BTreeSet::new() };
+        let mut numbers = numbers.iter().peekable();
+        let (mut at, mut row) = (0, 0);
+        for line in text.split_inclusive('\n') {
+            at += line.len();
+            row = if line.trim_start().starts_with('|') { row + 1 } else { 0 };
+            let mut of_line = BTreeSet::new();
+            while let Some((_, number)) = numbers.next_if(|(place, _)| *place < at) {
+                of_line.insert(*number);
+            }
+            let name = plain(line.split('|').nth(1).unwrap_or_default()).to_lowercase();
+            let is_name = name.len() >= SHORTEST && name.contains(char::is_alphabetic);
+            // The first row is the heading.
+            match row > 1 && is_name {
+                true => rows.of_name.entry(name).or_default().extend(of_line),
+                false => rows.elsewhere.extend(of_line),
+            }
+        }
+        rows
+    }
+
+    /// The values that an answer gives to the wrong row, with their places.
+    pub(super) fn swapped(&self, text: &str) -> Vec<(usize, String)> {
+        if self.of_name.len() < 2 {
+            return Vec::new();
+        }
+        let wrong = |(at, clause): (usize, &str)| {
+            let found = self.wrong_in(clause).into_iter();
+            found.map(|(place, value)| (at + place, value)).collect::<Vec<_>>()
+        };
+        clauses(text).into_iter().flat_map(wrong).collect()
+    }
+
+    fn wrong_in(&self, clause: &str) -> Vec<(usize, String)> {
+        let lower = clause.to_lowercase();
+        // Places are those of the clause itself.
+        if lower.len() != clause.len() {
+            return Vec::new();
+        }
+        let mut words = lower.split(|char: char| !char.is_alphanumeric());
+        let named: Vec<&String> = self.of_name.keys().filter(|name| has(&lower, name)).collect();
+        let longest = named.iter().max_by_key(|name| name.len()).copied();
+        let Some(name) = longest.filter(|longest| named.iter().all(|name| longest.contains(name.as_str())))
+        else {
+            return Vec::new();
+        };
+        if words.any(|word| COMPARING.contains(&word)) {
+            return Vec::new();
+        }
+        let begins = begins_with(&lower, name);
+        let is_wrong = |(at, number): &(usize, i128)| {
+            let end = amounts::end(clause, *at);
+            let is_of = begins.is_some_and(|end| *at >= end) || is_followed(&lower[end..], name);
+            let is_own = self.of_name.get(name).is_some_and(|own| own.contains(number));
+            is_of
+                && !is_own
+                && !self.elsewhere.contains(number)
+                && self.of_name.values().any(|others| others.contains(number))
+        };
+        let wrong = numbers(clause).filter(is_wrong);
+        wrong.map(|(at, _)| (at, clause[at..amounts::end(clause, at)].to_owned())).collect()
+    }
+}
+
+/// A name without what emphasises it.
+fn plain(name: &str) -> &str {
+    name.trim_matches(|char: char| !char.is_alphanumeric() && char != ')')
+}
+
+/// Whether a name stands in a text by itself.
+fn has(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| is_whole(text, at, name))
+}
+
+fn is_whole(text: &str, at: usize, name: &str) -> bool {
+    !text[..at].ends_with(char::is_alphanumeric)
+        && !text[at + name.len()..].starts_with(char::is_alphanumeric)
+}
+
+/// The end of the name that a clause begins with, after its mark and an article.
+fn begins_with(lower: &str, name: &str) -> Option<usize> {
+    let mut at = lower.len() - lower.trim_start_matches(|char: char| !char.is_alphabetic()).len();
+    while let Some(word) = lower[at..].split(' ').next().filter(|word| BEFORE.contains(word)) {
+        at += word.len();
+        at += lower[at..].len() - lower[at..].trim_start_matches(|char: char| !char.is_alphabetic()).len();
+    }
+    (lower[at..].starts_with(name) && is_whole(lower, at, name)).then_some(at + name.len())
+}
+
+/// Whether the name follows a number, with a word such as `of` between them.
+fn is_followed(after: &str, name: &str) -> bool {
+    let mut rest = after.trim_start_matches([' ', '*', '_']);
+    while let Some(word) = rest.split(' ').next().filter(|word| OF.contains(word)) {
+        rest = rest[word.len()..].trim_start_matches([' ', '*', '_']);
+    }
+    rest.len() < after.len() && rest.starts_with(name) && is_whole(rest, 0, name)
+}
+
+/// The clauses of a text with their places.
+fn clauses(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let (mut from, end) = (start, start + line.len());
+        while let Some((at, length)) =
+            BETWEEN.iter().filter_map(|mark| Some((text[from..end].find(mark)?, mark.len()))).min()
+        {
+            found.push((from, &text[from..from + at]));
+            from += at + length;
+        }
+        found.push((from, &text[from..end]));
+        start = end;
+    }
+    found
+}

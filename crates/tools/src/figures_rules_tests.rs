@@ -1,0 +1,207 @@
+//! What is decided by units, rows, weekdays, options, words and first names, and what follows from values that an answer
+//! does not show.
+
+use super::*;
+
+/// Checks each answer: with what is found in it, or nothing.
+fn check(known: &str, cases: &[(&str, &str)]) {
+    for (answer, found) in cases {
+        let wanted: Vec<&str> = Some(*found).filter(|found| !found.is_empty()).into_iter().collect();
+        assert_eq!(unsupported(known, answer), wanted, "{answer}");
+    }
+}
+
+const LAMP: &str = "# Lamp Nocturne\n\nOld price $89.90, now $74.90. Weight 1.2 kg, height 45 cm, cable 180 cm. Bulb 9 W.\n\
+    Delivery in 4 days from Bergen costs $12.00. The timeout is 90 seconds, the road 118 km long.\n";
+const BIKES: &str = "| Model | Price (CHF) | Weight (kg) | In stock |\n|---|---|---|---|\n| Velora City | 2190.00 | 21.5 | 6 |\n\
+    | Velora Trek | 2890.00 | 23.1 | 3 |\n| Cargo Jumbo | 4390.00 | 34.2 | 11 |\n";
+
+#[test]
+fn a_number_is_stated_in_its_unit() {
+    check(
+        LAMP,
+        &[
+            ("It weighs 1.2 kg, or 1200 g.", ""),
+            ("It weighs 1.2 lb.", "1.2 lb"),
+            ("It weighs 1.2 g.", "1.2 g"),
+            ("It weighs 2.65 lb.", ""),
+            ("It weighs 2.75 lb.", "2.75 lb"),
+            ("The cable is 1.8 m long.", ""),
+            ("The cable is 180 m long.", "180 m"),
+            ("The timeout is 90 s, or 1.5 minutes.", ""),
+            ("The timeout is 90 minutes.", "90 minutes"),
+            ("The road is 118 miles long.", "118 miles"),
+            ("The bulb takes 9 kW.", "9 kW"),
+            ("It takes 4 days.", ""),
+            ("It takes 4 weeks.", "4 weeks"),
+            ("It takes 12 days.", "12 days"),
+        ],
+    );
+    check(BIKES, &[("The City weighs 21500 g.", ""), ("The City weighs 21.5 g.", "21.5 g")]);
+}
+
+#[test]
+fn numbers_of_ids_and_time_stamps_are_no_others() {
+    let known = "created_at: 2026-11-27T12:29:37.688Z\nid: lp1-d5sr7p9vpgyja-zfyh0t\nPart HX-1234-B5 for boats of 7 m\n";
+    check(
+        known,
+        &[
+            ("It takes 12 days.", "12 days"),
+            ("There are 9 boats.", "9"),
+            ("It is part HX-1234-B5.", ""),
+            ("It is part HX-1235-B5.", "HX-1235-B5"),
+        ],
+    );
+}
+
+#[test]
+fn numbers_in_words_are_checked() {
+    check(
+        LAMP,
+        &[
+            ("It takes four days, and the timeout is ninety seconds.", ""),
+            ("There are four hundred left.", "four hundred"),
+            ("It takes twelve days.", "twelve"),
+            ("Es dauert vier Tage.", ""),
+            ("Es sind dreihundert da.", "dreihundert"),
+            ("Two lamps cost $149.80, and there are three ways to pay.", ""),
+        ],
+    );
+    assert_eq!(unsupported("Es sind 24 da.", "Es sind vierundzwanzig da."), Vec::<String>::new());
+}
+
+#[test]
+fn what_follows_from_few_values_is_accepted_as_the_sentence_says() {
+    check(
+        LAMP,
+        &[
+            ("You save $15.00.", ""),
+            ("You save $25.00.", "$25.00"),
+            ("It is $15.00.", "$15.00"),
+            ("With delivery that is $86.90 in total.", ""),
+            ("With delivery that is $96.90 in total.", "$96.90"),
+            ("Two lamps cost $149.80.", ""),
+            ("Two lamps cost $159.80.", "$159.80"),
+            ("Zwei Lampen kosten 149,80 $.", ""),
+            ("You save $15.00, that is 16.7 %.", ""),
+            ("You save $15.00, that is 26.7 %.", "26.7 %"),
+        ],
+    );
+    check(
+        BIKES,
+        &[
+            ("There are 20 bikes in stock.", ""),
+            ("There are 25 bikes in stock.", "25"),
+            ("On average they cost CHF 3,156.67.", ""),
+            ("On average they cost CHF 3,256.67.", "3,256.67"),
+            ("The Trek costs CHF 700 more than the City.", ""),
+            ("Der Trek ist 1,6 kg schwerer als der City.", ""),
+        ],
+    );
+    assert_eq!(
+        unsupported("They went 118 km in 6 days.", "118 km in 6 days are 19.7 km a day."),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        unsupported("They went 118 km in 6 days.", "118 km in 6 days are 21.7 km a day."),
+        ["21.7 km"]
+    );
+}
+
+#[test]
+fn a_document_of_many_prices_yields_nothing_that_is_not_shown() {
+    let many = "Prices: $10, $23, $47, $91, $180 and $350.";
+    assert_eq!(unsupported(many, "You save $37."), ["$37"]);
+    assert_eq!(unsupported(many, "You save $37 ($47 against $10)."), Vec::<String>::new());
+}
+
+#[test]
+fn a_value_is_that_of_its_row() {
+    let json = r#"{"tables": [{"headers": ["Model", "Price (CHF)"], "rows": [["Velora City", "2190.00"], ["Velora Trek", "2890.00"]]}]}"#;
+    for known in [BIKES, json] {
+        check(
+            known,
+            &[("The Velora City costs CHF 2,890.", "2,890"), ("The Velora City costs CHF 2,190.", "")],
+        );
+    }
+    check(
+        BIKES,
+        &[
+            ("There are 11 of the Velora City.", "11"),
+            ("There are 11 of the Cargo Jumbo and 3 of the Velora Trek.", ""),
+            ("- Velora City: CHF 4390\n- Cargo Jumbo: CHF 4390", "4390"),
+            ("The Cargo Jumbo costs CHF 1,500 more than the Velora Trek, which costs CHF 2,890.", ""),
+            ("The Velora City is cheaper than the one for CHF 2,890.", ""),
+            ("After the Cargo Jumbo, the dearest costs CHF 2890.", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_former_price_is_not_the_present_one() {
+    check(
+        LAMP,
+        &[
+            ("It costs $89.90 now.", "$89.90"),
+            ("It is about $90 now.", "$90"),
+            ("It costs $74.90 now; it was $89.90 before.", ""),
+            ("The price fell from $89.90 to $74.90.", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_day_of_the_week_is_that_of_its_date() {
+    let known =
+        "Open day: 6 March 2027, 10:00. Le 5 février 2027. Sunday, 13 March 2027 is a mistake of the page.";
+    check(
+        known,
+        &[
+            ("It is on Saturday, 6 March 2027.", ""),
+            ("It is on Sunday, 6 March 2027.", "Sunday, 6 March 2027"),
+            ("It is on 6 March 2027 (Sunday).", "Sunday, 6 March 2027"),
+            ("It is on Sunday, March 6.", "Sunday, March 6"),
+            ("Am Samstag, den 6. März 2027.", ""),
+            ("Am Montag, den 6. März 2027.", "Montag, 6. März 2027"),
+            ("Le vendredi 5 février 2027.", ""),
+            ("Le jeudi 5 février 2027.", "jeudi, 5 février 2027"),
+            ("It is on Sunday, 13 March 2027.", ""),
+            ("On Monday they are closed. On 6 March 2027 they open.", ""),
+        ],
+    );
+}
+
+#[test]
+fn an_option_has_a_value_of_the_documents() {
+    let known = "Run `relayd --workers 6 --log-level warn`. In relayd.toml, `retries = 5`.";
+    check(
+        known,
+        &[
+            ("Run `relayd --workers 6`, or `--workers=6`.", ""),
+            ("Run `relayd --workers 8`.", "workers 8"),
+            ("Set `retries = 5`.", ""),
+            ("Set `retries = 3`.", "retries 3"),
+            ("With `--retry-delay 9` it waits.", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_first_name_is_the_one_that_the_documents_have() {
+    let known = "The maintainer is Ingeborg Vestergaard. Dmitri Falkov runs the workshop, and Grace Brewster Hopper the shop.";
+    check(
+        known,
+        &[
+            ("The maintainer is Ingeborg Vestergaard.", ""),
+            ("Maintainer: Ingrid Vestergaard", "Ingrid Vestergaard"),
+            ("It is run by Ingrid Vestergaard.", "Ingrid Vestergaard"),
+            ("I. Vestergaard maintains it.", ""),
+            ("It is said that E. Vestergaard maintains it.", "E. Vestergaard"),
+            ("It is run by Dmitri Vestergaard.", "Dmitri Vestergaard"),
+            ("It is run by Grace Hopper.", ""),
+            ("The maintainer, Frau Vestergaard, is there.", ""),
+            ("Votre contact est Ingeborg Kerguélen.", "Ingeborg Kerguélen"),
+            ("Die Betreuerin ist Sigrid Vestergaard.", "Sigrid Vestergaard"),
+        ],
+    );
+}
