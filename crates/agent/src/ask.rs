@@ -42,6 +42,7 @@ use larder_engine::Engine;
 use larder_engine::executor::{ModelSet, ProgressObserver, RunError, RunOutcome, max_call_usage};
 use larder_engine::inputs::RunInput;
 use larder_engine::settings::AskSettings;
+use larder_text::words::counted;
 
 /// Passages offered to the packer, best first; more would not fit the window of any built-in recipe.
 const OFFERED: usize = 64;
@@ -104,12 +105,10 @@ impl SearchReport {
     /// One line for people.
     pub fn summary(&self) -> String {
         format!(
-            "read {} {}, {:.1} MB; ranked {} {}, offered {}",
-            self.files,
-            if self.files == 1 { "file" } else { "files" },
+            "read {}, {:.1} MB; ranked {}, offered {}",
+            counted(self.files as u64, "file"),
             self.bytes as f64 / 1e6,
-            self.passages,
-            if self.passages == 1 { "passage" } else { "passages" },
+            counted(self.passages as u64, "passage"),
             self.offered
         )
     }

@@ -54,11 +54,6 @@ pub fn dim(text: &str) -> String {
     format!("{DIM}{text}{RESET}")
 }
 
-/// A count with its noun, which gets an s unless it is one.
-pub fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Says something on stderr.
 pub fn say(text: &str) {
     // Messages that cannot be delivered are dropped: the data still counts.

@@ -419,6 +419,38 @@ fn a_tool_that_the_recipe_does_not_name_is_not_called() {
 }
 
 #[test]
+fn a_round_reads_the_calls_of_the_rounds_before_it_with_their_results() {
+    let shop =
+        shop(|seen| match (results(seen).len(), seen.json()["messages"].to_string().contains("Read it.")) {
+            (_, true) => reply_text("Wrote it.\n<promise>COMPLETE</promise>"),
+            (0, false) => reply_calls(&[("file_read", json!({"path": "a.txt"}))]),
+            _ => reply_text("Read it."),
+        });
+    shop.ok(&[
+        "run",
+        "card/card_agent",
+        "-q",
+        "Write the hours",
+        "--until-done",
+        "--mode",
+        "code",
+        "--workspace",
+        "work",
+    ]);
+    let seen = shop.seen();
+    assert_eq!(seen.len(), 3);
+    let request = seen[2].json();
+    let messages = request["messages"].as_array().unwrap();
+    let at = messages.iter().position(|message| message["role"] == "assistant").unwrap();
+    let [asked, called, result, said] = &messages[at - 1..at + 3] else { panic!("{request}") };
+    assert!(asked["content"].to_string().contains("Write the hours"), "{request}");
+    assert_eq!(called["tool_calls"][0]["function"]["name"], "file_read", "{request}");
+    assert_eq!(called["tool_calls"][0]["id"], result["tool_call_id"], "{request}");
+    assert!(result["content"].as_str().unwrap().contains("The harbour opens at six."), "{request}");
+    assert_eq!(said["content"], "Read it.", "{request}");
+}
+
+#[test]
 fn calls_and_rounds_have_the_limits_of_a_turn() {
     let shop = shop(|seen| match results(seen).len() {
         0 => reply_calls(&[

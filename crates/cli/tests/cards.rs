@@ -198,6 +198,29 @@ fn what_a_history_does_not_take_goes_to_the_documents() {
 }
 
 #[test]
+fn a_document_left_out_for_its_min_remaining_says_so() {
+    let shop = shop([]);
+    shop.write("notes.md", format!("# Notes\n\n{}\n", filler(3, 14_300)));
+    shop.write("source.rs", "fn header() {}\n".repeat(300));
+    let given = ["--doc", "notes=notes.md", "--doc", "source_files=source.rs"];
+    let receipt = explain(&shop, &given);
+    let parts = receipt["parts"].as_array().unwrap();
+    let source = parts.iter().find(|part| part["source"] == "source.rs").unwrap();
+    let room = slot(&receipt, "context");
+    let left = room["allowed"].as_u64().unwrap() - room["tokens"].as_u64().unwrap();
+    assert!((100..=1_000).contains(&left), "{room}");
+    assert_eq!((&source["rendition"], &source["reason"]), (&json!("absent"), &json!("below_min_remaining")));
+    let text = shop.ok(&[&["explain", CARD, "-q", "Go on"], &given[..]].concat()).out;
+    assert!(text.contains("below min_remaining"), "{text}");
+    // Where no form of it fits, the call is over its budget.
+    shop.write("notes.md", format!("# Notes\n\n{}\n", filler(3, 20_000)));
+    let receipt = explain(&shop, &given);
+    let parts = receipt["parts"].as_array().unwrap();
+    let source = parts.iter().find(|part| part["source"] == "source.rs").unwrap();
+    assert_ne!(source["reason"], "below_min_remaining", "{receipt}");
+}
+
+#[test]
 fn caps_of_slots_are_settings() {
     let shop = shop([]);
     shop.write("h.json", Value::from(long_history()).to_string());
@@ -239,6 +262,21 @@ fn caps_of_built_in_recipes_hold_in_a_project_with_its_own_and_check_finds_what_
         (
             "\"card/card_agent\"]\nsystem = 20",
             ["slot system of card/card_agent may hold 20 tokens", "or more"],
+        ),
+        (
+            "\"card/card_agent\"]\nhistory = 1000",
+            [
+                "slot history of card/card_agent may hold 1000 tokens, but its floor is 2000",
+                "set it to 2000 or more",
+            ],
+        ),
+        (
+            "\"card/card_agent\"]\nhistory = 27501",
+            ["leaves 27500 to the whole prompt", "set it to 27500 or less"],
+        ),
+        (
+            "\"notes/summary\"]\ndocuments = 900000",
+            ["slot documents of notes/summary may hold 900000", "or less"],
         ),
     ] {
         with(&format!("[slots.{table}\n"));

@@ -437,11 +437,15 @@ fn what_a_conversation_cannot_take_is_refused_or_listed() {
     let picture = json!({"type": "image_url", "image_url": {"url": "x"}});
     let pictured = json!({"role": "user", "content": [{"type": "text", "text": "message-1"}, picture]});
     let tools = json!([{"type": "function", "function": {"name": "f"}}]);
+    let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let calls = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    let looked = json!([user, calls, {"role": "tool", "tool_call_id": "c", "content": "x"}]);
     for (words, more) in [
         ("tools: a conversation type offers its model no tools of the client", json!({ "tools": tools })),
         ("n: a conversation type gives one reply", json!({"n": 2})),
         ("or name the conversation in the header x-larder-session", json!({"previous_response_id": "r"})),
         ("message 1: a conversation takes text, and no pictures or files", json!({"messages": [pictured]})),
+        ("messages 2, 3: a conversation takes text, and no calls of tools", json!({"messages": looked})),
         (
             "message 1: role \\\"robot\\\" cannot be read",
             json!({"messages": [{"role": "robot", "content": "x"}, user]}),

@@ -77,6 +77,18 @@ fn a_run_says_what_of_its_inputs_was_condensed_or_left_out() {
 }
 
 #[test]
+fn a_run_says_what_it_condensed_of_a_document_that_is_not_counted_to_its_end() {
+    let shop = Shop::with_provider([reply_text(ANSWER)]);
+    shop.write("long.md", report(0, 60_000));
+    let ran = shop.ok(&["run", "notes/summary", "-q", "What about bridge 77?", "--doc", "notes=long.md"]);
+    let note = ran.err.lines().find(|line| line.starts_with("note: ")).unwrap();
+    let told = note.strip_prefix("note: condensed long.md to ").unwrap();
+    let (to, rest) = told.split_once(" of more than ").unwrap();
+    let (least, _) = rest.split_once(" tokens; ").unwrap();
+    assert!(to.parse::<u64>().unwrap() <= least.parse::<u64>().unwrap(), "{note}");
+}
+
+#[test]
 fn a_required_document_without_text_is_refused_and_another_is_noted() {
     let shop = Shop::with_provider([reply_text(ANSWER)]);
     let optional = "name: asked\ndescription: Answer.\nmodel_layer: VOICE\ntoken_budget: {total: 2000, prompt: 200, input: \

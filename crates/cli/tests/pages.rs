@@ -23,6 +23,13 @@ const STATED: &str = r#"<!doctype html><title>Rule 1100 pump | free shipping ove
 <main><h1>Rule 1100 pump</h1><p>This pump moves 1,100 gallons an hour and comes with a warranty of three years against
 burnt motors and broken impellers, wherever you run it.</p><p>Shipping is $9.50 for the mainland.</p></main>"#;
 const SHIPPING: &str = "What was the price of the shipping of the pump?";
+/// A thread with comments between a banner and the number of its page.
+const THREAD: &str = r#"<!doctype html><title>Which rope?</title><div class="cookie-banner"><p>We use cookies for comments.</p></div>
+<main><h1>Which rope for the pump?</h1><p>Asked by gullwing on 14 October 2026</p></main><section><div class="comment">
+<b>oldsalt</b> 54 points<p>Take 14 mm polyester, 12 m long. I paid 38 euros at Tauwerk Jensen.</p></div><div class="comment">
+<b>hk</b> 3 points<p>Mine broke after two winters.</p></div><p>Comments: page 1 of 4</p></section>"#;
+const COUNT: &str = "How many comments has the thread of the pump?";
+const FIRST: &str = "How many pages has the thread of the pump?";
 const VISIT: &str = "Visit the short address of the pump";
 const FOLLOW_UP: &str = "What was the price of the pump?";
 const WHEN: &str = "What was the price of the pump, and on which day?";
@@ -53,7 +60,7 @@ fn reply(seen: &Seen, visit: u32, price: &str) -> String {
     }
     let short = format!("http://{}/short", seen.header("host").unwrap());
     let (role, prompt) = asked(seen);
-    let asks = [SHIPPING, FOLLOW_UP, WHEN].into_iter().find(|query| prompt.contains(query));
+    let asks = [SHIPPING, FOLLOW_UP, WHEN, COUNT, FIRST].into_iter().find(|query| prompt.contains(query));
     match role {
         Role::Coordinator if prompt.contains(VISIT) && !prompt.contains("Iteration 1") => {
             call("web.visit", &json!({"url": short})).to_string()
@@ -84,6 +91,35 @@ fn a_follow_up_finds_the_page_by_the_address_that_redirected_to_it() {
     follow_up(&shop("$74.00"), 0);
 }
 
+#[test]
+fn the_whole_text_of_a_small_page_is_gathered_whatever_is_asked_about_it() {
+    let shop = Shop::responding(|seen| match seen.line.as_str() {
+        "GET /robots.txt" => Answer::new(404, "text/plain", ""),
+        "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
+        "GET /pump" => Answer::new(200, "text/html; charset=utf-8", THREAD),
+        _ => reply_text(&reply(seen, 1, "none")),
+    });
+    shop.configure_scholar("[tools]\nprivate_hosts = [\"127.0.0.1\"]\n");
+    shop.ok(&["turn", VISIT]);
+    for (turn, asks) in [("2", COUNT), ("3", FIRST)] {
+        shop.ok(&["turn", asks]);
+        let context = file(&shop, turn, "context.md");
+        let gathered = context.split("## 3. Task Plan").next().unwrap();
+        let gathered = gathered.split("## 2. Gathered Context").nth(1).unwrap();
+        for said in [
+            "Asked by gullwing",
+            "oldsalt 54 points",
+            "38 euros at Tauwerk Jensen",
+            "two winters",
+            "page 1 of 4",
+        ] {
+            assert_eq!(gathered.matches(said).count(), 1, "{asks} {said}: {gathered}");
+        }
+        assert!(!gathered.contains("[…]"), "{gathered}");
+        assert!(gathered.contains("page_content.md"), "{gathered}");
+    }
+}
+
 /// Visits the page in turn `before + 1` and asks about it in the next.
 fn follow_up(shop: &Shop, before: u32) {
     let (visit, next) = (before + 1, (before + 2).to_string());
@@ -104,6 +140,7 @@ fn follow_up(shop: &Shop, before: u32) {
     let context = file(shop, &next, "context.md");
     let gathered = context.split("## 3. Task Plan").next().unwrap();
     assert!(gathered.contains("From the capture of") && gathered.contains("$74.00"), "{gathered}");
+    assert!(gathered.contains("a warranty of three years against"), "{gathered}");
     assert_eq!(visits(shop), 1, "the capture answers");
 }
 

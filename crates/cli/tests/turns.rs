@@ -429,7 +429,7 @@ fn the_index_is_made_from_the_documents() {
         (&json!(2), &json!(1), &json!(0))
     );
     assert_eq!(shop.ok(&["turn", "list", "--format", "json"]).out, before);
-    assert!(shop.ok(&["reindex"]).out.contains("2 turns, 1 users; 0 files could not be read"));
+    assert!(shop.ok(&["reindex"]).out.contains("2 turns, 1 user; 0 files could not be read"));
 }
 
 #[test]

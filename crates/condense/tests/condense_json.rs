@@ -507,6 +507,29 @@ fn fields_of_a_table_do_not_run_into_their_neighbours() {
 }
 
 #[test]
+fn values_with_a_comma_of_their_own_are_divided_by_semicolons() {
+    let words = "words that nobody asks for ".repeat(8);
+    let row = |n: usize| format!("n{}.{};{words}\n", n + 3, n % 90 + 10);
+    let text = "preis;text\n".to_owned() + &(0..200).map(row).collect::<String>();
+    let shown = |text: &str, content_type: ContentType| {
+        let condensed = run(text, content_type, 150, None, &[]).unwrap();
+        check(text, &condensed, 150, &[]);
+        condensed.text
+    };
+    let table = shown(&text, ContentType::Table);
+    assert!(table.contains("\n3,10; 4,11; 5,12"), "{table}");
+    let object = |n: usize| format!("{{\"preis\": \"{},{}\", \"text\": \"{words}\"}}", n + 3, n % 90 + 10);
+    let text = format!("[{}]", (0..200).map(object).collect::<Vec<_>>().join(",\n"));
+    let json = shown(&text, ContentType::Json);
+    assert!(json.contains("\n3,10; 4,11; 5,12"), "{json}");
+    // Values without a comma are divided by one.
+    let row = |n: usize| format!("n{}.{};{words}\n", n + 3, n % 90 + 10);
+    let text = "preis;text\n".to_owned() + &(0..200).map(row).collect::<String>();
+    let plain = shown(&text, ContentType::Table);
+    assert!(plain.contains("\nn3.10, n4.11, n5.12"), "{plain}");
+}
+
+#[test]
 fn names_of_members_do_not_run_into_their_neighbours() {
     let row = |n: usize| {
         format!("{{\"id\": {n}, \"a.b\": \"x{n}\", \"a\": {{\"b\": \"y{n}\"}}, \"c|d\": \"z{n}\"}}")

@@ -36,8 +36,8 @@ impl ProgressObserver for Pieces<'_> {
     fn packed(&self, receipt: &RunReceipt) {
         self.observer.packed(receipt);
     }
-    fn spent(&self, usage: Usage, cost: Option<Usd>) {
-        self.observer.spent(usage, cost);
+    fn spent(&self, model: &str, usage: Usage, cost: Option<Usd>) {
+        self.observer.spent(model, usage, cost);
     }
     fn unanswered(&self, max: Usage, cost: Option<Usd>) {
         self.observer.unanswered(max, cost);

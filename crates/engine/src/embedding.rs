@@ -222,7 +222,8 @@ impl Embedder {
     ) -> Result<Vec<Vec<f32>>, ModelError> {
         // Each provider limits the time of its own requests.
         let made = self.model.embed(texts).await?;
-        observer.spent(made.usage, self.prices.as_ref().map(|prices| prices.cost(&made.usage).total));
+        let cost = self.prices.as_ref().map(|prices| prices.cost(&made.usage).total);
+        observer.spent(&self.name, made.usage, cost);
         let length = self.model.dimensions();
         if made.vectors.len() != texts.len() || made.vectors.iter().any(|vector| vector.len() != length) {
             let detail = format!("expected one vector of {length} numbers for each of {} texts", texts.len());

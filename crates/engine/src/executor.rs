@@ -24,6 +24,7 @@ use larder_core::pack::Pack;
 use larder_core::recipe::{Layer, Mode, Recipe, RecipeError, TokenBudget};
 use larder_core::route::RouteDecision;
 use larder_store::{NewIntervention, NewPointer, RunId, StoreError, UserStore};
+use larder_text::message::Message;
 use larder_text::tokens::Counter;
 
 use self::attempt::AttemptResult;
@@ -38,9 +39,10 @@ pub use crate::metrics::{NoopSink, ReducedText, RunMetricsSink, RunReport};
 pub use crate::model_set::{ModelSet, max_call_usage};
 use crate::run::RunRecipe;
 pub use crate::run::{
-    AroundFailure, CallReceipt, CondensingTally, FailedCall, Meter, NoopObserver, ProgressObserver,
-    PromptSection, QuotedAnswer, RemainingBudget, ResolvedCitation, RunError, RunKind, RunOutcome,
-    RunReceipt, Spending, SpendingOnly, ToolReceipt, WithheldFallback, class, class_of_model,
+    AroundFailure, CallReceipt, CondensingTally, FailedCall, Meter, ModelSpending, NoopObserver,
+    ProgressObserver, PromptSection, QuotedAnswer, RemainingBudget, ResolvedCitation, RunError, RunKind,
+    RunOutcome, RunReceipt, Spending, SpendingByModel, SpendingOnly, ToolReceipt, WithheldFallback, class,
+    class_of_model,
 };
 
 /// A run in progress.
@@ -56,8 +58,8 @@ struct RecipeRun<'a> {
     started: Instant,
     /// Usage of all its answered calls.
     spent: Spending,
-    /// The same by model, in the order in which they were first asked, each with the number of its calls.
-    spent_by: Vec<(String, u32, Spending)>,
+    /// The same by model.
+    spent_by: SpendingByModel,
     /// Calls whose failure made another model answer, or ended the run.
     failed: Vec<FailedCall>,
     calls: u32,
@@ -66,6 +68,8 @@ struct RecipeRun<'a> {
     tool_calls: u32,
     /// What its model called so far, with the results as it read them.
     results: Vec<(String, String)>,
+    /// The same as messages: each of the model's with calls, followed by the results.
+    exchanged: Vec<Message>,
     /// Why its model could not go on calling tools, if a limit ended that.
     ended_by: Option<GateFailure>,
     /// Whether a summary ahead of time was asked for.
@@ -210,12 +214,13 @@ impl<'a> RecipeRun<'a> {
             run_id: engine.store.store().new_run_id()?,
             started: Instant::now(),
             spent: Spending::default(),
-            spent_by: Vec::new(),
+            spent_by: SpendingByModel::default(),
             failed: Vec::new(),
             calls: 0,
             rounds: 0,
             tool_calls: 0,
             results: Vec::new(),
+            exchanged: Vec::new(),
             ended_by: None,
             is_ahead: false,
             without_tools: false,

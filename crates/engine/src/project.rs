@@ -127,7 +127,7 @@ impl Project {
     /// fit.
     ///
     /// # Errors
-    /// If a recipe or a slot does not exist, or its prompts do not fit.
+    /// As [`Self::slot_problems`].
     pub fn with_slot_caps(mut self, caps: &[SlotCap], counter: &Counter) -> Result<Self, ProjectError> {
         let problems = self.slot_problems(caps, counter);
         if !problems.is_empty() {
@@ -150,7 +150,8 @@ impl Project {
         cookbook
     }
 
-    /// The problems of caps of slots: recipes and slots that do not exist, and slots too small for their prompts.
+    /// The problems of caps of slots: recipes and slots that do not exist, caps too small for the prompts or the floor of
+    /// their slot, and caps beyond the budget of their recipe.
     pub fn slot_problems(&self, caps: &[SlotCap], counter: &Counter) -> Vec<SettingProblem> {
         let builtin = LazyCell::new(|| Self::builtin(counter));
         let problem = |cap: &SlotCap| match self.report.recipes.find(&cap.recipe) {
@@ -183,7 +184,6 @@ impl Project {
         }
         for spec in recipe.slots.iter_mut().filter(|spec| *spec.slot.name == *cap.slot) {
             spec.slot.cap = Cap::Tokens(cap.tokens);
-            spec.slot.floor = spec.slot.floor.min(cap.tokens);
         }
         true
     }
@@ -256,7 +256,7 @@ fn slot_problem(recipe: &Recipe, cap: &SlotCap, counter: &Counter) -> Option<Set
     let Some(spec) = recipe.slots.iter().find(|spec| *spec.slot.name == **slot) else {
         let derived = if recipe.slots.is_empty() { derived_slots(recipe) } else { Vec::new() };
         if derived.contains(slot) {
-            return None;
+            return over_budget(recipe, cap);
         }
         let declared = recipe.slots.iter().map(|spec| &*spec.slot.name);
         let names: Vec<&str> = declared.chain(derived.iter().map(String::as_str)).collect();
@@ -276,9 +276,26 @@ fn slot_problem(recipe: &Recipe, cap: &SlotCap, counter: &Counter) -> Option<Set
         SlotSource::Variant => size.variant,
         _ => 0,
     });
-    let needed = needed.max().filter(|needed| needed > tokens)?;
-    let message = format!("slot {slot} of {id} may hold {tokens} tokens, but its prompts take {needed}");
-    Some(cap.problem(message, format!("set {key} to {needed} or more")))
+    let needs = [(needed.max().unwrap_or(0), "its prompts take"), (spec.slot.floor, "its floor is")];
+    let Some((needed, why)) = needs.into_iter().find(|(needed, _)| needed > tokens) else {
+        return over_budget(recipe, cap);
+    };
+    let message = format!("{key}: slot {slot} of {id} may hold {tokens} tokens, but {why} {needed}");
+    Some(cap.problem(message, format!("set it to {needed} or more")))
+}
+
+/// The problem of a cap that no prompt of this recipe can reach.
+fn over_budget(recipe: &Recipe, cap: &SlotCap) -> Option<SettingProblem> {
+    let SlotCap { slot, tokens, key, .. } = cap;
+    let budget = recipe.budget;
+    let most = budget.total.saturating_sub(budget.output.saturating_add(budget.response_reserve));
+    (*tokens > most).then(|| {
+        let id = recipe.id();
+        let message = format!(
+            "{key}: slot {slot} of {id} may hold {tokens} tokens, but token_budget leaves {most} to the whole prompt"
+        );
+        cap.problem(message, format!("set it to {most} or less"))
+    })
 }
 
 /// Why a slot that layouts show has no cap; `None` if there is no such slot.

@@ -19,7 +19,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use larder_core::policy::BudgetStatus;
-use larder_proxy::record::{Compaction, Rehydration, RequestRecord, RequestSummary};
+use larder_proxy::record::{Bill, Compaction, ModelShare, Rehydration, RequestRecord, RequestSummary};
+use larder_text::usage::Usage;
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -326,18 +327,37 @@ impl Metrics {
         };
         count(&self.prompt_tokens, "before", head.tokens.before);
         count(&self.prompt_tokens, "after", head.tokens.after);
-        if let Some(usage) = &head.usage {
-            count(&self.usage_tokens, "input", usage.input);
-            count(&self.usage_tokens, "cached_input", usage.cached_input);
-            count(&self.usage_tokens, "cache_write", usage.cache_write);
-            count(&self.usage_tokens, "output", usage.output);
-        }
-        if let Some(bill) = head.bill {
+        let used = |model: &str, usage: &Usage| {
+            let count = |kind, tokens| {
+                self.usage_tokens.get_or_create(&KindLabels { model: model.to_owned(), kind }).inc_by(tokens);
+            };
+            count("input", usage.input);
+            count("cached_input", usage.cached_input);
+            count("cache_write", usage.cache_write);
+            count("output", usage.output);
+        };
+        let billed = |model: &str, bill: Bill| {
             let label = ModelLabels { model: model.to_owned() };
             let dollars = |amount: Usd| amount.picos() as f64 / PICOS;
             self.cost.get_or_create(&label).inc_by(dollars(bill.cost));
             self.cost_without.get_or_create(&label).inc_by(dollars(bill.without));
+        };
+        for ModelShare { model, usage, cost, .. } in &head.models {
+            let model = self.listed(model);
+            used(&model, usage);
+            if let Some(cost) = *cost {
+                billed(&model, Bill { cost, without: cost });
+            }
         }
+        if head.models.is_empty() {
+            head.usage.iter().for_each(|usage| used(model, usage));
+            head.bill.into_iter().for_each(|bill| billed(model, bill));
+        }
+    }
+
+    /// The label of a model of the table.
+    fn listed(&self, model: &str) -> String {
+        if has_room(&self.models, model, MAX_MODELS) { model.to_owned() } else { OTHER.to_owned() }
     }
 
     /// The label of the model that answered.
@@ -349,7 +369,7 @@ impl Metrics {
             let is_labelled = has_room(&self.unlisted, model, MAX_UNLISTED);
             return if is_labelled { model.to_owned() } else { server.to_owned() };
         }
-        if has_room(&self.models, model, MAX_MODELS) { model.to_owned() } else { OTHER.to_owned() }
+        self.listed(model)
     }
 
     /// All metrics in the text format of OpenMetrics.

@@ -16,7 +16,7 @@ use larder_text::usage::Usage;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use self::answered::AnsweredBy;
+pub use self::answered::{AnsweredBy, ModelShare};
 pub use self::endpoint::Endpoint;
 
 /// Maximum bytes of names that clients choose.
@@ -107,6 +107,10 @@ pub struct RequestSummary {
     pub usage_estimated: bool,
     /// The cost; `None` if the model has no price or the usage is unknown.
     pub bill: Option<Bill>,
+    /// What each model used, if a recipe ran: its own model, fallbacks, other layers, and what condensed or was called for
+    /// it. Empty for other requests, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelShare>,
     /// Rounds that were sent over budget, which must never happen (R3-2.2).
     #[serde(default)]
     pub violations: u64,
@@ -417,6 +421,7 @@ impl RequestRecord {
             usage: None,
             usage_estimated: false,
             bill: None,
+            models: Vec::new(),
             violations: 0,
             times: Times::default(),
             branch: None,

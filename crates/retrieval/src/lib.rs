@@ -39,7 +39,7 @@ pub use candidates::{
     TurnCandidate,
 };
 pub use link_expansion::{LinkExpansion, LinkToFollow, LinkedDocument};
-pub use page::{FoundCapture, PageAnswer, PageLevel, is_stale};
+pub use page::{FoundCapture, PageAnswer, PageLevel, SMALL_PAGE, SmallPage, WHOLE, is_stale};
 pub use phrases::states;
 pub use trace::TraceEntry;
 

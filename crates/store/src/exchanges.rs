@@ -9,16 +9,12 @@ use crate::store::{Store, UserStore};
 use larder_disk::StoreError;
 use larder_disk::{MILLIS_PER_DAY, Timestamp};
 
+/// Requests, those that ran a recipe with one row for each model that was asked.
+const ANSWERED: &str = include_str!("exchanges/answered.sql");
+
 /// Runs that no request pays for, in the columns of exchanges, one row for each model. Without tokens of a reply and a cost
 /// no call was answered: the prompt was only packed. Records that lack `request_id` may belong to a request that is counted.
-pub(crate) const PAID_RUNS: &str = "
-    SELECT recorded, model, recipe, iif(tokens_out > 0 OR cost_picos IS NOT NULL, tokens_in, 0), tokens_out, cost_picos, cost_picos
-    FROM (SELECT recorded, recipe, coalesce(one.value ->> '$.model', record ->> '$.model') AS model,
-                 coalesce(one.value ->> '$.input_tokens', record ->> '$.tokens.prompt' + record ->> '$.tokens.input') AS tokens_in,
-                 coalesce(one.value ->> '$.output_tokens', record ->> '$.tokens.output') AS tokens_out,
-                 round(iif(one.value IS NULL, record ->> '$.cost_usd', one.value ->> '$.cost_usd') * 1e12) AS cost_picos
-          FROM runs LEFT JOIN json_each(record, '$.models') AS one WHERE user = ?1 AND recorded >= ?2
-            AND json_type(record, '$.request_id') = 'null' AND (one.value IS NOT NULL OR record ->> '$.status' <> 'refused'))";
+pub(crate) const PAID_RUNS: &str = include_str!("exchanges/paid_runs.sql");
 
 /// A request to be recorded.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +106,7 @@ pub struct CostRow {
     pub model: String,
     /// The recipe: with its category for requests, without it for independent runs; `None` for requests that ran none.
     pub recipe: Option<String>,
-    /// How many requests were answered by the model, and how many runs asked it: a run that asked several counts for each.
+    /// How many requests and runs asked the model: one that asked several counts for each.
     pub requests: u64,
     /// How many of them have no known price and are not included in the costs.
     pub unpriced: u64,
@@ -312,8 +308,7 @@ impl Exchanges<'_> {
             let mut query = tx.prepare_cached(&format!(
                 "SELECT time / ?3, model, recipe, count(*), count(*) - count(cost_picos), total(tokens_in),
                         total(tokens_out), total(cost_picos), total(without_picos)
-                 FROM (SELECT time, model, recipe, tokens_in, tokens_out, cost_picos, without_picos
-                       FROM exchanges WHERE user = ?1 AND time >= ?2 UNION ALL {PAID_RUNS})
+                 FROM ({ANSWERED} UNION ALL {PAID_RUNS})
                  GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3"
             ))?;
             let given = (self.store.user(), to_sql(since.as_millis()), to_sql(MILLIS_PER_DAY));

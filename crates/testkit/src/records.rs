@@ -86,6 +86,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         usage: Some(Usage { input: 1_450, cached_input: 1_000, output: 50, ..Usage::default() }),
         usage_estimated: false,
         bill: Some(Bill { cost: Usd::from_picos(2_000_000_000), without: Usd::from_picos(3_500_000_000) }),
+        models: Vec::new(),
         violations: 0,
         times: Times { total_us: 900_000, upstream_us: 898_000, policy_us: 1_500 },
         shape: WindowTotals::default(),

@@ -5,6 +5,7 @@ use larder_condense::ContentType;
 use larder_retrieval::{FoundDocuments, OpenedDocument};
 use larder_store::DocumentKind;
 use larder_text::sections::SectionId;
+use larder_text::words::counted;
 use larder_vault::layout::is_research;
 use larder_vault::links::NoteOutline;
 use larder_vault::{VaultPath, select};
@@ -63,8 +64,7 @@ impl TypedTool for DocSearch {
             context.retrieval().search_documents(&args.query, &args.kinds, limit)?;
         let summary = match hits.len() {
             0 => "No document contains these words".to_owned(),
-            1 => "1 document".to_owned(),
-            found => format!("{found} documents"),
+            found => counted(found as u64, "document"),
         };
         let content = serde_json::to_string_pretty(&hits).unwrap_or_default();
         let output = ToolOutput::success(summary, content).typed(ContentType::Json);

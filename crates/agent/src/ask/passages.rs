@@ -15,6 +15,7 @@ use super::AskError;
 use super::library::{Library, WalkedPaths};
 use larder_engine::executor::ProgressObserver;
 use larder_engine::inputs::InputDocument;
+use larder_text::words::counted;
 
 /// Maximum tokens of a passage: several fit the smallest window, and each is long enough to be cited.
 const PASSAGE_TOKENS: usize = 220;
@@ -68,7 +69,7 @@ impl Passages {
     ) -> Result<(Self, Vec<Finding>), AskError> {
         observer.stage("looking for files");
         let found = WalkedPaths::under(paths)?;
-        observer.stage(&format!("reading {} files", found.paths.len()));
+        observer.stage(&format!("reading {}", counted(found.paths.len() as u64, "file")));
         let mut library = Library::default();
         library.skipped = found.skipped;
         let mut places = Vec::new();

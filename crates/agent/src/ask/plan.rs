@@ -15,6 +15,7 @@ use super::{AskError, Asker, Question, SearchReport, run_input};
 use larder_engine::Engine;
 use larder_engine::executor::{ModelSet, RunKind};
 use larder_engine::settings::Planner;
+use larder_text::words::counted;
 
 /// The recipe that plans.
 const PLAN_RECIPE: &str = "ask/plan";
@@ -181,7 +182,7 @@ impl Exploration<'_> {
         let steps = self.search.steps.get(first_step..).unwrap_or_default().join("\n");
         input.values.insert("steps".to_owned(), Value::from(steps));
         input.values.insert("sub_questions".to_owned(), Value::from(self.state.depth > 0));
-        self.asker.observer.stage(&format!("planning, {} calls left", self.state.calls));
+        self.asker.observer.stage(&format!("planning, {} left", counted(self.state.calls as u64, "call")));
         let before = self.search.tokens();
         let outcome = self
             .asker

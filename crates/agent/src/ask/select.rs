@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use larder_store::{Selection, StoreError};
 use larder_text::pointer::Pointer;
+use larder_text::words::counted;
 
 use super::library::{Library, WalkedPaths};
 use super::passages::REPORT_BYTES;
@@ -31,7 +32,7 @@ impl Asker<'_> {
             library.hold(name.clone(), &text);
             quotes.extend(self.places(&name, &text, selection, limit.saturating_sub(quotes.len()))?);
         }
-        self.observer.stage(&format!("reading {} files", found.paths.len()));
+        self.observer.stage(&format!("reading {}", counted(found.paths.len() as u64, "file")));
         let (mut done, mut reported) = (0_u64, 0_u64);
         for (path, size) in found.paths {
             if !self.observer.is_wanted() {

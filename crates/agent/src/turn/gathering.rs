@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use larder_engine::inputs::InputDocument;
-use larder_retrieval::{Candidates, Grant, LinkExpansion, LinkToFollow, ResearchCandidate, Retrieval};
+use larder_retrieval::{
+    Candidates, Grant, LinkExpansion, LinkToFollow, ResearchCandidate, Retrieval, SMALL_PAGE, WHOLE,
+};
 use larder_store::UserDocuments;
 use larder_text::tokens::Counter;
 use larder_tools::figures::{self, Evidence};
@@ -29,8 +31,8 @@ const RETRIEVAL: &str = "phase2_context_gatherer_retrieval";
 const SYNTHESIS: &str = "phase2_context_gatherer_synthesis";
 /// Results of cached research that §2 shows; the research itself is linked.
 const TOP_RESULTS: usize = 3;
-/// Tokens of what a captured page answers in §2; the capture is linked.
-const CAPTURED_ANSWER: usize = 400;
+/// Tokens of what a captured page answers in §2, besides the text of a small page; the capture is linked.
+const CAPTURED_ANSWER: usize = SMALL_PAGE;
 
 /// Gathers in two runs of recipes.
 pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop> {
@@ -313,19 +315,35 @@ fn add_page(
 ) {
     let Some(page) = &found.page else { return };
     let is_captured = page.document.name() != "context.md";
-    let is_named = gathered.references.iter().any(|reference| reference.link.file == page.document);
-    if !is_meant && !is_named {
+    let is_named = |gathered: &GatheredContext, file: &VaultPath| {
+        gathered.references.iter().any(|reference| reference.link.file == *file)
+    };
+    if !is_meant && !is_named(gathered, &page.document) {
         return;
     }
-    if !is_named {
-        let link = DualLink::new(page.document.clone(), page.document.short());
-        let note = if is_captured { "Captured page" } else { "The turn that saw the page" };
-        gathered.references.push(Reference { link, note: note.to_owned() });
-    }
-    let answer =
-        page.captured(CAPTURED_ANSWER, counter).map(|answer| current(page.document.as_str(), answer));
-    if let Some(answer) = answer.filter(|answer| !answer.is_empty()) {
-        gathered.information += &format!("\n\nFrom the capture of {}:\n{}", page.source_url, answer.trim());
+    let refer = |gathered: &mut GatheredContext, file: &VaultPath| {
+        if !is_named(gathered, file) {
+            let note = if is_captured { "Captured page" } else { "The turn that saw the page" };
+            let link = DualLink::new(file.clone(), file.short());
+            gathered.references.push(Reference { link, note: note.to_owned() });
+        }
+    };
+    refer(gathered, &page.document);
+    if let Some(answer) = page.captured(CAPTURED_ANSWER, counter) {
+        let answer = current(page.document.as_str(), answer);
+        let whole = page.small_page.as_ref();
+        let whole = whole.map(|page| (&page.document, current(page.document.as_str(), page.text.clone())));
+        let whole = whole.filter(|(_, text)| !text.trim().is_empty());
+        let mut said: Vec<String> = vec![answer.trim().to_owned()];
+        if let Some((document, text)) = whole {
+            refer(gathered, document);
+            said.push(format!("{WHOLE}\n{}", text.trim()));
+        }
+        said.retain(|said| !said.is_empty());
+        if !said.is_empty() {
+            let said = said.join("\n\n");
+            gathered.information += &format!("\n\nFrom the capture of {}:\n{said}", page.source_url);
+        }
     }
     if !gathered.information.contains(&page.source_url) {
         gathered.information += &format!("\n\nAddress of the captured page: {}", page.source_url);

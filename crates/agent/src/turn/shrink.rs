@@ -4,6 +4,7 @@
 
 use larder_condense::salience::{self, ErrorSense, SpanKind};
 use larder_text::tokens::Counter;
+use larder_text::words::counted;
 use larder_vault::VaultPath;
 use larder_vault::context::{CallStatus, Iteration, ToolLog};
 use larder_vault::links::DualLink;
@@ -121,7 +122,10 @@ fn line(iterations: &[Iteration], results: &DualLink, at: &VaultPath) -> String 
     let (first, last) = (first.map_or(0, |round| round.number), last.map_or(0, |round| round.number));
     // Without calls there is no document of results.
     let whole = if called == 0 { String::new() } else { format!(" in {}", results.both(at)) };
-    format!("Iterations {first} to {last}: {called} calls, {fine} with a result{whole}.")
+    {
+        let called = counted(called as u64, "call");
+        format!("Iterations {first} to {last}: {called}, {fine} with a result{whole}.")
+    }
 }
 
 fn cut(text: &str, max_chars: usize) -> String {

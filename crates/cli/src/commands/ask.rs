@@ -8,6 +8,7 @@ use larder_agent::ask::{
 };
 use larder_core::pack::layout;
 use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
+use larder_text::words::counted;
 use larder_text::words::is_blank;
 
 use crate::args::{AskArgs, Format, PlannerArg};
@@ -116,7 +117,7 @@ fn print_quoted(answer: &AskAnswer, explain: bool) -> Result<(), CliError> {
         0 => "no model was asked".to_owned(),
         calls => format!(
             "quoted; planning took {}, {} tokens",
-            output::counted(calls as u64, "call"),
+            counted(calls as u64, "call"),
             answer.search.tokens()
         ),
     };

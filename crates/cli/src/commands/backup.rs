@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use larder_store::{BackupReport, DocumentPlace, Store};
+use larder_text::words::counted;
 use serde_json::json;
 
 use crate::args::Format;
@@ -18,7 +19,7 @@ pub fn run(context: &CommandContext, target: &Path) -> Result<ExitCode, CliError
     }
     let store = context.whole_store()?;
     let bar = progress::spinner();
-    let made = store.backup(target, &|contents| bar.set_message(format!("{contents} contents")));
+    let made = store.backup(target, &|contents| bar.set_message(counted(contents, "content")));
     bar.finish_and_clear();
     let report = made?;
     match context.config.document_place() {
@@ -46,9 +47,9 @@ pub fn print(
     } else {
         output::line(&format!(
             "{}, {}, {} {done} {}",
-            output::counted(report.pointers, "pointer"),
-            output::counted(report.contents, "content"),
-            output::counted(report.documents, "document"),
+            counted(report.pointers, "pointer"),
+            counted(report.contents, "content"),
+            counted(report.documents, "document"),
             target.display()
         ))?;
         for problem in &report.problems {

@@ -9,6 +9,7 @@ use larder_models::table::ModelSpec;
 use larder_store::{Clock, SystemClock};
 use larder_text::family::OTHER_TOKENIZER;
 use larder_text::price::Usd;
+use larder_text::words::counted;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Format, Global};
@@ -40,7 +41,7 @@ pub fn update(global: &Global, from: Option<&Path>) -> Result<(), CliError> {
     }
     let kept =
         if from.is_some() { format!("in {}", catalogue_file(home).display()) } else { "built in".to_owned() };
-    output::line(&format!("{count} models from {catalogue} ({kept})"))
+    output::line(&format!("{} from {catalogue} ({kept})", counted(count as u64, "model")))
 }
 
 /// A table of models by others, named after its file.

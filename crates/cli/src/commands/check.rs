@@ -10,6 +10,7 @@ use larder_engine::project::Project;
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
 use larder_text::tokens::Counter;
+use larder_text::words::counted;
 use serde_json::json;
 
 use crate::args::{Format, Global};
@@ -141,7 +142,7 @@ fn note_on_learning(learned: &[LearnedValue]) {
 
 /// The report when there are no problems.
 fn without_problems(global: &Global, own: bool, recipes: usize, types: usize) -> String {
-    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let (recipes, types) = (recipes as u64, types as u64);
     match (own, project_dir(global)) {
         (true, _) if types > 0 => {
             let (recipes, types) = (counted(recipes, "recipe"), counted(types, "conversation type"));

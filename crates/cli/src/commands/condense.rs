@@ -7,6 +7,7 @@ use std::ops::Range;
 use larder_condense::{CondenseRequest, Condensed, ContentType, Explanation};
 use larder_engine::executor::CondensingTally;
 use larder_text::Layer;
+use larder_text::words::counted;
 use serde::Serialize;
 
 use crate::args::{CondenseArgs, Format, TokenTarget};
@@ -110,7 +111,7 @@ async fn by_model(
     let usage = tally.usage;
     output::say(&format!(
         "condensed {who}: {original_tokens} → {tokens} tokens · {}, {} tokens in, {} out{cost}",
-        output::counted(tally.calls as u64, "call"),
+        counted(tally.calls as u64, "call"),
         usage.input,
         usage.output
     ));

@@ -7,6 +7,7 @@ use larder_conversation::sharing::{NewShare, SharePreview};
 use larder_conversation::{ALONE, ActionResult, Conversation, Conversations, Reply};
 use larder_core::output::OutputEvent;
 use larder_engine::executor::{ProgressObserver, RunReceipt};
+use larder_text::words::counted;
 
 use super::jobs;
 use crate::args::{ConverseArgs, Format};
@@ -329,13 +330,13 @@ fn print(conversation: &Conversation, reply: &Reply, is_plain: bool) -> Result<(
     facts.push(format!("{} ms", reply.latency_ms));
     let window = conversation.record(reply.number)?.window;
     if window.left_out > 0 {
-        facts.push(format!("{} messages did not fit", window.left_out));
+        facts.push(format!("{} did not fit", counted(window.left_out as u64, "message")));
     }
     if window.withheld > 0 {
-        facts.push(format!("{} messages withheld", window.withheld));
+        facts.push(format!("{} withheld", counted(window.withheld as u64, "message")));
     }
     if window.summarized > 0 {
-        facts.push(format!("{} messages summarized", window.summarized));
+        facts.push(format!("{} summarized", counted(window.summarized as u64, "message")));
     }
     output::say(&output::dim(&facts.join(" · ")));
     for notice in &reply.notices {

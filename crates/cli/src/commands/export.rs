@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use larder_agent::turn::TurnHost;
+use larder_text::words::counted;
 
 use crate::args::Format;
 use crate::context::CommandContext;
@@ -16,10 +17,10 @@ pub fn run(context: &CommandContext, who: &str, to: &Path) -> Result<(), CliErro
         return output::json(&report);
     }
     output::line(&format!(
-        "{} rows, {} contents, {} documents of {who} in {}; manifest.json lists them",
-        report.rows,
-        report.contents,
-        report.documents,
+        "{}, {}, {} of {who} in {}; manifest.json lists them",
+        counted(report.rows, "row"),
+        counted(report.contents, "content"),
+        counted(report.documents, "document"),
         to.display()
     ))
 }

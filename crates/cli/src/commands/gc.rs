@@ -8,6 +8,7 @@ use larder_conversation::expiry;
 use larder_engine::project::Project;
 use larder_store::{Collected, RetentionClass};
 use larder_text::tokens::Counter;
+use larder_text::words::counted;
 use serde_json::json;
 
 use crate::args::Format;
@@ -61,15 +62,17 @@ pub fn run(context: &CommandContext, dry_run: bool) -> Result<(), CliError> {
 }
 
 fn lines(classes: &BTreeMap<RetentionClass, Collected>) -> Vec<String> {
-    let name = |class: &RetentionClass| match class {
-        RetentionClass::Originals => "originals",
-        RetentionClass::Transcripts => "transcripts",
-        RetentionClass::Records => "records",
-        RetentionClass::Conversations => "sides of conversations",
-        RetentionClass::Facts => "facts",
+    let items = |class: &RetentionClass, count: u64| match class {
+        RetentionClass::Originals => counted(count, "original"),
+        RetentionClass::Transcripts => counted(count, "transcript"),
+        RetentionClass::Records => counted(count, "record"),
+        RetentionClass::Conversations => format!("{} of conversations", counted(count, "side")),
+        RetentionClass::Facts => counted(count, "fact"),
     };
     classes
         .iter()
-        .map(|(class, collected)| format!("{} {}, {} bytes", collected.items, name(class), collected.bytes))
+        .map(|(class, collected)| {
+            format!("{}, {}", items(class, collected.items), counted(collected.bytes, "byte"))
+        })
         .collect()
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use larder_gateway::app::App;
 use larder_gateway::{jobs, serve};
 use larder_store::{Job, JobState, Store};
+use larder_text::words::counted;
 
 use crate::args::{Format, Global, JobsCommand};
 use crate::context::CommandContext;
@@ -56,7 +57,7 @@ fn print(jobs: &[Job]) -> Result<(), CliError> {
         let state = match job.state {
             JobState::Waiting => format!("due {}", job.due),
             JobState::Running => "running".to_owned(),
-            JobState::Failed => format!("failed {} times", job.attempts),
+            JobState::Failed => format!("failed {}", counted(job.attempts, "time")),
         };
         let reason = job.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         // Most keys begin with the kind.
@@ -77,8 +78,7 @@ async fn work(global: Global, context: &CommandContext, wait: Duration) -> Resul
         taken = jobs::work(Arc::clone(&app), wait) => output::say(&match taken {
             None => "another process does the jobs".to_owned(),
             Some(0) => "no job is due; `larder jobs` lists those that wait".to_owned(),
-            Some(1) => "1 job taken up; `larder jobs` lists what is left".to_owned(),
-            Some(taken) => format!("{taken} jobs taken up; `larder jobs` lists what is left"),
+            Some(taken) => format!("{} taken up; `larder jobs` lists what is left", counted(taken as u64, "job")),
         }),
         () = async {
             serve::asked_to_stop().await;

@@ -4,6 +4,7 @@ use larder_agent::turn::TurnHost;
 use larder_engine::embedding::{Embedder, EmbeddingError};
 use larder_engine::executor::{Meter, NoopObserver, ProgressObserver};
 use larder_store::Documents;
+use larder_text::words::counted;
 use serde_json::json;
 
 use crate::args::Format;
@@ -14,10 +15,10 @@ use crate::{output, progress};
 pub async fn run(context: &CommandContext) -> Result<(), CliError> {
     let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
     let bar = progress::spinner();
-    let report = documents.reindex(&|turns| bar.set_message(format!("{turns} turns")));
+    let report = documents.reindex(&|turns| bar.set_message(counted(turns, "turn")));
     let embedding = context.config.embedding().filter(|_| report.is_ok());
     let meter = Meter::new(&NoopObserver, None, None);
-    let progress = |made| bar.set_message(format!("{made} vectors"));
+    let progress = |made| bar.set_message(counted(made, "vector"));
     let vectors = match embedding {
         Some(name) => Some(embed(context, &documents, name, &meter, &progress).await),
         None => None,
@@ -26,7 +27,7 @@ pub async fn run(context: &CommandContext) -> Result<(), CliError> {
     let taken = meter.total();
     if taken.tokens() > 0 {
         let cost = taken.cost.map(|cost| format!(", {cost} US dollars")).unwrap_or_default();
-        output::say(&format!("the vectors used {} tokens{cost}", taken.tokens()));
+        output::say(&format!("the vectors used {}{cost}", counted(taken.tokens(), "token")));
     }
     let (report, vectors) = (report?, vectors.transpose());
     let made = vectors.as_ref().ok().copied().flatten();
@@ -40,10 +41,13 @@ pub async fn run(context: &CommandContext) -> Result<(), CliError> {
         }
         output::json(&report)?;
     } else {
-        let made = made.map(|made| format!("; {made} vectors were computed")).unwrap_or_default();
+        let made = made.map(|made| format!("; computed {}", counted(made, "vector"))).unwrap_or_default();
         output::line(&format!(
-            "{} documents, {} turns, {} users; {} files could not be read{made}",
-            report.documents, report.turns, report.users, report.unreadable
+            "{}, {}, {}; {} could not be read{made}",
+            counted(report.documents, "document"),
+            counted(report.turns, "turn"),
+            counted(report.users, "user"),
+            counted(report.unreadable, "file")
         ))?;
     }
     // Documents without a vector are still found by their words, so the index is complete without them.

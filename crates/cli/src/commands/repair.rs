@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use larder_agent::turn::TurnHost;
 use larder_store::{Store, StoreOptions};
+use larder_text::words::counted;
 
 use crate::args::Format;
 use crate::context::CommandContext;
@@ -36,9 +37,9 @@ pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
     }
     output::line(&format!(
         "the new index has {} and {} of {}",
-        output::counted(report.pointers, "pointer"),
-        output::counted(report.contents, "content"),
-        output::counted(report.users, "user")
+        counted(report.pointers, "pointer"),
+        counted(report.contents, "content"),
+        counted(report.users, "user")
     ))?;
     output::line("lost, as only the old index had it:")?;
     for lost in &report.lost {

@@ -15,6 +15,7 @@ use larder_models::price::Usd;
 use larder_store::ModelUsage;
 use larder_text::picture::Picture;
 use larder_text::sections::{SectionId, Sections, starts_section};
+use larder_text::words::counted;
 
 use crate::args::{Format, InputArgs, ModeArg, RunArgs};
 use crate::context::CommandContext;
@@ -115,7 +116,7 @@ pub fn print(context: &CommandContext, outcome: &RunOutcome, explain: bool) -> R
     // Each call that condenses has a record of its own, so the run's usage is without it.
     let condensing = outcome.receipt.condensing.as_ref().filter(|tally| tally.calls > 0);
     let condensing = condensing.map(|tally| {
-        let calls = output::counted(tally.calls as u64, "call");
+        let calls = counted(tally.calls as u64, "call");
         format!(" · condensing: {calls}, {}", spent(tally.usage, tally.cost))
     });
     output::say(&format!(
@@ -139,7 +140,7 @@ fn spent(usage: Usage, cost: Option<Usd>) -> String {
 pub fn by_model(models: &[ModelUsage]) -> Option<String> {
     let one = |usage: &ModelUsage| {
         let cost = usage.cost_usd.map_or_else(|| "no price".to_owned(), |cost| format!("${cost}"));
-        let calls = output::counted(usage.calls.into(), "call");
+        let calls = counted(usage.calls.into(), "call");
         let ModelUsage { model, input_tokens, output_tokens, .. } = usage;
         format!("{model}: {calls}, {input_tokens} tokens in, {output_tokens} out, {cost}")
     };

@@ -3,6 +3,7 @@
 use larder_core::pack::layout;
 use larder_engine::executor::RunReceipt;
 use larder_store::{RunFilter, RunRecord};
+use larder_text::words::counted;
 use serde_json::{Value, json};
 
 use crate::args::{Format, RunsCommand};
@@ -74,7 +75,7 @@ fn show(record: &RunRecord, receipt: Option<&RunReceipt>, answer: Option<&str>) 
     let calls = if facts.retries == 0 {
         String::new()
     } else {
-        format!(" · {} after the first", output::counted(facts.retries.into(), "call"))
+        format!(" · {} after the first", counted(facts.retries.into(), "call"))
     };
     let status = json!(facts.status);
     let seconds = facts.latency_ms as f64 / 1000.0;
@@ -98,7 +99,7 @@ fn show(record: &RunRecord, receipt: Option<&RunReceipt>, answer: Option<&str>) 
     if !gates.is_empty() {
         field("checks", &gates.join(", "))?;
     }
-    let saved = output::counted(facts.compression_savings, "token");
+    let saved = counted(facts.compression_savings, "token");
     if facts.compression_applied {
         field("condensed", &format!("{saved} saved"))?;
     }

@@ -2,6 +2,7 @@
 
 use larder_agent::turn::TurnHost;
 use larder_store::Publication;
+use larder_text::words::counted;
 use larder_tools::{ShareCandidate, ShareError, publish, share_candidates};
 use serde_json::json;
 
@@ -57,7 +58,11 @@ fn list(
         return output::line("nothing is published, and nothing may be");
     }
     for candidate in candidates {
-        output::line(&format!("may be published: {} ({} uses)", candidate.id, candidate.uses))?;
+        output::line(&format!(
+            "may be published: {} ({})",
+            candidate.id,
+            counted(candidate.uses.into(), "use")
+        ))?;
         statements(&candidate.statements).iter().try_for_each(|line| output::line(line))?;
     }
     for publication in published {

@@ -5,6 +5,7 @@ use larder_engine::Engine;
 use larder_engine::executor::{Meter, ProgressObserver, RunOutcome};
 use larder_engine::inputs::RunInput;
 use larder_text::message::{Message, Role};
+use larder_text::words::counted;
 use serde::Serialize;
 
 use crate::args::{Format, RepeatArgs};
@@ -28,7 +29,8 @@ struct Rounds<'a> {
     rounds: &'a [RunOutcome],
 }
 
-/// Runs the recipe until it is done. Each answer joins the conversation that the next round reads.
+/// Runs the recipe until it is done. Each answer joins the conversation that the next round reads, after the
+/// calls that led to it and their results.
 pub async fn run(
     context: &CommandContext,
     engine: &Engine,
@@ -61,7 +63,7 @@ pub async fn run(
         meter.stage(&format!("round {round} of at most {}", repeat.max_rounds));
         let outcome = commands::run::or_stopped(engine.run(recipe, &input, &meter)).await;
         spinner.done();
-        let outcome = match outcome {
+        let mut outcome = match outcome {
             Ok(outcome) => outcome,
             // The rounds before are paid for.
             Err(error) => {
@@ -81,6 +83,7 @@ pub async fn run(
         let complete = outcome.output.get(TAG).and_then(|signal| signal.as_str()) == Some(COMPLETE);
         let asked = input.query.iter().map(|query| Message::text(Role::User, query.as_str()));
         input.history.extend(asked.collect::<Vec<_>>());
+        input.history.append(&mut outcome.exchanged);
         input.history.push(Message::text(Role::Assistant, outcome.text()));
         rounds.push(outcome);
         if complete {
@@ -101,7 +104,7 @@ pub async fn run(
     let Some(stopped) = stopped else { return Ok(()) };
     let spent = meter.total();
     let cost = spent.cost.map(|cost| format!(" and ${cost}")).unwrap_or_default();
-    let rounds = if rounds.len() == 1 { "1 round".to_owned() } else { format!("{} rounds", rounds.len()) };
+    let rounds = counted(rounds.len() as u64, "round");
     Err(CliError::Fixable(format!(
         "not complete after {rounds}, {} tokens{cost}: {stopped}; raise it, or {}",
         spent.tokens(),

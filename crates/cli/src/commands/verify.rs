@@ -1,5 +1,6 @@
 //! `larder verify`: checks that everything in the store is intact.
 
+use larder_text::words::counted;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -30,10 +31,10 @@ pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
         };
         output::line(&format!(
             "{}, {}, {}{expired}: {}",
-            output::counted(pointers, "pointer"),
-            output::counted(runs, "run"),
-            output::counted(blobs, "blob"),
-            output::counted(problems.len() as u64, "problem")
+            counted(pointers, "pointer"),
+            counted(runs, "run"),
+            counted(blobs, "blob"),
+            counted(problems.len() as u64, "problem")
         ))?;
         for problem in &problems {
             output::line(&format!("  {problem}"))?;

@@ -12,10 +12,11 @@ use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_models::price::Usd;
 use larder_store::{ConversationCostRow, CostRow, DaySpend, KeyLimits};
+use larder_text::words::plural;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::figures::{moment, money, money_saved, name, number, short};
+use super::figures::{counted, moment, money, money_saved, name, number, short};
 use super::layout::{NavItem, PageError, page};
 use super::ui::{self, Column, card, empty, heading, panel, untitled_panel};
 use crate::api::{self, Costs, Priced, Query, ReadBack, ReadBackCost, blocking};
@@ -84,7 +85,7 @@ pub async fn show(
     let content = html! {
         (heading("Costs", about(days), Some(period(days))))
         dl.cards {
-            (card("", "Cost", money(all.cost), format!("{} requests and runs", number(all.requests))))
+            (card("", "Cost", money(all.cost), format!("{} or run{}", counted(all.requests, "request"), plural(all.requests))))
             (card(
                 "good",
                 "Saved",

@@ -2,6 +2,7 @@
 
 use larder_models::price::Usd;
 use larder_store::Timestamp;
+use larder_text::words::plural;
 use maud::{Markup, html};
 
 /// A whole number with separated thousands: `12,345`.
@@ -15,6 +16,11 @@ pub fn number(number: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// A number with its noun, which gets an s unless it is one.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", number(count), plural(count))
 }
 
 /// A number in few characters: `999`, `12.3k`, `4.6M`.

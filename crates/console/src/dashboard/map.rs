@@ -5,7 +5,7 @@ use larder_core::pack::{PartReceipt, Receipt, Rendition};
 use larder_proxy::record::{RequestRecord, WindowPart};
 use maud::{Markup, html};
 
-use super::figures::{name, number, segment, share};
+use super::figures::{counted, name, number, segment, share};
 use super::ui::{self, Column, Row, disclosure, rendition};
 
 /// Parts that a picture and its table show at most; the API lists all of them.
@@ -210,8 +210,7 @@ fn slot_lane(slot: &str, tokens: u64, most: u64, parts: &[Numbered<'_>]) -> Mark
             div.lane-head {
                 span.lane-name { (name(slot)) }
                 span.lane-figure {
-                    strong { (number(tokens)) } " tokens · " (parts.len())
-                    @if parts.len() == 1 { " part" } @else { " parts" }
+                    strong { (number(tokens)) } " tokens · " (counted(parts.len() as u64, "part"))
                 }
             }
             svg.bar width="100%" height="26" role="group" aria-label={ (slot) ": " (number(tokens)) " tokens" } {

@@ -17,7 +17,7 @@ use larder_gateway::live_stats::{LiveUpdate, Totals};
 use larder_proxy::record::{RequestSummary, Tokens};
 use maud::{Markup, html};
 
-use super::figures::{money, money_saved, name, number, percent, share, short};
+use super::figures::{counted, money, money_saved, name, number, percent, share, short};
 use super::layout::{NavItem, page};
 use super::requests;
 use super::ui::{card, empty, heading, live_controls, panel, panel_with_tools};
@@ -108,7 +108,7 @@ fn totals(totals: &Totals) -> Markup {
             format!("{} of {} in the last window", percent(tokens.after, tokens.budget), short(tokens.budget))
         }
     };
-    let pointers = format!("in the last window; {} parts condensed there", number(shape.parts.condensed));
+    let pointers = format!("in the last window; {} condensed there", counted(shape.parts.condensed, "part"));
     let saved = format!("{} of what came", percent(totals.tokens_saved, totals.tokens_before));
     let summaries = format!(
         "parts that were condensed; {} changed rendition, {:.1} a session",
@@ -118,8 +118,11 @@ fn totals(totals: &Totals) -> Markup {
     let paid =
         format!("net of cache effects: {} instead of {}", money(totals.cost), money(totals.cost_without));
     let requests = format!(
-        "{} under way, {} refused, {} failed; {} sessions",
-        totals.in_flight, totals.refused, totals.failed, totals.sessions
+        "{} under way, {} refused, {} failed; {}",
+        totals.in_flight,
+        totals.refused,
+        totals.failed,
+        counted(totals.sessions, "session")
     );
     let violations = match totals.violations {
         0 => "no prompt left over its budget",
@@ -241,9 +244,9 @@ fn chart(recent: &[RequestSummary]) -> Markup {
     let before = recent.iter().fold(0_u64, |sum, head| sum.saturating_add(head.tokens.before));
     let after = recent.iter().fold(0_u64, |sum, head| sum.saturating_add(head.tokens.after));
     let words = format!(
-        "The last {} requests that were sent: {} tokens came, {} went out",
-        recent.len(),
-        number(before),
+        "{} sent last: {} came, {} went out",
+        counted(recent.len() as u64, "request"),
+        counted(before, "token"),
         number(after)
     );
     html! {

@@ -8,7 +8,7 @@ use larder_gateway::auth::Caller;
 use larder_store::{ModelUsage, RunFilter, RunId, RunRecord, RunStatus, StoreError};
 use maud::{Markup, html};
 
-use super::figures::{moment, name, number, short, short_id, span};
+use super::figures::{counted, moment, name, number, short, short_id, span};
 use super::layout::{NavItem, PageError, page};
 use super::map::{self, PartLink, WindowMap};
 use super::ui::{self, Column, chip, empty, heading, panel, payload, untitled_panel};
@@ -140,7 +140,7 @@ fn by_model(models: &[ModelUsage]) -> Markup {
     html! {
         @for usage in models {
             div {
-                (name(&usage.model)) ": " (number(usage.calls.into())) @if usage.calls == 1 { " call, " } @else { " calls, " }
+                (name(&usage.model)) ": " (counted(usage.calls.into(), "call")) ", "
                 (number(usage.input_tokens)) " tokens in, " (number(usage.output_tokens)) " out, " (cost(usage.cost_usd))
             }
         }

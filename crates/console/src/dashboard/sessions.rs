@@ -8,7 +8,9 @@ use larder_proxy::record::RequestSummary;
 use larder_store::SessionSummary;
 use maud::{Markup, html};
 
-use super::figures::{moment, money, money_saved, name, number, percent, segment, share, short, short_id};
+use super::figures::{
+    counted, moment, money, money_saved, name, number, percent, segment, share, short, short_id,
+};
 use super::layout::{NavItem, PageError, page};
 use super::map::legend;
 use super::ui::{self, Column, disclosure, empty, heading, panel, rendition, untitled_panel};
@@ -78,7 +80,10 @@ pub async fn one(
     let map = blocking(move || CompactionMap::read(&store, &session)).await?;
     let map = map.ok_or_else(|| Problem::not_found("no request belongs to this session"))?;
     let title = html! { "Session " (name(&map.session)) };
-    let about = format!("{} requests, {} compactions", map.requests.len(), map.compactions.len());
+    let about = {
+        let (requests, compactions) = (map.requests.len() as u64, map.compactions.len() as u64);
+        format!("{}, {}", counted(requests, "request"), counted(compactions, "compaction"))
+    };
     let tools = html! {
         a href={ "/sessions/" (segment(&map.session)) "/transcript" } { "Its transcript" } " "
         a href={ "/requests?session=" (segment(&map.session)) } { "Its requests" }

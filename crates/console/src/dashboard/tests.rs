@@ -444,7 +444,7 @@ async fn a_refused_request_saves_nothing_in_the_chart() {
         fake.record(&exchange);
     }
     let body = page(&fake, &router, "a", "/").await;
-    assert!(body.contains("The last 1 requests that were sent: 2,340 tokens came, 1,440 went out"), "{body}");
+    assert!(body.contains("1 request sent last: 2,340 tokens came, 1,440 went out"), "{body}");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Keys that mean something only together with others: where nothing heeds one, it is reported.
 
 use larder_core::recipe::DiagnosticCode;
+use larder_text::words::counted;
 
 use super::Check;
 use crate::kind::{Action, Block, Gives, Intent, Trigger};
@@ -69,8 +70,8 @@ impl Check<'_> {
         }
         let (messages, most) = (intent.messages.unwrap_or(0), self.kind.window.without_summary);
         if messages > most && takes.contains(&MESSAGES) {
-            let message =
-                format!("`{name}` sends {messages} messages without a summary, more than `without_summary`");
+            let sent = counted(messages as u64, "message");
+            let message = format!("`{name}` sends {sent} without a summary, more than `without_summary`");
             let help = format!("lower it to {most}, or raise `window.without_summary`");
             self.unheeded(&format!("/intents/{name}/{MESSAGES}"), message, &help);
         }

@@ -1,6 +1,7 @@
 //! Numbers of a type that must not contradict each other, or what its recipes say.
 
 use larder_core::recipe::{DiagnosticCode, PromptInputs, Recipe, SlotSource};
+use larder_text::words::counted;
 
 use super::Check;
 use crate::kind::{CallTime, CallWhen, SummaryRules};
@@ -77,14 +78,14 @@ impl Check<'_> {
         let of = if stage.is_empty() { String::new() } else { format!(" in stage {stage}") };
         let protected = self.kind.window.protected;
         let SummaryRules { after_messages, keep, .. } = *rules;
+        let kept = counted(keep as u64, "message");
         if keep >= after_messages {
-            let message =
-                format!("the summary{of} keeps {keep} messages out, and starts after {after_messages}");
+            let message = format!("the summary{of} keeps {kept} out, and starts after {after_messages}");
             let help = "a summary must have something to cover: lower `keep`, or raise `after_messages`";
             self.report(&format!("{pointer}/keep"), DiagnosticCode::Contradiction, message, help);
         }
         if keep < protected {
-            let message = format!("the summary{of} keeps {keep} messages out, and {protected} are protected");
+            let message = format!("the summary{of} keeps {kept} out, and {protected} are protected");
             let help =
                 format!("raise `keep` to {protected}, so that a new summary does not move what is sent");
             self.report(&format!("{pointer}/keep"), DiagnosticCode::Contradiction, message, help);

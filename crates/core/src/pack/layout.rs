@@ -1,5 +1,6 @@
 //! The layout notation: one line per part; `explain`, golden tests and people read the same text.
 
+use larder_text::words::counted;
 use std::fmt::Write;
 
 use super::levels::{BudgetAssessment, LevelTaken};
@@ -41,8 +42,8 @@ pub fn layout(receipt: &Receipt) -> String {
     }
     for LevelTaken { level, impact, parts, tokens } in levels {
         let (number, level, impact) = (level.number(), level.as_str(), impact.as_str());
-        let noun = if parts == 1 { "part" } else { "parts" };
-        let _ = writeln!(out, "level {number} ({level}), impact {impact}: {parts} {noun} in {tokens} tokens");
+        let (parts, tokens) = (counted(parts as u64, "part"), counted(tokens as u64, "token"));
+        let _ = writeln!(out, "level {number} ({level}), impact {impact}: {parts} in {tokens}");
     }
     if let Some(refusal) = &receipt.refused {
         let _ = writeln!(out, "REFUSED {refusal}");

@@ -125,9 +125,11 @@ impl PartReason {
         match self {
             Self::OverEntryCap | Self::SlotOverCap | Self::Summarized => Some(Level::Section),
             Self::DocumentOverLimit => Some(Level::Document),
-            Self::CallOverBudget | Self::CallNearLimit | Self::PinsTooLarge | Self::GroupDropped => {
-                Some(Level::Call)
-            }
+            Self::CallOverBudget
+            | Self::BelowMinRemaining
+            | Self::CallNearLimit
+            | Self::PinsTooLarge
+            | Self::GroupDropped => Some(Level::Call),
             Self::Fits
             | Self::Critical
             | Self::Protected

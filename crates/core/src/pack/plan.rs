@@ -138,6 +138,23 @@ impl<'a> Packing<'a> {
         if wanted.is_none() {
             self.top_up(slot_index, spare, planned);
         }
+        self.name_held_back(slot, &members, allowed.saturating_sub(mark), planned);
+    }
+
+    /// Gives absent parts their reason that could be here in some form, had they no `min_remaining`.
+    fn name_held_back(&self, slot: &Slot, members: &[usize], room: usize, planned: &mut Planned) {
+        let held_back = |&part: &usize| {
+            let ladder = &self.ladders[part];
+            let comes_first = |other: usize| self.is_critical(other) || self.tier(other) >= self.tier(part);
+            let earlier = members.iter().filter(|&&other| comes_first(other));
+            let taken = earlier.map(|&other| planned.standings[other].tokens).fold(0, usize::saturating_add);
+            let left = room.saturating_sub(taken);
+            planned.is_absent(part) && (ladder.cheapest(slot.overflow)..=ladder.min_remaining).contains(&left)
+        };
+        let parts: Vec<usize> = members.iter().copied().filter(held_back).collect();
+        for part in parts {
+            planned.standings[part].reason = PartReason::BelowMinRemaining;
+        }
     }
 
     /// Renders a part as chosen.

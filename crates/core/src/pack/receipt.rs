@@ -124,6 +124,8 @@ pub enum PartReason {
     DocumentOverLimit,
     /// The whole call exceeds its budget.
     CallOverBudget,
+    /// No more tokens than its `min_remaining` were left for it.
+    BelowMinRemaining,
     /// The call fits, but exceeds the limit above which it is reduced all the same.
     CallNearLimit,
     /// The call fits, but exceeds its soft threshold.
@@ -151,6 +153,7 @@ impl PartReason {
             Self::SlotOverCap => "slot over cap",
             Self::DocumentOverLimit => "document over limit",
             Self::CallOverBudget => "call over budget",
+            Self::BelowMinRemaining => "below min_remaining",
             Self::CallNearLimit => "call near limit",
             Self::OverThreshold => "call over threshold",
             Self::PinsTooLarge => "pins too large",

@@ -12,6 +12,7 @@ use larder_store::CompactionKey;
 use larder_text::chunk::{SMALLEST_CHUNK, chunks};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
+use larder_text::words::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -168,7 +169,11 @@ impl Summarizer<'_> {
             let jobs = plan(&passages, left, &room, counter, request.target)?;
             self.budget.reserve(jobs.len())?;
             let single = jobs.len() <= 1;
-            self.observer.stage(&format!("condensing, round {}: {} calls", round + 1, jobs.len()));
+            self.observer.stage(&format!(
+                "condensing, round {}: {}",
+                round + 1,
+                counted(jobs.len() as u64, "call")
+            ));
             let most: usize = jobs.iter().map(|job| job.share).sum();
             let before: usize = jobs.iter().map(|job| room.counter.count(&job.text)).sum();
             if most * LEAST < left {

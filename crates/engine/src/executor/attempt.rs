@@ -12,8 +12,7 @@ use larder_store::NewIntervention;
 
 use super::rounds::Conversation;
 use super::{
-    FailedCall, ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, Spending,
-    store_originals,
+    FailedCall, ModelCandidate, Originals, RecipeRun, RunError, RunKind, RunReceipt, store_originals,
 };
 use crate::history;
 use crate::opening;
@@ -228,14 +227,8 @@ impl RecipeRun<'_> {
         let cost = candidate.spec.prices.as_ref().map(|prices| prices.cost(&usage).total);
         self.calls += 1;
         self.spent.add(usage, cost);
-        match self.spent_by.iter_mut().find(|(model, ..)| *model == candidate.name) {
-            Some((_, calls, spent)) => {
-                *calls += 1;
-                spent.add(usage, cost);
-            }
-            None => self.spent_by.push((candidate.name.clone(), 1, Spending { usage, cost })),
-        }
-        self.observer.spent(usage, cost);
+        self.spent_by.add(&candidate.name, usage, cost);
+        self.observer.spent(&candidate.name, usage, cost);
     }
 
     /// The note shown to the model after its answer was rejected: why, and how that answer began.

@@ -12,7 +12,7 @@ use larder_store::{ModelUsage, NewRun, RunFacts, RunStatus, RunTokens};
 use larder_text::tokens::{Counter, Label};
 
 use super::report::{log_decision, log_sizes, report};
-use super::{RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt, Spending};
+use super::{ModelSpending, RecipeRun, ResolvedCitation, RunError, RunKind, RunOutcome, RunReceipt};
 use crate::evidence::CITING;
 use crate::opening::MARKS;
 use crate::run::{class, signals};
@@ -109,6 +109,7 @@ impl RecipeRun<'_> {
             output: parsed.value,
             reply: parsed.reply,
             is_cut: self.is_cut,
+            exchanged: self.exchanged,
             citations,
             receipt,
             usage: self.spent.usage,
@@ -191,7 +192,7 @@ fn resolve(citations: &[Citation], parts: &[PartReceipt]) -> Vec<ResolvedCitatio
         .collect()
 }
 
-fn model_usage((model, calls, spent): &(String, u32, Spending)) -> ModelUsage {
+fn model_usage(ModelSpending { model, calls, spent }: &ModelSpending) -> ModelUsage {
     ModelUsage {
         model: model.clone(),
         calls: *calls,

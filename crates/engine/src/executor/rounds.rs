@@ -104,6 +104,7 @@ impl RecipeRun<'_> {
             }
             left.begin_round(size, reply.tool_calls.len());
             self.rounds += 1;
+            self.exchanged.push(said.clone());
             messages.push(said);
             for call in &reply.tool_calls {
                 let answered = self.answer_call(call, &mut left, limits, (prepared, &counter)).await?;
@@ -117,6 +118,7 @@ impl RecipeRun<'_> {
                 }
                 let mut result = Message::text(Role::Tool, answered.text);
                 result.tool_call_id = Some(call.id.clone());
+                self.exchanged.push(result.clone());
                 messages.push(result);
             }
             // Runs inside calls may have spent what was left.

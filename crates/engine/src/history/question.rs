@@ -42,10 +42,21 @@ pub fn question(request: &str, key: &PointerKey) -> Result<Question, Vec<String>
     if asked.is_empty() {
         before.problems.push("a recipe needs a message of the user: its text is the query".to_owned());
     }
-    let mut reader =
-        QuestionReader { key, texts: Vec::new(), read: Question::default(), problems: Vec::new() };
+    let mut reader = QuestionReader {
+        key,
+        texts: Vec::new(),
+        read: Question::default(),
+        is_last: true,
+        problems: Vec::new(),
+    };
     for (at, message) in (first..).zip(&asked) {
         reader.message(at, at == first, message);
+    }
+    if !reader.is_last {
+        let last = place(first + asked.len() - 1);
+        before
+            .problems
+            .push(format!("{last}: the last message has to be the user's: a recipe answers its text"));
     }
     before.problems.append(&mut reader.problems);
     let history = before.finish()?;
@@ -57,6 +68,8 @@ struct QuestionReader<'k> {
     key: &'k PointerKey,
     texts: Vec<String>,
     read: Question,
+    /// Whether nothing but pictures of the user's follows the text.
+    is_last: bool,
     problems: Vec<String>,
 }
 
@@ -73,8 +86,8 @@ impl QuestionReader<'_> {
         let content = &message["content"];
         let is_picture = |block: &Value| text_of(block).is_none() && !is_result(&block);
         if !is_users || !is_first && (content.is_string() || !blocks(message).all(is_picture)) {
-            let words = "the last message has to be the user's: a recipe answers its text";
-            return self.problems.push(format!("{place}: {words}"));
+            self.is_last = false;
+            return;
         }
         if !is_first && is_empty(content) {
             return self.problems.push(format!("{place}: it has no content"));

@@ -51,6 +51,41 @@ impl Spending {
     }
 }
 
+/// What each model used, in the order in which they were first asked.
+#[derive(Debug, Clone, Default)]
+pub struct SpendingByModel(Vec<ModelSpending>);
+
+/// What one model used.
+#[derive(Debug, Clone)]
+pub struct ModelSpending {
+    /// The model's name in the table.
+    pub model: String,
+    /// Its calls.
+    pub calls: u32,
+    /// Tokens and price of these calls.
+    pub spent: Spending,
+}
+
+impl SpendingByModel {
+    pub(crate) fn add(&mut self, model: &str, usage: Usage, cost: Option<Usd>) {
+        match self.0.iter_mut().find(|one| one.model == model) {
+            Some(one) => {
+                one.calls += 1;
+                one.spent.add(usage, cost);
+            }
+            None => {
+                let spent = Spending { usage, cost };
+                self.0.push(ModelSpending { model: model.to_owned(), calls: 1, spent });
+            }
+        }
+    }
+
+    /// The models, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &ModelSpending> {
+        self.0.iter()
+    }
+}
+
 /// What is left of limits; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemainingBudget {
@@ -118,6 +153,7 @@ pub struct Meter<'a> {
     observer: &'a dyn ProgressObserver,
     limits: RemainingBudget,
     total: Mutex<Spending>,
+    by_model: Mutex<SpendingByModel>,
     is_strict: bool,
 }
 
@@ -129,7 +165,7 @@ impl<'a> Meter<'a> {
 
     /// The same with a deadline, too.
     pub fn within(observer: &'a dyn ProgressObserver, limits: RemainingBudget) -> Self {
-        Self { observer, limits, total: Mutex::default(), is_strict: false }
+        Self { observer, limits, total: Mutex::default(), by_model: Mutex::default(), is_strict: false }
     }
 
     /// The same where a call that may exceed what its limits leave is not made.
@@ -147,6 +183,11 @@ impl<'a> Meter<'a> {
     /// The sum so far.
     pub fn total(&self) -> Spending {
         *self.total.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What each model used so far, calls with an unknown outcome not counted.
+    pub fn by_model(&self) -> SpendingByModel {
+        self.by_model.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -187,9 +228,10 @@ impl ProgressObserver for Meter<'_> {
         self.observer.takes_restarts()
     }
 
-    fn spent(&self, usage: Usage, cost: Option<Usd>) {
+    fn spent(&self, model: &str, usage: Usage, cost: Option<Usd>) {
         self.total.lock().unwrap_or_else(PoisonError::into_inner).add(usage, cost);
-        self.observer.spent(usage, cost);
+        self.by_model.lock().unwrap_or_else(PoisonError::into_inner).add(model, usage, cost);
+        self.observer.spent(model, usage, cost);
     }
 
     fn unanswered(&self, max: Usage, cost: Option<Usd>) {

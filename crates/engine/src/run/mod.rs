@@ -13,7 +13,7 @@ use larder_core::recipe::Recipe;
 pub(crate) use self::error::is_open;
 pub use self::error::{AroundFailure, RunError, WithheldFallback};
 pub use self::error::{class, class_of_model};
-pub use self::meter::{Meter, RemainingBudget, Spending};
+pub use self::meter::{Meter, ModelSpending, RemainingBudget, Spending, SpendingByModel};
 pub use self::observer::{NoopObserver, ProgressObserver, SpendingOnly};
 pub(crate) use self::outcome::signals;
 pub use self::outcome::{

@@ -18,8 +18,8 @@ pub trait ProgressObserver: Send + Sync {
     /// A call of a tool by the run's model was carried out, or refused. Reported even if the run fails later.
     fn called(&self, _call: &CallReceipt) {}
     /// A model call was answered: one of the run itself, or one that condensed for it. Reported even if the run fails
-    /// later. `cost` is `None` for models without a price.
-    fn spent(&self, _usage: Usage, _cost: Option<Usd>) {}
+    /// later. `model` is its name in the table; `cost` is `None` for models without a price.
+    fn spent(&self, _model: &str, _usage: Usage, _cost: Option<Usd>) {}
     /// A model call timed out. It may nevertheless have been processed and billed, for at most `max` tokens.
     fn unanswered(&self, _max: Usage, _cost: Option<Usd>) {}
     /// Whether more may be spent. Queried before every call except the first of a run, which its caller decides, and
@@ -68,8 +68,8 @@ impl ProgressObserver for SpendingOnly<'_> {
 
     fn packed(&self, _: &RunReceipt) {}
 
-    fn spent(&self, usage: Usage, cost: Option<Usd>) {
-        self.0.spent(usage, cost);
+    fn spent(&self, model: &str, usage: Usage, cost: Option<Usd>) {
+        self.0.spent(model, usage, cost);
     }
 
     fn unanswered(&self, max: Usage, cost: Option<Usd>) {

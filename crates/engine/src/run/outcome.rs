@@ -10,6 +10,7 @@ use larder_models::price::Usd;
 use larder_store::{ModelUsage, RunId};
 use larder_text::message::Message;
 use larder_text::pointer::Pointer;
+use larder_text::words::counted;
 use serde::{Deserialize, Serialize};
 
 /// The receipt of a prompt, with the recipe and the model it was packed for.
@@ -148,11 +149,10 @@ impl RunReceipt {
         let (condensed, out): (Vec<_>, Vec<_>) =
             reduced.iter().copied().partition(|part| part.rendition == Rendition::Condensed);
         // A part that is not counted to the end has more tokens than the prompt may have.
-        let whole = |parts: &[&PartReceipt]| -> String {
-            let least: usize =
+        let whole = |parts: &[&PartReceipt]| -> (usize, bool) {
+            let least =
                 parts.iter().map(|part| part.original_tokens.unwrap_or(self.receipt.budget.available)).sum();
-            let is_exact = parts.iter().all(|part| part.original_tokens.is_some());
-            if is_exact { least.to_string() } else { format!("more than {least}") }
+            (least, parts.iter().all(|part| part.original_tokens.is_some()))
         };
         let named = |parts: &[&PartReceipt]| match parts {
             [one] => one.source.to_string(),
@@ -161,14 +161,16 @@ impl RunReceipt {
         let mut said = Vec::new();
         if !condensed.is_empty() {
             let tokens: usize = condensed.iter().map(|part| part.tokens).sum();
-            said.push(format!(
-                "condensed {} from {} to {tokens} tokens",
-                named(&condensed),
-                whole(&condensed)
-            ));
+            let (before, parts) = (whole(&condensed), named(&condensed));
+            said.push(match before {
+                (before, true) => format!("condensed {parts} from {before} to {tokens} tokens"),
+                (least, false) => format!("condensed {parts} to {tokens} of more than {least} tokens"),
+            });
         }
         if !out.is_empty() {
-            said.push(format!("left out {} ({} tokens)", named(&out), whole(&out)));
+            let (tokens, is_exact) = whole(&out);
+            let about = if is_exact { "" } else { "more than " };
+            said.push(format!("left out {} ({about}{tokens} tokens)", named(&out)));
         }
         let largest = reduced
             .iter()
@@ -240,11 +242,10 @@ impl CondensingTally {
     pub fn notice(&self, run: &RunId) -> Option<String> {
         let (first, more) = self.failures.split_first()?;
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-        let calls = if self.calls == 1 { "call" } else { "calls" };
         Some(format!(
-            "condensed by rule, since what the model wrote in {} {calls} was of no use: {first}{more}; `larder runs show {}` \
+            "condensed by rule, since what the model wrote in {} was of no use: {first}{more}; `larder runs show {}` \
              lists this under condensing.failures",
-            self.calls,
+            counted(self.calls as u64, "call"),
             run.as_str()
         ))
     }
@@ -284,6 +285,9 @@ pub struct RunOutcome {
     /// Whether the answer ends where its caller said ([`RunInput::max_output`](crate::inputs::RunInput::max_output)).
     #[serde(skip)]
     pub is_cut: bool,
+    /// What its model called on the way to the answer: each message with calls, followed by their results as it read them.
+    #[serde(skip)]
+    pub exchanged: Vec<Message>,
     /// What is wrong with an answer that was passed on while it was written; empty for every other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,

@@ -10,7 +10,7 @@ use larder_core::policy::{ContextBudgetPolicy, SessionUsage};
 use larder_engine::executor;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_proxy::record::{Bill, Endpoint, Outcome, RequestRecord, RoundTripFate, cut_name};
+use larder_proxy::record::{Bill, Endpoint, ModelShare, Outcome, RequestRecord, RoundTripFate, cut_name};
 use larder_store::ForegroundWork;
 use larder_text::pointer::{Pointer, PointerId};
 use tokio::sync::OwnedSemaphorePermit;
@@ -231,6 +231,17 @@ impl OpenRequest {
         summary.usage = Some(used.usage).filter(|usage| *usage != Usage::default());
         // The recipe's cost without packing is unknown, so no saving is claimed.
         summary.bill = used.cost.map(|cost| Bill { cost, without: cost });
+    }
+
+    /// Records what each model used in the run of a recipe.
+    pub fn record_models(&mut self, models: &executor::SpendingByModel) {
+        let share = |one: &executor::ModelSpending| ModelShare {
+            model: one.model.clone(),
+            calls: one.calls,
+            usage: one.spent.usage,
+            cost: one.spent.cost,
+        };
+        self.record.summary.models = models.iter().map(share).collect();
     }
 
     /// Keeps more of the reply for the transcript, as its client gets it.

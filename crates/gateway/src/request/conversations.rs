@@ -1,7 +1,7 @@
 //! Requests whose model is a conversation type: the user's last message is posted, and everything before it is the
 //! conversation's own already. Replies are written by [`replies`], whoever waits for them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -19,7 +19,7 @@ use larder_store::Speaker;
 use larder_text::message::Role;
 use larder_text::pointer::PointerKey;
 use larder_text::usage::Usage;
-use larder_text::words::is_blank;
+use larder_text::words::{is_blank, plural};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -64,7 +64,7 @@ pub fn job(
 ) -> Result<ConversationRequest, RequestError> {
     let Fields { max_output, mut ignored, mut problems } = Fields::judge(request, Answerer::Conversation);
     problems.extend(history::read(request.body, key).err().into_iter().flatten());
-    problems.extend(request.items.iter().filter_map(not_said));
+    problems.extend(not_said(&request.items));
     if !problems.is_empty() {
         return Err(RequestError::invalid(format!("nothing was sent: {}", problems.join("; "))));
     }
@@ -105,16 +105,20 @@ pub fn job(
     })
 }
 
-/// Why an item cannot be part of a conversation, which is text alone.
-fn not_said(item: &Item<'_>) -> Option<String> {
-    let is_calling = item.role() == Role::Tool || !item.calls.is_empty();
-    let what = match () {
-        () if is_calling => "calls of tools or their results",
-        () if item.role() == Role::User && !item.opaque.is_empty() => "pictures or files",
-        () => return None,
+/// What of a request cannot be part of a conversation, which is text alone: each kind once, with its messages.
+fn not_said(items: &[Item<'_>]) -> Vec<String> {
+    let is_calling = |item: &Item<'_>| item.role() == Role::Tool || !item.calls.is_empty();
+    let has_files = |item: &Item<'_>| item.role() == Role::User && !item.opaque.is_empty();
+    let problem = |what: &str, is_it: &dyn Fn(&Item<'_>) -> bool| {
+        let places = items.iter().filter(|item| is_it(item)).map(|item| item.message.map_or(1, |at| at + 1));
+        let numbers: Vec<String> = places.collect::<BTreeSet<_>>().iter().map(ToString::to_string).collect();
+        let plural = plural(numbers.len() as u64);
+        let words = format!("a conversation takes text, and no {what}; leave them out");
+        (!numbers.is_empty()).then(|| format!("message{plural} {}: {words}", numbers.join(", ")))
     };
-    let at = item.message.map_or(1, |at| at + 1);
-    Some(format!("message {at}: a conversation takes text, and no {what}; leave them out"))
+    let calls = problem("calls of tools or their results", &is_calling);
+    let files = problem("pictures or files", &|item| !is_calling(item) && has_files(item));
+    calls.into_iter().chain(files).collect()
 }
 
 /// Posts the message and answers in the request's own format. The reply is written to its end and stored even if the client

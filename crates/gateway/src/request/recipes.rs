@@ -18,7 +18,7 @@ use larder_engine::settings::CallableTools;
 use larder_engine::{Engine, blocking};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
-use larder_models::table::ModelTable;
+use larder_models::table::{ModelSpec, ModelTable};
 use larder_proxy::record::{AnsweredBy, RequestSummary, Tokens};
 use larder_proxy::wire::{ApiDialect, RecipeReply, Request};
 use larder_text::pointer::PointerKey;
@@ -149,14 +149,21 @@ async fn ended(
     let call = reserve_call(active, engine, job)?;
     // Should this thread panic, as much counts as was reserved.
     active.record_run(Spending::default(), call);
-    let (ended, taken, open) = {
+    let (ended, taken, by_model, open) = {
         let account = RunBudget::new(active, call);
         let ended = gone.run_until_cancelled(engine.run(&job.recipe, &job.input, &account)).await;
         // Most likely the client left during a call.
         let under_way = u64::from(ended.is_none());
-        (ended, account.meter.total(), account.open(under_way))
+        (ended, account.meter.total(), account.meter.by_model(), account.open(under_way))
     };
     active.record_run(taken, open);
+    active.record_models(&by_model);
+    if let Some(Ok(outcome)) = &ended {
+        let answered = engine.models.table().model(&outcome.receipt.model);
+        active.record.summary.answered_by = answered
+            .map(|spec| answered_by(&outcome.receipt.model, spec))
+            .or(active.record.summary.answered_by.take());
+    }
     ended
         .ok_or_else(|| RequestError::bug("a run was cancelled while its client waited"))?
         .map_err(|error| with_names(error, engine).into())
@@ -188,12 +195,7 @@ fn reserve_call(
     let after = number(recipe.budget.total).saturating_sub(output);
     active.record.summary.tokens = Tokens { after, output, budget: after, ..Tokens::default() };
     if let Some(found) = engine.models.table().resolve(recipe.layer, recipe.mode) {
-        active.record.summary.answered_by = Some(AnsweredBy {
-            name: found.name.to_owned(),
-            id: found.spec.id.clone(),
-            server: None,
-            provider: found.spec.provider,
-        });
+        active.record.summary.answered_by = Some(answered_by(found.name, found.spec));
     }
     let mut reach = engine.reachable_models(recipe, None);
     let mut most = Usage { input: after, output, ..Usage::default() };
@@ -210,6 +212,10 @@ fn reserve_call(
     let call = (most.input.saturating_add(most.output), cost);
     active.reserve_amount(call.0, call.1)?;
     Ok(call)
+}
+
+fn answered_by(name: &str, spec: &ModelSpec) -> AnsweredBy {
+    AnsweredBy { name: name.to_owned(), id: spec.id.clone(), server: None, provider: spec.provider }
 }
 
 /// The usage of a run, and its reservation.
@@ -245,8 +251,8 @@ impl ProgressObserver for RunBudget<'_> {
 
     fn packed(&self, _: &RunReceipt) {}
 
-    fn spent(&self, usage: Usage, cost: Option<Usd>) {
-        self.meter.spent(usage, cost);
+    fn spent(&self, model: &str, usage: Usage, cost: Option<Usd>) {
+        self.meter.spent(model, usage, cost);
     }
 
     fn unanswered(&self, _: Usage, _: Option<Usd>) {

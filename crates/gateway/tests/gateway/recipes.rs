@@ -150,7 +150,73 @@ async fn what_a_recipe_cannot_take_is_an_error_before_anything_is_sent() {
         let (status, said) = (response.status(), response.text().await.unwrap());
         assert!(status == 400 && said.contains(words), "{status}: {said}");
     }
+    // A conversation that ends in a tool's result has one fault, however many messages follow the user's.
+    let call = json!({"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}});
+    let calls = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    let result = json!({"role": "tool", "tool_call_id": "c", "content": "It is there."});
+    let messages = json!([user("Which?"), calls, result]);
+    let response = gateway.chat(&json!({"model": "recipe/talk/brief", "messages": messages})).await;
+    let (status, said) = (response.status(), response.text().await.unwrap());
+    assert!(status == 400 && said.contains("message 3: the last message has to be the user's"), "{said}");
+    assert_eq!(said.matches("the last message has to be").count(), 1, "{said}");
     assert!(gateway.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_recipe_that_several_models_answer_is_charged_to_each_of_them() {
+    let provider = StubServer::responding(|seen| match seen.json()["model"].as_str() {
+        Some("gpt-4.1") => said("{\"answer\": 42}"),
+        _ => said("Forty-two."),
+    })
+    .await;
+    let large = format!(
+        "[models.large]\nprovider = \"openai\"\nbase_url = \"{}/v1\"\nid = \"gpt-4.1\"\nwindow = 16000\n\
+         max_output = 1000\nprices = {{ input = 10, output = 20 }}\n",
+        provider.address()
+    );
+    let gateway = Gateway::with(provider, &large).await;
+    let settings = gateway.dir.path().join("larder.toml");
+    let layers = std::fs::read_to_string(&settings).unwrap().replace("VOICE = \"mini\"", "VOICE = \"large\"");
+    std::fs::write(&settings, layers).unwrap();
+    let schema = "output_format: json\noutput_schema: {type: object, required: [answer], properties: {answer: {type: \
+                  integer}}}\nquality_gates: {schema_validation: true, max_retries: 1}";
+    let recipe =
+        RECIPE.replace("model_layer: VOICE", "model_layer: MIND").replace("output_format: text", schema);
+    write(gateway.dir.path().join("recipes/talk/brief.yaml"), &recipe);
+    write(gateway.dir.path().join("prompts/talk/brief.md"), "Answer in {{ length }}.\n");
+    let gateway = gateway.restart().await;
+    let ask = json!({"model": "recipe/talk/brief", "messages": [{"role": "user", "content": "Which?"}]});
+    let reply = gateway.chat(&ask).await;
+    let id = reply.headers()["x-larder-request"].to_str().unwrap().to_owned();
+    assert_eq!(reply.status(), 200, "{:?}", reply.text().await);
+    let record = gateway.get(&format!("/api/v1/exchanges/{id}")).send().await.unwrap();
+    let request: Value = record.json().await.unwrap();
+    let used = |model: &str, calls: u64, cost: &str| {
+        let usage = request["models"].as_array().unwrap().iter().find(|one| one["model"] == model).unwrap();
+        assert_eq!((&usage["calls"], &usage["cost"]), (&json!(calls), &json!(cost)), "{request}");
+        assert_eq!(usage["usage"]["input"], 100 * calls, "{request}");
+    };
+    used("mini", 2, "0.00024");
+    used("large", 1, "0.0012");
+    assert_eq!(
+        (&request["answered_by"]["name"], &request["bill"]["cost"]),
+        (&json!("large"), &json!("0.00144"))
+    );
+    let costs: Value = gateway.get("/api/v1/costs").send().await.unwrap().json().await.unwrap();
+    let mut rows: Vec<Value> = costs["costs"].as_array().unwrap().clone();
+    rows.sort_by_key(|row| row["model"].to_string());
+    let told = |row: &Value| (row["model"].clone(), row["input_tokens"].clone(), row["cost"].clone());
+    let expected =
+        [(json!("large"), json!(100), json!("0.0012")), (json!("mini"), json!(200), json!("0.00024"))];
+    assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), expected, "{costs}");
+    let metrics = gateway.app.telemetry.metrics.text().unwrap();
+    for line in [
+        "larder_usage_tokens_total{model=\"mini\",kind=\"input\"} 200",
+        "larder_usage_tokens_total{model=\"large\",kind=\"input\"} 100",
+        "larder_cost_usd_total{model=\"large\"} 0.0012",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
 }
 
 #[tokio::test]

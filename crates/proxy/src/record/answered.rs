@@ -1,6 +1,8 @@
-//! The model that answered a request, and where its name may be shown. Knows nothing else of the request.
+//! The models that answered a request, and where their names may be shown. Knows nothing else of the request.
 
+use larder_text::price::Usd;
 use larder_text::provider::Provider;
+use larder_text::usage::Usage;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,6 +21,20 @@ pub struct AnsweredBy {
     /// Who serves it.
     #[schema(value_type = String, example = "openai")]
     pub provider: Provider,
+}
+
+/// What one model used in the run of a recipe.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ModelShare {
+    /// Its name in the model table.
+    pub model: String,
+    /// Its calls that were answered.
+    pub calls: u32,
+    /// Tokens of these calls.
+    pub usage: Usage,
+    /// Their cost in US dollars; `None` if the model has no price.
+    #[schema(value_type = Option<String>, example = "0.0105")]
+    pub cost: Option<Usd>,
 }
 
 impl RequestSummary {

@@ -2,6 +2,7 @@
 
 use larder_core::policy::{ConversationItem, PointerReader};
 use larder_text::message::Role;
+use larder_text::words::counted;
 
 use super::WindowBuilder;
 use crate::record::{LeftAlone, cut_name};
@@ -50,7 +51,7 @@ pub fn list(
         };
         let kept = results.iter().filter(name).count();
         if kept > 0 {
-            let what = if kept == 1 { "1 tool result".to_owned() } else { format!("{kept} tool results") };
+            let what = counted(kept as u64, "tool result");
             note(what, why.to_owned());
         }
     };

@@ -1,12 +1,13 @@
 //! The content of a capture at the chosen level, with its age (R1-6.10 to R1-6.13, R1-14.5, R1-14.7). The text of a
 //! page is data and is passed on unchanged.
 
+use larder_text::words::counted;
 use larder_vault::lifecycle::PER_DOCUMENT_CAP;
 use larder_vault::{Document, ExtractedData, Manifest, PageContent, VaultPath, read_json, value_names};
 use serde_json::Value;
 
 use super::rules::{LevelChoice, PageContents, PageLevel, choose_level, is_one_of, is_stale};
-use super::{FoundCapture, PageAnswer};
+use super::{FoundCapture, PageAnswer, SMALL_PAGE, SmallPage};
 use crate::Retrieval;
 use crate::extract::cut;
 use crate::index::{Index, Query, Record};
@@ -34,6 +35,7 @@ pub(super) async fn write(
         PageLevel::Navigate | PageLevel::Search => elsewhere(retrieval, query, capture, manifest, &files),
         _ => files.say(retrieval, query, choice, capture, manifest),
     };
+    let small_page = files.small_page(retrieval).filter(|page| page.document != document);
     PageAnswer {
         level: choice.level,
         text: cut(&text, PER_DOCUMENT_CAP, retrieval.counter, document.as_str()).0,
@@ -42,6 +44,7 @@ pub(super) async fn write(
         age_seconds: age,
         may_be_stale: is_stale(manifest.visited_at, retrieval.now),
         document,
+        small_page,
         why: choice.why.to_owned(),
     }
 }
@@ -110,6 +113,14 @@ impl CaptureFiles {
         }
     }
 
+    /// The text of the page, if all of it may be said.
+    fn small_page(&self, retrieval: &Retrieval<'_>) -> Option<SmallPage> {
+        let (document, page) = self.content.as_ref()?;
+        let text = page.whole_text();
+        let is_small = retrieval.counter.count_up_to(&text, SMALL_PAGE).is_some() && !text.trim().is_empty();
+        is_small.then(|| SmallPage { document: document.clone(), text })
+    }
+
     /// The answer of a level, and the file it is from.
     fn say(
         &self,
@@ -121,7 +132,10 @@ impl CaptureFiles {
     ) -> (String, VaultPath) {
         match (choice.level, &self.data, &self.content) {
             (PageLevel::Data, Some((path, data)), _) => (from_data(query, choice.values, data), path.clone()),
-            (PageLevel::Content, _, Some((path, page))) => (from_text(retrieval, query, page), path.clone()),
+            (PageLevel::Content, _, Some((path, page))) => {
+                let whole = self.small_page(retrieval).map(|page| page.text);
+                (whole.unwrap_or_else(|| from_text(retrieval, query, page)), path.clone())
+            }
             _ => (from_manifest(manifest), capture.manifest.clone()),
         }
     }
@@ -141,14 +155,12 @@ fn from_manifest(manifest: &Manifest) -> String {
     if let Some(info) = &summary.page_info {
         let pages = info.rsplit_once(" of ").and_then(|(_, count)| count.trim().parse::<u64>().ok());
         lines.push(match pages {
-            Some(1) => format!("The {kind} has 1 page (from cached visit record)."),
-            Some(pages) => format!("The {kind} has {pages} pages (from cached visit record)."),
+            Some(pages) => format!("The {kind} has {} (from cached visit record).", counted(pages, "page")),
             None => format!("Pages: {} (from cached visit record).", line(info)),
         });
     }
     if let Some(count) = summary.comment_count {
-        let noun = if count == 1 { "comment" } else { "comments" };
-        lines.push(format!("The {kind} has {count} {noun} (from cached visit record)."));
+        lines.push(format!("The {kind} has {} (from cached visit record).", counted(count, "comment")));
     }
     lines.push(format!("Title: {}", line(&manifest.title)));
     if !summary.site.is_empty() {

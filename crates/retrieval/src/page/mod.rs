@@ -26,8 +26,12 @@ use super::{Retrieval, RetrievalError, SearchRequest};
 const RECENT: u64 = 20;
 /// … and hits in the text of pages.
 const HITS: u64 = 20;
+/// Tokens of a page whose text is given whole, whatever is asked about it.
+pub const SMALL_PAGE: usize = 400;
 /// Share of a query's words that title and address must contain for a page that was not referred to.
 const NAMED: f64 = 0.34;
+/// What precedes the text of a small page.
+pub const WHOLE: &str = "The whole text of the page:";
 
 /// A captured page that a query speaks of.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -65,12 +69,24 @@ pub struct PageAnswer {
     pub may_be_stale: bool,
     /// The file that answers: manifest, data or text.
     pub document: VaultPath,
+    /// The text of a small page, unless `text` is that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub small_page: Option<SmallPage>,
     /// Why this level.
     pub why: String,
 }
 
+/// The whole text of a page of at most [`SMALL_PAGE`] tokens.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SmallPage {
+    /// Its `page_content.md`.
+    pub document: VaultPath,
+    /// The text as captured.
+    pub text: String,
+}
+
 impl PageAnswer {
-    /// The captured answer within `max` tokens; `None` if only the live page, or another one, can answer.
+    /// The captured answer within `max` tokens, without the text of a small page; `None` if only the live page, or another one, can answer.
     pub fn captured(&self, max: usize, counter: &Counter) -> Option<String> {
         let answers = matches!(self.level, PageLevel::Manifest | PageLevel::Data | PageLevel::Content);
         let text = || cut(&self.text, max, counter, self.document.as_str()).0;
@@ -81,14 +97,16 @@ impl PageAnswer {
     pub fn to_text(&self) -> String {
         let stale =
             if self.may_be_stale { "\nstale: prices and availability may have changed since" } else { "" };
+        let whole = self.small_page.as_ref().map(|page| format!("\n{WHOLE}\n{}\n", page.text));
         let text = format!(
-            "level: {}\nwhy: {}\nsource_url: {}\ncaptured: {}{stale}\npath: {}\n\n{}\n",
+            "level: {}\nwhy: {}\nsource_url: {}\ncaptured: {}{stale}\npath: {}\n\n{}\n{}",
             self.level.as_str(),
             line(&self.why),
             line(&self.source_url),
             when(self.captured_at, self.age_seconds),
             self.document,
             self.text,
+            whole.unwrap_or_default(),
         );
         block(&text)
     }
@@ -289,6 +307,7 @@ fn unvisited(
         age_seconds: age,
         may_be_stale: is_stale(turn.created_at, retrieval.now),
         document: turn.context,
+        small_page: None,
         why: "its address is known and it was not captured".to_owned(),
     };
     let tokens = retrieval.counter.count(&answer.to_text());

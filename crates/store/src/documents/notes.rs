@@ -18,6 +18,7 @@ use super::index::{
 };
 use super::types::{ResearchRow, TurnRow};
 use larder_disk::StoreError;
+use larder_text::words::counted;
 
 /// Documents under `## Recent`.
 const RECENT: u64 = 20;
@@ -284,10 +285,6 @@ fn memory_topics(bytes: &[u8]) -> Vec<TopicEntry> {
     let many = preferences.len() as u64;
     let preferences = (many > 0).then(|| TopicEntry::new("preferences", &counted(many, "preference")));
     facts.chain(preferences).collect()
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Topics with the same tag share a line.

@@ -186,3 +186,26 @@ pub fn encoded(text: &str) -> String {
     encode(text, &mut out);
     out
 }
+
+/// The text, and after it the same with what JSON escapes in a string written out.
+pub fn with_escapes_written_out(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() * 2 + 1);
+    out.extend([text, "\n"]);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some('r') => out.push('\r'),
+                Some(other) => out.push(other),
+                None => {}
+            },
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}

@@ -16,6 +16,26 @@ pub use stop::{STOP_WORDS, is_stop_word};
 /// What follows an apostrophe and is not a word: `it's`, `didn't`, `we'll`.
 const CLITICS: [&str; 7] = ["d", "ll", "m", "re", "s", "t", "ve"];
 
+/// What divides values in a line: a semicolon where a comma could be mistaken for one of theirs, as in `3,5`.
+pub fn separator<'t>(mut values: impl Iterator<Item = &'t str>) -> &'static str {
+    if values.any(|value| value.contains(',')) { "; " } else { ", " }
+}
+
+/// Values in a line, divided by their [`separator`].
+pub fn joined(values: &[String]) -> String {
+    values.join(separator(values.iter().map(String::as_str)))
+}
+
+/// A count with its noun, which gets an s unless it is one.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", plural(count))
+}
+
+/// What a noun gets after this count.
+pub const fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
 /// Whether a text shows nothing: it has only white space, control characters and characters without a width of their own.
 pub fn is_blank(text: &str) -> bool {
     let is_unseen = |char: char| {

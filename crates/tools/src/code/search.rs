@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use larder_condense::ContentType;
+use larder_text::words::counted;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -154,7 +155,12 @@ impl WorkspaceSearch {
 impl Matches {
     fn output(self) -> ToolOutput {
         let Self { lines, matches, files, searched, ended } = self;
-        let mut summary = format!("{matches} lines in {files} files; {searched} files searched");
+        let mut summary = format!(
+            "{} in {}; {} searched",
+            counted(matches as u64, "line"),
+            counted(files as u64, "file"),
+            counted(searched as u64, "file")
+        );
         match ended {
             Some("limit") => summary.push_str("; there are more: narrow the pattern or the path"),
             Some(_) => summary.push_str("; the search ran out of time"),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use larder_store::ResearchRow;
 use larder_text::hash::ContentHash;
+use larder_text::words::counted;
 use larder_text::words::is_stop_word;
 use larder_vault::layout::is_research;
 use larder_vault::lifecycle::{Aging, ttl};
@@ -68,8 +69,8 @@ impl ResearchResult<'_> {
             let data = place.name().replace(".md", ".json");
             files.insert(data, write_json(&research).into_bytes());
         }
-        let found = if claims.len() == 1 { "1 claim".to_owned() } else { format!("{} claims", claims.len()) };
-        let summary = format!("Found {found} on {sources} of {pages} pages");
+        let (found, pages) = (counted(claims.len() as u64, "claim"), counted(pages as u64, "page"));
+        let summary = format!("Found {found} on {sources} of {pages}");
         let output = ToolOutput::success(summary, text).typed(CONTENT);
         Ok(ToolOutput { claims, files, ..output })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use larder_gateway::tune::{ToolTuning, Trial, Tuning, tune};
+use larder_text::words::counted;
 use serde::Serialize;
 
 use crate::args::Format;
@@ -53,7 +54,9 @@ fn write(context: &CommandContext, tuning: &Tuning, proposed: &Trial) -> Result<
 
 fn print(Tuned { tuning, revision }: &Tuned) -> Result<(), CliError> {
     let Tuning { runs, skipped, current, proposed, note, tried, tools } = tuning;
-    output::line(&format!("{runs} runs, {} turns, {} needs", current.turns, current.needs))?;
+    let figures = [(*runs, "run"), (current.turns, "turn"), (current.needs, "need")];
+    let figures = figures.map(|(count, noun)| counted(count as u64, noun));
+    output::line(&figures.join(", "))?;
     for skipped in skipped {
         output::text(&format!("not replayed: {} ({})", skipped.runs, skipped.why))?;
     }

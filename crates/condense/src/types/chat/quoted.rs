@@ -1,11 +1,11 @@
 //! Lines of tool results that report a failure and that the assistant later repeats word for word. They are kept, because
 //! the assistant has worked on these failures and a reader of the summary has to know them.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 use hashbrown::HashMap;
+use larder_text::json::with_escapes_written_out;
 
 use super::cues;
 use super::messages::{ChatMessage, Speaker};
@@ -44,7 +44,7 @@ pub(super) fn failures(text: &str, messages: &[ChatMessage]) -> Vec<Range<usize>
     let mut found: HashMap<usize, Range<usize>> = HashMap::new();
     for (at, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Speaker::Assistant)
     {
-        let said = unescaped(&text[message.label.end..message.range.end]);
+        let said = with_escapes_written_out(&text[message.label.end..message.range.end]);
         for hit in finder.find_overlapping_iter(said.as_bytes()).take(MOST_HITS) {
             let line = hit.pattern().as_usize();
             let places = &places[lines[line]];
@@ -61,27 +61,4 @@ pub(super) fn failures(text: &str, messages: &[ChatMessage]) -> Vec<Range<usize>
 pub(super) fn overlaps(quoted: &[Range<usize>], range: &Range<usize>) -> bool {
     let next = quoted.partition_point(|one| one.end <= range.start);
     quoted.get(next).is_some_and(|one| one.start < range.end)
-}
-
-/// The text with what JSON escapes in a string written out as well.
-fn unescaped(text: &str) -> Cow<'_, str> {
-    if !text.contains('\\') {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() * 2 + 1);
-    out.extend([text, "\n"]);
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => match chars.next() {
-                Some('n') => out.push('\n'),
-                Some('t') => out.push('\t'),
-                Some('r') => out.push('\r'),
-                Some(other) => out.push(other),
-                None => {}
-            },
-            c => out.push(c),
-        }
-    }
-    Cow::Owned(out)
 }

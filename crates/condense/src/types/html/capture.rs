@@ -10,9 +10,10 @@ use serde_json::{Map, Value, json};
 use super::facts::PageFacts;
 use super::hidden::tokens;
 use super::linked_data::LinkedData;
-use super::outline::{Form, PageOutline, outline};
+use super::outline::{Block, Form, PageOutline, outline};
 use super::rewrite::ReadablePage;
 use super::tables::tables;
+use crate::analysis::salience::{ErrorSense, SpanKind, scan};
 use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
 
@@ -22,6 +23,10 @@ const MAX_META: usize = 60;
 const LONGEST_VALUE: usize = 600;
 /// A counter such as `8 comments` is a short line of its own, not prose.
 const LONGEST_COUNTER: usize = 60;
+/// A longer block with a price is text.
+const LONGEST_PRICE: usize = 60;
+/// How many blocks after a page's heading may be its price.
+const BELOW_HEADING: usize = 4;
 
 /// What a capture stores of a web page.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -108,7 +113,8 @@ pub fn web_page(page: &str) -> WebPage {
 
 /// All visible text, divided where main content starts and ends.
 fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<PageText> {
-    let main = super::main_content(page, tokens, outline);
+    let mut main = super::main_content(page, tokens, outline);
+    add_price(page, outline, &mut main);
     let (kept, facts) = (vec![true; outline.runs.len()], PageFacts::default());
     let readable = ReadablePage { page, tokens, outline, kept: &kept, facts: &facts }.readable(&[]);
     let mut stretches: Vec<(usize, bool)> = Vec::new();
@@ -124,6 +130,26 @@ fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<Page
         text: readable.text[*start..end].trim_matches('\n').to_owned(),
     });
     texts.collect()
+}
+
+/// Adds a page's heading and the price below it to its main content: a line with nothing but a price looks like no part of
+/// an article.
+fn add_price(page: &str, outline: &PageOutline, main: &mut [bool]) {
+    let is_price = |block: &&Block| {
+        let runs = outline.runs[block.runs.clone()].iter();
+        let text: String = runs.map(|run| plain(&page[run.range.clone()])).collect();
+        let mut spans = scan(&text, ErrorSense::Strict).into_iter();
+        text.len() <= LONGEST_PRICE && spans.any(|span| span.kind == SpanKind::Price)
+    };
+    let blocks = &outline.blocks;
+    for at in (0..blocks.len()).filter(|at| blocks[*at].form == Form::Heading(1) && !blocks[*at].furniture) {
+        let is_below = |block: &&Block| !block.furniture && !matches!(block.form, Form::Heading(_));
+        let mut below = blocks[at + 1..].iter().take(BELOW_HEADING).take_while(is_below);
+        if let Some(price) = below.find(is_price) {
+            main[blocks[at].runs.clone()].fill(true);
+            main[price.runs.clone()].fill(true);
+        }
+    }
 }
 
 /// OpenGraph properties and other meta elements.

@@ -69,6 +69,32 @@ fn the_price_and_the_heading_of_a_page_are_in_its_text_wherever_they_are() {
 }
 
 #[test]
+fn a_price_below_the_heading_belongs_to_the_main_text() {
+    let words =
+        "It was drawn by our own people and is put together by hand in a small shed behind the harbour. "
+            .repeat(6);
+    let page = web_page(&format!(
+        "<nav><a href=/>Home</a> <a href=/cart>Cart (0)</a></nav><main><h1>Kayak Tern 14</h1><div class=\"price\">$1,284.00</div>\
+         <p>Was $1,520.00. In stock: 4. Length 4.27 m, weight 23.5 kg.</p><p>{words}</p></main><footer>Tel 0381 998877</footer>"
+    ));
+    let of = |is_main: bool| -> String {
+        page.text
+            .iter()
+            .filter(|text| text.main == is_main)
+            .map(|text| format!("{}\n\n", text.text))
+            .collect()
+    };
+    assert!(of(true).starts_with("# Kayak Tern 14\n\n$1,284.00\n\nWas $1,520.00."), "{:?}", page.text);
+    assert!(of(false).contains("Cart (0)") && !of(false).contains("1,284"), "{:?}", page.text);
+    // What is sold elsewhere on the page does not become its main text.
+    let page = web_page(&format!(
+        "<main><h1>How we paddle</h1><p>{words}</p></main><aside><h3>Popular</h3><div class=price>$12.00</div></aside>"
+    ));
+    let main: String = page.text.iter().filter(|text| text.main).map(|text| text.text.as_str()).collect();
+    assert!(!main.contains("$12.00"), "{main}");
+}
+
+#[test]
 fn numbers_that_only_markup_separates_stay_apart() {
     for (page, text) in [
         ("<span>$</span><span>129</span><sup>99</sup> was <s>$159.99</s>", "$129.99 was $159.99"),

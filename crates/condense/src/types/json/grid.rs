@@ -3,6 +3,7 @@
 //! Knows columns and tokens; does not know which of them are shown.
 
 use std::cell::{OnceCell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 
 use hashbrown::HashMap;
@@ -13,6 +14,7 @@ use super::wanted::Wanted;
 use super::write;
 use larder_text::json::{Document, Kind, encode, is_number};
 use larder_text::parallel::Workers;
+use larder_text::words::separator;
 
 /// With fewer rows, nothing counts as rare.
 const MIN_ROWS: usize = 12;
@@ -48,6 +50,13 @@ impl Grid {
         outliers.sort_by_key(|&(row, place, _)| (row, place));
         let (answers, wanted) = (OnceCell::new(), OnceCell::new());
         Some(Self { node, table, outliers, counts_up, answers, wanted, costs: RefCell::default() })
+    }
+
+    /// What is written between these rows where only this column is shown.
+    pub(super) fn separator(&self, tree: &Document<'_>, shown: Shown, rows: Range<usize>) -> &'static str {
+        let column = &self.table.columns[shown.place];
+        let cells = rows.flat_map(|row| column.cells.of_row(row));
+        separator(cells.map(|(_, cell)| column.text(tree, cell)))
     }
 
     /// Writes the cell of `row`; list items are separated by `;`.

@@ -9,6 +9,7 @@ use super::view::JsonView;
 use super::wanted::Wanted;
 use super::write;
 use larder_text::json::Kind;
+use larder_text::words::joined;
 
 /// The share of a table's budget for what holds for all rows, as one part in this many.
 const RULES: usize = 16;
@@ -56,10 +57,7 @@ impl TableHead<'_> {
             names.push(format!("… {omitted} more"));
         }
         if !names.is_empty() {
-            head.push_str(&format!(
-                "\nnot listed: {}; a mark is the rows above it in full",
-                names.join(", ")
-            ));
+            head.push_str(&format!("\nnot listed: {}; a mark is the rows above it in full", joined(&names)));
         }
         (head, omitted == 0)
     }
@@ -70,7 +68,7 @@ impl TableHead<'_> {
             format!("rows 0-{}: {}", self.grid.table.rows.len().saturating_sub(1), names.join("|"));
         if !rules.is_empty() {
             head.push_str("\nin every row: ");
-            head.push_str(&rules.join(", "));
+            head.push_str(&joined(rules));
         }
         head
     }

@@ -10,6 +10,7 @@ use super::head::TableHead;
 use super::view::JsonView;
 use super::wanted::{self, Wanted};
 use super::write;
+use larder_text::words::joined;
 
 /// The share of what names leave over for markers, as one part in this many.
 const MARKS: usize = 24;
@@ -320,7 +321,7 @@ impl TablePlanner<'_> {
         left: &mut usize,
         each: usize,
     ) -> bool {
-        let mut rows: Vec<(f32, usize, String)> = Vec::new();
+        let mut rows: Vec<(f32, usize, Vec<String>)> = Vec::new();
         let noted: HashSet<usize> = notes.iter().map(|&(row, _)| row).collect();
         for &(row, place, weight) in &self.grid.outliers {
             if self.is_covered(place, columns) || noted.contains(&row) {
@@ -332,12 +333,13 @@ impl TablePlanner<'_> {
             match rows.last_mut() {
                 Some((sum, last, notes)) if *last == row => {
                     *sum += weight;
-                    notes.push_str(", ");
-                    notes.push_str(&text);
+                    notes.push(text);
                 }
-                _ => rows.push((weight, row, text)),
+                _ => rows.push((weight, row, vec![text])),
             }
         }
+        let noted = rows.into_iter().map(|(weight, row, notes)| (weight, row, joined(&notes)));
+        let mut rows: Vec<(f32, usize, String)> = noted.collect();
         rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let fit = |mut left: usize| {
             let mut fitting = Vec::new();

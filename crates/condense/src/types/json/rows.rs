@@ -100,9 +100,10 @@ fn write_group(
         return;
     }
     let mut row = rows.start;
+    let between = grid.separator(view.tree, plan.columns[0], rows.clone());
     while row < rows.end {
         if row > rows.start {
-            out.text.push_str(", ");
+            out.text.push_str(between);
         }
         // Consecutive integers are written as a range.
         let run = (row..rows.end).take_while(|&row| grid.counts_up && !noted(row)).count();

@@ -4,6 +4,7 @@
 //! Knows values; does not know which of them are shown.
 
 use larder_text::json::{Document, Kind, unquoted};
+use larder_text::words::separator;
 
 /// Longer strings keep their quotes, which show where they end.
 const LONGEST_BARE: usize = 64;
@@ -19,11 +20,16 @@ pub(super) fn value(tree: &Document<'_>, node: usize, most: usize, out: &mut Str
         return true;
     }
     let limit = out.len() + most;
+    let cells = || (node + 1..tree.after(node)).map(|inner| scalar(tree, inner));
+    // JSON has quotes around a comma; a field of a table may have one of its own.
+    let between = if tree.is_table() { separator(cells()) } else { ", " };
     let mut open: Vec<(usize, char)> = Vec::new();
     for inner in node..tree.after(node) {
         close(&mut open, inner, out);
         if inner > node {
-            separate(out);
+            if !out.ends_with(['{', '[']) {
+                out.push_str(between);
+            }
             let key = tree.name_span(inner);
             if !key.is_empty() {
                 out.push_str(bare(&tree.text()[key]));
@@ -52,12 +58,6 @@ pub(super) fn value(tree: &Document<'_>, node: usize, most: usize, out: &mut Str
 fn close(open: &mut Vec<(usize, char)>, at: usize, out: &mut String) {
     while let Some((_, sign)) = open.pop_if(|(end, _)| *end <= at) {
         out.push(sign);
-    }
-}
-
-fn separate(out: &mut String) {
-    if !out.ends_with(['{', '[']) {
-        out.push_str(", ");
     }
 }
 

@@ -13,7 +13,7 @@ use larder_models::price::Usd;
 use larder_store::ConversationCostRow;
 use maud::{Markup, html};
 
-use super::super::figures::{money, name, number, span};
+use super::super::figures::{counted, money, name, number, span};
 use super::super::layout::PageError;
 use super::super::ui::{Column, chip, facts, panel, table};
 use super::AsParams;
@@ -68,7 +68,7 @@ fn sent(record: &ReplyRecord) -> Markup {
         ("Instructions", html! { (tokens(window.system_tokens)) " tokens" }),
         (
             "History",
-            html! { (number(sent.len() as u64)) " messages, " (tokens(window.history_tokens)) " tokens" },
+            html! { (counted(sent.len() as u64, "message")) ", " (tokens(window.history_tokens)) " tokens" },
         ),
         ("Your message with its blocks", html! { (tokens(window.last_tokens)) " tokens" }),
         ("Room", html! { (tokens(window.available_tokens)) " tokens" }),
@@ -80,15 +80,15 @@ fn sent(record: &ReplyRecord) -> Markup {
         (facts(lines))
         ul {
             @if *summarized > 0 {
-                li { (number(*summarized as u64)) " earlier messages are in the summary"
+                li { (counted(*summarized as u64, "earlier message")) " in the summary"
                     @if let Some(last) = watermark { ", which covers up to message " (last) } "." }
             }
             @if *withheld > 0 {
-                li { (number(*withheld as u64)) " messages were withheld"
+                li { (counted(*withheld as u64, "message")) " withheld"
                     @if let Some(intent) = intent { ", because of what you asked (" (name(&json(intent))) ")" } "." }
             }
             @if window.left_out > 0 {
-                li { (number(window.left_out as u64)) " messages did not fit; the prompt has a pointer to them." }
+                li { (counted(window.left_out as u64, "message")) " did not fit; the prompt has a pointer to what was left out." }
             }
             @for asked in blocked_by_consent { li { (chip("warn", "no consent")) " " (name(asked)) " was asked for and not sent." } }
             @if window.safety { li { (chip("warn", "safety")) " The safety rules applied." } }

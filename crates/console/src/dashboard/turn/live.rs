@@ -17,7 +17,7 @@ use larder_gateway::auth::Caller;
 use larder_gateway::turns::TurnWatch;
 use maud::{Markup, html};
 
-use super::super::figures::{name, number, span};
+use super::super::figures::{counted, name, number, span};
 use super::super::ui::{chip, live_controls, panel_with_tools};
 use super::tables::phase_name;
 use crate::api::Path;
@@ -91,7 +91,9 @@ fn line(event: &TurnEvent) -> Markup {
             (chip(if status == "SUCCESS" { "good" } else { "warn" }, status.to_lowercase())) " " (name(summary)) " "
             span.muted { (number(*bytes)) " bytes, " (span(millis.saturating_mul(1_000))) }
         },
-        TurnEvent::Gathered { considered } => html! { (considered.len()) " documents considered" },
+        TurnEvent::Gathered { considered } => {
+            html! { (counted(considered.len() as u64, "document")) " considered" }
+        }
         TurnEvent::Compacted { section, from, to } => html! {
             "§" (section) " condensed, " (number(*from as u64)) " → " (number(*to as u64)) " tokens"
         },
