@@ -48,7 +48,7 @@ fn gc_says_what_would_go_and_removes_it_and_the_pointer_says_when() {
 
     let dry = shop.json(&["gc", "--dry-run"]);
     assert_eq!((&dry["dry_run"], gone(&dry)), (&json!(true), json!(1)), "{dry}");
-    assert!(shop.ok(&["gc", "--dry-run"]).out.starts_with("would remove by age: 1 originals, "));
+    assert!(shop.ok(&["gc", "--dry-run"]).out.starts_with("would remove by age: 1 original, "));
     shop.ok(&["rehydrate", &old]);
     let done = shop.json(&["gc"]);
     assert_eq!(gone(&done), json!(1));
