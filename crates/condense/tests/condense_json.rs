@@ -509,7 +509,7 @@ fn fields_of_a_table_do_not_run_into_their_neighbours() {
 #[test]
 fn values_with_a_comma_of_their_own_are_divided_by_semicolons() {
     let words = "words that nobody asks for ".repeat(8);
-    let row = |n: usize| format!("n{}.{};{words}\n", n + 3, n % 90 + 10);
+    let row = |n: usize| format!("{},{};{words}\n", n + 3, n % 90 + 10);
     let text = "preis;text\n".to_owned() + &(0..200).map(row).collect::<String>();
     let shown = |text: &str, content_type: ContentType| {
         let condensed = run(text, content_type, 150, None, &[]).unwrap();
