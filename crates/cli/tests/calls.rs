@@ -527,6 +527,60 @@ fn a_long_result_is_condensed_into_the_room_that_is_left() {
     assert!(whole.contains("The 4999th boat left the harbour."));
 }
 
+/// Notes with which the prompt of the helper just fits: it takes more than nine tenths of its budget.
+fn notes_that_just_fit(shop: &Shop) -> Value {
+    (100..400)
+        .step_by(4)
+        .map(|count| {
+            let lines: Vec<String> =
+                (0..count).map(|at| format!("On day {at} boat {} left the harbour.", at * 7)).collect();
+            shop.write("notes.txt", lines.join("\n"));
+            shop.json(&["explain", "notes/helper", "-q", "Look.", "--doc", "notes=notes.txt"])
+        })
+        .find(|explained| explained["whole"].as_u64() > available(explained).map(|tokens| tokens * 9 / 10))
+        .unwrap()
+}
+
+fn available(explained: &Value) -> Option<u64> {
+    explained["budget"]["available"].as_u64()
+}
+
+#[test]
+fn a_prompt_that_just_fits_keeps_a_quarter_for_the_results_of_its_tools() {
+    let shop = shop(calls("file_read", json!({"path": "a.txt"})));
+    let explained = notes_that_just_fit(&shop);
+    let available = available(&explained).unwrap();
+    assert!(explained["whole"].as_u64().unwrap() <= available, "{explained}");
+    assert_eq!(explained["budget"]["kept_free"].as_u64().unwrap(), available / 4, "{explained}");
+    assert!(explained["budget"]["used"].as_u64().unwrap() <= available - available / 4, "{explained}");
+    let parts = explained["parts"].as_array().unwrap();
+    let notes = parts.iter().find(|part| part["id"] == "notes").unwrap();
+    assert_eq!((&notes["rendition"], &notes["reason"]), (&json!("condensed"), &json!("call_near_limit")));
+    let run = shop.json(&[&RUN[..], &["--doc", "notes=notes.txt"]].concat());
+    assert_eq!(run["receipt"]["calls"][0]["status"], "success", "{run}");
+    assert!(run["output"].as_str().unwrap().contains("The harbour opens at six."), "{run}");
+}
+
+#[test]
+fn calls_that_are_not_carried_out_are_listed_with_the_reason() {
+    let shop = shop(calls("file_read", json!({"path": "a.txt"})));
+    // What is protected leaves no room, and the prompt is sent.
+    let helper = HELPER.replace("required: false}", "required: false, protect: true}");
+    shop.write("recipes/notes/helper.yaml", helper);
+    let explained = notes_that_just_fit(&shop);
+    let left = available(&explained).unwrap() - explained["budget"]["used"].as_u64().unwrap();
+    let lines = std::fs::read_to_string(shop.path().join("notes.txt")).unwrap();
+    shop.write("notes.txt", lines + &" x".repeat(usize::try_from(left - 60).unwrap()));
+    let ran = shop.fails(1, &[&RUN[..], &["--doc", "notes=notes.txt"]].concat());
+    let said = ran.err.lines().find(|line| line.starts_with("file_read(")).unwrap_or_default();
+    assert!(said.contains("denied the budget of the prompt has no room for more"), "{}", ran.err);
+    let runs = shop.json(&["runs"]);
+    let run = shop.json(&["runs", "show", runs[0]["run_id"].as_str().unwrap_or_default()]);
+    let call = &run["receipt"]["calls"][0];
+    assert_eq!(call["status"], "denied", "{run}");
+    assert!(call["summary"].as_str().unwrap().contains("no room for more"), "{call}");
+}
+
 #[test]
 fn over_http_only_what_the_settings_allow_is_offered() {
     for (setting, tools, remembered) in [

@@ -490,6 +490,24 @@ fn check_reports_every_problem_as_data() {
 }
 
 #[test]
+fn check_reports_all_mistakes_of_the_settings_at_once() {
+    let shop = Shop::with_provider([]);
+    let wrong = "[policy]\nenabeld = true\ndry_run = 7\nentry_cap = 3\n\
+                 [slots.\"notes/sumary\"]\nnotes = 700\n[tools]\nresearch_tokens = \"many\"\n";
+    shop.configure("", wrong);
+    let told = shop.fails(1, &["check"]).out;
+    for words in [
+        "unknown setting policy.enabeld",
+        "policy.dry_run cannot be 7",
+        "policy.entry_cap cannot be 3",
+        "notes/sumary",
+        "tools.research_tokens cannot be many",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
 fn check_reads_recipes_by_the_budget_of_the_project_it_is_in_and_of_the_environment() {
     let shop = Shop::with_provider([]);
     let recipe = std::fs::read_to_string(shop.path().join("recipes/notes/summary.yaml")).unwrap();

@@ -84,6 +84,9 @@ fn a_history_that_no_server_takes_is_refused_with_its_place() {
         json!([user, call(1), user]),
         "h.json: message 2: its call of shell (id \"c1\") has no result before message 3",
     );
+    shop.write("h.json", r#"[{"role": "user", "content": "Well?", "content": "No."}]"#);
+    let ran = shop.fails(1, &["explain", CARD, "-q", "Go on", "--history", "h.json"]);
+    assert!(ran.err.contains("h.json: line 1, column") && ran.err.contains("duplicate key"), "{}", ran.err);
     refused(json!({"messages": [user], "input": [user]}), "h.json: it has both messages and input");
     refused(
         json!([{"role": "user", "content": [{"type": "text"}]}]),

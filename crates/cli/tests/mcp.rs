@@ -44,6 +44,30 @@ fn it_speaks_the_protocol_and_reads_the_project_folder() {
 }
 
 #[test]
+fn a_value_with_a_default_may_be_left_out_and_errors_speak_of_the_call() {
+    let shop = Shop::with_provider([]);
+    let recipe = std::fs::read_to_string(shop.path().join("recipes/notes/summary.yaml")).unwrap();
+    let recipe = recipe.replace("name: summary", "name: told").replace("notes/all.md", "notes/told.md");
+    let variables = "variables: {team: \"{{ team | default('ops') }}\", place: \"{{ place }}\"}\n";
+    shop.write("recipes/notes/told.yaml", recipe + variables);
+    shop.write("prompts/notes/told.md", "You are {{ team }} in {{ place }}.\n");
+    let requests = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}),
+        call(2, "explain", &json!({"recipe": "notes/told", "query": "What?", "values": {"place": "Oslo"}})),
+    ];
+    let said = talk(&shop, &[], &requests);
+    let prompts = said[1]["result"]["prompts"].as_array().unwrap();
+    let told = prompts.iter().find(|prompt| prompt["name"] == "notes/told").unwrap();
+    let is_required = |name: &str| {
+        let arguments = told["arguments"].as_array().unwrap();
+        arguments.iter().find(|one| one["name"] == name).unwrap()["required"] == true
+    };
+    assert!(is_required("place") && !is_required("team"), "{told}");
+    let missing = said[2]["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(missing.contains("needs a document named") && !missing.contains("--doc"), "{missing}");
+}
+
+#[test]
 fn roots_on_the_command_line_are_the_only_ones() {
     let shop = Shop::with_provider([]);
     shop.write("notes.md", "closed\n");

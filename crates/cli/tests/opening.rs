@@ -270,3 +270,29 @@ fn a_turn_in_a_home_with_earlier_turns_opens_an_attachment() {
     let opened = shop.seen().iter().filter(|seen| results(seen).concat().contains(HIDDEN)).count();
     assert_eq!(opened, 1);
 }
+
+#[test]
+fn a_prompt_above_the_threshold_is_reduced_to_it_also_where_its_model_can_open_pointers() {
+    let shop = shop(|_| reply_text("unasked"));
+    shop.write("notes.txt", notes(3_600));
+    let explain = |policy: &str| {
+        shop.configure_layers(&["MIND", "VOICE"], "capabilities = [\"tools\"]\n", policy);
+        shop.json(&["explain", "notes/notes", "--doc", "notes=notes.txt", "-q", "Which door?"])
+    };
+    let number = |value: &Value| value.as_u64().unwrap();
+    let whole = explain("[policy]\ncompression_threshold = 1.0\n");
+    let (available, used) = (number(&whole["budget"]["available"]), number(&whole["budget"]["used"]));
+    assert!(used > available * 7 / 10 && number(&whole["whole"]) == used, "it fits whole: {whole}");
+    let less = explain("[policy]\ncompression_threshold = 0.5\n");
+    assert!(number(&less["budget"]["used"]) <= available / 2, "{less}");
+    let parts = less["parts"].as_array().unwrap();
+    let notes = parts.iter().find(|part| part["id"] == "notes").unwrap();
+    assert_eq!((&notes["rendition"], &notes["reason"]), (&json!("condensed"), &json!("over_threshold")));
+    assert!(parts.iter().any(|part| part["slot"] == "marks"), "{less}");
+    assert_eq!(less["tools"][0]["name"], TOOL, "{less}");
+    // It is whole where that would save too little.
+    let most = used - available / 2;
+    let whole =
+        explain(&format!("[policy]\ncompression_threshold = 0.5\nmin_compression_savings = {}\n", most * 3));
+    assert_eq!(number(&whole["budget"]["used"]), used, "{whole}");
+}

@@ -117,6 +117,27 @@ fn a_model_that_does_not_see_is_not_sent_a_picture() {
 }
 
 #[test]
+fn what_is_no_picture_or_text_is_not_sent() {
+    let shop = shop("openai", "gpt-4o", "\"vision\"");
+    for (file, bytes, words) in [
+        ("board.png", &png(1_024, 1_024)[..20], "its header is not one of image/png that can be read"),
+        (
+            "board.png",
+            b"Gate 7 closes at 18:40.",
+            "it is no PNG, JPEG, GIF or WebP, although its name says so",
+        ),
+        ("board.txt", b"Gate 7\0closes at 18:40.", "is not text: it contains NUL bytes"),
+    ] {
+        shop.write(file, bytes);
+        let given = format!("picture={file}");
+        let ran =
+            shop.fails(1, &["run", "eyes/describe_capture", "--doc", &given, "-q", "When does it close?"]);
+        assert!(ran.err.contains(file) && ran.err.contains(words), "{}", ran.err);
+    }
+    assert!(shop.seen().is_empty());
+}
+
+#[test]
 fn charts_and_scans_have_recipes() {
     let chart = json!({"title": "Tides", "kind": "line", "x_axis": "Hour", "y_axis": "m", "notes": "",
         "series": [{"name": "Brook", "points": [{"x": "6", "y": 4.7, "estimated": true}]}]});

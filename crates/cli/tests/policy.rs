@@ -131,6 +131,11 @@ fn it_fails_where_the_gateway_would_and_not_in_a_dry_run() {
         json!({"model": "stub", "messages": [{"role": "user", "content": "all of it, ".repeat(9_000)}]});
     shop.write("flood.json", flood.to_string());
     shop.fails(1, &["policy", "flood.json"]);
+    for switch in ["enabled", "compression_enabled"] {
+        shop.configure("", &format!("[policy]\n{switch} = false\n"));
+        let told = shop.fails(1, &["policy", "flood.json"]).out;
+        assert!(told.contains("condensing is switched off (policy.enabled or"), "{told}");
+    }
     shop.configure("", "[policy]\ndry_run = true\n");
     let told = shop.ok(&["policy", "flood.json"]).out;
     assert!(told.starts_with("reject: ") && told.contains("dry run: sent unchanged"), "{told}");

@@ -3,8 +3,9 @@
 
 use larder_core::pack::{
     CallBudget, CallFraming, Cap, Overflow, Pack, PackRefusal, PackRequest, PackStep, Packing, Part,
-    Protection, RefusalLimit, Rendition, Slot,
+    Protection, RefusalLimit, Rendition, Slot, SlotForm,
 };
+use larder_text::message::Role;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
 
@@ -111,6 +112,42 @@ fn what_is_protected_is_whole_or_a_pointer_or_the_call_is_refused() {
 }
 
 #[test]
+fn what_must_be_whole_is_not_above_the_cap_of_its_slot() {
+    let critical = || Part { protection: Protection::Critical, ..prose("contract", 90) };
+    let refused = |cap: Cap| {
+        let parts = vec![critical(), prose("other", 60)];
+        pack(Slot::new("ctx").cap(cap), parts, 20_000, 100_000).map(|pack| pack.receipt.parts[0].rendition)
+    };
+    assert_eq!(refused(Cap::Tokens(5_000)).unwrap(), Rendition::Whole);
+    let refusal = refused(Cap::Tokens(900)).unwrap_err();
+    assert_eq!(refusal.limit, RefusalLimit::Slot { name: "ctx".into(), cap: 900 });
+    assert_eq!(refusal.parts[0].0, "contract", "{refusal:?}");
+    assert_eq!(refused(Cap::Share(0.5)).unwrap(), Rendition::Whole);
+    let refusal = refused(Cap::Share(0.05)).unwrap_err();
+    let RefusalLimit::Slot { cap, .. } = &refusal.limit else { panic!("{refusal:?}") };
+    assert!((990..=995).contains(cap), "a twentieth of 19,900 less the framing: {cap}");
+}
+
+#[test]
+fn a_percentage_is_a_cap() {
+    let of = |slot: &str, part: Part| Part { slot: slot.into(), ..part };
+    let made = |shares: [f64; 2], sentences: [usize; 2]| {
+        let slots =
+            vec![Slot::new("a").cap(Cap::Share(shares[0])), Slot::new("b").cap(Cap::Share(shares[1]))];
+        let parts = vec![of("a", prose("a", sentences[0])), of("b", prose("b", sentences[1]))];
+        let made = pack_in(slots, parts, 5_100, 100_000).unwrap();
+        made.receipt.budget.slots.iter().map(|slot| slot.tokens).collect::<Vec<_>>()
+    };
+    let slots = made([0.1, 0.2], [300, 300]);
+    assert!((450..=500).contains(&slots[0]) && (900..=1_000).contains(&slots[1]), "{slots:?}");
+    // What one percentage does not use goes to the other, within the sum of both.
+    let slots = made([0.1, 0.2], [300, 1]);
+    assert!((1_400..=1_500).contains(&slots.iter().sum::<usize>()), "{slots:?}");
+    let slots = made([0.6, 0.4], [300, 1]);
+    assert!(slots[0] > 4_500, "{slots:?}");
+}
+
+#[test]
 fn what_a_slot_cannot_use_goes_to_those_that_need_it() {
     let pointing = Overflow { point: true, drop: true, ..Overflow::REFUSE };
     let slots = vec![
@@ -133,4 +170,23 @@ fn nothing_is_left_out_that_takes_no_more_than_the_line_that_names_it() {
     let notes = Part { protection: Protection::Protected, ..prose("notes", 300) };
     let made = pack(slot(3_000, Overflow::LADDER), vec![notes, prose("log", 8)], 20_000, 100_000).unwrap();
     assert_eq!(made.receipt.parts[1].rendition, Rendition::Whole);
+}
+
+#[test]
+fn an_older_message_that_is_shorter_than_a_mark_stays_as_it_is() {
+    let message = |id: &str, role: Role, text: String| Part { role, ..Part::new(id, "talk", text) };
+    let long = |at: usize| format!("The council spoke of bridge {at} and of its toll. ").repeat(40);
+    let parts = vec![
+        message("1", Role::User, "Fix the bridge.".to_owned()),
+        message("2", Role::Assistant, "Yes.".to_owned()),
+        message("3", Role::User, long(3)),
+        message("4", Role::Assistant, long(4)),
+    ];
+    let mut talk = Slot::new("talk").cap(Cap::Tokens(800));
+    talk.form = SlotForm::Messages;
+    let made = pack_in(vec![talk], parts, 20_000, 100_000).unwrap();
+    let part = |id: &str| made.receipt.parts.iter().find(|part| *part.id == *id).unwrap();
+    assert_eq!(part("2").rendition, Rendition::Whole, "{:?}", made.receipt.parts);
+    assert!(made.receipt.parts.iter().any(|part| part.rendition != Rendition::Whole), "it is over its cap");
+    assert!(made.messages.iter().any(|message| message.joined_text() == "Yes."), "{:?}", made.messages);
 }

@@ -26,7 +26,6 @@ use crate::candidate::ModelCandidate;
 use crate::compression_recipes;
 use crate::engine::Engine;
 use crate::inputs::RunInput;
-use crate::packer;
 use crate::run::{CondensingTally, ProgressObserver, RunError, RunRecipe};
 
 /// Why a model's rendition failed. Listed in the tally; the text is condensed by rule instead.
@@ -157,9 +156,7 @@ impl<'a> Summarizer<'a> {
         let mut packing = Packing::new(request, counter, key)?;
         loop {
             match packing.step() {
-                PackStep::Done(pack) => {
-                    return packer::relieved(pack, request, counter, key, &self.engine.policy).map(Ok);
-                }
+                PackStep::Done(pack) => return Ok(Ok(pack)),
                 PackStep::Refused(receipt) => return Ok(Err(receipt)),
                 PackStep::Need(wanted) => {
                     let query = request.query.as_deref();

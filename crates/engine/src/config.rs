@@ -7,6 +7,7 @@
 mod catalogue;
 mod error;
 mod home;
+mod inspect;
 mod learned;
 mod mcp;
 mod places;
@@ -29,13 +30,14 @@ use serde::Serialize;
 pub use self::catalogue::{catalogue_file, install_catalogue, remove_catalogue};
 pub use self::error::ConfigError;
 pub use self::home::{DEFAULT_HOME, home_setting};
+pub use self::inspect::InspectedConfig;
 pub use self::learned::{BUDGETS, LearnedValue, Standing, budget_key, tool_caps_value, window_key};
 use self::places::KeyPlaces;
 pub use self::slots::SlotCap;
 use crate::rehydrate::RehydrationLimits;
 use crate::settings::spec::{SettingSection, SettingSpec};
 use crate::settings::{
-    self, AskSettings, CompressionSettings, GatewaySettings, REMOVED, Removed, RetentionSettings, RunPolicy,
+    self, AskSettings, CompressionSettings, GatewaySettings, REMOVED, RetentionSettings, RunPolicy,
     ToolSettings, TurnLimits,
 };
 
@@ -158,75 +160,6 @@ impl Config {
             &|_| None,
         )
         .expect("an empty file has no problems")
-    }
-
-    /// Reads the settings of the project in `dir`; `home` comes from the command line.
-    pub fn load(dir: Option<&Path>, home: Option<&Path>, env: Env<'_>) -> Result<Self, ConfigError> {
-        let folder = dir.unwrap_or(Path::new("."));
-        let path = folder.join(FILE);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(source) => return Err(ConfigError::Read { path, source }),
-        };
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            ConfigError::Problems(vec![error::not_utf8(&String::from_utf8_lossy(valid), &path)])
-        })?;
-        Self::resolve(&text, &path.to_string_lossy(), home, folder, env)
-    }
-
-    fn resolve(
-        text: &str,
-        path: &str,
-        home: Option<&Path>,
-        dir: &Path,
-        env: Env<'_>,
-    ) -> Result<Self, ConfigError> {
-        let home = home_setting(home, dir, env);
-        let catalogue = catalogue::of_home(Path::new(&home.value))?;
-        Self::of_text(text, path, home, &catalogue, env)
-    }
-
-    fn of_text(
-        text: &str,
-        path: &str,
-        home: Setting,
-        catalogue: &Catalogue,
-        env: Env<'_>,
-    ) -> Result<Self, ConfigError> {
-        let mut problems = Vec::new();
-        let models = ModelTable::parse_with(text, catalogue).map_err(|found| {
-            problems.extend(found.0.into_iter().map(|problem| SettingProblem {
-                code: CODE,
-                severity: "error",
-                file: path.to_owned(),
-                line: problem.line,
-                column: problem.column,
-                message: problem.message,
-                help: problem.help,
-            }));
-        });
-        let places = KeyPlaces::of(text);
-        let file = read_tables(text, path, &places, &mut problems);
-        let (Ok(models), true) = (models, problems.is_empty()) else {
-            return Err(ConfigError::Problems(problems));
-        };
-        if let Some(Removed { env: name, why, fix, .. }) = REMOVED.iter().find(|gone| env(gone.env).is_some())
-        {
-            return Err(ConfigError::Removed { name, why, fix });
-        }
-        let mut resolved = Vec::new();
-        for spec in settings::all() {
-            resolved.push(resolve_one(spec, &file, path, env)?);
-        }
-        resolved.extend(mcp::settings(&file, path));
-        resolved.extend(slots::settings(&file, path));
-        let windows = BTreeMap::new();
-        let config = Self { home, settings: resolved, models, windows, path: path.to_owned(), places };
-        config.check_embedding()?;
-        config.check_policy()?;
-        Ok(config)
     }
 
     /// Overrides one setting from the command line.

@@ -10,6 +10,7 @@ mod question;
 
 use std::collections::{HashMap, VecDeque};
 
+use larder_core::output::StrictJson;
 use larder_text::hash::ContentHash;
 use larder_text::message::{Message, Role, ToolCall};
 use larder_text::pointer::{Pointer, PointerKey};
@@ -85,7 +86,7 @@ pub fn read(text: &str, key: &PointerKey) -> Result<History, Vec<String>> {
 /// The instructions and the messages of a conversation.
 fn conversation(text: &str) -> Result<(Option<Value>, Vec<Value>), Vec<String>> {
     let json = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let value: Value = serde_json::from_str(json).map_err(|error| {
+    let StrictJson(value) = serde_json::from_str(json).map_err(|error| {
         let (line, column, message) = (error.line(), error.column(), error.to_string());
         let problem = message.rsplit_once(" at line ").map_or(message.as_str(), |(problem, _)| problem);
         vec![format!("line {line}, column {column}: {problem}; expected {EXPECTED}")]

@@ -51,36 +51,18 @@ fn pack_with_tools(
     relieves: bool,
 ) -> Result<(PreparedPrompt, Packed), PackError> {
     let key = engine.store.key();
-    let try_out = |prepared: &PreparedPrompt| -> Result<Packed, PackError> {
-        match packer::pack(&prepared.request, counter, key)? {
-            Ok(pack) if relieves => {
-                packer::relieved(pack, &prepared.request, counter, key, &engine.policy).map(Ok)
-            }
-            packed => Ok(packed),
-        }
-    };
-    match try_out(&prepared)? {
-        // A prompt that fits whole has the room that it leaves.
-        Ok(pack) if !prepared.tools.is_empty() && is_condensed(&pack.receipt) => {
-            let roomy = prepared.clone().with_room(ROOM_TO_CALL);
-            match try_out(&roomy)? {
-                Ok(pack) => opened(engine, roomy, pack, counter, &try_out),
-                Err(_) => opened(engine, prepared, pack, counter, &try_out),
-            }
-        }
-        Ok(pack) => opened(engine, prepared, pack, counter, &try_out),
+    match packer::pack(&prepared.request, counter, key)? {
+        Ok(pack) => packed_within(engine, prepared, pack, counter, relieves),
         refused if prepared.tools.is_empty() => Ok((prepared, refused)),
         // Their definitions may be what does not fit.
         refused => {
-            let mut without = prepared.clone();
-            without.request.framing.per_call -= without.tool_tokens(counter);
-            without.tools.clear();
-            match try_out(&without)? {
+            let without = prepared.clone().without_tools(counter);
+            match packer::pack(&without.request, counter, key)? {
                 Ok(pack) => {
                     tracing::warn!(
                         "the definitions of the recipe's tools do not fit the prompt; none is offered"
                     );
-                    opened(engine, without, pack, counter, &try_out)
+                    packed_within(engine, without, pack, counter, relieves)
                 }
                 Err(_) => Ok((prepared, refused)),
             }
@@ -88,18 +70,81 @@ fn pack_with_tools(
     }
 }
 
-/// The prompt with the sentence and the tool that it needs because of its pointers, if they fit.
-fn opened(
+/// The prompt, which fits as `pack`, with what the policy and its tools ask for: reduced to the threshold if it exceeds
+/// that, and with room for the results of tools, where this is possible.
+fn packed_within(
     engine: &Engine,
     prepared: PreparedPrompt,
     pack: Box<Pack>,
     counter: &Counter,
-    try_out: &dyn Fn(&PreparedPrompt) -> Result<Packed, PackError>,
+    relieves: bool,
+) -> Result<(PreparedPrompt, Packed), PackError> {
+    let budget = &pack.receipt.budget;
+    let free = budget.available.saturating_sub(pack.receipt.total);
+    let lacks_room = !prepared.tools.is_empty() && free < budget.available / ROOM_TO_CALL;
+    let roomy = lacks_room.then(|| prepared.clone().with_room(ROOM_TO_CALL));
+    for way in roomy.iter().chain([&prepared]) {
+        if relieves && let Some((way, pack)) = relieved(engine, way, &pack, counter)? {
+            return Ok((way, Ok(pack)));
+        }
+        if way.reserved > 0
+            && let Ok(less) = packer::pack(&way.request, counter, engine.store.key())?
+        {
+            return opened(engine, way.clone(), less, counter);
+        }
+    }
+    opened(engine, prepared, pack, counter)
+}
+
+/// The prompt reduced to the threshold of the policy, with what it needs because of that; `None` if it does not exceed
+/// the threshold, or reducing it does not save enough.
+fn relieved(
+    engine: &Engine,
+    prepared: &PreparedPrompt,
+    whole: &Pack,
+    counter: &Counter,
+) -> Result<Option<(PreparedPrompt, Box<Pack>)>, PackError> {
+    let (key, policy) = (engine.store.key(), &engine.policy);
+    let Some(made) = packer::relieved(whole, &prepared.request, counter, key, policy)? else {
+        return Ok(None);
+    };
+    for way in ways(engine, prepared, &made, counter) {
+        if let Some(mut pack) = packer::relieved(whole, &way.request, counter, key, policy)? {
+            way.settle(&mut pack.receipt);
+            return Ok(Some((way, pack)));
+        }
+    }
+    Ok(None)
+}
+
+/// The prompt with the sentence and the tool that it needs because of its pointers, if they fit.
+fn opened(
+    engine: &Engine,
+    prepared: PreparedPrompt,
+    mut pack: Box<Pack>,
+    counter: &Counter,
 ) -> Result<(PreparedPrompt, Packed), PackError> {
     let condensed = is_condensed(&pack.receipt);
+    for way in ways(engine, &prepared, &pack, counter) {
+        // A prompt that fits whole is not shortened for the sake of a tool.
+        let fits = |pack: &Pack| condensed || !is_condensed(&pack.receipt);
+        if let Ok(mut pack) = packer::pack(&way.request, counter, engine.store.key())?
+            && fits(&pack)
+        {
+            way.settle(&mut pack.receipt);
+            return Ok((way, Ok(pack)));
+        }
+    }
+    prepared.settle(&mut pack.receipt);
+    Ok((prepared, Ok(pack)))
+}
+
+/// A prompt with what it may say and offer because of what `pack` shows of it, best first: the tool that opens pointers
+/// with a sentence, or the sentence alone.
+fn ways(engine: &Engine, prepared: &PreparedPrompt, pack: &Pack, counter: &Counter) -> Vec<PreparedPrompt> {
+    let condensed = is_condensed(&pack.receipt);
     // Results of tools may be shown by pointer, too.
-    let opens = prepared.opens && (!prepared.tools.is_empty() || has_pointers(&pack, engine.store.key()));
-    let over_threshold = pack.receipt.parts.iter().any(|part| part.reason == PartReason::OverThreshold);
+    let opens = prepared.opens && (!prepared.tools.is_empty() || has_pointers(pack, engine.store.key()));
     let mut ways = Vec::new();
     if opens {
         let mut way = prepared.clone();
@@ -119,29 +164,17 @@ fn opened(
         way.say(SHOWS.trim_end());
         ways.push(way);
     }
-    for way in ways {
-        // A prompt that fits whole is not shortened for the sake of a tool.
-        let fits = |pack: &Pack| condensed || !is_condensed(&pack.receipt);
-        if let Ok(mut pack) = try_out(&way)?
-            && fits(&pack)
-        {
-            if over_threshold {
-                let parts = pack.receipt.parts.iter_mut();
-                let over = parts.filter(|part| part.reason == PartReason::CallOverBudget);
-                over.for_each(|part| part.reason = PartReason::OverThreshold);
-            }
-            way.settle(&mut pack.receipt);
-            return Ok((way, Ok(pack)));
-        }
-    }
-    let mut pack = pack;
-    prepared.settle(&mut pack.receipt);
-    Ok((prepared, Ok(pack)))
+    ways
 }
 
 /// Whether something of the prompt is not shown whole.
 pub(crate) fn is_condensed(receipt: &Receipt) -> bool {
     receipt.parts.iter().any(|part| part.rendition != Rendition::Whole)
+}
+
+/// Whether a prompt has nothing that a model could condense: it is whole, or above the threshold, where rules condense.
+pub(crate) fn is_by_rule(receipt: &Receipt) -> bool {
+    !is_condensed(receipt) || receipt.parts.iter().any(|part| part.reason == PartReason::OverThreshold)
 }
 
 /// Whether the prompt shows a pointer of this user.
@@ -177,6 +210,11 @@ impl PreparedPrompt {
         budget.limits.response_reserve -= self.reserved;
         budget.available = budget.limits.available();
         budget.kept_free = self.reserved;
+        // A call that fits may be reduced for the sake of that room.
+        if receipt.whole <= budget.available {
+            let over = receipt.parts.iter_mut().filter(|part| part.reason == PartReason::CallOverBudget);
+            over.for_each(|part| part.reason = PartReason::CallNearLimit);
+        }
     }
 
     fn offer_rehydration(&mut self, counter: &Counter) {

@@ -312,6 +312,7 @@ fn files_over_the_limit_are_refused_unread() {
     let project = open(dir.path()).unwrap();
     let found = &project.check().diagnostics;
     assert_eq!((found.len(), found[0].code), (1, DiagnosticCode::TooLarge));
+    assert_eq!(found[0].message, "the file has more than 1048576 bytes, which is the maximum");
     assert!(project.recipe("answer").is_ok());
 }
 

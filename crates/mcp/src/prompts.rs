@@ -6,7 +6,7 @@ use larder_text::message::Role as Speaker;
 use rmcp::model::{ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
-use super::sources::{CallError, Inputs};
+use super::sources::{CallError, Inputs, unfit_inputs};
 use super::{McpCaller, brief};
 
 const QUERY: &str = "query";
@@ -44,7 +44,8 @@ fn arguments(recipe: &Recipe) -> Vec<PromptArgument> {
         found.push(argument(CONTEXT, format!("The document of the turn: {SOURCE}"), false));
     }
     for name in &recipe.inputs {
-        found.push(argument(name, "A value of the recipe's prompts".to_owned(), true));
+        let required = recipe.requires_value(name);
+        found.push(argument(name, "A value of the recipe's prompts".to_owned(), required));
     }
     if takes_history(recipe) {
         let what = "The messages so far, a JSON array as OpenAI's or Anthropic's API writes it: a pointer, a path, or the \
@@ -83,7 +84,7 @@ pub(super) fn get(
     let receipt = match caller.engine.explain(&recipe.id(), &input) {
         Ok(receipt) => receipt,
         Err(error @ RunError::Store(_)) => return Err(ErrorData::internal_error(error.to_string(), None)),
-        Err(error) => return Err(unfit(error.to_string())),
+        Err(error) => return Err(unfit(unfit_inputs(&error))),
     };
     if let Some(refusal) = &receipt.receipt.refused {
         return Err(unfit(refusal.to_string()));

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_core::recipe::Mode;
+use larder_engine::PrepareError;
+use larder_engine::executor::RunError;
 use larder_engine::history::{self, History};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_text::pointer::Pointer;
@@ -145,6 +147,25 @@ impl Inputs {
             mode: self.mode,
             ..RunInput::default()
         })
+    }
+}
+
+/// Why a prompt cannot be made, and what to change about the call: the error itself speaks of the command line.
+pub(super) fn unfit_inputs(error: &RunError) -> String {
+    match error {
+        RunError::Prepare(PrepareError::MissingDocument { recipe, name }) => {
+            format!("recipe {recipe} needs a document named `{name}`; give one of that name")
+        }
+        RunError::Prepare(PrepareError::EmptyDocument { recipe, name, file }) => {
+            format!("recipe {recipe} requires the document `{name}`, but {file} is empty; give one with text")
+        }
+        RunError::Prepare(PrepareError::UnknownDocument { recipe, name, takes, .. }) => {
+            format!("recipe {recipe} accepts no document called {name}; it accepts {takes}")
+        }
+        RunError::Prepare(PrepareError::NoQuery { recipe }) => {
+            format!("recipe {recipe} needs the user's query; give it as `query`")
+        }
+        error => error.to_string(),
     }
 }
 

@@ -9,6 +9,9 @@ use crate::message::Content;
 
 /// Maximum base64 characters read: a camera's metadata precedes the size.
 const MAX_READ: usize = 256 << 10;
+/// Bytes up to the end of a GIF's screen descriptor, and of the size in any WebP.
+const GIF_HEADER: usize = 13;
+const WEBP_HEADER: usize = 30;
 /// The marker of a JPEG's pixels.
 const START_OF_SCAN: u8 = 0xda;
 
@@ -44,6 +47,16 @@ impl Picture {
         self.media_type
     }
 
+    /// Whether the file's header can be read: it states a size, as far as this is read of its format.
+    pub fn is_readable(&self) -> bool {
+        let file = self.file();
+        match self.media_type {
+            "image/gif" => file.len() >= GIF_HEADER,
+            "image/webp" => file.len() >= WEBP_HEADER,
+            _ => size_of(&file).is_some_and(|(width, height)| width > 0 && height > 0),
+        }
+    }
+
     /// The file.
     pub fn file(&self) -> Vec<u8> {
         STANDARD.decode(&*self.data).unwrap_or_default()
@@ -58,10 +71,14 @@ impl Picture {
 /// Width and height of a picture in base64. Supports PNG and JPEG; the size of any other is unknown.
 pub fn size(data: &str) -> Option<(u32, u32)> {
     let read = if data.len() > MAX_READ { data.get(..MAX_READ)? } else { data };
-    let bytes = STANDARD.decode(read).ok()?;
+    size_of(&STANDARD.decode(read).ok()?)
+}
+
+/// Width and height of the picture in a file of which at least the beginning is given.
+fn size_of(bytes: &[u8]) -> Option<(u32, u32)> {
     // The crate cannot pass over fill bytes, which are rare.
-    let size = imagesize::blob_size(&bytes);
-    let size = size.ok().or_else(|| imagesize::blob_size(&without_fill_bytes(&bytes)?).ok())?;
+    let size = imagesize::blob_size(bytes);
+    let size = size.ok().or_else(|| imagesize::blob_size(&without_fill_bytes(bytes)?).ok())?;
     Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
 }
 

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use larder_conversation::catalog::TypeCatalog;
 use larder_core::recipe::{Diagnostic, DiagnosticCode};
-use larder_engine::config::{Config, ConfigError, FILE, LearnedValue, SettingProblem, Standing};
+use larder_engine::config::{
+    Config, ConfigError, FILE, InspectedConfig, LearnedValue, SettingProblem, Standing,
+};
 use larder_engine::project::Project;
 use larder_models::connect::Models;
 use larder_models::table::ModelTable;
@@ -159,11 +161,11 @@ fn without_problems(global: &Global, own: bool, recipes: usize, types: usize) ->
 }
 
 /// The settings that affect how recipes are read, including the environment. Problems of the file are reported with the
-/// others.
+/// others; what they leave of it is used.
 fn budgeted(global: &Global) -> Result<Config, CliError> {
-    match Config::load(project_dir(global).as_deref(), global.home.as_deref(), &env) {
+    match Config::inspect(project_dir(global).as_deref(), global.home.as_deref(), &env) {
         Err(ConfigError::Problems(_)) => Ok(Config::builtin()),
-        loaded => Ok(loaded?),
+        inspected => Ok(inspected?.config),
     }
 }
 
@@ -171,22 +173,19 @@ fn budgeted(global: &Global) -> Result<Config, CliError> {
 /// that do not exist.
 fn settings(global: &Global, project: &Project) -> Result<Vec<SettingProblem>, CliError> {
     let dir = project_dir(global);
-    match Config::load(dir.as_deref(), global.home.as_deref(), &|_| None) {
-        Ok(config) => {
-            let own = project.root().map(|_| config.unbound(project.check().recipes.iter()));
-            let folder = dir.unwrap_or_else(|| ".".into());
-            let tokenizers = config.missing_tokenizers(&folder);
-            let caps = project.slot_problems(&config.slot_caps(), &Counter::cl100k());
-            let models = Models::new(config.models().clone(), folder, &|_| None);
-            Ok(own
-                .into_iter()
-                .flatten()
-                .chain(config.unusable(&models))
-                .chain(tokenizers)
-                .chain(caps)
-                .collect())
-        }
-        Err(ConfigError::Problems(problems)) => Ok(problems),
-        Err(error) => Err(error.into()),
+    let inspected = match Config::inspect(dir.as_deref(), global.home.as_deref(), &|_| None) {
+        Err(ConfigError::Problems(problems)) => return Ok(problems),
+        inspected => inspected?,
+    };
+    let InspectedConfig { config, mut problems, has_models } = inspected;
+    if has_models {
+        let own = project.root().map(|_| config.unbound(project.check().recipes.iter()));
+        problems.extend(own.into_iter().flatten());
+        let folder = dir.unwrap_or_else(|| ".".into());
+        let models = Models::new(config.models().clone(), folder.clone(), &|_| None);
+        problems.extend(config.unusable(&models));
+        problems.extend(config.missing_tokenizers(&folder));
     }
+    problems.extend(project.slot_problems(&config.slot_caps(), &Counter::cl100k()));
+    Ok(problems)
 }

@@ -25,6 +25,9 @@ use crate::recipe_tools::{self, ToolAccess};
 use crate::turns::confirm;
 use crate::{commands, files, output, stop};
 
+/// Endings of names of pictures.
+const PICTURES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+
 pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     let input = read_input(context, &args.input)?;
     let layers = || {
@@ -192,10 +195,16 @@ fn read_document(doc: &str) -> Result<InputDocument, CliError> {
         }
     };
     let bytes = files::read(path)?;
-    if let Some(picture) = Picture::from_file(&bytes) {
+    if let Some(picture) = picture(path, &bytes)? {
         return Ok(InputDocument::picture(name, path.to_string_lossy(), picture));
     }
     let text = files::text(path, bytes)?;
+    if text.contains('\0') {
+        let path = path.display();
+        return Err(CliError::Fixable(format!(
+            "{path} is not text: it contains NUL bytes; give its text instead"
+        )));
+    }
     if name == "context.md" {
         for unread in unread_parts(&text) {
             output::say(&format!("{}: {unread}", path.display()));
@@ -209,6 +218,26 @@ fn read_document(doc: &str) -> Result<InputDocument, CliError> {
         }
     }
     Ok(InputDocument::whole(name, path.to_string_lossy(), text))
+}
+
+/// The picture in a file; `None` if neither its content nor its name is that of one.
+fn picture(path: &Path, bytes: &[u8]) -> Result<Option<Picture>, CliError> {
+    let found = Picture::from_file(bytes);
+    let is_named = || {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        ending.is_some_and(|ending| PICTURES.contains(&ending.as_str()))
+    };
+    let problem = match &found {
+        Some(picture) if !picture.is_readable() => {
+            format!(
+                "its header is not one of {} that can be read; the file may be incomplete",
+                picture.media_type()
+            )
+        }
+        None if is_named() => "it is no PNG, JPEG, GIF or WebP, although its name says so".to_owned(),
+        _ => return Ok(found),
+    };
+    Err(CliError::Fixable(format!("{} cannot be sent as a picture: {problem}", path.display())))
 }
 
 /// What of a `context.md` no recipe reads: text before the first section, and all but the newest of a section.

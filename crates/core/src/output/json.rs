@@ -155,8 +155,9 @@ fn syntax(text: &str, range: &Range<usize>, error: &serde_json::Error) -> Output
     OutputError::Syntax { format: FORMAT, line, column, problem }
 }
 
-/// A JSON value without duplicate keys in any object.
-pub(super) struct Strict(pub(super) Value);
+/// A JSON value without duplicate keys in any object: another is an error.
+#[derive(Debug)]
+pub struct Strict(pub Value);
 
 impl<'de> Deserialize<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

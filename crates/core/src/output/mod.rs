@@ -19,6 +19,7 @@ use crate::recipe::OutputSpec;
 
 pub use gates::{Citation, CitationPlace, GateFailure, GateResult, Remedy, evaluate, repair_message};
 pub use grammar::grammar;
+pub use json::Strict as StrictJson;
 pub use schema::{JsonSchemaDraft, Schema, SchemaError, Schemas, Violation};
 pub use stream::{OutputEvent, OutputStream};
 

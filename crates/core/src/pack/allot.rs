@@ -55,28 +55,57 @@ pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec
     allowed
 }
 
-/// Allots shares in proportion; what one does not need goes to those that do. Shares that sum to less than 1 leave
-/// the rest to flexible slots, if there are any.
+/// The share of a slot; 0 for slots with another cap.
+fn claim(slot: &Slot) -> f64 {
+    if let Cap::Share(share) = slot.cap { share.max(0.0) } else { 0.0 }
+}
+
+/// The sum of all shares.
+pub(super) fn shares(slots: &[Slot]) -> f64 {
+    slots.iter().map(claim).sum()
+}
+
+/// Tokens of `available` that all slots with shares may have together: their share of what slots with caps in tokens and
+/// the critical parts of flexible ones leave.
+pub(super) fn share_pool(slots: &[Slot], demands: &[Demand], available: usize) -> usize {
+    let taken = |(slot, demand): (&Slot, &Demand)| match slot.cap {
+        Cap::Tokens(cap) => demand.whole.min(cap).max(demand.critical),
+        Cap::Flexible => demand.critical,
+        Cap::Share(_) => 0,
+    };
+    let taken = slots.iter().zip(demands).map(taken).fold(0, usize::saturating_add);
+    (available.saturating_sub(taken) as f64 * shares(slots).min(1.0)) as usize
+}
+
+/// Allots shares of what slots with other caps have left; what one does not need goes to those that do. Shares that sum to
+/// less than 1 leave the rest to flexible slots. What a slot has already counts towards its share.
 fn share(slots: &[Slot], demands: &[Demand], allowed: &mut [usize], left: &mut usize) {
-    let claim = |slot: usize| if let Cap::Share(share) = slots[slot].cap { share.max(0.0) } else { 0.0 };
-    let total: f64 = (0..slots.len()).map(claim).sum();
+    let total = shares(slots);
     if total <= 0.0 {
         return;
     }
-    let flexible = slots.iter().any(|slot| slot.cap == Cap::Flexible);
-    let mut pool = if flexible && total < 1.0 { (*left as f64 * total) as usize } else { *left };
+    let held: usize =
+        (0..slots.len()).filter(|&slot| claim(&slots[slot]) > 0.0).map(|slot| allowed[slot]).sum();
+    let base = (*left + held) as f64;
+    let mut pool = ((base * total.min(1.0)) as usize).saturating_sub(held).min(*left);
     *left -= pool;
+    for slot in 0..slots.len() {
+        let share = (base * claim(&slots[slot]) / total.max(1.0)) as usize;
+        let extra = share.min(demands[slot].whole).saturating_sub(allowed[slot]).min(pool);
+        allowed[slot] += extra;
+        pool -= extra;
+    }
     loop {
         let open: Vec<usize> = (0..slots.len())
-            .filter(|&slot| claim(slot) > 0.0 && allowed[slot] < demands[slot].whole)
+            .filter(|&slot| claim(&slots[slot]) > 0.0 && allowed[slot] < demands[slot].whole)
             .collect();
-        let weight: f64 = open.iter().map(|&slot| claim(slot)).sum();
+        let weight: f64 = open.iter().map(|&slot| claim(&slots[slot])).sum();
         if open.is_empty() || pool == 0 {
             break;
         }
         let round = pool;
         for &slot in &open {
-            let part = ((round as f64 * claim(slot) / weight) as usize).max(1).min(pool);
+            let part = ((round as f64 * claim(&slots[slot]) / weight) as usize).max(1).min(pool);
             let extra = part.min(demands[slot].whole - allowed[slot]);
             allowed[slot] += extra;
             pool -= extra;
@@ -143,6 +172,22 @@ mod tests {
         let slots = [first, Slot::new("second").cap(Cap::Tokens(600))];
         let demands = [demand(600), Demand { whole: 600, critical: 0, firm: 500 }];
         assert_eq!(allot(&slots, &demands, 800), [300, 500]);
+    }
+
+    #[test]
+    fn shares_of_less_than_all_are_no_more_without_a_flexible_slot() {
+        let slots = [Slot::new("a").cap(Cap::Share(0.1)), Slot::new("b").cap(Cap::Share(0.2))];
+        assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 1_000), [100, 200]);
+        assert_eq!(allot(&slots, &[demand(5_000), demand(40)], 1_000), [260, 40], "unused by the other");
+    }
+
+    #[test]
+    fn a_floor_counts_towards_its_share() {
+        let mut low = Slot::new("low").cap(Cap::Share(0.4));
+        low.floor = 300;
+        let slots = [low, Slot::new("high").cap(Cap::Share(0.6))];
+        assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 1_000), [400, 600]);
+        assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 400), [300, 100]);
     }
 
     #[test]

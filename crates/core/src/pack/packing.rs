@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::allot::{Demand, share_pool};
 use super::assemble::assemble;
 use super::choose::Ladder;
 use super::compose::{ComposedPrompt, Planned, compose};
@@ -177,18 +178,24 @@ impl<'a> Packing<'a> {
         self.critical[part]
     }
 
-    /// Why no plan can succeed: the parts that must stay whole exceed the budget, or the cap of a slot that refuses.
+    /// Why no plan can succeed: the parts that must stay whole exceed the budget, or the cap of their slot.
     fn hopeless(&self, available: usize) -> Option<PackRefusal> {
-        let mut needed = self.framing(self.least_messages());
+        let framing = self.framing(self.least_messages());
+        let demands: Vec<Demand> = self.slot_parts.iter().map(|members| self.demand(members)).collect();
+        let mut needed = framing;
         let mut culprits = Vec::new();
         for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
-            let refuses = slot.overflow == Overflow::REFUSE;
+            // A conversation's own limit is what its newest messages and its text may take.
+            let binds = slot.form == SlotForm::Joined || slot.overflow == Overflow::REFUSE;
             let critical: Vec<usize> =
                 members.iter().copied().filter(|&part| self.is_critical(part)).collect();
             let size = critical.iter().map(|&part| self.ladders[part].size).fold(0, usize::saturating_add);
-            if let (true, Cap::Tokens(cap)) = (refuses, slot.cap)
-                && size > cap
-            {
+            let cap = match slot.cap {
+                Cap::Tokens(cap) => cap,
+                Cap::Share(_) => share_pool(&self.request.slots, &demands, available.saturating_sub(framing)),
+                Cap::Flexible => usize::MAX,
+            };
+            if binds && size > cap {
                 let parts = self.largest(|part| critical.binary_search(&part).is_ok());
                 let limit = RefusalLimit::Slot { name: slot.name.to_string(), cap };
                 return Some(PackRefusal { deficit: size - cap, limit, parts, switched_off: None });

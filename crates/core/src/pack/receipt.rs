@@ -126,7 +126,8 @@ pub enum PartReason {
     CallOverBudget,
     /// No more tokens than its `min_remaining` were left for it.
     BelowMinRemaining,
-    /// The call fits, but exceeds the limit above which it is reduced all the same.
+    /// The call fits, but exceeds the limit above which it is reduced all the same, or leaves too little for the results
+    /// of tools.
     CallNearLimit,
     /// The call fits, but exceeds its soft threshold.
     OverThreshold,

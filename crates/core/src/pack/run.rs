@@ -106,6 +106,13 @@ impl<'a> Packing<'a> {
         if older.is_empty() {
             return;
         }
+        // A text that stands for little takes more than that.
+        let whole = older.iter().map(|&(_, part)| self.ladders[part].size).fold(0, usize::saturating_add);
+        if whole <= fold.allowance.min(self.mark_cost(slot)) {
+            let stays = older.iter().map(|&(_, part)| part);
+            stays.for_each(|part| self.stand(part, Choice::Whole, &mut 0, (slot, over), planned, None));
+            return;
+        }
         let index = self.run_of(slot, &older);
         let asked = members[..at].iter().rev().map(|&part| &self.request.parts[part]);
         let query = asked.filter(|part| part.role == Role::User).map(|part| &*part.text).next();

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use super::allot::{Demand, allot};
+use super::allot::{Demand, allot, shares};
 use super::compose::{Before, ComposedPrompt, Planned};
 use super::packing::Packing;
 use super::receipt::{PartReason, Rendition};
@@ -67,7 +67,14 @@ impl Packing<'_> {
             if is_conversation(&slot) { Demand { whole: prompt.used[slot], ..demand } } else { demand }
         };
         let demands: Vec<Demand> = self.slot_parts.iter().enumerate().map(demand).collect();
-        let allowed = allot(slots, &demands, planned.net + spare);
+        let mut allowed = allot(slots, &demands, planned.net + spare);
+        // Shares of less than all are caps; those of all pass on among themselves what they do not use.
+        if shares(slots) < 1.0 {
+            let capped = allot(slots, &demands, planned.net);
+            for slot in (0..slots.len()).filter(|&slot| matches!(slots[slot].cap, Cap::Share(_))) {
+                allowed[slot] = allowed[slot].min(capped[slot]);
+            }
+        }
         let first = (0..slots.len()).rev().find(is_conversation).map_or(0, |slot| slot + 1);
         let mut order: Vec<usize> = (first..slots.len()).collect();
         order.sort_by_key(|&slot| Reverse(slots[slot].priority));
@@ -75,6 +82,7 @@ impl Packing<'_> {
         // What a slot is allowed and cannot use goes to the next that needs it, up to its cap.
         let most = |slot: usize| match slots[slot].cap {
             Cap::Tokens(cap) => cap.min(demands[slot].whole),
+            Cap::Share(_) if shares(slots) < 1.0 => allowed[slot],
             Cap::Share(_) | Cap::Flexible => demands[slot].whole,
         };
         for (slot, most) in order

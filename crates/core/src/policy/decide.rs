@@ -72,7 +72,7 @@ impl ContextBudgetPolicy {
         conversation.items.iter().map(capped).collect()
     }
 
-    /// The window of a conversation while the policy is off.
+    /// The window of a conversation while condensing is switched off.
     fn unchanged(&self, conversation: &Conversation<'_>, items: usize) -> DecidedWindow {
         let tokens = self.fixed(conversation).saturating_add(items);
         let mut decision = self.decision(conversation, BudgetStatus::Ok, "it fits".to_owned(), tokens);
@@ -80,7 +80,9 @@ impl ContextBudgetPolicy {
         if decision.deficit > 0 {
             decision.status = BudgetStatus::Reject;
             decision.reason =
-                "the prompt exceeds its budget, and the policy is off, so nothing is condensed".to_owned();
+                "the prompt exceeds its budget, and condensing is switched off (policy.enabled or \
+                 policy.compression_enabled)"
+                    .to_owned();
             decision.largest = self.largest(conversation);
             if !self.settings.dry_run {
                 verdict = Verdict::Refuse;

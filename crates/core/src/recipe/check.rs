@@ -163,7 +163,8 @@ pub(super) fn is_prompt_path(path: &str) -> bool {
 /// If the file is not such text, with the place.
 pub fn read_text(path: &str, bytes: &[u8]) -> Result<String, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
-        let message = format!("the file has {} bytes; the maximum is {MAX_FILE_BYTES}", bytes.len());
+        // A folder's files are read to just above the limit.
+        let message = format!("the file has more than {MAX_FILE_BYTES} bytes, which is the maximum");
         let help = "put text for the model to work on into documents";
         return Err(Diagnostic::whole_file(DiagnosticCode::TooLarge, path, message, help));
     }

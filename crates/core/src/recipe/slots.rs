@@ -30,6 +30,8 @@ const KEYS: [&str; 10] =
 const CONTEXT: &str = "context.md";
 /// The largest number of tokens allowed in a slot.
 const MAX_TOKENS: u64 = 100_000_000;
+/// The minimum number of protected messages: the last two stay in any case.
+const MIN_PROTECTED: u64 = 2;
 /// The maximum number of protected messages.
 const MAX_PROTECTED: u64 = 10_000;
 
@@ -67,12 +69,13 @@ fn slot(node: &YamlNode<'_>, sink: &mut DiagnosticSink<'_>) -> Option<SlotSpec> 
     let cap = node.get("cap").and_then(|value| cap(value, sink));
     let role = node.get("role").and_then(|value| fields::choice(value, "slots.role", &ROLES, sink));
     let soft = node.get("soft").and_then(|value| fields::percent(value, "slots.soft", sink));
-    let mut number = |key: &str, most: u64| {
+    let mut number = |key: &str, range| {
         let value =
-            node.get(key).and_then(|value| fields::whole(value, &format!("slots.{key}"), 0..=most, sink));
+            node.get(key).and_then(|value| fields::whole(value, &format!("slots.{key}"), range, sink));
         value.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
     };
-    let (floor, protect_last) = (number("floor", MAX_TOKENS), number("protect_last", MAX_PROTECTED));
+    let floor = number("floor", 0..=MAX_TOKENS);
+    let protect_last = number("protect_last", MIN_PROTECTED..=MAX_PROTECTED);
     let priority = node.get("priority").and_then(|value| inputs::priority(value, "slots.priority", sink));
     let docs = docs(node.get("docs"), sink);
     let policies = policies(node.get("overflow"), sink);
@@ -150,12 +153,9 @@ fn policies(node: Option<&YamlNode<'_>>, sink: &mut DiagnosticSink<'_>) -> Vec<O
     for item in fields::list(node, "slots.overflow", sink) {
         match fields::choice(item, "slots.overflow", &OVERFLOWS, sink) {
             Some(policy) if policies.contains(&policy) => {
-                sink.report(
-                    DiagnosticCode::Duplicate,
-                    &item.span,
-                    "policy appears twice in `slots.overflow`",
-                    "",
-                );
+                let name = OVERFLOWS.iter().find(|(_, other)| *other == policy).map_or("", |(name, _)| name);
+                let message = format!("`{name}` appears twice in `slots.overflow`");
+                sink.report(DiagnosticCode::Duplicate, &item.span, message, "");
             }
             Some(policy) => policies.push(policy),
             None => {}
@@ -351,6 +351,22 @@ fn check_caps(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
             );
         }
     }
+    let limits = budget.tokens;
+    let most = limits.total.saturating_sub(limits.output).saturating_sub(limits.response_reserve);
+    for slot in &file.slots {
+        let Slot { cap, floor, name, .. } = &slot.value.slot;
+        if let Cap::Share(share) = cap
+            && *floor as f64 > most as f64 * share
+        {
+            let percent = (share * 100.0).round();
+            let tokens = (most as f64 * share) as usize;
+            let message = format!(
+                "the floor of slot `{name}`, {floor}, is above its cap, {percent} % of at most {most}, which are {tokens}"
+            );
+            sink.report(DiagnosticCode::Slot, &slot.span, message, "lower the floor, or raise the cap");
+        }
+        check_remaining(file, slot, most, sink);
+    }
     let shares = file.slots.iter().filter_map(|slot| match slot.value.slot.cap {
         Cap::Share(share) => Some((share * 100.0).round() as usize),
         _ => None,
@@ -363,6 +379,29 @@ fn check_caps(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) {
             &span,
             format!("shares add up to {shares}%"),
             "the maximum is 100%",
+        );
+    }
+}
+
+/// Checks that no document of a slot asks for more remaining tokens than the slot can have: it would never be added.
+fn check_remaining(file: &RecipeFile, slot: &Spanned<SlotSpec>, most: usize, sink: &mut DiagnosticSink<'_>) {
+    let cap = match slot.value.slot.cap {
+        Cap::Tokens(cap) => cap.min(most),
+        Cap::Share(share) => (most as f64 * share) as usize,
+        Cap::Flexible => most,
+    };
+    let here = file.input_docs.iter().filter(|doc| slot.value.docs.contains(&doc.value.name));
+    for doc in here.filter(|doc| doc.value.min_remaining >= cap.max(1)) {
+        let (name, asked) = (&doc.value.name, doc.value.min_remaining);
+        let slot = &slot.value.slot.name;
+        let message = format!(
+            "`{name}` is added while more than {asked} tokens are left, but slot `{slot}` has at most {cap}"
+        );
+        sink.report(
+            DiagnosticCode::Slot,
+            &doc.span,
+            message,
+            "lower min_remaining, or raise the cap of the slot",
         );
     }
 }

@@ -115,6 +115,17 @@ impl Recipe {
         })
     }
 
+    /// Whether a call must give this value of [`Recipe::inputs`]: without it, a variable has no value.
+    pub fn requires_value(&self, name: &str) -> bool {
+        let env = environment(&self.includes);
+        let mut context = self.builtins(&PromptInputs::default(), None);
+        let others = self.inputs.iter().filter(|other| *other != name);
+        context.extend(others.map(|other| (other.clone(), Value::from(""))));
+        self.variables.iter().any(|(variable, template)| {
+            render(&env, &format!("variables.{variable}"), template, &context).is_err()
+        })
+    }
+
     fn builtins(&self, inputs: &PromptInputs<'_>, variant: Option<&str>) -> BTreeMap<String, Value> {
         let mode = inputs.mode.or(self.mode).unwrap_or(Mode::Chat);
         let recipe = json!({"name": self.name, "category": self.category, "description": self.description});

@@ -178,7 +178,7 @@ impl RecipeRun<'_> {
             && engine.policy.condenses()
             && recipe.compression.enabled
             && self.kind == RunKind::Answer;
-        if by_model && !packed.as_ref().is_ok_and(|pack| !opening::is_condensed(&pack.receipt)) {
+        if by_model && !packed.as_ref().is_ok_and(|pack| opening::is_by_rule(&pack.receipt)) {
             prepared.request.by_model = true;
             packed = self.summarizer.pack(recipe, &prepared.request, &counter).await?;
             if let Ok(pack) = &mut packed {

@@ -99,8 +99,11 @@ impl RecipeRun<'_> {
                 Some(limit) => Some(limit.to_owned()),
                 None => self.spent_out(),
             };
-            if limit.is_some() {
-                return Ok(Conversation::Replied { reply, unanswered: limit });
+            if let Some(limit) = limit {
+                for call in &reply.tool_calls {
+                    self.list_call(call, unmade(call, &limit));
+                }
+                return Ok(Conversation::Replied { reply, unanswered: Some(limit) });
             }
             left.begin_round(size, reply.tool_calls.len());
             self.rounds += 1;
@@ -108,14 +111,8 @@ impl RecipeRun<'_> {
             messages.push(said);
             for call in &reply.tool_calls {
                 let answered = self.answer_call(call, &mut left, limits, (prepared, &counter)).await?;
-                // What a call says and gets is nobody's but the model's: stages may be logged.
-                let CallReceipt { call: said, status, tokens, .. } = &answered.receipt;
-                self.observer.stage(&format!("{}: {status}, {tokens} tokens", shortened(&call.name)));
-                self.results.push((said.clone(), answered.text.clone()));
-                self.observer.called(&answered.receipt);
-                if let Some(receipt) = &mut self.receipt {
-                    receipt.calls.push(answered.receipt);
-                }
+                self.results.push((answered.receipt.call.clone(), answered.text.clone()));
+                self.list_call(call, answered.receipt);
                 let mut result = Message::text(Role::Tool, answered.text);
                 result.tool_call_id = Some(call.id.clone());
                 self.exchanged.push(result.clone());
@@ -139,6 +136,17 @@ impl RecipeRun<'_> {
                 let (recipe, run_id) = (self.recipe.id(), self.run_id.clone());
                 Err(RunError::Unaffordable { recipe, why, run_id })
             }
+        }
+    }
+
+    /// Reports a call and adds it to the receipt.
+    fn list_call(&mut self, call: &ToolCall, made: CallReceipt) {
+        // What a call says and gets is nobody's but the model's: stages may be logged.
+        let CallReceipt { status, tokens, .. } = &made;
+        self.observer.stage(&format!("{}: {status}, {tokens} tokens", shortened(&call.name)));
+        self.observer.called(&made);
+        if let Some(receipt) = &mut self.receipt {
+            receipt.calls.push(made);
         }
     }
 
@@ -286,6 +294,12 @@ fn assistant(reply: &ChatReply) -> Message {
 
 fn stored(engine: &Engine, content: &[u8], name: &str) -> Result<Pointer, StoreError> {
     engine.store.pointers().insert(content, "tool_result", &shortened(name)).map(|stored| stored.pointer_id)
+}
+
+/// The receipt of a call that was not carried out, and whose model is not asked again.
+fn unmade(call: &ToolCall, reason: &str) -> CallReceipt {
+    let CallResult { call, status, summary, .. } = not_called(call, reason.to_owned());
+    CallReceipt { call, status, summary, tokens: 0, pointer: None, files: BTreeMap::new() }
 }
 
 fn not_called(call: &ToolCall, reason: String) -> CallResult {

@@ -57,7 +57,8 @@ pub(super) fn check_inputs(recipe: &Recipe, input: &RunInput) -> Result<(), Prep
             return Err(PrepareError::UnknownDocument {
                 recipe: recipe.id(),
                 name: document.input.clone(),
-                takes: listed + &example.unwrap_or_default(),
+                takes: listed,
+                example: example.unwrap_or_default(),
             });
         }
     }

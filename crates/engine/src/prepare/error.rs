@@ -96,7 +96,7 @@ pub enum PrepareError {
         takes: String,
     },
     /// A document that the recipe does not accept.
-    #[error("recipe {recipe} accepts no document called {name}; it accepts {takes}")]
+    #[error("recipe {recipe} accepts no document called {name}; it accepts {takes}{example}")]
     UnknownDocument {
         /// The recipe.
         recipe: String,
@@ -104,6 +104,8 @@ pub enum PrepareError {
         name: String,
         /// What the recipe accepts.
         takes: String,
+        /// How to give it on the command line; empty if the recipe accepts none.
+        example: String,
     },
     /// A document that the chosen stage of the recipe does not read.
     #[error(

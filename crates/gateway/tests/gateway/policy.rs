@@ -279,7 +279,8 @@ async fn switched_off_it_still_counts_and_refuses() {
         let error: Value = response.json().await.unwrap();
         let words = error["error"]["message"].as_str().unwrap();
         assert!(
-            words.contains("the policy is off, so nothing is condensed") && words.contains("(tool)"),
+            words.contains("condensing is switched off (policy.enabled or policy.compression_enabled)")
+                && words.contains("(tool)"),
             "{words}"
         );
         assert_eq!(gateway.seen().len(), 1, "{switch}");

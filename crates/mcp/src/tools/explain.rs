@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::McpCaller;
 use super::super::progress::CallProgress;
-use super::super::sources::{CallError, Inputs};
+use super::super::sources::{CallError, Inputs, unfit_inputs};
 use super::{McpTool, missing};
 
 /// The arguments.
@@ -122,7 +122,8 @@ impl McpTool for Explain {
                 ModeGiven::Code => Mode::Code,
             }),
         };
-        let receipt = caller.engine.explain(&recipe, &inputs.read(caller)?)?;
+        let explained = caller.engine.explain(&recipe, &inputs.read(caller)?);
+        let receipt = explained.map_err(|error| CallError(unfit_inputs(&error)))?;
         let text = layout(&receipt.receipt);
         Ok((Explained::of(receipt), text))
     }

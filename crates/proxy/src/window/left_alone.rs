@@ -19,7 +19,7 @@ pub fn list(
     let mut note = |what: String, why: String| all.push(LeftAlone { what, why });
     let settings = builder.policy.settings();
     if !settings.enabled || settings.dry_run {
-        let why = if settings.enabled { "this is a dry run" } else { "the policy is off" };
+        let why = if settings.enabled { "this is a dry run" } else { "condensing is switched off" };
         note("everything".to_owned(), why.to_owned());
         return all;
     }
