@@ -143,7 +143,7 @@ fn a_percentage_is_a_cap() {
     // What one percentage does not use goes to the other, within the sum of both.
     let slots = made([0.1, 0.2], [300, 1]);
     assert!((1_400..=1_500).contains(&slots.iter().sum::<usize>()), "{slots:?}");
-    let slots = made([0.6, 0.4], [300, 1]);
+    let slots = made([0.6, 0.4], [400, 1]);
     assert!(slots[0] > 4_500, "{slots:?}");
 }
 
@@ -175,7 +175,7 @@ fn nothing_is_left_out_that_takes_no_more_than_the_line_that_names_it() {
 #[test]
 fn an_older_message_that_is_shorter_than_a_mark_stays_as_it_is() {
     let message = |id: &str, role: Role, text: String| Part { role, ..Part::new(id, "talk", text) };
-    let long = |at: usize| format!("The council spoke of bridge {at} and of its toll. ").repeat(40);
+    let long = |at: usize| format!("The council spoke of bridge {at} and of its toll. ").repeat(100);
     let parts = vec![
         message("1", Role::User, "Fix the bridge.".to_owned()),
         message("2", Role::Assistant, "Yes.".to_owned()),
