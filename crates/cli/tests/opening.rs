@@ -274,7 +274,7 @@ fn a_turn_in_a_home_with_earlier_turns_opens_an_attachment() {
 #[test]
 fn a_prompt_above_the_threshold_is_reduced_to_it_also_where_its_model_can_open_pointers() {
     let shop = shop(|_| reply_text("unasked"));
-    shop.write("notes.txt", notes(3_600));
+    shop.write("notes.txt", notes(4_200));
     let explain = |policy: &str| {
         shop.configure_layers(&["MIND", "VOICE"], "capabilities = [\"tools\"]\n", policy);
         shop.json(&["explain", "notes/notes", "--doc", "notes=notes.txt", "-q", "Which door?"])
