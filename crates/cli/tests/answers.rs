@@ -12,8 +12,8 @@ const PAGE: &str = r"<!doctype html><title>Bikes</title><main><h1>Bikes</h1><tab
 <th>Weight (kg)</th><th>In stock</th></tr><tr><td>Velora City</td><td>2190.00</td><td>21.5</td><td>6</td></tr><tr>
 <td>Velora Trek</td><td>2890.00</td><td>23.1</td><td>3</td></tr><tr><td>Cargo Jumbo</td><td>4390.00</td><td>34.2</td>
 <td>11</td></tr></table><p>Each bike is put together by hand in a small shed behind the harbour. It is looked at twice
-before it leaves, and it comes with a warranty of three years.</p><p>The tour of 118 km is on 6 March 2027. Helmet: was
-$89.90, now $74.90. The guide is Ingeborg Vestergaard. Start the map with <code>tourd --workers 6</code>.</p></main>";
+before it leaves, and it comes with a warranty of three years.</p><p>The tour of 118 km is on 6 March 2027. Helmet: was $89.90, now $74.90. The
+guide is Ingeborg Vestergaard. Start the map with <code>tourd --workers 6</code>.</p></main>";
 /// Answers that the page states or yields, and others of the same form.
 const TRUE: [&str; 10] = [
     "The Velora City costs CHF 2,190 and the Velora Trek CHF 2,890.",

@@ -25,6 +25,7 @@ mod times;
 mod units;
 mod weekdays;
 mod worded;
+mod words;
 
 use std::ops::Range;
 
@@ -97,7 +98,7 @@ impl<'e> Evidence<'e> {
         let known = Known::of(self);
         let text = known.read(answer);
         let mut found = known.unsupported_values(&text);
-        let words = names::Words::of(self.names.unwrap_or(&known.text));
+        let words = words::Words::of(self.names.unwrap_or(&known.text));
         let with_nouns = names::capitalises_nouns(&text);
         let mut unknown: Vec<(usize, String)> = names::of(&text, &known.text)
             .into_iter()
@@ -142,7 +143,7 @@ pub fn are_stated(known: &str, lines: &[&str]) -> Vec<bool> {
 
 /// The words of a text that may be of a name, in lower case, and that `known` does not have.
 pub fn unstated_words(text: &str, known: &str) -> Vec<String> {
-    names::Words::of(known).lack(text)
+    words::Words::of(known).lack(text)
 }
 
 /// A text without these words, whatever their letter case.

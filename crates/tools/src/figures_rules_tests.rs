@@ -148,6 +148,10 @@ fn a_former_price_is_not_the_present_one() {
             ("The price fell from $89.90 to $74.90.", ""),
         ],
     );
+    check(
+        "Helmet: was $30, now $25.",
+        &[("It costs $30.", "$30"), ("It was $30.", ""), ("It costs $25.", "")],
+    );
 }
 
 #[test]

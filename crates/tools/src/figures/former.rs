@@ -119,8 +119,10 @@ fn is_former(text: &str, at: usize) -> bool {
     let before = text[near..at].rsplit(['\n', '.', ';', '(', '[', ',', '|']).next().unwrap_or_default();
     let is_whole = !before.contains(|char: char| char.is_ascii_digit());
     let lower = before.to_lowercase();
-    let is_start = before.len() < at - near || near == 0;
-    let was = lower.trim_start_matches(['*', '_', '~', ' ']);
+    // `Helmet: was $89.90`.
+    let (has_label, was) = lower.rsplit_once(':').map_or((false, lower.as_str()), |(_, was)| (true, was));
+    let is_start = has_label || before.len() < at - near || near == 0;
+    let was = was.trim_start_matches(['*', '_', '~', ' ']);
     let is_was = is_start && was.split(|char: char| !char.is_alphabetic()).next() == Some("was");
     let says = |word: &&str| {
         lower.match_indices(*word).any(|(at, _)| {
@@ -128,5 +130,5 @@ fn is_former(text: &str, at: usize) -> bool {
                 && !lower[at + word.len()..].starts_with(char::is_alphabetic)
         })
     };
-    is_whole && (is_was && was.len() < NEAR / 2 || FORMER.iter().any(|word| says(&word)))
+    is_whole && (is_was && was.len() < NEAR / 2 || FORMER.iter().any(says))
 }

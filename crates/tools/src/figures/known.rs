@@ -264,7 +264,6 @@ impl Checked<'_, '_> {
     /// The numbers in words that the documents neither state nor yield: large ones, and those that count something.
     fn unsupported_words(&self) -> Vec<(usize, String)> {
         let Self { known, text, derived, .. } = self;
-        let lower = known.text.to_lowercase();
         let is_unsupported = |worded: &worded::Worded| {
             let number = worded.number * 1_000;
             let unit = units::unit_from(&text[worded.range.end..]);
@@ -272,12 +271,14 @@ impl Checked<'_, '_> {
             let near = number / ROUNDING * 2;
             let is_rounded = || known.numbers.range(number - near..=number + near).next().is_some();
             let is_allowed = known.measures.allow_unit(&unit, number);
-            is_checked
-                && !(is_allowed && known.numbers.contains(&number))
-                && !known.measures.state_unit(&unit, number)
-                && !(is_allowed && derived.yields_worded(&worded.range, worded.number))
-                && !lower.contains(&text[worded.range.clone()].to_lowercase())
-                && !(says_about(&text[..worded.range.start]) && is_rounded())
+            let is_stated = is_allowed
+                && (known.numbers.contains(&number) || derived.yields_worded(&worded.range, worded.number));
+            let said = text[worded.range.clone()].to_lowercase();
+            let is_repeated = || known.text.to_lowercase().contains(&said);
+            let is_about = || says_about(&text[..worded.range.start]) && is_rounded();
+            let is_known =
+                || is_stated || known.measures.state_unit(&unit, number) || is_about() || is_repeated();
+            is_checked && !is_known()
         };
         let found = worded::of(text).into_iter().filter(is_unsupported);
         found.map(|worded| (worded.range.start, text[worded.range].to_owned())).collect()

@@ -5,8 +5,9 @@
 
 use larder_text::tokens::Counter;
 
-use super::names::{Words, is_english, without_code};
+use super::names::{is_english, without_code};
 use super::starts::is_start;
+use super::words::Words;
 
 /// How adjectives and nouns end that are no names, in small letters. Longer words of German are rarely one token.
 const NO_NAMES: [&str; 48] = [
