@@ -357,11 +357,12 @@ fn currency_of_column(text: &str, at: usize) -> Option<usize> {
 
 /// The heading of the column of a table in which a place is.
 pub(super) fn header(text: &str, at: usize) -> Option<&str> {
-    let length = text[..at].bytes().rev().take(ROW + 1).take_while(|byte| *byte != b'\n').count();
-    if length > ROW {
-        return None;
-    }
-    let line = at - length;
+    let far = (at.saturating_sub(ROW)..=at).find(|far| text.is_char_boundary(*far))?;
+    let line = match text[far..at].rfind('\n') {
+        Some(end) => far + end + 1,
+        None if far == 0 => 0,
+        None => return None,
+    };
     let is_row = |line: &str| line.trim_start().starts_with('|');
     if !is_row(&text[line..]) {
         return None;

@@ -149,13 +149,11 @@ impl Groups {
             let blocks = part.split("\n\n").filter(|block| block.trim_start().starts_with('|'));
             blocks.map(whole).collect::<Vec<_>>()
         };
-        let parts = text.split(BOUNDARY).filter(|part| !part.trim().is_empty());
-        let parts = parts.flat_map(|part| std::iter::once(whole(part)).chain(tables(part)));
-        Self {
-            // Few values of several documents may be compared, too.
-            of_documents: parts.chain([whole(text)]).collect(),
-            columns: columns(text),
-        }
+        let parts: Vec<&str> = text.split(BOUNDARY).filter(|part| !part.trim().is_empty()).collect();
+        // Few values of several documents may be compared, too.
+        let all = (parts.len() > 1).then(|| whole(text));
+        let parts = parts.into_iter().flat_map(|part| std::iter::once(whole(part)).chain(tables(part)));
+        Self { of_documents: parts.chain(all).collect(), columns: columns(text) }
     }
 
     /// Whether a price or a measure of an answer follows from those of a document, as its sentence says.
