@@ -64,6 +64,23 @@ async fn an_invented_price_is_never_delivered_as_verified() {
     assert!(answer.contains("\"$599.00\" is in none of the answer's documents"), "{answer}");
 }
 
+/// A comma without a space separates the fields of pasted rows; it makes no number of them.
+#[tokio::test]
+async fn the_fields_of_pasted_rows_are_numbers_of_their_own() {
+    const ROWS: &str = "sku,name,price_eur,stock\n1300,Gadget cc,378.00,77\n1301,Gadget dd,378,177\n";
+    let approved = || answers::verdict("APPROVE", 0.95).to_string();
+    for (said, is_true) in [
+        ("Gadget cc costs 378.00 EUR and 77 are in stock, 177 of Gadget dd. [context.md§0]", true),
+        ("There are 378,177 of Gadget dd. [context.md§0]", false),
+    ] {
+        let world = world();
+        world.says(planned("synthesis"));
+        world.says((0..2).flat_map(|_| [said.to_owned(), approved()]));
+        let outcome = world.ask(&format!("What do the gadgets cost?\n\n{ROWS}")).await;
+        assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, !is_true), "{outcome:?}");
+    }
+}
+
 /// What a turn invented does not become known by being read in a later one, by any way to it.
 #[tokio::test]
 async fn what_an_earlier_turn_invented_is_no_evidence() {

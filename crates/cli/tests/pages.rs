@@ -22,6 +22,11 @@ const STATED: &str = r#"<!doctype html><title>Rule 1100 pump | free shipping ove
 {"@type":"Product","name":"Rule 1100 pump","offers":{"price":"74.00","priceCurrency":"USD"}}</script>
 <main><h1>Rule 1100 pump</h1><p>This pump moves 1,100 gallons an hour and comes with a warranty of three years against
 burnt motors and broken impellers, wherever you run it.</p><p>Shipping is $9.50 for the mainland.</p></main>"#;
+/// A page that states the price in a table, without a sign next to it, and nothing as data.
+const LISTED: &str = r#"<!doctype html><title>Pumps</title><main><h1>Rule 1100 pump</h1>
+<table><tr><th>Model</th><th>Price (USD)</th><th>Stock</th></tr><tr><td>Rule 1100</td><td>74.00</td><td>3</td></tr>
+<tr><td>Rule 2000</td><td>129.00</td><td>0</td></tr></table><p>This pump moves 1,100 gallons an hour and comes with a
+warranty of three years against burnt motors and broken impellers, wherever you run it.</p></main>"#;
 const SHIPPING: &str = "What was the price of the shipping of the pump?";
 /// A thread with comments between a banner and the number of its page.
 const THREAD: &str = r#"<!doctype html><title>Which rope?</title><div class="cookie-banner"><p>We use cookies for comments.</p></div>
@@ -146,12 +151,22 @@ fn follow_up(shop: &Shop, before: u32) {
 
 #[test]
 fn an_old_price_is_verified_only_with_its_day() {
+    old_price(PUMP);
+}
+
+#[test]
+fn so_is_one_that_only_a_table_of_the_page_states() {
+    old_price(LISTED);
+}
+
+/// Asks for the price on `page` on its day, and later without and with that day.
+fn old_price(page: &'static str) {
     const UNDATED: &str = "The pump costs $74.00. [p1]";
     const DATED: &str = "On 5 January 2026 the pump cost $74.00. [p1]";
-    let shop = Shop::responding(|seen| match seen.line.as_str() {
+    let shop = Shop::responding(move |seen| match seen.line.as_str() {
         "GET /robots.txt" => Answer::new(404, "text/plain", ""),
         "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
-        "GET /pump" => Answer::new(200, "text/html; charset=utf-8", PUMP),
+        "GET /pump" => Answer::new(200, "text/html; charset=utf-8", page),
         _ => {
             let text = seen.json()["messages"].to_string();
             let writes = text.contains("You write the answer that the user gets");
@@ -180,7 +195,7 @@ fn an_old_price_is_verified_only_with_its_day() {
     let prompt = prompts.rfind(|text| text.contains("You write the answer that the user gets")).unwrap();
     assert!(prompt.contains("As of 2026-01-05"), "{prompt}");
     let gathered = file(&shop, "3", "context.md").split("## 3. Task Plan").next().unwrap().to_owned();
-    assert!(!gathered.contains("$74.00"), "{gathered}");
+    assert!(!gathered.contains("74.00"), "{gathered}");
     let dated = shop.ok(&["turn", WHEN]);
     assert!(dated.out.contains(DATED.trim_end_matches(" [p1]")), "{dated:?}");
     assert!(!format!("{dated:?}").contains("the answer states"), "{dated:?}");

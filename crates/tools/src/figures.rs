@@ -2,7 +2,7 @@
 //! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts` reads
 //! currencies and words such as "million", `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and
 //! `ages` read those, `implied` recomputes what an answer does not show, `rows`, `former` and `options` find values of
-//! something else, `names` finds names and `strangers` those of which the documents have no word, `present` says what the
+//! something else, `names` finds names and `strangers` those of which the documents have no word, `lists` separates numbers that commas join, `present` says what the
 //! time of the answer supports, `known` puts them together.
 
 mod ages;
@@ -13,6 +13,7 @@ mod derived;
 mod former;
 mod implied;
 mod known;
+mod lists;
 mod names;
 mod options;
 mod plain;
@@ -223,10 +224,17 @@ pub fn without(text: &str, values: &[String]) -> String {
     left
 }
 
-/// A text with a mark in place of each price.
+/// A text with a mark in place of each price, and of each number that its name in data or the heading of its column calls
+/// one.
 pub fn without_prices(text: &str) -> String {
     let mut left = with_joined_groups(text, |_| false);
-    for range in prices(&left).into_iter().rev() {
+    let mut found = prices(&left);
+    let is_price = |at: usize| amounts::is_called_price(&left, at) || amounts::is_of_currency(&left, at);
+    let named = numbers(&left).filter(|(at, _)| is_price(*at));
+    found.extend(named.map(|(at, _)| at..amounts::end(&left, at)));
+    found.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+    found.dedup_by(|later, range| later.start < range.end);
+    for range in found.into_iter().rev() {
         left.replace_range(range, "(old price)");
     }
     left
@@ -235,6 +243,11 @@ pub fn without_prices(text: &str) -> String {
 /// Whether a text states a price, with its currency before or after it.
 pub fn states_price(text: &str) -> bool {
     !prices(text).is_empty()
+}
+
+/// Whether a text calls an amount of money a price, a cost or the like.
+pub fn offers(text: &str) -> bool {
+    numbers(text).any(|(at, _)| amounts::is_called_price(text, at) && amounts::is_of_currency(text, at))
 }
 
 /// Where the prices of a text are.

@@ -557,4 +557,19 @@ fn prices_are_taken_out_of_a_text() {
         without_prices("A boat @ $697, or 600 Euro, of 3."),
         "A boat @ (old price), or (old price), of 3."
     );
+    for (text, expected) in [
+        (
+            r#"{"name": "T9", "price":"129.95","priceCurrency":"EUR", "weight": 1.25}"#,
+            r#"{"name": "T9", "price":"(old price)","priceCurrency":"EUR", "weight": 1.25}"#,
+        ),
+        ("product:price:amount: 219.00\nrooms: 12", "product:price:amount: (old price)\nrooms: 12"),
+        ("Price: 45.50 Weight 1.2 kg", "Price: (old price) Weight 1.2 kg"),
+        (
+            "| Model | Price (EUR) | Stock |\n|---|---|---|\n| Falter 4 | 749.00 | 3 |\n",
+            "| Model | Price (EUR) | Stock |\n|---|---|---|\n| Falter 4 | (old price) | 3 |\n",
+        ),
+        ("Preis: EUR 1.299,-", "Preis: EUR (old price),-"),
+    ] {
+        assert_eq!(without_prices(text), expected);
+    }
 }

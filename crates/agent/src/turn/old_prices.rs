@@ -1,5 +1,5 @@
-//! Prices that an earlier turn looked up: they hold for six hours (R1-3.68, R1-12.4, C106). After that, captured pages of
-//! shops, and what else is stored of a turn that read such pages or did research, are evidence for a price only in an
+//! Prices that an earlier turn looked up: they hold for six hours (R1-3.68, R1-12.4, C106). After that, captured pages that
+//! state prices, and what else is stored of a turn that read such pages or did research, are evidence for a price only in an
 //! answer that says of which day it is. Research itself expires by its own lifetime.
 
 use larder_retrieval::is_stale;
@@ -72,10 +72,13 @@ fn is_research(file: &VaultPath) -> bool {
     file.name().starts_with("research") && file.name().ends_with(".md")
 }
 
-/// Whether a price was extracted from the page that is captured in a folder.
+/// Whether a price was extracted from the page that is captured in a folder, or its text offers something at a price.
 fn is_of_shop(documents: &UserDocuments, folder: &str) -> bool {
-    let at = VaultPath::new(&format!("{folder}/extracted_data.json"));
-    let data = at.and_then(|at| documents.files().read_text(&at).ok()?);
-    let data: Option<ExtractedData> = data.and_then(|data| read_json(&data).value);
+    let read = |file: &str| {
+        let at = VaultPath::new(&format!("{folder}/{file}"));
+        at.and_then(|at| documents.files().read_text(&at).ok()?)
+    };
+    let data: Option<ExtractedData> = read("extracted_data.json").and_then(|data| read_json(&data).value);
     data.is_some_and(|data| value_names(&data).iter().any(|name| name == "price"))
+        || read("page_content.md").is_some_and(|text| figures::offers(&text))
 }

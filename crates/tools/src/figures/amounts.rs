@@ -323,6 +323,23 @@ fn stated(text: &str, at: usize) -> Stated {
     Stated::Bare
 }
 
+/// Whether the word before a number, the key of its value in data, or the heading of its column says that it is a price.
+pub(super) fn is_called_price(text: &str, at: usize) -> bool {
+    /// Of the words that prices stand under, those that stand over little else.
+    const NAMES: [&str; 9] = ["price", "preis", "cost", "kost", "prix", "precio", "prezzo", "cena", "prijs"];
+    let is_name = |name: &str| {
+        let lower = name.to_lowercase();
+        NAMES.iter().any(|word| lower.contains(word))
+    };
+    let name = before(text, at).rsplit(|char: char| char.is_ascii_digit()).next().unwrap_or_default();
+    is_name(name) || header(text, at).is_some_and(is_name)
+}
+
+/// Whether a currency stands next to a number or in the heading of its column.
+pub(super) fn is_of_currency(text: &str, at: usize) -> bool {
+    currency(text, at).or_else(|| currency_of_column(text, at)).is_some()
+}
+
 /// What is before a place in its line or list, and near it: the key of a JSON value, too.
 fn before(text: &str, at: usize) -> &str {
     let start = (at.saturating_sub(NEAR)..at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);

@@ -12,6 +12,7 @@ use super::counts::{is_count, is_counted, says_lines};
 use super::derived::Derived;
 use super::former::Former;
 use super::implied::Groups;
+use super::lists::with_parted_lists;
 use super::plain::{with_joined_groups, with_tables, without_markup};
 use super::present::Present;
 use super::rows::Rows;
@@ -50,7 +51,8 @@ pub(super) struct Known<'e> {
 
 impl<'e> Known<'e> {
     pub(super) fn of(evidence: Evidence<'e>) -> Self {
-        let documents = &with_tables(evidence.text);
+        let tables = with_tables(evidence.text);
+        let documents = &with_parted_lists(&tables);
         let present = Present::new(evidence.now);
         let text = with_joined_groups(documents, |_| false);
         let dates = dates::stated(&text);
@@ -107,7 +109,7 @@ impl<'e> Known<'e> {
         let knows = |digits: &str| {
             digits.parse().is_ok_and(|number: i128| self.numbers.contains(&number.saturating_mul(1_000)))
         };
-        with_joined_groups(&without_markup(answer), knows)
+        with_joined_groups(&with_parted_lists(&without_markup(answer)), knows)
     }
 
     /// The values of an answer that the documents neither state nor yield, with their places.
