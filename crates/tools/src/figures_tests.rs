@@ -552,6 +552,49 @@ fn a_name_after_a_label_is_checked() {
 }
 
 #[test]
+fn the_fields_of_rows_are_numbers_of_their_own() {
+    const ROWS: &str = "sku,name,price_eur,stock\n1300,Gadget cc,378.00,77\n1301,Gadget dd,378,177\n";
+    for answer in [
+        "Gadget cc costs 378.00 EUR.",
+        "77 of Gadget cc are in stock, 177 of Gadget dd.",
+        "Gadget cc costs 378.00 EUR and 77 are in stock, 177 of Gadget dd.",
+    ] {
+        assert_eq!(unsupported(ROWS, answer), Vec::<String>::new(), "{answer}");
+    }
+    assert_eq!(unsupported(ROWS, "There are 378,177 of Gadget dd."), ["378,177"]);
+    assert_eq!(unsupported(ROWS, "It costs 377.00 EUR."), ["377.00 EUR"]);
+}
+
+#[test]
+fn dates_are_read_in_the_notations_of_logs() {
+    for known in [
+        "10.0.0.7 - - [14/Oct/2026:10:00:11 +0200] GET /",
+        "Thu Oct 14 10:00:11 2026 daemon started",
+        "Thu Oct 14 10:00:11 CEST 2026 daemon started",
+        "20261014T100011Z daemon started",
+        "backup-20261014 done",
+    ] {
+        assert_eq!(unsupported(known, "It was on 14 October 2026."), Vec::<String>::new(), "{known}");
+        assert_eq!(unsupported(known, "It was on 15 October 2026.").len(), 1, "{known}");
+        assert_eq!(unsupported(known, "It was on 14 October 2025.").len(), 1, "{known}");
+    }
+    assert_eq!(unsupported("Part 20,261,014 is new.", "It is 20261014."), Vec::<String>::new());
+}
+
+#[test]
+fn a_part_of_a_percentage_is_recomputed() {
+    for (known, answer) in [
+        ("The share is 15% of 80 members.", "15% of 80 is 12. [1]"),
+        ("VAT 19% on 250 EUR", "19% of 250 EUR is 47.50 EUR. [1]"),
+        ("VAT 19% on 250 EUR", "250 EUR + 19% = 297.50 EUR. [1]"),
+        ("VAT 19% on 250 EUR", "250 EUR + 19% VAT makes 297.50 EUR. [1]"),
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{answer}");
+    }
+    assert_eq!(unsupported("VAT 19% on 250 EUR", "19% of 250 EUR is 57.50 EUR.").len(), 1);
+}
+
+#[test]
 fn prices_are_taken_out_of_a_text() {
     assert_eq!(
         without_prices("A boat @ $697, or 600 Euro, of 3."),

@@ -104,6 +104,7 @@ pub(super) fn of(text: &str) -> Vec<Written> {
     while at < tokens.len() {
         let date = numeric(text, &tokens, at)
             .or_else(|| with_signs(text, &tokens, at))
+            .or_else(|| compact(text, &tokens, at))
             .or_else(|| named(text, &tokens, at));
         at += date.as_ref().map_or(1, |(_, length)| *length);
         found.extend(date.map(|(date, _)| date));
@@ -224,6 +225,45 @@ fn with_signs(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, u
     Some((Written { range, readings: vec![parts], is_doubtful: false }, length))
 }
 
+/// `20261014` and `20261014T100011Z`, which may be numbers or ids.
+fn compact(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)> {
+    let token = tokens.get(at).filter(|token| token.text.len() == 8)?;
+    let before = text[..token.range.start].chars().next_back();
+    let after = text[token.range.end..].strip_prefix('T').map_or_else(
+        || text[token.range.end..].chars().next(),
+        |time| time.chars().next().filter(|char| !char.is_ascii_digit()),
+    );
+    let is_apart = |char: Option<char>| {
+        char.is_none_or(|char| !char.is_alphanumeric() && !matches!(char, ',' | '.' | '$' | '€' | '£'))
+    };
+    let ends_sentence =
+        after == Some('.') && !text[token.range.end + 1..].starts_with(|char: char| char.is_ascii_digit());
+    let number: u32 = token.text.parse().ok()?;
+    let year = Some(number / 10_000).filter(|year| (1900..2100).contains(year))?;
+    let parts = Parts::new(Some(year), number / 100 % 100, Some(number % 100))?;
+    (is_apart(before) && (is_apart(after) || ends_sentence))
+        .then(|| (Written { range: token.range.clone(), readings: vec![parts], is_doubtful: true }, 1))
+}
+
+/// The year after the time of a day: `Oct 14 10:00:11 2026`, with a time zone before it or not.
+fn year_after_time(text: &str, tokens: &[Token<'_>], day: usize) -> Option<u32> {
+    let is_time = |at: usize| {
+        let (first, second) = (tokens.get(at)?, tokens.get(at + 1)?);
+        (first.number().is_some() && second.number().is_some() && gap(text, first, second) == ":")
+            .then_some(())
+    };
+    is_time(day + 1)?;
+    let last = if is_time(day + 2).is_some() { day + 3 } else { day + 2 };
+    let is_zone =
+        |token: &Token<'_>| token.text.len() <= 4 && token.text.bytes().all(|byte| byte.is_ascii_uppercase());
+    let zone = usize::from(tokens.get(last + 1).is_some_and(is_zone));
+    let year = tokens.get(last + 1 + zone)?.year()?;
+    (day..=last + zone)
+        .filter(|at| *at == day || *at >= last)
+        .all(|at| gap(text, &tokens[at], &tokens[at + 1]) == " ")
+        .then_some(year)
+}
+
 /// `3 May 2026`, `3rd of May`, `May 3, 2026`, `May 2026`, `May`, `2 de mayo de 2026`, `1er mai 2026`.
 fn named(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)> {
     let first = tokens.get(at)?;
@@ -264,6 +304,7 @@ fn named(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Written, usize)
     let of = usize::from(next(last, 0).is_some_and(|token| is_filler(token.text)));
     let year = next(last, of).and_then(Token::year);
     last += year.map_or(0, |_| 1 + of);
+    let year = year.or_else(|| day.and_then(|_| year_after_time(text, tokens, last)));
     // In other languages a word may mean something else, and its day stands before it.
     let is_word = is_word(&tokens[name]);
     let is_vague = is_word || tokens[name].text.chars().count() < 4;
@@ -284,7 +325,8 @@ fn is_word(token: &Token<'_>) -> bool {
 }
 
 fn is_near(gap: &str) -> bool {
-    gap.len() <= 3 && gap.chars().all(|char| matches!(char, ' ' | '\u{a0}' | '.' | ',' | '*' | '_' | '-'))
+    gap.len() <= 3
+        && gap.chars().all(|char| matches!(char, ' ' | '\u{a0}' | '.' | ',' | '*' | '_' | '-' | '/'))
 }
 
 fn is_filler(word: &str) -> bool {

@@ -1,5 +1,6 @@
 //! What code can recompute from the known numbers that an answer shows. Prices follow from prices only: as a sum, a
-//! difference, an average that is called one, or a price times a number of its line. Other numbers also as counts, percentages and means.
+//! difference, an average that is called one, a price times a number of its line, or a percentage of one. Other numbers
+//! also as counts, percentages and means.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -92,6 +93,7 @@ impl<'t> Derived<'t> {
             let is_mean = self.price_mean.is_some_and(|mean| rounded(mean).contains(&number));
             return self.price_sums.contains(&number)
                 || self.is_total(&line, number)
+                || self.is_part(&line, number)
                 || is_mean && self.line_says(&line, &AVERAGES);
         }
         let states_mean = || self.line_says(&line, &AVERAGES) || self.line_says(&line, &["mean"]);
@@ -104,6 +106,7 @@ impl<'t> Derived<'t> {
         self.sums.contains(&number)
             || self.lengths.contains(&number)
             || self.is_product(&line, number)
+            || self.is_part(&line, number)
             || self.line_says(&line, &PER) && self.is_quotient(&line, number)
             || is_per_cent() && self.is_ratio(&line, number)
             || self.mean.is_some_and(|mean| rounded(mean).contains(&number)) && states_mean()
@@ -209,6 +212,24 @@ impl<'t> Derived<'t> {
         let product =
             |a: i128, b: i128| a.checked_mul(b).is_some_and(|all| rounded(all / 1_000).contains(&number));
         pairs.into_iter().any(|(a, b)| product(a.1, b.1))
+    }
+
+    /// Whether a number is what a percentage of its line is of another number there, or that number with it added or taken
+    /// off.
+    fn is_part(&self, line: &Range<usize>, number: i128) -> bool {
+        let shown = self.of_line(line);
+        let per_cent = |at: usize| {
+            let after = self.text.get(at..).map(|_| self.text[amounts::end(self.text, at)..].trim_start());
+            after.is_some_and(|after| ["%", "percent", "Prozent"].iter().any(|word| after.starts_with(word)))
+        };
+        let (shares, wholes): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(at, _)| per_cent(*at));
+        let is_of = |share: i128, whole: i128| {
+            let part = share.checked_mul(whole).map(|part| part / 100_000);
+            part.is_some_and(|part| {
+                [part, whole + part, whole - part].into_iter().any(|value| rounded(value).contains(&number))
+            })
+        };
+        shares.iter().any(|(_, share)| wholes.iter().any(|(_, whole)| is_of(*share, *whole)))
     }
 
     fn is_quotient(&self, line: &Range<usize>, number: i128) -> bool {
