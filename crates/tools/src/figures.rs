@@ -229,7 +229,7 @@ pub fn without(text: &str, values: &[String]) -> String {
 pub fn without_prices(text: &str) -> String {
     let mut left = with_joined_groups(text, |_| false);
     let mut found = prices(&left);
-    let is_price = |at: usize| amounts::is_called_price(&left, at) || amounts::is_of_currency(&left, at);
+    let is_price = |at: usize| amounts::is_called_price(&left, at) || amounts::is_money(&left, at);
     let named = numbers(&left).filter(|(at, _)| is_price(*at));
     found.extend(named.map(|(at, _)| at..amounts::end(&left, at)));
     found.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
@@ -247,7 +247,7 @@ pub fn states_price(text: &str) -> bool {
 
 /// Whether a text calls an amount of money a price, a cost or the like.
 pub fn offers(text: &str) -> bool {
-    numbers(text).any(|(at, _)| amounts::is_called_price(text, at) && amounts::is_of_currency(text, at))
+    numbers(text).any(|(at, _)| amounts::is_called_price(text, at) && amounts::is_money(text, at))
 }
 
 /// Where the prices of a text are.
@@ -291,7 +291,9 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, i128)> {
     let runs = text.split_inclusive(move |char: char| !is_part(char)).map(move |run| {
         let start = at;
         at += run.len();
-        (start, run.trim_end_matches(|char: char| !is_part(char)))
+        // A comma before it separates it from what precedes.
+        let number = run.trim_start_matches(['.', ',']);
+        (start + run.len() - number.len(), number.trim_end_matches(|char: char| !is_part(char)))
     });
     let has_digit = |run: &str| run.contains(|char: char| char.is_ascii_digit());
     let scaled = |start: usize, run: &str| {

@@ -335,11 +335,6 @@ pub(super) fn is_called_price(text: &str, at: usize) -> bool {
     is_name(name) || header(text, at).is_some_and(is_name)
 }
 
-/// Whether a currency stands next to a number or in the heading of its column.
-pub(super) fn is_of_currency(text: &str, at: usize) -> bool {
-    currency(text, at).or_else(|| currency_of_column(text, at)).is_some()
-}
-
 /// What is before a place in its line or list, and near it: the key of a JSON value, too.
 fn before(text: &str, at: usize) -> &str {
     let start = (at.saturating_sub(NEAR)..at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);
