@@ -86,13 +86,14 @@ async fn answers_that_cannot_be_used_are_paid_for_and_the_ceiling_holds_among_th
     let asked = world.model.prompts.lock().unwrap().len();
     assert!(asked > 2 && world.took() == 14 * asked as u64, "each prompt takes ten tokens, each answer four");
 
-    // Two answers reach the ceiling; the third is not asked for.
-    world.turns.limits.tokens = Some(25);
+    // Two long answers leave too little for a third call, which is not made.
+    world.turns.limits.tokens = Some(40_100);
     world.model.prompts.lock().unwrap().clear();
-    world.script(vec![Say::Text("no JSON at all".into()); 12]);
+    world.script(vec![Say::Text("none ".repeat(20_000)); 12]);
     let outcome = world.ask("hello").await;
-    assert_eq!((outcome.status, tokens(&outcome)), (TurnStatus::Failed, 28));
-    assert!(outcome.reason.unwrap().contains("the spending limit was reached"));
+    assert_eq!((outcome.status, tokens(&outcome)), (TurnStatus::Failed, 40_020));
+    let reason = outcome.reason.unwrap();
+    assert!(reason.contains("turn.max_tokens") && reason.contains("was not made"), "{reason}");
     assert_eq!(world.model.prompts.lock().unwrap().len(), 2);
 }
 
