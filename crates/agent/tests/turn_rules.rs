@@ -471,10 +471,11 @@ async fn an_answer_that_money_cannot_validate_goes_out_unverified() {
     for said in script.iter_mut().filter(|said| **said == answers::answer()) {
         said.clone_from(&answer);
     }
-    world.turns.limits.tokens = Some(15_000);
+    world.turns.limits.tokens = Some(16_000);
     world.says(script);
     let outcome = world.ask("what is it?").await;
     assert_eq!((outcome.status, outcome.unverified), (TurnStatus::Complete, true));
+    assert!(outcome.usage.input + outcome.usage.output < 16_000, "{:?}", outcome.usage);
 }
 
 #[tokio::test]

@@ -70,7 +70,8 @@ fn slot(receipt: &Value, name: &str) -> u64 {
 #[test]
 fn documents_of_a_card_lose_in_the_order_of_their_priorities() {
     let shop = shop();
-    let documents = write(&shop, &PRIORITIES.map(|(name, _)| (name, 200)));
+    cap_context(&shop, 18_000);
+    let documents = write(&shop, &PRIORITIES.map(|(name, _)| (name, 370)));
     let all = explain(&shop, &documents);
     let tokens = PRIORITIES.map(|(name, _)| rendition(&all, name));
     assert!(tokens.iter().all(|(rendition, _)| *rendition == "whole"), "{tokens:?}");
@@ -101,7 +102,7 @@ fn source_files_and_decisions_enter_only_while_enough_is_left() {
     // A short document would fit in any case; a long one behind it takes what is left. What marks cost is counted, too.
     for (document, follower, least) in [("source_files", "test_results", 1_000), ("adrs", "libraries", 500)] {
         let shop = shop();
-        let options = write(&shop, &[("notes", 40), (document, 5), (follower, 400)]);
+        let options = write(&shop, &[("notes", 520), (document, 5), (follower, 400)]);
         let notes = rendition(&explain(&shop, &options), "notes").1;
         for (room, expected) in [(least, "absent"), (least + 60, "whole")] {
             cap_context(&shop, notes + room);
@@ -140,8 +141,8 @@ fn a_full_prompt_of_a_card_has_the_tokens_of_each_section() {
 fn what_bears_on_the_query_stays_of_a_document_of_a_card() {
     const ANSWER: &str = "The granary ledger is kept by Ada, who counts the barrels of rye each winter.";
     let shop = shop();
-    cap_context(&shop, 1_000);
-    shop.write("libraries.md", format!("{}{ANSWER}\n{}", filler(1, 250), filler(2, 250)));
+    cap_context(&shop, 3_000);
+    shop.write("libraries.md", format!("{}{ANSWER}\n{}", filler(1, 800), filler(2, 800)));
     let args = ["explain", "card/card_agent", "--doc", "libraries=libraries.md", "-q"];
     let shows =
         |query: &str| shop.json(&[&args[..], &[query]].concat())["messages"].to_string().contains(ANSWER);

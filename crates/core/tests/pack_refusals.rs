@@ -126,6 +126,14 @@ fn what_must_be_whole_is_not_above_the_cap_of_its_slot() {
     let refusal = refused(Cap::Share(0.05)).unwrap_err();
     let RefusalLimit::Slot { cap, .. } = &refusal.limit else { panic!("{refusal:?}") };
     assert!((990..=995).contains(cap), "a twentieth of 19,900 less the framing: {cap}");
+    // Two that hold it apart, and exceed their sum together.
+    let of = |slot: &str| Part { slot: slot.into(), ..critical() };
+    let slots = ["a", "b"].map(|name| Slot::new(name).cap(Cap::Share(0.05)));
+    let size = pack_in(slots[..1].to_vec(), vec![of("a")], 100_000, 200_000).unwrap().receipt.parts[0].tokens;
+    let budget = size * 15;
+    assert!(pack_in(slots.to_vec(), vec![of("a")], budget, 200_000).is_ok());
+    let refusal = pack_in(slots.to_vec(), vec![of("a"), of("b")], budget, 200_000).unwrap_err();
+    assert!(matches!(&refusal.limit, RefusalLimit::Slot { name, .. } if &**name == "b"), "{refusal:?}");
 }
 
 #[test]

@@ -60,9 +60,11 @@ fn claim(slot: &Slot) -> f64 {
     if let Cap::Share(share) = slot.cap { share.max(0.0) } else { 0.0 }
 }
 
-/// The sum of all shares.
+/// The sum of all shares, in whatever order they stand.
 pub(super) fn shares(slots: &[Slot]) -> f64 {
-    slots.iter().map(claim).sum()
+    /// Shares are percentages, with a few decimals at most.
+    const PARTS: f64 = 1e9;
+    (slots.iter().map(claim).sum::<f64>() * PARTS).round() / PARTS
 }
 
 /// Tokens of `available` that all slots with shares may have together: their share of what slots with caps in tokens and
@@ -179,6 +181,15 @@ mod tests {
         let slots = [Slot::new("a").cap(Cap::Share(0.1)), Slot::new("b").cap(Cap::Share(0.2))];
         assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 1_000), [100, 200]);
         assert_eq!(allot(&slots, &[demand(5_000), demand(40)], 1_000), [260, 40], "unused by the other");
+    }
+
+    #[test]
+    fn shares_of_all_are_all_in_any_order() {
+        for order in [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]] {
+            let slots = order.map(|share| Slot::new("a").cap(Cap::Share(share)));
+            assert_eq!(shares(&slots).to_bits(), 1.0_f64.to_bits(), "{order:?}");
+            assert_eq!(allot(&slots, &[demand(5_000); 3], 1_000).iter().sum::<usize>(), 1_000, "{order:?}");
+        }
     }
 
     #[test]

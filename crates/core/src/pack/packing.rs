@@ -182,7 +182,7 @@ impl<'a> Packing<'a> {
     fn hopeless(&self, available: usize) -> Option<PackRefusal> {
         let framing = self.framing(self.least_messages());
         let demands: Vec<Demand> = self.slot_parts.iter().map(|members| self.demand(members)).collect();
-        let mut needed = framing;
+        let (mut needed, mut shared) = (framing, 0_usize);
         let mut culprits = Vec::new();
         for (slot, members) in self.request.slots.iter().zip(&self.slot_parts) {
             // A conversation's own limit is what its newest messages and its text may take.
@@ -195,10 +195,16 @@ impl<'a> Packing<'a> {
                 Cap::Share(_) => share_pool(&self.request.slots, &demands, available.saturating_sub(framing)),
                 Cap::Flexible => usize::MAX,
             };
-            if binds && size > cap {
+            // Slots with percentages have theirs together.
+            let mut held = size;
+            if binds && matches!(slot.cap, Cap::Share(_)) {
+                shared = shared.saturating_add(size);
+                held = shared;
+            }
+            if binds && size > 0 && held > cap {
                 let parts = self.largest(|part| critical.binary_search(&part).is_ok());
                 let limit = RefusalLimit::Slot { name: slot.name.to_string(), cap };
-                return Some(PackRefusal { deficit: size - cap, limit, parts, switched_off: None });
+                return Some(PackRefusal { deficit: held - cap, limit, parts, switched_off: None });
             }
             needed = needed.saturating_add(size);
             culprits.extend(critical);

@@ -145,11 +145,14 @@ impl<'a> Packing<'a> {
     fn name_held_back(&self, slot: &Slot, members: &[usize], room: usize, planned: &mut Planned) {
         let held_back = |&part: &usize| {
             let ladder = &self.ladders[part];
+            if ladder.min_remaining == 0 || !planned.is_absent(part) {
+                return false;
+            }
             let comes_first = |other: usize| self.is_critical(other) || self.tier(other) >= self.tier(part);
             let earlier = members.iter().filter(|&&other| comes_first(other));
             let taken = earlier.map(|&other| planned.standings[other].tokens).fold(0, usize::saturating_add);
             let left = room.saturating_sub(taken);
-            planned.is_absent(part) && (ladder.cheapest(slot.overflow)..=ladder.min_remaining).contains(&left)
+            (ladder.cheapest(slot.overflow)..=ladder.min_remaining).contains(&left)
         };
         let parts: Vec<usize> = members.iter().copied().filter(held_back).collect();
         for part in parts {

@@ -58,8 +58,11 @@ impl SummarizerBudget {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Adds a finished call to the tally.
+    /// Adds a finished call to the tally, unless it was not made.
     pub(super) fn called(&self, outcome: &Result<RunOutcome, RunError>) {
+        if matches!(outcome, Err(RunError::Unaffordable { .. })) {
+            return;
+        }
         self.note(|tally| {
             tally.calls += 1;
             let Ok(outcome) = outcome else { return };
