@@ -127,7 +127,7 @@ fn what_must_be_whole_is_not_above_the_cap_of_its_slot() {
     let RefusalLimit::Slot { cap, .. } = &refusal.limit else { panic!("{refusal:?}") };
     assert!((990..=995).contains(cap), "a twentieth of 19,900 less the framing: {cap}");
     // Two that hold it apart, and exceed their sum together.
-    let of = |slot: &str| Part { slot: slot.into(), ..critical() };
+    let of = |slot: &str| Part { slot: slot.into(), protection: Protection::Critical, ..prose(slot, 90) };
     let slots = ["a", "b"].map(|name| Slot::new(name).cap(Cap::Share(0.05)));
     let size = pack_in(slots[..1].to_vec(), vec![of("a")], 100_000, 200_000).unwrap().receipt.parts[0].tokens;
     let budget = size * 15;
