@@ -209,3 +209,48 @@ fn a_first_name_is_the_one_that_the_documents_have() {
         ],
     );
 }
+
+#[test]
+fn numbers_in_words_are_composed_or_none() {
+    for (text, number) in [
+        ("a hundred and fifty seats", Some(150)),
+        ("two thousand and twenty-six seats", Some(2026)),
+        ("two hundred thousand seats", Some(200_000)),
+        ("soixante-dix places", Some(70)),
+        ("soixante-dix-sept places", Some(77)),
+        ("soixante et onze places", Some(71)),
+        ("quatre-vingt-dix-neuf places", Some(99)),
+        ("quatre-vingts places", Some(80)),
+        ("trente et un jours", Some(31)),
+        ("treinta y cinco sitios", Some(35)),
+        ("hundertfünfzig Plätze", Some(150)),
+        ("tausendzwei Plätze", Some(1_002)),
+        ("the twenty-fifth seat", None),
+        ("the twenty-second seat", None),
+        ("deux cent cinquante places", None),
+        ("cent vingt places", None),
+        ("cuatrocientos cincuenta sitios", None),
+        ("a hundred seats", None),
+    ] {
+        let found = unsupported("Nothing is said.", &format!("There are {text}."));
+        assert_eq!(found.is_empty(), number.is_none(), "{text}: {found:?}");
+        if let Some(number) = number {
+            let found = unsupported(&format!("There are {number} of them."), &format!("There are {text}."));
+            assert!(found.is_empty(), "{text}: {found:?}");
+        }
+    }
+    assert_eq!(unsupported("There are seventy-five.", "There are seventy."), ["seventy"]);
+}
+
+#[test]
+fn hostile_texts_are_read() {
+    let rows = "| Name | Price |\n|---|---|\n| Kettle | 5 |\n| Teapot | 7 |\n";
+    let hundreds = format!("two{} seats", " hundred".repeat(40));
+    let millions = format!("two{} seats", " million".repeat(40));
+    for text in ["1 May to 3 April 0000", "ẞ5Ⱥ Kettle", "İ 7 Kettle costs 7", &hundreds, &millions] {
+        for known in [rows, text] {
+            let _ = unsupported(known, text);
+            let _ = unsupported(text, known);
+        }
+    }
+}

@@ -128,7 +128,7 @@ fn share_years(text: &str, dates: &mut [Written]) {
         let end = last.readings.first().and_then(|parts| Some((parts.year?, parts.month)));
         if let Some((year, month)) = end.filter(|_| is_stretch) {
             for parts in &mut first.readings {
-                parts.year.get_or_insert(year - u32::from(parts.month > month));
+                parts.year.get_or_insert(year.saturating_sub(u32::from(parts.month > month)));
             }
         }
     }

@@ -45,7 +45,7 @@ pub(super) struct Known<'e> {
     former: Former,
     groups: OnceCell<Groups>,
     /// Its numbers in words.
-    words: Vec<i128>,
+    words: BTreeSet<i128>,
     lines: &'e [usize],
 }
 
@@ -75,7 +75,8 @@ impl<'e> Known<'e> {
         // Plain spaces may group digits.
         let loose = with_joined_groups(documents, |_| true);
         let loose = amounts::readings(&loose).filter(|(_, number)| *number >= YEARS);
-        let words: Vec<i128> = worded::of(&text).into_iter().map(|worded| worded.number * 1_000).collect();
+        let words: BTreeSet<i128> =
+            worded::of(&text).into_iter().map(|worded| worded.number * 1_000).collect();
         let large = words.iter().copied().filter(|number| *number > FEW * 1_000);
         let numbers: BTreeSet<i128> =
             large.chain(stated.iter().copied().chain(loose).map(|(_, number)| number)).collect();
@@ -269,14 +270,14 @@ impl Checked<'_, '_> {
         let is_unsupported = |worded: &worded::Worded| {
             let number = worded.number * 1_000;
             let unit = units::unit_from(&text[worded.range.end..]);
-            let is_checked = worded.number > FEW || units::is_unit(&unit) || is_counted(&unit);
+            let is_checked =
+                !worded.is_vague && (worded.number > FEW || units::is_unit(&unit) || is_counted(&unit));
             let near = number / ROUNDING * 2;
             let is_rounded = || known.numbers.range(number - near..=number + near).next().is_some();
             let is_allowed = known.measures.allow_unit(&unit, number);
             let is_stated = is_allowed
                 && (known.numbers.contains(&number) || derived.yields_worded(&worded.range, worded.number));
-            let said = text[worded.range.clone()].to_lowercase();
-            let is_repeated = || known.text.to_lowercase().contains(&said);
+            let is_repeated = || known.words.contains(&number);
             let is_about = || says_about(&text[..worded.range.start]) && is_rounded();
             let is_known =
                 || is_stated || known.measures.state_unit(&unit, number) || is_about() || is_repeated();

@@ -75,7 +75,7 @@ impl Rows {
             while let Some((_, number)) = numbers.next_if(|(place, _)| *place < at) {
                 of_line.insert(*number);
             }
-            let name = plain(line.split('|').nth(1).unwrap_or_default()).to_lowercase();
+            let name = lower_in_place(plain(line.split('|').nth(1).unwrap_or_default()));
             let is_name = name.len() >= SHORTEST && name.contains(char::is_alphabetic);
             // The first row is the heading.
             match row > 1 && is_name {
@@ -99,11 +99,8 @@ impl Rows {
     }
 
     fn wrong_in(&self, clause: &str) -> Vec<(usize, String)> {
-        let lower = clause.to_lowercase();
-        // Places are those of the clause itself.
-        if lower.len() != clause.len() {
-            return Vec::new();
-        }
+        // Places of numbers are those of the clause itself.
+        let lower = lower_in_place(clause);
         let mut words = lower.split(|char: char| !char.is_alphanumeric());
         let named: Vec<&String> = self.of_name.keys().filter(|name| has(&lower, name)).collect();
         let longest = named.iter().max_by_key(|name| name.len()).copied();
@@ -127,6 +124,15 @@ impl Rows {
         let wrong = numbers(clause).filter(is_wrong);
         wrong.map(|(at, _)| (at, clause[at..amounts::end(clause, at)].to_owned())).collect()
     }
+}
+
+/// A text in small letters, each at the place where it was.
+fn lower_in_place(text: &str) -> String {
+    let lower = |char: char| {
+        let mut lower = char.to_lowercase();
+        lower.next().filter(|small| lower.len() == 0 && small.len_utf8() == char.len_utf8()).unwrap_or(char)
+    };
+    text.chars().map(lower).collect()
 }
 
 /// A name without what emphasises it.

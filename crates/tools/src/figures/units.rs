@@ -228,8 +228,10 @@ impl Measures {
         let decimals = written.rsplit_once(['.', ',']).map_or(0, |(_, decimals)| decimals.len());
         let digits = written.bytes().filter(u8::is_ascii_digit).count();
         let half = UNITS[row].2 * 500 / 10_i128.pow(decimals.min(3) as u32);
-        let range =
-            |is_imperial, room| (measured, is_imperial, value - room)..=(measured, is_imperial, value + room);
+        let range = |is_imperial, room| {
+            let (least, most) = (value.saturating_sub(room), value.saturating_add(room));
+            (measured, is_imperial, least)..=(measured, is_imperial, most)
+        };
         self.measures.range(range(is_imperial, 0)).next().is_some()
             || digits > 1 && self.measures.range(range(!is_imperial, half)).next().is_some()
     }

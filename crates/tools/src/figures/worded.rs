@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 /// Numbers that a phrase is made of, except the factors.
-const SMALL: [(&str, i128); 87] = [
+const SMALL: [(&str, i128); 98] = [
     ("one", 1),
     ("two", 2),
     ("three", 3),
@@ -92,123 +92,217 @@ const SMALL: [(&str, i128); 87] = [
     ("cincuenta", 50),
     ("doscientos", 200),
     ("trescientos", 300),
+    ("quatorze", 14),
+    ("seize", 16),
+    ("vingts", 20),
+    ("septante", 70),
+    ("huitante", 80),
+    ("nonante", 90),
+    ("catorce", 14),
+    ("sesenta", 60),
+    ("setenta", 70),
+    ("ochenta", 80),
+    ("noventa", 90),
 ];
 /// Words that multiply what is before them.
-const FACTORS: [(&str, i128); 6] = [
+const FACTORS: [(&str, i128); 14] = [
     ("hundred", 100),
     ("hundert", 100),
     ("thousand", 1_000),
     ("tausend", 1_000),
     ("million", 1_000_000),
+    ("millions", 1_000_000),
     ("millionen", 1_000_000),
+    ("millones", 1_000_000),
+    ("billion", 1_000_000_000),
+    ("milliarde", 1_000_000_000),
+    ("milliarden", 1_000_000_000),
+    ("milliard", 1_000_000_000),
+    ("milliards", 1_000_000_000),
+    ("trillion", 1_000_000_000_000),
 ];
+/// Ordinals and parts, without the plural: `twenty-fifth` is not 20.
+const ORDINALS: [&str; 29] = [
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+    "thirteenth",
+    "fourteenth",
+    "fifteenth",
+    "sixteenth",
+    "seventeenth",
+    "eighteenth",
+    "nineteenth",
+    "twentieth",
+    "thirtieth",
+    "fortieth",
+    "fiftieth",
+    "sixtieth",
+    "seventieth",
+    "eightieth",
+    "ninetieth",
+    "hundredth",
+    "thousandth",
+    "millionth",
+    "billionth",
+    "trillionth",
+];
+/// Hundreds and thousands of French and Spanish, which are not composed; some are other words of English.
+const ELSEWHERE: [&str; 9] =
+    ["cent", "cents", "mille", "mil", "cien", "ciento", "cientos", "quinientos", "quinientas"];
 
 /// A number in words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Worded {
     pub(super) range: Range<usize>,
     pub(super) number: i128,
+    /// Whether it is a factor by itself, as in `a hundred`, which rarely means the exact number.
+    pub(super) is_vague: bool,
 }
 
-/// The numbers from two on that a text states in words, in order.
+/// The numbers from two on that a text states in words, in order. Words that make no number for certain are none.
 pub(super) fn of(text: &str) -> Vec<Worded> {
     let mut found: Vec<Worded> = Vec::new();
-    let mut phrase = Phrase::default();
+    let mut run: Vec<(Range<usize>, Part)> = Vec::new();
     let mut last = 0;
     for (start, word) in words(text) {
-        let lower = word.to_lowercase();
         let gap = &text[last.min(start)..start];
-        let goes_on = matches!(gap, " " | "-" | "\u{a0}");
-        if !goes_on {
-            found.extend(phrase.end());
-        }
-        if lower == "and" && phrase.has_factor && goes_on {
-            last = start + word.len();
-            continue;
-        }
-        match part(&lower) {
-            Some(part) if phrase.takes(part) => phrase.add(part, start, start + word.len()),
-            Some(part) => {
-                found.extend(phrase.end());
-                if phrase.takes(part) {
-                    phrase.add(part, start, start + word.len());
-                }
-            }
-            None => found.extend(phrase.end()),
-        }
         last = start + word.len();
+        if !matches!(gap, " " | "-" | "\u{a0}") {
+            found.extend(end(&mut run));
+        }
+        match part(&word.to_lowercase(), run.last().map(|(_, part)| *part), gap) {
+            Some(part) => run.push((start..last, part)),
+            None => found.extend(end(&mut run)),
+        }
     }
-    found.extend(phrase.end());
+    found.extend(end(&mut run));
     found
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Number(i128),
+    /// Of French or Spanish.
+    Elsewhere(i128),
     Factor(i128),
+    And,
+    /// `et` and `y`.
+    Plus,
+    /// Makes a number of its neighbours that is not composed.
+    Unsure,
 }
 
-#[derive(Debug, Default)]
-struct Phrase {
-    range: Range<usize>,
-    /// What is complete, and what a factor may still multiply.
-    sum: i128,
-    open: i128,
-    has_factor: bool,
-}
-
-impl Phrase {
-    fn takes(&self, part: Part) -> bool {
-        match part {
-            Part::Factor(_) => self.open > 0,
-            // `twenty five`, but not `two three`.
-            Part::Number(number) => {
-                let room = if self.open % 100 == 0 {
-                    100
-                } else if self.open % 10 == 0 && self.open > 19 {
-                    10
-                } else {
-                    0
-                };
-                self.open == 0 || number < room
-            }
-        }
-    }
-
-    fn add(&mut self, part: Part, start: usize, end: usize) {
-        if self.sum == 0 && self.open == 0 {
-            self.range.start = start;
-        }
-        self.range.end = end;
-        match part {
-            Part::Number(number) => self.open += number,
-            Part::Factor(100) => self.open *= 100,
-            Part::Factor(factor) => {
-                self.sum += self.open * factor;
-                self.open = 0;
-            }
-        }
-        self.has_factor |= matches!(part, Part::Factor(_));
-    }
-
-    fn end(&mut self) -> Option<Worded> {
-        let phrase = std::mem::take(self);
-        let number = phrase.sum + phrase.open;
-        (number > 1).then_some(Worded { range: phrase.range, number })
+impl Part {
+    const fn is_link(self) -> bool {
+        matches!(self, Self::And | Self::Plus)
     }
 }
 
-fn part(word: &str) -> Option<Part> {
+/// What a word is after another part.
+fn part(word: &str, last: Option<Part>, gap: &str) -> Option<Part> {
     let known =
         |words: &[(&str, i128)]| words.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
-    let number = known(&SMALL).or_else(|| joined(word));
-    number.map(Part::Number).or_else(|| known(&FACTORS).map(Part::Factor))
+    let is_elsewhere = || {
+        let first = SMALL.iter().position(|(name, _)| *name == "deux").unwrap_or_default();
+        word == "six" || SMALL[first..].iter().any(|(name, _)| *name == word)
+    };
+    if let Some(factor) = known(&FACTORS) {
+        return Some(Part::Factor(factor));
+    }
+    if let Some(number) = known(&SMALL).or_else(|| joined(word)) {
+        return Some(if is_elsewhere() { Part::Elsewhere(number) } else { Part::Number(number) });
+    }
+    let after_number = matches!(last, Some(Part::Number(_) | Part::Elsewhere(_) | Part::Factor(_)));
+    match word {
+        "and" if after_number => Some(Part::And),
+        "et" | "y" if after_number => Some(Part::Plus),
+        "un" | "une" | "uno" | "una" if last == Some(Part::Plus) => Some(Part::Elsewhere(1)),
+        "first" | "second" | "third" if after_number && gap == "-" => Some(Part::Unsure),
+        _ => {
+            let is_ordinal = word.ends_with("ième") || ORDINALS.contains(&word.trim_end_matches('s'));
+            let is_hundreds =
+                ELSEWHERE.contains(&word) || word.ends_with("cientos") || word.ends_with("cientas");
+            let is_unsure = is_ordinal && after_number
+                || is_hundreds && matches!(last, None | Some(Part::Elsewhere(_) | Part::Unsure));
+            is_unsure.then_some(Part::Unsure)
+        }
+    }
+}
+
+/// The numbers of words that follow each other: of all, or of those on either side of the only `and`.
+fn end(run: &mut Vec<(Range<usize>, Part)>) -> Vec<Worded> {
+    let mut run = std::mem::take(run);
+    if run.last().is_some_and(|(_, part)| part.is_link()) {
+        run.pop();
+    }
+    if let Some(whole) = composed(&run) {
+        return vec![whole];
+    }
+    let mut sides = run.split(|(_, part)| part.is_link());
+    match (sides.next(), sides.next(), sides.next()) {
+        (Some(left), Some(right), None) => [left, right].into_iter().filter_map(composed).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The number that all of these words make.
+fn composed(run: &[(Range<usize>, Part)]) -> Option<Worded> {
+    // What is complete, what a factor may still multiply, and the last factor of thousands.
+    let (mut sum, mut open, mut last_factor) = (0, 0, i128::MAX);
+    for (at, (_, part)) in run.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| run[at].1);
+        let is_round = open % 100 == 0 && sum + open > 0;
+        match *part {
+            Part::Unsure => return None,
+            Part::And if is_round => {}
+            Part::Plus if open % 10 == 0 && open % 100 >= 20 => {}
+            Part::And | Part::Plus => return None,
+            Part::Number(number) | Part::Elsewhere(number) => {
+                let is_french = matches!(part, Part::Elsewhere(_));
+                let tens = open % 100;
+                let room = match before {
+                    Some(Part::Plus) if number == 11 && tens == 60 => 12,
+                    _ if is_french && number == 20 && open == 4 => {
+                        open = 80;
+                        continue;
+                    }
+                    _ if is_french && matches!(tens, 60 | 80) => 17,
+                    Some(Part::Elsewhere(10)) if (7..10).contains(&number) => 10,
+                    _ if tens == 0 => 100,
+                    _ if tens % 10 == 0 && tens > 19 => 10,
+                    _ => 0,
+                };
+                if open != 0 && number >= room || number >= last_factor {
+                    return None;
+                }
+                open += number;
+            }
+            Part::Factor(100) if (1..100).contains(&open) => open *= 100,
+            Part::Factor(100) if at == 0 => open = 100,
+            Part::Factor(factor) if factor > 100 && factor < last_factor && (open > 0 || at == 0) => {
+                sum += open.max(1) * factor;
+                (open, last_factor) = (0, factor);
+            }
+            Part::Factor(_) => return None,
+        }
+    }
+    let (first, last) = (run.first()?, run.last()?);
+    let number = sum + open;
+    let is_vague = run.len() == 1 && matches!(first.1, Part::Factor(_));
+    (number > 1).then(|| Worded { range: first.0.start..last.0.end, number, is_vague })
 }
 
 /// The value of a German number that is written as one word: `dreihundert`, `vierundzwanzig`, `zweitausendfünf`.
 fn joined(word: &str) -> Option<i128> {
     let small = |word: &str| match word {
-        "ein" => Some(1),
+        "ein" | "eins" => Some(1),
         word => SMALL.iter().find(|(name, _)| *name == word).map(|(_, number)| *number),
     };
     let below_hundred = |word: &str| {
@@ -221,10 +315,13 @@ fn joined(word: &str) -> Option<i128> {
         if word.is_empty() { Some(0) } else { below(word) }
     };
     let below_thousand = |word: &str| match word.split_once("hundert") {
+        // `hundertfünfzig`
+        Some(("", after)) => Some(100 + rest(after, &below_hundred)?),
         Some((before, after)) => Some(small(before)? * 100 + rest(after, &below_hundred)?),
         None => below_hundred(word),
     };
     let value = match word.split_once("tausend") {
+        Some(("", after)) => 1_000 + rest(after, &below_thousand)?,
         Some((before, after)) => below_thousand(before)? * 1_000 + rest(after, &below_thousand)?,
         None => below_thousand(word)?,
     };
