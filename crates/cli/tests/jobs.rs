@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use larder_testkit::stub::{Answer, End};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::scholar::{ANSWER, Role};
 use support::{Shop, ended_within, next, reply_text, setting};
 
@@ -219,14 +219,25 @@ fn background_work_waits_for_a_turn_of_the_same_model() {
 /// A job that fails has what its turn left, not that much again for each attempt.
 #[test]
 fn all_attempts_of_a_job_together_stay_within_the_limits_of_its_turn() {
-    let shop = Shop::with_scholar(|role, _| (role == Role::Summarizer).then(|| reply_text("No summary.")));
+    const LEFT: usize = 20_000;
+    // Two of these calls take what is left; the others take 110 tokens each.
+    let useless = || {
+        Answer::json(
+            200,
+            &json!({
+                "id": "chatcmpl-1", "object": "chat.completion", "model": "gpt-4o-mini",
+                "choices": [{"index": 0, "message": {"role": "assistant", "content": "No summary."}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": LEFT / 2, "completion_tokens": 10, "total_tokens": LEFT / 2 + 10},
+            }),
+        )
+    };
+    let shop = Shop::with_scholar(move |role, _| (role == Role::Summarizer).then(&useless));
     shop.ok(&TURN);
     shop.ok(&["jobs", "cancel", &jobs(&shop)[0]["id"].to_string()]);
-    // Every call takes 110 tokens, so this leaves two calls for the summary.
-    let limit = (shop.roles().len() * 110 + 200).to_string();
+    let limit = (shop.roles().len() * 110 + LEFT).to_string();
     shop.ok(&[&TURN[..], &["--max-tokens", &limit]].concat());
     let waiting = jobs(&shop);
-    assert!(waiting[0]["payload"]["tokens"].as_u64().is_some_and(|left| left <= 200), "{waiting:?}");
+    assert!(waiting[0]["payload"]["tokens"].as_u64().is_some_and(|left| left <= LEFT as u64), "{waiting:?}");
     shop.ok(&["jobs", "work"]);
     let ended = jobs(&shop);
     assert_eq!(

@@ -60,6 +60,8 @@ const ABOUT: [&str; 15] = [
     "knapp",
     "fast",
 ];
+/// Bytes in which such words are.
+const ABOUT_BYTES: usize = 64;
 /// What an answer may state.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'e> {
@@ -154,6 +156,7 @@ pub fn without_words(text: &str, words: &[String]) -> String {
 
 /// Whether a text ends with a word that says that a number is rounded.
 fn says_about(before: &str) -> bool {
+    let before = &before[window(before, &(before.len()..before.len()), ABOUT_BYTES).start..];
     let before = before.trim_end().trim_end_matches(['*', '_', '$', '€', '£']).trim_end().to_lowercase();
     let ends_with = |word: &&str| {
         let start = before.strip_suffix(word).or_else(|| before.strip_suffix('.')?.strip_suffix(word));
@@ -227,17 +230,22 @@ pub fn without(text: &str, values: &[String]) -> String {
 /// A text with a mark in place of each price, and of each number that its name in data or the heading of its column calls
 /// one.
 pub fn without_prices(text: &str) -> String {
-    let mut left = with_joined_groups(text, |_| false);
-    let mut found = prices(&left);
-    let is_price = |at: usize| amounts::is_called_price(&left, at) || amounts::is_money(&left, at);
-    let named = numbers(&left).filter(|(at, _)| is_price(*at));
-    found.extend(named.map(|(at, _)| at..amounts::end(&left, at)));
+    let text = &with_joined_groups(text, |_| false);
+    let mut found = prices(text);
+    let is_price = |at: usize| amounts::is_called_price(text, at) || amounts::is_money(text, at);
+    let named = numbers(text).filter(|(at, _)| is_price(*at));
+    found.extend(named.map(|(at, _)| at..amounts::end(text, at)));
     found.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     found.dedup_by(|later, range| later.start < range.end);
-    for range in found.into_iter().rev() {
-        left.replace_range(range, "(old price)");
+    let mut without = String::with_capacity(text.len());
+    let mut done = 0;
+    for range in found {
+        without.push_str(&text[done..range.start]);
+        without.push_str("(old price)");
+        done = range.end;
     }
-    left
+    without.push_str(&text[done..]);
+    without
 }
 
 /// Whether a text states a price, with its currency before or after it.
@@ -302,6 +310,14 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, i128)> {
     };
     runs.filter(move |(_, run)| has_digit(run))
         .filter_map(move |(start, run)| Some((start, scaled(start, run)?)))
+}
+
+/// A stretch of a text with this many bytes before and after it, and no part of a character.
+fn window(text: &str, range: &Range<usize>, bytes: usize) -> Range<usize> {
+    let start = (range.start.saturating_sub(bytes)..range.start).find(|at| text.is_char_boundary(*at));
+    let most = range.end.saturating_add(bytes).min(text.len());
+    let end = (range.end..=most).rev().find(|at| text.is_char_boundary(*at));
+    start.unwrap_or(range.start)..end.unwrap_or(range.end)
 }
 
 /// How many digits a text begins with.

@@ -254,3 +254,25 @@ fn hostile_texts_are_read() {
         }
     }
 }
+
+/// Documents are large, answers are not; a test whose time grows with the square would not end.
+#[test]
+fn large_hostile_documents_are_read() {
+    let answer =
+        format!("{LAMP}\nOpen on 6 March 2027, `run --workers 8`, seventy boats of 12.5 kg for $5.\n{BIKES}");
+    for part in
+        ["-", "--", "12 kg, ", "|7", "seventy-three ", "a, b and ", "$7,31 ", "| 3 | 4 |\n", "6 March 2027 "]
+    {
+        let hostile = part.repeat(100_000 / part.len());
+        let _ = unsupported(&hostile, &answer);
+        let _ = without_prices(&hostile);
+        let _ = unsupported(&answer, &hostile[..4_000]);
+    }
+}
+
+#[test]
+fn many_sets_of_values_leave_the_rule() {
+    let documents: Vec<String> =
+        (1..9).map(|at| format!("Lamp {at} costs ${}0.00, post $7.50.", at + 2)).collect();
+    check(&documents.join(BOUNDARY), &[("You save $22.50.", "")]);
+}

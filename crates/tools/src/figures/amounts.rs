@@ -1,11 +1,13 @@
 //! Numbers with what makes amounts of them: a currency next to them, and a word or letter that multiplies them.
+//!
+//! Longer than 500 lines because all rules share the table of currencies and what a number is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
-use super::{digits, numbers};
+use super::{digits, numbers, window};
 
 /// What a currency is written as, before or after a number; one line for each currency. Codes in capitals are words
 /// otherwise.
@@ -95,12 +97,17 @@ const PRICE_WORDS: [&str; 12] = [
 const SHORT: i128 = 100 * 1_000;
 /// Bytes before a number in which a word says that it is a price.
 const NEAR: usize = 32;
+/// Bytes next to a stretch that say what its numbers are.
+const BESIDE: usize = 256;
 /// Bytes of a JSON object before and after a number that are searched for its currency.
 const OBJECT: usize = 400;
 /// Bytes of a row of a table before a number.
 const ROW: usize = 4_096;
 /// Rows of a table that are searched for its heading.
 const ROWS: usize = 200;
+/// Bytes of these rows, and columns that have a heading.
+const TABLE: usize = 32_768;
+const COLUMNS: usize = 200;
 
 /// Whether a character is part of a number.
 const fn is_digit(char: char) -> bool {
@@ -123,6 +130,11 @@ impl Amount {
     /// Whether its number says what it is, however it is written: an amount of money, or a number of three digits.
     pub(super) const fn is_distinct(&self) -> bool {
         self.currency.is_some() || !self.is_short()
+    }
+
+    /// The currency next to it.
+    pub(super) const fn currency(&self) -> Option<usize> {
+        self.currency
     }
 
     /// Whether a currency stands next to it.
@@ -150,8 +162,9 @@ impl Amount {
 pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<Item = Amount> + use<'t> {
     let (start, end) = (range.start, range.end);
     // The words before and after the stretch say what its numbers are.
-    let line = text[..start].rfind('\n').map_or(0, |at| at + 1);
-    let until = text[end..].find("\n\n").map_or(text.len(), |at| end + at);
+    let near = window(text, range, BESIDE);
+    let line = text[near.start..start].rfind('\n').map_or(near.start, |at| near.start + at + 1);
+    let until = text[end..near.end].find("\n\n").map_or(near.end, |at| end + at);
     let found = numbers(&text[line..until]).map(move |(at, number)| (line + at, number));
     let found = found.skip_while(move |(at, _)| *at < start).take_while(move |(at, _)| *at < end);
     found.map(|(at, number)| {
@@ -379,8 +392,12 @@ pub(super) fn header(text: &str, at: usize) -> Option<&str> {
     if !is_row(&text[line..]) {
         return None;
     }
-    let column = text[line..at].matches('|').count();
-    let first = text[..line].lines().rev().take(ROWS).take_while(|line| is_row(line)).last()?;
+    let column = text.as_bytes()[line..at].iter().filter(|byte| **byte == b'|').count();
+    if column > COLUMNS {
+        return None;
+    }
+    let near = window(text, &(line..line), TABLE).start;
+    let first = text[near..line].lines().rev().take(ROWS).take_while(|line| is_row(line)).last()?;
     first.split('|').nth(column)
 }
 

@@ -2,15 +2,18 @@
 //! difference, an average that is called one, a price times a number of its line, or a percentage of one. Other numbers
 //! also as counts, percentages and means.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
-use super::{amounts, numbers, worded};
+use super::{amounts, numbers, window, worded};
 
 /// Numbers of an answer that are added up.
 const MOST_SHOWN: usize = 100;
+/// Bytes of a line that are read together.
+const LINE: usize = 4_096;
 /// The largest number in words that counts as a digit does.
 const MOST_WORDED: i128 = 12;
 /// Words of a line that states an average.
@@ -35,6 +38,10 @@ const PER: [&str; 14] = [
 /// What follows from the known numbers that an answer shows.
 pub(super) struct Derived<'t> {
     text: &'t str,
+    /// Its lines, long ones in several pieces.
+    lines: Vec<Range<usize>>,
+    /// The known numbers of the line that was last asked for.
+    last: RefCell<(Range<usize>, Vec<(usize, i128)>)>,
     known: &'t BTreeSet<i128>,
     /// Digits that the documents state, or numbers to 12 in words.
     known_digits: BTreeSet<i128>,
@@ -74,6 +81,8 @@ impl<'t> Derived<'t> {
         let known_digits = whole.filter(|number| *number <= MOST_WORDED).collect();
         Self {
             text,
+            lines: lines(text),
+            last: RefCell::default(),
             known,
             known_digits,
             price_places,
@@ -167,12 +176,15 @@ impl<'t> Derived<'t> {
     }
 
     fn line(&self, range: &Range<usize>) -> Range<usize> {
-        let start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-        start..self.text[range.end..].find('\n').map_or(self.text.len(), |at| range.end + at)
+        let at = self.lines.partition_point(|line| line.end <= range.start);
+        self.lines.get(at).cloned().unwrap_or_else(|| range.clone())
     }
 
     /// The known numbers of a line with their places, those in words too.
     fn of_line(&self, line: &Range<usize>) -> Vec<(usize, i128)> {
+        if !line.is_empty() && self.last.borrow().0 == *line {
+            return self.last.borrow().1.clone();
+        }
         let text = &self.text[line.clone()];
         let words = in_words(text).map(|number| (usize::MAX, number * 1_000));
         let all = numbers(text).map(|(at, number)| (line.start + at, number)).chain(words);
@@ -180,7 +192,9 @@ impl<'t> Derived<'t> {
             self.known.contains(&number)
                 || number % 1_000 == 0 && self.known_digits.contains(&(number / 1_000))
         };
-        all.filter(|(_, number)| is_known(*number)).take(MOST_SHOWN).collect()
+        let found: Vec<_> = all.filter(|(_, number)| is_known(*number)).take(MOST_SHOWN).collect();
+        self.last.replace((line.clone(), found.clone()));
+        found
     }
 
     /// Whether a price is another of its line times a number of its line.
@@ -251,6 +265,26 @@ impl<'t> Derived<'t> {
             [is_ratio(a, b), is_ratio(b, a), is_ratio(change, a), is_ratio(change, b)].contains(&true)
         })
     }
+}
+
+/// The lines of a text, those that are longer than [`LINE`] in pieces that end after a space where one is near.
+fn lines(text: &str) -> Vec<Range<usize>> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        while start < end {
+            let near = window(text, &(start..start), LINE).end;
+            let to = if near >= end {
+                end
+            } else {
+                text[start..near].rfind(' ').map_or(near, |space| start + space + 1)
+            };
+            lines.push(start..to);
+            start = to;
+        }
+    }
+    lines
 }
 
 pub(super) fn pairs<T: Copy>(values: &[T]) -> Vec<(T, T)> {

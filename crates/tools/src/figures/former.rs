@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::window;
+
 /// What stands before a former value, in small letters.
 const FORMER: [&str; 21] = [
     "reduced from",
@@ -85,6 +87,8 @@ const PAST: [&str; 29] = [
 ];
 /// Bytes between such words and a value.
 const NEAR: usize = 32;
+/// Bytes of a clause before and after a value.
+const CLAUSE: usize = 500;
 
 /// The numbers that a text states as former values alone.
 pub(super) struct Former(BTreeSet<i128>);
@@ -103,9 +107,11 @@ impl Former {
             return false;
         }
         let ends = ["\n", "; ", ". ", ", ", " and ", " but ", " und ", " aber ", " et ", " mais "];
-        let start = ends.iter().filter_map(|end| Some(text[..range.start].rfind(end)? + end.len())).max();
-        let end = ends.iter().filter_map(|end| Some(range.end + text[range.end..].find(end)?)).min();
-        let clause = text[start.unwrap_or(0)..end.unwrap_or(text.len())].to_lowercase();
+        let near = window(text, range, CLAUSE);
+        let (before, after) = (&text[near.start..range.start], &text[range.end..near.end]);
+        let start = ends.iter().filter_map(|end| Some(near.start + before.rfind(end)? + end.len())).max();
+        let end = ends.iter().filter_map(|end| Some(range.end + after.find(end)?)).min();
+        let clause = text[start.unwrap_or(near.start)..end.unwrap_or(near.end)].to_lowercase();
         let says = |known: &[&str]| {
             clause.split(|char: char| !char.is_alphabetic()).any(|word| known.contains(&word))
         };

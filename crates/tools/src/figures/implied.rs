@@ -2,14 +2,16 @@
 //! multiple of prices in one currency or of measures in one unit, where the words of the sentence say which. A document
 //! with more values of a kind yields nothing, since then many numbers are near the result of something.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::BOUNDARY;
 use super::amounts::{Amount, Currencies};
 use super::derived::{pairs, rounded};
 use super::units::{self, Measures};
-use super::{numbers, worded};
+use super::{numbers, window, worded};
 
 /// Values of a kind that a document may state. Of 5 prices of two to four digits, an invented price is by chance the
 /// difference or the sum of two in fewer than 2 of 100 answers (`implied_tests`).
@@ -19,6 +21,10 @@ const MOST_GROUPS: usize = 4;
 /// Columns of tables that are added up, and the smallest sum of one, in thousandths.
 const MOST_COLUMNS: usize = 10;
 const SMALLEST_SUM: i128 = 10 * 1_000;
+/// Cells of a row that are read.
+const MOST_CELLS: usize = 64;
+/// Bytes of a sentence before and after a value.
+const SENTENCE: usize = 1_000;
 /// The largest number that multiplies a price.
 const MOST_TIMES: i128 = 12;
 /// Letters of a word that its beginning tells.
@@ -137,6 +143,8 @@ pub(super) struct Groups {
     of_documents: Vec<(Currencies, Measures)>,
     /// The sum of each column of a table of numbers, with its units.
     columns: BTreeSet<(Vec<usize>, i128)>,
+    /// The sets of few values that were asked for, by currency or unit.
+    sets: RefCell<BTreeMap<(Option<usize>, String), Rc<Vec<Vec<i128>>>>>,
 }
 
 impl Groups {
@@ -153,20 +161,26 @@ impl Groups {
         // Few values of several documents may be compared, too.
         let all = (parts.len() > 1).then(|| whole(text));
         let parts = parts.into_iter().flat_map(|part| std::iter::once(whole(part)).chain(tables(part)));
-        Self { of_documents: parts.chain(all).collect(), columns: columns(text) }
+        Self { of_documents: parts.chain(all).collect(), columns: columns(text), sets: RefCell::default() }
     }
 
     /// Whether a price or a measure of an answer follows from those of a document, as its sentence says.
     pub(super) fn yield_value(&self, text: &str, range: &Range<usize>, shown: &Amount) -> bool {
-        let said = Said::of(text, range);
+        let said = || Said::of(text, range);
+        let any = |sets: &[Vec<i128>], follows: &dyn Fn(&Said, &[i128]) -> bool| {
+            !sets.is_empty() && {
+                let said = said();
+                sets.iter().any(|values| follows(&said, values))
+            }
+        };
         let unit = units::unit_after(text, shown.at);
         if unit == "%" || unit == "percent" || unit == "prozent" {
-            let prices = self.sets(|(currencies, _)| currencies.of_each());
-            return prices.iter().any(|values| said.is_share(values, shown.number));
+            let prices = self.sets((None, String::new()), |(currencies, _)| currencies.of_each());
+            return any(&prices, &|said, values| said.is_share(values, shown.number));
         }
         if ["cent", "cents", "ct"].contains(&unit.as_str()) {
-            let prices = self.sets(|(currencies, _)| currencies.of_each());
-            return prices.iter().any(|values| said.yields(values, shown.number / 100));
+            let prices = self.sets((None, String::new()), |(currencies, _)| currencies.of_each());
+            return any(&prices, &|said, values| said.yields(values, shown.number / 100));
         }
         let is_sum = |(units, sum): &(Vec<usize>, i128)| {
             let is_same = units.is_empty() || units::rows(&unit).any(|row| units.contains(&row));
@@ -176,18 +190,35 @@ impl Groups {
         if !shown.is_money() && shown.number >= SMALLEST_SUM && is_column() {
             return true;
         }
-        let values = self.sets(|(currencies, measures)| match shown.is_money() {
+        let currency = shown.currency();
+        if currency.is_none() && !units::is_unit(&unit) {
+            return false;
+        }
+        let key = if currency.is_some() { String::new() } else { unit.clone() };
+        let values = self.sets((currency, key), |(currencies, measures)| match shown.is_money() {
             true => vec![currencies.of_same(shown)],
             false => measures.in_unit(&unit),
         });
-        values.iter().any(|values| said.yields(values, shown.number))
+        any(&values, &|said, values| said.yields(values, shown.number))
     }
 
-    /// The sets of few values; none where there are many sets.
-    fn sets(&self, values: impl Fn(&(Currencies, Measures)) -> Vec<Vec<i128>>) -> BTreeSet<Vec<i128>> {
-        let few = |values: &Vec<i128>| (1..=MOST_VALUES).contains(&values.len());
-        let sets: BTreeSet<Vec<i128>> = self.of_documents.iter().flat_map(values).filter(few).collect();
-        if sets.len() > MOST_GROUPS { BTreeSet::new() } else { sets }
+    /// The sets of few values of a currency, or of a unit, or of each currency; the first of many.
+    fn sets(
+        &self,
+        key: (Option<usize>, String),
+        values: impl Fn(&(Currencies, Measures)) -> Vec<Vec<i128>>,
+    ) -> Rc<Vec<Vec<i128>>> {
+        let find = || {
+            let few = |values: &Vec<i128>| (1..=MOST_VALUES).contains(&values.len());
+            let mut sets: Vec<Vec<i128>> = Vec::new();
+            for set in self.of_documents.iter().flat_map(values).filter(few) {
+                if sets.len() < MOST_GROUPS && !sets.contains(&set) {
+                    sets.push(set);
+                }
+            }
+            Rc::new(sets)
+        };
+        Rc::clone(self.sets.borrow_mut().entry(key).or_insert_with(find))
     }
 }
 
@@ -204,17 +235,16 @@ fn columns(text: &str) -> BTreeSet<(Vec<usize>, i128)> {
             rows.push(range);
             continue;
         }
-        let body = rows
-            .iter()
+        let body: Vec<Vec<Range<usize>>> = rows
+            .drain(..)
             .skip(1)
-            .filter(|row| !text[(*row).clone()].contains("--"))
-            .cloned()
-            .collect::<Vec<_>>();
-        rows.clear();
-        let count = body.first().map_or(0, |row| text[row.clone()].matches('|').count());
-        for column in 2..count {
+            .filter(|row| !text[row.clone()].contains("--"))
+            .map(|row| cells(text, &row))
+            .collect();
+        let count = body.first().map_or(0, Vec::len);
+        for column in 1..count {
             let numbers: Option<Vec<(usize, i128)>> =
-                body.iter().map(|row| number_in(text, row, column)).collect();
+                body.iter().map(|row| number_in(text, row.get(column)?)).collect();
             let Some(numbers) = numbers.filter(|numbers| numbers.len() > 1) else { continue };
             let sum = numbers.iter().map(|(_, number)| number).sum();
             sums.insert((units::rows_of_column(text, numbers[0].0), sum));
@@ -223,13 +253,18 @@ fn columns(text: &str) -> BTreeSet<(Vec<usize>, i128)> {
     sums
 }
 
+/// The first cells of a row.
+fn cells(text: &str, row: &Range<usize>) -> Vec<Range<usize>> {
+    let marks = text[row.clone()].match_indices('|').map(|(at, _)| row.start + at);
+    let marks: Vec<usize> = marks.take(MOST_CELLS).collect();
+    marks.windows(2).map(|two| two[0] + 1..two[1]).collect()
+}
+
 /// The only number of a cell, and its place.
-fn number_in(text: &str, row: &Range<usize>, column: usize) -> Option<(usize, i128)> {
-    let mut marks = text[row.clone()].match_indices('|').map(|(at, _)| row.start + at);
-    let (start, end) = (marks.nth(column - 1)? + 1, marks.next()?);
-    let mut found = numbers(&text[start..end]);
+fn number_in(text: &str, cell: &Range<usize>) -> Option<(usize, i128)> {
+    let mut found = numbers(&text[cell.clone()]);
     let (at, number) = found.next()?;
-    found.next().is_none().then_some((start + at, number))
+    found.next().is_none().then_some((cell.start + at, number))
 }
 
 /// What the sentence of a value says of it.
@@ -246,10 +281,12 @@ struct Said {
 impl Said {
     fn of(text: &str, range: &Range<usize>) -> Self {
         let ends = ["\n", ". ", "! ", "? "];
-        let start = ends.iter().filter_map(|end| Some(text[..range.start].rfind(end)? + end.len())).max();
-        let end = ends.iter().filter_map(|end| text[range.end..].find(end)).min();
-        let start = start.unwrap_or(0);
-        let sentence = &text[start..end.map_or(text.len(), |end| range.end + end)];
+        let near = window(text, range, SENTENCE);
+        let (before, after) = (&text[near.start..range.start], &text[range.end..near.end]);
+        let start = ends.iter().filter_map(|end| Some(before.rfind(end)? + end.len())).max();
+        let end = ends.iter().filter_map(|end| after.find(end)).min();
+        let start = near.start + start.unwrap_or(0);
+        let sentence = &text[start..end.map_or(near.end, |end| range.end + end)];
         let words: Vec<String> = sentence
             .split(|char: char| !char.is_alphabetic())
             .filter(|word| !word.is_empty())

@@ -16,10 +16,13 @@ fn given(text: &str) -> Vec<Given<'_>> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("--") {
         let is_start = !text[..at].ends_with(|char: char| char.is_alphanumeric() || char == '-');
+        if !is_start {
+            continue;
+        }
         let name = word(&text[at + 2..]);
         let from = at + 2 + name.len();
         let is_name = name.len() > 1 && name.starts_with(|char: char| char.is_ascii_alphabetic());
-        if is_start && is_name && text[from..].starts_with([' ', '=']) {
+        if is_name && text[from..].starts_with([' ', '=']) {
             found.extend(value(text, name, from + 1));
         }
     }

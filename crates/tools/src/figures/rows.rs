@@ -54,6 +54,9 @@ const OF: [&str; 11] = ["of", "the", "x", "×", "stück", "von", "vom", "des", "
 /// Letters of the name of a row.
 const SHORTEST: usize = 3;
 
+/// Rows among which those of a clause are searched.
+const MOST_ROWS: usize = 500;
+
 /// The rows of the tables of the documents.
 pub(super) struct Rows {
     /// The numbers of each row by its name, in small letters.
@@ -88,7 +91,7 @@ impl Rows {
 
     /// The values that an answer gives to the wrong row, with their places.
     pub(super) fn swapped(&self, text: &str) -> Vec<(usize, String)> {
-        if self.of_name.len() < 2 {
+        if !(2..=MOST_ROWS).contains(&self.of_name.len()) {
             return Vec::new();
         }
         let wrong = |(at, clause): (usize, &str)| {
@@ -99,6 +102,9 @@ impl Rows {
     }
 
     fn wrong_in(&self, clause: &str) -> Vec<(usize, String)> {
+        if !clause.contains(|char: char| char.is_ascii_digit()) {
+            return Vec::new();
+        }
         // Places of numbers are those of the clause itself.
         let lower = lower_in_place(clause);
         let mut words = lower.split(|char: char| !char.is_alphanumeric());
@@ -175,11 +181,17 @@ fn clauses(text: &str) -> Vec<(usize, &str)> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let (mut from, end) = (start, start + line.len());
+        // Where each mark is next.
+        let find = |mark: &str, from: usize| text[from..end].find(mark).map(|at| from + at);
+        let mut next = BETWEEN.map(|mark| find(mark, from));
         while let Some((at, length)) =
-            BETWEEN.iter().filter_map(|mark| Some((text[from..end].find(mark)?, mark.len()))).min()
+            BETWEEN.iter().zip(&next).filter_map(|(mark, at)| Some(((*at)?, mark.len()))).min()
         {
-            found.push((from, &text[from..from + at]));
-            from += at + length;
+            found.push((from, &text[from..at]));
+            from = at + length;
+            for (mark, at) in BETWEEN.iter().zip(&mut next).filter(|(_, at)| at.is_some_and(|at| at < from)) {
+                *at = find(mark, from);
+            }
         }
         found.push((from, &text[from..end]));
         start = end;

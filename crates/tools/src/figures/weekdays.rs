@@ -1,6 +1,6 @@
 //! Days of the week next to a date of an answer, which code can compute. Plain functions of texts.
 
-use super::dates;
+use super::{dates, window};
 
 /// The days of the week from Monday on, in each language.
 const NAMES: [[&str; 7]; 9] = [
@@ -21,6 +21,10 @@ const BETWEEN: [&str; 17] = [
 ];
 /// Words between them.
 const APART: usize = 2;
+/// Bytes before and after a date in which its day of the week is.
+const NEAR: usize = 200;
+/// Days of the week that are reported.
+const MOST_FOUND: usize = 200;
 /// What to add to days since year 0 so that the remainder of 7 is 0 on a Monday.
 const MONDAY: i64 = 1;
 
@@ -34,6 +38,9 @@ pub(super) fn wrong(
 ) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for date in written {
+        if found.len() == MOST_FOUND {
+            break;
+        }
         let Some((day, word)) = named(text, date) else { continue };
         let days: Vec<i64> = match date.days().next() {
             Some(_) => date.days().collect(),
@@ -68,8 +75,9 @@ fn named<'t>(text: &'t str, date: &dates::Written) -> Option<(usize, &'t str)> {
     let words =
         |text: &'t str| text.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty());
     let is_near = |part: &str| !part.contains(['.', ';', '\n', '|', '!', '?']);
-    let before = text[..date.range.start].rsplit(['\n', ';', '|']).next().unwrap_or_default();
-    let after = text[date.range.end..].split(['\n', ';', '|', '.']).next().unwrap_or_default();
+    let near = window(text, &date.range, NEAR);
+    let before = text[near.start..date.range.start].rsplit(['\n', ';', '|']).next().unwrap_or_default();
+    let after = text[date.range.end..near.end].split(['\n', ';', '|', '.']).next().unwrap_or_default();
     let first = |words: &mut dyn Iterator<Item = &'t str>| {
         for word in words.take(APART) {
             if let Some(day) = day(word) {
