@@ -35,13 +35,16 @@ const PER: [&str; 14] = [
     " por ",
     "media",
 ];
+/// A line and its known numbers with their places.
+type NumbersOfLine = (Range<usize>, Vec<(usize, i128)>);
+
 /// What follows from the known numbers that an answer shows.
 pub(super) struct Derived<'t> {
     text: &'t str,
     /// Its lines, long ones in several pieces.
     lines: Vec<Range<usize>>,
     /// The known numbers of the line that was last asked for.
-    last: RefCell<(Range<usize>, Vec<(usize, i128)>)>,
+    last: RefCell<NumbersOfLine>,
     known: &'t BTreeSet<i128>,
     /// Digits that the documents state, or numbers to 12 in words.
     known_digits: BTreeSet<i128>,

@@ -138,13 +138,16 @@ const SUM: [&str; 30] = [
 /// What begins the words of one that states an average.
 const AVERAGE: [&str; 7] = ["average", "durchschnitt", "schnitt", "moyen", "promedio", "media", "gemiddeld"];
 
+/// Sets of few values, by their currency or unit.
+type Sets = BTreeMap<(Option<usize>, String), Rc<Vec<Vec<i128>>>>;
+
 /// The values of each document, and of each of its tables.
 pub(super) struct Groups {
     of_documents: Vec<(Currencies, Measures)>,
     /// The sum of each column of a table of numbers, with its units.
     columns: BTreeSet<(Vec<usize>, i128)>,
-    /// The sets of few values that were asked for, by currency or unit.
-    sets: RefCell<BTreeMap<(Option<usize>, String), Rc<Vec<Vec<i128>>>>>,
+    /// Those that were asked for.
+    sets: RefCell<Sets>,
 }
 
 impl Groups {

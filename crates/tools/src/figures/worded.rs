@@ -296,7 +296,7 @@ fn composed(run: &[(Range<usize>, Part)]) -> Option<Worded> {
     let (first, last) = (run.first()?, run.last()?);
     let number = sum + open;
     let is_vague = run.len() == 1 && matches!(first.1, Part::Factor(_));
-    (number > 1).then(|| Worded { range: first.0.start..last.0.end, number, is_vague })
+    (number > 1).then_some(Worded { range: first.0.start..last.0.end, number, is_vague })
 }
 
 /// The value of a German number that is written as one word: `dreihundert`, `vierundzwanzig`, `zweitausendfünf`.
