@@ -59,7 +59,7 @@ fn every_recipe_that_ships_is_listed_with_what_it_is_for_and_its_prompts() {
         assert!(!recipe["description"].as_str().unwrap().is_empty(), "R0-5.2: {id}");
         assert!(recipe["role"].is_string() || recipe["category"] != "pipeline", "R0-5.2: {id}");
         assert!(["low", "medium", "high"].contains(&recipe["risk"].as_str().unwrap()), "R0-5.4: {id}");
-        // What a model reads is what stands in the files (R0-6.2).
+        // A model reads the text of the files (R0-6.2).
         for (name, text) in recipe["includes"].as_object().unwrap() {
             let file = std::fs::read_to_string(root.join(format!("{name}.md"))).unwrap();
             assert_eq!(text.as_str().unwrap().trim_end(), file.trim_end(), "{id}: {name}");

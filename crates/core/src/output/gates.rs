@@ -16,7 +16,7 @@ use crate::recipe::{Gates, OutputFormat, OutputSpec};
 
 /// How many failures a repair message lists.
 const MAX_LISTED: usize = 10;
-/// What a model is told after an answer that was not accepted, around the list of failures.
+/// The text around the list of failures that a model reads after an answer that was not accepted.
 const REPAIR: &str = include_str!("../../cookbook/prompts/engine/repair.md");
 /// How many characters of each failure a repair message quotes.
 const FAILURE_CHARS: usize = 400;

@@ -106,7 +106,7 @@ impl<'a> Packing<'a> {
         if older.is_empty() {
             return;
         }
-        // A text that stands for little takes more than that.
+        // The mark would be longer than the messages it replaces.
         let whole = older.iter().map(|&(_, part)| self.ladders[part].size).fold(0, usize::saturating_add);
         if whole <= fold.allowance.min(self.mark_cost(slot)) {
             let stays = older.iter().map(|&(_, part)| part);

@@ -146,7 +146,7 @@ fn plain(name: &str) -> &str {
     name.trim_matches(|char: char| !char.is_alphanumeric() && char != ')')
 }
 
-/// Whether a name stands in a text by itself.
+/// Whether a text contains a name as a word of its own.
 fn has(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| is_whole(text, at, name))
 }
