@@ -17,6 +17,9 @@ use support::{Shop, reply_text};
 const PUMP: &str = r#"<!doctype html><title>Pumps</title><nav><a href="/">All pumps</a></nav><h1>Rule 1100 pump</h1>
 <div class="price">$74.00</div><p>This pump moves 1,100 gallons an hour and comes with a warranty of three years against
 burnt motors and broken impellers, wherever you run it.</p>"#;
+/// A page that states the price in a sentence.
+const PRICED: &str = r#"<!doctype html><title>Pumps</title><main><h1>Rule 1100 pump</h1><p>Our price: $74.00. This pump moves
+1,100 gallons an hour and comes with a warranty of three years against burnt motors and broken impellers.</p></main>"#;
 /// A page that states the price of its product as data, and that of the shipping in its text.
 const STATED: &str = r#"<!doctype html><title>Rule 1100 pump | free shipping over $100</title><script type="application/ld+json">
 {"@type":"Product","name":"Rule 1100 pump","offers":{"price":"74.00","priceCurrency":"USD"}}</script>
@@ -151,28 +154,56 @@ fn follow_up(shop: &Shop, before: u32) {
 
 #[test]
 fn an_old_price_is_verified_only_with_its_day() {
-    old_price(PUMP);
+    old_price(PUMP, "Nothing is known.");
 }
 
 #[test]
 fn so_is_one_that_only_a_table_of_the_page_states() {
-    old_price(LISTED);
+    old_price(LISTED, "Nothing is known.");
 }
 
-/// Asks for the price on `page` on its day, and later without and with that day.
-fn old_price(page: &'static str) {
+#[test]
+fn so_is_one_that_what_is_gathered_says_without_its_day() {
+    old_price(PRICED, "The pump costs $74.00.");
+}
+
+#[test]
+fn so_is_one_that_what_is_gathered_says_with_its_day() {
+    old_price(PRICED, "On 5 January 2026 the pump cost $74.00.");
+}
+
+/// Asks for the price on `page` on its day, and later without and with that day; the model that gathers says `gathered`.
+fn old_price(page: &'static str, gathered: &'static str) {
     const UNDATED: &str = "The pump costs $74.00. [p1]";
     const DATED: &str = "On 5 January 2026 the pump cost $74.00. [p1]";
+    const AGAIN: &str = "And what did you say that it costs?";
     let shop = Shop::responding(move |seen| match seen.line.as_str() {
         "GET /robots.txt" => Answer::new(404, "text/plain", ""),
         "GET /short" => Answer::new(302, "text/html", "").header("location", "/pump"),
         "GET /pump" => Answer::new(200, "text/html; charset=utf-8", page),
         _ => {
             let text = seen.json()["messages"].to_string();
-            let writes = text.contains("You write the answer that the user gets");
+            let role = |role: Role| !text.contains("You copy structured values") && asked(seen).0 == role;
             reply_text(&match () {
-                () if writes && text.contains(WHEN) => DATED.to_owned(),
-                () if writes && text.contains(FOLLOW_UP) => UNDATED.to_owned(),
+                () if role(Role::Retrieval) && text.contains(AGAIN) => {
+                    let link = json!({"path": "users/local/turns/turn_000002/context.md",
+                        "sections_to_extract": [], "reason": "It is about the price."});
+                    json!({"direct_info": [gathered], "links_to_follow": [link], "reasoning": "It was said."})
+                        .to_string()
+                }
+                () if role(Role::Retrieval) => {
+                    json!({"direct_info": [gathered], "links_to_follow": [], "reasoning": "The page says it."})
+                        .to_string()
+                }
+                () if role(Role::Gathering) => {
+                    json!({"information": gathered, "preferences": [], "prior_turns": [], "references": [],
+                        "sufficiency": "SUFFICIENT"})
+                    .to_string()
+                }
+                () if role(Role::Synthesizer) && text.contains(WHEN) => DATED.to_owned(),
+                () if role(Role::Synthesizer) && [FOLLOW_UP, AGAIN].iter().any(|one| text.contains(one)) => {
+                    UNDATED.to_owned()
+                }
                 () => reply(seen, 1, "$74.00"),
             })
         }
@@ -180,6 +211,7 @@ fn old_price(page: &'static str) {
     shop.configure_scholar("[tools]\nprivate_hosts = [\"127.0.0.1\"]\n");
     shop.ok(&["turn", VISIT]);
     assert!(!shop.ok(&["turn", FOLLOW_UP]).out.contains("nverified"), "the price of today");
+    assert!(!shop.ok(&["turn", AGAIN]).out.contains("nverified"), "what was said today");
     // The clock cannot be set, so the capture is told to be old.
     let pages = shop.path().join("home/documents/users/local/turns/turn_000001/webpage_cache");
     let page = std::fs::read_dir(pages).unwrap().next().unwrap().unwrap().path().join("manifest.json");
@@ -187,15 +219,18 @@ fn old_price(page: &'static str) {
     manifest["visited_at"] = json!("2026-01-05T10:00:00Z");
     std::fs::write(&page, manifest.to_string()).unwrap();
     shop.ok(&["reindex"]);
-    let undated = shop.run(&["turn", FOLLOW_UP]);
-    assert!(format!("{undated:?}").contains("the answer states \\\"$74.00\\\""), "{undated:?}");
-    let seen = shop.seen();
-    let asked = seen.iter().filter(|seen| seen.line.starts_with("POST"));
-    let mut prompts = asked.map(|seen| seen.json()["messages"].to_string());
-    let prompt = prompts.rfind(|text| text.contains("You write the answer that the user gets")).unwrap();
-    assert!(prompt.contains("As of 2026-01-05"), "{prompt}");
-    let gathered = file(&shop, "3", "context.md").split("## 3. Task Plan").next().unwrap().to_owned();
-    assert!(!gathered.contains("74.00"), "{gathered}");
+    for (number, query) in [("4", FOLLOW_UP), ("5", AGAIN)] {
+        let undated = shop.run(&["turn", query]);
+        assert!(format!("{undated:?}").contains("the answer states \\\"$74.00\\\""), "{query}: {undated:?}");
+        let seen = shop.seen();
+        let prompts = seen.iter().filter(|seen| seen.line.starts_with("POST"));
+        let mut prompts = prompts.map(|seen| seen.json()["messages"].to_string());
+        let prompt = prompts.rfind(|text| text.contains("You compile what is known before a query")).unwrap();
+        assert!(prompt.contains("As of 2026-01-05"), "{query}: {prompt}");
+        let context = file(&shop, number, "context.md");
+        let section = context.split("## 3. Task Plan").next().unwrap();
+        assert_eq!(section.contains("74.00"), gathered.starts_with("On 5 January"), "{query}: {section}");
+    }
     let dated = shop.ok(&["turn", WHEN]);
     assert!(dated.out.contains(DATED.trim_end_matches(" [p1]")), "{dated:?}");
     assert!(!format!("{dated:?}").contains("the answer states"), "{dated:?}");

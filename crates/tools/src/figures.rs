@@ -28,6 +28,7 @@ mod weekdays;
 mod worded;
 mod words;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
@@ -230,22 +231,46 @@ pub fn without(text: &str, values: &[String]) -> String {
 /// A text with a mark in place of each price, and of each number that its name in data or the heading of its column calls
 /// one.
 pub fn without_prices(text: &str) -> String {
+    without_some_prices(text, |_| true)
+}
+
+/// A text with a mark in place of those of its prices that another text states as well.
+pub fn without_prices_of(text: &str, other: &str) -> String {
+    let other = &with_joined_groups(other, |_| false);
+    let places = places_of_prices(other);
+    let are_prices = |at: &usize| places.iter().any(|place| place.contains(at));
+    let prices: BTreeSet<i128> =
+        numbers(other).filter(|(at, _)| are_prices(at)).map(|(_, number)| number).collect();
+    without_some_prices(text, |number| prices.contains(&number))
+}
+
+fn without_some_prices(text: &str, is_meant: impl Fn(i128) -> bool) -> String {
     let text = &with_joined_groups(text, |_| false);
+    let numbers: BTreeMap<usize, i128> = numbers(text).collect();
+    let mut without = String::with_capacity(text.len());
+    let mut done = 0;
+    for range in places_of_prices(text) {
+        // A price whose number is not read is one of those.
+        let mut numbers = numbers.range(range.clone()).map(|(_, number)| *number).peekable();
+        if numbers.peek().is_none() || numbers.any(&is_meant) {
+            without.push_str(&text[done..range.start]);
+            without.push_str("(old price)");
+            done = range.end;
+        }
+    }
+    without.push_str(&text[done..]);
+    without
+}
+
+/// Where the prices of a text are, with the numbers that their names in data or the headings of their columns call prices.
+fn places_of_prices(text: &str) -> Vec<Range<usize>> {
     let mut found = prices(text);
     let is_price = |at: usize| amounts::is_called_price(text, at) || amounts::is_money(text, at);
     let named = numbers(text).filter(|(at, _)| is_price(*at));
     found.extend(named.map(|(at, _)| at..amounts::end(text, at)));
     found.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     found.dedup_by(|later, range| later.start < range.end);
-    let mut without = String::with_capacity(text.len());
-    let mut done = 0;
-    for range in found {
-        without.push_str(&text[done..range.start]);
-        without.push_str("(old price)");
-        done = range.end;
-    }
-    without.push_str(&text[done..]);
-    without
+    found
 }
 
 /// Whether a text states a price, with its currency before or after it.
@@ -273,6 +298,11 @@ pub fn names_day(text: &str, date: &str) -> bool {
     let names =
         |written: &dates::Written| written.has_day() && known.iter().any(|known| written.is_stated_by(known));
     dates::of(text).iter().any(names)
+}
+
+/// Whether a text says how many days or weeks ago something was that was `days` ago: `3 days ago`, `vor drei Tagen`.
+pub fn says_ago(text: &str, days: &[i64]) -> bool {
+    ages::says_ago(text, days)
 }
 
 /// Whether a value is a date that names more than a month.

@@ -21,7 +21,7 @@ use super::doubts::Doubts;
 use super::known::KnownTexts;
 use super::phase::PhaseContext;
 use super::state::TurnState;
-use super::{files, known};
+use super::{files, known, old_prices};
 
 /// Lines of one result that are searched for a claim.
 const MAX_LINES: usize = 5_000;
@@ -142,6 +142,7 @@ pub(super) fn invented_memory(cx: &PhaseContext<'_>, request: &ToolRequest) -> O
     let mut known = KnownTexts::default();
     known.add(cx.document.body(SectionId::UserQuery));
     let gathered = cx.document.body(SectionId::GatheredContext);
+    let gathered = old_prices::of_lines(&gathered, &cx.state.old_days, cx.clock.last(), &said.join("\n"));
     let names = figures::without_words(&gathered, &cx.state.unstated);
     known.add_named(gathered, names);
     attachments(&cx.draft).into_iter().for_each(|(_, text)| known.add(text));

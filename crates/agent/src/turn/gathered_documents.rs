@@ -29,7 +29,7 @@ pub fn candidates(found: &Candidates, place: &UserPlace) -> Vec<InputDocument> {
 }
 
 /// The captured page that the query refers to, if one was found.
-pub fn page(found: &Candidates) -> Option<InputDocument> {
+fn page(found: &Candidates) -> Option<InputDocument> {
     found.page.as_ref().map(|page| InputDocument::whole("page", page.document.as_str(), page.to_text()))
 }
 

@@ -14,7 +14,7 @@ use larder_tools::figures::{self, Evidence};
 use larder_vault::context::{CachedResearch, GatheredContext, TopResult};
 use larder_vault::lifecycle::ResearchState;
 use larder_vault::links::{DualLink, Reference};
-use larder_vault::{BlockId, Hours, Research, VaultPath};
+use larder_vault::{BlockId, DocumentTime, Hours, Research, VaultPath};
 
 use super::answers::{GatheringAnswer, RetrievalAnswer, ShownItems};
 use super::doubts::Doubts;
@@ -45,41 +45,30 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let reference = cx.state.analysis.as_ref().and_then(|analysis| analysis.content_reference.as_ref());
     let (number, session) = (cx.draft.number, cx.draft.session.as_deref());
     let found = retrieval.find(cx.query(), number, session, reference).await?;
-    let candidates = gathered_documents::candidates(&found, turns.documents.place());
+    let mut candidates = gathered_documents::candidates(&found, turns.documents.place());
+    let page = candidates.iter_mut().filter(|document| document.input == "page");
+    page.for_each(|page| say_age(&turns.documents, page, now));
     let inputs = PhaseInputs { documents: candidates.clone(), ..PhaseInputs::default() };
     let (chosen, links) = cx.recipes().decide(RETRIEVAL, inputs, |answer| Ok(links(answer))).await?;
-    let direct = direct_info(&chosen, &found);
+    let direct = direct_info(&chosen, &candidates);
     let followed = retrieval.follow(&links, room_for_links(cx, &direct, &found)).await?;
     report_considered(cx, &found, &followed);
     let mut documents = gathered_documents::linked(&followed);
-    for document in &mut documents {
-        let old = old_research::current(&document.text, &document.name, now);
-        let old = old.or_else(|| old_prices::dated(&turns.documents, &document.name, &document.text, now));
-        if let Some(text) = old {
-            document.text = text.into();
-        }
-    }
+    documents.iter_mut().for_each(|document| say_age(&turns.documents, document, now));
     documents.extend(gathered_documents::preferences(&found, turns.documents.place()));
-    documents.extend(direct);
     let mut shown = shown(&turns.documents, &found, &followed)?;
-    let typed = cx.document.asked().unwrap_or_default();
-    let mut doubts = Doubts::new(&turns.documents);
+    let asked = [cx.document.asked().unwrap_or_default(), cx.query().to_owned()].join("\n");
     // Section 2 is evidence for the answer whatever that says, so old prices, which need their day, have no place there.
     let current = |name: &str, text: String| old_prices::evidence(&turns.documents, (name, text), now, "");
     let turns_found = found.turn_index.iter().map(|turn| (turn.context.to_string(), turn.line()));
     let read = documents.iter().chain(candidates.iter().filter(|document| document.input != "turn_index"));
-    let read = read.map(|document| (document.name.clone(), document.text.to_string())).chain(turns_found);
-    let read = read.map(|(name, text)| {
-        let stated = current(&name, old_research::evidence(&doubts.without(&name, &text), &name, now));
-        let names = known::names_of(&stated, &known::pages_of_research(&turns.documents, &name, &text));
-        (stated, names)
-    });
-    let asked = [typed, cx.query().to_owned()].join("\n");
-    let (read, named): (Vec<String>, Vec<String>) = read.unzip();
-    let (known, names) = (read.join("\n") + "\n" + &asked, named.join("\n") + "\n" + &asked);
+    let read = read.map(|document| (document.name.clone(), document.text.to_string()));
+    let read = ReadEvidence::new(&turns.documents, read.chain(turns_found), now, &asked);
+    // What the first model said in passing is no evidence: all that it was shown is.
+    documents.extend(direct);
     let texts = documents.iter().chain(&candidates).map(|document| &*document.text);
     let time = now.to_string();
-    shown.text = texts.chain([known.as_str(), &time]).collect::<Vec<_>>().join("\n").to_lowercase();
+    shown.text = texts.chain([read.current.as_str(), &time]).collect::<Vec<_>>().join("\n").to_lowercase();
     let inputs = PhaseInputs { documents, ..PhaseInputs::default() };
     let convert = |answer: &GatheringAnswer| Ok(answer.gathered(&shown));
     let (answer, (mut gathered, dropped)) = cx.recipes().decide(SYNTHESIS, inputs, convert).await?;
@@ -89,11 +78,12 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
         cx.events.warn(format!("gathering named {first}{others}, which it was not shown; dropped"));
     }
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
-    gathered.information = stated(&gathered.information, Evidence::new(&known).at(&time), cx.events);
+    gathered.information = read.stated(&gathered.information, now, cx.events);
     let compiled = gathered.information.clone();
     add_page(&mut gathered, &found, is_meant, &counter, current);
     add_publications(&mut gathered, &found);
-    cx.state.unstated = unstated(&gathered, &compiled, &names);
+    cx.state.unstated = unstated(&gathered, &compiled, &read.names);
+    cx.state.old_days = read.days;
     gathered.memory = used_memory(&turns.documents, &gathered, &found)?;
     let facts = found.facts.iter().filter_map(|fact| Some((fact.id.clone()?, fact.fact.clone())));
     cx.state.facts = facts.collect();
@@ -103,18 +93,73 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     Ok(PhaseOutcome::new(TurnPhase::Plan, answer.sufficiency.as_str()))
 }
 
-/// The lines of what a model compiled whose values are in what it was shown: §2 is evidence for the answer.
-fn stated(information: &str, known: Evidence<'_>, events: Events<'_>) -> String {
-    let lines: Vec<&str> = information.lines().collect();
-    let are_stated = known.are_stated(&lines);
-    let dropped = are_stated.iter().filter(|is_stated| !**is_stated).count();
-    if dropped > 0 {
-        events.warn(format!(
-            "gathering stated values that nothing it was shown states; lines dropped: {dropped}"
-        ));
+/// What the model that compiles §2 may state.
+struct ReadEvidence {
+    /// What was read, without old prices.
+    current: String,
+    /// The same with them.
+    with_old: String,
+    /// What may state names.
+    names: String,
+    /// When the old prices were looked up.
+    days: Vec<DocumentTime>,
+}
+
+impl ReadEvidence {
+    fn new(
+        documents: &UserDocuments,
+        read: impl Iterator<Item = (String, String)>,
+        now: DocumentTime,
+        asked: &str,
+    ) -> Self {
+        let mut doubts = Doubts::new(documents);
+        let (mut current, mut with_old, mut names, mut days) = (vec![], vec![], vec![], vec![]);
+        for (name, text) in read {
+            days.extend(old_prices::days(documents, (&name, &text), now));
+            let stated = old_research::evidence(&doubts.without(&name, &text), &name, now);
+            let pages = known::pages_of_research(documents, &name, &text);
+            with_old.push(stated.clone());
+            let stated = old_prices::evidence(documents, (&name, stated), now, "");
+            names.push(known::names_of(&stated, &pages));
+            current.push(stated);
+        }
+        days.sort_unstable();
+        days.dedup();
+        let [current, with_old, names] =
+            [current, with_old, names].map(|texts| texts.join("\n") + "\n" + asked);
+        Self { current, with_old, names, days }
     }
-    let kept = lines.into_iter().zip(are_stated).filter(|(_, is_stated)| *is_stated);
-    kept.map(|(line, _)| line).collect::<Vec<_>>().join("\n")
+
+    /// The lines of what the model compiled whose values are in what it was shown: §2 is evidence for the answer. Old prices
+    /// count for the lines that say of which day they are.
+    fn stated(&self, information: &str, now: DocumentTime, events: Events<'_>) -> String {
+        let lines: Vec<&str> = information.lines().collect();
+        let time = now.to_string();
+        let [are_stated, were_stated] =
+            [&self.current, &self.with_old].map(|known| Evidence::new(known).at(&time).are_stated(&lines));
+        let says_day = |line: &str| self.days.iter().any(|day| old_prices::says_day(line, *day, now));
+        let checked = lines.iter().zip(are_stated.into_iter().zip(were_stated));
+        let kept: Vec<&str> = checked
+            .filter(|(line, (is_stated, was_stated))| *is_stated || *was_stated && says_day(line))
+            .map(|(line, _)| *line)
+            .collect();
+        let dropped = lines.len() - kept.len();
+        if dropped > 0 {
+            events.warn(format!(
+                "gathering stated values that nothing it was shown states; lines dropped: {dropped}"
+            ));
+        }
+        kept.join("\n")
+    }
+}
+
+/// Says in a document of which day its prices are, or that it is old research.
+fn say_age(documents: &UserDocuments, document: &mut InputDocument, now: DocumentTime) {
+    let old = old_research::current(&document.text, &document.name, now);
+    let old = old.or_else(|| old_prices::dated(documents, &document.name, &document.text, now));
+    if let Some(text) = old {
+        document.text = text.into();
+    }
 }
 
 /// The words that may be of names in what a model compiled, and that neither what it was shown nor what code added has.
@@ -179,9 +224,9 @@ fn links(answer: &RetrievalAnswer) -> Vec<LinkToFollow> {
 }
 
 /// Information that answers directly: what retrieval stated, and always the captured page (R1-5.6, R1-5.7).
-fn direct_info(answer: &RetrievalAnswer, found: &Candidates) -> Option<InputDocument> {
+fn direct_info(answer: &RetrievalAnswer, candidates: &[InputDocument]) -> Option<InputDocument> {
     let said = answer.direct_info.iter().map(|info| format!("- {}\n", info.trim())).collect::<String>();
-    let page = gathered_documents::page(found);
+    let page = candidates.iter().find(|document| document.input == "page");
     let page = page.map(|page| format!("\nThe captured page:\n{}", page.text)).unwrap_or_default();
     let text = said + &page;
     (!text.is_empty()).then(|| InputDocument::whole("direct_info", "direct_info", Arc::from(text)))

@@ -125,5 +125,6 @@ fn gathered_evidence(cx: &PhaseContext<'_>, gathered: GatheredContext, answer: &
         std::iter::once(one.topic).chain(found)
     });
     let said = preferences.chain(turns).chain(research);
-    std::iter::once(gathered.information).chain(said).collect::<Vec<_>>().join("\n")
+    let information = old_prices::of_lines(&gathered.information, &cx.state.old_days, now, answer);
+    std::iter::once(information).chain(said).collect::<Vec<_>>().join("\n")
 }

@@ -56,6 +56,9 @@ pub(super) struct TurnState {
     /// Words of §2 that may be of names and that nothing which gathering was shown has, in lower case and sorted.
     #[serde(default)]
     pub(super) unstated: Vec<String>,
+    /// When the prices were looked up that gathering was shown and that no longer hold.
+    #[serde(default)]
+    pub(super) old_days: Vec<DocumentTime>,
     /// The result of phase 3.
     pub(super) plan: Option<PlanSummary>,
     /// The loop of phase 4 while it runs.
@@ -185,6 +188,7 @@ impl TurnState {
             read: Vec::new(),
             facts: Vec::new(),
             unstated: Vec::new(),
+            old_days: Vec::new(),
             plan: None,
             rounds: None,
             tool_calls: 0,

@@ -136,7 +136,9 @@ codes! {
          read, is in exactly one slot; there is one slot for the prompt, one for variants if there are any, \
          and at most one for messages; docs is allowed only in slots of documents, protect_last and soft only \
          in slots of messages, role only in slots of prompts, floor, priority and shares only in others; \
-         drop_oldest only in slots of messages."
+         drop_oldest only in slots of messages, and not together with refuse. A soft trigger needs a cap in \
+         tokens above it and an overflow that condenses; a floor and min_remaining are within the cap of their \
+         slot, a share counted from the largest prompt."
     Variant "L054" Error "Unknown or missing variant"
         "default_variant is required with variants and must name one of them; input_docs.variants must name \
          declared ones."

@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::dates;
+use super::{dates, worded};
 
 /// Words after the unit of time that make an age of a quantity.
 const ENDS: [&str; 4] = ["ago", "old", "alt", "earlier"];
 /// Words before the quantity that do.
 const STARTS: [&str; 3] = ["vor", "seit", "since"];
+/// Words of one.
+const ONE: [&str; 5] = ["a", "one", "einem", "einer", "ein"];
 /// Numbers that may be years.
 const YEARS: Range<i128> = 1_000..2_200;
 /// Days of an age that is not counted in years.
@@ -74,6 +76,51 @@ impl Moments {
     }
 }
 
+/// Whether a text says how many days or weeks ago something was that was `days` ago: `3 days ago`, `vor drei Tagen`.
+pub(super) fn says_ago(text: &str, days: &[i64]) -> bool {
+    let words: Vec<&str> =
+        text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    words.windows(3).any(|three| {
+        let (count, unit) = match three {
+            [before, count, unit] if before.eq_ignore_ascii_case("vor") => (count, unit),
+            [count, unit, after] if after.eq_ignore_ascii_case("ago") => (count, unit),
+            _ => return false,
+        };
+        let (count, unit) = (count.to_lowercase(), unit.to_lowercase());
+        let worded = || worded::of(&count).first().and_then(|worded| i64::try_from(worded.number).ok());
+        let one = || ONE.contains(&count.as_str()).then_some(1);
+        let count = count.parse().ok().or_else(one).or_else(worded);
+        let starts = |stems: [&str; 2]| stems.iter().any(|stem| unit.starts_with(stem));
+        let length = match () {
+            () if starts(["day", "tag"]) => 1,
+            () if starts(["week", "woche"]) => 7,
+            () => return false,
+        };
+        count.and_then(|count: i64| count.checked_mul(length)).is_some_and(|ago| days.contains(&ago))
+    })
+}
+
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_ago_are_said_in_digits_and_words() {
+        for text in ["3 days ago it cost $697", "Vor drei Tagen", "(three days ago)"] {
+            assert!(says_ago(text, &[2, 3]), "{text}");
+        }
+        assert!(
+            says_ago("a week ago", &[7])
+                && says_ago("vor 2 Wochen", &[14])
+                && says_ago("vor einem Tag", &[1])
+        );
+        for text in ["4 days ago", "3 days", "3 hours ago", "in 3 days", "99999999999999999999 days ago", ""]
+        {
+            assert!(!says_ago(text, &[3]), "{text}");
+        }
+    }
 }
