@@ -116,6 +116,21 @@ fn a_document_of_many_prices_yields_nothing_that_is_not_shown() {
 }
 
 #[test]
+fn the_numbers_of_a_table_of_data_are_those_that_it_writes() {
+    let json = r#"{"rows": 2, "id": 123456789012345678901, "headers": ["Lamp", "Number", "Value"],
+        "rows": [["Nocturne", 98765432109876543210, 299.90], ["Aurora", 2, 19.50]], "large": 12345678901234567890.25}"#;
+    check(
+        json,
+        &[
+            ("The Nocturne costs $299.90.", ""),
+            ("The Aurora costs $299.90.", "299.90"),
+            ("Its id is 123456789012345678901, that of the Nocturne 98765432109876543210.", ""),
+            ("It is 12345678901234567890.25.", ""),
+        ],
+    );
+}
+
+#[test]
 fn a_value_is_that_of_its_row() {
     let json = r#"{"tables": [{"headers": ["Model", "Price (CHF)"], "rows": [["Velora City", "2190.00"], ["Velora Trek", "2890.00"]]}]}"#;
     for known in [BIKES, json] {

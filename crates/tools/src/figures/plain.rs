@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use serde_json::Value;
+use larder_text::json::{self, Document, Edit, Kind, Value};
 
 use super::{BOUNDARY, amounts, digits};
 
@@ -49,7 +49,7 @@ pub(super) fn without_markup(answer: &str) -> String {
 }
 
 /// Documents with the tables of data in JSON, `{"headers": […], "rows": [[…]]}`, as tables of Markdown, in which a number is
-/// one of a row and a column.
+/// one of a row and a column. What is in the tables and around them is spelled as it was.
 pub(super) fn with_tables(documents: &str) -> Cow<'_, str> {
     const ROWS: &str = "\"rows\"";
     if !documents.contains(ROWS) {
@@ -57,10 +57,10 @@ pub(super) fn with_tables(documents: &str) -> Cow<'_, str> {
     }
     let read = |document: &str| {
         let is_data = document.contains(ROWS) && document.trim_start().starts_with(['{', '[']);
-        let mut value: Value = serde_json::from_str(document.trim()).ok().filter(|_| is_data)?;
-        let mut tables = String::new();
-        take_tables(&mut value, &mut tables);
-        Some(format!("{value:#}\n{tables}"))
+        let json = is_data.then(|| Document::parse(document).ok()).flatten()?;
+        let (mut taken, mut tables) = (Vec::new(), String::new());
+        take_tables(json.root(), &mut taken, &mut tables);
+        Some(format!("{}\n{tables}", json::apply(document, taken).ok()?))
     };
     let read =
         documents.split(BOUNDARY).map(|document| read(document).unwrap_or_else(|| document.to_owned()));
@@ -68,25 +68,22 @@ pub(super) fn with_tables(documents: &str) -> Cow<'_, str> {
 }
 
 /// Moves the tables of a value to a text.
-fn take_tables(value: &mut Value, tables: &mut String) {
-    match value {
-        Value::Array(values) => values.iter_mut().for_each(|value| take_tables(value, tables)),
-        Value::Object(fields) => {
-            if let (Some(headers), Some(Value::Array(rows))) = (fields.get("headers"), fields.get("rows")) {
-                tables.extend(std::iter::once(headers).chain(rows).map(row));
-                tables.push('\n');
-                fields.remove("rows");
-            }
-            fields.values_mut().for_each(|value| take_tables(value, tables));
-        }
-        _ => {}
-    }
+fn take_tables(value: Value<'_, '_>, taken: &mut Vec<Edit>, tables: &mut String) {
+    let rows = value.get("headers").and_then(|headers| {
+        let rows = value.get("rows").filter(|rows| rows.kind() == Kind::Array)?;
+        tables.extend(std::iter::once(headers).chain(rows.items()).map(row));
+        tables.push('\n');
+        taken.push(Edit::replace(rows.span(), "[]"));
+        Some(rows.id())
+    });
+    let inside = value.items().chain(value.members().map(|(_, value)| value));
+    inside.filter(|value| Some(value.id()) != rows).for_each(|value| take_tables(value, taken, tables));
 }
 
-fn row(cells: &Value) -> String {
+fn row(cells: Value<'_, '_>) -> String {
     let text =
-        |cell: &Value| cell.as_str().map_or_else(|| cell.to_string(), |text| text.replace(['|', '\n'], " "));
-    let cells: Vec<String> = cells.as_array().into_iter().flatten().map(text).collect();
+        |cell: Value<'_, '_>| cell.text().unwrap_or(Cow::Borrowed(cell.raw())).replace(['|', '\n'], " ");
+    let cells: Vec<String> = cells.items().map(text).collect();
     format!("| {} |\n", cells.join(" | "))
 }
 
