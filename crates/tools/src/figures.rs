@@ -2,7 +2,7 @@
 //! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts` reads
 //! currencies and words such as "million", `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and
 //! `ages` read those, `lists` separates numbers that commas join, `implied` recomputes what an answer does not show,
-//! `rows`, `former` and `options` find values of something else, `names` finds names and `strangers` those of which the
+//! `tables` reads the headings of columns, `rows`, `former` and `options` find values of something else, `names` finds names and `strangers` those of which the
 //! documents have no word, `present` says what the time of the answer supports, `known` puts them together.
 
 mod ages;
@@ -22,6 +22,7 @@ mod rows;
 mod sites;
 mod starts;
 mod strangers;
+mod tables;
 mod times;
 mod units;
 mod weekdays;
@@ -36,6 +37,7 @@ use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 use self::amounts::{Amount, amounts};
 use self::known::Known;
 use self::plain::with_joined_groups;
+use self::tables::Tables;
 
 /// Numbers with more digits before their decimals are not computed with.
 const MOST_DIGITS: usize = 15;
@@ -237,10 +239,10 @@ pub fn without_prices(text: &str) -> String {
 /// A text with a mark in place of those of its prices that another text states as well.
 pub fn without_prices_of(text: &str, other: &str) -> String {
     let other = &with_joined_groups(other, |_| false);
-    let places = places_of_prices(other);
-    let are_prices = |at: &usize| places.iter().any(|place| place.contains(at));
+    let numbers: BTreeMap<usize, i128> = numbers(other).collect();
+    let places = places_of_prices(other).into_iter();
     let prices: BTreeSet<i128> =
-        numbers(other).filter(|(at, _)| are_prices(at)).map(|(_, number)| number).collect();
+        places.flat_map(|place| numbers.range(place)).map(|(_, number)| *number).collect();
     without_some_prices(text, |number| prices.contains(&number))
 }
 
@@ -265,7 +267,9 @@ fn without_some_prices(text: &str, is_meant: impl Fn(i128) -> bool) -> String {
 /// Where the prices of a text are, with the numbers that their names in data or the headings of their columns call prices.
 fn places_of_prices(text: &str) -> Vec<Range<usize>> {
     let mut found = prices(text);
-    let is_price = |at: usize| amounts::is_called_price(text, at) || amounts::is_money(text, at);
+    let tables = Tables::of(text);
+    let is_price =
+        |at: usize| amounts::is_called_price(text, &tables, at) || amounts::is_money(text, &tables, at);
     let named = numbers(text).filter(|(at, _)| is_price(*at));
     found.extend(named.map(|(at, _)| at..amounts::end(text, at)));
     found.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
@@ -280,7 +284,10 @@ pub fn states_price(text: &str) -> bool {
 
 /// Whether a text calls an amount of money a price, a cost or the like.
 pub fn offers(text: &str) -> bool {
-    numbers(text).any(|(at, _)| amounts::is_called_price(text, at) && amounts::is_money(text, at))
+    let tables = Tables::of(text);
+    let is_offer =
+        |at: usize| amounts::is_called_price(text, &tables, at) && amounts::is_money(text, &tables, at);
+    numbers(text).any(|(at, _)| is_offer(at))
 }
 
 /// Where the prices of a text are.

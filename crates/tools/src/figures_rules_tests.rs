@@ -131,6 +131,13 @@ fn the_numbers_of_a_table_of_data_are_those_that_it_writes() {
 }
 
 #[test]
+fn a_column_of_a_long_table_has_its_heading() {
+    let rows: String = (0..900).map(|at| format!("| Lamp {at} | {} |\n", 1_000 + at * 7)).collect();
+    let known = format!("| Model | Price (CHF) |\n|---|---|\n{rows}");
+    check(&known, &[("Lamp 850 costs CHF 6950.", ""), ("Lamp 850 costs $6950.", "$6950")]);
+}
+
+#[test]
 fn a_value_is_that_of_its_row() {
     let json = r#"{"tables": [{"headers": ["Model", "Price (CHF)"], "rows": [["Velora City", "2190.00"], ["Velora Trek", "2890.00"]]}]}"#;
     for known in [BIKES, json] {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{dates, worded};
+use super::{dates, window, worded};
 
 /// Words after the unit of time that make an age of a quantity.
 const ENDS: [&str; 4] = ["ago", "old", "alt", "earlier"];
@@ -14,6 +14,8 @@ const STARTS: [&str; 3] = ["vor", "seit", "since"];
 const ONE: [&str; 5] = ["a", "one", "einem", "einer", "ein"];
 /// Numbers that may be years.
 const YEARS: Range<i128> = 1_000..2_200;
+/// Bytes before and after the number of an age in which these words are.
+const NEAR: usize = 128;
 /// Days of an age that is not counted in years.
 const LONGEST: i64 = 100_000;
 
@@ -40,10 +42,12 @@ impl Moments {
         let value = &text[range.clone()];
         let length = value.find(|char: char| !char.is_ascii_digit()).unwrap_or(value.len());
         let Ok(count) = value[..length].parse::<i64>() else { return false };
-        let mut after = words(&text[range.start + length..]);
+        let end = range.start + length;
+        let mut after = words(&text[end..window(text, &(end..end), NEAR).end]);
         let unit = after.next().unwrap_or_default();
         let ends = after.next().unwrap_or_default();
-        let before = text[..range.start].split_whitespace().next_back().map(str::to_lowercase);
+        let before = &text[window(text, &(range.start..range.start), NEAR).start..range.start];
+        let before = before.split_whitespace().next_back().map(str::to_lowercase);
         let is_age = ENDS.contains(&ends.as_str())
             || before
                 .is_some_and(|word| STARTS.contains(&word.trim_matches(|char: char| !char.is_alphabetic())));

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
+use super::tables::Tables;
 use super::{digits, numbers, window};
 
 /// What a currency is written as, before or after a number; one line for each currency. Codes in capitals are words
@@ -101,13 +102,6 @@ const NEAR: usize = 32;
 const BESIDE: usize = 256;
 /// Bytes of a JSON object before and after a number that are searched for its currency.
 const OBJECT: usize = 400;
-/// Bytes of a row of a table before a number.
-const ROW: usize = 4_096;
-/// Rows of a table that are searched for its heading.
-const ROWS: usize = 200;
-/// Bytes of these rows, and columns that have a heading.
-const TABLE: usize = 32_768;
-const COLUMNS: usize = 200;
 
 /// Whether a character is part of a number.
 const fn is_digit(char: char) -> bool {
@@ -228,10 +222,10 @@ pub(super) struct Currencies {
 }
 
 impl Currencies {
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str, tables: &Tables) -> Self {
         let mut known: BTreeMap<i128, BTreeSet<Stated>> = BTreeMap::new();
         for (at, number) in numbers(text) {
-            known.entry(number).or_default().insert(stated(text, at));
+            known.entry(number).or_default().insert(stated(text, tables, at));
         }
         let lower = text.to_lowercase();
         let of_table = |words: &&(&str, i128)| {
@@ -294,8 +288,8 @@ fn may_be_same(one: usize, other: usize) -> bool {
 }
 
 /// Whether the number that begins at a place is stated in a currency.
-pub(super) fn is_money(text: &str, at: usize) -> bool {
-    matches!(stated(text, at), Stated::In(_))
+pub(super) fn is_money(text: &str, tables: &Tables, at: usize) -> bool {
+    matches!(stated(text, tables, at), Stated::In(_))
 }
 
 /// Whether a currency stands before the number that begins at a place.
@@ -318,10 +312,11 @@ pub(super) fn is_currency(word: &str) -> bool {
 }
 
 /// How the number that begins at a place is stated.
-fn stated(text: &str, at: usize) -> Stated {
+fn stated(text: &str, tables: &Tables, at: usize) -> Stated {
+    let column = tables.column(text, at);
     let is_price = says_price(before(text, at));
     let of_object = || is_price.then(|| currency_of_object(text, at)).flatten();
-    if let Some(currency) = currency(text, at).or_else(of_object).or_else(|| currency_of_column(text, at)) {
+    if let Some(currency) = currency(text, at).or_else(of_object).or_else(|| column?.currency) {
         return Stated::In(currency);
     }
     let end = end(text, at);
@@ -330,22 +325,23 @@ fn stated(text: &str, at: usize) -> Stated {
     let is_glued = is_word(text[..at].chars().next_back()) || is_word(text[end..].chars().next());
     let cents = text[at..end].rsplit(['.', ',']).next().map_or(0, str::len);
     let may_be = !is_glued && cents == 2 && text[at..end].len() > 2;
-    if may_be || is_price || header(text, at).is_some_and(says_price) {
+    if may_be || is_price || column.is_some_and(|column| column.says_price) {
         return Stated::AsPrice;
     }
     Stated::Bare
 }
 
 /// Whether the word before a number, the key of its value in data, or the heading of its column says that it is a price.
-pub(super) fn is_called_price(text: &str, at: usize) -> bool {
-    /// Of the words that prices stand under, those that stand over little else.
-    const NAMES: [&str; 9] = ["price", "preis", "cost", "kost", "prix", "precio", "prezzo", "cena", "prijs"];
-    let is_name = |name: &str| {
-        let lower = name.to_lowercase();
-        NAMES.iter().any(|word| lower.contains(word))
-    };
+pub(super) fn is_called_price(text: &str, tables: &Tables, at: usize) -> bool {
     let name = before(text, at).rsplit(|char: char| char.is_ascii_digit()).next().unwrap_or_default();
-    is_name(name) || header(text, at).is_some_and(is_name)
+    is_name_of_price(name) || tables.column(text, at).is_some_and(|column| column.is_called_price)
+}
+
+/// Whether a name has one of the words that prices stand under, of those that stand over little else.
+pub(super) fn is_name_of_price(name: &str) -> bool {
+    const NAMES: [&str; 9] = ["price", "preis", "cost", "kost", "prix", "precio", "prezzo", "cena", "prijs"];
+    let lower = name.to_lowercase();
+    NAMES.iter().any(|word| lower.contains(word))
 }
 
 /// What is before a place in its line or list, and near it: the key of a JSON value, too.
@@ -355,7 +351,11 @@ fn before(text: &str, at: usize) -> &str {
     part.rsplit(". ").next().unwrap_or_default()
 }
 
-fn says_price(text: &str) -> bool {
+/// Whether a text has one of the words that prices stand under.
+pub(super) fn says_price(text: &str) -> bool {
+    if !text.contains(char::is_alphabetic) {
+        return false;
+    }
     let lower = text.to_lowercase();
     PRICE_WORDS.iter().any(|word| lower.contains(word))
 }
@@ -370,38 +370,19 @@ fn currency_of_object(text: &str, at: usize) -> Option<usize> {
     named(code)
 }
 
-/// The currency in the heading of the column of a table in which a number stands.
-fn currency_of_column(text: &str, at: usize) -> Option<usize> {
-    let header = header(text, at)?;
-    let words = header.split(|char: char| !char.is_alphanumeric()).filter(|word| is_name(word));
+/// The currency that the heading of a column names.
+pub(super) fn currency_of_heading(heading: &str) -> Option<usize> {
+    let words = heading.split(|char: char| !char.is_alphanumeric()).filter(|word| is_name(word));
     words
         .filter_map(named)
         .next()
-        .or_else(|| header.chars().filter(|char| is_sign(*char)).find_map(|sign| named(&sign.to_string())))
-}
-
-/// The heading of the column of a table in which a place is.
-pub(super) fn header(text: &str, at: usize) -> Option<&str> {
-    let far = (at.saturating_sub(ROW)..=at).find(|far| text.is_char_boundary(*far))?;
-    let line = match text[far..at].rfind('\n') {
-        Some(end) => far + end + 1,
-        None if far == 0 => 0,
-        None => return None,
-    };
-    let is_row = |line: &str| line.trim_start().starts_with('|');
-    if !is_row(&text[line..]) {
-        return None;
-    }
-    let column = text.as_bytes()[line..at].iter().filter(|byte| **byte == b'|').count();
-    if column > COLUMNS {
-        return None;
-    }
-    let near = window(text, &(line..line), TABLE).start;
-    let first = text[near..line].lines().rev().take(ROWS).take_while(|line| is_row(line)).last()?;
-    first.split('|').nth(column)
+        .or_else(|| heading.chars().filter(|char| is_sign(*char)).find_map(|sign| named(&sign.to_string())))
 }
 
 fn named(word: &str) -> Option<usize> {
+    if word.is_empty() {
+        return None;
+    }
     let lower = word.to_lowercase();
     CURRENCIES.iter().position(|written| written.contains(&word) || written.contains(&lower.as_str()))
 }
@@ -483,7 +464,11 @@ fn currency(text: &str, at: usize) -> Option<usize> {
 
 /// What the number that ends at a place is certainly multiplied with, by the word or letter after it.
 pub(super) fn scale(text: &str, end: usize) -> i128 {
-    let word = scale_word(&text[end..]).trim_matches(|char: char| !char.is_alphabetic()).to_lowercase();
+    let word = scale_word(&text[end..]);
+    if word.is_empty() {
+        return 1;
+    }
+    let word = word.trim_matches(|char: char| !char.is_alphabetic()).to_lowercase();
     let spelled = SCALES.iter().find(|(scale, _)| *scale == word).map(|(_, factor)| *factor);
     let number = text[..end].trim_end_matches(is_digit).trim_end_matches(' ');
     let is_money = number.ends_with(is_sign);
@@ -506,6 +491,9 @@ fn scale_word(after: &str) -> &str {
     let space = after[marks..].chars().next().filter(|char| char.is_whitespace()).map_or(0, char::len_utf8);
     let gap = marks + space;
     let length = after[gap..].find(|char: char| !char.is_alphabetic()).unwrap_or(after.len() - gap);
+    if length == 0 {
+        return "";
+    }
     let lower = after[gap..gap + length].to_lowercase();
     let is_spelled = SCALES.iter().any(|(scale, _)| *scale == lower);
     let is_letter = gap == 0 && LETTERS.iter().any(|(letter, _)| *letter == lower);

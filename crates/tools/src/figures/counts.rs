@@ -20,10 +20,14 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
             .next_back()
             .is_none_or(|char| char.is_whitespace() || matches!(char, '(' | '*' | '|'));
     let unit = after.trim_start_matches('*').strip_prefix(' ').unwrap_or_default();
-    let follows_name = before.split_whitespace().next_back().is_some_and(|word| {
-        let is_sentence_end = word.ends_with(['.', '!', '?', ':', '|', '*', '-']);
-        !is_sentence_end && word.chars().all(char::is_alphanumeric) && word.starts_with(char::is_uppercase)
-    });
+    let follows_name = || {
+        before.split_whitespace().next_back().is_some_and(|word| {
+            let is_sentence_end = word.ends_with(['.', '!', '?', ':', '|', '*', '-']);
+            !is_sentence_end
+                && word.chars().all(char::is_alphanumeric)
+                && word.starts_with(char::is_uppercase)
+        })
+    };
     let is_factor = unit.starts_with("x ");
     let word = unit.split(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
     let lower = word.to_lowercase();
@@ -36,7 +40,7 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
     stands_alone
         && !is_factor
         && unit.starts_with(char::is_alphabetic)
-        && (!follows_name || word.chars().count() > 2 && is_noun())
+        && (!follows_name() || word.chars().count() > 2 && is_noun())
 }
 
 /// Whether a word, in small letters, is of what is counted.

@@ -1,11 +1,12 @@
 //! Dates in any usual notation, as day, month and year. Plain functions of texts.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use larder_text::months;
 
 /// A date, or the part of one that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Parts {
     year: Option<u32>,
     month: u32,
@@ -23,6 +24,15 @@ impl Parts {
         self.month == other.month
             && (self.day.is_none() || self.day == other.day)
             && (self.year.is_none() || self.year == other.year)
+    }
+
+    /// Itself, and with less said: every date that [is in](Self::is_in) it.
+    fn with_less(self) -> [Self; 4] {
+        [(self.year, self.day), (None, self.day), (self.year, None), (None, None)].map(|(year, day)| Self {
+            year,
+            day,
+            ..self
+        })
     }
 }
 
@@ -68,6 +78,25 @@ impl Written {
                 if month < 3 { (i64::from(year) - 1, month + 9) } else { (year.into(), month - 3) };
             365 * year + year / 4 - year / 100 + year / 400 + i64::from((153 * month + 2) / 5 + day)
         })
+    }
+}
+
+/// What documents say of dates, with what it is said of: looked up by the dates of an answer, of which there may be as many.
+pub(super) struct Calendar<T>(BTreeSet<(Parts, T)>);
+
+impl<T: Copy + Ord> Calendar<T> {
+    /// What is said of each date.
+    pub(super) fn of<'d>(said: impl Iterator<Item = (&'d Written, T)>) -> Self {
+        let of_date = |(date, said): (&'d Written, T)| {
+            let readings = date.readings.iter().flat_map(|parts| parts.with_less());
+            readings.map(move |parts| (parts, said)).collect::<Vec<_>>()
+        };
+        Self(said.flat_map(of_date).collect())
+    }
+
+    /// Whether this is said of a date, or of a more exact one.
+    pub(super) fn says(&self, date: &Written, said: T) -> bool {
+        date.readings.iter().any(|parts| self.0.contains(&(*parts, said)))
     }
 }
 

@@ -2,9 +2,10 @@
 //! difference, an average that is called one, a price times a number of its line, or a percentage of one. Other numbers
 //! also as counts, percentages and means.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
@@ -35,16 +36,13 @@ const PER: [&str; 14] = [
     " por ",
     "media",
 ];
-/// A line and its known numbers with their places.
-type NumbersOfLine = (Range<usize>, Vec<(usize, i128)>);
-
 /// What follows from the known numbers that an answer shows.
 pub(super) struct Derived<'t> {
     text: &'t str,
     /// Its lines, long ones in several pieces.
     lines: Vec<Range<usize>>,
-    /// The known numbers of the line that was last asked for.
-    last: RefCell<NumbersOfLine>,
+    /// The line that was last asked for.
+    last: RefCell<Rc<Line>>,
     known: &'t BTreeSet<i128>,
     /// Digits that the documents state, or numbers to 12 in words.
     known_digits: BTreeSet<i128>,
@@ -100,115 +98,98 @@ impl<'t> Derived<'t> {
 
     /// Whether a number of the answer, in thousandths, follows from others.
     pub(super) fn yields(&self, kind: SpanKind, range: &Range<usize>, number: i128) -> bool {
+        if kind == SpanKind::Price && self.price_sums.contains(&number)
+            || kind != SpanKind::Price && (self.sums.contains(&number) || self.lengths.contains(&number))
+        {
+            return true;
+        }
         let line = self.line(range);
         if kind == SpanKind::Price {
             let is_mean = self.price_mean.is_some_and(|mean| rounded(mean).contains(&number));
-            return self.price_sums.contains(&number)
-                || self.is_total(&line, number)
-                || self.is_part(&line, number)
-                || is_mean && self.line_says(&line, &AVERAGES);
+            return line.totals(self).binary_search(&number).is_ok()
+                || line.parts(self).round_to(number)
+                || is_mean && line.says(&AVERAGES);
         }
-        let states_mean = || self.line_says(&line, &AVERAGES) || self.line_says(&line, &["mean"]);
+        let states_mean = || line.says(&AVERAGES) || line.says(&["mean"]);
         let is_per_cent = || {
             let value = &self.text[range.start..];
             let value =
                 value.trim_start_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | ','));
             value.trim_start().starts_with('%') || value.trim_start().starts_with("percent")
         };
-        self.sums.contains(&number)
-            || self.lengths.contains(&number)
-            || self.is_product(&line, number)
-            || self.is_part(&line, number)
-            || self.line_says(&line, &PER) && self.is_quotient(&line, number)
-            || is_per_cent() && self.is_ratio(&line, number)
+        line.products().round_to(number)
+            || line.parts(self).round_to(number)
+            || line.says(&PER) && line.quotients().round_to(number)
+            || is_per_cent() && line.ratios().round_to(number)
             || self.mean.is_some_and(|mean| rounded(mean).contains(&number)) && states_mean()
     }
 
     /// The numbers of each sum that the line of a price shows and that comes to it, as in `€976.50 (329 + 449.50 + 198)`.
-    pub(super) fn written_sums(&self, range: &Range<usize>, number: i128) -> impl Iterator<Item = Vec<i128>> {
-        let line = &self.text[self.line(range)];
-        let mut sums: Vec<Vec<i128>> = Vec::new();
-        let mut last: Option<usize> = None;
-        for (at, addend) in numbers(line).take(MOST_SHOWN) {
-            let is_added = last.is_some_and(|end| is_plus(&line[end..at]));
-            match sums.last_mut().filter(|_| is_added) {
-                Some(sum) => sum.push(addend),
-                None => sums.push(vec![addend]),
-            }
-            last = Some(amounts::end(line, at));
-        }
-        sums.into_iter().filter(move |sum| sum.len() > 1 && sum.iter().sum::<i128>() == number)
+    pub(super) fn written_sums(&self, range: &Range<usize>, number: i128) -> Vec<Vec<i128>> {
+        let line = self.line(range);
+        let of_line = line.written_sums(&self.text[line.range.clone()]);
+        of_line.iter().filter(|(sum, _)| *sum == number).map(|(_, addends)| addends.clone()).collect()
     }
 
     /// Whether the documents state a number of one digit, or the answer shows as many things.
     pub(super) fn yields_count(&self, range: &Range<usize>) -> bool {
         let Ok(count) = self.text[range.clone()].parse::<i128>() else { return true };
-        let line = &self.text[self.line(range)];
-        let listed: usize = [", ", "; ", " and ", " or ", " und ", " oder "]
-            .iter()
-            .map(|between| line.matches(between).count())
-            .sum();
-        let shown = if listed == 0 { 0 } else { listed as i128 + 1 };
-        let others: Vec<i128> = self
-            .of_line(&self.line(range))
-            .into_iter()
-            .filter(|(at, _)| !range.contains(at))
-            .map(|(_, number)| number)
-            .collect();
-        self.known_digits.contains(&count)
-            || others.windows(2).any(|two| two[0] + two[1] == count * 1_000)
+        if self.known_digits.contains(&count)
             || self.lengths.contains(&(count * 1_000))
             || count * 1_000 <= self.longest
-            || count <= shown
+        {
+            return true;
+        }
+        let line = self.line(range);
+        let others = line.numbers.iter().filter(|(at, _)| !range.contains(at)).map(|(_, number)| *number);
+        let others: Vec<i128> = others.collect();
+        count <= line.listed(&self.text[line.range.clone()])
+            || others.windows(2).any(|two| two[0] + two[1] == count * 1_000)
     }
 
     /// Whether a number in words follows from the documents or the answer, or multiplies a price of the documents to one of
     /// its line.
     pub(super) fn yields_worded(&self, range: &Range<usize>, number: i128) -> bool {
-        let line = &self.text[self.line(range)];
         let is_times = |all: i128| all % number == 0 && self.known.contains(&(all / number));
         self.known_digits.contains(&number)
             || self.sums.contains(&(number * 1_000))
             || self.lengths.contains(&(number * 1_000))
-            || numbers(line).any(|(_, all)| is_times(all))
+            || self.line(range).shown.iter().any(|(_, all)| is_times(*all))
     }
 
-    fn line_says(&self, line: &Range<usize>, words: &[&str]) -> bool {
-        let line = self.text[line.clone()].to_lowercase();
-        words.iter().any(|word| line.contains(word))
-    }
-
-    fn line(&self, range: &Range<usize>) -> Range<usize> {
+    /// The line of a stretch.
+    fn line(&self, range: &Range<usize>) -> Rc<Line> {
         let at = self.lines.partition_point(|line| line.end <= range.start);
-        self.lines.get(at).cloned().unwrap_or_else(|| range.clone())
+        let place = self.lines.get(at).cloned().unwrap_or_else(|| range.clone());
+        if place.is_empty() || self.last.borrow().range != place {
+            self.last.replace(Rc::new(self.read(place)));
+        }
+        Rc::clone(&self.last.borrow())
     }
 
-    /// The known numbers of a line with their places, those in words too.
-    fn of_line(&self, line: &Range<usize>) -> Vec<(usize, i128)> {
-        if !line.is_empty() && self.last.borrow().0 == *line {
-            return self.last.borrow().1.clone();
-        }
-        let text = &self.text[line.clone()];
+    fn read(&self, range: Range<usize>) -> Line {
+        let text = &self.text[range.clone()];
+        let shown: Vec<(usize, i128)> =
+            numbers(text).map(|(at, number)| (range.start + at, number)).collect();
         let words = in_words(text).map(|number| (usize::MAX, number * 1_000));
-        let all = numbers(text).map(|(at, number)| (line.start + at, number)).chain(words);
         let is_known = |number: i128| {
             self.known.contains(&number)
                 || number % 1_000 == 0 && self.known_digits.contains(&(number / 1_000))
         };
-        let found: Vec<_> = all.filter(|(_, number)| is_known(*number)).take(MOST_SHOWN).collect();
-        self.last.replace((line.clone(), found.clone()));
-        found
+        let all = shown.iter().copied().chain(words);
+        Line {
+            numbers: all.filter(|(_, number)| is_known(*number)).take(MOST_SHOWN).collect(),
+            shown,
+            lower: text.to_lowercase(),
+            range,
+            ..Line::default()
+        }
     }
 
-    /// Whether a price is another of its line times a number of its line.
-    fn is_total(&self, line: &Range<usize>, number: i128) -> bool {
-        let shown = self.of_line(line);
-        let is_price = |at: usize| self.price_places.iter().any(|place| place.contains(&at));
-        let (prices, factors): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(at, _)| is_price(*at));
-        let times =
-            |price: i128, factor: i128| price.checked_mul(factor).is_some_and(|all| all / 1_000 == number);
-        prices.iter().any(|(_, price)| factors.iter().any(|(_, factor)| times(*price, *factor)))
-            || prices.iter().any(|(at, price)| self.factor(*at).is_some_and(|factor| times(*price, factor)))
+    /// Whether a price is at a place.
+    fn is_price(&self, at: usize) -> bool {
+        let next = self.price_places.partition_point(|place| place.end <= at);
+        self.price_places.get(next).is_some_and(|place| place.contains(&at))
     }
 
     /// The digit that the answer shows to multiply the price at a place, as in `7 × 25 €`.
@@ -222,52 +203,140 @@ impl<'t> Derived<'t> {
             before[..before.len() - 1].ends_with(|char: char| char.is_alphanumeric() || char == '.');
         (!is_longer).then_some(i128::from(digit) * 1_000)
     }
+}
 
-    fn is_product(&self, line: &Range<usize>, number: i128) -> bool {
-        let shown = self.of_line(line);
-        let pairs = pairs(&shown);
-        let product =
-            |a: i128, b: i128| a.checked_mul(b).is_some_and(|all| rounded(all / 1_000).contains(&number));
-        pairs.into_iter().any(|(a, b)| product(a.1, b.1))
+/// A line of an answer, and what follows from its numbers, which is computed once for all of them.
+#[derive(Default)]
+struct Line {
+    range: Range<usize>,
+    lower: String,
+    /// Its numbers with their places.
+    shown: Vec<(usize, i128)>,
+    /// Those that are known, and those in words.
+    numbers: Vec<(usize, i128)>,
+    totals: OnceCell<Vec<i128>>,
+    parts: OnceCell<Exact>,
+    products: OnceCell<Exact>,
+    quotients: OnceCell<Exact>,
+    ratios: OnceCell<Exact>,
+    listed: OnceCell<i128>,
+    sums: OnceCell<Vec<(i128, Vec<i128>)>>,
+}
+
+impl Line {
+    fn says(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.lower.contains(word))
     }
 
-    /// Whether a number is what a percentage of its line is of another number there, or that number with it added or taken
-    /// off.
-    fn is_part(&self, line: &Range<usize>, number: i128) -> bool {
-        let shown = self.of_line(line);
-        let per_cent = |at: usize| {
-            let after = self.text.get(at..).map(|_| self.text[amounts::end(self.text, at)..].trim_start());
-            after.is_some_and(|after| ["%", "percent", "Prozent"].iter().any(|word| after.starts_with(word)))
-        };
-        let (shares, wholes): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(at, _)| per_cent(*at));
-        let is_of = |share: i128, whole: i128| {
-            let part = share.checked_mul(whole).map(|part| part / 100_000);
-            part.is_some_and(|part| {
-                [part, whole + part, whole - part].into_iter().any(|value| rounded(value).contains(&number))
-            })
-        };
-        shares.iter().any(|(_, share)| wholes.iter().any(|(_, whole)| is_of(*share, *whole)))
-    }
-
-    fn is_quotient(&self, line: &Range<usize>, number: i128) -> bool {
-        let is_one = |part: i128, whole: i128| {
-            let quotient = part.checked_mul(1_000).and_then(|part| part.checked_div(whole));
-            quotient.is_some_and(|quotient| rounded(quotient).contains(&number))
-        };
-        pairs(&self.of_line(line)).into_iter().any(|(a, b)| is_one(a.1, b.1) || is_one(b.1, a.1))
-    }
-
-    fn is_ratio(&self, line: &Range<usize>, number: i128) -> bool {
-        let shown = self.of_line(line);
-        let is_ratio = |part: i128, whole: i128| {
-            let share = part.checked_mul(100_000).and_then(|part| part.checked_div(whole));
-            share.is_some_and(|share| rounded(share).contains(&number))
-        };
-        pairs(&shown).into_iter().any(|(a, b)| {
-            let (a, b, change) = (a.1, b.1, (a.1 - b.1).abs());
-            [is_ratio(a, b), is_ratio(b, a), is_ratio(change, a), is_ratio(change, b)].contains(&true)
+    /// Its prices times numbers of it that are none.
+    fn totals(&self, of: &Derived<'_>) -> &[i128] {
+        self.totals.get_or_init(|| {
+            let (prices, factors): (Vec<(usize, i128)>, Vec<_>) =
+                self.numbers.iter().copied().partition(|(at, _)| of.is_price(*at));
+            let of_price = |(at, price): &(usize, i128)| {
+                let factors = factors.iter().map(|(_, factor)| *factor).chain(of.factor(*at));
+                factors.filter_map(|factor| Some(price.checked_mul(factor)? / 1_000)).collect::<Vec<_>>()
+            };
+            sorted(prices.iter().flat_map(of_price))
         })
     }
+
+    /// What percentages of it are of its other numbers, and these numbers with that added or taken off.
+    fn parts(&self, of: &Derived<'_>) -> &Exact {
+        self.parts.get_or_init(|| {
+            let per_cent = |at: usize| {
+                let after = of.text.get(at..).map(|_| of.text[amounts::end(of.text, at)..].trim_start());
+                after.is_some_and(|after| {
+                    ["%", "percent", "Prozent"].iter().any(|word| after.starts_with(word))
+                })
+            };
+            let (shares, wholes): (Vec<(usize, i128)>, Vec<_>) =
+                self.numbers.iter().copied().partition(|(at, _)| per_cent(*at));
+            let of_share = |(_, share): &(usize, i128)| {
+                let part = |whole: i128| Some((whole, share.checked_mul(whole)? / 100_000));
+                let parts = wholes.iter().filter_map(|(_, whole)| part(*whole));
+                parts.flat_map(|(whole, part)| [part, whole + part, whole - part]).collect::<Vec<_>>()
+            };
+            Exact::of(shares.iter().flat_map(of_share))
+        })
+    }
+
+    fn products(&self) -> &Exact {
+        let product = |(a, b): (i128, i128)| Some(a.checked_mul(b)? / 1_000);
+        self.products.get_or_init(|| Exact::of(self.pairs().into_iter().filter_map(product)))
+    }
+
+    fn quotients(&self) -> &Exact {
+        let quotient = |part: i128, whole| part.checked_mul(1_000)?.checked_div(whole);
+        self.quotients.get_or_init(|| {
+            Exact::of(self.pairs().into_iter().flat_map(|(a, b)| [quotient(a, b), quotient(b, a)]).flatten())
+        })
+    }
+
+    /// What one number is of another, and their difference of either, in per cent.
+    fn ratios(&self) -> &Exact {
+        let ratio = |part: i128, whole| part.checked_mul(100_000)?.checked_div(whole);
+        let of_pair = |(a, b): (i128, i128)| {
+            let change = (a - b).abs();
+            [ratio(a, b), ratio(b, a), ratio(change, a), ratio(change, b)]
+        };
+        self.ratios.get_or_init(|| Exact::of(self.pairs().into_iter().flat_map(of_pair).flatten()))
+    }
+
+    fn pairs(&self) -> Vec<(i128, i128)> {
+        pairs(&self.numbers.iter().map(|(_, number)| *number).collect::<Vec<_>>())
+    }
+
+    /// How many things it lists.
+    fn listed(&self, text: &str) -> i128 {
+        *self.listed.get_or_init(|| {
+            let between = [", ", "; ", " and ", " or ", " und ", " oder "];
+            let listed: usize = between.iter().map(|between| text.matches(between).count()).sum();
+            if listed == 0 { 0 } else { listed as i128 + 1 }
+        })
+    }
+
+    /// The sums that it writes out, with their addends.
+    fn written_sums(&self, text: &str) -> &[(i128, Vec<i128>)] {
+        self.sums.get_or_init(|| {
+            let mut sums: Vec<Vec<i128>> = Vec::new();
+            let mut last: Option<usize> = None;
+            for (at, addend) in self.shown.iter().take(MOST_SHOWN) {
+                let at = at - self.range.start;
+                let is_added = last.is_some_and(|end| is_plus(&text[end..at]));
+                match sums.last_mut().filter(|_| is_added) {
+                    Some(sum) => sum.push(*addend),
+                    None => sums.push(vec![*addend]),
+                }
+                last = Some(amounts::end(text, at));
+            }
+            sums.retain(|sum| sum.len() > 1);
+            sums.into_iter().map(|sum| (sum.iter().sum(), sum)).collect()
+        })
+    }
+}
+
+/// Exact results, sorted.
+struct Exact(Vec<i128>);
+
+impl Exact {
+    fn of(results: impl Iterator<Item = i128>) -> Self {
+        Self(sorted(results))
+    }
+
+    /// Whether a number is one of these, exactly or as people round it.
+    fn round_to(&self, number: i128) -> bool {
+        let has = |range: Range<usize>| !range.is_empty();
+        let from = |least: i128| self.0.partition_point(|exact| *exact < least);
+        // A result is rounded to the nearest multiple of a unit.
+        let is_near =
+            |unit: i128| number % unit == 0 && has(from(number - unit / 2)..from(number + unit - unit / 2));
+        [1, 10, 100, 1_000].into_iter().any(is_near)
+    }
+}
+
+fn sorted(numbers: impl Iterator<Item = i128>) -> Vec<i128> {
+    numbers.collect::<BTreeSet<i128>>().into_iter().collect()
 }
 
 /// The lines of a text, those that are longer than [`LINE`] in pieces that end after a space where one is near.

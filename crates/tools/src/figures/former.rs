@@ -123,6 +123,9 @@ impl Former {
 fn is_former(text: &str, at: usize) -> bool {
     let near = (at.saturating_sub(NEAR)..at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);
     let before = text[near..at].rsplit(['\n', '.', ';', '(', '[', ',', '|']).next().unwrap_or_default();
+    if !before.contains(char::is_alphabetic) {
+        return false;
+    }
     let is_whole = !before.contains(|char: char| char.is_ascii_digit());
     let lower = before.to_lowercase();
     // `Helmet: was $89.90`.

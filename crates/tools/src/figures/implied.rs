@@ -10,6 +10,7 @@ use std::rc::Rc;
 use super::BOUNDARY;
 use super::amounts::{Amount, Currencies};
 use super::derived::{pairs, rounded};
+use super::tables::Tables;
 use super::units::{self, Measures};
 use super::{numbers, window, worded};
 
@@ -151,25 +152,36 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) fn of(text: &str) -> Self {
-        let whole = |part: &str| {
+    pub(super) fn of(text: &str, tables_of_text: &Tables) -> Self {
+        let read = |part: &str, tables: &Tables| {
             let numbers: Vec<(usize, i128)> = numbers(part).collect();
-            (Currencies::of(part), Measures::of(part, &numbers))
+            (Currencies::of(part, tables), Measures::of(part, tables, &numbers))
         };
+        let whole = |part: &str| read(part, &Tables::of(part));
         let tables = |part: &str| {
             let blocks = part.split("\n\n").filter(|block| block.trim_start().starts_with('|'));
             blocks.map(whole).collect::<Vec<_>>()
         };
         let parts: Vec<&str> = text.split(BOUNDARY).filter(|part| !part.trim().is_empty()).collect();
         // Few values of several documents may be compared, too.
-        let all = (parts.len() > 1).then(|| whole(text));
+        let all = (parts.len() > 1).then(|| read(text, tables_of_text));
         let parts = parts.into_iter().flat_map(|part| std::iter::once(whole(part)).chain(tables(part)));
-        Self { of_documents: parts.chain(all).collect(), columns: columns(text), sets: RefCell::default() }
+        Self {
+            of_documents: parts.chain(all).collect(),
+            columns: columns(text, tables_of_text),
+            sets: RefCell::default(),
+        }
     }
 
     /// Whether a price or a measure of an answer follows from those of a document, as its sentence says.
-    pub(super) fn yield_value(&self, text: &str, range: &Range<usize>, shown: &Amount) -> bool {
-        let said = || Said::of(text, range);
+    pub(super) fn yield_value(
+        &self,
+        text: &str,
+        sayings: &Sayings,
+        range: &Range<usize>,
+        shown: &Amount,
+    ) -> bool {
+        let said = || Said::of(text, sayings, range);
         let any = |sets: &[Vec<i128>], follows: &dyn Fn(&Said, &[i128]) -> bool| {
             !sets.is_empty() && {
                 let said = said();
@@ -226,7 +238,7 @@ impl Groups {
 }
 
 /// The sums of the columns of tables that have a number in each of several rows.
-fn columns(text: &str) -> BTreeSet<(Vec<usize>, i128)> {
+fn columns(text: &str, tables: &Tables) -> BTreeSet<(Vec<usize>, i128)> {
     let is_row = |line: &str| line.trim_start().starts_with('|');
     let mut sums = BTreeSet::new();
     let mut at = 0;
@@ -250,7 +262,8 @@ fn columns(text: &str) -> BTreeSet<(Vec<usize>, i128)> {
                 body.iter().map(|row| number_in(text, row.get(column)?)).collect();
             let Some(numbers) = numbers.filter(|numbers| numbers.len() > 1) else { continue };
             let sum = numbers.iter().map(|(_, number)| number).sum();
-            sums.insert((units::rows_of_column(text, numbers[0].0), sum));
+            let units = tables.column(text, numbers[0].0).map(|column| column.units.clone());
+            sums.insert((units.unwrap_or_default(), sum));
         }
     }
     sums
@@ -270,44 +283,76 @@ fn number_in(text: &str, cell: &Range<usize>) -> Option<(usize, i128)> {
     found.next().is_none().then_some((cell.start + at, number))
 }
 
-/// What the sentence of a value says of it.
-struct Said {
-    is_less: bool,
-    is_sum: bool,
-    is_average: bool,
+/// The words of an answer that say what follows from what, with their places.
+pub(super) struct Sayings {
+    words: Vec<(usize, Says)>,
     /// Numbers in words, which may multiply.
-    times: Vec<i128>,
-    /// Its other numbers, in thousandths.
-    others: Vec<i128>,
+    times: Vec<(usize, i128)>,
 }
 
-impl Said {
-    fn of(text: &str, range: &Range<usize>) -> Self {
+#[derive(Debug, Clone, Copy, Default)]
+struct Says {
+    less: bool,
+    sum: bool,
+    average: bool,
+}
+
+impl Sayings {
+    pub(super) fn of(text: &str) -> Self {
+        let mut at = 0;
+        let words = text.split_inclusive(|char: char| !char.is_alphabetic()).filter_map(|piece| {
+            let start = at;
+            at += piece.len();
+            let word = piece.trim_end_matches(|char: char| !char.is_alphabetic()).to_lowercase();
+            let says = |stems: &[&str]| {
+                stems.iter().any(|stem| word == *stem || stem.len() > LONG && word.starts_with(stem))
+            };
+            let said = Says { less: says(&LESS), sum: says(&SUM), average: says(&AVERAGE) };
+            (said.less || said.sum || said.average).then_some((start, said))
+        });
+        let times = worded::of(text).into_iter().filter(|worded| worded.number <= MOST_TIMES);
+        Self {
+            words: words.collect(),
+            times: times.map(|worded| (worded.range.start, worded.number)).collect(),
+        }
+    }
+}
+
+/// Those of a list that are at these places.
+fn within<'l, T>(list: &'l [(usize, T)], places: &Range<usize>) -> &'l [(usize, T)] {
+    let before = |end: usize| list.partition_point(|(at, _)| *at < end);
+    &list[before(places.start)..before(places.end)]
+}
+
+/// What the sentence of a value says of it.
+struct Said<'t> {
+    says: Says,
+    times: &'t [(usize, i128)],
+    sentence: &'t str,
+    /// The place of the value in it.
+    place: Range<usize>,
+}
+
+impl<'t> Said<'t> {
+    fn of(text: &'t str, sayings: &'t Sayings, range: &Range<usize>) -> Self {
         let ends = ["\n", ". ", "! ", "? "];
         let near = window(text, range, SENTENCE);
         let (before, after) = (&text[near.start..range.start], &text[range.end..near.end]);
         let start = ends.iter().filter_map(|end| Some(before.rfind(end)? + end.len())).max();
         let end = ends.iter().filter_map(|end| after.find(end)).min();
         let start = near.start + start.unwrap_or(0);
-        let sentence = &text[start..end.map_or(near.end, |end| range.end + end)];
-        let words: Vec<String> = sentence
-            .split(|char: char| !char.is_alphabetic())
-            .filter(|word| !word.is_empty())
-            .map(str::to_lowercase)
-            .collect();
-        let says = |stems: &[&str]| {
-            let is_one =
-                |word: &String, stem: &str| word == stem || stem.len() > LONG && word.starts_with(stem);
-            words.iter().any(|word| stems.iter().any(|stem| is_one(word, stem)))
-        };
-        let times = worded::of(sentence).into_iter().map(|worded| worded.number);
-        let others = numbers(sentence).filter(|(at, _)| !range.contains(&(start + at)));
+        let places = start..end.map_or(near.end, |end| range.end + end);
+        let mut says = Says::default();
+        for (_, said) in within(&sayings.words, &places) {
+            says.less |= said.less;
+            says.sum |= said.sum;
+            says.average |= said.average;
+        }
         Self {
-            is_less: says(&LESS),
-            is_sum: says(&SUM),
-            is_average: says(&AVERAGE),
-            times: times.filter(|times| *times <= MOST_TIMES).collect(),
-            others: others.map(|(_, number)| number).collect(),
+            says,
+            times: within(&sayings.times, &places),
+            place: range.start - start..range.end - start,
+            sentence: &text[places],
         }
     }
 
@@ -315,21 +360,23 @@ impl Said {
         let pairs = || pairs(values).into_iter();
         let sum: i128 = values.iter().sum();
         let count = values.len() as i128;
-        self.is_less && pairs().any(|(a, b)| (a - b).abs() == number)
-            || self.is_sum && count > 1 && (sum == number || pairs().any(|(a, b)| a + b == number))
-            || self.is_average && count > 1 && rounded(sum / count).contains(&number)
-            || self.times.iter().any(|times| values.iter().any(|value| value * times == number))
+        self.says.less && pairs().any(|(a, b)| (a - b).abs() == number)
+            || self.says.sum && count > 1 && (sum == number || pairs().any(|(a, b)| a + b == number))
+            || self.says.average && count > 1 && rounded(sum / count).contains(&number)
+            || self.times.iter().any(|(_, times)| values.iter().any(|value| value * times == number))
     }
 
     /// Whether a number is how much of a price another is less, or more, where the sentence shows the difference.
     fn is_share(&self, values: &[i128], number: i128) -> bool {
+        let others = numbers(self.sentence).filter(|(at, _)| !self.place.contains(at));
+        let others: Vec<i128> = others.map(|(_, number)| number).collect();
         pairs(values).into_iter().any(|(a, b)| {
             let change = (a - b).abs();
             let is_of = |whole: i128| {
                 let share = (change * 100_000).checked_div(whole);
                 share.is_some_and(|share| rounded(share).contains(&number))
             };
-            self.others.contains(&change) && (is_of(a) || is_of(b))
+            others.contains(&change) && (is_of(a) || is_of(b))
         })
     }
 }

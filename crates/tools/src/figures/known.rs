@@ -1,6 +1,6 @@
 //! What the documents say, and whether they state or yield the values of an answer.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -11,12 +11,13 @@ use super::amounts::{self, Amount, Currencies, amounts};
 use super::counts::{is_count, is_counted, says_lines};
 use super::derived::Derived;
 use super::former::Former;
-use super::implied::Groups;
+use super::implied::{Groups, Sayings};
 use super::lists::with_parted_lists;
 use super::plain::{with_joined_groups, with_tables, without_markup};
 use super::present::Present;
 use super::rows::Rows;
 use super::sites::sites;
+use super::tables::Tables;
 use super::units::{self, Measures};
 use super::{
     Evidence, dates, names, numbers, options, says_about, stands_in, states_month, times, weekdays, worded,
@@ -34,9 +35,11 @@ const FEW: i128 = 12;
 /// What the documents say, as it is read.
 pub(super) struct Known<'e> {
     pub(super) text: String,
+    tables: Tables,
     numbers: BTreeSet<i128>,
     dates: Vec<dates::Written>,
-    times: Vec<times::Written>,
+    calendar: dates::Calendar<()>,
+    times: times::Stated,
     currencies: Currencies,
     measures: Measures,
     moments: Moments,
@@ -80,9 +83,10 @@ impl<'e> Known<'e> {
         let large = words.iter().copied().filter(|number| *number > FEW * 1_000);
         let numbers: BTreeSet<i128> =
             large.chain(stated.iter().copied().chain(loose).map(|(_, number)| number)).collect();
+        let tables = Tables::of(&text);
         Self {
-            currencies: Currencies::of(&text),
-            measures: Measures::of(&text, &stated),
+            currencies: Currencies::of(&text, &tables),
+            measures: Measures::of(&text, &tables, &stated),
             rows: Rows::of(&text, &stated),
             former: Former::of(&text, &stated),
             groups: OnceCell::new(),
@@ -90,7 +94,9 @@ impl<'e> Known<'e> {
             moments: Moments::new(&numbers, dates.iter().chain(&present.dates)),
             present,
             lines: evidence.lines,
-            times,
+            calendar: dates::Calendar::of(dates.iter().map(|date| (date, ()))),
+            times: times::Stated::of(&times),
+            tables,
             text,
             numbers,
             dates,
@@ -115,9 +121,7 @@ impl<'e> Known<'e> {
 
     /// The values of an answer that the documents neither state nor yield, with their places.
     pub(super) fn unsupported_values(&self, text: &str) -> Vec<(usize, String)> {
-        let states = |date: &dates::Written| {
-            self.dates.iter().any(|known| date.is_stated_by(known)) || self.present.states(text, date)
-        };
+        let states = |date: &dates::Written| self.calendar.says(date, ()) || self.present.states(text, date);
         let (stated, unstated): (Vec<_>, Vec<_>) = dates::of(text).into_iter().partition(states);
         let mut found: Vec<(usize, String)> = Vec::new();
         // A month by itself is rather a word than a date.
@@ -125,21 +129,19 @@ impl<'e> Known<'e> {
             found.push((date.range.start, text[date.range.clone()].to_owned()));
         }
         let times = times::of(text);
-        for time in times.iter().filter(|time| !self.times.iter().any(|known| time.is(known))) {
+        for time in times.iter().filter(|time| !self.times.state(time)) {
             let value = &text[time.range.clone()];
             if !stands_in(&self.text, value) {
                 found.push((time.range.start, value.to_owned()));
             }
         }
-        let overlap =
-            |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
-        let is_part = |date: &dates::Written, place: &Range<usize>| overlap(&date.range, place);
         let mut spans = salience::scan(text, ErrorSense::Strict);
         spans.retain(|span| {
-            let mut of_dates = stated.iter().chain(unstated.iter().filter(|date| !date.is_doubtful));
+            let place = &span.range;
             span.kind == SpanKind::Error
-                || !of_dates.any(|date| date.is_distinct() && is_part(date, &span.range))
-                    && !times.iter().any(|time| overlap(&time.range, &span.range))
+                || !dates_at(&stated, place).iter().any(dates::Written::is_distinct)
+                    && !dates_at(&unstated, place).iter().any(|date| !date.is_doubtful && date.is_distinct())
+                    && overlapping(&times, |time| &time.range, place).is_empty()
         });
         for span in &mut spans {
             if let Some(price) = amounts::with_currency(text, span) {
@@ -153,10 +155,18 @@ impl<'e> Known<'e> {
             &self.text,
             self.measures.numbers().chain(self.words.iter().copied()),
         );
-        let checked = Checked { known: self, text, derived: &derived, is_english: names::is_english(text) };
+        let checked = Checked {
+            known: self,
+            text,
+            tables: Tables::of(text),
+            sayings: OnceCell::new(),
+            word: RefCell::default(),
+            derived: &derived,
+            is_english: names::is_english(text),
+        };
         for span in &spans {
             if !checked.is_supported(span) {
-                let doubtful = unstated.iter().find(|date| is_part(date, &span.range));
+                let doubtful = dates_at(&unstated, &span.range).first();
                 let whole = doubtful.map_or(&span.range, |date| &date.range).clone();
                 found.push((whole.start, text[whole].to_owned()));
             }
@@ -177,6 +187,10 @@ impl<'e> Known<'e> {
 struct Checked<'c, 'e> {
     known: &'c Known<'e>,
     text: &'c str,
+    tables: Tables,
+    sayings: OnceCell<Sayings>,
+    /// The last word that was looked for, and its length if the documents have it.
+    word: RefCell<(Range<usize>, usize)>,
     derived: &'c Derived<'c>,
     is_english: bool,
 }
@@ -194,14 +208,14 @@ impl Checked<'_, '_> {
                         && known.measures.allow(text, span.range.start, number)
                     || known.counts_lines(text, &span.range)
                     || known.moments.yield_age(text, &span.range)
-                    || known.measures.state(text, &span.range)
+                    || known.measures.state(text, &self.tables, &span.range)
             }
             SpanKind::Date => stands_in(&known.text, value) || states_month(&known.dates, value),
             SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
                 let shown: Vec<_> = amounts(text, &span.range).collect();
                 shown.is_empty() && stands_in(&known.text, value)
                     || !shown.is_empty() && shown.iter().all(|shown| self.is_shown(span, shown))
-                    || known.measures.state(text, &span.range)
+                    || known.measures.state(text, &self.tables, &span.range)
                     || known.moments.yield_age(text, &span.range)
                     || known.present.is_year(text, &span.range)
                     || known.counts_lines(text, &span.range)
@@ -230,15 +244,18 @@ impl Checked<'_, '_> {
         let is_known = |number: i128| {
             is_stated(number)
                 || derived.yields(span.kind, &span.range, number)
-                || derived.written_sums(&span.range, number).any(|addends| are_prices(&addends))
+                || derived.written_sums(&span.range, number).iter().any(|addends| are_prices(addends))
                 || is_about && self.is_rounded(span, shown, number)
         };
         let is_scaled = || {
             known.currencies.scales.contains(&shown.scale)
                 && known.numbers.contains(&(shown.number / shown.scale))
         };
-        let groups = || known.groups.get_or_init(|| Groups::of(&known.text));
-        shown.readings().any(is_known) || is_scaled() || groups().yield_value(text, &span.range, shown)
+        let groups = || known.groups.get_or_init(|| Groups::of(&known.text, &known.tables));
+        let sayings = || self.sayings.get_or_init(|| Sayings::of(text));
+        shown.readings().any(is_known)
+            || is_scaled()
+            || groups().yield_value(text, sayings(), &span.range, shown)
     }
 
     /// Whether a price of the documents is this one as it is rounded.
@@ -257,11 +274,18 @@ impl Checked<'_, '_> {
     /// Whether the documents have the whole word, such as the number of a part, that a number is in.
     fn is_part_of_word(&self, range: &Range<usize>) -> bool {
         let is_part = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_');
+        let (last, length) = self.word.borrow().clone();
+        if last.contains(&range.start) {
+            return length > range.len();
+        }
         let start = self.text[..range.start].trim_end_matches(is_part).len();
         let after = &self.text[range.end..];
         let end = range.end + after.len() - after.trim_start_matches(is_part).len();
         let word = self.text[start..end].trim_matches(['-', '_']);
-        word.len() > range.len() && word.contains(char::is_alphabetic) && stands_in(&self.known.text, word)
+        let is_known = word.contains(char::is_alphabetic) && stands_in(&self.known.text, word);
+        let length = if is_known { word.len() } else { 0 };
+        self.word.replace((start..end, length));
+        length > range.len()
     }
 
     /// The numbers in words that the documents neither state nor yield: large ones, and those that count something.
@@ -286,6 +310,17 @@ impl Checked<'_, '_> {
         let found = worded::of(text).into_iter().filter(is_unsupported);
         found.map(|worded| (worded.range.start, text[worded.range].to_owned())).collect()
     }
+}
+
+/// Those of a list of stretches, in order, that overlap a place.
+fn overlapping<'l, T>(list: &'l [T], range: impl Fn(&T) -> &Range<usize>, place: &Range<usize>) -> &'l [T] {
+    let first = list.partition_point(|one| range(one).end <= place.start);
+    let end = list.partition_point(|one| range(one).start < place.end);
+    &list[first..end.max(first)]
+}
+
+fn dates_at<'l>(dates: &'l [dates::Written], place: &Range<usize>) -> &'l [dates::Written] {
+    overlapping(dates, |date| &date.range, place)
 }
 
 /// Whether a time of day is that of a time stamp, such as `2026-11-27T12:29:37Z`.

@@ -146,10 +146,11 @@ pub(super) fn is_english(text: &str) -> bool {
 fn names(text: &str, with_first: bool) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let (mut at, mut rows, mut names_people) = (0, 0, false);
+    let end = text.trim_end().len();
     for line in text.split_inclusive('\n') {
         let start = at;
         at += line.len();
-        let is_last = text[at..].trim().is_empty();
+        let is_last = at >= end;
         let plain = without_code(line.trim());
         rows = if plain.starts_with('|') { rows + 1 } else { 0 };
         let names = match rows {

@@ -16,17 +16,30 @@ const REFERENCE: usize = 2;
 pub(super) fn without_markup(answer: &str) -> String {
     let mut text = answer.to_owned();
     let mut from = 0;
+    // The next of each mark, which may be far away.
+    let (mut end, mut close, mut sign) = (0, 0, 0);
+    // Before these places, none is left.
+    let (mut ended, mut closed) = (0, 0);
     while let Some(start) = text[from..].find('[').map(|at| from + at) {
-        let Some(end) = text[start..].find(']').map(|at| start + at + 1) else { break };
+        if end <= start {
+            let Some(at) = text[start.max(ended)..].find(']') else { break };
+            end = start.max(ended) + at + 1;
+        }
+        if sign <= start {
+            sign = text[start..].find('§').map_or(text.len(), |at| start + at);
+        }
         let inner = &text[start + 1..end - 1];
         let is_link = text[end..].starts_with('(');
+        if is_link && close < end.max(closed) {
+            let from = end.max(closed);
+            close = text[from..].find([')', '\n']).map_or(text.len(), |at| from + at);
+        }
         let is_numbers = |char: char| char.is_ascii_digit() || matches!(char, ',' | ' ' | 'p' | '-');
-        let close = text[end..].find([')', '\n']).map_or(text.len(), |at| end + at);
         let ends = || text[close..].trim_start_matches([')', '*', '_', ' ']);
         let is_reference = || inner.len() <= REFERENCE && !ends().starts_with(char::is_alphanumeric);
         let is_citation = inner.starts_with('^')
             || inner.chars().all(is_numbers) && (!is_link || is_reference())
-            || !is_link && inner.contains('§');
+            || !is_link && sign < end;
         let blank = |text: &mut String, range: Range<usize>| {
             let spaces = " ".repeat(range.len());
             text.replace_range(range, &spaces);
@@ -42,7 +55,9 @@ pub(super) fn without_markup(answer: &str) -> String {
             blank(&mut text, end - 1..end + 1);
             if text[close..].starts_with(')') {
                 blank(&mut text, close..close + 1);
+                closed = close + 1;
             }
+            (ended, end) = (end, 0);
         }
     }
     text

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::dates;
+use super::{dates, window};
 
 /// Words before a date which say that it is of today.
 const BEFORE: [&str; 28] = [
@@ -58,6 +58,8 @@ const AFTER: [&str; 15] = [
 const YEAR: [&str; 4] = ["this year", "dieses jahr", "current year", "as of"];
 /// Words between one of these and the date.
 const APART: usize = 4;
+/// Bytes before and after a date in which these words are.
+const NEAR: usize = 256;
 
 /// The time of an answer.
 pub(super) struct Present {
@@ -72,7 +74,7 @@ impl Present {
     /// Whether a date of an answer is of today, as the answer says.
     pub(super) fn states(&self, text: &str, date: &dates::Written) -> bool {
         self.dates.iter().any(|now| date.is_stated_by(now))
-            && (says(before(text, date.range.start), &BEFORE) || is_followed(&text[date.range.end..]))
+            && (says(before(text, date.range.start), &BEFORE) || is_followed(text, date.range.end))
     }
 
     /// Whether a number is the year that the answer says is the present one.
@@ -86,7 +88,7 @@ impl Present {
 
 /// The sentence before a place.
 fn before(text: &str, at: usize) -> &str {
-    let before = &text[..at];
+    let before = &text[window(text, &(at..at), NEAR).start..at];
     let start =
         [". ", "! ", "? ", "; ", "\n"].iter().filter_map(|end| Some(before.rfind(end)? + end.len())).max();
     &before[start.unwrap_or(0)..]
@@ -105,7 +107,8 @@ fn says(before: &str, wanted: &[&str]) -> bool {
     })
 }
 
-fn is_followed(after: &str) -> bool {
+fn is_followed(text: &str, end: usize) -> bool {
+    let after = &text[end..window(text, &(end..end), NEAR).end];
     let after = after.trim_start_matches([' ', ',', '*', '_', ')']).to_lowercase();
     AFTER.iter().any(|word| {
         let rest = after.strip_prefix(word);

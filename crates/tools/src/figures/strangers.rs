@@ -22,6 +22,7 @@ pub(super) fn of(text: &str, words: &Words) -> Vec<(usize, String)> {
     let with_nouns = !is_english(text);
     let mut found = Vec::new();
     let (mut at, mut rows) = (0, 0);
+    let end = text.trim_end().len();
     for line in text.split_inclusive('\n') {
         let start = at;
         at += line.len();
@@ -31,7 +32,7 @@ pub(super) fn of(text: &str, words: &Words) -> Vec<(usize, String)> {
         if plain.starts_with('#') || rows == 1 {
             continue;
         }
-        let is_last = text[at..].trim().is_empty();
+        let is_last = at >= end;
         for cell in plain.split('|') {
             let is_whole = |run: &[&str]| run.len() == cell.split_whitespace().count();
             let is_heading = |run: &[&str]| rows == 0 && !is_last && is_whole(run);

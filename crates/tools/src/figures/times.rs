@@ -1,5 +1,6 @@
 //! Times of day in any usual notation: `14:30`, `2:30 pm`, `2 pm`, `14.30 Uhr`. Plain functions of texts.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::digits;
@@ -15,16 +16,23 @@ pub(super) struct Written {
     seconds: Option<u32>,
 }
 
-impl Written {
-    pub(super) fn is(&self, other: &Self) -> bool {
-        let are_same =
-            |one: Option<u32>, other: Option<u32>| one.is_none() || other.is_none() || one == other;
-        are_same(self.seconds, other.seconds)
-            && self
-                .readings
-                .iter()
-                .flatten()
-                .any(|time| other.readings.iter().flatten().any(|other| time == other))
+/// The times that documents state: minutes and seconds.
+pub(super) struct Stated(BTreeSet<(u32, Option<u32>)>);
+
+impl Stated {
+    pub(super) fn of(times: &[Written]) -> Self {
+        let of_time =
+            |time: &Written| time.readings.into_iter().flatten().zip(std::iter::repeat(time.seconds));
+        Self(times.iter().flat_map(of_time).collect())
+    }
+
+    /// Whether a time is among them, as far as both say it.
+    pub(super) fn state(&self, time: &Written) -> bool {
+        let is_stated = |minutes: u32| match time.seconds {
+            None => self.0.range((minutes, None)..=(minutes, Some(u32::MAX))).next().is_some(),
+            seconds => self.0.contains(&(minutes, seconds)) || self.0.contains(&(minutes, None)),
+        };
+        time.readings.into_iter().flatten().any(is_stated)
     }
 }
 

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::{amounts, numbers};
+use super::amounts;
+use super::tables::Tables;
 
 /// What units measure. Of the same measure, factors are whole numbers of the smallest unit that all are multiples of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,18 +158,18 @@ pub(super) struct Measures {
 
 impl Measures {
     /// What a text says of these numbers of it.
-    pub(super) fn of(text: &str, numbers: &[(usize, i128)]) -> Self {
+    pub(super) fn of(text: &str, tables: &Tables, numbers: &[(usize, i128)]) -> Self {
         let mut stated: BTreeMap<i128, BTreeSet<Option<usize>>> = BTreeMap::new();
         let mut measures = BTreeSet::new();
         for (at, number) in numbers.iter().copied() {
             let unit = unit_after(text, at);
             let mut rows: Vec<usize> = rows(&unit).collect();
             if rows.is_empty() {
-                rows = rows_of_column(text, at);
+                rows = rows_of_column(text, tables, at);
             }
             let others =
                 SHORT.iter().filter(|(short, _)| *short == unit).flat_map(|(_, other)| self::rows(other));
-            let is_money = rows.is_empty() && amounts::is_money(text, at);
+            let is_money = rows.is_empty() && amounts::is_money(text, tables, at);
             let known = stated.entry(number).or_default();
             known.extend(rows.iter().copied().chain(others).chain(is_money.then_some(MONEY)).map(Some));
             known.extend((rows.is_empty() && !is_money).then_some(None));
@@ -205,14 +206,14 @@ impl Measures {
 
     /// Whether every number in a stretch of a text has a unit, and is stated in some unit of the same: exactly, or as it is
     /// rounded where one is of the metric system and the other is not.
-    pub(super) fn state(&self, text: &str, range: &Range<usize>) -> bool {
-        let mut inside = numbers(text).filter(|(at, _)| range.contains(at)).peekable();
+    pub(super) fn state(&self, text: &str, tables: &Tables, range: &Range<usize>) -> bool {
+        let mut inside = amounts::amounts(text, range).map(|amount| (amount.at, amount.number)).peekable();
         inside.peek().is_some()
             && inside.all(|(at, number)| {
                 let written = &text[at..amounts::end(text, at)];
                 let mut rows = rows(&unit_after(text, at)).collect::<Vec<_>>();
                 if rows.is_empty() {
-                    rows = rows_of_column(text, at);
+                    rows = rows_of_column(text, tables, at);
                 }
                 rows.into_iter().any(|row| self.measures(row, number, written))
             })
@@ -243,7 +244,8 @@ fn measure(row: usize, number: i128) -> Option<(Measured, bool, i128)> {
 }
 
 pub(super) fn rows(unit: &str) -> impl Iterator<Item = usize> {
-    UNITS.iter().enumerate().filter(move |(_, (names, ..))| names.contains(&unit)).map(|(row, _)| row)
+    let known = if unit.is_empty() { &UNITS[..0] } else { &UNITS };
+    known.iter().enumerate().filter(move |(_, (names, ..))| names.contains(&unit)).map(|(row, _)| row)
 }
 
 /// Whether a word is a unit.
@@ -272,10 +274,14 @@ pub(super) fn unit_from(after: &str) -> String {
     format!("{degree}{unit}")
 }
 
-/// The unit in the heading of the column of a table in which a number stands: in brackets, or the last word.
-pub(super) fn rows_of_column(text: &str, at: usize) -> Vec<usize> {
-    let Some(header) = amounts::header(text, at) else { return Vec::new() };
-    let inner = header.split_once(['(', '[']).map(|(_, inner)| unit_from(inner));
-    let last = header.split_whitespace().next_back().filter(|word| word.len() > 1).map(unit_from);
+/// The unit in the heading of the column of a table in which a number stands.
+fn rows_of_column(text: &str, tables: &Tables, at: usize) -> Vec<usize> {
+    tables.column(text, at).map(|column| column.units.clone()).unwrap_or_default()
+}
+
+/// The unit in the heading of a column: in brackets, or the last word.
+pub(super) fn rows_of_heading(heading: &str) -> Vec<usize> {
+    let inner = heading.split_once(['(', '[']).map(|(_, inner)| unit_from(inner));
+    let last = heading.split_whitespace().next_back().filter(|word| word.len() > 1).map(unit_from);
     inner.or(last).map(|unit| rows(&unit).collect()).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! Days of the week next to a date of an answer, which code can compute. Plain functions of texts.
 
+use super::dates::Calendar;
 use super::{dates, window};
 
 /// The days of the week from Monday on, in each language.
@@ -36,33 +37,29 @@ pub(super) fn wrong(
     documents: &str,
     known: &[dates::Written],
 ) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for date in written {
-        if found.len() == MOST_FOUND {
-            break;
-        }
-        let Some((day, word)) = named(text, date) else { continue };
-        let days: Vec<i64> = match date.days().next() {
-            Some(_) => date.days().collect(),
-            // Its year is that of the documents' date.
-            None => {
-                known.iter().filter(|known| date.is_stated_by(known)).flat_map(dates::Written::days).collect()
-            }
-        };
-        let is_stated = || {
-            known.iter().any(|known| {
-                date.is_stated_by(known) && named(documents, known).is_some_and(|(same, _)| same == day)
-            })
-        };
-        if date.has_day()
-            && !days.is_empty()
-            && !days.iter().any(|days| weekday(*days) == day)
-            && !is_stated()
-        {
-            found.push((date.range.start, format!("{word}, {}", &text[date.range.clone()])));
-        }
+    let dated = written.iter().filter(|date| date.has_day());
+    let named_days: Vec<_> = dated.filter_map(|date| Some((date, named(text, date)?))).collect();
+    if named_days.is_empty() {
+        return Vec::new();
     }
-    found
+    // The days of the week that the documents' dates are, and those that they name next to them.
+    let computed = known.iter().flat_map(|date| date.days().map(move |days| (date, weekday(days))));
+    let computed = Calendar::of(computed);
+    let stated = known.iter().filter_map(|date| Some((date, named(documents, date)?.0)));
+    let stated = Calendar::of(stated);
+    let is_wrong = |date: &dates::Written, day: usize| {
+        let mut days = date.days().map(weekday).peekable();
+        let (is_dated, is_day) = match days.peek() {
+            Some(_) => (true, days.any(|other| other == day)),
+            // Its year is that of the documents' date.
+            None => ((0..7).any(|any| computed.says(date, any)), computed.says(date, day)),
+        };
+        is_dated && !is_day && !stated.says(date, day)
+    };
+    let wrong = named_days.into_iter().filter(|(date, (day, _))| is_wrong(date, *day));
+    let found =
+        wrong.map(|(date, (_, word))| (date.range.start, format!("{word}, {}", &text[date.range.clone()])));
+    found.take(MOST_FOUND).collect()
 }
 
 /// The day of the week of days since year 0, from Monday on.
