@@ -160,6 +160,46 @@ fn a_value_is_that_of_its_row() {
 }
 
 #[test]
+fn a_value_is_that_of_its_item_in_a_list() {
+    let known = "Our lamps:\n\n- **Nocturne**: $20\n- Aurora: $10\n- Comet 5: $35\n\nWeights:\n\n* Nocturne – 1.2 kg\n* Aurora – 900 g\n* Comet 5 – 3.4 kg\n";
+    check(
+        known,
+        &[
+            ("The Nocturne costs $10.", "10"),
+            ("- Aurora: $20", "20"),
+            ("The Comet 5 weighs 3.4 kg.", ""),
+            ("The Nocturne costs $20 and the Aurora $10.", ""),
+            ("The Nocturne and the Aurora cost $20 and $10.", ""),
+            ("Nocturne: 1 × $20 + 1 × $10.", ""),
+            ("The Nocturne is dearer than the one for $10.", ""),
+            ("Two lamps cost $30: one for $20 and one for $10.", ""),
+        ],
+    );
+    assert_eq!(unsupported(known, "Nocturne costs $10 and Aurora costs $20."), ["10", "20"]);
+    // What is no list of things, or of values of one kind.
+    for known in [
+        "- Price: $20\n- Shipping: $5\n- Total: $25\n",
+        "- Lamp: $20 (was $25)\n- Shade: $25 (was $30)\n",
+        "- Lamp: $20\n- Lamp: $25\n",
+        "- Lamp: $20\n\nThe shade costs $25.\n",
+        "- Lamp: $20\n- Open: 9 to 5\n- Shade: $25\n",
+    ] {
+        check(known, &[("The lamp costs $25.", ""), ("The price is $25.", ""), ("Shipping is $25.", "")]);
+    }
+}
+
+#[test]
+fn values_after_the_names_of_several_rows_are_of_all_of_them() {
+    check(
+        BIKES,
+        &[
+            ("The Velora City and the Velora Trek cost CHF 2190 and CHF 2890.", ""),
+            ("The Velora City is in stock, and the Velora Trek costs CHF 2190.", "2190"),
+        ],
+    );
+}
+
+#[test]
 fn a_former_price_is_not_the_present_one() {
     check(
         LAMP,

@@ -1,10 +1,10 @@
-//! Values that a table of the documents gives to another row than an answer does. Only where it is clear: the answer's
-//! clause begins with the name of one row, or puts it right after the value, and compares nothing; and the value is in other
-//! rows of tables alone. Plain functions of texts.
+//! Values that a table of the documents gives to another row than an answer does, or a list of prices or measures, such as
+//! `- Lamp: $20`, to another item. Only where it is clear: the answer's clause begins with the name of one row, or puts it
+//! right after the value, and compares nothing; and the value is in other rows alone. Plain functions of texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{amounts, numbers};
+use super::{amounts, numbers, units};
 
 /// What separates the clauses of a line.
 const BETWEEN: [&str; 13] = [
@@ -56,11 +56,17 @@ const SHORTEST: usize = 3;
 
 /// Rows among which those of a clause are searched.
 const MOST_ROWS: usize = 500;
+/// What begins the items of a list.
+const MARKS: [&str; 4] = ["- ", "* ", "+ ", "• "];
+/// What separates the name of an item from its value.
+const SEPARATORS: [&str; 4] = [":", " – ", " — ", " - "];
 
-/// The rows of the tables of the documents.
+/// The rows of the tables of the documents, and the items of their lists.
 pub(super) struct Rows {
     /// The numbers of each row by its name, in small letters.
     of_name: BTreeMap<String, BTreeSet<i128>>,
+    /// The names of items, whose values may be multiplied and the like.
+    items: BTreeSet<String>,
     /// Numbers that stand elsewhere, too.
     elsewhere: BTreeSet<i128>,
 }
@@ -68,15 +74,30 @@ pub(super) struct Rows {
 impl Rows {
     /// The rows of a text with these numbers.
     pub(super) fn of(text: &str, numbers: &[(usize, i128)]) -> Self {
-        let mut rows = Self { of_name: BTreeMap::new(), elsewhere: BTreeSet::new() };
+        let mut items = items(text);
+        if items.len() > MOST_ROWS {
+            items.clear();
+        }
+        let names = items.values().map(|item| item.name.clone()).collect();
+        let mut rows = Self { of_name: BTreeMap::new(), items: names, elsewhere: BTreeSet::new() };
         let mut numbers = numbers.iter().peekable();
         let (mut at, mut row) = (0, 0);
         for line in text.split_inclusive('\n') {
+            let item = items.remove(&at);
             at += line.len();
             row = if line.trim_start().starts_with('|') { row + 1 } else { 0 };
             let mut of_line = BTreeSet::new();
-            while let Some((_, number)) = numbers.next_if(|(place, _)| *place < at) {
-                of_line.insert(*number);
+            let mut of_item = BTreeSet::new();
+            while let Some((place, number)) = numbers.next_if(|(place, _)| *place < at) {
+                let is_value = item.as_ref().is_some_and(|item| item.value == *place);
+                if is_value {
+                    of_item.insert(*number)
+                } else {
+                    of_line.insert(*number)
+                };
+            }
+            if let Some(item) = item {
+                rows.of_name.entry(item.name).or_default().extend(of_item);
             }
             let name = lower_in_place(plain(line.split('|').nth(1).unwrap_or_default()));
             let is_name = name.len() >= SHORTEST && name.contains(char::is_alphabetic);
@@ -94,11 +115,24 @@ impl Rows {
         if !(2..=MOST_ROWS).contains(&self.of_name.len()) {
             return Vec::new();
         }
-        let wrong = |(at, clause): (usize, &str)| {
-            let found = self.wrong_in(clause).into_iter();
-            found.map(|(place, value)| (at + place, value)).collect::<Vec<_>>()
-        };
-        clauses(text).into_iter().flat_map(wrong).collect()
+        let mut found = Vec::new();
+        let mut is_shared = false;
+        for (at, clause) in clauses(text) {
+            if !is_shared {
+                found.extend(self.wrong_in(clause).into_iter().map(|(place, value)| (at + place, value)));
+            }
+            // The values after `the City and the Trek cost` are of both.
+            is_shared = !clause.contains('\n') && self.ends_with_name(clause);
+        }
+        found
+    }
+
+    /// Whether a clause without a number ends with the name of a row.
+    fn ends_with_name(&self, clause: &str) -> bool {
+        let lower = lower_in_place(plain(clause));
+        let is_last =
+            |name: &String| lower.ends_with(name) && is_whole(&lower, lower.len() - name.len(), name);
+        !clause.contains(|char: char| char.is_ascii_digit()) && self.of_name.keys().any(is_last)
     }
 
     fn wrong_in(&self, clause: &str) -> Vec<(usize, String)> {
@@ -118,18 +152,73 @@ impl Rows {
             return Vec::new();
         }
         let begins = begins_with(&lower, name);
+        let own = self.of_name.get(name);
+        let is_own = |number: &i128| own.is_some_and(|own| own.contains(number));
+        // `Standard: 2 × $20 = $40`.
+        if self.items.contains(name) && numbers(clause).any(|(_, number)| is_own(&number)) {
+            return Vec::new();
+        }
         let is_wrong = |(at, number): &(usize, i128)| {
             let end = amounts::end(clause, *at);
             let is_of = begins.is_some_and(|end| *at >= end) || is_followed(&lower[end..], name);
-            let is_own = self.of_name.get(name).is_some_and(|own| own.contains(number));
             is_of
-                && !is_own
+                && !is_own(number)
                 && !self.elsewhere.contains(number)
                 && self.of_name.values().any(|others| others.contains(number))
         };
         let wrong = numbers(clause).filter(is_wrong);
         wrong.map(|(at, _)| (at, clause[at..amounts::end(clause, at)].to_owned())).collect()
     }
+}
+
+/// An item of a list with one value.
+struct Item {
+    name: String,
+    /// The place of the value, and the currency or unit in which it is.
+    value: usize,
+    kind: (Option<usize>, String),
+}
+
+/// The items of lists of prices or of measures by the start of their lines: of at least two lines next to each other with
+/// values of the same kind and different names, none of which says what the value is, such as `Total`.
+fn items(text: &str) -> BTreeMap<usize, Item> {
+    let mut items = BTreeMap::new();
+    let mut list: Vec<(usize, Item)> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n').chain(std::iter::once("\n")) {
+        let item = item(text, at, line);
+        let goes_on = |item: &Item| list.last().is_none_or(|(_, last)| last.kind == item.kind);
+        if !item.as_ref().is_some_and(goes_on) {
+            let list = std::mem::take(&mut list);
+            let names: BTreeSet<&str> = list.iter().map(|(_, item)| item.name.as_str()).collect();
+            let are_things = !names.iter().any(|name| amounts::says_price(name));
+            if names.len() > 1 && names.len() == list.len() && are_things {
+                items.extend(list);
+            }
+        }
+        list.extend(item.map(|item| (at, item)));
+        at += line.len();
+    }
+    items
+}
+
+fn item(text: &str, start: usize, line: &str) -> Option<Item> {
+    let content = line.trim_start();
+    let content = MARKS.iter().find_map(|mark| content.strip_prefix(mark))?;
+    let (name_end, separator) =
+        SEPARATORS.iter().filter_map(|separator| Some((content.find(separator)?, separator.len()))).min()?;
+    let name = lower_in_place(plain(&content[..name_end]));
+    let rest = start + line.len() - content.len() + name_end + separator;
+    let mut values = numbers(&text[rest..start + line.len()]);
+    let (at, _) = values.next().filter(|_| values.next().is_none())?;
+    let value = rest + at;
+    let range = value..amounts::end(text, value);
+    let currency = amounts::amounts(text, &range).next()?.currency();
+    let unit = units::unit_after(text, value);
+    let kind = if currency.is_some() { (currency, String::new()) } else { (None, unit) };
+    let is_known = currency.is_some() || units::is_unit(&kind.1);
+    let is_name = name.len() >= SHORTEST && name.contains(char::is_alphabetic);
+    (is_known && is_name).then_some(Item { name, value, kind })
 }
 
 /// A text in small letters, each at the place where it was.
