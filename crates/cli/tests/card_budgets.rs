@@ -148,3 +148,30 @@ fn what_bears_on_the_query_stays_of_a_document_of_a_card() {
         |query: &str| shop.json(&[&args[..], &[query]].concat())["messages"].to_string().contains(ANSWER);
     assert!(shows("Who keeps the granary ledger?") && !shows("Go on"), "R2-3.13");
 }
+
+#[test]
+fn of_several_files_of_a_card_those_that_bear_on_the_query_stay() {
+    const ANSWER: &str = "The granary ledger is kept by Ada, who counts the barrels of rye each winter.";
+    let shop = shop();
+    let files = ["one.md", "two.md", "three.md"];
+    let options = files.map(|file| format!("--doc=source_files={file}"));
+    let ids = ["source_files", "source_files-2", "source_files-3"];
+    for of_query in 0..files.len() {
+        for (at, file) in files.iter().enumerate() {
+            let answer = if at == of_query { ANSWER } else { "" };
+            shop.write(file, format!("{}{answer}\n{}", filler(1, 200), filler(2, 200)));
+        }
+        let receipt = |query: &str| {
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            shop.json(&[&["explain", "card/card_agent", "-q", query], &options[..]].concat())
+        };
+        cap_context(&shop, 60_000);
+        let whole = rendition(&receipt("Who keeps the granary ledger?"), ids[of_query]).1;
+        cap_context(&shop, whole * 3 / 2);
+        let receipt = receipt("Who keeps the granary ledger?");
+        for (at, id) in ids.iter().enumerate() {
+            let (rendition, _) = rendition(&receipt, id);
+            assert_eq!(rendition == "whole", at == of_query, "R2-3.13: {id} is {rendition}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod error;
 pub(crate) mod levels;
 mod messages;
 mod pinned;
+mod ranking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -109,7 +110,14 @@ pub fn prepare(
     })?;
     check_prompt(recipe, &rendered, sizes)?;
     let max_output = recipe.budget.output.min(limits.max_output);
-    let mut build = Build { recipe, input, slots: Vec::new(), parts: Vec::new(), ids: BTreeMap::new() };
+    let mut build = Build {
+        recipe,
+        input,
+        query: query.as_deref(),
+        slots: Vec::new(),
+        parts: Vec::new(),
+        ids: BTreeMap::new(),
+    };
     if recipe.slots.is_empty() {
         let prompts = rendered.system.into_iter().chain(rendered.variant);
         build.prompt_slot(Slot::new("system").overflow(Overflow::REFUSE), Role::System, prompts);
@@ -222,6 +230,7 @@ fn query_of(recipe: &Recipe, input: &RunInput) -> Result<Option<String>, Prepare
 struct Build<'a> {
     recipe: &'a Recipe,
     input: &'a RunInput,
+    query: Option<&'a str>,
     slots: Vec<Slot>,
     parts: Vec<Part>,
     ids: BTreeMap<String, usize>,
@@ -346,8 +355,12 @@ impl Build<'_> {
         if !is_read_in(doc, variant) {
             return;
         }
-        for document in input.documents.iter().filter(|document| document.input == doc.name) {
-            let part = self.document(doc, document, slot);
+        let documents = input.documents.iter().filter(|document| document.input == doc.name);
+        let documents: Vec<&InputDocument> = documents.collect();
+        let relevance = ranking::relevance(&documents, self.query);
+        for (document, relevance) in documents.into_iter().zip(relevance) {
+            let mut part = self.document(doc, document, slot);
+            part.relevance = relevance;
             self.parts.push(part);
         }
     }
@@ -365,7 +378,6 @@ impl Build<'_> {
             _ => PartKind::LinkedDocs,
         };
         part.priority = doc.priority;
-        part.relevance = document.relevance;
         part.min_remaining = doc.min_remaining;
         if doc.protect || document.picture.is_some() {
             part.protection = Protection::Critical;

@@ -113,3 +113,33 @@ fn a_prompt_with_a_limit_of_its_own_is_packed_for_it() {
     let left = 2_000 + 250 + prepared("ask/answer", &input, split).unwrap().request.budget.response_reserve;
     assert_eq!((window(split), window(LIMITS)), (left, 8_000));
 }
+
+#[test]
+fn documents_of_one_input_count_by_the_words_of_the_query_unless_they_are_ranked() {
+    let files = |texts: &[&str]| {
+        let file = |text: &&str| InputDocument::whole("source_files", "a.rs", *text);
+        RunInput {
+            query: Some("Who keeps the granary ledger?".into()),
+            documents: texts.iter().map(file).collect(),
+            ..RunInput::default()
+        }
+    };
+    let relevance = |input: &RunInput| {
+        let limits = ModelLimits { window: 100_000, max_output: 8_000, ..LIMITS };
+        let parts = prepared("card/card_agent", input, limits).unwrap().request.parts;
+        let files = parts.iter().filter(|part| part.id.starts_with("source_files"));
+        files.map(|part| part.relevance).collect::<Vec<_>>()
+    };
+    let input =
+        files(&["Rows of the cache.", "Ada keeps the ledger of the granary.", "The ledger of a ship."]);
+    let found = relevance(&input);
+    assert!(found[0] < found[2] && found[2] < found[1], "{found:?}");
+    assert!((found[0] - 0.25).abs() < 1e-9 && (found[1] - 1.0).abs() < 1e-9, "{found:?}");
+
+    // A single document, documents without a word of the query, and those that the caller has ranked.
+    let neutral = |texts: &[&str]| relevance(&files(texts)).iter().all(|one| (one - 1.0).abs() < 1e-9);
+    assert!(neutral(&["Rows."]) && neutral(&["Rows.", "Columns."]));
+    let mut ranked = input;
+    ranked.documents[1].relevance = 0.5;
+    assert_eq!(relevance(&ranked), [1.0, 0.5, 1.0]);
+}
