@@ -24,6 +24,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
         "text",
         &[
             ("abbreviation", &["months"]),
+            ("attribute_price", &["entities", "markup"]),
             ("bm25", &[]),
             ("cache", &[]),
             ("chunk", &["tokens"]),

@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 pub mod abbreviation;
+pub mod attribute_price;
 pub mod bm25;
 pub mod cache;
 pub mod chunk;

@@ -14,6 +14,7 @@ use super::outline::{Block, Form, PageOutline, outline};
 use super::rewrite::ReadablePage;
 use super::tables::tables;
 use crate::analysis::salience::{ErrorSense, SpanKind, scan};
+use larder_text::attribute_price;
 use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
 
@@ -74,6 +75,7 @@ pub fn web_page(page: &str) -> WebPage {
     let kind = linked.kind().or_else(|| open_graph_kind(&open_graph)).unwrap_or("web_page");
     let mut data = Map::new();
     data.extend(facts.known().map(|(name, value)| (name.to_owned(), json!(value))));
+    add_hidden_price(page, &tokens, &outline, &mut data);
     let pages = |(current, total)| json!({"current_page": current, "total_pages": total});
     data.extend(seen.pagination.map(pages).map(|pages| ("pagination".to_owned(), pages)));
     data.extend(comments.map(|count| ("comment_count".to_owned(), json!(count))));
@@ -132,20 +134,35 @@ fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<Page
     texts.collect()
 }
 
+/// Adds the price in the attributes of a page that states none as data or in a line of its own: beside another, it may be
+/// that of something else.
+fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &mut Map<String, Value>) {
+    if data.contains_key("price") || outline.blocks.iter().any(|block| is_price(page, outline, block)) {
+        return;
+    }
+    let Some(found) = attribute_price::in_attributes(page, tokens) else { return };
+    data.insert("price".to_owned(), json!(found.price));
+    if let Some(currency) = found.currency {
+        data.entry("currency").or_insert(json!(currency));
+    }
+}
+
+/// Whether a block is a short line with a price.
+fn is_price(page: &str, outline: &PageOutline, block: &Block) -> bool {
+    let runs = outline.runs[block.runs.clone()].iter();
+    let text: String = runs.map(|run| plain(&page[run.range.clone()])).collect();
+    text.len() <= LONGEST_PRICE
+        && scan(&text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price)
+}
+
 /// Adds a page's heading and the price below it to its main content: a line with nothing but a price looks like no part of
 /// an article.
 fn add_price(page: &str, outline: &PageOutline, main: &mut [bool]) {
-    let is_price = |block: &&Block| {
-        let runs = outline.runs[block.runs.clone()].iter();
-        let text: String = runs.map(|run| plain(&page[run.range.clone()])).collect();
-        let mut spans = scan(&text, ErrorSense::Strict).into_iter();
-        text.len() <= LONGEST_PRICE && spans.any(|span| span.kind == SpanKind::Price)
-    };
     let blocks = &outline.blocks;
     for at in (0..blocks.len()).filter(|at| blocks[*at].form == Form::Heading(1) && !blocks[*at].furniture) {
         let is_below = |block: &&Block| !block.furniture && !matches!(block.form, Form::Heading(_));
         let mut below = blocks[at + 1..].iter().take(BELOW_HEADING).take_while(is_below);
-        if let Some(price) = below.find(is_price) {
+        if let Some(price) = below.find(|block| is_price(page, outline, block)) {
             main[blocks[at].runs.clone()].fill(true);
             main[price.runs.clone()].fill(true);
         }

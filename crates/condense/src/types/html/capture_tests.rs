@@ -58,6 +58,36 @@ fn a_product_says_what_it_costs() {
 }
 
 #[test]
+fn a_price_in_attributes_alone_is_captured() {
+    let price = |body: &str| {
+        let data =
+            web_page(&format!("<h1>Kettle</h1><p>It boils a litre of water in two minutes.</p>{body}")).data;
+        let of = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        format!("{} {}", of("price"), of("currency")).trim().to_owned()
+    };
+    for (body, stated) in [
+        (r#"<div data-price="299.90"></div>"#, "299.90"),
+        (r#"<div data-product-price="1.299,00 &euro;"></div>"#, "1.299,00 €"),
+        (
+            r#"<b data-price="299.90" data-currency="EUR"></b><i data-price-amount="299.9" data-currency="EUR"></i>"#,
+            "299.90 EUR",
+        ),
+        (r#"<button data-amount="19.50" data-currency="USD">Buy</button>"#, "19.50 USD"),
+        (r#"<button data-amount="$40">Buy</button>"#, "$40"),
+        // The price of nothing, of several things, in cents or of what is shown.
+        (r#"<div data-price="0.00"></div><div data-price=""></div><div data-price="12.3.4x"></div>"#, ""),
+        (r#"<div data-price="299.90"></div><div data-price="19.90"></div>"#, ""),
+        (r#"<b data-price="9.90" data-currency="EUR"></b><b data-price="9.90" data-currency="USD"></b>"#, ""),
+        (r#"<div data-price="29990" data-currency="USD"></div>"#, ""),
+        (r#"<div data-amount="4.50"></div>"#, ""),
+        (r#"<p>$349.00</p><div data-price="299.90"></div>"#, ""),
+        (r#"<meta itemprop="price" content="349.00"><div data-price="299.90"></div>"#, "349.00"),
+    ] {
+        assert_eq!(price(body), stated, "{body}");
+    }
+}
+
+#[test]
 fn the_price_and_the_heading_of_a_page_are_in_its_text_wherever_they_are() {
     let page = web_page(
         "<nav><a href=/>Shop</a></nav><h1>Rule 1100 pump</h1><div class=price>$74.00</div><p>In stock: the pump moves \
