@@ -162,7 +162,7 @@ impl Store {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT (user, id) DO NOTHING",
             )?;
-            let mut added = 0;
+            let (mut added, mut used) = (0, std::collections::BTreeMap::new());
             for (user, new) in batch {
                 match user.require_staying(tx) {
                     Err(StoreError::BeingDeleted { .. }) => continue,
@@ -172,7 +172,8 @@ impl Store {
                     user.pointers().touch(tx, name, new.time)?;
                 }
                 if let Some(session) = new.session {
-                    user.touch_session(tx, session, new.time)?;
+                    let (_, last) = used.entry((user.user(), session)).or_insert((user, new.time));
+                    *last = new.time.max(*last);
                 }
                 added += insert.execute((
                     user.user(),
@@ -191,6 +192,9 @@ impl Store {
                     new.json,
                     to_sql(new.compactions),
                 ))?;
+            }
+            for ((_, session), (user, last)) in used {
+                user.touch_session(tx, session, last)?;
             }
             Ok(added)
         })
