@@ -374,15 +374,16 @@ impl StoredContents<'_> {
         Ok(())
     }
 
-    /// Writes those small contents that are missing or damaged, in the transaction of the rows that name them.
-    pub(crate) fn insert_missing<'a>(
+    /// Writes those small contents that are missing or damaged, in the transaction of the rows that name them. Returns
+    /// their hashes.
+    pub(crate) fn insert_missing(
         &self,
         tx: &Transaction<'_>,
-        contents: impl Iterator<Item = &'a [u8]>,
+        contents: &[&[u8]],
         batch: &mut InsertBatch,
-    ) -> Result<(), StoreError> {
-        for content in contents {
-            let hash = ContentHash::new(content);
+    ) -> Result<Vec<ContentHash>, StoreError> {
+        let hashes: Vec<_> = contents.iter().copied().map(ContentHash::new).collect();
+        for (&hash, content) in hashes.iter().zip(contents) {
             if !batch.whole.insert((self.store.folder().to_owned(), hash)) {
                 continue;
             }
@@ -399,7 +400,7 @@ impl StoredContents<'_> {
             places::delete(tx, self.store.user(), hash)?;
             places::insert_row(tx, self.store.user(), hash, &frame.map_err(failed)?)?;
         }
-        Ok(())
+        Ok(hashes)
     }
 
     /// Fails if a content that a row is about to name does not exist, such as when it was deleted after it was placed.

@@ -55,12 +55,6 @@ pub struct PayloadRef {
     pub bytes: u64,
 }
 
-impl PayloadRef {
-    fn of(content: &[u8]) -> Self {
-        Self { hash: ContentHash::new(content), bytes: content.len() as u64 }
-    }
-}
-
 /// The last message that a branch shares with its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {

@@ -1,8 +1,9 @@
 //! Finds how much of a history its session already has, and appends the rest. All decisions are based on the index, so
 //! processes that serve one session agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use larder_text::hash::ContentHash;
 use larder_text::pointer::Pointer;
 use rusqlite::{OptionalExtension, Transaction};
 
@@ -32,6 +33,14 @@ struct HashedHistory<'a> {
     chains: Vec<Digest>,
     /// The hash of the form in which each message is forwarded; `None` if unchanged.
     views: Vec<Option<Digest>>,
+}
+
+/// What the histories of one transaction share: no other process can write meanwhile.
+#[derive(Default)]
+struct AppendBatch<'a> {
+    contents: InsertBatch,
+    /// Conversations that are noted as used, by users who stay.
+    used: BTreeSet<(&'a str, &'a str)>,
 }
 
 /// What a history adds to its session.
@@ -86,54 +95,43 @@ impl Store {
         &self,
         transcripts: &[NewTranscript<'_>],
     ) -> Vec<Result<TranscriptPlace, StoreError>> {
-        let alone = |new: &NewTranscript<'_>| {
-            (new.messages.is_empty() || !new.is_small())
-                .then(|| new.store.transcripts().append(new.session, new.messages, new.reply))
-        };
-        let mut places: Vec<_> = transcripts.iter().map(alone).collect();
+        let append =
+            |new: &NewTranscript<'_>| new.store.transcripts().append(new.session, new.messages, new.reply);
+        let is_alone = |new: &NewTranscript<'_>| new.messages.is_empty() || !new.is_small();
+        let places: Vec<_> = transcripts.iter().map(|new| is_alone(new).then(|| append(new))).collect();
         if places.iter().all(Option::is_some) {
             return places.into_iter().flatten().collect();
         }
-        let done = self.index().write_unsynced(|tx| {
-            let mut batch = InsertBatch::default();
-            for (place, new) in places.iter_mut().zip(transcripts).filter(|(place, _)| place.is_none()) {
-                tx.prepare_cached("SAVEPOINT history")?.execute([])?;
-                let appended = new.store.transcripts().append_within(tx, new, &mut batch);
-                let undone = appended.is_err();
-                *place = Some(appended);
-                if undone {
-                    tx.prepare_cached("ROLLBACK TO history")?.execute([])?;
-                    batch = InsertBatch::default();
-                }
-                tx.prepare_cached("RELEASE history")?.execute([])?;
-            }
-            Ok(())
+        let done: Result<Vec<_>, _> = self.index().write_unsynced(|tx| {
+            let mut batch = AppendBatch::default();
+            let small = places.iter().zip(transcripts).filter(|(place, _)| place.is_none());
+            small.map(|(_, new)| new.store.transcripts().append_within(tx, new, &mut batch)).collect()
         });
-        match done {
-            Ok(()) => places.into_iter().flatten().collect(),
-            // The transaction was rolled back: each is tried alone, and reports its own failure.
-            Err(_) => transcripts
-                .iter()
-                .map(|new| new.store.transcripts().append(new.session, new.messages, new.reply))
-                .collect(),
-        }
+        // If one fails, the transaction is rolled back: each is tried alone, and reports its own failure.
+        let mut done = done.into_iter().flatten();
+        let mut of_batch = |new| done.next().map_or_else(|| append(new), Ok);
+        let each = places.into_iter().zip(transcripts);
+        each.map(|(place, new)| place.unwrap_or_else(|| of_batch(new))).collect()
     }
 }
 
 impl Transcripts<'_> {
-    fn append_within(
+    fn append_within<'a>(
         &self,
         tx: &Transaction<'_>,
-        new: &NewTranscript<'_>,
-        batch: &mut InsertBatch,
+        new: &NewTranscript<'a>,
+        batch: &mut AppendBatch<'a>,
     ) -> Result<TranscriptPlace, StoreError> {
         user::check_name("session id", new.session)?;
-        self.store.require_staying(tx)?;
+        if batch.used.insert((new.store.user(), new.session)) {
+            self.store.require_staying(tx)?;
+            self.store.touch_session(tx, new.session, self.store.now())?;
+        }
         let history = HashedHistory::of(new.messages, new.reply);
         let plan = self.plan(tx, new.session, &history)?;
-        let payloads = plan.payloads(&history).into_iter().map(|(bytes, _)| bytes);
-        self.store.contents().insert_missing(tx, payloads, batch)?;
-        let added = self.insert_plan(tx, new.session, &history, &plan)?;
+        let payloads: Vec<_> = plan.payloads(&history).into_iter().map(|(bytes, _)| bytes).collect();
+        let hashes = self.store.contents().insert_missing(tx, &payloads, &mut batch.contents)?;
+        let added = self.insert_plan(tx, new.session, &history, &plan, &hashes)?;
         Ok(TranscriptPlace { branch: plan.branch, messages: count(new.messages.len()), added })
     }
 
@@ -163,7 +161,11 @@ impl Transcripts<'_> {
                     return Ok(None);
                 }
                 self.store.contents().insert(tx, &placed)?;
-                let added = self.insert_plan(tx, session, &history, &plan)?;
+                for hash in &placed.hashes {
+                    self.store.contents().require(tx, *hash)?;
+                }
+                self.store.touch_session(tx, session, self.store.now())?;
+                let added = self.insert_plan(tx, session, &history, &plan, &placed.hashes)?;
                 Ok(Some(TranscriptPlace { branch: plan.branch, messages: count(messages.len()), added }))
             });
             match written {
@@ -302,22 +304,31 @@ impl Transcripts<'_> {
         Ok(held)
     }
 
+    /// Adds the lines of a plan, whose contents are stored under these hashes, in the order of its payloads.
     fn insert_plan(
         &self,
         tx: &Transaction<'_>,
         session: &str,
         history: &HashedHistory<'_>,
         plan: &AppendPlan,
+        hashes: &[ContentHash],
     ) -> Result<u32, StoreError> {
+        if !hashes.is_empty() {
+            limit::require_room(tx)?;
+        }
         let HashedHistory { messages, reply, chains, views } = history;
         let time = self.store.now();
-        self.store.touch_session(tx, session, time)?;
         let mut query = tx.prepare_cached(
             "SELECT coalesce(max(line), 0) FROM transcript_lines WHERE user = ?1 AND session = ?2",
         )?;
         let last = query.query_row((self.store.user(), session), |row| row.get::<_, i64>(0))?.unsigned_abs();
         let mut fork = plan.fork;
         let mut added = 0;
+        let mut hashes = hashes.iter().copied();
+        let mut stored = |bytes: &[u8]| {
+            let hash = hashes.next().unwrap_or_else(|| ContentHash::new(bytes));
+            PayloadRef { hash, bytes: bytes.len() as u64 }
+        };
         let mut add = |at: usize, kind, role: &str, raw: &[u8], sent: Option<&[u8]>, pointers: &[Pointer]| {
             added += 1;
             let line = TranscriptLine {
@@ -328,8 +339,8 @@ impl Transcripts<'_> {
                 message: count(at + 1),
                 kind,
                 role: role.to_owned(),
-                raw: PayloadRef::of(raw),
-                sent: sent.map(PayloadRef::of),
+                raw: stored(raw),
+                sent: sent.map(&mut stored),
                 pointers: pointers.to_vec(),
             };
             let chain = chains.get(at).filter(|_| kind == LineKind::Message);
@@ -358,10 +369,6 @@ impl Transcripts<'_> {
         chain: Option<&Digest>,
         view: Option<Digest>,
     ) -> Result<(), StoreError> {
-        limit::require_room(tx)?;
-        for payload in std::iter::once(line.raw).chain(line.sent) {
-            self.store.contents().require(tx, payload.hash)?;
-        }
         for pointer in &line.pointers {
             self.store.pointers().require(tx, pointer)?;
         }

@@ -110,7 +110,7 @@ fn of_many_histories_each_succeeds_or_fails_alone() {
     let (_dir, user) = store();
     let (good, large) = (messages(&["a"]), "x".repeat(MAX_ROW_BYTES + 1));
     let large = messages(&[large.as_str()]);
-    let new = |session, messages| NewTranscript { store: &user, session, messages, reply: None };
+    let new = |session, messages| NewTranscript { store: &user, session, messages, reply: Some(b"reply") };
     let all = [new("s", &good[..]), new("", &good[..]), new("large", &large[..]), new("none", &[])];
     let added: Vec<_> = user
         .store()
@@ -118,5 +118,7 @@ fn of_many_histories_each_succeeds_or_fails_alone() {
         .into_iter()
         .map(|place| place.ok().map(|it| it.added))
         .collect();
-    assert_eq!(added, [Some(1), None, Some(1), Some(0)]);
+    assert_eq!(added, [Some(2), None, Some(2), Some(0)]);
+    let lines = |session| user.transcripts().lines(session).unwrap().len();
+    assert_eq!((lines("s"), lines("large")), (2, 2), "what failed has nothing added twice");
 }
