@@ -187,7 +187,7 @@ fn old_price(page: &'static str, gathered: &'static str) {
             reply_text(&match () {
                 () if role(Role::Retrieval) && text.contains(AGAIN) => {
                     let link = json!({"path": "users/local/turns/turn_000002/context.md",
-                        "sections_to_extract": [], "reason": "It is about the price."});
+                        "sections_to_extract": []});
                     json!({"direct_info": [gathered], "links_to_follow": [link], "reasoning": "It was said."})
                         .to_string()
                 }

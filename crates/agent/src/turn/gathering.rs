@@ -374,15 +374,19 @@ fn add_page(
         }
     };
     refer(gathered, &page.document);
+    // What a page said once can be cited with its day also where it no longer answers.
+    let whole = page.small_page.as_ref();
+    if let Some(page) = whole {
+        refer(gathered, &page.document);
+    }
     if let Some(answer) = page.captured(CAPTURED_ANSWER, counter) {
         let answer = current(page.document.as_str(), answer);
-        let whole = page.small_page.as_ref();
-        let whole = whole.map(|page| (&page.document, current(page.document.as_str(), page.text.clone())));
-        let whole = whole.filter(|(_, text)| !text.trim().is_empty());
         let mut said: Vec<String> = vec![answer.trim().to_owned()];
-        if let Some((document, text)) = whole {
-            refer(gathered, document);
-            said.push(format!("{WHOLE}\n{}", text.trim()));
+        if let Some(whole) = whole {
+            let text = current(page.document.as_str(), whole.text.clone());
+            said.extend(
+                Some(text.trim()).filter(|text| !text.is_empty()).map(|text| format!("{WHOLE}\n{text}")),
+            );
         }
         said.retain(|said| !said.is_empty());
         if !said.is_empty() {

@@ -125,12 +125,15 @@ fn looked_up(documents: &UserDocuments, row: &TurnRow, folder: &str) -> Option<D
     let here = captures.iter().find(|one| one.manifest.folder() == folder);
     let did_research =
         || documents.files().list(row.context.folder()).is_ok_and(|files| files.iter().any(is_research));
-    let is_of_shop = |one: &CaptureRow| is_of_shop(documents, one.manifest.folder());
-    let looked_up = match here {
-        Some(page) => is_of_shop(page) || did_research(),
-        None => folder == row.context.folder() && (captures.iter().any(is_of_shop) || did_research()),
-    };
-    looked_up.then(|| here.map_or(row.created_at, |page| page.captured_at))
+    let is_of_shop = |one: &&CaptureRow| is_of_shop(documents, one.manifest.folder());
+    match here {
+        Some(page) => (is_of_shop(&page) || did_research()).then_some(page.captured_at),
+        None if folder == row.context.folder() => {
+            let of_shops = captures.iter().filter(is_of_shop).map(|one| one.captured_at);
+            of_shops.min().or_else(|| did_research().then_some(row.created_at))
+        }
+        None => None,
+    }
 }
 
 /// The prices that a turn may repeat of those that the earlier turns which it names had looked up, directly or by others.
