@@ -135,7 +135,10 @@ impl<'t> Divided<'t> {
             let text = self.of(at);
             let is_introduction = text.ends_with(':')
                 || text.ends_with(['.', '!', '?', ',']) && text.split_whitespace().count() <= INTRODUCTION;
+            // Who greets before a request greets us; otherwise a greeting begins what was pasted.
+            let is_pasted = is_salutation(text) && !reads_as_request(self.of(at + 1), true);
             !self.paragraphs[at].is_bulk
+                && !is_pasted
                 && text.starts_with(char::is_alphabetic)
                 && !is_code(text)
                 && (is_introduction || reads_as_request(text, false))

@@ -159,6 +159,18 @@ fn a_request_after_what_is_pasted_is_the_users() {
 }
 
 #[test]
+fn a_request_behind_a_letter_without_a_closing_is_the_users() {
+    const ASKS: &str = "Summarise the text above in three points.";
+    for greeting in ["Dear Tom,", "Hello Tom,", "Sehr geehrter Herr Bauer,"] {
+        let (words, found) = divided(&format!("{greeting}\n\n{}\n\n{ASKS}", prose(1_600)));
+        assert!(words.ends_with(ASKS), "{greeting}: {words}");
+        assert!(found[0].1.starts_with(greeting), "{greeting}: {words}");
+    }
+    let (words, _) = divided(&format!("Hello,\n\nwhat does she want?\n\n{}", mail("Dear Ben,")));
+    assert_eq!(words, "Hello,\n\nwhat does she want?");
+}
+
+#[test]
 fn requests_at_both_ends_are_the_users() {
     let letter = format!("{HEADERS}\n\n{}", mail("Dear all,"));
     for (first, pasted, last) in [
