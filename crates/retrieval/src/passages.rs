@@ -1,7 +1,7 @@
 //! Passages of documents that share words with a query, or that those refer to, so that a model can answer from them
 //! or follow up. Knows the text of documents, not their form or how they were found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +15,9 @@ use super::records::{RecordStretch, divide};
 use super::trace::Trace;
 use super::{PassageCandidate, Retrieval, RetrievalError, SearchRequest, TurnCandidate};
 use crate::index::{Gathered, GatheredRecord, Index, Limits, Omission, Query, Reached, Record, ids};
+
+/// Bytes from which on a stretch that several documents have is shown once.
+const REPEATED: usize = 64;
 
 /// A stretch of one of the documents.
 struct PlacedStretch<'t> {
@@ -162,8 +165,29 @@ fn record(
     }
 }
 
+/// The stretches of all documents. What several captures and results have word for word, because a page was visited again,
+/// is that of the newest.
 fn all_places(documents: &[ReadDocument]) -> Vec<PlacedStretch<'_>> {
-    documents.iter().enumerate().flat_map(|(at, document)| places(at, &document.text)).collect()
+    let mut all: Vec<PlacedStretch<'_>> =
+        documents.iter().enumerate().flat_map(|(at, document)| places(at, &document.text)).collect();
+    let mut newest = BTreeMap::new();
+    let is_of_page = |place: &&PlacedStretch<'_>| {
+        let path = &documents[place.document].path;
+        path.as_str().contains("/webpage_cache/") || path.name() == "toolresults.md"
+    };
+    for place in all.iter().filter(is_of_page).filter(|place| place.text.len() >= REPEATED) {
+        let holder = newest.entry(place.text.trim()).or_insert(place.document);
+        if documents[place.document].at > documents[*holder].at {
+            *holder = place.document;
+        }
+    }
+    let holders: Vec<bool> = all
+        .iter()
+        .map(|place| newest.get(place.text.trim()).is_none_or(|at| *at == place.document))
+        .collect();
+    let mut holders = holders.into_iter();
+    all.retain(|_| holders.next().unwrap_or(true));
+    all
 }
 
 /// The stretches of a document behind its frontmatter.
@@ -287,6 +311,26 @@ mod tests {
             shown,
             [("Tea for two.", 1.0, 5), ("# Tea\n\nGreen tea.\n\nBlack tea.", 0.9, 10), ("More tea.", 0.5, 5)]
         );
+    }
+
+    #[test]
+    fn what_documents_repeat_is_that_of_the_newest() {
+        let page = "| Model | Price |\n|---|---|\n| Rule 1100 | $74.00 |\n| Rule 2000 | $129.00 |\n| Rule 3700 | $189.00 |";
+        let document = |name: &str, at: &str| ReadDocument {
+            path: larder_vault::VaultPath::new(&format!("users/u/{name}")).unwrap(),
+            text: format!("{page}\n\nSeen.\n").into(),
+            at: Some(at.parse().unwrap()),
+        };
+        let documents = [
+            document("webpage_cache/old/page_content.md", "2026-01-05T10:00:00Z"),
+            document("webpage_cache/new/page_content.md", "2026-01-07T10:00:00Z"),
+            document("toolresults.md", "2026-01-06T10:00:00Z"),
+            document("notes.md", "2026-01-01T10:00:00Z"),
+        ];
+        let places = all_places(&documents);
+        let found: Vec<(usize, &str)> =
+            places.iter().map(|place| (place.document, place.text.trim())).collect();
+        assert_eq!(found, [(0, "Seen."), (1, page), (1, "Seen."), (2, "Seen."), (3, page), (3, "Seen.")]);
     }
 
     #[test]
