@@ -70,6 +70,31 @@ fn a_history_that_ends_with_a_call_has_a_result_and_is_summarized_ahead() {
 }
 
 #[test]
+fn a_history_is_sent_whole_up_to_the_cap_of_its_slot() {
+    let shop = shop("Going on.");
+    write(&shop, &steps(12));
+    let settings = std::fs::read_to_string(shop.path().join("larder.toml")).unwrap();
+    let cap = |tokens: u64| {
+        let cap = format!("[slots.\"{CARD}\"]\nhistory = {tokens}\n");
+        shop.write("larder.toml", format!("{settings}\n{cap}"));
+        shop.json(&["explain", CARD, "-q", "Go on", "--history", "h.json"])
+    };
+    let renditions = |receipt: &Value| {
+        let parts = receipt["parts"].as_array().unwrap().iter().filter(|part| part["slot"] == "history");
+        parts.map(|part| part["rendition"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let used = |receipt: &Value| {
+        let slots = receipt["budget"]["slots"].as_array().unwrap().clone();
+        slots.iter().find(|slot| slot["name"] == "history").unwrap()["tokens"].as_u64().unwrap()
+    };
+    let whole = used(&cap(9_000));
+    let fits = cap(whole);
+    assert!(renditions(&fits).iter().all(|one| one == "whole"), "{fits}");
+    let over = cap(whole - 1);
+    assert!(renditions(&over).iter().any(|one| one == "condensed") && used(&over) < whole, "{over}");
+}
+
+#[test]
 fn a_history_that_no_server_takes_is_refused_with_its_place() {
     let shop = shop("Going on.");
     let user = json!({"role": "user", "content": "Well?"});

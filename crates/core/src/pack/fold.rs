@@ -25,6 +25,9 @@ const TRIES: usize = 64;
 
 /// The messages to decide.
 pub(super) struct FoldInput<'a> {
+    /// Tokens up to which all of them are sent as they are. Beyond that, the cap leaves room for the line that stands for
+    /// those that are not.
+    pub whole: usize,
     /// Tokens of each.
     pub sizes: &'a [usize],
     /// Tokens of the smallest form in which each can be a message of its own.
@@ -79,7 +82,7 @@ pub(super) fn fold(input: &FoldInput<'_>, cap: usize) -> Folded {
         fold: None,
         epoch: Epoch { number: 0, at_message: 0, from_message: 0, moved_prefix: false },
         used: 0,
-        high: cap,
+        high: cap.max(input.whole),
     };
     let (mut critical, mut next) = (0, None);
     for at in 0..count {
@@ -297,6 +300,7 @@ mod tests {
         let least: Vec<usize> = history.sizes.iter().map(|&size| size.min(64)).collect();
         fold(
             &FoldInput {
+                whole: cap,
                 sizes: &history.sizes,
                 least: &least,
                 group_of: &history.group_of,

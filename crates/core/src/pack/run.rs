@@ -75,12 +75,15 @@ impl<'a> Packing<'a> {
         let mark = self.mark_cost(slot).max(if slot.overflow.point { POINTER } else { 0 });
         // A cap in tokens is the same for every prompt. What other parts leave is not: it is cut to steps, so that it
         // seldom changes, and where it binds, the receipt says that the prefix may have moved.
-        let (cap, is_steady) = match slot.cap {
-            Cap::Tokens(cap) if whole.min(cap) <= allowed => (cap.saturating_sub(mark), true),
-            Cap::Share(_) | Cap::Flexible if whole <= allowed => (usize::MAX, true),
-            _ => (squeezed(allowed.saturating_sub(mark)), false),
+        let (most, cap, is_steady) = match slot.cap {
+            Cap::Tokens(cap) if whole.min(cap) <= allowed => (cap, cap.saturating_sub(mark), true),
+            Cap::Share(_) | Cap::Flexible if whole <= allowed => (usize::MAX, usize::MAX, true),
+            _ => {
+                let cap = squeezed(allowed.saturating_sub(mark));
+                (cap, cap, false)
+            }
         };
-        let mut decided = self.folded(slot, &members, cap);
+        let mut decided = self.folded(slot, &members, (most, cap));
         decided.epoch.moved_prefix |= !is_steady;
         if let Some(ledger) = planned.slots.get_mut(slot_index) {
             let reached = |soft: f64| decided.used as f64 > decided.high as f64 * soft;
@@ -130,8 +133,8 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Decides which messages stay.
-    fn folded(&self, slot: &Slot, members: &[usize], cap: usize) -> Folded {
+    /// Decides which messages stay: all of them within `most` tokens, or some within `cap`.
+    fn folded(&self, slot: &Slot, members: &[usize], (most, cap): (usize, usize)) -> Folded {
         let mut linker = Linker::default();
         let link = |(at, &part): (usize, &usize)| {
             let part = &self.request.parts[part];
@@ -152,6 +155,7 @@ impl<'a> Packing<'a> {
         let text = (overflow.condense || overflow.truncate).then_some(least_text);
         fold(
             &FoldInput {
+                whole: most,
                 sizes: &sizes,
                 least: &members.iter().map(least).collect::<Vec<_>>(),
                 group_of: &group_of,
