@@ -256,9 +256,41 @@ pub(super) fn undeclared(text: &str) -> Result<BTreeSet<String>, SyntaxProblem> 
     let prompts = BTreeMap::new();
     let env = environment(&prompts);
     match env.template_from_str(text) {
-        Ok(template) => Ok(template.undeclared_variables(false).into_iter().collect()),
+        Ok(template) => match unknown_call(&env, text) {
+            Some(problem) => Err(problem),
+            None => Ok(template.undeclared_variables(false).into_iter().collect()),
+        },
         Err(error) => Err(SyntaxProblem::of(&error, text)),
     }
+}
+
+/// The first filter or test of a template that there is not. The template itself fails only when it gets there.
+fn unknown_call(env: &Environment<'_>, text: &str) -> Option<SyntaxProblem> {
+    let is_unknown = |expression: String, kind: ErrorKind| {
+        let tried = env.compile_expression(&expression).and_then(|expression| expression.eval(()));
+        tried.is_err_and(|error| error.kind() == kind)
+    };
+    let places = tags(text).into_iter().flat_map(|(_, range)| {
+        let mut before = [""; 2];
+        words(text, range).map(move |(last, word, range)| {
+            let follows = before;
+            before = [follows[1], word];
+            (last, follows, word, range)
+        })
+    });
+    places.into_iter().find_map(|(last, follows, word, range)| {
+        let is_joined = last.is_alphanumeric() && word != "not";
+        let what = match follows {
+            _ if last == '|' && is_unknown(format!("0|{word}"), ErrorKind::UnknownFilter) => "filter",
+            [_, "is"] | ["is", "not"]
+                if is_joined && is_unknown(format!("0 is {word}"), ErrorKind::UnknownTest) =>
+            {
+                "test"
+            }
+            _ => return None,
+        };
+        Some(SyntaxProblem { range, message: format!("there is no {what} `{word}`") })
+    })
 }
 
 /// The tags of a template outside comments and raw blocks: whether it is a statement, and the bytes between the
@@ -294,15 +326,17 @@ fn tags(text: &str) -> Vec<(bool, Range<usize>)> {
     found
 }
 
-/// The first use of each name in a template, excluding attributes, filters and quoted text.
-pub(super) fn names(text: &str) -> BTreeMap<&str, Range<usize>> {
-    let mut found = BTreeMap::new();
-    for (_, range) in tags(text) {
-        let Some(inner) = text.get(range.clone()) else { continue };
-        let mut quote = None;
-        let mut last = ' ';
-        let mut chars = inner.char_indices().peekable();
+/// The words of a tag outside quoted text, each with the last character before it that is no space, and its place.
+fn words(text: &str, tag: Range<usize>) -> impl Iterator<Item = (char, &str, Range<usize>)> {
+    let inner = text.get(tag.clone()).unwrap_or("");
+    let mut chars = inner.char_indices().peekable();
+    let (mut quote, mut last) = (None, ' ');
+    std::iter::from_fn(move || {
         while let Some((at, c)) = chars.next() {
+            let before = last;
+            if !c.is_whitespace() {
+                last = c;
+            }
             if quote.is_some() {
                 quote = quote.filter(|open| *open != c);
             } else if matches!(c, '"' | '\'') {
@@ -312,12 +346,20 @@ pub(super) fn names(text: &str) -> BTreeMap<&str, Range<usize>> {
                 while let Some((next, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_') {
                     end = next + c.len_utf8();
                 }
-                if let (Some(name), false) = (inner.get(at..end), matches!(last, '.' | '|')) {
-                    found.entry(name).or_insert(range.start + at..range.start + end);
-                }
+                return Some((before, inner.get(at..end)?, tag.start + at..tag.start + end));
             }
-            if !c.is_whitespace() {
-                last = c;
+        }
+        None
+    })
+}
+
+/// The first use of each name in a template, excluding attributes, filters and quoted text.
+pub(super) fn names(text: &str) -> BTreeMap<&str, Range<usize>> {
+    let mut found = BTreeMap::new();
+    for (_, range) in tags(text) {
+        for (last, name, range) in words(text, range) {
+            if !matches!(last, '.' | '|') {
+                found.entry(name).or_insert(range);
             }
         }
     }
