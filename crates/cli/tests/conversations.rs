@@ -293,6 +293,42 @@ fn what_is_remembered_and_shared_is_up_to_the_person() {
 }
 
 #[test]
+fn one_of_several_sides_of_a_caller_is_exported_and_erased_alone() {
+    let shop = shop();
+    let server = Served::start(&shop, &[]);
+    let api = |method: &str, path: &str, body: Value| api(&server, method, path, "", &body);
+    let people = json!({"type": "chat", "participants": [{"name": "ana"}, {"name": "ben"}]});
+    let id = api("POST", "conversations", people).1["id"].as_str().unwrap().to_owned();
+    let of = |what: &str, query: &str| format!("conversations/{id}{what}{query}");
+    for who in ["ana", "ben"] {
+        let text = format!("message-1 by {who}");
+        assert_eq!(api("POST", &of("/messages", ""), json!({"text": text, "participant": who})).0, 200);
+    }
+    let (status, problem) = api("POST", &of("/messages", ""), json!({"text": "message-2 by whom?"}));
+    assert!(status == 422 && problem.to_string().contains("as ana and ben"), "{problem}");
+    let tracks = |query: &str| {
+        let exported = api("GET", &of("/export", query), json!({})).1;
+        let tracks = exported["tracks"].as_array().cloned().unwrap_or_default();
+        tracks.iter().map(|track| track["participant"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (tracks(""), tracks("?participant=ben")),
+        (vec!["ana".into(), "ben".into()], vec!["ben".into()])
+    );
+    for (status, query) in [(404, "?participant=zoe"), (400, "?participnt=ana")] {
+        assert_eq!(api("GET", &of("/export", query), json!({})).0, status, "{query}");
+        assert_eq!(api("DELETE", &of("", query), json!({})).0, status, "{query}");
+    }
+    assert_eq!(api("DELETE", &of("", "?participant=ana"), json!({})).0, 204);
+    assert_eq!(api("GET", &of("/messages", "?participant=ana"), json!({})).0, 404);
+    assert_eq!(api("GET", &of("/messages", ""), json!({})).1["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(api("DELETE", &of("", "?participant=ben"), json!({})).0, 204);
+    assert_eq!(api("GET", &of("", ""), json!({})).0, 404);
+    server.signal("TERM");
+    server.end();
+}
+
+#[test]
 fn an_edit_and_a_regeneration_that_are_repeated_are_done_once() {
     let shop = shop();
     let server = Served::start(&shop, &[]);

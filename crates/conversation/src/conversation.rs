@@ -76,6 +76,12 @@ pub enum ConversationError {
         /// The number of the newest.
         newest: u64,
     },
+    /// The user takes part under several names.
+    #[error("you take part in this conversation as {names}; say which is meant in `participant`")]
+    WhichParticipant {
+        /// The names.
+        names: String,
+    },
     /// Nothing is known of a person.
     #[error("nothing is known of anyone called {name:?}")]
     UnknownPerson {
@@ -315,6 +321,10 @@ impl Conversations {
             None => None,
         };
         let Some(found) = found else {
+            if participant.is_none() && own.len() > 1 {
+                let names: Vec<&str> = own.iter().map(|one| one.name.as_str()).collect();
+                return Err(ConversationError::WhichParticipant { names: names.join(" and ") });
+            }
             return Err(StoreError::UnknownConversation { id: record.id }.into());
         };
         let loaded = Arc::clone(self.types.find(&record.kind)?);

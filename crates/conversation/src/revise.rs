@@ -126,17 +126,31 @@ impl Conversations {
         Eraser { store: &self.engine.store }
     }
 
-    /// Erases this user's side of a conversation with what was made from it and, if the user began it, the conversation.
+    /// Erases this user's sides of a conversation, or only that of a participant, with what was made from them. Without the
+    /// last of them, the user who began it has no conversation left.
     ///
     /// # Errors
-    /// There is no such conversation, or the store fails.
-    pub async fn delete(&self, id: &str) -> Result<(), ConversationError> {
+    /// There is no such conversation or participant of this user, or the store fails.
+    pub async fn delete(&self, id: &str, participant: Option<&str>) -> Result<(), ConversationError> {
         let record = self.store().get(id)?;
+        let own = record.participants.iter().filter(|one| one.user == self.engine.store.user());
+        let (erased, kept): (Vec<_>, Vec<_>) =
+            own.partition(|one| participant.is_none_or(|name| one.name == name));
+        if participant.is_some() && erased.is_empty() {
+            return Err(StoreError::UnknownConversation { id: record.id }.into());
+        }
         let mut leases = Vec::new();
-        for participant in record.participants.iter().filter(|one| one.user == self.engine.store.user()) {
+        for participant in &erased {
             let track = Track { conversation: &record.id, participant: &participant.name };
             leases.push(self.lease_of(track).await?);
         }
-        Ok(self.eraser().conversation(&record.id)?)
+        let eraser = self.eraser();
+        match erased[..] {
+            [one] if !kept.is_empty() => {
+                eraser.track(Track { conversation: &record.id, participant: &one.name })?;
+            }
+            _ => eraser.conversation(&record.id)?,
+        }
+        Ok(())
     }
 }

@@ -18,7 +18,7 @@ use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::{
     ConversationCostRow, ConversationMessage, ConversationRecord, MemoryFilter, MemoryRecord, SessionRecord,
-    Track,
+    StoreError, Track,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -29,7 +29,7 @@ pub use memory::{ConsentList, ConsentScope, RememberedFact, remembered};
 pub use messages::{ListedMessage, MessageStatus, ReplyWindow, with_status};
 
 use super::Problem;
-use super::extract::{Json, Path};
+use super::extract::{Json, Path, Query};
 
 /// The endpoints of conversations.
 pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
@@ -107,6 +107,15 @@ pub struct ConversationTypeInfo {
 #[into_params(parameter_in = Query)]
 pub struct ParticipantParams {
     /// The participant; not needed where the caller takes part under one name.
+    pub participant: Option<String>,
+}
+
+/// Which of the caller's sides of a conversation.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SidesParams {
+    /// A participant of the caller. Default: all of them.
     pub participant: Option<String>,
 }
 
@@ -256,13 +265,14 @@ pub async fn one(
 
 /// Delete a conversation
 ///
-/// Erases the caller's messages, with what is kept of the runs behind them, and ends the caller's part. What other
-/// participants said stays theirs.
+/// Erases the caller's messages, with what is kept of the runs behind them, and ends the caller's part; with `participant`,
+/// those of that name alone. What other participants said stays theirs.
 #[utoipa::path(
     delete, path = "/api/v1/conversations/{id}", tag = "conversations",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "The conversation"), SidesParams),
     responses(
         (status = 204, description = "Erased"),
+        (status = 400, description = "The query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -270,8 +280,11 @@ pub async fn delete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    Query(SidesParams { participant }): Query<SidesParams>,
 ) -> Result<StatusCode, Problem> {
-    let erasing = larder_engine::blocking::spawn(async move { app.conversations(&caller).delete(&id).await });
+    let erasing = larder_engine::blocking::spawn(async move {
+        app.conversations(&caller).delete(&id, participant.as_deref()).await
+    });
     erasing.await.map_err(|error| Problem::internal(&error))??;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -303,20 +316,23 @@ pub async fn session(
 /// Export what the caller said in a conversation, with the replies, what is remembered of it, and what it cost
 #[utoipa::path(
     get, path = "/api/v1/conversations/{id}/export", tag = "conversations",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "The conversation"), SidesParams),
     responses(
-        (status = 200, description = "Everything of the caller", body = ConversationExport),
+        (status = 200, description = "Everything of the caller, or of one participant", body = ConversationExport),
+        (status = 400, description = "The query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn export(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    Query(SidesParams { participant: of }): Query<SidesParams>,
 ) -> Result<Answer<ConversationExport>, Problem> {
     let export = super::blocking(move || {
         let store = caller.store.conversations();
         let conversation = store.get(&id)?;
         let own = conversation.participants.iter().filter(|one| one.user == caller.store.user());
+        let own = own.filter(|one| of.as_ref().is_none_or(|of| one.name == *of));
         let mut tracks = Vec::new();
         for participant in own {
             let track = Track { conversation: &conversation.id, participant: &participant.name };
@@ -329,6 +345,9 @@ pub async fn export(
             let mut memory = store.memory().list(&filter)?;
             memory.retain(|one| one.conversation.as_ref().is_none_or(|of| *of == conversation.id));
             tracks.push(TrackExport { participant: participant.name.clone(), sessions, messages, memory });
+        }
+        if tracks.is_empty() && of.is_some() {
+            return Err(StoreError::UnknownConversation { id });
         }
         let costs = store.costs_of(&conversation.id)?;
         Ok(ConversationExport { conversation, tracks, costs })

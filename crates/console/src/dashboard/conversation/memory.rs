@@ -268,7 +268,8 @@ pub async fn delete(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Redirect, PageError> {
-    let erasing = larder_engine::blocking::spawn(async move { app.conversations(&caller).delete(&id).await });
+    let erasing =
+        larder_engine::blocking::spawn(async move { app.conversations(&caller).delete(&id, None).await });
     erasing.await.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?;
     Ok(Redirect::to("/conversations"))
 }
