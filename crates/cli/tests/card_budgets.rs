@@ -165,7 +165,7 @@ fn of_several_files_of_a_card_those_that_bear_on_the_query_stay() {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             shop.json(&[&["explain", "card/card_agent", "-q", query], &options[..]].concat())
         };
-        cap_context(&shop, 60_000);
+        cap_context(&shop, 20_000);
         let whole = rendition(&receipt("Who keeps the granary ledger?"), ids[of_query]).1;
         cap_context(&shop, whole * 3 / 2);
         let receipt = receipt("Who keeps the granary ledger?");
