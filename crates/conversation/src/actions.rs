@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::calls::{TurnCall, total};
-use crate::conversation::{Conversation, ConversationError, Conversations, Reply, ReplyRecord};
+use crate::conversation::{Conversation, Conversations, Reply, ReplyRecord};
+use crate::error::ConversationError;
 use crate::kind::{Action, Block, Condition, ConversationType, Gives, Stage, Trigger};
 use crate::memory::Share;
 use crate::nearness::QUERY;

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::calls::{DETECT_REFERENCES, TurnCall};
-use crate::conversation::{Conversation, ConversationError, Conversations};
+use crate::conversation::{Conversation, Conversations};
+use crate::error::ConversationError;
 use crate::intent::MemoryIntent;
 use crate::kind::CallTime;
 use crate::memory::CONSOLIDATE;

@@ -9,7 +9,8 @@ use larder_store::{Speaker, Track};
 use serde::{Deserialize, Serialize};
 
 use crate::calls::TurnCall;
-use crate::conversation::{Conversation, ConversationError, Conversations, ReplyRecord, WindowRecord};
+use crate::conversation::{Conversation, Conversations, ReplyRecord, WindowRecord};
+use crate::error::ConversationError;
 use crate::intent::MemoryIntent;
 use crate::kind::ConversationType;
 use crate::reply::REPLY;

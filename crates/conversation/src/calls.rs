@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::background::AfterReply;
-use crate::conversation::{Conversation, ConversationError};
+use crate::conversation::Conversation;
+use crate::error::ConversationError;
 use crate::intent::MemoryIntent;
 use crate::kind::{Aside, Block, Breaker, Call, CallTime, CallWhen, Depth};
 use crate::prepare::Prepared;

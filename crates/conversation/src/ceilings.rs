@@ -1,7 +1,8 @@
 //! What conversations may cost.
 
 use crate::catalog::LoadedType;
-use crate::conversation::{Conversation, ConversationError, Conversations};
+use crate::conversation::{Conversation, Conversations};
+use crate::error::ConversationError;
 
 /// Millionths of a millionth of a US dollar in one.
 const PICOS: f64 = 1e12;

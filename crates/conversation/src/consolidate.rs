@@ -6,7 +6,8 @@ use larder_engine::inputs::{InputDocument, RunInput};
 use larder_text::tokens::Counter;
 
 use crate::background::AfterReply;
-use crate::conversation::{Conversation, ConversationError};
+use crate::conversation::Conversation;
+use crate::error::ConversationError;
 use crate::kind::Block;
 use crate::memory::{CONSOLIDATE, MergedFacts, Shown};
 

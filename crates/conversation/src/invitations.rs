@@ -2,7 +2,8 @@
 
 use larder_store::{ConversationRecord, NewConversation, Track};
 
-use crate::conversation::{ALONE, ConversationError, Conversations};
+use crate::conversation::{ALONE, Conversations};
+use crate::error::ConversationError;
 use crate::state::ParticipantState;
 
 /// The most invitations of one user that may be open at once, over all conversations: whoever is invited sees each of them,

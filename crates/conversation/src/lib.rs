@@ -12,6 +12,7 @@ mod ceilings;
 mod check;
 mod consolidate;
 mod conversation;
+mod error;
 pub mod expiry;
 pub mod intent;
 mod invitations;
@@ -36,9 +37,8 @@ pub mod window;
 pub use self::actions::ActionResult;
 pub use self::budgets::{BudgetTuning, SessionBudgets, TunedBudget};
 pub use self::calls::{Breakers, CallEnd, TurnCall};
-pub use self::conversation::{
-    ALONE, Conversation, ConversationError, Conversations, Reply, ReplyRecord, WindowRecord,
-};
+pub use self::conversation::{ALONE, Conversation, Conversations, Reply, ReplyRecord, WindowRecord};
+pub use self::error::ConversationError;
 pub use self::nearness::Nearness;
 pub use self::past::{Past, Person};
 pub use self::retrieve::RetrievedMessage;

@@ -16,7 +16,8 @@ use serde_json::json;
 
 use crate::background::AfterReply;
 use crate::blocks;
-use crate::conversation::{Conversation, ConversationError};
+use crate::conversation::Conversation;
+use crate::error::ConversationError;
 use crate::kind::Stage;
 use crate::past::{KeptVector, Person, SaidMessage};
 use crate::reply::spent;

@@ -6,7 +6,8 @@ use larder_store::{ConversationMessage, MemoryRecord};
 use serde_json::Value;
 
 use crate::blocks::{Block, BlockSources, blocks};
-use crate::conversation::{Conversation, ConversationError, WindowRecord};
+use crate::conversation::{Conversation, WindowRecord};
+use crate::error::ConversationError;
 use crate::intent::{self, Found};
 use crate::kind::{Block as Input, ConversationType, Stage};
 use crate::nearness::Near;

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::background::{AfterReply, SUMMARIZE, UPDATE_FACTS};
-use crate::conversation::{Conversation, ConversationError};
+use crate::conversation::Conversation;
+use crate::error::ConversationError;
 use crate::kind::Block;
 use crate::reply::{line, past, spent};
 use crate::window::{PastMessage, summary_due};

@@ -5,7 +5,8 @@ use larder_retrieval::has_search_terms;
 use larder_store::ConversationMessage;
 use larder_text::tokens::Counter;
 
-use crate::conversation::{Conversation, ConversationError};
+use crate::conversation::Conversation;
+use crate::error::ConversationError;
 use crate::intent::MemoryIntent;
 use crate::kind::{Aside, Depth};
 use crate::memory::{Fact, PersonMemory, Shown, Sought};

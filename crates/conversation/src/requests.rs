@@ -9,7 +9,8 @@ use larder_text::tokens::Counter;
 use serde::Deserialize;
 
 use crate::background::AfterReply;
-use crate::conversation::{Conversation, ConversationError};
+use crate::conversation::Conversation;
+use crate::error::ConversationError;
 use crate::kind::Block;
 use crate::memory::{Fact, FactScope, Request, Shown};
 use crate::reply::{line, past};

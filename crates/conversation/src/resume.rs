@@ -3,7 +3,8 @@
 
 use larder_store::{ConversationMessage, Speaker, StoreError, Track};
 
-use crate::conversation::{ALONE, Conversation, ConversationError, Conversations};
+use crate::conversation::{ALONE, Conversation, Conversations};
+use crate::error::ConversationError;
 
 /// The newest conversations of a type that are compared with a history.
 const COMPARED: usize = 64;

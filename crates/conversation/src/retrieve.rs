@@ -10,7 +10,8 @@ use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::plain;
-use crate::conversation::{ALONE, Conversation, ConversationError};
+use crate::conversation::{ALONE, Conversation};
+use crate::error::ConversationError;
 use crate::kind::{Limit, WindowRules};
 use crate::memory::Shown;
 use crate::nearness::{Nearness, session_key};

@@ -5,7 +5,8 @@ use larder_engine::executor::{ModelSet, max_call_usage};
 use larder_store::{ConversationMessage, MemoryFilter, ParticipantRecord, Speaker, StoreError, Track};
 use larder_text::words::is_blank;
 
-use crate::conversation::{Conversation, ConversationError, Conversations};
+use crate::conversation::{Conversation, Conversations};
+use crate::error::ConversationError;
 use crate::kind::Trigger;
 use crate::memory::Eraser;
 

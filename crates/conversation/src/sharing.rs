@@ -11,7 +11,8 @@ use larder_text::words::is_blank;
 use serde::{Deserialize, Serialize};
 
 use crate::actions::ActionResult;
-use crate::conversation::{Conversation, ConversationError, Conversations};
+use crate::conversation::{Conversation, Conversations};
+use crate::error::ConversationError;
 use crate::kind::{Block, Sight, Trigger};
 use crate::memory::Share;
 use crate::state::{Happened, ParticipantState};

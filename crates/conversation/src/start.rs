@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::calls::TurnCall;
-use crate::conversation::{ConversationError, Conversations};
+use crate::conversation::Conversations;
+use crate::error::ConversationError;
 use crate::kind::{Action, Block, ConversationType, Gives, Trigger};
 use crate::prepare::stages;
 use crate::reply::spent;
