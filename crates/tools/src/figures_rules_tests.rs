@@ -338,3 +338,28 @@ fn many_sets_of_values_leave_the_rule() {
         (1..9).map(|at| format!("Lamp {at} costs ${}0.00, post $7.50.", at + 2)).collect();
     check(&documents.join(BOUNDARY), &[("You save $22.50.", "")]);
 }
+
+#[test]
+fn numbers_in_words_with_a_unit_support_digits() {
+    let known =
+        "The warranty lasts two years, and six months for the glass. The battery lasts an hour and a half.";
+    check(
+        known,
+        &[
+            ("The warranty lasts 2 years, or 24 months, and 6 months for the glass.", ""),
+            ("The battery lasts 90 minutes, or 1.5 hours.", ""),
+            ("The warranty lasts 3 years.", "3 years"),
+            ("The warranty lasts 2 weeks.", "2 weeks"),
+            ("The warranty lasts two weeks.", "two"),
+            ("The battery lasts 80 minutes.", "80 minutes"),
+        ],
+    );
+    check(
+        "La garantie est de deux ans.",
+        &[("24 mois, soit 2 ans.", ""), ("It is 2 years.", ""), ("36 mois.", "36")],
+    );
+    check(
+        "It has a one-year warranty and runs two and a half hours.",
+        &[("1 year, or 12 months.", ""), ("150 minutes", "")],
+    );
+}

@@ -78,15 +78,15 @@ impl<'e> Known<'e> {
         // Plain spaces may group digits.
         let loose = with_joined_groups(documents, |_| true);
         let loose = amounts::readings(&loose).filter(|(_, number)| *number >= YEARS);
-        let words: BTreeSet<i128> =
-            worded::of(&text).into_iter().map(|worded| worded.number * 1_000).collect();
+        let worded = worded::of(&text);
+        let words: BTreeSet<i128> = worded.iter().map(|worded| worded.number * 1_000).collect();
         let large = words.iter().copied().filter(|number| *number > FEW * 1_000);
         let numbers: BTreeSet<i128> =
             large.chain(stated.iter().copied().chain(loose).map(|(_, number)| number)).collect();
         let tables = Tables::of(&text);
         Self {
             currencies: Currencies::of(&text, &tables),
-            measures: Measures::of(&text, &tables, &stated),
+            measures: Measures::of(&text, &tables, &stated, &worded),
             rows: Rows::of(&text, &stated),
             former: Former::of(&text, &stated),
             groups: OnceCell::new(),
@@ -301,7 +301,7 @@ impl Checked<'_, '_> {
             let is_allowed = known.measures.allow_unit(&unit, number);
             let is_stated = is_allowed
                 && (known.numbers.contains(&number) || derived.yields_worded(&worded.range, worded.number));
-            let is_repeated = || known.words.contains(&number);
+            let is_repeated = || is_allowed && known.words.contains(&number);
             let is_about = || says_about(&text[..worded.range.start]) && is_rounded();
             let is_known =
                 || is_stated || known.measures.state_unit(&unit, number) || is_about() || is_repeated();

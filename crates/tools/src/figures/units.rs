@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::amounts;
 use super::tables::Tables;
+use super::worded::Worded;
 
 /// What units measure. Of the same measure, factors are whole numbers of the smallest unit that all are multiples of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,6 +147,15 @@ const UNITS: [(&[&str], Measured, i128); 60] = [
 const IMPERIAL: [&str; 9] = ["lb", "oz", "inch", "ft", "yd", "mi", "gal", "mph", "knot"];
 /// What may be short for another unit, too.
 const SHORT: [(&str, &str); 3] = [("m", "min"), ("w", "week"), ("min", "m")];
+/// What begins German adjectives of a number of units, and the unit.
+const ADJECTIVES: [(&str, &str); 6] = [
+    ("jährig", "jahre"),
+    ("monatig", "monate"),
+    ("wöchig", "wochen"),
+    ("tägig", "tage"),
+    ("stündig", "stunden"),
+    ("minütig", "minuten"),
+];
 /// In place of the row of a unit: a number next to a currency.
 const MONEY: usize = UNITS.len();
 
@@ -157,8 +167,8 @@ pub(super) struct Measures {
 }
 
 impl Measures {
-    /// What a text says of these numbers of it.
-    pub(super) fn of(text: &str, tables: &Tables, numbers: &[(usize, i128)]) -> Self {
+    /// What a text says of these numbers of it, and in words.
+    pub(super) fn of(text: &str, tables: &Tables, numbers: &[(usize, i128)], words: &[Worded]) -> Self {
         let mut stated: BTreeMap<i128, BTreeSet<Option<usize>>> = BTreeMap::new();
         let mut measures = BTreeSet::new();
         for (at, number) in numbers.iter().copied() {
@@ -173,6 +183,13 @@ impl Measures {
             let known = stated.entry(number).or_default();
             known.extend(rows.iter().copied().chain(others).chain(is_money.then_some(MONEY)).map(Some));
             known.extend((rows.is_empty() && !is_money).then_some(None));
+            measures.extend(rows.into_iter().filter_map(|row| measure(row, number)));
+        }
+        for (number, after) in in_words(text, words) {
+            let rows: Vec<usize> = rows(&unit_from(after)).collect();
+            let known = stated.entry(number).or_default();
+            known.extend(rows.iter().copied().map(Some));
+            known.extend(rows.is_empty().then_some(None));
             measures.extend(rows.into_iter().filter_map(|row| measure(row, number)));
         }
         Self { stated, measures }
@@ -238,6 +255,35 @@ impl Measures {
     }
 }
 
+/// The numbers in words of a text, with what follows them; also those of one unit, as in `one year`, and with a half after
+/// the number or its unit, as in `an hour and a half`.
+fn in_words<'t>(text: &'t str, words: &[Worded]) -> Vec<(i128, &'t str)> {
+    const ONE: [&str; 3] = ["one", "an", "a"];
+    const HALF: &str = " and a half";
+    let number = |word: &Worded| (word.number * 1_000, &text[word.range.end..]);
+    let mut found: Vec<(i128, &str)> = words.iter().map(number).collect();
+    let ones = text.match_indices("one").map(|(at, word)| (at, at + word.len()));
+    let ones = ones.filter(|(at, end)| {
+        !text[..*at].ends_with(|char: char| char.is_alphanumeric()) && text[*end..].starts_with([' ', '-'])
+    });
+    found.extend(ones.map(|(_, end)| (1_000, &text[end..])).filter(|(_, after)| is_unit(&unit_from(after))));
+    for (at, half) in text.match_indices(HALF) {
+        let mut before = text[..at].rsplit(' ');
+        let last = before.next().unwrap_or_default();
+        let start = at - last.len();
+        let (number_end, unit) = match is_unit(&unit_from(last)) {
+            true => (start.saturating_sub(1), &text[start..]),
+            false => (at, &text[at + half.len()..]),
+        };
+        let word = text[..number_end].rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
+        let is_one = || ONE.contains(&word.to_lowercase().as_str()).then_some(1);
+        let whole = words[..words.partition_point(|word| word.range.end < number_end)].len();
+        let whole = words.get(whole).filter(|word| word.range.end == number_end).map(|word| word.number);
+        found.extend(whole.or_else(is_one).map(|whole| (whole * 1_000 + 500, unit)));
+    }
+    found
+}
+
 fn measure(row: usize, number: i128) -> Option<(Measured, bool, i128)> {
     let (names, measured, factor) = UNITS[row];
     Some((measured, IMPERIAL.contains(&names[0]), number.checked_mul(factor)?))
@@ -269,6 +315,8 @@ pub(super) fn unit_from(after: &str) -> String {
     let (degree, letters) = after.strip_prefix('°').map_or(("", after), |after| ("°", after.trim_start()));
     let word = letters.split(|char: char| !is_part(char)).next().unwrap_or_default();
     let word = word.trim_end_matches('/').to_lowercase();
+    let of_adjective = ADJECTIVES.iter().find(|(stem, _)| word.starts_with(stem));
+    let word = of_adjective.map_or(word, |(_, unit)| (*unit).to_owned());
     // `€5/kg` and `2 km/day` are prices and distances.
     let unit = if is_unit(&word) { word.as_str() } else { word.split('/').next().unwrap_or_default() };
     format!("{degree}{unit}")
