@@ -363,3 +363,44 @@ fn numbers_in_words_with_a_unit_support_digits() {
         &[("1 year, or 12 months.", ""), ("150 minutes", "")],
     );
 }
+
+#[test]
+fn digits_and_words_that_a_hyphen_joins_to_a_unit_are_checked() {
+    let silent = "# Kettle Varn\n\nIt costs $40 and comes in black.\n";
+    check(
+        silent,
+        &[
+            ("It has a 3-year warranty.", "3-year"),
+            ("It has a two-year warranty.", "two"),
+            ("It has a five-year warranty.", "five"),
+            ("It has a 9-litre tank.", "9-litre"),
+            ("A 9-litre tank is in it.", "9-litre"),
+            ("It has a 7-metre cable.", "7-metre"),
+            ("It is an 8-cup kettle.", "8"),
+            ("It has a 24-month warranty.", "24-month"),
+            ("Er hat eine 3-jährige Garantie.", "3-jährige"),
+            ("Er hat eine dreijährige Garantie.", "drei"),
+        ],
+    );
+    let years = [
+        ("The 2-year warranty is good.", ""),
+        ("It has a two-year warranty.", ""),
+        ("Die 2-jährige Garantie gilt.", ""),
+        ("Die zweijährige Garantie gilt.", ""),
+        ("It has a 5-year warranty.", "5-year"),
+    ];
+    for known in
+        ["The warranty lasts two years.", "It has a 2-year warranty.", "Die zweijährige Garantie.", "2 years"]
+    {
+        check(known, &years);
+    }
+    check("It is guaranteed for 24 months.", &[("It has a 24-month warranty.", "")]);
+    check(
+        "- black\n- white\n- red\n- green\n- blue\n",
+        &[
+            ("It has a 5-year warranty.", "5-year"),
+            ("It has a five-year warranty.", "five"),
+            ("It took 5 days, one for each.", ""),
+        ],
+    );
+}

@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+use larder_condense::salience::SpanKind;
+
+use super::{amounts, units};
+
 /// What begins the words of what is counted; after one of them, a digit is no part of the name before it.
 const COUNTED: [&str; 42] = [
     "day", "week", "month", "year", "hour", "minute", "second", "night", "working", "business", "piece",
@@ -9,6 +13,24 @@ const COUNTED: [&str; 42] = [
     "monat", "jahr", "stunde", "minute", "sekunde", "stück", "nacht", "nächte", "person", "sterne",
     "prozent", "jour", "semaine", "mois", "día", "semana", "mes", "giorni", "dagen", "dias",
 ];
+
+/// Other words that a hyphen joins to the number of what they count.
+const JOINED: [&str; 5] = ["cup", "seat", "door", "port", "pack"];
+
+/// The number that a hyphen joins to what it counts, as in `9-litre tank`: with its unit, or without another word.
+pub(super) fn joined(text: &str, range: &Range<usize>) -> Option<(Range<usize>, SpanKind)> {
+    let end = amounts::end(text, range.start);
+    let after = text[end..].strip_prefix('-').filter(|_| end > range.start)?;
+    let length = after.find(|char: char| !char.is_alphabetic()).unwrap_or(after.len());
+    let word = &after[..length];
+    if word.chars().count() < 2 || !word.chars().all(char::is_lowercase) {
+        return None;
+    }
+    if units::is_unit(&units::unit_from(word)) {
+        return Some((range.start..end + 1 + length, SpanKind::Quantity));
+    }
+    (is_counted(word) || JOINED.contains(&word)).then_some((range.start..end, SpanKind::Number))
+}
 
 /// Whether a digit counts something, as in `9 are in stock`: not the number of a list item or a part of a name, unless a
 /// unit follows, or a noun where nouns are capitalised.
@@ -19,7 +41,8 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
             .chars()
             .next_back()
             .is_none_or(|char| char.is_whitespace() || matches!(char, '(' | '*' | '|'));
-    let unit = after.trim_start_matches('*').strip_prefix(' ').unwrap_or_default();
+    let is_joined = after.starts_with('-');
+    let unit = after.trim_start_matches('*').strip_prefix([' ', '-']).unwrap_or_default();
     let follows_name = || {
         before.split_whitespace().next_back().is_some_and(|word| {
             let is_sentence_end = word.ends_with(['.', '!', '?', ':', '|', '*', '-']);
@@ -40,7 +63,7 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
     stands_alone
         && !is_factor
         && unit.starts_with(char::is_alphabetic)
-        && (!follows_name() || word.chars().count() > 2 && is_noun())
+        && (is_joined || !follows_name() || word.chars().count() > 2 && is_noun())
 }
 
 /// Whether a word, in small letters, is of what is counted.

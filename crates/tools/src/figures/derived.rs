@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
-use super::{amounts, numbers, window, worded};
+use super::{amounts, numbers, units, window, worded};
 
 /// Numbers of an answer that are added up.
 const MOST_SHOWN: usize = 100;
@@ -98,8 +98,10 @@ impl<'t> Derived<'t> {
 
     /// Whether a number of the answer, in thousandths, follows from others.
     pub(super) fn yields(&self, kind: SpanKind, range: &Range<usize>, number: i128) -> bool {
+        let is_length =
+            || self.lengths.contains(&number) && !self.is_joined(amounts::end(self.text, range.start));
         if kind == SpanKind::Price && self.price_sums.contains(&number)
-            || kind != SpanKind::Price && (self.sums.contains(&number) || self.lengths.contains(&number))
+            || kind != SpanKind::Price && (self.sums.contains(&number) || is_length())
         {
             return true;
         }
@@ -122,6 +124,12 @@ impl<'t> Derived<'t> {
             || line.says(&PER) && line.quotients().round_to(number)
             || is_per_cent() && line.ratios().round_to(number)
             || self.mean.is_some_and(|mean| rounded(mean).contains(&number)) && states_mean()
+    }
+
+    /// Whether a number that ends here is joined to its unit, as in `5-year`: no length of a list, as `5 days` may be.
+    fn is_joined(&self, end: usize) -> bool {
+        let after = &self.text[end..];
+        !after.starts_with([' ', '\u{a0}']) && units::is_unit(&units::unit_from(after))
     }
 
     /// The numbers of each sum that the line of a price shows and that comes to it, as in `€976.50 (329 + 449.50 + 198)`.
@@ -153,7 +161,7 @@ impl<'t> Derived<'t> {
         let is_times = |all: i128| all % number == 0 && self.known.contains(&(all / number));
         self.known_digits.contains(&number)
             || self.sums.contains(&(number * 1_000))
-            || self.lengths.contains(&(number * 1_000))
+            || self.lengths.contains(&(number * 1_000)) && !self.is_joined(range.end)
             || self.line(range).shown.iter().any(|(_, all)| is_times(*all))
     }
 

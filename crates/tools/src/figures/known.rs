@@ -8,7 +8,7 @@ use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 
 use super::ages::Moments;
 use super::amounts::{self, Amount, Currencies, amounts};
-use super::counts::{is_count, is_counted, says_lines};
+use super::counts::{self, is_count, is_counted, says_lines};
 use super::derived::Derived;
 use super::former::Former;
 use super::implied::{Groups, Sayings};
@@ -144,6 +144,9 @@ impl<'e> Known<'e> {
                     && overlapping(&times, |time| &time.range, place).is_empty()
         });
         for span in &mut spans {
+            if let Some(joined) = counts::joined(text, &span.range) {
+                (span.range, span.kind) = joined;
+            }
             if let Some(price) = amounts::with_currency(text, span) {
                 (span.kind, span.range) = (SpanKind::Price, price);
             }

@@ -322,6 +322,11 @@ pub(super) fn unit_from(after: &str) -> String {
     format!("{degree}{unit}")
 }
 
+/// Where the German adjective of a number of units, such as `zweijährig`, has its unit, in small letters.
+pub(super) fn adjective(word: &str) -> Option<usize> {
+    ADJECTIVES.iter().find_map(|(stem, _)| word.find(stem))
+}
+
 /// The unit in the heading of the column of a table in which a number stands.
 fn rows_of_column(text: &str, tables: &Tables, at: usize) -> Vec<usize> {
     tables.column(text, at).map(|column| column.units.clone()).unwrap_or_default()

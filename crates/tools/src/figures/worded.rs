@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use super::units;
+
 /// Numbers that a phrase is made of, except the factors.
 const SMALL: [(&str, i128); 98] = [
     ("one", 1),
@@ -328,12 +330,17 @@ fn joined(word: &str) -> Option<i128> {
     (value > 1).then_some(value)
 }
 
+/// The words of a text with their places; of `zweijährig`, those that it joins.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
-    text.split_inclusive(|char: char| !char.is_alphabetic()).filter_map(move |piece| {
+    let words = text.split_inclusive(|char: char| !char.is_alphabetic()).filter_map(move |piece| {
         let start = at;
         at += piece.len();
         let word = piece.trim_end_matches(|char: char| !char.is_alphabetic());
         (!word.is_empty()).then_some((start, word))
+    });
+    words.flat_map(|(start, word)| {
+        let (number, unit) = word.split_at(units::adjective(word).unwrap_or_default());
+        [(start, number), (start + number.len(), unit)].into_iter().filter(|(_, word)| !word.is_empty())
     })
 }
