@@ -404,3 +404,17 @@ fn digits_and_words_that_a_hyphen_joins_to_a_unit_are_checked() {
         ],
     );
 }
+
+#[test]
+fn a_percentage_is_no_number_of_a_name() {
+    let known = "The LOQ 15 fell from €1,399 to €1,249. Rate of returns: 3%. Discount: 12";
+    check(
+        known,
+        &[
+            ("It fell by 15%.", "15%"),
+            ("It fell from €1,399 to €1,249, by 10.7%.", ""),
+            ("Of all, 3% are returned, with 12% off.", ""),
+            ("The LOQ 15 is a good one.", ""),
+        ],
+    );
+}

@@ -158,6 +158,8 @@ const ADJECTIVES: [(&str, &str); 6] = [
 ];
 /// In place of the row of a unit: a number next to a currency.
 const MONEY: usize = UNITS.len();
+/// The same for a number right after a capitalised word, as in the name of a product.
+const NAMED: usize = MONEY + 1;
 
 /// What a text states in units.
 pub(super) struct Measures {
@@ -182,7 +184,7 @@ impl Measures {
             let is_money = rows.is_empty() && amounts::is_money(text, tables, at);
             let known = stated.entry(number).or_default();
             known.extend(rows.iter().copied().chain(others).chain(is_money.then_some(MONEY)).map(Some));
-            known.extend((rows.is_empty() && !is_money).then_some(None));
+            known.extend((rows.is_empty() && !is_money).then(|| follows_name(text, at).then_some(NAMED)));
             measures.extend(rows.into_iter().filter_map(|row| measure(row, number)));
         }
         for (number, after) in in_words(text, words) {
@@ -209,7 +211,11 @@ impl Measures {
     pub(super) fn allow_unit(&self, unit: &str, number: i128) -> bool {
         let mut rows = rows(unit).peekable();
         let Some(stated) = self.stated.get(&number).filter(|_| rows.peek().is_some()) else { return true };
-        stated.contains(&None) || rows.any(|row| stated.contains(&Some(row)))
+        stated.contains(&None)
+            || rows.any(|row| {
+                stated.contains(&Some(row))
+                    || UNITS[row].1 != Measured::Share && stated.contains(&Some(NAMED))
+            })
     }
 
     /// The numbers that are stated in a unit, for each of the units of that name.
@@ -253,6 +259,13 @@ impl Measures {
         self.measures.range(range(is_imperial, 0)).next().is_some()
             || digits > 1 && self.measures.range(range(!is_imperial, half)).next().is_some()
     }
+}
+
+/// Whether nothing but a space is between a number and a capitalised word before it: not `Discount: 15`.
+fn follows_name(text: &str, at: usize) -> bool {
+    let before = text[..at].strip_suffix([' ', '\u{a0}']).unwrap_or_default();
+    let word = before.rsplit(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
+    word.starts_with(char::is_uppercase)
 }
 
 /// The numbers in words of a text, with what follows them; also those of one unit, as in `one year`, and with a half after
