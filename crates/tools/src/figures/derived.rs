@@ -69,8 +69,19 @@ impl<'t> Derived<'t> {
         let price_places: Vec<Range<usize>> =
             spans.iter().filter(is_price).map(|span| span.range.clone()).collect();
         let shown = |(_, number): (usize, i128)| Some(number).filter(|number| known.contains(number));
-        let prices = price_places.iter().flat_map(|place| numbers(&text[place.clone()]));
-        let prices: Vec<i128> = prices.filter_map(shown).take(MOST_SHOWN).collect();
+        let prices = price_places.iter().flat_map(|place| {
+            numbers(&text[place.clone()]).map(move |(at, price)| (place.start + at, price))
+        });
+        let prices: Vec<(usize, i128)> =
+            prices.filter(|(_, price)| known.contains(price)).take(MOST_SHOWN).collect();
+        // `3 × €89.00 + €4.95`
+        let terms: Vec<i128> = prices
+            .iter()
+            .map(|(at, price)| {
+                factor(text, *at).map_or(*price, |factor| price.saturating_mul(factor) / 1_000)
+            })
+            .collect();
+        let prices: Vec<i128> = prices.into_iter().map(|(_, price)| price).collect();
         let all: Vec<i128> = numbers(text).filter_map(shown).take(MOST_SHOWN).collect();
         let distinct: BTreeSet<i128> = all.iter().copied().collect();
         let mean = (distinct.len() > 1).then(|| distinct.iter().sum::<i128>() / distinct.len() as i128);
@@ -87,7 +98,7 @@ impl<'t> Derived<'t> {
             known,
             known_digits,
             price_places,
-            price_sums: sums(&prices),
+            price_sums: sums(&prices).into_iter().chain(sums(&terms)).collect(),
             sums: sums(&all),
             mean,
             price_mean,
@@ -199,18 +210,6 @@ impl<'t> Derived<'t> {
         let next = self.price_places.partition_point(|place| place.end <= at);
         self.price_places.get(next).is_some_and(|place| place.contains(&at))
     }
-
-    /// The digit that the answer shows to multiply the price at a place, as in `7 × 25 €`.
-    fn factor(&self, at: usize) -> Option<i128> {
-        let before = self.text[..at].trim_end_matches(|char: char| !char.is_alphanumeric() && char != '×');
-        let before =
-            before.strip_suffix(['×', 'x']).or_else(|| self.text[..at].trim_end().strip_suffix('*'))?;
-        let before = before.trim_end();
-        let digit = before.chars().next_back()?.to_digit(10)?;
-        let is_longer =
-            before[..before.len() - 1].ends_with(|char: char| char.is_alphanumeric() || char == '.');
-        (!is_longer).then_some(i128::from(digit) * 1_000)
-    }
 }
 
 /// A line of an answer, and what follows from its numbers, which is computed once for all of them.
@@ -242,7 +241,7 @@ impl Line {
             let (prices, factors): (Vec<(usize, i128)>, Vec<_>) =
                 self.numbers.iter().copied().partition(|(at, _)| of.is_price(*at));
             let of_price = |(at, price): &(usize, i128)| {
-                let factors = factors.iter().map(|(_, factor)| *factor).chain(of.factor(*at));
+                let factors = factors.iter().map(|(_, factor)| *factor).chain(factor(of.text, *at));
                 factors.filter_map(|factor| Some(price.checked_mul(factor)? / 1_000)).collect::<Vec<_>>()
             };
             sorted(prices.iter().flat_map(of_price))
@@ -322,6 +321,27 @@ impl Line {
             sums.into_iter().map(|sum| (sum.iter().sum(), sum)).collect()
         })
     }
+}
+
+/// The digit that a text shows to multiply the price at a place, as in `7 × 25 €` or `25 € × 7`.
+fn factor(text: &str, at: usize) -> Option<i128> {
+    let is_part = |char: char| char.is_alphanumeric() || char == '.';
+    let before = text[..at].trim_end_matches(|char: char| !char.is_alphanumeric() && char != '×');
+    let before = before.strip_suffix(['×', 'x']).or_else(|| text[..at].trim_end().strip_suffix('*'));
+    let before = before.and_then(|before| {
+        let before = before.trim_end();
+        let digit = before.chars().next_back()?.to_digit(10)?;
+        (!before[..before.len() - 1].ends_with(is_part)).then_some(digit)
+    });
+    let after = || {
+        let after = text[amounts::end(text, at)..].trim_start_matches(|char: char| {
+            !char.is_alphanumeric() && !matches!(char, '×' | '\n' | '+' | '=' | ',')
+        });
+        let after = after.strip_prefix('×')?.trim_start_matches(' ');
+        let digit = after.chars().next()?.to_digit(10)?;
+        (!after[1..].starts_with(is_part)).then_some(digit)
+    };
+    before.or_else(after).map(|digit| i128::from(digit) * 1_000)
 }
 
 /// Exact results, sorted.
