@@ -435,3 +435,20 @@ fn totals_are_sums_of_products_that_are_shown() {
         ],
     );
 }
+
+#[test]
+fn the_yen_is_one_currency() {
+    for known in ["価格は12,800円（税込）です。", "12,800円", "￥12,800", "JPY 12,800"] {
+        check(
+            known,
+            &[
+                ("It costs ¥12,800.", ""),
+                ("It costs ￥12,800.", ""),
+                ("It costs JPY 12,800, that is 12,800 yen.", ""),
+                ("It costs 12,800円.", ""),
+                ("It costs $12,800.", "$12,800"),
+                ("It costs ¥12,900.", "¥12,900"),
+            ],
+        );
+    }
+}

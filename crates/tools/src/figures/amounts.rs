@@ -16,7 +16,7 @@ const CURRENCIES: [&[&str]; 40] = [
     &["$", "us$", "usd", "dollar", "dollars"],
     &["€", "eur", "euro", "euros"],
     &["£", "gbp", "pound", "pounds"],
-    &["¥", "jpy", "yen"],
+    &["¥", "￥", "円", "jpy", "yen"],
     &["₹", "inr", "rs", "rupee", "rupees"],
     &["chf", "fr", "sfr", "franken", "franc", "francs"],
     &["cny", "rmb", "yuan"],
@@ -54,6 +54,8 @@ const CURRENCIES: [&[&str]; 40] = [
     &["ZAR", "rand"],
     &["₿", "BTC", "bitcoin", "bitcoins"],
 ];
+/// Stands only after a number.
+const YEN: char = '円';
 /// Names of several currencies, and what those are written as.
 const FAMILIES: [(&str, &[&str]); 2] =
     [("kr", &["SEK", "NOK", "DKK", "ISK", "CZK"]), ("peso", &["MXN", "ARS", "CLP"])];
@@ -240,7 +242,7 @@ impl Currencies {
             })
         };
         let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| is_name(word));
-        let signs = text.chars().filter(|char| is_sign(*char)).map(String::from);
+        let signs = text.chars().filter(|char| is_sign(*char) || *char == YEN).map(String::from);
         Self {
             known,
             named: words.filter_map(named).chain(signs.filter_map(|sign| named(&sign))).collect(),
@@ -393,12 +395,12 @@ fn is_name(word: &str) -> bool {
 }
 
 const fn is_sign(char: char) -> bool {
-    matches!(char, '$' | '€' | '£' | '¥' | '₹' | '₽' | '₴' | '₺' | '₪' | '₩' | '฿' | '₫' | '₿')
+    matches!(char, '$' | '€' | '£' | '¥' | '￥' | '₹' | '₽' | '₴' | '₺' | '₪' | '₩' | '฿' | '₫' | '₿')
 }
 
 /// The sign of a currency that begins a text and is not that of the next number.
 fn sign_at_start(text: &str) -> Option<char> {
-    let sign = text.chars().next().filter(|char| is_sign(*char))?;
+    let sign = text.chars().next().filter(|char| is_sign(*char) || *char == YEN)?;
     let next = text[sign.len_utf8()..].trim_start_matches(' ').chars().next();
     (!next.is_some_and(|char| char.is_ascii_digit())).then_some(sign)
 }
