@@ -1,7 +1,7 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
 //! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts` reads
 //! currencies and words such as "million", `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and
-//! `ages` read those, `lists` separates numbers that commas join, `implied` recomputes what an answer does not show,
+//! `ages` read those, `phones` numbers to call, `lists` separates numbers that commas join, `implied` recomputes what an answer does not show,
 //! `tables` reads the headings of columns, `rows`, `former` and `options` find values of something else, `names` finds names and `strangers` those of which the
 //! documents have no word, `present` says what the time of the answer supports, `known` puts them together.
 
@@ -16,6 +16,7 @@ mod known;
 mod lists;
 mod names;
 mod options;
+mod phones;
 mod plain;
 mod present;
 mod rows;

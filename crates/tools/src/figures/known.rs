@@ -20,7 +20,8 @@ use super::sites::sites;
 use super::tables::Tables;
 use super::units::{self, Measures};
 use super::{
-    Evidence, dates, names, numbers, options, says_about, stands_in, states_month, times, weekdays, worded,
+    Evidence, dates, names, numbers, options, phones, says_about, stands_in, states_month, times, weekdays,
+    worded,
 };
 
 /// Numbers from this, in thousandths, on may be years.
@@ -50,6 +51,7 @@ pub(super) struct Known<'e> {
     /// Its numbers in words.
     words: BTreeSet<i128>,
     lines: &'e [usize],
+    phones: BTreeSet<String>,
 }
 
 impl<'e> Known<'e> {
@@ -94,6 +96,7 @@ impl<'e> Known<'e> {
             moments: Moments::new(&numbers, dates.iter().chain(&present.dates)),
             present,
             lines: evidence.lines,
+            phones: phones::stated(&text),
             calendar: dates::Calendar::of(dates.iter().map(|date| (date, ()))),
             times: times::Stated::of(&times),
             tables,
@@ -135,11 +138,13 @@ impl<'e> Known<'e> {
                 found.push((time.range.start, value.to_owned()));
             }
         }
+        let phones = phones::same(text, &self.phones);
         let mut spans = salience::scan(text, ErrorSense::Strict);
         spans.retain(|span| {
             let place = &span.range;
             span.kind == SpanKind::Error
-                || !dates_at(&stated, place).iter().any(dates::Written::is_distinct)
+                || overlapping(&phones, |phone| phone, place).is_empty()
+                    && !dates_at(&stated, place).iter().any(dates::Written::is_distinct)
                     && !dates_at(&unstated, place).iter().any(|date| !date.is_doubtful && date.is_distinct())
                     && overlapping(&times, |time| &time.range, place).is_empty()
         });
