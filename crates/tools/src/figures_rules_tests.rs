@@ -289,8 +289,8 @@ fn numbers_in_words_are_composed_or_none() {
         ("tausendzwei Plätze", Some(1_002)),
         ("the twenty-fifth seat", None),
         ("the twenty-second seat", None),
-        ("deux cent cinquante places", None),
-        ("cent vingt places", None),
+        ("deux cent cinquante places", Some(250)),
+        ("cent vingt places", Some(120)),
         ("cuatrocientos cincuenta sitios", None),
         ("a hundred seats", None),
     ] {
@@ -468,4 +468,20 @@ fn a_telephone_number_is_its_digits() {
             ("Call 33123456.", "33123456"),
         ],
     );
+}
+
+#[test]
+fn hundreds_and_thousands_of_french_are_composed() {
+    for (text, number) in [
+        ("mille deux cents euros", 1_200),
+        ("trois cents euros", 300),
+        ("deux mille euros", 2_000),
+        ("deux cent quatre-vingt-dix euros", 290),
+        ("cinq cent mille euros", 500_000),
+    ] {
+        let answer = format!("Il coûte {text}.");
+        assert_eq!(unsupported("Il coûte 75 €.", &answer).len(), 1, "{text}");
+        assert_eq!(unsupported(&format!("Il coûte {number} €."), &answer), Vec::<String>::new(), "{text}");
+    }
+    check("Il coûte 75 €.", &[("It costs six cents or a cent, and ten per cent two ways.", "")]);
 }

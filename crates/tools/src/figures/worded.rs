@@ -155,7 +155,8 @@ const ORDINALS: [&str; 29] = [
     "billionth",
     "trillionth",
 ];
-/// Hundreds and thousands of French and Spanish, which are not composed; some are other words of English.
+/// Hundreds and thousands of French, which are composed next to other numbers, and of Spanish, which are not; some are other
+/// words of English.
 const ELSEWHERE: [&str; 9] =
     ["cent", "cents", "mille", "mil", "cien", "ciento", "cientos", "quinientos", "quinientas"];
 
@@ -194,6 +195,8 @@ enum Part {
     /// Of French or Spanish.
     Elsewhere(i128),
     Factor(i128),
+    /// `cent` and `mille`, which are other words by themselves.
+    French(i128),
     And,
     /// `et` and `y`.
     Plus,
@@ -222,6 +225,13 @@ fn part(word: &str, last: Option<Part>, gap: &str) -> Option<Part> {
         return Some(if is_elsewhere() { Part::Elsewhere(number) } else { Part::Number(number) });
     }
     let after_number = matches!(last, Some(Part::Number(_) | Part::Elsewhere(_) | Part::Factor(_)));
+    match (word, last) {
+        // `six cents` may be of English.
+        ("cent" | "cents", Some(Part::Elsewhere(2..=5 | 7..=9))) => return Some(Part::French(100)),
+        ("cent", None | Some(Part::French(1_000))) => return Some(Part::French(100)),
+        ("mille", None | Some(Part::Elsewhere(_) | Part::French(100))) => return Some(Part::French(1_000)),
+        _ => {}
+    }
     match word {
         "and" if after_number => Some(Part::And),
         "et" | "y" if after_number => Some(Part::Plus),
@@ -258,11 +268,24 @@ fn end(run: &mut Vec<(Range<usize>, Part)>) -> Vec<Worded> {
 fn composed(run: &[(Range<usize>, Part)]) -> Option<Worded> {
     // What is complete, what a factor may still multiply, and the last factor of thousands.
     let (mut sum, mut open, mut last_factor) = (0, 0, i128::MAX);
+    let has = |is: fn(&Part) -> bool| run.iter().any(|(_, part)| is(part));
+    if has(|part| matches!(part, Part::French(_))) && has(|part| matches!(part, Part::Number(_))) {
+        return None;
+    }
     for (at, (_, part)) in run.iter().enumerate() {
         let before = at.checked_sub(1).map(|at| run[at].1);
+        let part = match *part {
+            Part::French(_) if run.len() == 1 => return None,
+            Part::French(100) if open == 0 => {
+                open = 100;
+                continue;
+            }
+            Part::French(factor) => Part::Factor(factor),
+            part => part,
+        };
         let is_round = open % 100 == 0 && sum + open > 0;
-        match *part {
-            Part::Unsure => return None,
+        match part {
+            Part::Unsure | Part::French(_) => return None,
             Part::And if is_round => {}
             Part::Plus if open % 10 == 0 && open % 100 >= 20 => {}
             Part::And | Part::Plus => return None,
@@ -271,8 +294,8 @@ fn composed(run: &[(Range<usize>, Part)]) -> Option<Worded> {
                 let tens = open % 100;
                 let room = match before {
                     Some(Part::Plus) if number == 11 && tens == 60 => 12,
-                    _ if is_french && number == 20 && open == 4 => {
-                        open = 80;
+                    _ if is_french && number == 20 && tens == 4 => {
+                        open += 76;
                         continue;
                     }
                     _ if is_french && matches!(tens, 60 | 80) => 17,
