@@ -485,3 +485,19 @@ fn hundreds_and_thousands_of_french_are_composed() {
     }
     check("Il coûte 75 €.", &[("It costs six cents or a cent, and ten per cent two ways.", "")]);
 }
+
+#[test]
+fn a_value_is_that_of_its_column_where_the_heading_has_the_names() {
+    let known =
+        "| | Rover X1 | Rover X2 |\n|---|---|---|\n| Price | $1,299 | $1,749 |\n| Weight | 21 kg | 24 kg |\n";
+    check(
+        known,
+        &[
+            ("Rover X1 costs $1,749.", "1,749"),
+            ("The Rover X2 costs $1,749 and weighs 24 kg.", ""),
+            ("The Rover X1 weighs 24 kg.", "24"),
+            ("The Rover X1 is cheaper than the Rover X2 for $1,749.", ""),
+            ("Price: $1,299 and $1,749.", ""),
+        ],
+    );
+}

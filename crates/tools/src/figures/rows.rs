@@ -1,4 +1,5 @@
-//! Values that a table of the documents gives to another row than an answer does, or a list of prices or measures, such as
+//! Values that a table of the documents gives to another row than an answer does, or to another column where its heading has
+//! the names, or a list of prices or measures, such as
 //! `- Lamp: $20`, to another item. Only where it is clear: the answer's clause begins with the name of one row, or puts it
 //! right after the value, and compares nothing; and the value is in other rows alone. Plain functions of texts.
 
@@ -56,6 +57,10 @@ const SHORTEST: usize = 3;
 
 /// Rows among which those of a clause are searched.
 const MOST_ROWS: usize = 500;
+/// Columns of a table that are read.
+const MOST_COLUMNS: usize = 50;
+/// Bytes of a row before a number.
+const ROW: usize = 4_096;
 /// What begins the items of a list.
 const MARKS: [&str; 4] = ["- ", "* ", "+ ", "• "];
 /// What separates the name of an item from its value.
@@ -82,27 +87,37 @@ impl Rows {
         let mut rows = Self { of_name: BTreeMap::new(), items: names, elsewhere: BTreeSet::new() };
         let mut numbers = numbers.iter().peekable();
         let (mut at, mut row) = (0, 0);
+        // The names of the columns of a table whose heading has them.
+        let mut columns: Vec<String> = Vec::new();
         for line in text.split_inclusive('\n') {
             let item = items.remove(&at);
             at += line.len();
             row = if line.trim_start().starts_with('|') { row + 1 } else { 0 };
+            if row < 2 {
+                columns = names_of_columns(line);
+            }
             let mut of_line = BTreeSet::new();
             let mut of_item = BTreeSet::new();
             while let Some((place, number)) = numbers.next_if(|(place, _)| *place < at) {
                 let is_value = item.as_ref().is_some_and(|item| item.value == *place);
+                let before = &text[at - line.len()..*place];
+                let is_named = row > 1 && !columns.is_empty() && before.len() <= ROW;
+                let column = is_named.then(|| columns.get(before.matches('|').count())).flatten();
+                let column = column.filter(|name| is_name(name));
                 if is_value {
-                    of_item.insert(*number)
+                    of_item.insert(*number);
+                } else if let Some(name) = column {
+                    rows.of_name.entry(name.clone()).or_default().insert(*number);
                 } else {
-                    of_line.insert(*number)
-                };
+                    of_line.insert(*number);
+                }
             }
             if let Some(item) = item {
                 rows.of_name.entry(item.name).or_default().extend(of_item);
             }
             let name = lower_in_place(plain(line.split('|').nth(1).unwrap_or_default()));
-            let is_name = name.len() >= SHORTEST && name.contains(char::is_alphabetic);
             // The first row is the heading.
-            match row > 1 && is_name {
+            match row > 1 && columns.is_empty() && is_name(&name) {
                 true => rows.of_name.entry(name).or_default().extend(of_line),
                 false => rows.elsewhere.extend(of_line),
             }
@@ -171,6 +186,18 @@ impl Rows {
     }
 }
 
+/// The names in the heading of a table over nothing in its first column, by the number of marks before them.
+fn names_of_columns(heading: &str) -> Vec<String> {
+    let cells: Vec<&str> = heading.trim().split('|').take(MOST_COLUMNS).collect();
+    let has_names = cells.len() > 4 && cells[..2].iter().all(|cell| cell.trim().is_empty());
+    let name = |cell: &&str| lower_in_place(plain(cell));
+    cells.iter().filter(|_| has_names).map(name).collect()
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() >= SHORTEST && name.contains(char::is_alphabetic)
+}
+
 /// An item of a list with one value.
 struct Item {
     name: String,
@@ -217,8 +244,7 @@ fn item(text: &str, start: usize, line: &str) -> Option<Item> {
     let unit = units::unit_after(text, value);
     let kind = if currency.is_some() { (currency, String::new()) } else { (None, unit) };
     let is_known = currency.is_some() || units::is_unit(&kind.1);
-    let is_name = name.len() >= SHORTEST && name.contains(char::is_alphabetic);
-    (is_known && is_name).then_some(Item { name, value, kind })
+    (is_known && is_name(&name)).then_some(Item { name, value, kind })
 }
 
 /// A text in small letters, each at the place where it was.
