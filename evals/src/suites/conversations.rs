@@ -295,7 +295,7 @@ impl Replay {
             shown.push((found as f64 / question.evidence.len() as f64, Counter::o200k().count(related)));
         }
         // What was asked first is not part of the past of what is asked next.
-        all.delete(talk.id()).await?;
+        all.delete(talk.id(), None).await?;
         Ok(shown)
     }
 }
