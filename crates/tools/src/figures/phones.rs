@@ -36,10 +36,10 @@ fn runs(text: &str) -> Vec<Vec<(Range<usize>, String)>> {
         let mut run = Vec::new();
         let mut number = String::new();
         let mut at = start + usize::from(text[start..].starts_with('+'));
-        while !is_inside {
+        loop {
             let length = digits(&text[at..]);
             number.push_str(&text[at..at + length]);
-            if length == 0 || number.len() >= LENGTHS.end {
+            if is_inside || length == 0 || number.len() >= LENGTHS.end {
                 break;
             }
             at += length;

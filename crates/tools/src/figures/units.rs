@@ -290,7 +290,7 @@ fn in_words<'t>(text: &'t str, words: &[Worded]) -> Vec<(i128, &'t str)> {
         };
         let word = text[..number_end].rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
         let is_one = || ONE.contains(&word.to_lowercase().as_str()).then_some(1);
-        let whole = words[..words.partition_point(|word| word.range.end < number_end)].len();
+        let whole = words.partition_point(|word| word.range.end < number_end);
         let whole = words.get(whole).filter(|word| word.range.end == number_end).map(|word| word.number);
         found.extend(whole.or_else(is_one).map(|whole| (whole * 1_000 + 500, unit)));
     }
