@@ -501,3 +501,39 @@ fn a_value_is_that_of_its_column_where_the_heading_has_the_names() {
         ],
     );
 }
+
+#[test]
+fn what_only_begins_like_a_known_value_is_not_it() {
+    for (known, answer) in [
+        ("Call +49 30 1234567-0.", "Call +49 30 1234567-88."),
+        ("The part is 0123456-AB12.", "The part is 0123456-AB99."),
+        ("The range is 0.10 - 0.250.", "The range is 0.1 - 0.0250."),
+        ("It takes 14 days.", "The code is 14-day-passcode-8831."),
+        ("It runs 24 hours.", "Write to 24-hours@shop.example."),
+        ("A lamp costs 25 €.", "0,5 × 25 € = 125 €."),
+        ("A lamp costs 25 €.", "25 € × 2,5 = 50 €."),
+        (
+            "| | Price | Stock |\n|---|---|---|\n| Lamp | $20 | 3 |\n| Desk | $90 | 12 |\n",
+            "The Lamp costs $90.",
+        ),
+        ("Il coûte 200 €.", "Il coûte deux cent un euros."),
+    ] {
+        assert!(!unsupported(known, answer).is_empty(), "{known} {answer}");
+    }
+    for (known, answer) in [
+        (
+            "| | Price | Stock |\n|---|---|---|\n| Lamp | $20 | 3 |\n| Desk | $90 | 12 |\n",
+            "Price of 3 Lamps: $60.",
+        ),
+        ("Around 40 per cent of readers agree.", "40% of readers agree."),
+        ("El 40 por ciento lee.", "It is 40%."),
+        ("A lamp costs 25 €.", "Two lamps come to 50 €: 25 € × 2."),
+        ("Il coûte 201 €.", "Il coûte deux cent un euros."),
+        ("- One-year warranty", "It has a 1-year warranty."),
+        ("Einjährige Garantie.", "It has a 1-year warranty."),
+        ("Garantie: un an.", "It has a 1-year warranty."),
+        ("The tank holds 9 litres.", "It has a 9\u{2011}litre tank."),
+    ] {
+        assert_eq!(unsupported(known, answer), Vec::<String>::new(), "{known} {answer}");
+    }
+}

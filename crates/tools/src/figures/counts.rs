@@ -14,20 +14,25 @@ const COUNTED: [&str; 42] = [
     "prozent", "jour", "semaine", "mois", "día", "semana", "mes", "giorni", "dagen", "dias",
 ];
 
+/// Signs that join a number and a word.
+const HYPHENS: [char; 3] = ['-', '\u{2010}', '\u{2011}'];
 /// Other words that a hyphen joins to the number of what they count.
 const JOINED: [&str; 5] = ["cup", "seat", "door", "port", "pack"];
 
 /// The number that a hyphen joins to what it counts, as in `9-litre tank`: with its unit, or without another word.
 pub(super) fn joined(text: &str, range: &Range<usize>) -> Option<(Range<usize>, SpanKind)> {
     let end = amounts::end(text, range.start);
-    let after = text[end..].strip_prefix('-').filter(|_| end > range.start)?;
+    let hyphen = text[end..].chars().next().filter(|char| HYPHENS.contains(char) && end > range.start)?;
+    let after = &text[end + hyphen.len_utf8()..];
     let length = after.find(|char: char| !char.is_alphabetic()).unwrap_or(after.len());
     let word = &after[..length];
-    if word.chars().count() < 2 || !word.chars().all(char::is_lowercase) {
+    let whole = end + hyphen.len_utf8() + length;
+    // What goes on behind the word is the id, path or address that it looks like.
+    if word.chars().count() < 2 || !word.chars().all(char::is_lowercase) || range.end > whole {
         return None;
     }
     if units::is_unit(&units::unit_from(word)) {
-        return Some((range.start..end + 1 + length, SpanKind::Quantity));
+        return Some((range.start..whole, SpanKind::Quantity));
     }
     (is_counted(word) || JOINED.contains(&word)).then_some((range.start..end, SpanKind::Number))
 }
@@ -41,8 +46,9 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
             .chars()
             .next_back()
             .is_none_or(|char| char.is_whitespace() || matches!(char, '(' | '*' | '|'));
-    let is_joined = after.starts_with('-');
-    let unit = after.trim_start_matches('*').strip_prefix([' ', '-']).unwrap_or_default();
+    let is_joined = after.starts_with(HYPHENS);
+    let unit = after.trim_start_matches('*');
+    let unit = unit.strip_prefix(' ').or_else(|| unit.strip_prefix(HYPHENS)).unwrap_or_default();
     let follows_name = || {
         before.split_whitespace().next_back().is_some_and(|word| {
             let is_sentence_end = word.ends_with(['.', '!', '?', ':', '|', '*', '-']);

@@ -325,8 +325,9 @@ impl Line {
 
 /// The digit that a text shows to multiply the price at a place, as in `7 × 25 €` or `25 € × 7`.
 fn factor(text: &str, at: usize) -> Option<i128> {
-    let is_part = |char: char| char.is_alphanumeric() || char == '.';
-    let before = text[..at].trim_end_matches(|char: char| !char.is_alphanumeric() && char != '×');
+    let is_part = |char: char| char.is_alphanumeric() || matches!(char, '.' | ',' | '/');
+    let is_between = |char: char| !char.is_alphanumeric() && !matches!(char, '×' | '\n' | '|');
+    let before = text[..at].trim_end_matches(is_between);
     let before = before.strip_suffix(['×', 'x']).or_else(|| text[..at].trim_end().strip_suffix('*'));
     let before = before.and_then(|before| {
         let before = before.trim_end();
@@ -339,7 +340,11 @@ fn factor(text: &str, at: usize) -> Option<i128> {
         });
         let after = after.strip_prefix('×')?.trim_start_matches(' ');
         let digit = after.chars().next()?.to_digit(10)?;
-        (!after[1..].starts_with(is_part)).then_some(digit)
+        let rest = &after[1..];
+        let decimals = rest.strip_prefix(['.', ',']).unwrap_or_default();
+        let is_longer = rest.starts_with(|char: char| char.is_alphanumeric() || char == '/')
+            || decimals.starts_with(|char: char| char.is_ascii_digit());
+        (!is_longer).then_some(digit)
     };
     before.or_else(after).map(|digit| i128::from(digit) * 1_000)
 }

@@ -143,13 +143,15 @@ impl<'e> Known<'e> {
         spans.retain(|span| {
             let place = &span.range;
             span.kind == SpanKind::Error
-                || overlapping(&phones, |phone| phone, place).is_empty()
+                || !is_within(overlapping(&phones, |phone| phone, place), place)
                     && !dates_at(&stated, place).iter().any(dates::Written::is_distinct)
                     && !dates_at(&unstated, place).iter().any(|date| !date.is_doubtful && date.is_distinct())
                     && overlapping(&times, |time| &time.range, place).is_empty()
         });
         for span in &mut spans {
-            if let Some(joined) = counts::joined(text, &span.range) {
+            if let SpanKind::Number | SpanKind::Quantity | SpanKind::Id = span.kind
+                && let Some(joined) = counts::joined(text, &span.range)
+            {
                 (span.range, span.kind) = joined;
             }
             if let Some(price) = amounts::with_currency(text, span) {
@@ -325,6 +327,11 @@ fn overlapping<'l, T>(list: &'l [T], range: impl Fn(&T) -> &Range<usize>, place:
     let first = list.partition_point(|one| range(one).end <= place.start);
     let end = list.partition_point(|one| range(one).start < place.end);
     &list[first..end.max(first)]
+}
+
+/// Whether one of some stretches holds all of a place.
+fn is_within(stretches: &[Range<usize>], place: &Range<usize>) -> bool {
+    stretches.iter().any(|stretch| stretch.start <= place.start && place.end <= stretch.end)
 }
 
 fn dates_at<'l>(dates: &'l [dates::Written], place: &Range<usize>) -> &'l [dates::Written] {

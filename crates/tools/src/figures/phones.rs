@@ -47,7 +47,9 @@ fn runs(text: &str) -> Vec<Vec<(Range<usize>, String)>> {
                 run.push((start..at, number.clone()));
             }
             let gap = text[at..].len() - text[at..].trim_start_matches(SEPARATORS).len();
-            if !(1..=GAP).contains(&gap) {
+            // `0.25` is a decimal.
+            let is_decimal = number == "0" && text[at..].starts_with('.');
+            if is_decimal || !(1..=GAP).contains(&gap) {
                 break;
             }
             at += gap;

@@ -189,7 +189,15 @@ impl Rows {
 /// The names in the heading of a table over nothing in its first column, by the number of marks before them.
 fn names_of_columns(heading: &str) -> Vec<String> {
     let cells: Vec<&str> = heading.trim().split('|').take(MOST_COLUMNS).collect();
-    let has_names = cells.len() > 4 && cells[..2].iter().all(|cell| cell.trim().is_empty());
+    // Of products, not of what is said of them: `Rover X1`, not `Price`.
+    let is_name = |cell: &&str| {
+        let cell = cell.trim();
+        cell.is_empty()
+            || (cell.contains(' ') || cell.contains(|char: char| char.is_ascii_digit()))
+                && !amounts::says_price(cell)
+    };
+    let has_names =
+        cells.len() > 4 && cells[..2].iter().all(|cell| cell.trim().is_empty()) && cells.iter().all(is_name);
     let name = |cell: &&str| lower_in_place(plain(cell));
     cells.iter().filter(|_| has_names).map(name).collect()
 }

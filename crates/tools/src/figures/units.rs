@@ -261,25 +261,35 @@ impl Measures {
     }
 }
 
+/// How a percentage is written in words.
+const PERCENT: [&str; 7] =
+    ["per cent", "percent", "pour cent", "por ciento", "per cento", "procent", "Prozent"];
+
 /// Whether nothing but a space is between a number and a capitalised word before it: not `Discount: 15`.
 fn follows_name(text: &str, at: usize) -> bool {
     let before = text[..at].strip_suffix([' ', '\u{a0}']).unwrap_or_default();
     let word = before.rsplit(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
-    word.starts_with(char::is_uppercase)
+    let after = text[amounts::end(text, at)..].trim_start();
+    word.starts_with(char::is_uppercase) && !PERCENT.iter().any(|written| after.starts_with(written))
 }
 
 /// The numbers in words of a text, with what follows them; also those of one unit, as in `one year`, and with a half after
 /// the number or its unit, as in `an hour and a half`.
 fn in_words<'t>(text: &'t str, words: &[Worded]) -> Vec<(i128, &'t str)> {
     const ONE: [&str; 3] = ["one", "an", "a"];
+    const ONE_OF: [&str; 10] = ["one", "One", "un", "Un", "une", "Une", "ein", "Ein", "eine", "Eine"];
     const HALF: &str = " and a half";
     let number = |word: &Worded| (word.number * 1_000, &text[word.range.end..]);
     let mut found: Vec<(i128, &str)> = words.iter().map(number).collect();
-    let ones = text.match_indices("one").map(|(at, word)| (at, at + word.len()));
-    let ones = ones.filter(|(at, end)| {
-        !text[..*at].ends_with(|char: char| char.is_alphanumeric()) && text[*end..].starts_with([' ', '-'])
+    let ones = ONE_OF.iter().flat_map(|word| text.match_indices(word));
+    let ones = ones.filter(|(at, word)| {
+        let is_joined =
+            word.eq_ignore_ascii_case("ein") && text[at + word.len()..].starts_with(char::is_lowercase);
+        !text[..*at].ends_with(|char: char| char.is_alphanumeric())
+            && (is_joined || text[at + word.len()..].starts_with([' ', '-']))
     });
-    found.extend(ones.map(|(_, end)| (1_000, &text[end..])).filter(|(_, after)| is_unit(&unit_from(after))));
+    let ones = ones.map(|(at, word)| (1_000, &text[at + word.len()..]));
+    found.extend(ones.filter(|(_, after)| is_unit(&unit_from(after))));
     for (at, half) in text.match_indices(HALF) {
         let mut before = text[..at].rsplit(' ');
         let last = before.next().unwrap_or_default();

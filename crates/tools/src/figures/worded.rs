@@ -235,6 +235,7 @@ fn part(word: &str, last: Option<Part>, gap: &str) -> Option<Part> {
     match word {
         "and" if after_number => Some(Part::And),
         "et" | "y" if after_number => Some(Part::Plus),
+        "un" | "une" if matches!(last, Some(Part::French(_))) => Some(Part::Elsewhere(1)),
         "un" | "une" | "uno" | "una" if last == Some(Part::Plus) => Some(Part::Elsewhere(1)),
         "first" | "second" | "third" if after_number && gap == "-" => Some(Part::Unsure),
         _ => {
