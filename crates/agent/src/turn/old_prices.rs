@@ -56,7 +56,9 @@ pub(super) fn evidence(
 
 /// A document whose prices are old, as it is shown.
 pub(super) fn dated(documents: &UserDocuments, name: &str, text: &str, now: DocumentTime) -> Option<String> {
-    let states = |old: &OldPrices| old.source.is_none() || old.removed_from(text) != text;
+    let states = |old: &OldPrices| {
+        old.source.is_none() || old.removed_from(text) != figures::without_prices_of(text, "")
+    };
     let day = find(documents, (name, text), now).into_iter().find(states)?.looked_up.day();
     Some(format!(
         "As of {day}: prices and stock may have changed since. Where you state one, say that it is of {day}.\n\n{text}"
@@ -98,7 +100,7 @@ pub(super) fn says_day(text: &str, time: DocumentTime, now: DocumentTime) -> boo
 fn find(documents: &UserDocuments, (name, text): (&str, &str), now: DocumentTime) -> Vec<OldPrices> {
     let has_prices = || {
         let text = without_cells(text);
-        figures::without_prices(&text) != text
+        figures::without_prices(&text) != figures::without_prices_of(&text, "")
     };
     let found = || {
         let at = VaultPath::new(name)?;
@@ -109,9 +111,9 @@ fn find(documents: &UserDocuments, (name, text): (&str, &str), now: DocumentTime
             return None;
         }
         Some(match looked_up(documents, &row, at.folder()) {
-            Some(looked_up) => vec![OldPrices { looked_up, source: None }],
-            None if is_own && has_prices() => repeated(documents, row),
-            None => Vec::new(),
+            Some(looked_up) if is_stale(looked_up, now) => vec![OldPrices { looked_up, source: None }],
+            _ if is_own && has_prices() => repeated(documents, row),
+            _ => Vec::new(),
         })
     };
     let mut found = found().unwrap_or_default();
@@ -136,8 +138,10 @@ fn looked_up(documents: &UserDocuments, row: &TurnRow, folder: &str) -> Option<D
     }
 }
 
-/// The prices that a turn may repeat of those that the earlier turns which it names had looked up, directly or by others.
+/// The prices that a turn may repeat of those that the earlier turns which it names had looked up, directly or by others,
+/// and that it did not look up again.
 fn repeated(documents: &UserDocuments, row: TurnRow) -> Vec<OldPrices> {
+    let again = read_in(documents, &row);
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![row];
@@ -148,20 +152,20 @@ fn repeated(documents: &UserDocuments, row: TurnRow) -> Vec<OldPrices> {
                 continue;
             }
             let Ok(Some(earlier)) = documents.catalog().turn(turn) else { continue };
-            match looked_up(documents, &earlier, earlier.context.folder()) {
-                Some(looked_up) => {
-                    let source = Some(stated_by(documents, &earlier));
-                    found.push(OldPrices { looked_up, source });
-                }
-                None => open.push(earlier),
+            if let Some(looked_up) = looked_up(documents, &earlier, earlier.context.folder()) {
+                let said = documents.files().read_text(&earlier.context).ok().flatten().unwrap_or_default();
+                let source = read_in(documents, &earlier) + "\n" + &said;
+                let source = Some(figures::without_prices_of(&source, &again));
+                found.push(OldPrices { looked_up, source });
             }
+            open.push(earlier);
         }
     }
     found
 }
 
-/// What a turn that looked up prices, its research and the pages that it captured state.
-fn stated_by(documents: &UserDocuments, row: &TurnRow) -> String {
+/// What the pages that a turn captured and its research state.
+fn read_in(documents: &UserDocuments, row: &TurnRow) -> String {
     let captures = documents.catalog().captures(Some(row.number), None).unwrap_or_default();
     let pages = captures.iter().flat_map(|one| {
         let folder = one.manifest.folder();
@@ -169,7 +173,7 @@ fn stated_by(documents: &UserDocuments, row: &TurnRow) -> String {
     });
     let research = documents.files().list(row.context.folder()).unwrap_or_default();
     let research = research.into_iter().filter(is_research);
-    let files = pages.flatten().chain(research).chain([row.context.clone()]);
+    let files = pages.flatten().chain(research);
     let texts = files.filter_map(|file| documents.files().read_text(&file).ok()?);
     texts.collect::<Vec<_>>().join("\n")
 }
