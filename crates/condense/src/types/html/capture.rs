@@ -134,10 +134,12 @@ fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<Page
     texts.collect()
 }
 
-/// Adds the price in the attributes of a page that states none as data or in a line of its own: beside another, it may be
-/// that of something else.
+/// Adds the price in the attributes of a page that states none as data or in its text: beside another, it may be that of
+/// something else.
 fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &mut Map<String, Value>) {
-    if data.contains_key("price") || outline.blocks.iter().any(|block| is_price(page, outline, block)) {
+    if data.contains_key("price")
+        || outline.blocks.iter().any(|block| has_price(&text_of(page, outline, block)))
+    {
         return;
     }
     let Some(found) = attribute_price::in_attributes(page, tokens) else { return };
@@ -147,12 +149,19 @@ fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &
     }
 }
 
+fn text_of(page: &str, outline: &PageOutline, block: &Block) -> String {
+    let runs = outline.runs[block.runs.clone()].iter();
+    runs.map(|run| plain(&page[run.range.clone()])).collect()
+}
+
+fn has_price(text: &str) -> bool {
+    scan(text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price)
+}
+
 /// Whether a block is a short line with a price.
 fn is_price(page: &str, outline: &PageOutline, block: &Block) -> bool {
-    let runs = outline.runs[block.runs.clone()].iter();
-    let text: String = runs.map(|run| plain(&page[run.range.clone()])).collect();
-    text.len() <= LONGEST_PRICE
-        && scan(&text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price)
+    let text = text_of(page, outline, block);
+    text.len() <= LONGEST_PRICE && has_price(&text)
 }
 
 /// Adds a page's heading and the price below it to its main content: a line with nothing but a price looks like no part of

@@ -81,6 +81,10 @@ fn a_price_in_attributes_alone_is_captured() {
         (r#"<div data-price="29990" data-currency="USD"></div>"#, ""),
         (r#"<div data-amount="4.50"></div>"#, ""),
         (r#"<p>$349.00</p><div data-price="299.90"></div>"#, ""),
+        (
+            r#"<p>Our kettle costs $349.00 with free shipping and two years of warranty.</p><i data-price="19.90"></i>"#,
+            "",
+        ),
         (r#"<meta itemprop="price" content="349.00"><div data-price="299.90"></div>"#, "349.00"),
     ] {
         assert_eq!(price(body), stated, "{body}");
