@@ -338,6 +338,9 @@ fn words(text: &str, tag: Range<usize>) -> impl Iterator<Item = (char, &str, Ran
                 last = c;
             }
             if quote.is_some() {
+                if c == '\\' {
+                    chars.next();
+                }
                 quote = quote.filter(|open| *open != c);
             } else if matches!(c, '"' | '\'') {
                 quote = Some(c);
