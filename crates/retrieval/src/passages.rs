@@ -183,7 +183,10 @@ fn all_places(documents: &[ReadDocument]) -> Vec<PlacedStretch<'_>> {
     }
     let holders: Vec<bool> = all
         .iter()
-        .map(|place| newest.get(place.text.trim()).is_none_or(|at| *at == place.document))
+        .map(|place| {
+            let holder = newest.get(place.text.trim()).filter(|_| is_of_page(&place));
+            holder.is_none_or(|holder| *holder == place.document)
+        })
         .collect();
     let mut holders = holders.into_iter();
     all.retain(|_| holders.next().unwrap_or(true));
