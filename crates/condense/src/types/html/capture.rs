@@ -137,9 +137,8 @@ fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<Page
 /// Adds the price in the attributes of a page that states none as data or in its text: beside another, it may be that of
 /// something else.
 fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &mut Map<String, Value>) {
-    if data.contains_key("price")
-        || outline.blocks.iter().any(|block| has_price(&text_of(page, outline, block)))
-    {
+    let is_stated = |block: &Block| is_price(page, outline, block, usize::MAX);
+    if data.contains_key("price") || outline.blocks.iter().any(is_stated) {
         return;
     }
     let Some(found) = attribute_price::in_attributes(page, tokens) else { return };
@@ -149,19 +148,11 @@ fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &
     }
 }
 
-fn text_of(page: &str, outline: &PageOutline, block: &Block) -> String {
+/// Whether a block of at most so many bytes has a price.
+fn is_price(page: &str, outline: &PageOutline, block: &Block, longest: usize) -> bool {
     let runs = outline.runs[block.runs.clone()].iter();
-    runs.map(|run| plain(&page[run.range.clone()])).collect()
-}
-
-fn has_price(text: &str) -> bool {
-    scan(text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price)
-}
-
-/// Whether a block is a short line with a price.
-fn is_price(page: &str, outline: &PageOutline, block: &Block) -> bool {
-    let text = text_of(page, outline, block);
-    text.len() <= LONGEST_PRICE && has_price(&text)
+    let text: String = runs.map(|run| plain(&page[run.range.clone()])).collect();
+    text.len() <= longest && scan(&text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price)
 }
 
 /// Adds a page's heading and the price below it to its main content: a line with nothing but a price looks like no part of
@@ -171,7 +162,7 @@ fn add_price(page: &str, outline: &PageOutline, main: &mut [bool]) {
     for at in (0..blocks.len()).filter(|at| blocks[*at].form == Form::Heading(1) && !blocks[*at].furniture) {
         let is_below = |block: &&Block| !block.furniture && !matches!(block.form, Form::Heading(_));
         let mut below = blocks[at + 1..].iter().take(BELOW_HEADING).take_while(is_below);
-        if let Some(price) = below.find(|block| is_price(page, outline, block)) {
+        if let Some(price) = below.find(|block| is_price(page, outline, block, LONGEST_PRICE)) {
             main[blocks[at].runs.clone()].fill(true);
             main[price.runs.clone()].fill(true);
         }
