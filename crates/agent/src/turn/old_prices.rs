@@ -178,8 +178,8 @@ fn read_in(documents: &UserDocuments, row: &TurnRow) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A document with tables that stand in one of its lines, where `|` is escaped and lines are joined by `<br>`, in lines of
-/// their own.
+/// A document in which tables that were written into a single line, with `|` escaped and `<br>` for line breaks, have their
+/// lines again.
 fn without_cells(text: &str) -> String {
     const ESCAPED: &str = "\\|";
     if !text.contains(ESCAPED) {

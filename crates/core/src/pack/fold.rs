@@ -25,8 +25,8 @@ const TRIES: usize = 64;
 
 /// The messages to decide.
 pub(super) struct FoldInput<'a> {
-    /// Tokens up to which all of them are sent as they are. Beyond that, the cap leaves room for the line that stands for
-    /// those that are not.
+    /// Up to this many tokens, every message is sent as it is. Beyond that, the cap keeps room for the line that lists the
+    /// messages left out.
     pub whole: usize,
     /// Tokens of each.
     pub sizes: &'a [usize],
