@@ -116,7 +116,8 @@ impl RequestError {
         let kind = match self.class {
             "authentication_error" => ApiErrorKind::Unauthorized,
             "permission_error" => ApiErrorKind::Forbidden,
-            "model_not_found" | "recipe_not_found" | "not_found" => ApiErrorKind::NotFound,
+            "model_not_found" | "recipe_not_found" => ApiErrorKind::UnknownModel,
+            "not_found" => ApiErrorKind::NotFound,
             "request_too_large" => ApiErrorKind::TooLarge,
             "context_length_exceeded" => ApiErrorKind::ContextTooLong,
             "rate_limited" => ApiErrorKind::RateLimited,

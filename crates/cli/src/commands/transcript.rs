@@ -3,6 +3,7 @@
 
 use larder_console::api::{Priced, TranscriptLines, TranscriptPageMessage};
 use larder_store::{LineKind, SessionSummary, UserStore};
+use larder_text::words::counted;
 use serde_json::{Value, json};
 
 use crate::args::Format;
@@ -78,7 +79,8 @@ fn list(store: &UserStore, as_json: bool) -> Result<(), CliError> {
     }
     for Priced { sums: one, .. } in sessions {
         let sent = format!("{} → {} tokens", one.tokens_before, one.tokens_after);
-        output::text(&format!("{} {:>5} requests {sent:>24}  {}", one.last, one.requests, one.session))?;
+        let requests = counted(one.requests, "request");
+        output::text(&format!("{} {requests:>14} {sent:>24}  {}", one.last, one.session))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Span, Spanned, nearest};
 use super::file::{Prompts, RecipeFile};
 use super::model::{PromptTemplate, Recipe, SlotSource, Variant};
-use super::prompts::{SYNTAX_HELP, resolve_includes};
+use super::prompts::{resolve_includes};
 use super::template::{self, PromptInputs};
 use crate::pack::Cap;
 use larder_text::hash::ContentHash;
@@ -180,7 +180,7 @@ fn check_inline(
         Ok(names) => names,
         Err(problem) => {
             let span = inline_span(text, &problem.range, sink);
-            sink.report(DiagnosticCode::TemplateSyntax, &span, problem.message, SYNTAX_HELP);
+            sink.report(DiagnosticCode::TemplateSyntax, &span, problem.message, problem.help);
             BTreeSet::new()
         }
     };
@@ -223,7 +223,7 @@ fn check_variables(file: &RecipeFile, sink: &mut DiagnosticSink<'_>) -> BTreeSet
             Ok(names) => inputs.extend(names.into_iter().filter(|name| !template::is_builtin(name))),
             Err(problem) => {
                 let span = inline_span(text, &problem.range, sink);
-                sink.report(DiagnosticCode::TemplateSyntax, &span, problem.message, SYNTAX_HELP);
+                sink.report(DiagnosticCode::TemplateSyntax, &span, problem.message, problem.help);
             }
         }
         if let Some((_, range)) = template::includes(&text.value).first() {

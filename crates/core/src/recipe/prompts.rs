@@ -37,7 +37,7 @@ pub(super) fn check<'f>(
         match template::undeclared(text) {
             Ok(names) => prompt.undeclared = names,
             Err(problem) => {
-                sink.report(DiagnosticCode::TemplateSyntax, &problem.range, problem.message, SYNTAX_HELP)
+                sink.report(DiagnosticCode::TemplateSyntax, &problem.range, problem.message, problem.help)
             }
         }
         prompt.text.clone_from(text);
@@ -49,8 +49,6 @@ pub(super) fn check<'f>(
     }
     prompts
 }
-
-pub(super) const SYNTAX_HELP: &str = "to write braces as text, put them between {% raw %} and {% endraw %}";
 
 fn check_includes(
     prompts: &mut BTreeMap<String, PromptFile>,

@@ -4,7 +4,7 @@
 //! size are limited, so a template terminates. Values are inserted verbatim and never rendered again, so untrusted
 //! text cannot act as a template.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::ops::Range;
 
@@ -31,6 +31,13 @@ pub const BUILTINS: [(&str, &str); 11] = [
     ("user", "the user whose store the call works with"),
     ("variant", "the current stage, or none"),
 ];
+/// The fields of the built-in names that have fields.
+const FIELDS: [(&str, &[&str]); 2] = [
+    ("budget", &["total", "prompt", "input", "output", "response_reserve"]),
+    ("recipe", &["name", "category", "description"]),
+];
+const SYNTAX_HELP: &str = "to write braces as text, put them between {% raw %} and {% endraw %}";
+const CALL_HELP: &str = "use a filter or test of Jinja's, such as upper, trim, join, length or defined";
 /// Functions that templates may call.
 const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
 /// Instructions per rendering.
@@ -221,10 +228,11 @@ fn explain(name: &str, text: &str, error: &Error) -> TemplateError {
     TemplateError { template, line, column, message: problem.message, help: help.to_owned() }
 }
 
-/// A syntax error in a template and its byte range.
+/// What is wrong with a template, and its byte range.
 pub(super) struct SyntaxProblem {
     pub range: Range<usize>,
     pub message: String,
+    pub help: &'static str,
 }
 
 impl SyntaxProblem {
@@ -247,7 +255,7 @@ impl SyntaxProblem {
             message.truncate(message.floor_char_boundary(200));
             message.push('…');
         }
-        Self { range, message }
+        Self { range, message, help: SYNTAX_HELP }
     }
 }
 
@@ -256,10 +264,13 @@ pub(super) fn undeclared(text: &str) -> Result<BTreeSet<String>, SyntaxProblem> 
     let prompts = BTreeMap::new();
     let env = environment(&prompts);
     match env.template_from_str(text) {
-        Ok(template) => match unknown_call(&env, text) {
-            Some(problem) => Err(problem),
-            None => Ok(template.undeclared_variables(false).into_iter().collect()),
-        },
+        Ok(template) => {
+            let unknown_field = || unknown_field(&template.undeclared_variables(true), text);
+            match unknown_call(&env, text).or_else(unknown_field) {
+                Some(problem) => Err(problem),
+                None => Ok(template.undeclared_variables(false).into_iter().collect()),
+            }
+        }
         Err(error) => Err(SyntaxProblem::of(&error, text)),
     }
 }
@@ -281,6 +292,7 @@ fn unknown_call(env: &Environment<'_>, text: &str) -> Option<SyntaxProblem> {
     places.into_iter().find_map(|(last, follows, word, range)| {
         let is_joined = last.is_alphanumeric() && word != "not";
         let what = match follows {
+            ["", "filter"] if is_unknown(format!("0|{word}"), ErrorKind::UnknownFilter) => "filter",
             _ if last == '|' && is_unknown(format!("0|{word}"), ErrorKind::UnknownFilter) => "filter",
             [_, "is"] | ["is", "not"]
                 if is_joined && is_unknown(format!("0 is {word}"), ErrorKind::UnknownTest) =>
@@ -289,8 +301,28 @@ fn unknown_call(env: &Environment<'_>, text: &str) -> Option<SyntaxProblem> {
             }
             _ => return None,
         };
-        Some(SyntaxProblem { range, message: format!("there is no {what} `{word}`") })
+        Some(SyntaxProblem { range, message: format!("there is no {what} `{word}`"), help: CALL_HELP })
     })
+}
+
+/// The first of the dotted `names` that asks a built-in name for a field it has not.
+fn unknown_field(names: &HashSet<String>, text: &str) -> Option<SyntaxProblem> {
+    let unknown = names.iter().filter_map(|name| {
+        let mut parts = name.split('.');
+        let (base, field) = (parts.next()?, parts.next()?);
+        let (_, fields) = FIELDS.iter().find(|(builtin, _)| *builtin == base)?;
+        if fields.contains(&field) {
+            return None;
+        }
+        let path = format!("{base}.{field}");
+        let start = tags(text).into_iter().find_map(|(_, tag)| {
+            Some(tag.start + text.get(tag)?.find(path.as_str())?)
+        });
+        let range = start.map_or(0..0, |start| start..start + path.len());
+        let message = format!("`{base}` has no field `{field}`; it has {}", fields.join(", "));
+        Some(SyntaxProblem { range, message, help: "" })
+    });
+    unknown.min_by_key(|problem| problem.range.start)
 }
 
 /// The tags of a template outside comments and raw blocks: whether it is a statement, and the bytes between the

@@ -198,6 +198,8 @@ async fn models_that_are_not_known_go_to_the_server_for_them_or_nowhere() {
     let error: Value = refused.json().await.unwrap();
     assert_eq!(error["error"]["code"], "model_not_found");
     assert!(error["error"]["message"].as_str().unwrap().contains("[gateway]"), "{error}");
+    let nowhere: Value = gateway.get("/nowhere").send().await.unwrap().json().await.unwrap();
+    assert_eq!(nowhere["error"]["code"], "not_found", "a path is no model: {nowhere}");
     let wrong = gateway.messages(&json!({"model": "mini", "max_tokens": 1, "messages": []})).await;
     assert!(wrong.text().await.unwrap().contains("/v1/chat/completions"));
     assert!(gateway.seen().is_empty());

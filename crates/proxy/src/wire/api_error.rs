@@ -13,7 +13,9 @@ pub enum ApiErrorKind {
     Unauthorized,
     /// The key does not allow it.
     Forbidden,
-    /// No such model, route or object.
+    /// No such model or recipe.
+    UnknownModel,
+    /// No such route or object.
     NotFound,
     /// The body has too many bytes.
     TooLarge,
@@ -40,7 +42,7 @@ impl ApiErrorKind {
             Self::Invalid | Self::ContextTooLong => 400,
             Self::Unauthorized => 401,
             Self::Forbidden => 403,
-            Self::NotFound => 404,
+            Self::UnknownModel | Self::NotFound => 404,
             Self::TooLarge => 413,
             Self::RateLimited | Self::OverBudget => 429,
             Self::Upstream => 502,
@@ -56,7 +58,8 @@ impl ApiErrorKind {
             Self::Invalid => ("invalid_request_error", None),
             Self::Unauthorized => ("invalid_request_error", Some("invalid_api_key")),
             Self::Forbidden => ("invalid_request_error", Some("permission_denied")),
-            Self::NotFound => ("invalid_request_error", Some("model_not_found")),
+            Self::UnknownModel => ("invalid_request_error", Some("model_not_found")),
+            Self::NotFound => ("invalid_request_error", Some("not_found")),
             Self::TooLarge => ("invalid_request_error", Some("request_too_large")),
             Self::ContextTooLong => ("invalid_request_error", Some("context_length_exceeded")),
             Self::RateLimited => ("rate_limit_error", Some("rate_limit_exceeded")),
@@ -74,7 +77,7 @@ impl ApiErrorKind {
             Self::Invalid | Self::ContextTooLong => "invalid_request_error",
             Self::Unauthorized => "authentication_error",
             Self::Forbidden => "permission_error",
-            Self::NotFound => "not_found_error",
+            Self::UnknownModel | Self::NotFound => "not_found_error",
             Self::TooLarge => "request_too_large",
             Self::RateLimited => "rate_limit_error",
             Self::OverBudget => "billing_error",
@@ -92,7 +95,7 @@ impl ApiErrorKind {
             Self::Invalid | Self::ContextTooLong | Self::TooLarge => "ValidationException",
             Self::Unauthorized => "UnrecognizedClientException",
             Self::Forbidden => "AccessDeniedException",
-            Self::NotFound => "ResourceNotFoundException",
+            Self::UnknownModel | Self::NotFound => "ResourceNotFoundException",
             Self::RateLimited => "ThrottlingException",
             Self::OverBudget => "ServiceQuotaExceededException",
             Self::Upstream => "ModelErrorException",
@@ -167,6 +170,7 @@ mod tests {
             ApiErrorKind::Invalid,
             ApiErrorKind::Unauthorized,
             ApiErrorKind::Forbidden,
+            ApiErrorKind::UnknownModel,
             ApiErrorKind::NotFound,
             ApiErrorKind::TooLarge,
             ApiErrorKind::ContextTooLong,
