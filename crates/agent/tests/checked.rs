@@ -286,6 +286,35 @@ async fn a_price_in_the_arguments_of_a_call_is_not_known() {
     assert!(answer.contains("\"$778.88\" is in none of the answer's documents"), "{answer}");
 }
 
+/// The second call has the number 1 among the sources, since the first failed.
+#[tokio::test]
+async fn each_result_is_shown_once_with_the_number_to_cite() {
+    let world = world();
+    world.says(planned("coordinator"));
+    let given = [
+        Given {
+            status: CallStatus::Error,
+            ..Given::text("doc.read", "no such document", "There is no such document.")
+        },
+        Given::text("doc.search", "1 hit", "The boat costs $450."),
+    ];
+    world.tools.given.lock().unwrap().extend(given);
+    world.says([
+        answers::call(&[("doc.read", json!({"path": "x"})), ("doc.search", json!({"query": "boat"}))])
+            .to_string(),
+        answers::done().to_string(),
+        "It costs $450. [1]".to_owned(),
+        answers::verdict("APPROVE", 0.9).to_string(),
+    ]);
+    let outcome = world.ask("What does the boat cost?").await;
+    assert!(!outcome.unverified, "{outcome:?}");
+    let prompts = world.model.prompts.lock().unwrap().clone();
+    let prompt = prompts.iter().find(|prompt| prompt.contains("(evidence p1")).unwrap();
+    let (_, list) = prompt.split_once("## Result 1").unwrap();
+    assert!(list.contains("There is no such document."), "{prompt}");
+    assert!(list.contains("(evidence p1, cited as [1])") && !list.contains("$450"), "{prompt}");
+}
+
 #[tokio::test]
 async fn numbers_in_an_answer_lead_somewhere() {
     let world = world();

@@ -121,11 +121,8 @@ fn what_is_no_picture_or_text_is_not_sent() {
     let shop = shop("openai", "gpt-4o", "\"vision\"");
     for (file, bytes, words) in [
         ("board.png", &png(1_024, 1_024)[..20], "its header is not one of image/png that can be read"),
-        (
-            "board.png",
-            b"Gate 7 closes at 18:40.",
-            "it is no PNG, JPEG, GIF or WebP, although its name says so",
-        ),
+        ("board.png", b"Gate 7 closes at 18:40.", "it is no PNG, JPEG, GIF or WebP; convert it"),
+        ("board.bmp", b"BM\x8a\0", "it is no PNG, JPEG, GIF or WebP; convert it"),
         ("board.txt", b"Gate 7\0closes at 18:40.", "is not text: it contains NUL bytes"),
     ] {
         shop.write(file, bytes);

@@ -278,7 +278,7 @@ fn an_answer_that_cites_a_failed_call_is_marked_with_it_in_whole_words() {
     });
     let ran = shop.ok(&["turn", ASKED]);
     let warning = format!(
-        "warning: the answer is not verified: it cites [9], which is no evidence, since a call failed: \
+        "warning: the answer is not verified: it cites [9], which is none of its sources; a call failed: \
          web.visit(url=\"{ADDRESS}\") ended with ERROR: \"{ADDRESS}\" cannot be visited: only http and https can be \
          visited; give a whole address such as https://example.com/page"
     );

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use larder_text::sections::Sections;
-use larder_vault::VaultPath;
+use larder_vault::{VaultPath, turn_number};
 
 use super::extract::{GAP, lines_of, merged};
 use super::pool::{DocumentPool, MAX_DOCUMENT, ReadDocument};
@@ -166,31 +166,51 @@ fn record(
 }
 
 /// The stretches of all documents. What several captures and results have word for word, because a page was visited again,
-/// is that of the newest.
+/// is that of the newest; so is what several turns say.
 fn all_places(documents: &[ReadDocument]) -> Vec<PlacedStretch<'_>> {
     let mut all: Vec<PlacedStretch<'_>> =
         documents.iter().enumerate().flat_map(|(at, document)| places(at, &document.text)).collect();
     let mut newest = BTreeMap::new();
-    let is_of_page = |place: &&PlacedStretch<'_>| {
-        let path = &documents[place.document].path;
-        path.as_str().contains("/webpage_cache/") || path.name() == "toolresults.md"
-    };
-    for place in all.iter().filter(is_of_page).filter(|place| place.text.len() >= REPEATED) {
-        let holder = newest.entry(place.text.trim()).or_insert(place.document);
+    let kinds: Vec<Option<RepeatingKind>> =
+        documents.iter().map(|document| RepeatingKind::of(&document.path)).collect();
+    let keys: Vec<Option<(RepeatingKind, &str)>> =
+        all.iter().map(|place| Some((kinds[place.document]?, place.text.trim()))).collect();
+    for (place, key) in all.iter().zip(&keys).filter(|(place, _)| place.text.len() >= REPEATED) {
+        let Some(key) = *key else { continue };
+        let holder = newest.entry(key).or_insert(place.document);
         if documents[place.document].at > documents[*holder].at {
             *holder = place.document;
         }
     }
-    let holders: Vec<bool> = all
-        .iter()
-        .map(|place| {
-            let holder = newest.get(place.text.trim()).filter(|_| is_of_page(&place));
-            holder.is_none_or(|holder| *holder == place.document)
-        })
-        .collect();
-    let mut holders = holders.into_iter();
-    all.retain(|_| holders.next().unwrap_or(true));
+    let is_held = |(place, key): (&PlacedStretch<'_>, &Option<(RepeatingKind, &str)>)| {
+        let holder = key.as_ref().and_then(|key| newest.get(key));
+        // What one folder repeats stays, since a passage without it would have gaps.
+        let folder = |document: usize| documents[document].path.folder();
+        holder.is_none_or(|holder| folder(*holder) == folder(place.document))
+    };
+    let held: Vec<bool> = all.iter().zip(&keys).map(is_held).collect();
+    let mut held = held.into_iter();
+    all.retain(|_| held.next().unwrap_or(true));
     all
+}
+
+/// The kinds of documents that repeat each other, turn by turn.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum RepeatingKind {
+    /// What a tool returned.
+    Page,
+    /// What was gathered and answered.
+    Turn,
+}
+
+impl RepeatingKind {
+    fn of(path: &VaultPath) -> Option<Self> {
+        if path.as_str().contains("/webpage_cache/") || path.name() == "toolresults.md" {
+            return Some(Self::Page);
+        }
+        let is_of_turn = path.folder().split('/').any(|folder| turn_number(folder).is_some());
+        is_of_turn.then_some(Self::Turn)
+    }
 }
 
 /// The stretches of a document behind its frontmatter.
@@ -329,11 +349,16 @@ mod tests {
             document("webpage_cache/new/page_content.md", "2026-01-07T10:00:00Z"),
             document("toolresults.md", "2026-01-06T10:00:00Z"),
             document("notes.md", "2026-01-01T10:00:00Z"),
+            document("turns/turn_000001/response.md", "2026-01-05T10:00:00Z"),
+            document("turns/turn_000002/context.md", "2026-01-07T10:00:00Z"),
         ];
         let places = all_places(&documents);
         let found: Vec<(usize, &str)> =
             places.iter().map(|place| (place.document, place.text.trim())).collect();
-        assert_eq!(found, [(0, "Seen."), (1, page), (1, "Seen."), (2, "Seen."), (3, page), (3, "Seen.")]);
+        let seen: Vec<usize> = found.iter().filter(|(_, text)| *text == "Seen.").map(|(at, _)| *at).collect();
+        assert_eq!(seen, [0, 1, 2, 3, 4, 5], "short ones stay");
+        let pages: Vec<usize> = found.iter().filter(|(_, text)| *text == page).map(|(at, _)| *at).collect();
+        assert_eq!(pages, [1, 3, 5], "of pages, of notes and of turns");
     }
 
     #[test]

@@ -171,6 +171,13 @@ pub(super) fn result_document(draft: &TurnDraft) -> Option<InputDocument> {
     Some(InputDocument::whole(at.name(), at.as_str(), files::text(draft, &at)?))
 }
 
+/// These results in the form of `toolresults.md`, as a document for recipes; `None` without any.
+pub(super) fn list_of(draft: &TurnDraft, results: &[ToolResult]) -> Option<InputDocument> {
+    let at = draft.place.tool_results();
+    let text: String = results.iter().map(ToolResult::write).collect();
+    (!results.is_empty()).then(|| InputDocument::whole(at.name(), at.as_str(), text))
+}
+
 /// The result that states a claim, and the line in it: not the result's title, if another line states something the
 /// title does not.
 fn ground<'r>(claim: &str, results: &'r [ToolResult]) -> Option<(&'r ToolResult, Range<usize>)> {

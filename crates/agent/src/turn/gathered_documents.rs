@@ -24,8 +24,18 @@ pub fn candidates(found: &Candidates, place: &UserPlace) -> Vec<InputDocument> {
     let strategies = found.strategy_patterns.iter().map(|pattern| format!("- {}", line(pattern)));
     documents.extend(list("strategy_patterns", strategies.collect()));
     documents.extend(preferences(found, place));
-    documents.extend(found.passages.iter().map(passage));
+    documents.extend(found.passages.iter().filter(|passage| !is_on_page(found, passage)).map(passage));
     documents
+}
+
+/// Whether the captured page shows a passage already.
+fn is_on_page(found: &Candidates, passage: &PassageCandidate) -> bool {
+    let Some(page) = &found.page else { return false };
+    let whole = page.small_page.as_ref().map(|small| (&small.document, &small.text));
+    whole
+        .into_iter()
+        .chain([(&page.document, &page.text)])
+        .any(|(document, text)| *document == passage.document && text.contains(passage.text.trim()))
 }
 
 /// The captured page that the query refers to, if one was found.

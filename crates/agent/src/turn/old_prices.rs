@@ -144,21 +144,22 @@ fn repeated(documents: &UserDocuments, row: TurnRow) -> Vec<OldPrices> {
     let again = read_in(documents, &row);
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut open = vec![row];
-    while let Some(row) = open.pop() {
+    // Each with the prices that are new in it or in those through which it was found.
+    let mut open = vec![(row, again)];
+    while let Some((row, again)) = open.pop() {
         let text = documents.files().read_text(&row.context).ok().flatten().unwrap_or_default();
         for turn in turns_in(&text).filter(|turn| *turn < row.number) {
             if seen.len() == MOST_TURNS || !seen.insert(turn) {
                 continue;
             }
             let Ok(Some(earlier)) = documents.catalog().turn(turn) else { continue };
+            let read = read_in(documents, &earlier);
             if let Some(looked_up) = looked_up(documents, &earlier, earlier.context.folder()) {
                 let said = documents.files().read_text(&earlier.context).ok().flatten().unwrap_or_default();
-                let source = read_in(documents, &earlier) + "\n" + &said;
-                let source = Some(figures::without_prices_of(&source, &again));
-                found.push(OldPrices { looked_up, source });
+                let source = figures::without_prices_of(&format!("{read}\n{said}"), &again);
+                found.push(OldPrices { looked_up, source: Some(source) });
             }
-            open.push(earlier);
+            open.push((earlier, format!("{again}\n{read}")));
         }
     }
     found

@@ -169,6 +169,10 @@ fn unfounded(unknown: &[String], empty: &[String], results: &[ToolResult]) -> St
     let failed = || results.iter().filter(|result| result.status != CallStatus::Success);
     let is_cited = |result: &&ToolResult| numbers.contains(&result.number);
     let mut named: Vec<&ToolResult> = failed().filter(is_cited).collect();
+    let why = match named.is_empty() {
+        true => "none of its sources; a call failed",
+        false => "no evidence, since a call failed",
+    };
     if named.is_empty() {
         named = failed().collect();
     }
@@ -180,7 +184,7 @@ fn unfounded(unknown: &[String], empty: &[String], results: &[ToolResult]) -> St
         format!("{text} ended with {status}: {}", calls::summary(&call.content))
     });
     let said = said.collect::<Vec<_>>().join("; ");
-    format!("{cited}, which is no evidence, since a call failed: {said}")
+    format!("{cited}, which is {why}: {said}")
 }
 
 /// The verdict on an answer without valid citations, which needs no model.
@@ -206,8 +210,8 @@ fn last_reply(store: &UserStore, run: &RunId) -> Result<String, Stop> {
 }
 
 /// The documents that an answer may cite by number: each reference of §2, then each attachment, then each result of a
-/// call that succeeded, then the document of all results. The order is the same in phases 5 and 6 (R0-14.8). Links inside references are not followed (R1-14.4,
-/// C90).
+/// call that succeeded, then `toolresults.md` with the numbers of those in place of what they say. The order is the same
+/// in phases 5 and 6 (R0-14.8). Links inside references are not followed (R1-14.4, C90).
 pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<InputDocument>, Stop> {
     let (now, counter) = (cx.clock.now(), cx.document.condenser.counter.clone());
     let retrieval =
@@ -224,14 +228,17 @@ pub(super) async fn citable_documents(cx: &mut PhaseContext<'_>) -> Result<Vec<I
         documents.push(cited(file.as_str(), &text));
     }
     documents.extend(evidence::attachments(&cx.draft).iter().map(|(name, text)| cited(name, text)));
-    let results = evidence::results(&cx.draft).into_iter();
+    let mut results = evidence::results(&cx.draft);
     // What a failed call says is no evidence.
-    for result in results.filter(|result| result.status == CallStatus::Success) {
+    for result in results.iter_mut().filter(|result| result.status == CallStatus::Success) {
         let name = evidence::name(&cx.draft.place.tool_results(), &result.block());
         let said = if result.content.trim().is_empty() { "(nothing)" } else { result.content.as_str() };
         documents.push(cited(&name, said));
+        // Its number among the calls is not the one to cite.
+        let number = documents.len();
+        result.content = format!("(evidence p{number}, cited as [{number}])");
     }
-    documents.extend(evidence::result_document(&cx.draft));
+    documents.extend(evidence::list_of(&cx.draft, &results));
     Ok(documents)
 }
 

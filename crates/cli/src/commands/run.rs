@@ -26,7 +26,7 @@ use crate::turns::confirm;
 use crate::{commands, files, output, stop};
 
 /// Endings of names of pictures.
-const PICTURES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+const PICTURES: [&str; 10] = ["png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "heic", "avif"];
 
 pub async fn run(context: &CommandContext, args: RunArgs) -> Result<(), CliError> {
     let input = read_input(context, &args.input)?;
@@ -234,7 +234,7 @@ fn picture(path: &Path, bytes: &[u8]) -> Result<Option<Picture>, CliError> {
                 picture.media_type()
             )
         }
-        None if is_named() => "it is no PNG, JPEG, GIF or WebP, although its name says so".to_owned(),
+        None if is_named() => "by its content it is no PNG, JPEG, GIF or WebP; convert it".to_owned(),
         _ => return Ok(found),
     };
     Err(CliError::Fixable(format!("{} cannot be sent as a picture: {problem}", path.display())))

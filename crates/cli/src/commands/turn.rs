@@ -30,7 +30,7 @@ pub async fn run(context: &CommandContext, args: TurnArgs) -> Result<ExitCode, C
             if let Some(hint) = mistyped(&query).or_else(|| misplaced([query.as_str()])) {
                 return Err(CliError::Usage(hint));
             }
-            let query = if query == "-" { read_text(Path::new("-"))? } else { query };
+            let query = if query == "-" { piped()? } else { query };
             let request = request(query, &args.place)?;
             let turns = TurnSession::open(context, &args.flags).await?;
             turns.note_interrupted()?;
@@ -39,6 +39,15 @@ pub async fn run(context: &CommandContext, args: TurnArgs) -> Result<ExitCode, C
         }
         (None, None) => Err(CliError::Usage("expected a question".to_owned())),
     }
+}
+
+/// The query on standard input, without the line break with which programs end what they print.
+fn piped() -> Result<String, CliError> {
+    let mut query = read_text(Path::new("-"))?;
+    if query.ends_with('\n') {
+        query.pop();
+    }
+    Ok(query)
 }
 
 async fn resume(

@@ -7,7 +7,7 @@ use super::code::DiagnosticCode;
 use super::diagnostic::{DiagnosticSink, Span, Spanned, nearest};
 use super::file::{Prompts, RecipeFile};
 use super::model::{PromptTemplate, Recipe, SlotSource, Variant};
-use super::prompts::{resolve_includes};
+use super::prompts::resolve_includes;
 use super::template::{self, PromptInputs};
 use crate::pack::Cap;
 use larder_text::hash::ContentHash;

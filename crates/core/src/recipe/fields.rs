@@ -125,7 +125,8 @@ pub(crate) fn whole(
     let value = json.as_u64().filter(|value| range.contains(value));
     if value.is_none() {
         let message = format!("`{what}` must be between {} and {}", range.start(), range.end());
-        sink.report(DiagnosticCode::OutOfRange, &node.span, message, "");
+        let help = if json.is_f64() { "write it without a point or an exponent" } else { "" };
+        sink.report(DiagnosticCode::OutOfRange, &node.span, message, help);
     }
     value
 }

@@ -315,9 +315,8 @@ fn unknown_field(names: &HashSet<String>, text: &str) -> Option<SyntaxProblem> {
             return None;
         }
         let path = format!("{base}.{field}");
-        let start = tags(text).into_iter().find_map(|(_, tag)| {
-            Some(tag.start + text.get(tag)?.find(path.as_str())?)
-        });
+        let start =
+            tags(text).into_iter().find_map(|(_, tag)| Some(tag.start + text.get(tag)?.find(path.as_str())?));
         let range = start.map_or(0..0, |start| start..start + path.len());
         let message = format!("`{base}` has no field `{field}`; it has {}", fields.join(", "));
         Some(SyntaxProblem { range, message, help: "" })
