@@ -192,6 +192,19 @@ fn an_answer_that_shares_no_word_with_its_citation_is_marked() {
 }
 
 #[test]
+fn a_doubt_names_the_values_that_the_source_does_not_state() {
+    let wrong = || reply(&json!({"answer": "The G7 costs €219.", "citations": ["p1"]}));
+    let shop = Shop::with_models([wrong(), wrong()]);
+    shop.write("s.csv", "model,price,stock\nG7,219,4\nG9,349,2\n");
+    let question = "What does the G7 cost?";
+    let said = shop.ok(&["ask", "s.csv", question]).out;
+    assert!(said.contains("unverified: what the answer cites does not state €219"), "{said}");
+    assert!(!said.contains("no word in common"), "{said}");
+    let answered = shop.json(&["ask", "s.csv", question]);
+    assert_eq!(answered["claims"][0]["unstated"], json!(["€219"]));
+}
+
+#[test]
 fn a_claim_is_not_cut_at_an_ordinal() {
     let sentence = "Der Termin wurde auf den 14. März verlegt.";
     let shop = Shop::with_models([reply(&json!({"answer": sentence, "citations": ["p1"]}))]);

@@ -42,6 +42,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("model_id", &[]),
             ("months", &[]),
             ("names", &[]),
+            ("page_counters", &[]),
             ("parallel", &[]),
             ("picture", &["message"]),
             ("pointer", &["hash"]),
@@ -52,6 +53,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("sections", &[]),
             ("select", &["json", "pointer"]),
             ("sse", &["json"]),
+            ("table_spans", &["markup"]),
             ("time", &[]),
             (
                 "tokens",

@@ -1,7 +1,9 @@
 //! A price that a page keeps in attributes for its scripts, such as `data-price="299.90"`.
 //!
-//! Knows such attributes only. Several values are of several things, and a whole number without a currency may be one of
+//! Knows such attributes, and where prices of nothing stand. Several values are of several things, and a whole number without a currency may be one of
 //! cents: neither is the price of the page.
+
+use std::ops::Range;
 
 use crate::entities::plain;
 use crate::markup::{Token, TokenKind, attributes};
@@ -12,7 +14,9 @@ const PRICES: [&str; 3] = ["data-price", "data-product-price", "data-price-amoun
 const AMOUNT: &str = "data-amount";
 /// Attributes of the same element with the currency.
 const CURRENCIES: [&str; 3] = ["data-currency", "data-price-currency", "data-currency-code"];
-/// Longer values are no prices.
+/// Words before the least price of something.
+const THRESHOLDS: [&str; 9] = ["over", "from", "above", "exceeding", "ab", "über", "dès", "desde", "vanaf"];
+/// Longer values cannot be read.
 const LONGEST: usize = 24;
 
 /// A price as it is written, and the currency next to it.
@@ -25,26 +29,35 @@ pub struct AttributePrice {
     cents: u64,
 }
 
-/// The only price in attributes of a page.
+/// The only price in attributes of a page. One that cannot be read may be that of the page: then there is none.
 pub fn in_attributes(page: &str, tokens: &[Token]) -> Option<AttributePrice> {
     let tags = tokens.iter().filter(|token| token.kind == TokenKind::Open);
     let mut prices = tags.flat_map(|tag| of_tag(&page[tag.range.clone()]));
-    let first = prices.next()?;
-    prices.all(|price| price.cents == first.cents && price.currency == first.currency).then_some(first)
+    let first = prices.next()??;
+    let is_same = |price: &AttributePrice| price.cents == first.cents && price.currency == first.currency;
+    prices.all(|price| price.as_ref().is_some_and(is_same)).then_some(first)
 }
 
-fn of_tag(tag: &str) -> Vec<AttributePrice> {
+/// The prices of a tag that are neither empty nor zero; `None` for what cannot be read.
+fn of_tag(tag: &str) -> Vec<Option<AttributePrice>> {
     let named = |names: &[&str]| {
         let is_named = move |name: &str| names.iter().any(|known| name.eq_ignore_ascii_case(known));
-        let values = attributes(tag).filter(move |(name, value)| is_named(name) && value.len() <= LONGEST);
+        let values = attributes(tag).filter(move |(name, _)| is_named(name));
         values.map(|(_, value)| plain(value).trim().to_owned()).filter(|value| !value.is_empty()).collect()
     };
     let currency: Option<String> = Vec::into_iter(named(&CURRENCIES)).next();
     let amounts = named(&[AMOUNT]).into_iter().filter(|value| currency.is_some() || names_currency(value));
-    let prices = named(&PRICES).into_iter().chain(amounts);
-    let read =
-        |price: String| Some(AttributePrice { cents: cents(&price)?, price, currency: currency.clone() });
-    prices.filter_map(read).collect()
+    let prices = named(&PRICES).into_iter().chain(amounts).filter(|price| !is_zero(price));
+    let read = |price: String| {
+        let cents = cents(&price).filter(|_| price.len() <= LONGEST)?;
+        Some(AttributePrice { cents, price, currency: currency.clone() })
+    };
+    prices.map(read).collect()
+}
+
+/// Whether a price is one of nothing: it has digits, all of them zero.
+fn is_zero(price: &str) -> bool {
+    price.contains('0') && !price.contains(|char: char| char.is_numeric() && char != '0')
 }
 
 /// The cents of a price such as `299.90`, `1.299,00 €` and `$40`; `None` for what may be cents already, or nothing.
@@ -68,6 +81,51 @@ fn cents(price: &str) -> Option<u64> {
     let whole = groups.concat();
     let decimals = if has_cents { decimals } else { "" };
     format!("{whole}{decimals:0<2}").parse().ok().filter(|cents| *cents > 0)
+}
+
+/// Where the navigation, the footers and the headers of a page are: prices there are of no product.
+#[derive(Debug, Default)]
+pub struct PageBars(Vec<Range<usize>>);
+
+impl PageBars {
+    /// Those of a page. A header within its main content is none.
+    pub fn of(page: &str, tokens: &[Token]) -> Self {
+        let (mut bars, mut depth, mut main) = (Self::default(), 0_usize, 0_usize);
+        for token in tokens {
+            let name = &page[token.name.clone()];
+            let is = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known));
+            let count = match () {
+                () if is(&["nav", "footer"]) || main == 0 && is(&["header"]) => &mut depth,
+                () if is(&["main", "article"]) => &mut main,
+                () => continue,
+            };
+            match token.kind {
+                TokenKind::Open => *count += 1,
+                TokenKind::Close => *count = count.saturating_sub(1),
+                _ => continue,
+            }
+            match bars.0.last_mut().filter(|bar| bar.end == usize::MAX) {
+                Some(bar) if depth == 0 => bar.end = token.range.start,
+                None if depth > 0 => bars.0.push(token.range.end..usize::MAX),
+                _ => {}
+            }
+        }
+        // Without its end, one would hide the rest of the page.
+        bars.0.retain(|bar| bar.end < usize::MAX);
+        bars
+    }
+
+    /// Whether a place of the page is in one.
+    pub fn contains(&self, at: usize) -> bool {
+        let bar = self.0.partition_point(|bar| bar.start <= at).checked_sub(1);
+        bar.is_some_and(|bar| at < self.0[bar].end)
+    }
+}
+
+/// Whether a text ends with a word that makes the price after it the least one of something: `orders over`, `ab`.
+pub fn is_threshold(before: &str) -> bool {
+    let word = before.trim_end().rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
+    THRESHOLDS.contains(&word.to_lowercase().as_str())
 }
 
 /// Whether nothing but the sign or the code of a currency is next to a number.

@@ -385,5 +385,9 @@ mod tests;
 mod languages_tests;
 
 #[cfg(test)]
+#[path = "figures_names_tests.rs"]
+mod names_tests;
+
+#[cfg(test)]
 #[path = "figures_rules_tests.rs"]
 mod rules_tests;

@@ -31,6 +31,20 @@ pub struct GroundedClaim {
     /// Whether the bytes share words with the claim, and the cited passages state or yield its numbers, dates and names. A
     /// claim without support is doubtful.
     pub supported: bool,
+    /// The numbers, dates and names of the claim that the cited passages neither state nor yield.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unstated: Vec<String>,
+}
+
+impl GroundedClaim {
+    /// What to add to a claim without support, in brackets; empty for one with support.
+    pub fn doubt(&self) -> String {
+        match self.unstated.as_slice() {
+            _ if self.supported => String::new(),
+            [] => " (its source does not support it)".to_owned(),
+            values => format!(" (its source does not state {})", values.join(", ")),
+        }
+    }
 }
 
 /// A cited passage, or a sentence of one.
@@ -68,13 +82,15 @@ pub(super) fn claims(
         let hit = index.search(text, 0).first().and_then(|hit| grounds.get(hit.passage));
         let Some(place) = hit.or(cited.first()) else { continue };
         let Some(pointer) = pointer(place.file, place.bytes.clone()) else { continue };
+        let unstated = figures::unsupported(&known, text);
         found.push(GroundedClaim {
             text: text.to_owned(),
             source: passages.library.files[place.file].name.clone(),
             bytes: (place.bytes.start, place.bytes.end),
             lines: place.lines,
             pointer,
-            supported: hit.is_some() && figures::unsupported(&known, text).is_empty(),
+            supported: hit.is_some() && unstated.is_empty(),
+            unstated,
         });
     }
     found

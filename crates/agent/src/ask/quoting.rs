@@ -112,6 +112,7 @@ impl Asker<'_> {
                 lines: (breaks(bytes.start), breaks(bytes.end)),
                 pointer,
                 supported: true,
+                unstated: Vec::new(),
             });
         }
         Ok(claims)

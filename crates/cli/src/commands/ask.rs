@@ -1,6 +1,6 @@
 //! `larder ask`: a question over files and folders of any size.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use larder_agent::ask::{
@@ -90,8 +90,7 @@ fn print(context: &CommandContext, answer: &AskAnswer, explain: bool) -> Result<
         }
         commands::run::print(context, &answer.outcome, explain)?;
         for claim in &answer.claims {
-            let doubt = if claim.supported { "" } else { " (its source does not support it)" };
-            output::text(&format!("  {:?}\n    {}{doubt}", claim.text, place(claim)))?;
+            output::text(&format!("  {:?}\n    {}{}", claim.text, place(claim), claim.doubt()))?;
         }
     }
     match (answer.verified, is_quoted) {
@@ -99,8 +98,24 @@ fn print(context: &CommandContext, answer: &AskAnswer, explain: bool) -> Result<
         // The reply says it already.
         (_, true) if answer.claims.is_empty() => Ok(()),
         (_, true) => output::line("unverified: this covers little of the question and may not answer it"),
-        (_, false) => output::line("unverified: the answer has no word in common with what it cites"),
+        (_, false) => output::line(&format!("unverified: {}", doubt(&answer.claims))),
     }
+}
+
+/// Why none of these claims is supported.
+fn doubt(claims: &[GroundedClaim]) -> String {
+    let unstated: BTreeSet<&str> =
+        claims.iter().flat_map(|claim| &claim.unstated).map(String::as_str).collect();
+    if claims.is_empty() {
+        return "the answer cites nothing that could be checked".to_owned();
+    }
+    if unstated.is_empty() {
+        return "the answer has no word in common with what it cites".to_owned();
+    }
+    let has_number = unstated.iter().any(|value| value.contains(|char: char| char.is_ascii_digit()));
+    let note = if has_number { " (with that currency or unit)" } else { "" };
+    let values: Vec<&str> = unstated.into_iter().collect();
+    format!("what the answer cites does not state {}{note}", values.join(", "))
 }
 
 fn print_quoted(answer: &AskAnswer, explain: bool) -> Result<(), CliError> {

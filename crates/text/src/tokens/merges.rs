@@ -68,6 +68,11 @@ impl<'a> Merges<'a> {
         if rank == 0 { NONE } else { rank }
     }
 
+    /// The rank of the token that three or more bytes are; `None` if they are none.
+    pub(super) fn token_rank(self, bytes: &[u8]) -> Option<u32> {
+        Some(self.of_longer(bytes)).filter(|rank| *rank != NONE)
+    }
+
     /// Tokens of a piece.
     pub(super) fn count(self, piece: &[u8]) -> usize {
         match piece.len() {

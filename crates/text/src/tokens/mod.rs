@@ -188,6 +188,12 @@ impl Counter {
         Self::with_workers(vocabulary.name(), Label::Exact, Framing::OPENAI, engine, workers)
     }
 
+    /// The rank of a text of three or more bytes that is one token of o200k_base: the lower, the more frequent was the text
+    /// when the vocabulary was made.
+    pub fn o200k_rank(text: &str) -> Option<u32> {
+        OpenAi::O200k.vocabulary()?.merges.token_rank(text.as_bytes())
+    }
+
     /// An estimate for Claude, whose tokenizer is not public: o200k_base times the measured factors of the
     /// generation. [`count`](Self::count) charges the upper end, [`estimate`](Self::estimate) returns the middle.
     pub fn claude(generation: ClaudeGeneration) -> Self {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use larder_text::tokens::Counter;
 
-use super::starts::is_start;
+use super::starts::{is_counted, is_start};
 use super::strangers::is_name as is_unusual;
 
 /// Titles whose full stop ends no sentence.
@@ -91,11 +91,12 @@ const OTHERS: [&str; 26] = [
     "della", "di", "è", "het", "een", "van", "os", "uma", "é", "du", "por",
 ];
 /// First names which are ordinary words of the vocabulary.
-pub(super) const GIVEN: [&str; 47] = [
+pub(super) const GIVEN: [&str; 52] = [
     "john", "james", "robert", "michael", "david", "william", "richard", "thomas", "charles", "daniel",
     "paul", "mark", "peter", "george", "mary", "anna", "maria", "sarah", "jane", "emma", "alice", "laura",
     "lisa", "julia", "martin", "simon", "max", "adam", "alex", "ben", "tom", "jan", "kim", "lee", "sam",
     "eric", "jack", "henry", "kevin", "steven", "brian", "elena", "marie", "sven", "ada", "eva", "nina",
+    "hans", "uwe", "clara", "mia", "lena",
 ];
 /// Bytes of the documents that tell their language.
 const SAMPLE: usize = 20_000;
@@ -276,6 +277,7 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, b
         let is_name = is_name || is_initial;
         let is_abbreviated = TITLES.contains(&lower.as_str()) || is_initial;
         let is_title = is_abbreviated || FULL_TITLES.contains(&lower.as_str());
+        let is_counted = run.is_empty() && is_counted(before, bare, !with_first);
         before = word;
         if !is_name || is_title {
             found.push(std::mem::take(&mut run));
@@ -284,7 +286,7 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, b
             // Even a single word after it is a name.
             run.push(if is_abbreviated { plain } else { bare });
             begins = false;
-        } else if is_name && (is_inside || !is_start()) {
+        } else if is_name && !is_counted && (is_inside || !is_start()) {
             begins = if run.is_empty() { !is_inside } else { begins };
             run.push(bare);
         }

@@ -1,4 +1,7 @@
-//! Words that often begin a sentence, so that their capital says nothing.
+//! Words whose capital says nothing: those that often begin a sentence, ordinary ones in titles, and what is counted in
+//! languages that capitalise nouns.
+
+use larder_text::tokens::Counter;
 
 /// Words that often begin a sentence: with one of them, the capital says nothing.
 const STARTS: [&str; 150] = [
@@ -159,4 +162,108 @@ pub(super) fn is_start(word: &str) -> bool {
     let lower = word.to_lowercase();
     let word = lower.split(['\'', '’']).next().unwrap_or_default();
     STARTS.contains(&word) || word.ends_with("ly")
+}
+
+/// Measures, scales and kinds that precede a noun or a name: what begins with one in capitals is no name yet.
+const MEASURES: [&str; 72] = [
+    "million",
+    "millionen",
+    "millions",
+    "milliarde",
+    "milliarden",
+    "billion",
+    "billionen",
+    "billions",
+    "mio",
+    "mrd",
+    "tausend",
+    "hundert",
+    "dutzend",
+    "paar",
+    "prozent",
+    "promille",
+    "grad",
+    "euro",
+    "cent",
+    "dollar",
+    "franken",
+    "kronen",
+    "pfund",
+    "yen",
+    "gramm",
+    "kilo",
+    "kilogramm",
+    "milligramm",
+    "tonne",
+    "tonnen",
+    "liter",
+    "litern",
+    "milliliter",
+    "meter",
+    "metern",
+    "kilometer",
+    "kilometern",
+    "zentimeter",
+    "millimeter",
+    "quadratmeter",
+    "kubikmeter",
+    "hektar",
+    "watt",
+    "kilowatt",
+    "kilowattstunden",
+    "volt",
+    "ampere",
+    "hertz",
+    "stunde",
+    "stunden",
+    "minute",
+    "minuten",
+    "sekunden",
+    "monate",
+    "monaten",
+    "jahre",
+    "jahren",
+    "stück",
+    "flasche",
+    "flaschen",
+    "glas",
+    "tasse",
+    "tassen",
+    "packung",
+    "packungen",
+    "anfang",
+    "mitte",
+    "ende",
+    "kategorie",
+    "modell",
+    "marke",
+    "größe",
+];
+/// Words of lower rank are ordinary however often they are capitalised.
+const FREQUENT: u32 = 10_000;
+
+/// Whether every part of a word is ordinary: one token of o200k_base in small letters which is not rarer than with a
+/// capital, as names are.
+pub(super) fn is_ordinary(word: &str) -> bool {
+    let rank = |word: &str| Counter::o200k_rank(&format!(" {word}"));
+    let is_one = |part: &str| {
+        let lower = part.to_lowercase();
+        let capital: String =
+            lower.chars().take(1).flat_map(char::to_uppercase).chain(lower.chars().skip(1)).collect();
+        let is_rarer = |small: u32| rank(&capital).is_some_and(|capital| capital / 4 * 5 < small);
+        part.chars().count() == 1 || rank(&lower).is_some_and(|small| small < FREQUENT || !is_rarer(small))
+    };
+    word.split(['-', '\'', '’']).all(is_one)
+}
+
+/// Whether a capitalised word after another tells what is counted or measured: a measure, or in languages that capitalise
+/// nouns any word after a number that is no year.
+pub(super) fn is_counted(before: &str, word: &str, with_nouns: bool) -> bool {
+    let number = before.trim_matches(|char: char| !char.is_ascii_digit());
+    let is_year = number.len() == 4 && (number.starts_with("19") || number.starts_with("20"));
+    let is_number = !number.is_empty()
+        && !is_year
+        && before.chars().all(|char| char.is_ascii_digit() || ".,*_~+-–".contains(char))
+        && before.ends_with(|char: char| char.is_ascii_digit() || matches!(char, '*' | '_'));
+    MEASURES.contains(&word.to_lowercase().as_str()) || with_nouns && is_number
 }

@@ -6,7 +6,7 @@
 use larder_text::tokens::Counter;
 
 use super::names::{is_english, without_code};
-use super::starts::is_start;
+use super::starts::{is_counted, is_ordinary, is_start};
 use super::words::Words;
 
 /// How adjectives and nouns end that are no names, in small letters. Longer words of German are rarely one token.
@@ -16,6 +16,11 @@ const NO_NAMES: [&str; 48] = [
     "liche", "licher", "liches", "lichen", "ige", "iger", "iges", "igen", "bare", "barer", "bares", "baren",
     "te", "ter", "tes", "ten", "able", "ible", "ness", "ity", "ship", "ing", "ized", "proof", "ful",
 ];
+
+/// Bytes of the endings that names have, too.
+const LONGEST_SHARED: usize = 3;
+/// A longer word of a language that joins nouns is a compound.
+const LONGEST_NAME: usize = 13;
 
 /// These names of a text, each with the start of its line.
 pub(super) fn of(text: &str, words: &Words) -> Vec<(usize, String)> {
@@ -36,7 +41,7 @@ pub(super) fn of(text: &str, words: &Words) -> Vec<(usize, String)> {
         for cell in plain.split('|') {
             let is_whole = |run: &[&str]| run.len() == cell.split_whitespace().count();
             let is_heading = |run: &[&str]| rows == 0 && !is_last && is_whole(run);
-            let of_cell = runs(cell).into_iter().filter(|run| !is_heading(run));
+            let of_cell = runs(cell, with_nouns).into_iter().filter(|run| !is_heading(run));
             let unknown =
                 of_cell.filter(|run| run.len() > 1 && !run.iter().any(|word| words.know_word(word)));
             let named = unknown.filter(|run| is_name(run, with_nouns));
@@ -46,9 +51,10 @@ pub(super) fn of(text: &str, words: &Words) -> Vec<(usize, String)> {
     found
 }
 
-/// Runs of capitalised words, without what usually begins a sentence.
-fn runs(text: &str) -> Vec<Vec<&str>> {
+/// Runs of capitalised words, without what usually begins a sentence and what is counted.
+fn runs(text: &str, with_nouns: bool) -> Vec<Vec<&str>> {
     let mut runs: Vec<Vec<&str>> = vec![Vec::new()];
+    let mut before = "";
     for word in text.split_whitespace() {
         let plain = word.trim_matches(['*', '_']);
         let bare = plain.trim_matches(|char: char| !char.is_alphanumeric());
@@ -62,9 +68,11 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
         {
             runs.push(Vec::new());
         }
-        if let Some(run) = runs.last_mut().filter(|run| is_part && !(run.is_empty() && is_start(bare))) {
+        let is_led = is_start(bare) || is_counted(before, bare, with_nouns);
+        if let Some(run) = runs.last_mut().filter(|run| is_part && !(run.is_empty() && is_led)) {
             run.push(bare);
         }
+        before = word;
         if plain.ends_with(|char: char| !char.is_alphanumeric()) {
             runs.push(Vec::new());
         }
@@ -75,8 +83,21 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
 /// Whether the first of unknown words is no ordinary one, nor a noun or an adjective of a language that capitalises nouns.
 pub(super) fn is_name(run: &[&str], with_nouns: bool) -> bool {
     let Some(first) = run.first().map(|word| word.to_lowercase()) else { return false };
-    let is_built = with_nouns && NO_NAMES.iter().any(|end| first.ends_with(end));
-    !is_built && first.chars().all(|char| !is_wide(char)) && Counter::o200k().count(&format!(" {first}")) > 1
+    let is_built = with_nouns
+        && (first.chars().count() > LONGEST_NAME || NO_NAMES.iter().any(|end| first.ends_with(end)));
+    let is_plain = || match first.contains('-') {
+        true => is_ordinary(&first),
+        false => Counter::o200k().count(&format!(" {first}")) == 1,
+    };
+    !is_built && first.chars().all(|char| !is_wide(char)) && !is_plain()
+}
+
+/// Whether a word of a language that joins nouns is too long for a name or has an ending of nouns and adjectives; names
+/// have short ones, too, as *Thorsten* and *Brigitte* do.
+pub(super) fn is_noun(word: &str) -> bool {
+    let lower = word.to_lowercase();
+    let has_ending = || NO_NAMES.iter().any(|end| end.len() > LONGEST_SHARED && lower.ends_with(end));
+    lower.chars().count() > LONGEST_NAME || has_ending()
 }
 
 /// Whether a letter is of a script whose words are rarely one token.

@@ -6,10 +6,13 @@ use std::ops::Range;
 use larder_text::tokens::Counter;
 
 use super::names::{GIVEN, is_title, words_with_places};
-use super::starts::is_start;
+use super::starts::{is_ordinary, is_start};
+use super::strangers::is_noun;
 
 /// Words of one name before its last.
 const APART: usize = 4;
+/// Parts of an address that may be of a name.
+const PARTS: usize = 12;
 /// Words in small letters within names.
 const PARTICLES: [&str; 9] = ["van", "von", "de", "der", "den", "di", "da", "del", "la"];
 
@@ -18,6 +21,31 @@ fn gap<'t>(text: &'t str, two: &[(Range<usize>, &str)]) -> &'t str {
     let gap = &text[two[0].0.end..two[1].0.start];
     let is_short = two[0].1.chars().count() <= 3;
     gap.strip_prefix('.').filter(|_| is_short).unwrap_or(gap)
+}
+
+/// Where mail addresses, URLs and domains are: names in them are in small letters whatever they are.
+fn addresses(text: &str) -> Vec<Range<usize>> {
+    let mut at = 0;
+    let pieces = text.split(|char: char| char.is_whitespace() || "<>()[]{}\"',;|`".contains(char));
+    let places = pieces.map(move |piece| {
+        let start = at;
+        at += piece.len();
+        let end = at;
+        // What separates two pieces may be longer than a byte.
+        at += text[end..].chars().next().map_or(0, char::len_utf8);
+        start..end
+    });
+    let is_address = |place: &Range<usize>| {
+        let piece = text[place.clone()].trim_matches(|char: char| !char.is_alphanumeric());
+        let joins_labels = |at: usize| {
+            let is_letter = |char: Option<char>| char.is_some_and(char::is_alphanumeric);
+            is_letter(piece[..at].chars().next_back()) && is_letter(piece[at + 1..].chars().next())
+        };
+        piece.contains('@')
+            || piece.contains("://")
+            || piece.match_indices('.').any(|(at, _)| joins_labels(at))
+    };
+    places.filter(is_address).collect()
 }
 
 /// The words of documents, in lower case.
@@ -36,6 +64,11 @@ pub(super) struct Words {
 impl Words {
     pub(super) fn of(text: &str) -> Self {
         let words: Vec<(Range<usize>, &str)> = words_with_places(text).collect();
+        let addresses = addresses(text);
+        let is_in_address = |place: &Range<usize>| {
+            let after = addresses.partition_point(|address| address.start <= place.start);
+            after.checked_sub(1).is_some_and(|at| place.end <= addresses[at].end)
+        };
         let is_capital = |word: &str| word.starts_with(char::is_uppercase);
         let mut before: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for two in words.windows(2).filter(|two| is_capital(two[0].1) && is_capital(two[1].1)) {
@@ -61,13 +94,23 @@ impl Words {
                 near.entry(lower).or_default().extend(around.map(|(_, word)| word.to_lowercase()));
             }
         }
-        let lower = |is_kind: &dyn Fn(&str) -> bool| {
-            words.iter().filter(|(_, word)| is_kind(word)).map(|(_, word)| word.to_lowercase()).collect()
+        // `ingrid.halvorsen@shop.example` is of somebody with both names.
+        for address in addresses.iter().map(|address| &text[address.clone()]) {
+            let may_be_name = |word: &str| address.contains('@') || word.chars().count() > 1;
+            let parts = words_with_places(address).filter(|(_, word)| may_be_name(word));
+            let parts: Vec<String> = parts.map(|(_, word)| word.to_lowercase()).collect();
+            for part in parts.iter().filter(|part| before.contains_key(*part)) {
+                near.entry(part.clone()).or_default().extend(parts.iter().take(PARTS).cloned());
+            }
+        }
+        let lower = |is_kind: &dyn Fn(&Range<usize>, &str) -> bool| {
+            let kind = words.iter().filter(|(place, word)| is_kind(place, word));
+            kind.map(|(_, word)| word.to_lowercase()).collect()
         };
         Self {
-            capitalised: lower(&is_capital),
-            small: lower(&|word| word.starts_with(char::is_lowercase)),
-            all: lower(&|_| true),
+            capitalised: lower(&|_, word| is_capital(word)),
+            small: lower(&|place, word| word.starts_with(char::is_lowercase) && !is_in_address(place)),
+            all: lower(&|_, _| true),
             before,
             near,
         }
@@ -120,7 +163,7 @@ impl Words {
     /// Whether a name is of the documents: of two words both, or the second as a name, since the first may be what somebody
     /// is; of more words more than half. In languages that capitalise nouns, one known word is enough. After a title the last
     /// word is a surname, which must be one of the documents. Where the documents put another name before the last word, this
-    /// is of somebody else.
+    /// is of somebody else. Ordinary words of which the documents have none are no name.
     pub(super) fn know(&self, name: &str, with_nouns: bool) -> bool {
         let parts: Vec<&str> = name.split(' ').collect();
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return true };
@@ -135,8 +178,12 @@ impl Words {
         {
             return false;
         }
+        let is_given = || GIVEN.contains(&first.to_lowercase().as_str());
         if with_nouns {
-            return known.contains(&true);
+            return known.contains(&true) || !is_given() && (is_ordinary(first) || is_noun(first));
+        }
+        if !is_given() && parts.iter().all(|part| is_ordinary(part)) {
+            return true;
         }
         match known.as_slice() {
             [first, second] => *second && (*first || knows(&self.capitalised, last)),

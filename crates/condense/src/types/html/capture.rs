@@ -13,10 +13,12 @@ use super::linked_data::LinkedData;
 use super::outline::{Block, Form, PageOutline, outline};
 use super::rewrite::ReadablePage;
 use super::tables::tables;
-use crate::analysis::salience::{ErrorSense, SpanKind, scan};
-use larder_text::attribute_price;
+use crate::analysis::salience::{ErrorSense, SalientSpan, SpanKind, scan};
+use larder_text::attribute_price::{self, PageBars};
 use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
+use larder_text::page_counters::{comments_in, page_of};
+use larder_text::table_spans;
 
 /// Maximum entries of `open_graph` and of `meta`.
 const MAX_META: usize = 60;
@@ -63,19 +65,24 @@ pub struct PageText {
 
 /// Extracts a page from its markup. Linear in its length; accepts any markup.
 pub fn web_page(page: &str) -> WebPage {
-    let tokens = tokens(page);
-    let outline = outline(page, &tokens);
-    let facts = PageFacts::of(page, &tokens);
-    let linked = LinkedData::of(page, &tokens);
-    let text = visible_text(page, &tokens, &outline);
-    let (open_graph, meta) = metas(page, &tokens);
-    let tables = tables(page, &tokens);
-    let seen = Seen::of(page, &tokens, &outline);
+    let written = tokens(page);
+    let expanded = table_spans::expanded(page, &written);
+    expanded.map_or_else(|| extracted(page, &written), |page| extracted(&page, &tokens(&page)))
+}
+
+fn extracted(page: &str, tokens: &[Token]) -> WebPage {
+    let outline = outline(page, tokens);
+    let facts = PageFacts::of(page, tokens);
+    let linked = LinkedData::of(page, tokens);
+    let (open_graph, meta) = metas(page, tokens);
+    let tables = tables(page, tokens);
+    let seen = Seen::of(page, tokens, &outline);
     let comments = linked.comment_count().or(seen.comments);
     let kind = linked.kind().or_else(|| open_graph_kind(&open_graph)).unwrap_or("web_page");
     let mut data = Map::new();
     data.extend(facts.known().map(|(name, value)| (name.to_owned(), json!(value))));
-    add_hidden_price(page, &tokens, &outline, &mut data);
+    add_hidden_price(page, tokens, &outline, &mut data);
+    let text = visible_text(page, tokens, &outline, data.contains_key("price"));
     let pages = |(current, total)| json!({"current_page": current, "total_pages": total});
     data.extend(seen.pagination.map(pages).map(|pages| ("pagination".to_owned(), pages)));
     data.extend(comments.map(|count| ("comment_count".to_owned(), json!(count))));
@@ -114,9 +121,9 @@ pub fn web_page(page: &str) -> WebPage {
 }
 
 /// All visible text, divided where main content starts and ends.
-fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<PageText> {
+fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline, has_price: bool) -> Vec<PageText> {
     let mut main = super::main_content(page, tokens, outline);
-    add_price(page, outline, &mut main);
+    add_price(page, outline, &mut main, has_price);
     let (kept, facts) = (vec![true; outline.runs.len()], PageFacts::default());
     let readable = ReadablePage { page, tokens, outline, kept: &kept, facts: &facts }.readable(&[]);
     let mut stretches: Vec<(usize, bool)> = Vec::new();
@@ -137,7 +144,12 @@ fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline) -> Vec<Page
 /// Adds the price in the attributes of a page that states none as data or in its text: beside another, it may be that of
 /// something else.
 fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &mut Map<String, Value>) {
-    let is_stated = |block: &Block| is_price(page, outline, block, usize::MAX);
+    let bars = PageBars::of(page, tokens);
+    let is_stated = |block: &Block| {
+        let (text, prices) = prices(page, outline, block);
+        !bars.contains(outline.runs[block.runs.start].range.start)
+            && prices.iter().any(|price| !attribute_price::is_threshold(&text[..price.range.start]))
+    };
     if data.contains_key("price") || outline.blocks.iter().any(is_stated) {
         return;
     }
@@ -148,23 +160,30 @@ fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &
     }
 }
 
-/// Whether a block of at most so many bytes has a price.
-fn is_price(page: &str, outline: &PageOutline, block: &Block, longest: usize) -> bool {
+/// The text of a block and its prices.
+fn prices(page: &str, outline: &PageOutline, block: &Block) -> (String, Vec<SalientSpan>) {
     let runs = outline.runs[block.runs.clone()].iter();
     let text: String = runs.map(|run| plain(&page[run.range.clone()])).collect();
-    text.len() <= longest && scan(&text, ErrorSense::Strict).iter().any(|span| span.kind == SpanKind::Price)
+    let mut found = scan(&text, ErrorSense::Strict);
+    found.retain(|span| span.kind == SpanKind::Price);
+    (text, found)
 }
 
-/// Adds a page's heading and the price below it to its main content: a line with nothing but a price looks like no part of
-/// an article.
-fn add_price(page: &str, outline: &PageOutline, main: &mut [bool]) {
+/// Adds the heading of a page with a price, and the price below it, to its main content: a line with nothing but a price
+/// looks like no part of an article.
+fn add_price(page: &str, outline: &PageOutline, main: &mut [bool], has_price: bool) {
     let blocks = &outline.blocks;
     for at in (0..blocks.len()).filter(|at| blocks[*at].form == Form::Heading(1) && !blocks[*at].furniture) {
         let is_below = |block: &&Block| !block.furniture && !matches!(block.form, Form::Heading(_));
         let mut below = blocks[at + 1..].iter().take(BELOW_HEADING).take_while(is_below);
-        if let Some(price) = below.find(|block| is_price(page, outline, block, LONGEST_PRICE)) {
+        let is_price = |block: &&Block| {
+            let (text, prices) = prices(page, outline, block);
+            text.len() <= LONGEST_PRICE && !prices.is_empty()
+        };
+        let price = below.find(is_price);
+        price.into_iter().for_each(|price| main[price.runs.clone()].fill(true));
+        if has_price || price.is_some() {
             main[blocks[at].runs.clone()].fill(true);
-            main[price.runs.clone()].fill(true);
         }
     }
 }
@@ -268,35 +287,6 @@ impl Seen {
             self.continues = true;
         }
     }
-}
-
-/// `page 1 of 3`, `page 1/3`.
-fn page_of(text: &str) -> Option<(u64, u64)> {
-    let (_, after) = text.split_once("page ")?;
-    let mut numbers = after.splitn(2, |char: char| !char.is_ascii_digit());
-    let current: u64 = numbers.next()?.parse().ok()?;
-    let rest = numbers.next()?.trim_start();
-    let rest = rest.strip_prefix("of ").unwrap_or_else(|| rest.trim_start_matches('/')).trim_start();
-    let total: u64 = rest.split(|char: char| !char.is_ascii_digit()).next()?.parse().ok()?;
-    let between = after[after.find(|char: char| !char.is_ascii_digit())?..].trim_start();
-    let joined = between.starts_with("of ") || between.starts_with('/');
-    (joined && current >= 1 && current <= total).then_some((current, total))
-}
-
-/// `8 comments`, `1,204 replies`.
-fn comments_in(text: &str) -> Option<u64> {
-    let mut words = text.split_whitespace().peekable();
-    while let Some(word) = words.next() {
-        let counted = matches!(
-            words.peek().map(|next| next.trim_matches(|char: char| !char.is_alphanumeric())),
-            Some("comment" | "comments" | "reply" | "replies")
-        );
-        if counted {
-            let digits: String = word.chars().filter(|char| !matches!(char, ',' | '.' | '(')).collect();
-            return digits.parse().ok();
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -74,12 +74,42 @@ fn a_price_in_attributes_alone_is_captured() {
         ),
         (r#"<button data-amount="19.50" data-currency="USD">Buy</button>"#, "19.50 USD"),
         (r#"<button data-amount="$40">Buy</button>"#, "$40"),
+        (
+            r#"<div data-price="299.90"></div><i data-price="0.00"></i><footer>Free shipping on orders over $50</footer>"#,
+            "299.90",
+        ),
+        (
+            r#"<div data-price="299.90"></div><p>Free shipping from $50</p><p>Versand ab 50 € frei, dès 50 € offert</p>"#,
+            "299.90",
+        ),
+        (
+            r#"<header>Sale: all socks $5.00</header><nav>Socks $5.00</nav><div data-price="299.90"></div>"#,
+            "299.90",
+        ),
         // The price of nothing, of several things, in cents or of what is shown.
         (r#"<div data-price="0.00"></div><div data-price=""></div><div data-price="12.3.4x"></div>"#, ""),
         (r#"<div data-price="299.90"></div><div data-price="19.90"></div>"#, ""),
         (r#"<b data-price="9.90" data-currency="EUR"></b><b data-price="9.90" data-currency="USD"></b>"#, ""),
         (r#"<div data-price="29990" data-currency="USD"></div>"#, ""),
         (r#"<div data-amount="4.50"></div>"#, ""),
+        (r#"<form>$349.00 <button data-price="19.90">Add a bag</button></form>"#, ""),
+        (r#"<nav>Shop<p>$349.00</p><button data-price="19.90">Add a bag</button>"#, ""),
+        (
+            r#"<main><article><header>$349.00</header></article></main><button data-price="19.90">Add a bag</button>"#,
+            "",
+        ),
+        (r#"<p>From $400 down to $349.00</p><button data-price="19.90">Add a bag</button>"#, ""),
+        // Beside one that cannot be read, which may be the page's.
+        (r#"<button data-price="299"></button><a data-price="19.90"></a>"#, ""),
+        (
+            r#"<b data-product-price="29990" data-currency="USD"></b><a data-price="19.90" data-currency="USD"></a>"#,
+            "",
+        ),
+        (
+            r#"<b data-price="1.299" data-currency="EUR"></b><a data-price="19.90" data-currency="EUR"></a>"#,
+            "",
+        ),
+        (r#"<b data-price='{"from": 1299, "currency": "EUR"}'></b><a data-price="19.90"></a>"#, ""),
         (r#"<p>$349.00</p><div data-price="299.90"></div>"#, ""),
         (
             r#"<p>Our kettle costs $349.00 with free shipping and two years of warranty.</p><i data-price="19.90"></i>"#,
@@ -129,6 +159,46 @@ fn a_price_below_the_heading_belongs_to_the_main_text() {
 }
 
 #[test]
+fn the_heading_of_a_page_with_a_price_is_main_text() {
+    let words =
+        "The lamp stands on a foot of oiled oak and turns its shade of brushed brass to any side. ".repeat(8);
+    for body in [
+        format!("<h1>Lamp X</h1><div data-price=\"299.90\"></div><p>{words}</p>"),
+        format!(
+            "<nav><a href=/>Shop</a></nav><h1>Lamp X</h1><div>$299.90</div><p>{words}</p><footer>Imprint</footer>"
+        ),
+        format!(
+            "<div><h1>Lamp X</h1><span data-price=\"299.90\"></span></div><div><p>{words}</p><p>{words}</p></div>"
+        ),
+        format!(
+            "<div><h1>Lamp X</h1></div><div><div>Item 4471</div><div>$299.90</div></div><article><p>{words}</p></article>"
+        ),
+    ] {
+        let page = web_page(&body);
+        let first =
+            page.text.iter().find(|text| text.main).map(|text| text.text.as_str()).unwrap_or_default();
+        assert!(first.starts_with("# Lamp X"), "{body}: {:?}", page.text);
+    }
+}
+
+#[test]
+fn cells_that_span_are_in_every_column_of_theirs() {
+    let page = web_page(
+        "<h1>Plans</h1><table><tr><th rowspan=2>Plan</th><th colspan=2>Price</th></tr><tr><th>Monthly</th><th>Yearly</th></tr>\
+         <tr><td>Pro</td><td>$19</td><td>$190</td></tr><tr><td rowspan=2>Team</td><td>$49</td><td>$490</td></tr>\
+         <tr><td>$59</td><td>$590</td></tr></table>",
+    );
+    let text: String = page.text.iter().map(|text| text.text.as_str()).collect();
+    let table = "| Plan | Price Monthly | Price Yearly |\n|---|---|---|\n| Pro | $19 | $190 |\n| Team | $49 | $490 |\n| Team | $59 | $590 |";
+    assert!(text.contains(table), "{text}");
+    let rows = json!([["Pro", "$19", "$190"], ["Team", "$49", "$490"], ["Team", "$59", "$590"]]);
+    assert_eq!(
+        page.data["tables"],
+        json!([{"headers": ["Plan", "Price Monthly", "Price Yearly"], "rows": rows}])
+    );
+}
+
+#[test]
 fn numbers_that_only_markup_separates_stay_apart() {
     for (page, text) in [
         ("<span>$</span><span>129</span><sup>99</sup> was <s>$159.99</s>", "$129.99 was $159.99"),
@@ -139,17 +209,6 @@ fn numbers_that_only_markup_separates_stay_apart() {
     ] {
         assert_eq!(web_page(page).text[0].text, text, "{page}");
     }
-}
-
-#[test]
-fn counters_are_read_and_prose_is_not() {
-    assert_eq!(page_of("page 2 of 14"), Some((2, 14)));
-    assert_eq!(page_of("you are on page 1/3."), Some((1, 3)));
-    for none in ["page of 3", "page 4 of 3", "page 1, 3 of them", "web page 12", "page "] {
-        assert_eq!(page_of(none), None, "{none}");
-    }
-    assert_eq!(comments_in("(1,204 comments)"), Some(1204));
-    assert_eq!(comments_in("no comments"), None);
 }
 
 #[test]

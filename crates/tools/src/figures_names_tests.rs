@@ -1,0 +1,103 @@
+//! Names of answers: which words are none, and whose name it is.
+
+use super::*;
+
+/// Checks each answer: with what is found in it, or nothing.
+fn check(known: &str, cases: &[(&str, &str)]) {
+    for (answer, found) in cases {
+        let wanted: Vec<&str> = Some(*found).filter(|found| !found.is_empty()).into_iter().collect();
+        assert_eq!(unsupported(known, answer), wanted, "{answer}");
+    }
+}
+
+#[test]
+fn what_is_counted_or_measured_is_no_name() {
+    let known = "Fjell Outdoor was founded in 1998 in the town of Bergen. The fund holds 4.2 million dollars and 88 million \
+                 kroner, 1.7 litres of water go into the kettle, and 181,000 tonnes of carbon dioxide are saved. 3 of 12 \
+                 shops sold 40 pairs of shoes in October. It costs 4.99 dollars.";
+    check(
+        known,
+        &[
+            ("Der Fonds hält 4,2 Millionen Dollar.", ""),
+            ("Es sind 88 Millionen Kronen im Fonds.", ""),
+            ("In den Kessel passen 1,7 Liter Wasser.", ""),
+            ("Gespart werden **181.000 Tonnen Kohlendioxid**.", ""),
+            ("- Wasser: 1,7 Liter Leitungswasser", ""),
+            ("Rund 4,2 Millionen US-Dollar liegen im Fonds.", ""),
+            ("Verkauft wurden 40 Paar Wanderschuhe, und zwar Anfang Oktober.", ""),
+            ("In 3 Filialen Norwegens gibt es sie, und das Ende Oktober.", ""),
+            ("Der Fonds wird von Ingrid Vestergaard geleitet.", "Ingrid Vestergaard"),
+            ("Geleitet wird der Fonds von Thorsten Brandt.", "Thorsten Brandt"),
+            ("Geleitet wird der Fonds von Charlotte Brandt.", "Charlotte Brandt"),
+            ("Geleitet wird der Fonds von Hans Brandt.", "Hans Brandt"),
+            ("Ihr Ansprechpartner ist Herr Peter Brandt.", "Herr Peter Brandt"),
+            ("Seit 1998 Ingrid Vestergaard gehört der Laden ihr.", "Ingrid Vestergaard"),
+            ("4,2 Millionen Dollar hat Northwind Trading im Fonds.", "Northwind Trading"),
+            ("Das Unternehmen Northwind Trading hält 88 Millionen Kronen.", "Unternehmen Northwind Trading"),
+            ("Die Marke Sigrid Halvorsen verkauft 40 Paar Schuhe.", "Sigrid Halvorsen"),
+            ("The fund holds 4.2 Million Dollars.", ""),
+        ],
+    );
+}
+
+#[test]
+fn ordinary_words_in_title_case_are_no_name() {
+    let known = "Order 4471: one item at $49.99, freight $6.50, sum $56.49. Lenovo LOQ 15, 512 GB, lasts 9 hours. Results of 2025.";
+    check(
+        known,
+        &[
+            ("The Total Cost is $56.49.", ""),
+            ("Its Battery Life is 9 hours.", ""),
+            ("It has a Solid State Drive with 512 GB and Random Access Memory.", ""),
+            ("The Sale Price is $49.99.", ""),
+            ("These are the results in Fiscal Year 2025.", ""),
+            ("It has a Noise-Cancelling Microphone and an Operating System.", ""),
+            ("See the Return Policy and the Terms of Service, or ask Customer Support.", ""),
+            ("El Precio Total es de $56.49.", ""),
+            ("The owner is Ingrid Vestergaard.", "Ingrid Vestergaard"),
+            ("It is sold by Northwind Traders.", "Northwind Traders"),
+            ("Get the Moor Light for $49.99.", "Moor Light"),
+            ("It ships from New York.", "New York"),
+            ("It is made by John Stone.", "John Stone"),
+            ("Ask Anne-Marie Dupont about it.", "Anne-Marie Dupont"),
+            ("It is by Summit Valley.", "Summit Valley"),
+            ("Take the Acer Aspire.", "Acer Aspire"),
+        ],
+    );
+}
+
+#[test]
+fn a_name_in_an_address_is_no_name_by_itself() {
+    for address in [
+        "birgit@halvorsen.example",
+        "info@halvorsen.com",
+        "b@h.example",
+        "mailto:office@halvorsen.example",
+        "https://www.halvorsen.example/claims",
+        "halvorsen.example",
+    ] {
+        let known = format!("From: Birgit Halvorsen <{address}>\n\nPlease see my claim of May.");
+        check(
+            &known,
+            &[
+                ("The claim is by Ingrid Halvorsen.", "Ingrid Halvorsen"),
+                ("Der Antrag ist von Ingrid Halvorsen.", "Ingrid Halvorsen"),
+                ("The claim is by Birgit Halvorsen.", ""),
+                ("The claim is by B. Halvorsen.", ""),
+                ("The claim is by Ms. Halvorsen.", ""),
+            ],
+        );
+    }
+    // An address may be of somebody else.
+    for address in ["ingrid.halvorsen@shop.example", "https://shop.example/team/ingrid-halvorsen"] {
+        let known = format!("Birgit Halvorsen wrote: ask my sister at {address}.");
+        check(
+            &known,
+            &[("Ask Ingrid Halvorsen.", ""), ("You may ask Sigrid Halvorsen.", "Sigrid Halvorsen")],
+        );
+    }
+    check(
+        "Birgit Halvorsen and all of halvorsen will be there.",
+        &[("The claim is by Ingrid Halvorsen.", "")],
+    );
+}
