@@ -7,6 +7,7 @@
 
 mod ages;
 mod amounts;
+mod axes;
 mod counts;
 mod dates;
 mod derived;
