@@ -21,6 +21,7 @@ mod phones;
 mod plain;
 mod present;
 mod rows;
+mod scales;
 mod sites;
 mod starts;
 mod strangers;
