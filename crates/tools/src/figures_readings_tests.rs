@@ -361,6 +361,16 @@ fn small_numbers_that_count_are_checked() {
         check(tent, &[(answer, "")]);
     }
     check(
+        "Es nehmen Anna, Ben, Carla, Dirk und Eva teil.",
+        &[
+            ("Es nehmen fünf Personen teil.", ""),
+            ("Five people take part: Anna, Ben, Carla, Dirk and Eva.", ""),
+            ("Cinq personnes participent.", ""),
+            ("Seven people take part.", "Seven"),
+            ("Es nehmen neun Personen teil.", "neun"),
+        ],
+    );
+    check(
         "| Tent | Price |\n|---|---|\n| A | 1 |\n| B | 2 |\n| C | 3 |\n| D | 4 |\n| E | 5 |\n| F | 6 |\n",
         &[("There are six tents, and four tents are cheap.", ""), ("There are eight tents.", "eight")],
     );

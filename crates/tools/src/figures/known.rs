@@ -325,10 +325,12 @@ impl Checked<'_, '_> {
         let is_unsupported = |worded: &worded::Worded| {
             let number = worded.number * 1_000;
             let unit = units::unit_from(&text[worded.range.end..]);
-            let is_count = units::is_unit(&unit) || is_counted(&unit);
-            let counts_noun = || counts::counts_noun(text, &worded.range, self.is_english);
-            let is_small = worded.number <= FEW && !is_count;
-            let is_checked = !worded.is_vague && (!is_small || worded.number > UNCHECKED && counts_noun());
+            let is_small = worded.number <= FEW && !units::is_unit(&unit);
+            let counts = || {
+                is_counted(&unit)
+                    || worded.number > UNCHECKED && counts::counts_noun(text, &worded.range, self.is_english)
+            };
+            let is_checked = !worded.is_vague && (!is_small || counts());
             let is_shown =
                 || derived.yields_some(&worded.range, worded.number) || known.enumerates(worded.number);
             let near = number / ROUNDING * 2;
