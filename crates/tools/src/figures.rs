@@ -1,12 +1,13 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
 //! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts` reads
-//! currencies and words such as "million", `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and
+//! currencies, `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and
 //! `ages` read those, `phones` numbers to call, `lists` separates numbers that commas join, `implied` recomputes what an answer does not show,
-//! `tables` reads the headings of columns, `rows`, `former` and `options` find values of something else, `names` finds names and `strangers` those of which the
+//! `scales` reads words such as "million", `products` factors of prices, `tables` the headings of columns, `axes` whether the rows or the columns of a table are things, `rows`, `former` and `options` find values of something else, `names` finds names and `strangers` those of which the
 //! documents have no word, `present` says what the time of the answer supports, `known` puts them together.
 
 mod ages;
 mod amounts;
+mod axes;
 mod counts;
 mod dates;
 mod derived;
@@ -19,7 +20,9 @@ mod options;
 mod phones;
 mod plain;
 mod present;
+mod products;
 mod rows;
+mod scales;
 mod sites;
 mod starts;
 mod strangers;
@@ -116,6 +119,8 @@ impl<'e> Evidence<'e> {
                 unknown.push((at, name));
             }
         }
+        // `Millionen Dollar`
+        unknown.retain(|(_, name)| !name.split(' ').all(amounts::is_of_amount));
         found.extend(unknown);
         found.sort();
         found.dedup_by(|a, b| a.1 == b.1);
@@ -387,6 +392,10 @@ mod languages_tests;
 #[cfg(test)]
 #[path = "figures_names_tests.rs"]
 mod names_tests;
+
+#[cfg(test)]
+#[path = "figures_readings_tests.rs"]
+mod readings_tests;
 
 #[cfg(test)]
 #[path = "figures_rules_tests.rs"]

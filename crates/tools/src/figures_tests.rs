@@ -210,7 +210,10 @@ fn ordinary_answers_over_other_documents_state_no_names() {
     for answer in ["Hi Ada! How can I help?", "Guten Morgen!", "Vielen Dank!", "Hello Larder!"] {
         assert!(states_nothing(answer), "{answer}");
     }
-    assert_eq!(unsupported("used in millions of homes, costs $697", "It is worth $697 billion."), ["$697"]);
+    assert_eq!(
+        unsupported("used in millions of homes, costs $697", "It is worth $697 billion."),
+        ["$697 billion"]
+    );
     assert_eq!(unsupported("joann@x.example", "Write to ann@x.example, it is right."), ["ann@x.example"]);
     assert_eq!(unsupported("€ 12k", "It is € 12k."), Vec::<String>::new());
     let large = "20,000 trillion and 20,000 trillion";

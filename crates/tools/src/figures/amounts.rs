@@ -1,19 +1,19 @@
 //! Numbers with what makes amounts of them: a currency next to them, and a word or letter that multiplies them.
-//!
-//! Longer than 500 lines because all rules share the table of currencies and what a number is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
+use super::scales::{OF_TABLES, after_scale, is_scale, other_scale};
+pub(super) use super::scales::{end_of_scale, scale};
 use super::tables::Tables;
 use super::{digits, numbers, window};
 
 /// What a currency is written as, before or after a number; one line for each currency. Codes in capitals are words
 /// otherwise.
 const CURRENCIES: [&[&str]; 40] = [
-    &["$", "us$", "usd", "dollar", "dollars"],
+    &["$", "us$", "usd", "dollar", "dollars", "dólar", "dólares", "dollaro", "dollari"],
     &["€", "eur", "euro", "euros"],
     &["£", "gbp", "pound", "pounds"],
     &["¥", "￥", "円", "jpy", "yen"],
@@ -22,7 +22,23 @@ const CURRENCIES: [&[&str]; 40] = [
     &["cny", "rmb", "yuan"],
     &["c$", "ca$", "cad"],
     &["a$", "au$", "aud"],
-    &["kr", "krone", "kroner", "krona", "kronor", "kronen", "crown", "crowns"],
+    &[
+        "kr",
+        "krone",
+        "kroner",
+        "krona",
+        "kronor",
+        "kronen",
+        "crown",
+        "crowns",
+        "couronne",
+        "couronnes",
+        "corona",
+        "coronas",
+        "corone",
+        "coroa",
+        "coroas",
+    ],
     &["SEK"],
     &["NOK"],
     &["DKK"],
@@ -61,37 +77,6 @@ const FAMILIES: [(&str, &[&str]); 2] =
     [("kr", &["SEK", "NOK", "DKK", "ISK", "CZK"]), ("peso", &["MXN", "ARS", "CLP"])];
 /// Names of currencies of two letters; others next to a number are units or the like.
 const SHORT_NAMES: [&str; 4] = ["kr", "rs", "Ft", "rp"];
-/// Words that multiply the number before them.
-const SCALES: [(&str, i128); 14] = [
-    ("thousand", 1_000),
-    ("tausend", 1_000),
-    ("tsd", 1_000),
-    ("million", 1_000_000),
-    ("millions", 1_000_000),
-    ("millionen", 1_000_000),
-    ("mio", 1_000_000),
-    ("billion", 1_000_000_000),
-    ("billions", 1_000_000_000),
-    ("milliarde", 1_000_000_000),
-    ("milliarden", 1_000_000_000),
-    ("mrd", 1_000_000_000),
-    ("bn", 1_000_000_000),
-    ("trillion", 1_000_000_000_000),
-];
-/// Letters right after the number of an amount of money that do; `5m` alone may be a length.
-const LETTERS: [(&str, i128); 4] =
-    [("k", 1_000), ("m", 1_000_000), ("b", 1_000_000_000), ("bn", 1_000_000_000)];
-
-/// How tables say in what their numbers are.
-const TABLE_SCALES: [(&str, i128); 6] = [
-    ("in thousand", 1_000),
-    ("in million", 1_000_000),
-    ("in billion", 1_000_000_000),
-    ("in tausend", 1_000),
-    ("in mio", 1_000_000),
-    ("in mrd", 1_000_000_000),
-];
-
 /// What prices stand under.
 const PRICE_WORDS: [&str; 12] = [
     "price", "preis", "cost", "kost", "fee", "gebühr", "amount", "betrag", "total", "summe", "charge", "rate",
@@ -106,7 +91,7 @@ const BESIDE: usize = 256;
 const OBJECT: usize = 400;
 
 /// Whether a character is part of a number.
-const fn is_digit(char: char) -> bool {
+pub(super) const fn is_digit(char: char) -> bool {
     char.is_ascii_digit() || matches!(char, '.' | ',')
 }
 
@@ -115,8 +100,8 @@ pub(super) struct Amount {
     /// Where it begins.
     pub(super) at: usize,
     pub(super) number: i128,
-    /// What it may be if the letter after it multiplies it, where that is not certain.
-    by_letter: Option<i128>,
+    /// What it may be if a letter after it or the scale of another number multiplies it, where that is not certain.
+    scaled: Option<i128>,
     /// What a word or letter after it multiplies it with; part of `number`.
     pub(super) scale: i128,
     currency: Option<usize>,
@@ -150,7 +135,7 @@ impl Amount {
 
     /// The numbers that it may be.
     pub(super) fn readings(&self) -> impl Iterator<Item = i128> {
-        [Some(self.number), self.by_letter].into_iter().flatten()
+        [Some(self.number), self.scaled].into_iter().flatten()
     }
 }
 
@@ -165,17 +150,17 @@ pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<
     let found = found.skip_while(move |(at, _)| *at < start).take_while(move |(at, _)| *at < end);
     found.map(|(at, number)| {
         let end = self::end(text, at);
-        let by_letter = letter(text, end).and_then(|factor| number.checked_mul(factor));
-        Amount { at, number, by_letter, scale: scale(text, end), currency: currency(text, at) }
+        let scaled = other_scale(text, end).and_then(|factor| number.checked_mul(factor));
+        Amount { at, number, scaled, scale: scale(text, end), currency: currency(text, at) }
     })
 }
 
-/// Every number of a text with its place, in thousandths; one with a letter such as `70B` also as what that may multiply it
-/// to.
+/// Every number of a text with its place, in thousandths; one with a letter such as `70B`, or that leads to one with a scale,
+/// also as what that may multiply it to.
 pub(super) fn readings(text: &str) -> impl Iterator<Item = (usize, i128)> {
     numbers(text).flat_map(|(at, number)| {
-        let by_letter = letter(text, end(text, at)).and_then(|factor| number.checked_mul(factor));
-        std::iter::once(number).chain(by_letter).map(move |number| (at, number))
+        let scaled = other_scale(text, end(text, at)).and_then(|factor| number.checked_mul(factor));
+        std::iter::once(number).chain(scaled).map(move |number| (at, number))
     })
 }
 
@@ -236,9 +221,22 @@ impl Currencies {
                 let after = after.trim_start_matches(['.', ' ']);
                 after.is_empty()
                     || after.starts_with([')', ']', ',', ';', ':', '|', '\n', '\r', '$', '€', '£'])
-                    || ["of dollars", "of euros", "of us", "dollars", "euros", "usd", "eur"]
-                        .iter()
-                        .any(|words| after.starts_with(words))
+                    || [
+                        "of dollars",
+                        "of euros",
+                        "of us",
+                        "dollars",
+                        "euros",
+                        "usd",
+                        "eur",
+                        "d'eur",
+                        "d’eur",
+                        "de ",
+                        "di ",
+                        "dollar",
+                    ]
+                    .iter()
+                    .any(|words| after.starts_with(words))
             })
         };
         let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| is_name(word));
@@ -246,7 +244,7 @@ impl Currencies {
         Self {
             known,
             named: words.filter_map(named).chain(signs.filter_map(|sign| named(&sign))).collect(),
-            scales: TABLE_SCALES.iter().filter(of_table).map(|(_, scale)| *scale).collect(),
+            scales: OF_TABLES.iter().filter(of_table).map(|(_, scale)| *scale).collect(),
         }
     }
 
@@ -313,12 +311,20 @@ pub(super) fn is_currency(word: &str) -> bool {
     named(word).is_some()
 }
 
+/// Whether a word is a currency or multiplies a number.
+pub(super) fn is_of_amount(word: &str) -> bool {
+    is_currency(word.trim_start_matches("US-")) || is_scale(word)
+}
+
 /// How the number that begins at a place is stated.
 fn stated(text: &str, tables: &Tables, at: usize) -> Stated {
     let column = tables.column(text, at);
     let is_price = says_price(before(text, at));
     let of_object = || is_price.then(|| currency_of_object(text, at)).flatten();
-    if let Some(currency) = currency(text, at).or_else(of_object).or_else(|| column?.currency) {
+    let of_other = || currency_of_scaled(text, at);
+    if let Some(currency) =
+        currency(text, at).or_else(of_object).or_else(|| column?.currency).or_else(of_other)
+    {
         return Stated::In(currency);
     }
     let end = end(text, at);
@@ -362,6 +368,19 @@ pub(super) fn says_price(text: &str) -> bool {
     PRICE_WORDS.iter().any(|word| lower.contains(word))
 }
 
+/// The currency of the number with a scale before one in its sentence: `4,2 millions d'euros, contre 3,5 millions`.
+fn currency_of_scaled(text: &str, at: usize) -> Option<usize> {
+    let has_scale = |text: &str, at: usize| scale(text, end(text, at)) > 1;
+    if !has_scale(text, at) {
+        return None;
+    }
+    let start = window(text, &(at..at), BESIDE).start;
+    let sentence = text[start..at].rsplit(['\n', ';']).next()?.rsplit(". ").next()?;
+    let from = at - sentence.len();
+    let scaled = numbers(sentence).filter(|(place, _)| has_scale(text, from + place));
+    currency(text, from + scaled.last()?.0)
+}
+
 /// The currency that the JSON object around a number names: `{"price": 697, "priceCurrency": "USD"}`.
 fn currency_of_object(text: &str, at: usize) -> Option<usize> {
     let start = at - text[..at].bytes().rev().take(OBJECT).position(|byte| byte == b'{')?;
@@ -394,7 +413,7 @@ fn is_name(word: &str) -> bool {
     word.len() >= 3 || SHORT_NAMES.contains(&word) || SHORT_NAMES.contains(&word.to_lowercase().as_str())
 }
 
-const fn is_sign(char: char) -> bool {
+pub(super) const fn is_sign(char: char) -> bool {
     matches!(char, '$' | '€' | '£' | '¥' | '￥' | '₹' | '₽' | '₴' | '₺' | '₪' | '₩' | '฿' | '₫' | '₿')
 }
 
@@ -422,7 +441,7 @@ pub(super) fn with_currency(text: &str, span: &SalientSpan) -> Option<Range<usiz
         return None;
     }
     let after = &text[end..];
-    let scaled = &after[scale_word(after).len()..];
+    let scaled = after_scale(after);
     let space = scaled.chars().next().filter(|char| is_space(*char)).map_or(0, char::len_utf8);
     let written = &scaled[space..];
     let sign = sign_at_start(written);
@@ -456,48 +475,10 @@ fn currency(text: &str, at: usize) -> Option<usize> {
     let is_shortened = |word: &&str| word.len() < 3 && (has_cents || *word != "Fr");
     let shortened = before.strip_suffix('.').map(last_word).filter(is_shortened);
     let after = text[at..].trim_start_matches(is_digit).trim_start_matches(['*', '_']);
-    let after = after.strip_prefix(scale_word(after)).unwrap_or(after).trim_start_matches(is_space);
+    let after = after_scale(after).trim_start_matches(is_space);
     let sign_after = sign_at_start(after).map(|char| char.to_string());
     let word_after: String = after.chars().take_while(|char| char.is_alphabetic()).collect();
     let of_word = |word: &str| named(word).filter(|_| is_name(word));
     let before = || of_word(word_before).or_else(|| named(shortened?));
     sign_after.as_deref().and_then(named).or_else(|| of_word(&word_after)).or_else(before)
-}
-
-/// What the number that ends at a place is certainly multiplied with, by the word or letter after it.
-pub(super) fn scale(text: &str, end: usize) -> i128 {
-    let word = scale_word(&text[end..]);
-    if word.is_empty() {
-        return 1;
-    }
-    let word = word.trim_matches(|char: char| !char.is_alphabetic()).to_lowercase();
-    let spelled = SCALES.iter().find(|(scale, _)| *scale == word).map(|(_, factor)| *factor);
-    let number = text[..end].trim_end_matches(is_digit).trim_end_matches(' ');
-    let is_money = number.ends_with(is_sign);
-    spelled.or_else(|| letter_after(text, end).filter(|_| is_money)).unwrap_or(1)
-}
-
-/// What the letter after the number that ends at a place may multiply it with, if it is not certain that it does.
-fn letter(text: &str, end: usize) -> Option<i128> {
-    letter_after(text, end).filter(|_| scale(text, end) == 1)
-}
-
-fn letter_after(text: &str, end: usize) -> Option<i128> {
-    let word = scale_word(&text[end..]);
-    LETTERS.iter().find(|(letter, _)| word.eq_ignore_ascii_case(letter)).map(|(_, factor)| *factor)
-}
-
-/// The word right after a number, with the mark and the white space before it, if it can multiply.
-fn scale_word(after: &str) -> &str {
-    let marks = after.len() - after.trim_start_matches(['*', '_']).len();
-    let space = after[marks..].chars().next().filter(|char| char.is_whitespace()).map_or(0, char::len_utf8);
-    let gap = marks + space;
-    let length = after[gap..].find(|char: char| !char.is_alphabetic()).unwrap_or(after.len() - gap);
-    if length == 0 {
-        return "";
-    }
-    let lower = after[gap..gap + length].to_lowercase();
-    let is_spelled = SCALES.iter().any(|(scale, _)| *scale == lower);
-    let is_letter = gap == 0 && LETTERS.iter().any(|(letter, _)| *letter == lower);
-    if is_spelled || is_letter { &after[..gap + length] } else { "" }
 }

@@ -9,6 +9,8 @@ use std::rc::Rc;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
+use super::counts::HYPHENS;
+use super::products::factor;
 use super::{amounts, numbers, units, window, worded};
 
 /// Numbers of an answer that are added up.
@@ -55,6 +57,8 @@ pub(super) struct Derived<'t> {
     /// The lengths of all lists, and of the longest of the answer.
     lengths: BTreeSet<i128>,
     longest: i128,
+    /// Of the longest table of the documents.
+    most_rows: i128,
 }
 
 impl<'t> Derived<'t> {
@@ -74,7 +78,7 @@ impl<'t> Derived<'t> {
         });
         let prices: Vec<(usize, i128)> =
             prices.filter(|(_, price)| known.contains(price)).take(MOST_SHOWN).collect();
-        // `3 × €89.00 + €4.95`
+        // `3 × €89.00 + €4.95`: what is multiplied is no addend by itself.
         let terms: Vec<i128> = prices
             .iter()
             .map(|(at, price)| {
@@ -88,7 +92,8 @@ impl<'t> Derived<'t> {
         let shown_prices: BTreeSet<i128> = prices.iter().copied().collect();
         let several = Some(shown_prices.len() as i128).filter(|count| *count > 1);
         let price_mean = several.map(|count| shown_prices.iter().sum::<i128>() / count);
-        let own = list_lengths(text);
+        let own: Vec<i128> = lengths(text).into_iter().flatten().collect();
+        let others = lengths(documents);
         let whole = stated.filter(|number| number % 1_000 == 0).map(|number| number / 1_000);
         let known_digits = whole.filter(|number| *number <= MOST_WORDED).collect();
         Self {
@@ -98,12 +103,17 @@ impl<'t> Derived<'t> {
             known,
             known_digits,
             price_places,
-            price_sums: sums(&prices).into_iter().chain(sums(&terms)).collect(),
+            price_sums: sums(&terms),
             sums: sums(&all),
             mean,
             price_mean,
             longest: own.iter().max().copied().unwrap_or_default(),
-            lengths: own.into_iter().chain(list_lengths(documents)).collect(),
+            most_rows: others.iter().map(|[_, rows]| rows / 1_000).max().unwrap_or_default(),
+            lengths: own
+                .into_iter()
+                .chain(others.into_iter().flatten())
+                .filter(|length| *length > 0)
+                .collect(),
         }
     }
 
@@ -150,13 +160,16 @@ impl<'t> Derived<'t> {
         of_line.iter().filter(|(sum, _)| *sum == number).map(|(_, addends)| addends.clone()).collect()
     }
 
-    /// Whether the documents state a number of one digit, or the answer shows as many things.
-    pub(super) fn yields_count(&self, range: &Range<usize>) -> bool {
-        let Ok(count) = self.text[range.clone()].parse::<i128>() else { return true };
-        if self.known_digits.contains(&count)
-            || self.lengths.contains(&(count * 1_000))
-            || count * 1_000 <= self.longest
-        {
+    /// Whether the documents state a small number, or the answer shows as many things; what a hyphen joins to a number, as in
+    /// `6-person`, counts no others.
+    pub(super) fn yields_count(&self, range: &Range<usize>, count: i128) -> bool {
+        if self.known_digits.contains(&count) || self.lengths.contains(&(count * 1_000)) {
+            return true;
+        }
+        if self.text[range.end..].starts_with(HYPHENS) {
+            return false;
+        }
+        if count * 1_000 <= self.longest {
             return true;
         }
         let line = self.line(range);
@@ -164,6 +177,12 @@ impl<'t> Derived<'t> {
         let others: Vec<i128> = others.collect();
         count <= line.listed(&self.text[line.range.clone()])
             || others.windows(2).any(|two| two[0] + two[1] == count * 1_000)
+    }
+
+    /// The same of a number in words, which may also be of some rows of a table.
+    pub(super) fn yields_some(&self, range: &Range<usize>, count: i128) -> bool {
+        self.yields_count(range, count)
+            || !self.text[range.end..].starts_with(HYPHENS) && count < self.most_rows
     }
 
     /// Whether a number in words follows from the documents or the answer, or multiplies a price of the documents to one of
@@ -310,6 +329,11 @@ impl Line {
             let mut last: Option<usize> = None;
             for (at, addend) in self.shown.iter().take(MOST_SHOWN) {
                 let at = at - self.range.start;
+                // Of what is multiplied, only the product is added.
+                if factor(text, at).is_some() {
+                    last = None;
+                    continue;
+                }
                 let is_added = last.is_some_and(|end| is_plus(&text[end..at]));
                 match sums.last_mut().filter(|_| is_added) {
                     Some(sum) => sum.push(*addend),
@@ -321,32 +345,6 @@ impl Line {
             sums.into_iter().map(|sum| (sum.iter().sum(), sum)).collect()
         })
     }
-}
-
-/// The digit that a text shows to multiply the price at a place, as in `7 × 25 €` or `25 € × 7`.
-fn factor(text: &str, at: usize) -> Option<i128> {
-    let is_part = |char: char| char.is_alphanumeric() || matches!(char, '.' | ',' | '/');
-    let is_between = |char: char| !char.is_alphanumeric() && !matches!(char, '×' | '\n' | '|');
-    let before = text[..at].trim_end_matches(is_between);
-    let before = before.strip_suffix(['×', 'x']).or_else(|| text[..at].trim_end().strip_suffix('*'));
-    let before = before.and_then(|before| {
-        let before = before.trim_end();
-        let digit = before.chars().next_back()?.to_digit(10)?;
-        (!before[..before.len() - 1].ends_with(is_part)).then_some(digit)
-    });
-    let after = || {
-        let after = text[amounts::end(text, at)..].trim_start_matches(|char: char| {
-            !char.is_alphanumeric() && !matches!(char, '×' | '\n' | '+' | '=' | ',')
-        });
-        let after = after.strip_prefix('×')?.trim_start_matches(' ');
-        let digit = after.chars().next()?.to_digit(10)?;
-        let rest = &after[1..];
-        let decimals = rest.strip_prefix(['.', ',']).unwrap_or_default();
-        let is_longer = rest.starts_with(|char: char| char.is_alphanumeric() || char == '/')
-            || decimals.starts_with(|char: char| char.is_ascii_digit());
-        (!is_longer).then_some(digit)
-    };
-    before.or_else(after).map(|digit| i128::from(digit) * 1_000)
 }
 
 /// Exact results, sorted.
@@ -420,7 +418,7 @@ pub(super) fn rounded(exact: i128) -> [i128; 4] {
 }
 
 /// The lengths of the lists and tables of a text, in thousandths: of a table the rows below the rule under its heading.
-fn list_lengths(text: &str) -> Vec<i128> {
+fn lengths(text: &str) -> Vec<[i128; 2]> {
     let is_item = |line: &str| {
         let line = line.trim_start();
         ["- ", "* ", "+ ", "• "].iter().any(|mark| line.starts_with(mark)) || starts_with_number(line)
@@ -429,12 +427,13 @@ fn list_lengths(text: &str) -> Vec<i128> {
     let is_rule = |line: &str| {
         line.contains('-') && line.chars().all(|char| matches!(char, '|' | '-' | ':' | ' ' | '\t'))
     };
-    let lengths = text.split("\n\n").flat_map(|list| {
+    let lengths = text.split("\n\n").map(|list| {
         let rows: Vec<&str> = list.lines().filter(is_row).collect();
         let heading = rows.iter().position(|row| is_rule(row)).map_or(0, |rule| rule + 1);
-        [list.lines().filter(|line| is_item(line)).count(), rows.len() - heading]
+        let items = list.lines().filter(|line| is_item(line)).count();
+        [items, rows.len() - heading].map(|length| length as i128 * 1_000)
     });
-    lengths.filter(|length| *length > 0).map(|length| length as i128 * 1_000).collect()
+    lengths.collect()
 }
 
 /// Whether nothing but a plus, and currencies, is between two numbers.

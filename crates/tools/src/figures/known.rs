@@ -12,7 +12,7 @@ use super::counts::{self, is_count, is_counted, says_lines};
 use super::derived::Derived;
 use super::former::Former;
 use super::implied::{Groups, Sayings};
-use super::lists::with_parted_lists;
+use super::lists::{enumerated, with_parted_lists};
 use super::plain::{with_joined_groups, with_tables, without_markup};
 use super::present::Present;
 use super::rows::Rows;
@@ -30,8 +30,9 @@ const YEARS: i128 = 1_000 * 1_000;
 const ROUNDING: i128 = 50;
 /// The same for a price of one significant digit, such as 40.
 const COARSE: i128 = 16;
-/// Numbers in words up to this are checked only where they count something.
+/// Numbers in words up to this are checked only where they count something, and those up to the second only with a unit.
 const FEW: i128 = 12;
+const UNCHECKED: i128 = 3;
 
 /// What the documents say, as it is read.
 pub(super) struct Known<'e> {
@@ -52,6 +53,7 @@ pub(super) struct Known<'e> {
     words: BTreeSet<i128>,
     lines: &'e [usize],
     phones: BTreeSet<String>,
+    enumerated: OnceCell<BTreeSet<usize>>,
 }
 
 impl<'e> Known<'e> {
@@ -92,6 +94,7 @@ impl<'e> Known<'e> {
             rows: Rows::of(&text, &stated),
             former: Former::of(&text, &stated),
             groups: OnceCell::new(),
+            enumerated: OnceCell::new(),
             words,
             moments: Moments::new(&numbers, dates.iter().chain(&present.dates)),
             present,
@@ -104,6 +107,12 @@ impl<'e> Known<'e> {
             numbers,
             dates,
         }
+    }
+
+    /// Whether a sentence of the documents enumerates as many things: `red, green, blue and black`.
+    fn enumerates(&self, count: i128) -> bool {
+        let enumerated = self.enumerated.get_or_init(|| enumerated(&self.text));
+        usize::try_from(count).is_ok_and(|count| enumerated.contains(&count))
     }
 
     /// Whether a number is how many lines a document has, with or without a heading, and the answer says so.
@@ -177,7 +186,8 @@ impl<'e> Known<'e> {
         for span in &spans {
             if !checked.is_supported(span) {
                 let doubtful = dates_at(&unstated, &span.range).first();
-                let whole = doubtful.map_or(&span.range, |date| &date.range).clone();
+                let mut whole = doubtful.map_or(&span.range, |date| &date.range).clone();
+                whole.end = amounts::end_of_scale(text, whole.end);
                 found.push((whole.start, text[whole].to_owned()));
             }
         }
@@ -211,14 +221,19 @@ impl Checked<'_, '_> {
         let value = &text[span.range.clone()];
         match span.kind {
             SpanKind::Error => true,
-            SpanKind::Number if value.bytes().filter(u8::is_ascii_digit).count() == 1 => {
+            SpanKind::Number
+                if value.bytes().filter(u8::is_ascii_digit).count() == 1
+                    && amounts::scale(text, span.range.end) == 1 =>
+            {
                 let number = value.parse::<i128>().map_or(0, |digit| digit * 1_000);
                 !is_count(text, &span.range, self.is_english)
-                    || derived.yields_count(&span.range)
+                    || (value.parse().map_or(true, |count| derived.yields_count(&span.range, count))
+                        || known.enumerates(number / 1_000))
                         && known.measures.allow(text, span.range.start, number)
                     || known.counts_lines(text, &span.range)
                     || known.moments.yield_age(text, &span.range)
                     || known.measures.state(text, &self.tables, &span.range)
+                    || self.leads_to_scale(&span.range)
             }
             SpanKind::Date => stands_in(&known.text, value) || states_month(&known.dates, value),
             SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
@@ -235,6 +250,12 @@ impl Checked<'_, '_> {
             SpanKind::Hash | SpanKind::Id => known.text.contains(value),
             _ => stands_in(&known.text, value),
         }
+    }
+
+    /// Whether the documents state a digit with the scale of the number that it leads to, as in `3 to 4 million`.
+    fn leads_to_scale(&self, range: &Range<usize>) -> bool {
+        let mut readings = amounts(self.text, range).flat_map(|shown| shown.readings().collect::<Vec<_>>());
+        readings.any(|number| number >= YEARS && self.known.numbers.contains(&number))
     }
 
     /// Whether the documents state or yield an amount.
@@ -304,17 +325,29 @@ impl Checked<'_, '_> {
         let is_unsupported = |worded: &worded::Worded| {
             let number = worded.number * 1_000;
             let unit = units::unit_from(&text[worded.range.end..]);
-            let is_checked =
-                !worded.is_vague && (worded.number > FEW || units::is_unit(&unit) || is_counted(&unit));
+            let is_small = worded.number <= FEW && !units::is_unit(&unit);
+            let counts = || {
+                is_counted(&unit)
+                    || worded.number > UNCHECKED && counts::counts_noun(text, &worded.range, self.is_english)
+            };
+            let is_checked = !worded.is_vague && (!is_small || counts());
+            let is_shown =
+                || derived.yields_some(&worded.range, worded.number) || known.enumerates(worded.number);
             let near = number / ROUNDING * 2;
             let is_rounded = || known.numbers.range(number - near..=number + near).next().is_some();
             let is_allowed = known.measures.allow_unit(&unit, number);
             let is_stated = is_allowed
-                && (known.numbers.contains(&number) || derived.yields_worded(&worded.range, worded.number));
+                && (!is_small && known.numbers.contains(&number)
+                    || derived.yields_worded(&worded.range, worded.number));
             let is_repeated = || is_allowed && known.words.contains(&number);
             let is_about = || says_about(&text[..worded.range.start]) && is_rounded();
-            let is_known =
-                || is_stated || known.measures.state_unit(&unit, number) || is_about() || is_repeated();
+            let is_known = || {
+                is_stated
+                    || known.measures.state_unit(&unit, number)
+                    || is_about()
+                    || is_repeated()
+                    || is_small && is_shown()
+            };
             is_checked && !is_known()
         };
         let found = worded::of(text).into_iter().filter(is_unsupported);

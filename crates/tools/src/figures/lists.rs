@@ -2,6 +2,7 @@
 //! `(12.5,17.25)`: each is a number of its own, not a part of one with groups or decimals.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A text with a space after each comma that separates two numbers.
@@ -27,6 +28,38 @@ pub(super) fn with_parted_lists(text: &str) -> Cow<'_, str> {
     }
     parted.push_str(&text[done..]);
     Cow::Owned(parted)
+}
+
+/// How many things the sentences of a text enumerate, as in `red, green, blue and black`: each of few words.
+pub(super) fn enumerated(text: &str) -> BTreeSet<usize> {
+    /// Words of a thing, and of the last with what follows it.
+    const MOST: usize = 4;
+    const LAST: [&str; 8] = [" and ", " or ", " und ", " oder ", " et ", " y ", " e ", " en "];
+    let mut found = BTreeSet::new();
+    for sentence in text.split(['\n', '.', ';', ':', '!', '?', '(', ')']) {
+        let mut count = 1;
+        for thing in sentence.split(", ").skip(1) {
+            let last = LAST.iter().filter_map(|last| thing.find(last)).min();
+            let few = |thing: &str| thing.split_whitespace().count() <= MOST;
+            let is_oxford = LAST.iter().any(|last| thing.starts_with(last.trim_start()));
+            match last.filter(|at| few(&thing[..*at])) {
+                Some(_) if !is_oxford => {
+                    found.insert(count + 2);
+                    count = 1;
+                }
+                _ if is_oxford => {
+                    found.insert(count + 1);
+                    count = 1;
+                }
+                _ if few(thing) => count += 1,
+                _ => count = 1,
+            }
+        }
+        if count > 2 {
+            found.insert(count);
+        }
+    }
+    found
 }
 
 /// The stretches of digits, points and commas with a comma between two digits, and these commas.

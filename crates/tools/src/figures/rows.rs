@@ -1,10 +1,11 @@
-//! Values that a table of the documents gives to another row than an answer does, or to another column where its heading has
-//! the names, or a list of prices or measures, such as
+//! Values that a table of the documents gives to another row than an answer does, or to another column where its things are
+//! the columns, or a list of prices or measures, such as
 //! `- Lamp: $20`, to another item. Only where it is clear: the answer's clause begins with the name of one row, or puts it
 //! right after the value, and compares nothing; and the value is in other rows alone. Plain functions of texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::axes::Axis;
 use super::{amounts, numbers, units};
 
 /// What separates the clauses of a line.
@@ -52,13 +53,19 @@ const COMPARING: [&str; 31] = [
 ];
 /// Words between a number and the name of what it counts.
 const OF: [&str; 11] = ["of", "the", "x", "×", "stück", "von", "vom", "des", "du", "de", "pieces"];
-/// Letters of the name of a row.
+/// Words between a name and the value that it has.
+const IS: [&str; 42] = [
+    "is", "are", "was", "costs", "cost", "weighs", "weigh", "takes", "take", "lasts", "last", "has", "have",
+    "at", "ist", "sind", "kostet", "kosten", "wiegt", "wiegen", "dauert", "hat", "est", "sont", "coûte",
+    "coûtent", "pèse", "dure", "es", "son", "cuesta", "cuestan", "pesa", "dura", "è", "sono", "costa",
+    "costano", "kost", "weegt", "duurt", "custa",
+];
+/// Letters of the name of a row, and of the beginning of a word that tells it.
 const SHORTEST: usize = 3;
+const STEM: usize = 4;
 
 /// Rows among which those of a clause are searched.
 const MOST_ROWS: usize = 500;
-/// Columns of a table that are read.
-const MOST_COLUMNS: usize = 50;
 /// Bytes of a row before a number.
 const ROW: usize = 4_096;
 /// What begins the items of a list.
@@ -70,8 +77,9 @@ const SEPARATORS: [&str; 4] = [":", " – ", " — ", " - "];
 pub(super) struct Rows {
     /// The numbers of each row by its name, in small letters.
     of_name: BTreeMap<String, BTreeSet<i128>>,
-    /// The names of items, whose values may be multiplied and the like.
-    items: BTreeSet<String>,
+    /// Names of which only what a clause says right after them is compared: of items, whose values may be multiplied and
+    /// the like, and of tables of which it is not clear whether their rows or their columns are things.
+    strict: BTreeSet<String>,
     /// Numbers that stand elsewhere, too.
     elsewhere: BTreeSet<i128>,
 }
@@ -83,46 +91,65 @@ impl Rows {
         if items.len() > MOST_ROWS {
             items.clear();
         }
-        let names = items.values().map(|item| item.name.clone()).collect();
-        let mut rows = Self { of_name: BTreeMap::new(), items: names, elsewhere: BTreeSet::new() };
+        let strict = items.values().map(|item| item.name.clone()).collect();
+        let mut rows = Self { of_name: BTreeMap::new(), strict, elsewhere: BTreeSet::new() };
         let mut numbers = numbers.iter().peekable();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let (mut at, mut row) = (0, 0);
-        // The names of the columns of a table whose heading has them.
-        let mut columns: Vec<String> = Vec::new();
-        for line in text.split_inclusive('\n') {
+        let mut axis = Axis::Rows;
+        for (line_at, line) in lines.iter().enumerate() {
             let item = items.remove(&at);
             at += line.len();
-            row = if line.trim_start().starts_with('|') { row + 1 } else { 0 };
-            if row < 2 {
-                columns = names_of_columns(line);
+            row = if is_row(line) { row + 1 } else { 0 };
+            if row == 1 {
+                let end = lines[line_at..].iter().position(|line| !is_row(line));
+                axis = Axis::of(&lines[line_at..end.map_or(lines.len(), |end| line_at + end)], name_of);
             }
-            let mut of_line = BTreeSet::new();
-            let mut of_item = BTreeSet::new();
-            while let Some((place, number)) = numbers.next_if(|(place, _)| *place < at) {
-                let is_value = item.as_ref().is_some_and(|item| item.value == *place);
-                let before = &text[at - line.len()..*place];
-                let is_named = row > 1 && !columns.is_empty() && before.len() <= ROW;
-                let column = is_named.then(|| columns.get(before.matches('|').count())).flatten();
-                let column = column.filter(|name| is_name(name));
-                if is_value {
-                    of_item.insert(*number);
-                } else if let Some(name) = column {
-                    rows.of_name.entry(name.clone()).or_default().insert(*number);
-                } else {
-                    of_line.insert(*number);
-                }
-            }
-            if let Some(item) = item {
-                rows.of_name.entry(item.name).or_default().extend(of_item);
-            }
-            let name = lower_in_place(plain(line.split('|').nth(1).unwrap_or_default()));
-            // The first row is the heading.
-            match row > 1 && columns.is_empty() && is_name(&name) {
-                true => rows.of_name.entry(name).or_default().extend(of_line),
-                false => rows.elsewhere.extend(of_line),
+            let start = at - line.len();
+            let of_line = std::iter::from_fn(|| numbers.next_if(|(place, _)| *place < at));
+            let of_line: Vec<(usize, i128)> =
+                of_line.map(|(place, number)| (place - start, *number)).collect();
+            match item {
+                Some(item) => rows.add_item(&item, start, &of_line),
+                // The first row is the heading.
+                None if row > 1 => rows.add_row(line, &axis, &of_line),
+                None => rows.elsewhere.extend(of_line.iter().map(|(_, number)| *number)),
             }
         }
         rows
+    }
+
+    fn add_item(&mut self, item: &Item, start: usize, numbers: &[(usize, i128)]) {
+        let (own, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|(at, _)| start + at == item.value);
+        let of_item = self.of_name.entry(item.name.clone()).or_default();
+        of_item.extend(own.into_iter().map(|(_, number)| number));
+        self.elsewhere.extend(others.into_iter().map(|(_, number)| number));
+    }
+
+    fn add_row(&mut self, line: &str, axis: &Axis, numbers: &[(usize, i128)]) {
+        let row = name_of(line.split('|').nth(1).unwrap_or_default());
+        let row = Some(&row).filter(|name| is_name(name));
+        for (at, number) in numbers {
+            let column = |names: &'_ [String]| {
+                let is_read = *at <= ROW;
+                is_read.then(|| names.get(line[..*at].matches('|').count()).cloned()).flatten()
+            };
+            let names: Vec<String> = match axis {
+                Axis::Rows => row.cloned().into_iter().collect(),
+                Axis::Columns(names) => column(names).into_iter().collect(),
+                Axis::Either(names) => row.cloned().into_iter().chain(column(names)).collect(),
+            };
+            let names: Vec<String> = names.into_iter().filter(|name| is_name(name)).collect();
+            if names.is_empty() {
+                self.elsewhere.insert(*number);
+            }
+            for name in names {
+                if matches!(axis, Axis::Either(_)) {
+                    self.strict.insert(name.clone());
+                }
+                self.of_name.entry(name).or_default().insert(*number);
+            }
+        }
     }
 
     /// The values that an answer gives to the wrong row, with their places.
@@ -140,6 +167,22 @@ impl Rows {
             is_shared = !clause.contains('\n') && self.ends_with_name(clause);
         }
         found
+    }
+
+    /// Whether a word of a clause that is not of a name begins like one of another name, as in `the phone ships for $5` next
+    /// to `Shipping`.
+    fn hints_at_other(&self, lower: &str, name: &str) -> bool {
+        let words = |text: &'_ str| -> Vec<String> {
+            let words = text.split(|char: char| !char.is_alphabetic());
+            words
+                .map(|word| word.chars().take(STEM).collect())
+                .filter(|stem: &String| stem.len() >= STEM)
+                .collect()
+        };
+        let own = words(name);
+        let said: BTreeSet<String> = words(lower).into_iter().filter(|stem| !own.contains(stem)).collect();
+        let mut others = self.strict.iter().filter(|other| *other != name);
+        !said.is_empty() && others.any(|other| words(other).iter().any(|stem| said.contains(stem)))
     }
 
     /// Whether a clause without a number ends with the name of a row.
@@ -166,16 +209,22 @@ impl Rows {
         if words.any(|word| COMPARING.contains(&word)) {
             return Vec::new();
         }
+        // `Pro Monat` is not the name `Pro`.
         let begins = begins_with(&lower, name);
+        let begins = begins.filter(|end| !units::is_unit(&units::unit_from(&lower[*end..])));
         let own = self.of_name.get(name);
         let is_own = |number: &i128| own.is_some_and(|own| own.contains(number));
-        // `Standard: 2 × $20 = $40`.
-        if self.items.contains(name) && numbers(clause).any(|(_, number)| is_own(&number)) {
+        let is_strict = self.strict.contains(name);
+        // `Standard: 2 × $20 = $40`, and `the battery is charged in 2 hours` next to `Charging`.
+        if is_strict
+            && (numbers(clause).any(|(_, number)| is_own(&number)) || self.hints_at_other(&lower, name))
+        {
             return Vec::new();
         }
         let is_wrong = |(at, number): &(usize, i128)| {
             let end = amounts::end(clause, *at);
-            let is_of = begins.is_some_and(|end| *at >= end) || is_followed(&lower[end..], name);
+            let follows = begins.is_some_and(|end| *at >= end && (!is_strict || says_is(&lower[end..*at])));
+            let is_of = follows || !is_strict && is_followed(&lower[end..], name);
             is_of
                 && !is_own(number)
                 && !self.elsewhere.contains(number)
@@ -186,20 +235,19 @@ impl Rows {
     }
 }
 
-/// The names in the heading of a table over nothing in its first column, by the number of marks before them.
-fn names_of_columns(heading: &str) -> Vec<String> {
-    let cells: Vec<&str> = heading.trim().split('|').take(MOST_COLUMNS).collect();
-    // Of products, not of what is said of them: `Rover X1`, not `Price`.
-    let is_name = |cell: &&str| {
-        let cell = cell.trim();
-        cell.is_empty()
-            || (cell.contains(' ') || cell.contains(|char: char| char.is_ascii_digit()))
-                && !amounts::says_price(cell)
-    };
-    let has_names =
-        cells.len() > 4 && cells[..2].iter().all(|cell| cell.trim().is_empty()) && cells.iter().all(is_name);
-    let name = |cell: &&str| lower_in_place(plain(cell));
-    cells.iter().filter(|_| has_names).map(name).collect()
+/// Whether nothing is between a name and a value but a sign, an article, a currency or a verb such as `costs`.
+fn says_is(between: &str) -> bool {
+    let mut words = between.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty());
+    words.all(|word| IS.contains(&word) || BEFORE.contains(&word) || amounts::is_currency(word))
+}
+
+fn is_row(line: &str) -> bool {
+    line.trim_start().starts_with('|')
+}
+
+/// A cell as a name.
+fn name_of(cell: &str) -> String {
+    lower_in_place(plain(cell))
 }
 
 fn is_name(name: &str) -> bool {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{amounts, units};
+use super::{amounts, counts, units};
 
 /// Bytes of a row before a number.
 const ROW: usize = 4_096;
@@ -31,6 +31,8 @@ pub(super) struct Column {
     /// Whether they are prices, by any of the words that prices stand under, and by those that stand over little else.
     pub(super) says_price: bool,
     pub(super) is_called_price: bool,
+    /// Whether they count reviews, or pieces in stock.
+    pub(super) is_count: bool,
     /// The unit: in brackets, or the last word.
     pub(super) units: Vec<usize>,
 }
@@ -41,6 +43,7 @@ impl Column {
             currency: amounts::currency_of_heading(heading),
             says_price: amounts::says_price(heading),
             is_called_price: amounts::is_name_of_price(heading),
+            is_count: counts::heads_counts(heading),
             units: units::rows_of_heading(heading),
         }
     }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::amounts;
 use super::tables::Tables;
 use super::worded::Worded;
+use super::{amounts, counts};
 
 /// What units measure. Of the same measure, factors are whole numbers of the smallest unit that all are multiples of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +60,10 @@ const UNITS: [(&[&str], Measured, i128); 60] = [
     (&["gal", "gallon", "gallons"], Measured::Volume, 3_785_411_784),
     (&["ms", "millisecond", "milliseconds", "millisekunden"], Measured::Time, 1),
     (
-        &["s", "sec", "secs", "second", "seconds", "sekunde", "sekunden", "secondes", "segundos", "secondi"],
+        &[
+            "s", "sec", "secs", "second", "seconds", "sekunde", "sekunden", "seconde", "secondes", "segundo",
+            "segundos", "secondo", "secondi", "seconden",
+        ],
         Measured::Time,
         1_000,
     ),
@@ -70,12 +73,18 @@ const UNITS: [(&[&str], Measured, i128); 60] = [
         60_000,
     ),
     (
-        &["h", "hr", "hrs", "hour", "hours", "stunde", "stunden", "heure", "heures", "horas", "ore", "uur"],
+        &[
+            "h", "hr", "hrs", "hour", "hours", "stunde", "stunden", "heure", "heures", "hora", "horas",
+            "ora", "ore", "uur",
+        ],
         Measured::Time,
         3_600_000,
     ),
     (
-        &["day", "days", "tag", "tage", "tagen", "jour", "jours", "día", "días", "giorni", "dagen", "dias"],
+        &[
+            "day", "days", "tag", "tage", "tagen", "jour", "jours", "día", "días", "dia", "dias", "giorno",
+            "giorni", "dag", "dagen",
+        ],
         Measured::Time,
         86_400_000,
     ),
@@ -89,6 +98,7 @@ const UNITS: [(&[&str], Measured, i128); 60] = [
             "semaines",
             "semana",
             "semanas",
+            "settimana",
             "settimane",
             "weken",
         ],
@@ -96,14 +106,17 @@ const UNITS: [(&[&str], Measured, i128); 60] = [
         604_800_000,
     ),
     (
-        &["month", "months", "monat", "monate", "monaten", "mois", "meses", "mesi", "maanden"],
+        &[
+            "month", "months", "monat", "monate", "monaten", "mois", "mes", "meses", "mês", "mese", "mesi",
+            "maand", "maanden",
+        ],
         Measured::Months,
         1,
     ),
     (
         &[
-            "year", "years", "jahr", "jahre", "jahren", "ans", "année", "années", "año", "años", "anni",
-            "jaar",
+            "year", "years", "jahr", "jahre", "jahren", "ans", "année", "années", "año", "años", "ano",
+            "anos", "anno", "anni", "jaar",
         ],
         Measured::Months,
         12,
@@ -147,6 +160,9 @@ const UNITS: [(&[&str], Measured, i128); 60] = [
 const IMPERIAL: [&str; 9] = ["lb", "oz", "inch", "ft", "yd", "mi", "gal", "mph", "knot"];
 /// What may be short for another unit, too.
 const SHORT: [(&str, &str); 3] = [("m", "min"), ("w", "week"), ("min", "m")];
+/// The French year, which is an article of English: only of one.
+const YEAR: &str = "an";
+const YEARS: &str = "ans";
 /// What begins German adjectives of a number of units, and the unit.
 const ADJECTIVES: [(&str, &str); 6] = [
     ("jährig", "jahre"),
@@ -158,8 +174,10 @@ const ADJECTIVES: [(&str, &str); 6] = [
 ];
 /// In place of the row of a unit: a number next to a currency.
 const MONEY: usize = UNITS.len();
-/// The same for a number right after a capitalised word, as in the name of a product.
-const NAMED: usize = MONEY + 1;
+/// The same for a number that measures nothing: of a rating, or a count of reviews or pieces.
+const UNMEASURED: usize = MONEY + 1;
+/// The same for a number of the name of a model.
+const OF_MODEL: usize = UNMEASURED + 1;
 
 /// What a text states in units.
 pub(super) struct Measures {
@@ -184,7 +202,11 @@ impl Measures {
             let is_money = rows.is_empty() && amounts::is_money(text, tables, at);
             let known = stated.entry(number).or_default();
             known.extend(rows.iter().copied().chain(others).chain(is_money.then_some(MONEY)).map(Some));
-            known.extend((rows.is_empty() && !is_money).then(|| follows_name(text, at).then_some(NAMED)));
+            let of_what = || match follows_model(text, at) {
+                true => Some(OF_MODEL),
+                false => counts::is_unmeasured(text, tables, at).then_some(UNMEASURED),
+            };
+            known.extend((rows.is_empty() && !is_money).then(of_what));
             measures.extend(rows.into_iter().filter_map(|row| measure(row, number)));
         }
         for (number, after) in in_words(text, words) {
@@ -197,9 +219,10 @@ impl Measures {
         Self { stated, measures }
     }
 
-    /// The numbers that are stated.
+    /// The numbers that are stated otherwise than in the name of a model.
     pub(super) fn numbers(&self) -> impl Iterator<Item = i128> {
-        self.stated.keys().copied()
+        let is_stated = |rows: &BTreeSet<_>| rows.iter().any(|row| *row != Some(OF_MODEL));
+        self.stated.iter().filter(move |(_, rows)| is_stated(rows)).map(|(number, _)| *number)
     }
 
     /// Whether a number of an answer may be this one: it has no unit, or is stated somewhere in the same or without one.
@@ -211,11 +234,7 @@ impl Measures {
     pub(super) fn allow_unit(&self, unit: &str, number: i128) -> bool {
         let mut rows = rows(unit).peekable();
         let Some(stated) = self.stated.get(&number).filter(|_| rows.peek().is_some()) else { return true };
-        stated.contains(&None)
-            || rows.any(|row| {
-                stated.contains(&Some(row))
-                    || UNITS[row].1 != Measured::Share && stated.contains(&Some(NAMED))
-            })
+        stated.contains(&None) || rows.any(|row| stated.contains(&Some(row)))
     }
 
     /// The numbers that are stated in a unit, for each of the units of that name.
@@ -265,30 +284,52 @@ impl Measures {
 const PERCENT: [&str; 7] =
     ["per cent", "percent", "pour cent", "por ciento", "per cento", "procent", "Prozent"];
 
-/// Whether nothing but a space is between a number and a capitalised word before it: not `Discount: 15`.
-fn follows_name(text: &str, at: usize) -> bool {
+/// Words in capitals that readings and rates stand after; others in capitals are of models.
+const READINGS: [&str; 14] =
+    ["BAT", "BATT", "BTW", "CPU", "HUM", "IVA", "LOAD", "MWST", "RAM", "SOC", "TEMP", "TVA", "VAT", "WEIGHT"];
+
+/// Whether a number is of the name of a model: in the same word, as in `T6`, or with nothing but a space between, as in
+/// `LOQ 15` and `iPhone 15`, but not in `Discount: 15` and `Humidity 45`.
+fn follows_model(text: &str, at: usize) -> bool {
+    let code = text[..at].strip_suffix('-').unwrap_or(&text[..at]);
+    if code.ends_with(|char: char| char.is_ascii_uppercase()) {
+        return true;
+    }
     let before = text[..at].strip_suffix([' ', '\u{a0}']).unwrap_or_default();
     let word = before.rsplit(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
     let after = text[amounts::end(text, at)..].trim_start();
-    word.starts_with(char::is_uppercase) && !PERCENT.iter().any(|written| after.starts_with(written))
+    let has = |is: fn(char) -> bool| word.contains(is);
+    let is_capital = word.chars().count() > 1 && !has(char::is_lowercase) && !READINGS.contains(&word);
+    let is_mixed = has(char::is_numeric) || word.chars().skip(1).any(char::is_uppercase);
+    has(char::is_uppercase)
+        && (is_capital || is_mixed && has(char::is_lowercase))
+        && !PERCENT.iter().any(|written| after.starts_with(written))
 }
 
 /// The numbers in words of a text, with what follows them; also those of one unit, as in `one year`, and with a half after
 /// the number or its unit, as in `an hour and a half`.
 fn in_words<'t>(text: &'t str, words: &[Worded]) -> Vec<(i128, &'t str)> {
     const ONE: [&str; 3] = ["one", "an", "a"];
-    const ONE_OF: [&str; 10] = ["one", "One", "un", "Un", "une", "Une", "ein", "Ein", "eine", "Eine"];
+    const ONE_OF: [&str; 20] = [
+        "one", "One", "un", "Un", "une", "Une", "una", "Una", "um", "Um", "uma", "Uma", "ein", "Ein", "eine",
+        "Eine", "een", "Een", "één", "Één",
+    ];
     const HALF: &str = " and a half";
     let number = |word: &Worded| (word.number * 1_000, &text[word.range.end..]);
     let mut found: Vec<(i128, &str)> = words.iter().map(number).collect();
     let ones = ONE_OF.iter().flat_map(|word| text.match_indices(word));
     let ones = ones.filter(|(at, word)| {
-        let is_joined =
-            word.eq_ignore_ascii_case("ein") && text[at + word.len()..].starts_with(char::is_lowercase);
+        // `einjährig`, but not `eins`.
+        let is_joined = word.eq_ignore_ascii_case("ein")
+            && ADJECTIVES.iter().any(|(stem, _)| text[at + word.len()..].starts_with(stem));
         !text[..*at].ends_with(|char: char| char.is_alphanumeric())
             && (is_joined || text[at + word.len()..].starts_with([' ', '-']))
     });
-    let ones = ones.map(|(at, word)| (1_000, &text[at + word.len()..]));
+    let ones = ones.map(|(at, word)| {
+        let after = &text[at + word.len()..];
+        let is_year = word.eq_ignore_ascii_case("un") && unit_from(after) == YEAR;
+        (1_000, if is_year { YEARS } else { after })
+    });
     found.extend(ones.filter(|(_, after)| is_unit(&unit_from(after))));
     for (at, half) in text.match_indices(HALF) {
         let mut before = text[..at].rsplit(' ');
@@ -324,7 +365,9 @@ pub(super) fn is_unit(word: &str) -> bool {
 
 /// The unit after the number that begins at a place, in small letters, or the word in its place.
 pub(super) fn unit_after(text: &str, at: usize) -> String {
-    unit_from(&text[amounts::end(text, at)..])
+    let end = amounts::end(text, at);
+    let unit = unit_from(&text[end..]);
+    if unit == YEAR && &text[at..end] == "1" { YEARS.to_owned() } else { unit }
 }
 
 /// The unit, or a word, that a text begins with.

@@ -169,21 +169,31 @@ pub(super) struct Worded {
     pub(super) is_vague: bool,
 }
 
+/// Whether a word, in small letters, is an English number below a hundred.
+pub(super) fn is_english(word: &str) -> bool {
+    SMALL.iter().take_while(|(name, _)| *name != "zwei").any(|(name, _)| *name == word)
+}
+
 /// The numbers from two on that a text states in words, in order. Words that make no number for certain are none.
 pub(super) fn of(text: &str) -> Vec<Worded> {
     let mut found: Vec<Worded> = Vec::new();
     let mut run: Vec<(Range<usize>, Part)> = Vec::new();
-    let mut last = 0;
+    let (mut last, mut before) = (0, String::new());
     for (start, word) in words(text) {
         let gap = &text[last.min(start)..start];
         last = start + word.len();
         if !matches!(gap, " " | "-" | "\u{a0}") {
             found.extend(end(&mut run));
         }
-        match part(&word.to_lowercase(), run.last().map(|(_, part)| *part), gap) {
+        let word = word.to_lowercase();
+        // `pour cent`, `por ciento` and `per cento` are no hundreds.
+        let is_share = matches!(before.as_str(), "pour" | "por" | "per")
+            && ["cent", "cento", "cien", "ciento"].contains(&word.as_str());
+        match part(&word, run.last().map(|(_, part)| *part), gap).filter(|_| !is_share) {
             Some(part) => run.push((start..last, part)),
             None => found.extend(end(&mut run)),
         }
+        before = word;
     }
     found.extend(end(&mut run));
     found
