@@ -1,5 +1,5 @@
-//! Tables with cells that span columns or rows, rewritten with a cell in every place, so that whoever reads their rows finds
-//! each value in its column.
+//! Rewrites tables whose cells span columns or rows so that each row has a cell in every column, which is how the readers
+//! of rows find a value's column.
 //!
 //! Knows markup only. Of a page that somebody else wrote, it adds a bounded number of cells and bytes; a table that would
 //! need more, has text between its cells or contains another stays as it is.
