@@ -1,27 +1,52 @@
 //! axum's extractors with problems as errors, the check for operator keys, and work on blocking threads.
 
-use axum::extract::{FromRequest, FromRequestParts};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use larder_gateway::auth::Caller;
 use larder_store::StoreError;
+use serde::de::DeserializeOwned;
 
 use super::Problem;
 
 /// Parameters of the query.
-#[derive(Debug, FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(Problem))]
+#[derive(Debug)]
 pub struct Query<T>(pub T);
 
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let axum::extract::Query(value) = axum::extract::Query::from_request_parts(parts, state).await?;
+        Ok(Self(value))
+    }
+}
+
 /// Parameters of the path.
-#[derive(Debug, FromRequestParts)]
-#[from_request(via(axum::extract::Path), rejection(Problem))]
+#[derive(Debug)]
 pub struct Path<T>(pub T);
 
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let axum::extract::Path(value) = axum::extract::Path::from_request_parts(parts, state).await?;
+        Ok(Self(value))
+    }
+}
+
 /// A body of JSON.
-#[derive(Debug, FromRequest)]
-#[from_request(via(axum::Json), rejection(Problem))]
+#[derive(Debug)]
 pub struct Json<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let axum::Json(value) = axum::Json::from_request(request, state).await?;
+        Ok(Self(value))
+    }
+}
 
 /// Admits operators to what belongs to all users, and refuses everyone else.
 #[derive(Debug)]
