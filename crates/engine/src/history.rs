@@ -243,8 +243,11 @@ impl<'k> HistoryReader<'k> {
     }
 
     fn finish(mut self) -> Result<History, Vec<String>> {
-        let open = self.open.take();
-        self.problems.extend(open.iter().map(|call| call.lacks_result("the question")));
+        // After a problem nothing is matched any more, and calls are open whose results follow.
+        if self.problems.is_empty() {
+            let open = self.open.take();
+            self.problems.extend(open.iter().map(|call| call.lacks_result("the question")));
+        }
         if self.problems.is_empty() { Ok(self.read) } else { Err(self.problems) }
     }
 

@@ -256,6 +256,11 @@ fn a_call_without_its_result_is_named_unless_it_is_last() {
     let problems = asked.unwrap_err();
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[0].contains("has no result before the question"), "{problems:?}");
+    // One that has its result is not said to lack it because an earlier one does.
+    let asked = json!([calls, {"role": "user", "content": "well?"}, calls, result,
+        {"role": "tool", "tool_call_id": "a", "content": "done"}, {"role": "user", "content": "and now?"}]);
+    let problems = question(&asked.to_string(), &key()).unwrap_err();
+    assert!(problems.iter().all(|problem| problem.starts_with("message 1")), "{problems:?}");
 }
 
 #[test]

@@ -208,6 +208,15 @@ fn a_value_that_cannot_be_used_is_not_reported_as_missing_too() {
 }
 
 #[test]
+fn layers_under_a_misspelled_name_are_no_model_that_lacks_everything() {
+    for name in ["layer", "Layers"] {
+        let found = problems(&format!("[models]\ntable = \"five-model\"\n[models.{name}]\nMIND = \"x\"\n"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].help.contains("`layers`"), "{found:?}");
+    }
+}
+
+#[test]
 fn hostile_files_are_refused_in_time() {
     for toml in [
         "\0".to_owned(),

@@ -29,6 +29,8 @@ mod scope;
 mod trace;
 mod turns;
 
+use std::cmp::Reverse;
+
 use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
 use larder_text::tokens::Counter;
 use larder_vault::{ContentReference, DocumentTime, VaultPath};
@@ -134,17 +136,30 @@ impl<'a> Retrieval<'a> {
         Self { limits, ..self }
     }
 
-    /// The newest `count` turns before turn `before`, newest first (R1-14.1).
+    /// The newest `count` turns before turn `before` and the newest `count` of `session`, newest first (R1-14.1): a
+    /// user may hold several conversations at a time, and each goes on from its own turns.
     ///
     /// # Errors
     /// The grant is not that of phase 0 or 2, or the index cannot be read.
-    pub async fn recent(&self, count: u64, before: u32) -> Result<Vec<TurnRow>, RetrievalError> {
+    pub async fn recent(
+        &self,
+        count: u64,
+        before: u32,
+        session: Option<&str>,
+    ) -> Result<Vec<TurnRow>, RetrievalError> {
         self.may(
             matches!(self.grant, Grant::QueryAnalyzer | Grant::Gatherer),
             "read the turn index",
             "phases 0 and 2",
         )?;
-        Ok(self.documents.catalog().recent_turns(count, Some(before))?)
+        let catalog = self.documents.catalog();
+        let mut turns = catalog.recent_turns(count, Some(before))?;
+        if let Some(session) = session {
+            turns.extend(catalog.turns_of_session(session, count, before)?);
+            turns.sort_by_key(|turn| Reverse(turn.number));
+            turns.dedup_by_key(|turn| turn.number);
+        }
+        Ok(turns)
     }
 
     /// The captured page that a query refers to (R1-14.6): of the captures of `turn`, or of the newest turns and
@@ -167,7 +182,7 @@ impl<'a> Retrieval<'a> {
     }
 
     /// Everything before turn `before` that may help to answer `query`. Among recent turns, those of `session` have a
-    /// higher weight. With a `reference`, the page it names is consulted first (R1-5.5) and the turn index is not
+    /// higher weight, and its last one is always offered. With a `reference`, the page it names is consulted first (R1-5.5) and the turn index is not
     /// searched (R1-5.8), unless the reference cannot be resolved.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use larder_store::{DocumentKind, TurnRow};
 use super::phrases::PaddedQuery;
 use super::ranking::{Ranked, day, fuse, order, scores};
 use super::trace::Trace;
-use super::{Retrieval, RetrievalError, SearchRequest, TURN_INDEX_LIMIT, TurnCandidate};
+use super::{RECENT_TURNS, Retrieval, RetrievalError, SearchRequest, TURN_INDEX_LIMIT, TurnCandidate};
 
 /// Newest turns that are ranked.
 const NEWEST: u64 = 40;
@@ -27,7 +27,13 @@ struct TurnPool {
     hits: Vec<u32>,
     /// Those whose meaning is near that of the query, nearest first.
     meant: Vec<u32>,
+    /// The last turn of the session.
+    previous: Option<u32>,
 }
+
+/// The place at which the last turn of the session is offered at the latest, as long as the prompt has room for so
+/// many: a follow-up may share no word with it.
+const PREVIOUS: usize = 3;
 
 /// At most 20 turns, best first.
 pub(super) fn find(
@@ -43,12 +49,17 @@ pub(super) fn find(
     let pool = TurnPool::fill(retrieval, request)?;
     let ranked = pool.ranked(retrieval, request);
     let newest = pool.by_recency(request.session);
-    let fused = fuse(&[
+    let mut fused = fuse(&[
         (1.0, pool.hits.clone()),
         (1.0, ranked.clone()),
         (1.0, pool.meant.clone()),
         (RECENCY, newest),
     ]);
+    if let Some(previous) = fused.iter().position(|(number, _)| Some(*number) == pool.previous)
+        && previous > PREVIOUS
+    {
+        fused[PREVIOUS..=previous].rotate_right(1);
+    }
     let mut found = Vec::new();
     for (number, score) in fused {
         let Some((row, _)) = pool.turns.get(&number) else { continue };
@@ -59,6 +70,7 @@ pub(super) fn find(
             (false, false) if ranked.contains(&number) => {
                 "it is next to a turn that holds words of the query"
             }
+            (false, false) if pool.previous == Some(number) => "it is the last one of the conversation",
             (false, false) => "it is recent",
         };
         if found.len() == TURN_INDEX_LIMIT {
@@ -107,10 +119,19 @@ impl TurnPool {
     fn fill(retrieval: &Retrieval<'_>, request: &SearchRequest<'_>) -> Result<Self, RetrievalError> {
         let documents = retrieval.documents;
         let meant = retrieval.near_turns(request)?;
-        let mut pool = Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new(), meant };
-        for row in documents.catalog().recent_turns(NEWEST, Some(request.before))? {
-            pool.newest.push(row.number);
-            pool.turns.insert(row.number, (row, String::new()));
+        let catalog = documents.catalog();
+        let of_session = match request.session {
+            Some(session) => catalog.turns_of_session(session, RECENT_TURNS, request.before)?,
+            None => Vec::new(),
+        };
+        let previous = of_session.first().map(|row| row.number);
+        let mut pool =
+            Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new(), meant, previous };
+        for row in catalog.recent_turns(NEWEST, Some(request.before))?.into_iter().chain(of_session) {
+            if !pool.turns.contains_key(&row.number) {
+                pool.newest.push(row.number);
+                pool.turns.insert(row.number, (row, String::new()));
+            }
         }
         for hit in retrieval.search(request.query, &[DocumentKind::Context], HITS)? {
             let Some(number) = hit.turn.filter(|number| *number < request.before) else { continue };

@@ -40,7 +40,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
 
 /// What phase 0 may see of earlier turns (C90): their summaries, and the pages that they captured.
 async fn earlier_turns(retrieval: &Retrieval<'_>, draft: &TurnDraft) -> Result<Vec<InputDocument>, Stop> {
-    let rows = retrieval.recent(RECENT_TURNS, draft.number).await?;
+    let rows = retrieval.recent(RECENT_TURNS, draft.number, draft.session.as_deref()).await?;
     let mut documents = Vec::new();
     let mut captures: Vec<FoundCapture> = Vec::new();
     for turn in rows.iter().map(|row| Some(row.number)).chain([None]) {

@@ -242,14 +242,13 @@ impl CondensingTally {
     pub fn notice(&self, run: &RunId) -> Option<String> {
         let (first, more) = self.failures.split_first()?;
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-        // What was refused before is not asked for again.
-        let written = match self.calls {
-            0 => "what the model wrote in an earlier run".to_owned(),
-            calls => format!("what the model wrote in {}", counted(calls as u64, "call")),
+        // Without a call, a limit forbade it, or a text that was refused before is not asked for again.
+        let why = match self.calls {
+            0 => "there is no text of a model to use".to_owned(),
+            calls => format!("what the model wrote in {} was of no use", counted(calls as u64, "call")),
         };
         Some(format!(
-            "condensed by rule, since {written} was of no use: {first}{more}; `larder runs show {}` lists this under \
-             condensing.failures",
+            "condensed by rule, since {why}: {first}{more}; `larder runs show {}` lists this under condensing.failures",
             run.as_str()
         ))
     }

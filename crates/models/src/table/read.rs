@@ -140,7 +140,8 @@ fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>, catalogue: &Catalogue)
         if TABLE_KEYS.contains(&key) {
             continue;
         }
-        if !value.get_ref().is_table() {
+        // Layers under a misspelled name are no model that lacks everything.
+        if value.get_ref().as_table().is_none_or(names_layers) {
             walk.unknown_key(name, "[models]", &TABLE_KEYS);
             continue;
         }
@@ -158,6 +159,11 @@ fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>, catalogue: &Catalogue)
     }
     checks::names(walk, &table, models);
     Some(table)
+}
+
+fn names_layers(table: &DeTable<'_>) -> bool {
+    let mut names = table.keys().map(|name| name.get_ref().as_ref());
+    !table.is_empty() && names.all(|name| Layer::ALL.iter().any(|(layer, _)| *layer == name))
 }
 
 fn shipped(

@@ -65,8 +65,29 @@ async fn a_query_that_names_nothing_gets_the_newest_turns() {
         vault.retrieval(Grant::Gatherer).find("and those?", 61, Some("session-2"), None).await.unwrap();
     assert_eq!(found.turn_index.len(), TURN_INDEX_LIMIT);
     assert_eq!(found.turn_index[0].turn, 60);
-    let recent = vault.retrieval(Grant::QueryAnalyzer).recent(3, 61).await.unwrap();
+    let recent = vault.retrieval(Grant::QueryAnalyzer).recent(3, 61, None).await.unwrap();
     assert_eq!(recent.iter().map(|turn| turn.number).collect::<Vec<_>>(), [60, 59, 58], "R1-14.1");
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_from_its_own_turns_whatever_others_did_since() {
+    let vault = Vault::of(60).await;
+    let catalog = vault.documents.catalog();
+    let newest = catalog.turn(60).unwrap().unwrap().session;
+    let turns = (1..=30).rev().map(|number| catalog.turn(number).unwrap().unwrap());
+    let last = turns.into_iter().find(|turn| turn.session != newest).unwrap();
+    let session = last.session.as_deref().unwrap();
+    let last = catalog.turns_of_session(session, 1, 61).unwrap()[0].number;
+    assert!(last < 58, "the newest three turns are of others");
+    let recent = vault.retrieval(Grant::QueryAnalyzer).recent(3, 61, Some(session)).await.unwrap();
+    let recent: Vec<u32> = recent.iter().map(|turn| turn.number).collect();
+    assert_eq!(recent[..4], [60, 59, 58, last]);
+    // The words of the query are those of other turns.
+    for query in ["who should I call, and when?", &dense().query(20)] {
+        let found = vault.retrieval(Grant::Gatherer).find(query, 61, Some(session), None).await.unwrap();
+        let first: Vec<u32> = found.turn_index.iter().take(4).map(|turn| turn.turn).collect();
+        assert!(first.contains(&last), "{query}: {first:?}");
+    }
 }
 
 #[tokio::test]
@@ -167,12 +188,12 @@ async fn a_caller_gets_what_it_is_granted() {
     assert!(analyzer.follow(&[], 100).await.is_err_and(|error| refused(&error)));
     let synthesis = vault.retrieval(Grant::Synthesis);
     assert!(synthesis.find("x", 11, None, None).await.is_err_and(|error| refused(&error)));
-    assert!(synthesis.recent(3, 11).await.is_err_and(|error| refused(&error)));
+    assert!(synthesis.recent(3, 11, None).await.is_err_and(|error| refused(&error)));
     assert!(synthesis.capture(None, "x").await.is_err_and(|error| refused(&error)));
     let tools = vault.retrieval(Grant::Tools);
     assert!(tools.find("x", 11, None, None).await.is_err_and(|error| refused(&error)));
     assert!(tools.follow(&[], 100).await.is_err_and(|error| refused(&error)));
-    assert!(tools.recent(3, 11).await.is_err_and(|error| refused(&error)));
+    assert!(tools.recent(3, 11, None).await.is_err_and(|error| refused(&error)));
     assert!(tools.search_documents("laptop", &[], 3).is_ok_and(|found| !found.considered.is_empty()));
     for other in [Grant::QueryAnalyzer, Grant::Gatherer, Grant::Synthesis] {
         let other = vault.retrieval(other);

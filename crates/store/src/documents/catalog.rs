@@ -39,6 +39,19 @@ impl DocumentCatalog<'_> {
         self.docs.index().read(|tx| index::recent_turns(tx, limit, before))
     }
 
+    /// The newest turns of one session with a number below `before`, newest first.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn turns_of_session(
+        &self,
+        session: &str,
+        limit: u64,
+        before: u32,
+    ) -> Result<Vec<TurnRow>, StoreError> {
+        self.docs.index().read(|tx| index::turns_of_session(tx, session, limit, before))
+    }
+
     /// Documents with words of `query`, best first; of all kinds if `kinds` is empty. The log of tool calls comes
     /// last: it contains the words of every question, and rarely an answer.
     ///
