@@ -20,6 +20,8 @@ mod pieces;
 #[path = "src/tokens/reach.rs"]
 #[allow(dead_code, reason = "the crate reads what is written here")]
 mod reach;
+#[path = "src/tokens/sparse.rs"]
+mod sparse;
 
 fn main() -> Result<(), Box<dyn error::Error>> {
     let folder = env::var_os("OUT_DIR").ok_or("OUT_DIR is not set; build with cargo")?;
@@ -30,12 +32,13 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         let vocabulary = tiktoken::get_encoding(name).ok_or("a vocabulary is not compiled in")?;
         let ids = 0..u32::try_from(vocabulary.vocab_size())?;
         *tokens = ids.map(|id| vocabulary.decode(&[id])).collect();
-        fs::write(folder.join(name).with_extension("bridges"), bridges_of(tokens))?;
-        fs::write(folder.join(name).with_extension("reach"), reach_of(tokens))?;
+        fs::write(folder.join(name).with_extension("bridges"), sparse::write(&bridges_of(tokens), 0))?;
+        let reach = sparse::write(&reach_of(tokens), reach::SHORTEST_REACH);
+        fs::write(folder.join(name).with_extension("reach"), reach)?;
     }
     fs::write(folder.join("merges"), merges_of(&vocabularies)?)?;
     #[allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
-    for file in ["build.rs", "bridges.rs", "hashed.rs", "merges.rs", "pieces.rs", "reach.rs"] {
+    for file in ["build.rs", "bridges.rs", "hashed.rs", "merges.rs", "pieces.rs", "reach.rs", "sparse.rs"] {
         let folder = if file == "build.rs" { "" } else { "src/tokens/" };
         println!("cargo::rerun-if-changed={folder}{file}");
     }

@@ -48,7 +48,9 @@ impl MiniLm {
         let weights = file(EMBEDDING_WEIGHTS)?;
         let model = Tensors::read(&weights).and_then(|weights| Bert::load(&weights, &SHAPE));
         let model = model.map_err(|error| wrong(EMBEDDING_WEIGHTS, &error))?;
-        let tokenizer = Tokenizer::from_bytes(file(EMBEDDING_TOKENIZER)?);
+        // By way of a value, as where counters are read: one set of readers less in the binary.
+        let tokenizer = serde_json::from_slice(&file(EMBEDDING_TOKENIZER)?);
+        let tokenizer = tokenizer.and_then(serde_json::from_value::<Tokenizer>);
         let mut tokenizer = tokenizer.map_err(|error| wrong(EMBEDDING_TOKENIZER, &error))?;
         let truncation = TruncationParams { max_length: LONGEST, ..TruncationParams::default() };
         tokenizer.with_truncation(Some(truncation)).map_err(|error| wrong(EMBEDDING_TOKENIZER, &error))?;

@@ -1,10 +1,13 @@
 //! The counting engines, and what can be proven about their counts. Knows no cache, label or model name.
 
-use super::bridges::Bridges;
+use std::sync::OnceLock;
+
+use super::bridges::{self, Bridges};
 use super::merges::{Column, Merges};
 use super::pieces::{Classes, Pattern};
-use super::reach::Reach;
+use super::reach::{self, Reach};
 use super::runs;
+use super::sparse;
 use super::word_counts::WordCounts;
 
 /// Proven properties of a vocabulary's counts.
@@ -75,18 +78,24 @@ impl OpenAi {
     }
 
     fn reach(self) -> Reach<'static> {
-        Reach(match self {
-            Self::Cl100k => include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.reach")),
-            Self::O200k => include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.reach")),
-        })
+        static TABLES: [OnceLock<Vec<u8>>; 2] = [const { OnceLock::new() }; 2];
+        let [cl100k, o200k] = &TABLES;
+        let (table, list): (_, &[u8]) = match self {
+            Self::Cl100k => (cl100k, include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.reach"))),
+            Self::O200k => (o200k, include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.reach"))),
+        };
+        Reach(table.get_or_init(|| sparse::read(list, reach::SLOTS, reach::SHORTEST_REACH)))
     }
 
     /// Optional: without them, long words are only counted more slowly.
     fn bridges(self) -> Option<Bridges<'static>> {
-        Bridges::read(match self {
-            Self::Cl100k => include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.bridges")),
-            Self::O200k => include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.bridges")),
-        })
+        static TABLES: [OnceLock<Vec<u8>>; 2] = [const { OnceLock::new() }; 2];
+        let [cl100k, o200k] = &TABLES;
+        let (table, list): (_, &[u8]) = match self {
+            Self::Cl100k => (cl100k, include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.bridges"))),
+            Self::O200k => (o200k, include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.bridges"))),
+        };
+        Bridges::read(table.get_or_init(|| sparse::read(list, bridges::PAIRS + bridges::SUSPECTS, 0)))
     }
 }
 

@@ -20,6 +20,7 @@ mod reach;
 mod reference;
 mod registry;
 mod runs;
+mod sparse;
 mod trim;
 mod word_counts;
 

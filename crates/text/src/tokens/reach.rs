@@ -2,7 +2,6 @@
 //! longest one that starts with the three bytes there. Knows token bytes, not how a vocabulary merges them.
 
 /// Slots of the table; prefixes that share a slot share the larger reach, so the bound still holds.
-#[allow(dead_code, reason = "the build script makes the table")]
 pub(super) const SLOTS: usize = 1 << 18;
 /// Tokens shorter than a prefix may start anywhere.
 pub(super) const SHORTEST_REACH: u8 = 2;
