@@ -86,10 +86,12 @@ async fn a_plain_turn_is_whole_and_tells_its_course() {
 }
 
 #[tokio::test]
-async fn an_empty_query_begins_nothing() {
+async fn a_query_without_text_or_with_nul_begins_nothing() {
     let world = world();
     let error = world.turns.run(&request(" \n "), &world.events).await.unwrap_err();
     assert!(matches!(error, TurnError::EmptyQuery));
+    let error = world.turns.run(&request("Is a\0b it?"), &world.events).await.unwrap_err();
+    assert!(matches!(error, TurnError::NulInQuery));
     assert!(world.turns.documents.drafts().list().unwrap().is_empty());
 }
 

@@ -198,10 +198,23 @@ fn a_doubt_names_the_values_that_the_source_does_not_state() {
     shop.write("s.csv", "model,price,stock\nG7,219,4\nG9,349,2\n");
     let question = "What does the G7 cost?";
     let said = shop.ok(&["ask", "s.csv", question]).out;
-    assert!(said.contains("unverified: what the answer cites does not state €219"), "{said}");
+    assert!(
+        said.contains("unverified: what the answer cites does not state €219 (with that currency or unit)"),
+        "{said}"
+    );
     assert!(!said.contains("no word in common"), "{said}");
     let answered = shop.json(&["ask", "s.csv", question]);
     assert_eq!(answered["claims"][0]["unstated"], json!(["€219"]));
+    let dated = "It was made on 3 May 2026.";
+    let shop = Shop::with_models(
+        [dated, "It costs €219 since 3 May 2026."]
+            .map(|answer| reply(&json!({"answer": answer, "citations": ["p1"]}))),
+    );
+    shop.write("s.csv", "model,price,stock\nG7,219,4\nG9,349,2\n");
+    let said = shop.ok(&["ask", "s.csv", question]).out;
+    assert!(said.contains("does not state 3 May 2026\n"), "{said}");
+    let said = shop.ok(&["ask", "s.csv", question]).out;
+    assert!(said.contains("does not state 3 May 2026, €219 (with that currency or unit)\n"), "{said}");
 }
 
 #[test]

@@ -96,6 +96,11 @@ fn a_command_line_that_is_wrong_is_usage() {
         let ran = shop.fails(2, &line);
         assert!(ran.err.contains("expected a number, such as 7"), "{}", ran.err);
     }
+    for second in [["--doc", "b=-"], ["--history", "-"]] {
+        let ran = shop.fails(2, &[&["run", "notes/summary", "--doc", "a=-"][..], &second].concat());
+        let told = format!("--doc a=- and {} both read standard input", second.join(" "));
+        assert!(ran.err.contains(&told), "{}", ran.err);
+    }
     shop.write("prose.md", "Words, and no JSON.");
     let ran = shop.fails(2, &["condense", "prose.md", "--to", "50", "--type", "json"]);
     assert!(ran.err.contains("prose.md does not begin with { or ["), "{}", ran.err);

@@ -108,6 +108,11 @@ fn a_pasted_mail_is_asked_about_and_comes_back() {
         assert_eq!(shop.ok(&["rehydrate", pointer]).out, mail);
         assert_eq!(shop.documents().broken_links(|_| true), Vec::<String>::new());
     }
+    let shop = scholar();
+    let ran = shop.run_with(&["turn", "-"], format!("{ask}\r\n").as_bytes());
+    assert_eq!((ran.code, &shop.json(&["turn", "list"])["turns"][0]["asked"]), (0, &json!(ask)), "{ran:?}");
+    let ran = shop.run_with(&["turn", "-"], b"Is a\0b it?");
+    assert!(ran.code == 1 && ran.err.contains("the query contains a NUL character"), "{ran:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! machine or anything of another user.
 
 use axum::Json;
+use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{
     FormRejection, JsonRejection, PathRejection, QueryRejection, StringRejection,
 };
@@ -138,7 +139,44 @@ impl From<JsonRejection> for Problem {
         let words = rejection.body_text();
         // Clients know no types.
         let plain = words.strip_prefix("Failed to deserialize the JSON body into the target type: ");
-        Self::new(status, plain.map(|plain| format!("the body: {plain}")).unwrap_or(words))
+        Self::new(status, plain.map(|plain| format!("the body: {}", as_expected(plain))).unwrap_or(words))
+    }
+}
+
+/// `expected a string, not an array` for what the JSON parser says of a value of another type.
+fn as_expected(words: &str) -> String {
+    let parts = words.split_once("invalid type: ").and_then(|(field, rest)| {
+        let (found, rest) = rest.split_once(", expected ")?;
+        let (expected, place) = rest.rsplit_once(" at line ")?;
+        Some((field, found, expected, place))
+    });
+    let Some((field, found, expected, place)) = parts else { return words.to_owned() };
+    let found = match found {
+        "sequence" => "an array",
+        "map" => "an object",
+        other => other,
+    };
+    format!("{field}expected {expected}, not {found} at line {place}")
+}
+
+impl From<PathRejection> for Problem {
+    fn from(rejection: PathRejection) -> Self {
+        let value = match &rejection {
+            PathRejection::FailedToDeserializePathParams(failed) => match failed.kind() {
+                ErrorKind::ParseError { value, .. }
+                | ErrorKind::ParseErrorAtIndex { value, .. }
+                | ErrorKind::ParseErrorAtKey { value, .. } => Some(value),
+                _ => None,
+            },
+            _ => None,
+        };
+        let is_number = |value: &String| value.bytes().all(|byte| byte.is_ascii_digit());
+        let words = match value {
+            Some(value) if is_number(value) => format!("the address: the number {value} is too large"),
+            Some(value) => format!("the address: expected a number, such as 7, not {value:?}"),
+            None => rejection.body_text(),
+        };
+        Self::new(rejection.status(), words)
     }
 }
 
@@ -152,4 +190,4 @@ macro_rules! from_rejections {
         }
     )*};
 }
-from_rejections!(FormRejection, PathRejection, QueryRejection, StringRejection);
+from_rejections!(FormRejection, QueryRejection, StringRejection);

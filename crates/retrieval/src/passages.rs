@@ -166,35 +166,35 @@ fn record(
 }
 
 /// The stretches of all documents. What several captures and results have word for word, because a page was visited again,
-/// is that of the newest; so is what several turns say.
+/// is that of the newest; so is what several turns gathered or answered.
 fn all_places(documents: &[ReadDocument]) -> Vec<PlacedStretch<'_>> {
     let mut all: Vec<PlacedStretch<'_>> =
         documents.iter().enumerate().flat_map(|(at, document)| places(at, &document.text)).collect();
     let mut newest = BTreeMap::new();
-    let kinds: Vec<Option<RepeatingKind>> =
-        documents.iter().map(|document| RepeatingKind::of(&document.path)).collect();
-    let keys: Vec<Option<(RepeatingKind, &str)>> =
-        all.iter().map(|place| Some((kinds[place.document]?, place.text.trim()))).collect();
-    for (place, key) in all.iter().zip(&keys).filter(|(place, _)| place.text.len() >= REPEATED) {
-        let Some(key) = *key else { continue };
-        let holder = newest.entry(key).or_insert(place.document);
+    for place in &all {
+        let Some(repeated) = repeated(documents, place) else { continue };
+        let holder = newest.entry(repeated).or_insert(place.document);
         if documents[place.document].at > documents[*holder].at {
             *holder = place.document;
         }
     }
-    let is_held = |(place, key): (&PlacedStretch<'_>, &Option<(RepeatingKind, &str)>)| {
-        let holder = key.as_ref().and_then(|key| newest.get(key));
-        // What one folder repeats stays, since a passage without it would have gaps.
-        let folder = |document: usize| documents[document].path.folder();
+    // What one folder repeats stays, since a passage without it would have gaps.
+    let folder = |document: usize| documents[document].path.folder();
+    all.retain(|place| {
+        let holder = repeated(documents, place).and_then(|repeated| newest.get(&repeated));
         holder.is_none_or(|holder| folder(*holder) == folder(place.document))
-    };
-    let held: Vec<bool> = all.iter().zip(&keys).map(is_held).collect();
-    let mut held = held.into_iter();
-    all.retain(|_| held.next().unwrap_or(true));
+    });
     all
 }
 
-/// The kinds of documents that repeat each other, turn by turn.
+/// What a stretch repeats if another document of its kind has it too.
+fn repeated<'t>(documents: &[ReadDocument], place: &PlacedStretch<'t>) -> Option<(RepeatingKind, &'t str)> {
+    let kind = RepeatingKind::of(&documents[place.document].path)?;
+    (place.text.len() >= REPEATED).then(|| (kind, place.text.trim()))
+}
+
+/// The kinds of documents that repeat each other, turn by turn. What a user attached is none: an answer that repeats it is
+/// no source of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum RepeatingKind {
     /// What a tool returned.
@@ -209,7 +209,7 @@ impl RepeatingKind {
             return Some(Self::Page);
         }
         let is_of_turn = path.folder().split('/').any(|folder| turn_number(folder).is_some());
-        is_of_turn.then_some(Self::Turn)
+        (is_of_turn && ["context.md", "response.md"].contains(&path.name())).then_some(Self::Turn)
     }
 }
 
@@ -351,14 +351,15 @@ mod tests {
             document("notes.md", "2026-01-01T10:00:00Z"),
             document("turns/turn_000001/response.md", "2026-01-05T10:00:00Z"),
             document("turns/turn_000002/context.md", "2026-01-07T10:00:00Z"),
+            document("turns/turn_000001/attachments.md", "2026-01-05T10:00:00Z"),
         ];
         let places = all_places(&documents);
         let found: Vec<(usize, &str)> =
             places.iter().map(|place| (place.document, place.text.trim())).collect();
         let seen: Vec<usize> = found.iter().filter(|(_, text)| *text == "Seen.").map(|(at, _)| *at).collect();
-        assert_eq!(seen, [0, 1, 2, 3, 4, 5], "short ones stay");
+        assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6], "short ones stay");
         let pages: Vec<usize> = found.iter().filter(|(_, text)| *text == page).map(|(at, _)| *at).collect();
-        assert_eq!(pages, [1, 3, 5], "of pages, of notes and of turns");
+        assert_eq!(pages, [1, 3, 5, 6], "of pages, of notes, of turns and of what a user attached");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! A price that a page keeps in attributes for its scripts, such as `data-price="299.90"`.
 //!
-//! Knows such attributes, and where prices of nothing stand. Several values are of several things, and a whole number without a currency may be one of
-//! cents: neither is the price of the page.
+//! Knows such attributes, and where prices of nothing stand. Several values are of several things, and a whole number
+//! without a currency may be one of cents: neither is the price of the page.
 
 use std::ops::Range;
 
 use crate::entities::plain;
-use crate::markup::{Token, TokenKind, attributes};
+use crate::markup::{Token, TokenKind, attribute, attributes};
 
 /// Attributes with a price.
 const PRICES: [&str; 3] = ["data-price", "data-product-price", "data-price-amount"];
@@ -16,6 +16,21 @@ const AMOUNT: &str = "data-amount";
 const CURRENCIES: [&str; 3] = ["data-currency", "data-price-currency", "data-currency-code"];
 /// Words before the least price of something.
 const THRESHOLDS: [&str; 9] = ["over", "from", "above", "exceeding", "ab", "über", "dès", "desde", "vanaf"];
+/// What such words are about if they are no price of something that is sold: the beginning of a word, or a part of one.
+const ORDERS: [&str; 10] = [
+    " order",
+    "shipping",
+    "deliver",
+    "versand",
+    "bestell",
+    "liefer",
+    "livraison",
+    "envío",
+    "pedido",
+    "verzend",
+];
+/// Elements with prices of nothing that the page sells: links to other pages, and what a price was before.
+const OTHERS: [&str; 5] = ["nav", "footer", "del", "s", "strike"];
 /// Longer values cannot be read.
 const LONGEST: usize = 24;
 
@@ -31,11 +46,28 @@ pub struct AttributePrice {
 
 /// The only price in attributes of a page. One that cannot be read may be that of the page: then there is none.
 pub fn in_attributes(page: &str, tokens: &[Token]) -> Option<AttributePrice> {
-    let tags = tokens.iter().filter(|token| token.kind == TokenKind::Open);
-    let mut prices = tags.flat_map(|tag| of_tag(&page[tag.range.clone()]));
+    let mut others = 0_usize;
+    let tags = tokens.iter().map(|token| (token, &page[token.range.clone()])).filter(|(token, tag)| {
+        let is_other = OTHERS.iter().any(|name| name.eq_ignore_ascii_case(&page[token.name.clone()]));
+        match token.kind {
+            TokenKind::Open if is_other => others += 1,
+            TokenKind::Close if is_other => others = others.saturating_sub(1),
+            _ => {}
+        }
+        token.kind == TokenKind::Open && others == 0 && !is_old(tag)
+    });
+    let mut prices = tags.flat_map(|(_, tag)| of_tag(tag));
     let first = prices.next()??;
     let is_same = |price: &AttributePrice| price.cents == first.cents && price.currency == first.currency;
     prices.all(|price| price.as_ref().is_some_and(is_same)).then_some(first)
+}
+
+/// Whether a tag is of what a price was before, by its class: `price old`, `was-price`.
+fn is_old(tag: &str) -> bool {
+    let words =
+        |class: &str| class.split(|char: char| !char.is_alphanumeric()).map(str::to_lowercase).collect();
+    let words: Vec<String> = attribute(tag, "class").map(words).unwrap_or_default();
+    words.iter().any(|word| ["old", "was", "former"].contains(&word.as_str()))
 }
 
 /// The prices of a tag that are neither empty nor zero; `None` for what cannot be read.
@@ -122,10 +154,28 @@ impl PageBars {
     }
 }
 
-/// Whether a text ends with a word that makes the price after it the least one of something: `orders over`, `ab`.
+/// A text with the signs of currencies next to their numbers: `299€` for `299 €`, `€299` for `€ 299`.
+pub fn with_joined_signs(text: &str) -> String {
+    let is_sign = |char: &char| "$€£¥₹₩₽".contains(*char);
+    let chars: Vec<char> = text.chars().collect();
+    let at = |at: Option<usize>| at.and_then(|at| chars.get(at)).copied().unwrap_or(' ');
+    let is_apart = |(place, char): &(usize, &char)| {
+        let before = |many: usize| at(place.checked_sub(many));
+        let after = |many: usize| at(Some(place + many));
+        let follows = before(1).is_ascii_digit() && is_sign(&after(1)) && !after(2).is_ascii_digit();
+        let leads = is_sign(&before(1)) && after(1).is_ascii_digit();
+        let is_taken = before(2).is_ascii_digit() || before(2).is_whitespace() && before(3).is_ascii_digit();
+        char.is_whitespace() && (follows || leads && !is_taken)
+    };
+    chars.iter().enumerate().filter(|one| !is_apart(one)).map(|(_, char)| char).collect()
+}
+
+/// Whether the price after a text is the least one of an order: `free shipping on orders over`, `Versand ab`.
 pub fn is_threshold(before: &str) -> bool {
-    let word = before.trim_end().rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
-    THRESHOLDS.contains(&word.to_lowercase().as_str())
+    let sentence = before.rsplit(['.', '!', '?', ';', '\n']).next().unwrap_or_default();
+    let sentence = format!(" {}", sentence.trim().to_lowercase());
+    let word = sentence.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
+    THRESHOLDS.contains(&word) && ORDERS.iter().any(|part| sentence.contains(part))
 }
 
 /// Whether nothing but the sign or the code of a currency is next to a number.
@@ -135,4 +185,23 @@ fn names_currency(price: &str) -> bool {
     let is_sign =
         ["$", "US$", "€", "£", "¥", "₹", "₩", "₽", "₺", "₪", "zł", "Kč", "kr"].contains(&rest.as_str());
     is_sign || rest.len() == 3 && rest.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_join_their_own_numbers() {
+        for (text, joined) in [
+            ("ab 299 €", "ab 299€"),
+            ("from € 299", "from €299"),
+            ("299 € 20 % off", "299€ 20 % off"),
+            ("1 234,50 € or $ 5", "1 234,50€ or $5"),
+            ("5 $10", "5 $10"),
+            ("€", "€"),
+        ] {
+            assert_eq!(with_joined_signs(text), joined);
+        }
+    }
 }

@@ -12,6 +12,9 @@ pub enum TurnError {
     /// The query is empty.
     #[error("the query is empty: it has no visible text; ask something")]
     EmptyQuery,
+    /// The query is no text.
+    #[error("the query contains a NUL character, which no text has; leave it out")]
+    NulInQuery,
     /// There is no unfinished turn with this number.
     #[error("there is no unfinished turn {0}; `larder turn list` shows those that can be resumed or dropped")]
     NoDraft(u32),

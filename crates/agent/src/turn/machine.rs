@@ -51,6 +51,10 @@ impl<'a> Machine<'a> {
         if is_blank(&request.query) {
             return Err(TurnError::EmptyQuery);
         }
+        // Editors and tools would take the documents of the turn for binary files.
+        if request.query.contains('\0') {
+            return Err(TurnError::NulInQuery);
+        }
         let divided = pasted::divide(&request.query, &Counter::cl100k());
         let attachments = attachments(turns, &request.query, &divided)?;
         let mut state = None;

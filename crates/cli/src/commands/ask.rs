@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use larder_agent::ask::{
     AskAnswer, AskError, Asker, GroundedClaim, Question, Quote, SearchReport, SkippedFile,
 };
+use larder_condense::salience::{ErrorSense, SpanKind, scan};
 use larder_core::pack::layout;
 use larder_engine::settings::{AnswerMode, AskLimits, AskSettings, Planner};
 use larder_text::words::counted;
@@ -112,9 +113,14 @@ fn doubt(claims: &[GroundedClaim]) -> String {
     if unstated.is_empty() {
         return "the answer has no word in common with what it cites".to_owned();
     }
-    let has_number = unstated.iter().any(|value| value.contains(|char: char| char.is_ascii_digit()));
-    let note = if has_number { " (with that currency or unit)" } else { "" };
-    let values: Vec<&str> = unstated.into_iter().collect();
+    let is_amount = |value: &str| {
+        let spans = scan(value, ErrorSense::Strict);
+        spans.iter().any(|span| matches!(span.kind, SpanKind::Price | SpanKind::Quantity))
+    };
+    let (amounts, mut values): (Vec<&str>, Vec<&str>) =
+        unstated.into_iter().partition(|value| is_amount(value));
+    let note = if amounts.is_empty() { "" } else { " (with that currency or unit)" };
+    values.extend(amounts);
     format!("what the answer cites does not state {}{note}", values.join(", "))
 }
 

@@ -162,6 +162,7 @@ pub fn read_input(context: &CommandContext, args: &InputArgs) -> Result<RunInput
         session_id: args.session.clone(),
         ..RunInput::default()
     };
+    check_piped(args)?;
     for doc in &args.docs {
         input.documents.push(read_document(doc)?);
     }
@@ -185,15 +186,34 @@ pub fn read_input(context: &CommandContext, args: &InputArgs) -> Result<RunInput
     Ok(input)
 }
 
-fn read_document(doc: &str) -> Result<InputDocument, CliError> {
-    let (name, path) = match doc.split_once('=') {
+/// Refuses to read standard input twice.
+fn check_piped(args: &InputArgs) -> Result<(), CliError> {
+    let is_piped = |path: &Path| path.as_os_str() == "-";
+    let docs = args.docs.iter().filter(|doc| is_piped(placed(doc).1)).map(|doc| format!("--doc {doc}"));
+    let history = args.history.iter().filter(|path| is_piped(path)).map(|_| "--history -".to_owned());
+    let mut piped = docs.chain(history);
+    match (piped.next(), piped.next()) {
+        (Some(first), Some(second)) => Err(CliError::Usage(format!(
+            "{first} and {second} both read standard input, which can be read only once; give one of them a file"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The name and the path of a `--doc`.
+fn placed(doc: &str) -> (String, &Path) {
+    match doc.split_once('=') {
         Some((name, path)) if !name.contains(['/', '\\']) => (name.to_owned(), Path::new(path)),
         _ => {
             let path = Path::new(doc);
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             (name, path)
         }
-    };
+    }
+}
+
+fn read_document(doc: &str) -> Result<InputDocument, CliError> {
+    let (name, path) = placed(doc);
     let bytes = files::read(path)?;
     if let Some(picture) = picture(path, &bytes)? {
         return Ok(InputDocument::picture(name, path.to_string_lossy(), picture));

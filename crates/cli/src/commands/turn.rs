@@ -46,6 +46,7 @@ fn piped() -> Result<String, CliError> {
     let mut query = read_text(Path::new("-"))?;
     if query.ends_with('\n') {
         query.pop();
+        query.truncate(query.strip_suffix('\r').map_or(query.len(), str::len));
     }
     Ok(query)
 }

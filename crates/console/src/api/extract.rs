@@ -1,11 +1,16 @@
 //! axum's extractors with problems as errors, the check for operator keys, and work on blocking threads.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use larder_gateway::auth::Caller;
 use larder_store::StoreError;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::Problem;
 
@@ -43,8 +48,31 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let axum::Json(value) = axum::Json::from_request(request, state).await?;
+        let axum::Json(Fields(value)) = axum::Json::from_request(request, state).await?;
         Ok(Self(value))
+    }
+}
+
+/// An object of JSON: of a list, the values of fields would be taken by their order.
+struct Fields<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fields<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor(PhantomData))
+    }
+}
+
+struct FieldsVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldsVisitor<T> {
+    type Value = Fields<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(Fields)
     }
 }
 

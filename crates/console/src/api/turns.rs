@@ -182,7 +182,7 @@ impl TurnDetail {
             (TurnEvent = "text/event-stream"),
         )),
         (status = 403, description = "The key has a budget in money, but a model has no price", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The question is empty", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The question is empty, or has a NUL character", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key does not cover a turn", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed; the turn can be resumed", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Too many concurrent requests", body = Problem, content_type = "application/problem+json"),

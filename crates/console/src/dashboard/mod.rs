@@ -141,3 +141,7 @@ async fn guard(mut response: Response) -> Response {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "colour_tests.rs"]
+mod colour_tests;

@@ -4,7 +4,7 @@
 //! size are limited, so a template terminates. Values are inserted verbatim and never rendered again, so untrusted
 //! text cannot act as a template.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 
@@ -265,8 +265,8 @@ pub(super) fn undeclared(text: &str) -> Result<BTreeSet<String>, SyntaxProblem> 
     let env = environment(&prompts);
     match env.template_from_str(text) {
         Ok(template) => {
-            let unknown_field = || unknown_field(&template.undeclared_variables(true), text);
-            match unknown_call(&env, text).or_else(unknown_field) {
+            let names = || template.undeclared_variables(true).into_iter().collect();
+            match unknown_call(&env, text).or_else(|| unknown_field(&names(), text)) {
                 Some(problem) => Err(problem),
                 None => Ok(template.undeclared_variables(false).into_iter().collect()),
             }
@@ -281,18 +281,20 @@ fn unknown_call(env: &Environment<'_>, text: &str) -> Option<SyntaxProblem> {
         let tried = env.compile_expression(&expression).and_then(|expression| expression.eval(()));
         tried.is_err_and(|error| error.kind() == kind)
     };
-    let places = tags(text).into_iter().flat_map(|(_, range)| {
+    let mut places = tags(text).into_iter().flat_map(|(is_statement, range)| {
         let mut before = [""; 2];
         words(text, range).map(move |(last, word, range)| {
             let follows = before;
             before = [follows[1], word];
-            (last, follows, word, range)
+            (is_statement, last, follows, word, range)
         })
     });
-    places.into_iter().find_map(|(last, follows, word, range)| {
+    places.find_map(|(is_statement, last, follows, word, range)| {
         let is_joined = last.is_alphanumeric() && word != "not";
         let what = match follows {
-            ["", "filter"] if is_unknown(format!("0|{word}"), ErrorKind::UnknownFilter) => "filter",
+            ["", "filter"] if is_statement && is_unknown(format!("0|{word}"), ErrorKind::UnknownFilter) => {
+                "filter"
+            }
             _ if last == '|' && is_unknown(format!("0|{word}"), ErrorKind::UnknownFilter) => "filter",
             [_, "is"] | ["is", "not"]
                 if is_joined && is_unknown(format!("0 is {word}"), ErrorKind::UnknownTest) =>
@@ -305,23 +307,47 @@ fn unknown_call(env: &Environment<'_>, text: &str) -> Option<SyntaxProblem> {
     })
 }
 
-/// The first of the dotted `names` that asks a built-in name for a field it has not.
-fn unknown_field(names: &HashSet<String>, text: &str) -> Option<SyntaxProblem> {
-    let unknown = names.iter().filter_map(|name| {
-        let mut parts = name.split('.');
-        let (base, field) = (parts.next()?, parts.next()?);
-        let (_, fields) = FIELDS.iter().find(|(builtin, _)| *builtin == base)?;
-        if fields.contains(&field) {
-            return None;
-        }
-        let path = format!("{base}.{field}");
-        let start =
-            tags(text).into_iter().find_map(|(_, tag)| Some(tag.start + text.get(tag)?.find(path.as_str())?));
-        let range = start.map_or(0..0, |start| start..start + path.len());
-        let message = format!("`{base}` has no field `{field}`; it has {}", fields.join(", "));
-        Some(SyntaxProblem { range, message, help: "" })
+/// The first use of a field that a built-in name has not. `names` are those that the template does not define, also with
+/// fields (`budget.total`).
+fn unknown_field(names: &BTreeSet<String>, text: &str) -> Option<SyntaxProblem> {
+    let problem = |name: &str, field: &str, range: Range<usize>| {
+        let (_, fields) = FIELDS.iter().find(|(builtin, _)| *builtin == name)?;
+        let message = format!("`{name}` has no field `{field}`; it has {}", fields.join(", "));
+        (!fields.contains(&field)).then_some(SyntaxProblem { range, message, help: "" })
+    };
+    let dotted: BTreeSet<(&str, &str)> = names
+        .iter()
+        .filter_map(|name| name.split_once('.'))
+        .map(|(name, rest)| (name, rest.split('.').next().unwrap_or_default()))
+        .collect();
+    let words = tags(text).into_iter().flat_map(|(_, tag)| {
+        let end = tag.end;
+        words(text, tag).map(move |(last, name, range)| (last, name, range.start, &text[range.end..end]))
     });
-    unknown.min_by_key(|problem| problem.range.start)
+    let mut used = words.filter(|(last, ..)| *last != '.').filter_map(|(_, name, start, rest)| {
+        let (field, left) = attribute(rest)
+            .filter(|(field, _)| dotted.contains(&(name, *field)))
+            .or_else(|| subscript(rest).filter(|_| names.contains(name)))?;
+        let len = name.len() + rest.len() - left.len();
+        problem(name, field, start..start + len)
+    });
+    // A tag with its own end in a string hides where the rest of it is.
+    used.next().or_else(|| dotted.iter().find_map(|(name, field)| problem(name, field, 0..0)))
+}
+
+/// The field of `.field` at the start of a text, and what follows.
+fn attribute(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start().strip_prefix('.')?.trim_start();
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    Some(text.split_at(end))
+}
+
+/// The field of `["field"]` at the start of a text, and what follows.
+fn subscript(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start().strip_prefix('[')?.trim_start();
+    let (field, rest) =
+        ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.split_once(quote))?;
+    Some((field, rest.trim_start().strip_prefix(']')?))
 }
 
 /// The tags of a template outside comments and raw blocks: whether it is a statement, and the bytes between the

@@ -81,6 +81,7 @@ impl TurnReservation {
             Ok(outcome) => Spent { usage: outcome.usage, cost: outcome.cost.unwrap_or_default() },
             Err(
                 TurnError::EmptyQuery
+                | TurnError::NulInQuery
                 | TurnError::NoDraft(_)
                 | TurnError::Running(_)
                 | TurnError::State { .. },

@@ -160,7 +160,7 @@ fn refused(error: AuthError) -> Problem {
 /// The status of each way in which a turn fails.
 fn problem_of(error: &TurnError) -> Problem {
     let status = match error {
-        TurnError::EmptyQuery => StatusCode::UNPROCESSABLE_ENTITY,
+        TurnError::EmptyQuery | TurnError::NulInQuery => StatusCode::UNPROCESSABLE_ENTITY,
         TurnError::NoDraft(_) => StatusCode::NOT_FOUND,
         TurnError::State { .. } | TurnError::Running(_) => StatusCode::CONFLICT,
         TurnError::Stopped { .. } | TurnError::Summary { .. } => StatusCode::BAD_GATEWAY,

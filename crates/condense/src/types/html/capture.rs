@@ -145,10 +145,13 @@ fn visible_text(page: &str, tokens: &[Token], outline: &PageOutline, has_price: 
 /// something else.
 fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &mut Map<String, Value>) {
     let bars = PageBars::of(page, tokens);
+    let mut is_heading = false;
     let is_stated = |block: &Block| {
+        let is_below = std::mem::replace(&mut is_heading, block.form == Form::Heading(1));
         let (text, prices) = prices(page, outline, block);
-        !bars.contains(outline.runs[block.runs.start].range.start)
-            && prices.iter().any(|price| !attribute_price::is_threshold(&text[..price.range.start]))
+        let is_bar = bars.contains(outline.runs[block.runs.start].range.start);
+        let is_other = |at: usize| is_bar || attribute_price::is_threshold(&text[..at]);
+        prices.iter().any(|price| is_below || !is_other(price.range.start))
     };
     if data.contains_key("price") || outline.blocks.iter().any(is_stated) {
         return;
@@ -164,6 +167,7 @@ fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &
 fn prices(page: &str, outline: &PageOutline, block: &Block) -> (String, Vec<SalientSpan>) {
     let runs = outline.runs[block.runs.clone()].iter();
     let text: String = runs.map(|run| plain(&page[run.range.clone()])).collect();
+    let text = attribute_price::with_joined_signs(&text);
     let mut found = scan(&text, ErrorSense::Strict);
     found.retain(|span| span.kind == SpanKind::Price);
     (text, found)

@@ -86,6 +86,23 @@ fn a_price_in_attributes_alone_is_captured() {
             r#"<header>Sale: all socks $5.00</header><nav>Socks $5.00</nav><div data-price="299.90"></div>"#,
             "299.90",
         ),
+        // Beside one of another product, or of another day.
+        (r#"<nav><a data-price="5.00">Socks</a></nav><div data-price="299.90"></div>"#, "299.90"),
+        (
+            r#"<del data-price="349.00"></del><s><i data-price="339.00"></i></s><b data-price="299.90"></b>"#,
+            "299.90",
+        ),
+        (r#"<b class="price old" data-price="349.00"></b><b class=price data-price="299.90"></b>"#, "299.90"),
+        (r#"<footer><a data-price="5.00">Socks</a></footer><strike data-price="349.00"></strike>"#, ""),
+        // An accessory's, where the text has that of the product.
+        (r#"<p>From $299</p><button data-price="19.90">Add a warranty</button>"#, ""),
+        (r#"<p>Tape recorder, ab 299 €</p><button data-price="19.90">Garantie</button>"#, ""),
+        (r#"<p>Free shipping. From $299</p><button data-price="19.90">Add a warranty</button>"#, ""),
+        (
+            r#"<header><h1>Sofa</h1><p>$299</p></header><button data-price="19.90">Add a warranty</button>"#,
+            "",
+        ),
+        (r#"<h1>Sofa</h1><p>Delivered from $299</p><button data-price="19.90">Add a warranty</button>"#, ""),
         // The price of nothing, of several things, in cents or of what is shown.
         (r#"<div data-price="0.00"></div><div data-price=""></div><div data-price="12.3.4x"></div>"#, ""),
         (r#"<div data-price="299.90"></div><div data-price="19.90"></div>"#, ""),
