@@ -38,7 +38,10 @@ impl Endpoints for OpenApi {
         self.paths.add_path_operation(P::path().replace("{*", "{"), P::methods(), operation);
         let mut schemas = Vec::new();
         P::schemas(&mut schemas);
-        self.components.get_or_insert_with(Components::new).schemas.extend(schemas);
+        let known = &mut self.components.get_or_insert_with(Components::new).schemas;
+        for (name, schema) in schemas {
+            known.entry(name).or_insert(schema);
+        }
     }
 }
 
