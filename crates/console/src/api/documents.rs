@@ -12,17 +12,16 @@ use larder_store::{DocumentHit, DocumentKind, StoreError, UserDocuments};
 use larder_vault::{VaultPath, turn_number};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Path, Query, blocking};
 use super::limit;
 use super::pointers::raw;
 
 /// The endpoints of documents.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(one)).routes(routes!(search))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, one, search);
 }
 
 /// The signature of a PNG file.

@@ -15,22 +15,15 @@ use larder_store::{CostRow, ExchangeFilter, ReadBackRow, SessionSummary, StoreEr
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Path, Query, blocking};
 use super::limit;
 
 /// The endpoints of requests, sessions and costs.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(one))
-        .routes(routes!(sessions))
-        .routes(routes!(session))
-        .routes(routes!(costs))
-        .routes(routes!(read_back))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, one, sessions, session, costs, read_back);
 }
 
 /// The most requests that the map of a session shows.

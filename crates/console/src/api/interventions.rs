@@ -1,23 +1,19 @@
 //! Requests for a human over REST: list, show, resolve.
 
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::Json as Answer;
-use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::Intervention;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Json, Path, Query, blocking};
 
 /// The endpoints of interventions.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one)).routes(routes!(resolve))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, one, resolve);
 }
 
 /// The interventions to list.

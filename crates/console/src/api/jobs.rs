@@ -1,27 +1,19 @@
 //! Background jobs over REST: list, show, repeat, cancel.
 
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::Json as Answer;
-use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::Job;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Path, blocking};
 
 /// The endpoints of background jobs.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(one))
-        .routes(routes!(retry))
-        .routes(routes!(cancel))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, one, retry, cancel);
 }
 
 /// Background jobs.

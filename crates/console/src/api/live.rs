@@ -16,15 +16,14 @@ use larder_gateway::live_stats::{LiveUpdate, Watcher};
 use larder_gateway::metrics::CONTENT_TYPE;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Operator, Query};
 
 /// The endpoints of live totals and metrics.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(show)).routes(routes!(events)).routes(routes!(metrics))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, show, events, metrics);
 }
 
 /// Where to continue.

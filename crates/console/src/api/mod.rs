@@ -3,7 +3,10 @@
 //! wire formats of providers.
 
 mod conversations;
+#[cfg(test)]
+mod description;
 mod documents;
+mod endpoint;
 mod exchanges;
 mod extract;
 mod interventions;
@@ -20,11 +23,10 @@ mod turns;
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::{Json, Router};
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
 
 pub use conversations::{
     ConsentList, ConsentScope, ConversationTypeInfo, ListedMessage, MessageStatus, RememberedFact,
@@ -48,6 +50,7 @@ pub use transcripts::{
 };
 pub use turns::{TurnDetail, TurnList, TurnListParams, UnfinishedTurn};
 
+use endpoint::{Endpoints, routes};
 use larder_gateway::app::App;
 
 /// The default number of entries of a list.
@@ -62,57 +65,44 @@ fn limit(asked: Option<u64>) -> u64 {
 
 /// The routes of the API, and `/metrics`.
 pub fn router(app: Arc<App>) -> Router {
-    let (router, _) = endpoints().split_for_parts();
+    let mut router = Router::new();
+    endpoints(&mut router);
     router.layer(DefaultBodyLimit::max(app.max_body_bytes())).with_state(app)
 }
 
-/// Every endpoint, each with its description. Each module lists its own.
-fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(Description::openapi())
-        .routes(routes!(openapi))
-        .merge(recipes::endpoints())
-        .merge(runs::endpoints())
-        .merge(pointers::endpoints())
-        .merge(policy::endpoints())
-        .merge(revisions::endpoints())
-        .merge(interventions::endpoints())
-        .merge(jobs::endpoints())
-        .merge(exchanges::endpoints())
-        .merge(transcripts::endpoints())
-        .merge(live::endpoints())
-        .merge(turns::endpoints())
-        .merge(conversations::endpoints())
-        .merge(documents::endpoints())
-        .merge(shared::endpoints())
+/// Every endpoint. Each module lists its own.
+fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, openapi);
+    recipes::endpoints(to);
+    runs::endpoints(to);
+    pointers::endpoints(to);
+    policy::endpoints(to);
+    revisions::endpoints(to);
+    interventions::endpoints(to);
+    jobs::endpoints(to);
+    exchanges::endpoints(to);
+    transcripts::endpoints(to);
+    live::endpoints(to);
+    turns::endpoints(to);
+    conversations::endpoints(to);
+    documents::endpoints(to);
+    shared::endpoints(to);
 }
 
-/// What holds for all endpoints.
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "Larder",
-    description = "What the gateway sends to models, why, and what it costs. Every answer concerns the user whose key \
-        asks: `authorization: Bearer lk-…` or `x-api-key`. No key is needed from this machine until the first one is \
-        created. What belongs to all users (`/metrics`, the settings) needs an operator key.",
-    license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
-))]
-struct Description;
+/// The description of every endpoint, which a test writes: making it here would cost a megabyte of code.
+const OPENAPI: &str = include_str!("../../openapi.json");
 
 /// Show this description
 #[utoipa::path(
     get, path = "/api/v1/openapi.json", tag = "description",
     responses((status = 200, description = "In the format of OpenAPI 3.1", body = Object))
 )]
-async fn openapi() -> Json<utoipa::openapi::OpenApi> {
-    Json(description())
+async fn openapi() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], OPENAPI)
 }
 
-/// The description of every endpoint. Its paths have no `*`, which only the router knows.
-fn description() -> utoipa::openapi::OpenApi {
-    let mut description = endpoints().into_openapi();
-    let paths = std::mem::take(&mut description.paths.paths);
-    description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
-    description
-}
+#[cfg(test)]
+use description::description;
 
 #[cfg(test)]
 #[path = "tests.rs"]

@@ -1,26 +1,22 @@
 //! Originals behind pointers over REST: their description, and their bytes, whole or in part. Pointers of other users do
 //! not exist for the caller.
 
-use std::sync::Arc;
-
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::{Selection, StoreError, StoredPointer, UserStore};
 use larder_text::pointer::Pointer;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Path, Query, blocking};
 
 /// The endpoints of pointers.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(one)).routes(routes!(content))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, one, content);
 }
 
 /// The part of an original; at most one of these, none for all of it.

@@ -14,15 +14,14 @@ use larder_proxy::record::{Endpoint, RequestRecord};
 use larder_proxy::wire::ApiDialect;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Operator, Query};
 
 /// The endpoints of the policy.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(show)).routes(routes!(inspect))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, show, inspect);
 }
 
 /// Current settings and budgets.

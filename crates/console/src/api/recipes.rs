@@ -8,15 +8,14 @@ use larder_core::recipe::{Diagnostic, Recipe};
 use larder_gateway::app::App;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::Path;
 
 /// The endpoints of recipes.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, one);
 }
 
 /// Every recipe, and what is wrong with those that cannot be used.

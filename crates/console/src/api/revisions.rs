@@ -9,15 +9,14 @@ use larder_gateway::app::App;
 use larder_store::{Revision, StoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Operator, Path, blocking};
 
 /// The endpoints of revisions.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one)).routes(routes!(revert))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, one, revert);
 }
 
 /// The revisions of what is learned.

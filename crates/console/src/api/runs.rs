@@ -1,26 +1,22 @@
 //! Records of recipe runs over REST: lists, one with its answer, receipts.
 
-use std::sync::Arc;
-
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_store::{RunFilter, RunId, RunRecord, StoreError, Timestamp, UserStore};
 use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Path, Query, blocking};
 use super::limit;
 
 /// The endpoints of runs.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one)).routes(routes!(receipt))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, one, receipt);
 }
 
 /// The runs to list.

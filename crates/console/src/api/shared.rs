@@ -12,15 +12,14 @@ use larder_store::{Publication, UserDocuments};
 use larder_tools::{ShareCandidate, ShareError, publish, share_candidates};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Json, Path, blocking};
 
 /// The endpoints of what is shared.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(add)).routes(routes!(revoke))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, add, revoke);
 }
 
 /// What the caller may publish, and what all users published.

@@ -1,13 +1,10 @@
 //! Transcripts over REST: the messages of a session in order, as they came in and as they were sent. The lines of a
 //! session are small and read at once; message texts are read only for the page shown.
 
-use std::sync::Arc;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
 use axum::{Extension, Json};
-use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_proxy::wire::MessageText;
 use larder_store::{LineKind, PayloadRef, StoreError, Timestamp, TranscriptLine, UserStore, branch_of};
@@ -16,17 +13,16 @@ use larder_text::message::ToolCall;
 use larder_text::pointer::Pointer;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Path, Query, blocking};
 use super::limit;
 use super::pointers::raw;
 
 /// The endpoints of transcripts.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(show)).routes(routes!(payload))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, show, payload);
 }
 
 /// The most bytes of the text of one message, and of the arguments of one call, in a response.

@@ -20,17 +20,16 @@ use larder_store::{DraftSummary, StoreError, TurnRow, UserDocuments};
 use larder_vault::{Mode, TurnMetrics};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::Problem;
 use super::documents::files_of_turn;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Json, Path, Query, blocking};
 use super::limit;
 
 /// The endpoints of turns.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list, ask)).routes(routes!(one)).routes(routes!(resume))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, ask, one, resume);
 }
 
 /// The content type of a stream of events.

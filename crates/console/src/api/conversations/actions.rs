@@ -10,16 +10,15 @@ use larder_gateway::auth::Caller;
 use larder_gateway::replies::{self, Act, Acted};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::{ParticipantParams, blocking, open};
 use crate::api::Problem;
+use crate::api::endpoint::{Endpoints, routes};
 use crate::api::extract::{Json, Path, Query};
 
 /// The endpoints of actions.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list, start)).routes(routes!(before))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, start, before);
 }
 
 /// What a participant can start now.

@@ -11,16 +11,15 @@ use larder_gateway::auth::Caller;
 use larder_store::{ConversationRecord, Invitation, StoreError, Track};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::blocking;
 use crate::api::Problem;
+use crate::api::endpoint::{Endpoints, routes};
 use crate::api::extract::{Json, Path};
 
 /// The endpoints of invitations.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(accept)).routes(routes!(decline))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, accept, decline);
 }
 
 /// Invitations.

@@ -12,21 +12,15 @@ use larder_gateway::auth::Caller;
 use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::{ParticipantParams, blocking, open};
 use crate::api::Problem;
+use crate::api::endpoint::{Endpoints, routes};
 use crate::api::extract::{Json, Path, Query};
 
 /// The endpoints of what is remembered.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(correct, forget))
-        .routes(routes!(consents, give))
-        .routes(routes!(revoke))
-        .routes(routes!(forget_person))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, correct, forget, consents, give, revoke, forget_person);
 }
 
 /// A fact, with the words that it comes from.

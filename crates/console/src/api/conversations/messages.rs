@@ -14,22 +14,15 @@ use larder_gateway::replies;
 use larder_store::{ConversationMessage, Speaker, StoreError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::{ParticipantParams, blocking, events, open};
 use crate::api::Problem;
+use crate::api::endpoint::{Endpoints, routes};
 use crate::api::extract::{Json, Path, Query};
 
 /// The endpoints of messages.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
-        .routes(routes!(list, post))
-        .routes(routes!(edit))
-        .routes(routes!(regenerate))
-        .routes(routes!(resume))
-        .routes(routes!(delete))
-        .routes(routes!(window))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, post, edit, regenerate, resume, delete, window);
 }
 
 /// The header that makes a repeated post the same one.

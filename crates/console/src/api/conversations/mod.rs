@@ -22,28 +22,22 @@ use larder_store::{
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 pub use memory::{ConsentList, ConsentScope, RememberedFact, remembered};
 pub use messages::{ListedMessage, MessageStatus, ReplyWindow, with_status};
 
 use super::Problem;
+use super::endpoint::{Endpoints, routes};
 use super::extract::{Json, Path, Query};
 
 /// The endpoints of conversations.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
-        .routes(routes!(list, begin))
-        .routes(routes!(types))
-        .routes(routes!(one, delete))
-        .routes(routes!(session))
-        .routes(routes!(export))
-        .merge(actions::endpoints())
-        .merge(invitations::endpoints())
-        .merge(messages::endpoints())
-        .merge(memory::endpoints())
-        .merge(sharing::endpoints())
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, begin, types, one, delete, session, export);
+    actions::endpoints(to);
+    invitations::endpoints(to);
+    messages::endpoints(to);
+    memory::endpoints(to);
+    sharing::endpoints(to);
 }
 
 /// A conversation to begin.

@@ -14,16 +14,15 @@ use larder_gateway::replies::{self, Act, Acted};
 use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::{ParticipantParams, blocking, open};
 use crate::api::Problem;
+use crate::api::endpoint::{Endpoints, routes};
 use crate::api::extract::{Json, Path, Query};
 
 /// The endpoints of sharing.
-pub(super) fn endpoints() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list, give)).routes(routes!(preview))
+pub(super) fn endpoints(to: &mut impl Endpoints) {
+    routes!(to, list, give, preview);
 }
 
 /// What was given.
