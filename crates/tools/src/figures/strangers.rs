@@ -39,8 +39,8 @@ pub(super) fn of(text: &str, words: &Words) -> Vec<(usize, String)> {
         }
         let is_last = at >= end;
         for cell in plain.split('|') {
-            let is_whole = |run: &[&str]| run.len() == cell.split_whitespace().count();
-            let is_heading = |run: &[&str]| rows == 0 && !is_last && is_whole(run);
+            let words_of_cell = cell.split_whitespace().count();
+            let is_heading = |run: &[&str]| rows == 0 && !is_last && run.len() == words_of_cell;
             let of_cell = runs(cell, with_nouns).into_iter().filter(|run| !is_heading(run));
             let unknown =
                 of_cell.filter(|run| run.len() > 1 && !run.iter().any(|word| words.know_word(word)));
