@@ -1,6 +1,6 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
 //! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts`
-//! reads currencies, `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and `ages`
+//! reads amounts of `currencies`, `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and `ages`
 //! read those, `phones` numbers to call, `lists` separates numbers that commas join, `implied` recomputes what an answer
 //! does not show, `scales` reads words such as "million", `products` factors of prices, `tables` the headings of columns,
 //! `axes` whether the rows or the columns of a table are things, `rows`, `former` and `options` find values of something
@@ -12,6 +12,7 @@ mod amounts;
 mod axes;
 mod counts;
 mod cues;
+mod currencies;
 mod dates;
 mod derived;
 mod former;

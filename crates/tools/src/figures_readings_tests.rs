@@ -81,11 +81,50 @@ fn a_billion_may_be_a_million_millions_where_it_is_not_english() {
             ("La dette est de 1,2 billion de dollars.", ""),
             ("Die Schulden betragen 1,2 Billionen Dollar, der Gewinn 5 Milliarden.", ""),
             ("La deuda es de 1,2 billones de dólares.", ""),
+            ("Die Schulden betragen 1,2 Billion Dollar.", ""),
             ("The debt is $1.2 billion.", "$1.2 billion"),
+            ("The debt is $1.2 Billion.", "$1.2 Billion"),
+            ("Debt: $1.2 Billion", "$1.2 Billion"),
             ("The profit is $5 trillion.", "$5 trillion"),
         ],
     );
+    check("The debt is $1.2 Billion.", &[("The debt is $1.2 trillion.", "$1.2 trillion")]);
+    check("Die Kasse hat 1 Billion Euro.", &[("It has 1 trillion euros.", "")]);
+    check("The debt is $1,200 trillion.", &[("The debt is $1,200 billion.", "$1,200 billion")]);
+    check("The debt is $1,200 billion.", &[("The debt is $1,200 trillion.", "$1,200 trillion")]);
     check("In 2024 Mila opened 40 shops.", &[("In 2024 Mila opened 40.", ""), ("It sold 2024.", "")]);
+}
+
+#[test]
+fn a_number_of_other_things_is_no_money_with_its_scale_either() {
+    for (known, answer, found) in [
+        ("It earned €4.2 million and sold 3 million cars.", "It earned €3 million.", "€3 million"),
+        ("It earned €4.2 million and sold 3 million cars.", "It sold 3 million cars.", ""),
+        ("It earned $4.2 million, up from 3.5 million last year.", "It had earned $3.5 million.", ""),
+        (
+            "Le bénéfice est de 4,2 millions d'euros, contre 3 millions un an plus tôt.",
+            "It was €3 million.",
+            "",
+        ),
+        ("Mila has 5 to 20 million users.", "Mila made a profit of $5 million.", "$5 million"),
+        ("Mila has 5 to 20 million users.", "Mila has 5 million users.", ""),
+        ("It cost from 3 to 4.2 million euros.", "It cost €3 million.", ""),
+        ("It cost from 3 to 4.2 million euros.", "It cost $3 million.", "$3 million"),
+        ("Between 5 and 20 million people live there.", "5 million people live there.", ""),
+        ("Zwischen 5 und 20 Millionen Menschen leben dort.", "5 million people live there.", ""),
+        ("Between 5 and 20 million people live there.", "It costs €5 million.", "€5 million"),
+        ("The team has 12 and 4 million dollars.", "It has 12 million dollars.", "12 million dollars"),
+        ("The 5m cable is red.", "It costs $5 million.", "$5 million"),
+        ("They have 12 500 objects.", "It costs $12,500.", "$12,500"),
+        ("Three hundred people came.", "It costs $300.", "$300"),
+        ("It costs three hundred dollars.", "It costs $300.", ""),
+        ("It costs $4.2 million.", "It costs $1 million.", "$1 million"),
+        ("It has 4.2 million users.", "It has 1 million users.", "1 million"),
+        ("Umsatz: 4,2 Mio. Euro (Vorjahr: 3,5 Mio.)", "It was €3.5 million the year before.", ""),
+        ("It had $4.2 million revenue and 3 million profit.", "Its profit was $3 million.", ""),
+    ] {
+        check(known, &[(answer, found)]);
+    }
 }
 
 #[test]

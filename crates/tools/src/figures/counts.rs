@@ -67,13 +67,16 @@ const IN_STOCK: [&str; 14] = [
 ];
 /// Number words that are more often other words.
 const DOUBTFUL: [&str; 4] = ["elf", "neuf", "sept", "dos"];
-/// Words after a small number in words that are not counted by it, or in idioms such as `four-wheel drive`.
-const NO_NOUNS: [&str; 66] = [
+/// Words after a number that are not counted by it, or in idioms such as `four-wheel drive`.
+const NO_NOUNS: [&str; 96] = [
     "and", "are", "for", "from", "had", "has", "have", "more", "less", "other", "others", "out", "per",
     "plus", "than", "that", "the", "then", "times", "was", "were", "which", "who", "with", "wheel", "figure",
     "figures", "fold", "key", "main", "point", "percent", "als", "aber", "auf", "bis", "das", "dem", "den",
     "der", "des", "die", "für", "mal", "mehr", "mit", "oder", "pro", "sind", "und", "uhr", "von", "weitere",
     "avec", "dans", "fois", "heures", "par", "pour", "sont", "con", "más", "por", "que", "son", "veces",
+    "after", "against", "before", "compared", "during", "each", "earlier", "last", "this", "until", "versus",
+    "while", "gegen", "nach", "vom", "vor", "zuvor", "letztes", "alors", "après", "avant", "contre",
+    "depuis", "contra", "desde", "frente", "hace", "contro", "rispetto", "tegen",
 ];
 /// Words before the hour of a time of day, and before things that are known.
 const CLOCKS: [&str; 28] = [
@@ -224,12 +227,15 @@ pub(super) fn counts_noun(text: &str, range: &Range<usize>, is_english: bool) ->
     let noun =
         after.strip_prefix(HYPHENS).or_else(|| after.strip_prefix([' ', '\u{a0}'])).unwrap_or_default();
     let noun = &noun[..noun.find(|char: char| !char.is_alphabetic()).unwrap_or(noun.len())];
-    let is_noun = noun.chars().count() > 2
-        && !(is_english && noun.starts_with(char::is_uppercase))
-        && !NO_NOUNS.contains(&noun.to_lowercase().as_str());
+    let is_noun = is_noun(noun) && !(is_english && noun.starts_with(char::is_uppercase));
     let ends = after.is_empty() || after.starts_with(['.', ',', ';', '!', '?', ')', '\n']);
     is_noun && !CLOCKS.contains(&word.as_str()) && !before.ends_with("out of")
         || ends && HOLDS.contains(&word.as_str())
+}
+
+/// Whether a word after a number may be what it counts.
+pub(super) fn is_noun(word: &str) -> bool {
+    word.chars().count() > 2 && !NO_NOUNS.contains(&word.to_lowercase().as_str())
 }
 
 /// Whether a word, in small letters, is of what is counted.

@@ -80,8 +80,8 @@ impl<'e> Known<'e> {
             .filter(|(at, number)| *number >= YEARS && !is_of_time(*at) || !is_other(*at))
             .collect();
         // Plain spaces may group digits.
-        let loose = with_joined_groups(documents, |_| true);
-        let loose = amounts::readings(&loose).filter(|(_, number)| *number >= YEARS);
+        let grouped = with_joined_groups(documents, |_| true);
+        let loose = amounts::readings(&grouped).filter(|(_, number)| *number >= YEARS);
         let worded = worded::of(&text);
         let words: BTreeSet<i128> = worded.iter().map(|worded| worded.number * 1_000).collect();
         let large = words.iter().copied().filter(|number| *number > FEW * 1_000);
@@ -89,7 +89,7 @@ impl<'e> Known<'e> {
             large.chain(stated.iter().copied().chain(loose).map(|(_, number)| number)).collect();
         let tables = Tables::of(&text);
         Self {
-            currencies: Currencies::of(&text, &tables),
+            currencies: Currencies::of(&text, &tables, &grouped, &worded),
             measures: Measures::of(&text, &tables, &stated, &worded),
             rows: Rows::of(&text, &stated),
             former: Former::of(&text, &stated),

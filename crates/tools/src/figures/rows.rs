@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::axes::Axis;
-use super::{amounts, numbers, units};
+use super::{amounts, currencies, numbers, units};
 
 /// What separates the clauses of a line.
 const BETWEEN: [&str; 13] = [
@@ -238,7 +238,7 @@ impl Rows {
 /// Whether nothing is between a name and a value but a sign, an article, a currency or a verb such as `costs`.
 fn says_is(between: &str) -> bool {
     let mut words = between.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty());
-    words.all(|word| IS.contains(&word) || BEFORE.contains(&word) || amounts::is_currency(word))
+    words.all(|word| IS.contains(&word) || BEFORE.contains(&word) || currencies::is_currency(word))
 }
 
 fn is_row(line: &str) -> bool {

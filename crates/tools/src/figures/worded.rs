@@ -189,7 +189,11 @@ pub(super) fn of(text: &str) -> Vec<Worded> {
         // `pour cent`, `por ciento` and `per cento` are no hundreds.
         let is_share = matches!(before.as_str(), "pour" | "por" | "per")
             && ["cent", "cento", "cien", "ciento"].contains(&word.as_str());
-        match part(&word, run.last().map(|(_, part)| *part), gap).filter(|_| !is_share) {
+        // `4.2 million` is one number.
+        let is_scale =
+            || text[..start].trim_end_matches([' ', '*', '_']).ends_with(|char: char| char.is_ascii_digit());
+        let part = part(&word, run.last().map(|(_, part)| *part), gap).filter(|_| !is_share);
+        match part.filter(|part| !matches!(part, Part::Factor(_)) || !is_scale()) {
             Some(part) => run.push((start..last, part)),
             None => found.extend(end(&mut run)),
         }
