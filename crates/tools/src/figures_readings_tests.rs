@@ -319,6 +319,11 @@ fn readings_without_a_sign_are_percentages_and_models_are_none() {
         ("The Desk D5 is of oak.", "It has a 5-year warranty.", "5-year"),
         ("Poles: 7001-T6 aluminium.", "It sleeps six, or 6 people.", "six; 6"),
         ("The Desk D5 weighs 5 kg.", "The Desk D5 weighs 5 kg.", ""),
+        ("VOLTAGE 230", "It runs at 230 V.", ""),
+        ("HEIGHT 180, WIDTH 60, POWER 65", "It is 60 cm wide and needs 65 W.", ""),
+        ("BREITE 60", "Es ist 60 cm breit.", ""),
+        ("IT TAKES 45 FROM THE STATION", "It takes 45 minutes.", ""),
+        ("Take the LOQ 15 with you.", "It has a 15-hour battery.", "15-hour"),
         ("重さは320グラム", "It weighs 320 g.", ""),
     ] {
         check(known, &[(answer, found)]);
@@ -362,6 +367,11 @@ fn ratings_and_counts_of_stock_are_no_measures() {
         &[("It takes 3 days, weighs 15 kg and has 24-hour support.", ""), ("It takes 4 days.", "4 days")],
     );
     check("Weight per piece: 15", &[("A piece weighs 15 kg.", "")]);
+    check(
+        "| Laptop | Memory available |\n|---|---|\n| A1 | 16 |\n",
+        &[("It has 16 GB of memory.", ""), ("It has 16 of it.", "")],
+    );
+    check("Available: 37", &[("It weighs 37 kg.", "37 kg"), ("There are 37 of it.", "")]);
     check("Use 3 of 5 litres.", &[("Use 3 litres of 5 litres.", "")]);
 }
 

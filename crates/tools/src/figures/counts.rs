@@ -49,22 +49,20 @@ const REVIEWED: [&str; 28] = [
     "stuks",
 ];
 /// What says of the number before or after it that it is in stock.
-const IN_STOCK: [&str; 14] = [
+const IN_STOCK: [&str; 10] = [
     "in stock",
     "stock",
     "auf lager",
     "lager",
     "lagerbestand",
-    "vorrätig",
     "en stock",
     "existencias",
-    "disponible",
-    "disponibili",
     "op voorraad",
     "voorraad",
     "em estoque",
-    "available",
 ];
+/// The same after a number, and as the only word of a label: `Memory available` is of no stock.
+const AVAILABLE: [&str; 4] = ["available", "disponible", "disponibili", "vorrätig"];
 /// Number words that are more often other words.
 const DOUBTFUL: [&str; 4] = ["elf", "neuf", "sept", "dos"];
 /// Words after a number that are not counted by it, or in idioms such as `four-wheel drive`.
@@ -137,16 +135,12 @@ pub(super) fn is_unmeasured(text: &str, tables: &Tables, at: usize) -> bool {
     let after: String = text[end..].chars().take(LABEL).collect::<String>().to_lowercase();
     let after = after.split(['\n', '|', ',', ';', '.']).next().unwrap_or_default();
     let noun = after.trim_start_matches(|char: char| !char.is_alphanumeric());
-    let is_counted =
-        || REVIEWED.iter().any(|start| noun.starts_with(start)) || says_stock(noun, str::starts_with);
+    let starts = |word: &&str| noun.starts_with(*word);
+    let is_counted = || [&REVIEWED[..], &IN_STOCK, &AVAILABLE].iter().any(|words| words.iter().any(starts));
     // `Reviews: 312` and `In stock (37)`, but no `review of 5 kg`.
     let is_labelled = || label.len() < before.trim_end().len() && heads_counts(label);
     let is_under = || tables.column(text, at).is_some_and(|column| column.is_count);
     is_rating(text, at, end) || is_counted() || is_labelled() || is_under()
-}
-
-fn says_stock(text: &str, has: impl Fn(&str, &'static str) -> bool) -> bool {
-    IN_STOCK.iter().any(|stock| has(text, stock))
 }
 
 /// Whether a heading or label says that its numbers count reviews or what is in stock: not `Weight per item`.
@@ -154,7 +148,9 @@ pub(super) fn heads_counts(heading: &str) -> bool {
     let lower = heading.trim().to_lowercase();
     let last = lower.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
     let is_reviewed = REVIEWED.iter().any(|start| last.starts_with(start));
-    is_reviewed && lower.split_whitespace().count() < 3 || says_stock(&lower, str::ends_with)
+    is_reviewed && lower.split_whitespace().count() < 3
+        || IN_STOCK.contains(&last)
+        || AVAILABLE.contains(&lower.as_str())
 }
 
 /// Whether a number is a rating or the end of its scale, without a unit.

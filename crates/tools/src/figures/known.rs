@@ -32,6 +32,8 @@ const ROUNDING: i128 = 50;
 const COARSE: i128 = 16;
 /// Numbers in words up to this are checked only where they count something, and those up to the second only with a unit.
 const FEW: i128 = 12;
+/// From this, in thousandths, on, a number is stated in digits, too, where it is in words: smaller ones are checked otherwise.
+const TEN: i128 = 10 * 1_000;
 const UNCHECKED: i128 = 3;
 
 /// What the documents say, as it is read.
@@ -82,9 +84,9 @@ impl<'e> Known<'e> {
         // Plain spaces may group digits.
         let grouped = with_joined_groups(documents, |_| true);
         let loose = amounts::readings(&grouped).filter(|(_, number)| *number >= YEARS);
-        let worded = worded::of(&text);
+        let worded = worded::stated(&text);
         let words: BTreeSet<i128> = worded.iter().map(|worded| worded.number * 1_000).collect();
-        let large = words.iter().copied().filter(|number| *number > FEW * 1_000);
+        let large = words.iter().copied().filter(|number| *number >= TEN);
         let numbers: BTreeSet<i128> =
             large.chain(stated.iter().copied().chain(loose).map(|(_, number)| number)).collect();
         let tables = Tables::of(&text);
