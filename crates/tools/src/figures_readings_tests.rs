@@ -421,6 +421,29 @@ fn small_numbers_that_count_are_checked() {
     );
     check(
         "| Tent | Price |\n|---|---|\n| A | 1 |\n| B | 2 |\n| C | 3 |\n| D | 4 |\n| E | 5 |\n| F | 6 |\n",
-        &[("There are six tents, and four tents are cheap.", ""), ("There are eight tents.", "eight")],
+        &[
+            ("There are six tents, and four tents are cheap.", ""),
+            ("There are eight tents.", "eight"),
+            ("The eight tents are cheap.", "eight"),
+        ],
     );
+}
+
+#[test]
+fn an_enumeration_counts_what_its_sentence_is_about() {
+    let office = "The office is in Berlin. It has red, green, blue, white and black walls.";
+    check(
+        office,
+        &[
+            ("The company has five offices.", "five"),
+            ("The company has 5 offices.", "5"),
+            ("It has five walls.", ""),
+            ("There are five bright colours.", ""),
+        ],
+    );
+    check(
+        "Wheels: front left, front right, rear left, rear right",
+        &[("The car has four wheels.", ""), ("The car has four doors.", "four")],
+    );
+    check("Open in summer, autumn, winter and spring.", &[("It has four offices.", "four")]);
 }

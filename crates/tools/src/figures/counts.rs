@@ -8,11 +8,11 @@ use super::tables::Tables;
 use super::{amounts, units, worded};
 
 /// What begins the words of what is counted; after one of them, a digit is no part of the name before it.
-const COUNTED: [&str; 42] = [
+const COUNTED: [&str; 39] = [
     "day", "week", "month", "year", "hour", "minute", "second", "night", "working", "business", "piece",
-    "item", "review", "star", "person", "people", "unit", "percent", "tag", "tage", "werktag", "woche",
-    "monat", "jahr", "stunde", "minute", "sekunde", "stück", "nacht", "nächte", "person", "sterne",
-    "prozent", "jour", "semaine", "mois", "día", "semana", "mes", "giorni", "dagen", "dias",
+    "item", "review", "star", "person", "people", "unit", "percent", "tag", "werktag", "woche", "monat",
+    "jahr", "stunde", "sekunde", "stück", "nacht", "nächte", "sterne", "prozent", "jour", "semaine", "mois",
+    "día", "semana", "mes", "giorni", "dagen", "dias",
 ];
 
 /// Signs that join a number and a word.
@@ -77,10 +77,9 @@ const NO_NOUNS: [&str; 96] = [
     "depuis", "contra", "desde", "frente", "hace", "contro", "rispetto", "tegen",
 ];
 /// Words before the hour of a time of day, and before things that are known.
-const CLOCKS: [&str; 28] = [
-    "the", "these", "those", "other", "first", "last", "next", "diese", "at", "past", "till", "until", "to",
-    "by", "around", "about", "all", "um", "gegen", "nach", "vor", "halb", "alle", "vers", "las", "les",
-    "los", "section",
+const CLOCKS: [&str; 19] = [
+    "other", "first", "last", "next", "at", "past", "till", "until", "to", "by", "around", "about", "all",
+    "um", "gegen", "nach", "vor", "halb", "alle",
 ];
 /// Words before the number of people that something is for.
 const HOLDS: [&str; 12] = [
@@ -122,7 +121,7 @@ pub(super) fn joined(text: &str, range: &Range<usize>) -> Option<(Range<usize>, 
     }
     // `1-click` and the like count nothing.
     let is_one = &text[range.start..end] == "1";
-    (is_counted(word) || !is_one).then_some((range.start..end, SpanKind::Number))
+    (may_be_counted(word) || !is_one).then_some((range.start..end, SpanKind::Number))
 }
 
 /// Whether a number without a unit supports none with one: a rating or the end of its scale, as in `4.6 of 5`, or a count
@@ -198,7 +197,7 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
         unit.starts_with("x ") || sign.starts_with('×') || sign.starts_with("x ") || sign.starts_with("* ");
     let lower = word.to_lowercase();
     let is_noun = || {
-        is_counted(&lower)
+        may_be_counted(&lower)
             || !is_english
                 && word.starts_with(char::is_uppercase)
                 && word.chars().skip(1).all(char::is_lowercase)
@@ -215,7 +214,8 @@ pub(super) fn counts_noun(text: &str, range: &Range<usize>, is_english: bool) ->
     let (before, after) = (text[..range.start].trim_end_matches(' '), &text[range.end..]);
     let begins = before.is_empty() || before.ends_with(|char: char| !char.is_alphanumeric() && char != ',');
     let number = text[range.clone()].to_lowercase();
-    let is_read = if is_english { worded::is_english(&number) } else { !DOUBTFUL.contains(&number.as_str()) };
+    let is_read =
+        if is_english { worded::is_english_number(&number) } else { !DOUBTFUL.contains(&number.as_str()) };
     if !is_read || !begins && text[range.clone()].starts_with(char::is_uppercase) {
         return false;
     }
@@ -235,7 +235,7 @@ pub(super) fn is_noun(word: &str) -> bool {
 }
 
 /// Whether a word, in small letters, is of what is counted.
-pub(super) fn is_counted(word: &str) -> bool {
+pub(super) fn may_be_counted(word: &str) -> bool {
     COUNTED.iter().any(|start| word.starts_with(start))
 }
 

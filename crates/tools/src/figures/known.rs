@@ -8,11 +8,11 @@ use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 
 use super::ages::Moments;
 use super::amounts::{self, Amount, Currencies, amounts};
-use super::counts::{self, is_count, is_counted, says_lines};
+use super::counts::{self, is_count, may_be_counted, says_lines};
 use super::derived::Derived;
 use super::former::Former;
 use super::implied::{Groups, Sayings};
-use super::lists::{enumerated, with_parted_lists};
+use super::lists::{Enumerated, with_parted_lists};
 use super::plain::{with_joined_groups, with_tables, without_markup};
 use super::present::Present;
 use super::rows::Rows;
@@ -55,7 +55,7 @@ pub(super) struct Known<'e> {
     words: BTreeSet<i128>,
     lines: &'e [usize],
     phones: BTreeSet<String>,
-    enumerated: OnceCell<BTreeSet<usize>>,
+    enumerated: OnceCell<Enumerated>,
 }
 
 impl<'e> Known<'e> {
@@ -111,10 +111,11 @@ impl<'e> Known<'e> {
         }
     }
 
-    /// Whether a sentence of the documents enumerates as many things: `red, green, blue and black`.
-    fn enumerates(&self, count: i128) -> bool {
-        let enumerated = self.enumerated.get_or_init(|| enumerated(&self.text));
-        usize::try_from(count).is_ok_and(|count| enumerated.contains(&count))
+    /// Whether a sentence of the documents enumerates as many things as an answer counts before this text: `red, green, blue
+    /// and black` are four colours.
+    fn enumerates(&self, count: i128, after: &str) -> bool {
+        let enumerated = self.enumerated.get_or_init(|| Enumerated::of(&self.text));
+        usize::try_from(count).is_ok_and(|count| enumerated.has(count, after))
     }
 
     /// Whether a number is how many lines a document has, with or without a heading, and the answer says so.
@@ -230,7 +231,7 @@ impl Checked<'_, '_> {
                 let number = value.parse::<i128>().map_or(0, |digit| digit * 1_000);
                 !is_count(text, &span.range, self.is_english)
                     || (value.parse().map_or(true, |count| derived.yields_count(&span.range, count))
-                        || known.enumerates(number / 1_000))
+                        || known.enumerates(number / 1_000, &text[span.range.end..]))
                         && known.measures.allow(text, span.range.start, number)
                     || known.counts_lines(text, &span.range)
                     || known.moments.yield_age(text, &span.range)
@@ -329,12 +330,14 @@ impl Checked<'_, '_> {
             let unit = units::unit_from(&text[worded.range.end..]);
             let is_small = worded.number <= FEW && !units::is_unit(&unit);
             let counts = || {
-                is_counted(&unit)
+                may_be_counted(&unit)
                     || worded.number > UNCHECKED && counts::counts_noun(text, &worded.range, self.is_english)
             };
             let is_checked = !worded.is_vague && (!is_small || counts());
-            let is_shown =
-                || derived.yields_some(&worded.range, worded.number) || known.enumerates(worded.number);
+            let is_shown = || {
+                derived.yields_some(&worded.range, worded.number)
+                    || known.enumerates(worded.number, &text[worded.range.end..])
+            };
             let near = number / ROUNDING * 2;
             let is_rounded = || known.numbers.range(number - near..=number + near).next().is_some();
             let is_allowed = known.measures.allow_unit(&unit, number);

@@ -170,7 +170,7 @@ pub(super) struct Worded {
 }
 
 /// Whether a word, in small letters, is an English number below a hundred.
-pub(super) fn is_english(word: &str) -> bool {
+pub(super) fn is_english_number(word: &str) -> bool {
     SMALL.iter().take_while(|(name, _)| *name != "zwei").any(|(name, _)| *name == word)
 }
 
