@@ -239,6 +239,61 @@ fn an_item_has_its_value_only_where_a_clause_says_just_that() {
 }
 
 #[test]
+fn a_value_of_one_of_several_equals_is_that_of_no_other_whatever_the_verb() {
+    for answer in [
+        "The lamp is priced at $90.",
+        "The lamp goes for $90.",
+        "The lamp currently costs $90.",
+        "The lamp will cost $90.",
+        "The lamp costs about $90.",
+        "The price of the lamp is $90.",
+        "The lamp is yours for $90.",
+    ] {
+        check("- Lamp: $20\n- Desk: $90\n", &[(answer, "90")]);
+    }
+    for answer in [
+        "The lamp is priced at $20.",
+        "The lamp goes well with the desk for $90.",
+        "The lamp is cheaper than $90.",
+        "Instead of the lamp, take the one for $90.",
+        "The lamp and the desk cost $20 and $90.",
+        "Three of it, with the lamp at $20, come to $60.",
+    ] {
+        check("- Lamp: $20\n- Desk: $90\n", &[(answer, "")]);
+    }
+    let plans = "- Basic: $5 per month\n- Pro: $19 per month\n- Team: $10 per month\n";
+    check(
+        plans,
+        &[
+            ("The Basic plan costs $19 per month.", "19"),
+            ("Basic (19 $)", "19"),
+            ("The Basic plan for two costs $10.", ""),
+            ("The Basic plan costs $5 per month.", ""),
+        ],
+    );
+    for known in [
+        "- Coffee: $3\n- Cake: $50\n",
+        "- Coffee: $3\n- Charger: $50\n",
+        "- Coffee: $3\n- Pirate costume: $50\n",
+    ] {
+        check(known, &[("A coffee costs $50.", "50"), ("A coffee costs $3.", "")]);
+    }
+    check(
+        "| | Rover X1 | Rover X2 |\n|---|---|---|\n| Payload | 120 | 150 |\n| Gears | 24 | 38 |\n",
+        &[
+            ("The Rover X2 carries 120.", "120"),
+            ("The Rover X2 has a payload of 120.", "120"),
+            ("The Rover X2 has a payload of 150.", ""),
+            ("The payload is 120 or 150.", ""),
+        ],
+    );
+    check(
+        "| | Nova | Terra |\n|---|---|---|\n| Zest | 12 | 15 |\n| Grip | 20 | 90 |\n",
+        &[("The Nova achieves 90 in this test.", "90"), ("The Nova achieves 20 in this test.", "")],
+    );
+}
+
+#[test]
 fn words_that_look_like_a_number_are_none() {
     for (known, answer, found) in [
         ("La remise est de 20 %.", "Vous économisez 20 pour cent une fois abonné.", ""),
@@ -427,6 +482,8 @@ fn small_numbers_that_count_are_checked() {
             ("The eight tents are cheap.", "eight"),
         ],
     );
+    check("A dozen eggs cost $3.", &[("There are twelve eggs.", ""), ("There are 12 eggs.", "")]);
+    check("It holds half a dozen eggs.", &[("It holds six eggs.", ""), ("It holds twelve eggs.", "twelve")]);
 }
 
 #[test]
