@@ -1,14 +1,18 @@
 //! What an answer states and none of its documents does (R0-14.8): numbers, prices, dates, addresses and names, unless
-//! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts` reads
-//! currencies, `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and
-//! `ages` read those, `phones` numbers to call, `lists` separates numbers that commas join, `implied` recomputes what an answer does not show,
-//! `scales` reads words such as "million", `products` factors of prices, `tables` the headings of columns, `axes` whether the rows or the columns of a table are things, `rows`, `former` and `options` find values of something else, `names` finds names and `strangers` those of which the
-//! documents have no word, `present` says what the time of the answer supports, `known` puts them together.
+//! code recomputes them. Plain functions of texts; `plain` takes markup away, `derived` recomputes numbers, `amounts`
+//! reads amounts of `currencies`, `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and `ages`
+//! read those, `phones` numbers to call, `lists` separates numbers that commas join, `implied` recomputes what an answer
+//! does not show, `scales` reads words such as "million", `products` factors of prices, `tables` the headings of columns,
+//! `axes` whether the rows or the columns of a table are things, `rows`, `former` and `options` find values of something
+//! else, `names` finds names, `cues` what says that they are of somebody, and `strangers` those of which the documents
+//! have no word, `present` says what the time of the answer supports, `known` puts them together.
 
 mod ages;
 mod amounts;
 mod axes;
 mod counts;
+mod cues;
+mod currencies;
 mod dates;
 mod derived;
 mod former;
@@ -110,17 +114,14 @@ impl<'e> Evidence<'e> {
         let mut found = known.unsupported_values(&text);
         let words = words::Words::of(self.names.unwrap_or(&known.text));
         let with_nouns = names::capitalises_nouns(&text);
-        let mut unknown: Vec<(usize, String)> = names::of(&text, &known.text)
-            .into_iter()
-            .filter(|(_, name)| !words.know(name, with_nouns))
-            .collect();
-        for (at, name) in strangers::of(&text, &words) {
-            if !unknown.iter().any(|(_, known)| known.contains(&name)) {
-                unknown.push((at, name));
-            }
-        }
-        // `Millionen Dollar`
-        unknown.retain(|(_, name)| !name.split(' ').all(amounts::is_of_amount));
+        let unknown = names::of(&text, &known.text).into_iter().filter(|name| !words.know(name, with_nouns));
+        let unknown: Vec<(usize, String)> =
+            unknown.map(|name| (name.line, name.text)).take(MAX_FOUND).collect();
+        let strangers = strangers::of(&text, &words).into_iter();
+        let others = strangers.filter(|(_, name)| {
+            !unknown.iter().any(|(_, known)| known.contains(name) || name.contains(known))
+        });
+        found.extend(others.take(MAX_FOUND));
         found.extend(unknown);
         found.sort();
         found.dedup_by(|a, b| a.1 == b.1);

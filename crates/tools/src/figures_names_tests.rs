@@ -67,6 +67,42 @@ fn ordinary_words_in_title_case_are_no_name() {
 }
 
 #[test]
+fn whoever_is_cued_is_a_name_however_ordinary_the_words() {
+    let firm = "Die Firma hat ein Büro in Berlin und ist bekannt.";
+    for given in ["Ernst", "Leo", "Theo", "Ida", "Tim", "Karin", "Vera", "Clement", "Hans-Christian"] {
+        let name = format!("{given} Vogler");
+        check(firm, &[(&format!("Geschäftsführer ist {name}."), &name)]);
+        if given != "Clement" {
+            check(firm, &[(&format!("Die Firma wird von {name} geleitet."), &name)]);
+        }
+    }
+    check(firm, &[("Hans-Christian Vogler leitet die Firma in Berlin.", "Hans-Christian Vogler")]);
+    let company = "The company has an office in Oslo. Its boss is known to all.";
+    for name in ["Grace Young", "Hope Fisher", "Bill Banks", "Mila Rand", "Mila Crown", "Mil Pound"] {
+        check(company, &[(&format!("The boss of the company is {name}."), name)]);
+        check(company, &[(&format!("The boss, {name}, is known."), name)]);
+    }
+    check(
+        company,
+        &[
+            ("Contact: Lance Fisher", "Lance Fisher"),
+            ("Your contact is Art Wood.", "Art Wood"),
+            ("It is made by General Motors.", "General Motors"),
+            ("It was bought by Capital One.", "Capital One"),
+            ("The owner of General Motors is known.", "General Motors"),
+            ("It is paid by Credit Card.", ""),
+            ("The price of the Red Cross walk is known.", ""),
+            ("The boss is not known, and it is the Total Cost that matters.", ""),
+            ("Ask the manager or contact Customer Support.", ""),
+        ],
+    );
+    check(
+        "General Motors makes it, Grace Young sells it.",
+        &[("It is made by General Motors.", ""), ("The seller is Grace Young.", "")],
+    );
+}
+
+#[test]
 fn a_name_in_an_address_is_no_name_by_itself() {
     for address in [
         "birgit@halvorsen.example",

@@ -81,11 +81,50 @@ fn a_billion_may_be_a_million_millions_where_it_is_not_english() {
             ("La dette est de 1,2 billion de dollars.", ""),
             ("Die Schulden betragen 1,2 Billionen Dollar, der Gewinn 5 Milliarden.", ""),
             ("La deuda es de 1,2 billones de dólares.", ""),
+            ("Die Schulden betragen 1,2 Billion Dollar.", ""),
             ("The debt is $1.2 billion.", "$1.2 billion"),
+            ("The debt is $1.2 Billion.", "$1.2 Billion"),
+            ("Debt: $1.2 Billion", "$1.2 Billion"),
             ("The profit is $5 trillion.", "$5 trillion"),
         ],
     );
+    check("The debt is $1.2 Billion.", &[("The debt is $1.2 trillion.", "$1.2 trillion")]);
+    check("Die Kasse hat 1 Billion Euro.", &[("It has 1 trillion euros.", "")]);
+    check("The debt is $1,200 trillion.", &[("The debt is $1,200 billion.", "$1,200 billion")]);
+    check("The debt is $1,200 billion.", &[("The debt is $1,200 trillion.", "$1,200 trillion")]);
     check("In 2024 Mila opened 40 shops.", &[("In 2024 Mila opened 40.", ""), ("It sold 2024.", "")]);
+}
+
+#[test]
+fn a_number_of_other_things_is_no_money_with_its_scale_either() {
+    for (known, answer, found) in [
+        ("It earned €4.2 million and sold 3 million cars.", "It earned €3 million.", "€3 million"),
+        ("It earned €4.2 million and sold 3 million cars.", "It sold 3 million cars.", ""),
+        ("It earned $4.2 million, up from 3.5 million last year.", "It had earned $3.5 million.", ""),
+        (
+            "Le bénéfice est de 4,2 millions d'euros, contre 3 millions un an plus tôt.",
+            "It was €3 million.",
+            "",
+        ),
+        ("Mila has 5 to 20 million users.", "Mila made a profit of $5 million.", "$5 million"),
+        ("Mila has 5 to 20 million users.", "Mila has 5 million users.", ""),
+        ("It cost from 3 to 4.2 million euros.", "It cost €3 million.", ""),
+        ("It cost from 3 to 4.2 million euros.", "It cost $3 million.", "$3 million"),
+        ("Between 5 and 20 million people live there.", "5 million people live there.", ""),
+        ("Zwischen 5 und 20 Millionen Menschen leben dort.", "5 million people live there.", ""),
+        ("Between 5 and 20 million people live there.", "It costs €5 million.", "€5 million"),
+        ("The team has 12 and 4 million dollars.", "It has 12 million dollars.", "12 million dollars"),
+        ("The 5m cable is red.", "It costs $5 million.", "$5 million"),
+        ("They have 12 500 objects.", "It costs $12,500.", "$12,500"),
+        ("Three hundred people came.", "It costs $300.", "$300"),
+        ("It costs three hundred dollars.", "It costs $300.", ""),
+        ("It costs $4.2 million.", "It costs $1 million.", "$1 million"),
+        ("It has 4.2 million users.", "It has 1 million users.", "1 million"),
+        ("Umsatz: 4,2 Mio. Euro (Vorjahr: 3,5 Mio.)", "It was €3.5 million the year before.", ""),
+        ("It had $4.2 million revenue and 3 million profit.", "Its profit was $3 million.", ""),
+    ] {
+        check(known, &[(answer, found)]);
+    }
 }
 
 #[test]
@@ -200,6 +239,61 @@ fn an_item_has_its_value_only_where_a_clause_says_just_that() {
 }
 
 #[test]
+fn a_value_of_one_of_several_equals_is_that_of_no_other_whatever_the_verb() {
+    for answer in [
+        "The lamp is priced at $90.",
+        "The lamp goes for $90.",
+        "The lamp currently costs $90.",
+        "The lamp will cost $90.",
+        "The lamp costs about $90.",
+        "The price of the lamp is $90.",
+        "The lamp is yours for $90.",
+    ] {
+        check("- Lamp: $20\n- Desk: $90\n", &[(answer, "90")]);
+    }
+    for answer in [
+        "The lamp is priced at $20.",
+        "The lamp goes well with the desk for $90.",
+        "The lamp is cheaper than $90.",
+        "Instead of the lamp, take the one for $90.",
+        "The lamp and the desk cost $20 and $90.",
+        "Three of it, with the lamp at $20, come to $60.",
+    ] {
+        check("- Lamp: $20\n- Desk: $90\n", &[(answer, "")]);
+    }
+    let plans = "- Basic: $5 per month\n- Pro: $19 per month\n- Team: $10 per month\n";
+    check(
+        plans,
+        &[
+            ("The Basic plan costs $19 per month.", "19"),
+            ("Basic (19 $)", "19"),
+            ("The Basic plan for two costs $10.", ""),
+            ("The Basic plan costs $5 per month.", ""),
+        ],
+    );
+    for known in [
+        "- Coffee: $3\n- Cake: $50\n",
+        "- Coffee: $3\n- Charger: $50\n",
+        "- Coffee: $3\n- Pirate costume: $50\n",
+    ] {
+        check(known, &[("A coffee costs $50.", "50"), ("A coffee costs $3.", "")]);
+    }
+    check(
+        "| | Rover X1 | Rover X2 |\n|---|---|---|\n| Payload | 120 | 150 |\n| Gears | 24 | 38 |\n",
+        &[
+            ("The Rover X2 carries 120.", "120"),
+            ("The Rover X2 has a payload of 120.", "120"),
+            ("The Rover X2 has a payload of 150.", ""),
+            ("The payload is 120 or 150.", ""),
+        ],
+    );
+    check(
+        "| | Nova | Terra |\n|---|---|---|\n| Zest | 12 | 15 |\n| Grip | 20 | 90 |\n",
+        &[("The Nova achieves 90 in this test.", "90"), ("The Nova achieves 20 in this test.", "")],
+    );
+}
+
+#[test]
 fn words_that_look_like_a_number_are_none() {
     for (known, answer, found) in [
         ("La remise est de 20 %.", "Vous économisez 20 pour cent une fois abonné.", ""),
@@ -280,6 +374,11 @@ fn readings_without_a_sign_are_percentages_and_models_are_none() {
         ("The Desk D5 is of oak.", "It has a 5-year warranty.", "5-year"),
         ("Poles: 7001-T6 aluminium.", "It sleeps six, or 6 people.", "six; 6"),
         ("The Desk D5 weighs 5 kg.", "The Desk D5 weighs 5 kg.", ""),
+        ("VOLTAGE 230", "It runs at 230 V.", ""),
+        ("HEIGHT 180, WIDTH 60, POWER 65", "It is 60 cm wide and needs 65 W.", ""),
+        ("BREITE 60", "Es ist 60 cm breit.", ""),
+        ("IT TAKES 45 FROM THE STATION", "It takes 45 minutes.", ""),
+        ("Take the LOQ 15 with you.", "It has a 15-hour battery.", "15-hour"),
         ("重さは320グラム", "It weighs 320 g.", ""),
     ] {
         check(known, &[(answer, found)]);
@@ -323,6 +422,11 @@ fn ratings_and_counts_of_stock_are_no_measures() {
         &[("It takes 3 days, weighs 15 kg and has 24-hour support.", ""), ("It takes 4 days.", "4 days")],
     );
     check("Weight per piece: 15", &[("A piece weighs 15 kg.", "")]);
+    check(
+        "| Laptop | Memory available |\n|---|---|\n| A1 | 16 |\n",
+        &[("It has 16 GB of memory.", ""), ("It has 16 of it.", "")],
+    );
+    check("Available: 37", &[("It weighs 37 kg.", "37 kg"), ("There are 37 of it.", "")]);
     check("Use 3 of 5 litres.", &[("Use 3 litres of 5 litres.", "")]);
 }
 
@@ -372,6 +476,31 @@ fn small_numbers_that_count_are_checked() {
     );
     check(
         "| Tent | Price |\n|---|---|\n| A | 1 |\n| B | 2 |\n| C | 3 |\n| D | 4 |\n| E | 5 |\n| F | 6 |\n",
-        &[("There are six tents, and four tents are cheap.", ""), ("There are eight tents.", "eight")],
+        &[
+            ("There are six tents, and four tents are cheap.", ""),
+            ("There are eight tents.", "eight"),
+            ("The eight tents are cheap.", "eight"),
+        ],
     );
+    check("A dozen eggs cost $3.", &[("There are twelve eggs.", ""), ("There are 12 eggs.", "")]);
+    check("It holds half a dozen eggs.", &[("It holds six eggs.", ""), ("It holds twelve eggs.", "twelve")]);
+}
+
+#[test]
+fn an_enumeration_counts_what_its_sentence_is_about() {
+    let office = "The office is in Berlin. It has red, green, blue, white and black walls.";
+    check(
+        office,
+        &[
+            ("The company has five offices.", "five"),
+            ("The company has 5 offices.", "5"),
+            ("It has five walls.", ""),
+            ("There are five bright colours.", ""),
+        ],
+    );
+    check(
+        "Wheels: front left, front right, rear left, rear right",
+        &[("The car has four wheels.", ""), ("The car has four doors.", "four")],
+    );
+    check("Open in summer, autumn, winter and spring.", &[("It has four offices.", "four")]);
 }

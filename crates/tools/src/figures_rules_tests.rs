@@ -330,6 +330,8 @@ fn large_hostile_documents_are_read() {
         let _ = without_prices(&hostile);
         let _ = unsupported(&answer, &hostile[..4_000]);
     }
+    // A line of many names that is not the last.
+    assert!(!unsupported(LAMP, &format!("{}\nend", "Qxz Wvk. ".repeat(20_000))).is_empty());
 }
 
 #[test]

@@ -5,81 +5,40 @@ use std::ops::Range;
 
 use larder_condense::salience::{SalientSpan, SpanKind};
 
-use super::scales::{OF_TABLES, after_scale, is_scale, other_scale};
+use super::currencies::{YEN, is_name, is_sign, may_be_same, named};
+use super::scales::{OF_TABLES, after_scale, carried, is_shortened, other_scale};
 pub(super) use super::scales::{end_of_scale, scale};
 use super::tables::Tables;
-use super::{digits, numbers, window};
+use super::worded::Worded;
+use super::{counts, digits, numbers, window};
 
-/// What a currency is written as, before or after a number; one line for each currency. Codes in capitals are words
-/// otherwise.
-const CURRENCIES: [&[&str]; 40] = [
-    &["$", "us$", "usd", "dollar", "dollars", "dólar", "dólares", "dollaro", "dollari"],
-    &["€", "eur", "euro", "euros"],
-    &["£", "gbp", "pound", "pounds"],
-    &["¥", "￥", "円", "jpy", "yen"],
-    &["₹", "inr", "rs", "rupee", "rupees"],
-    &["chf", "fr", "sfr", "franken", "franc", "francs"],
-    &["cny", "rmb", "yuan"],
-    &["c$", "ca$", "cad"],
-    &["a$", "au$", "aud"],
-    &[
-        "kr",
-        "krone",
-        "kroner",
-        "krona",
-        "kronor",
-        "kronen",
-        "crown",
-        "crowns",
-        "couronne",
-        "couronnes",
-        "corona",
-        "coronas",
-        "corone",
-        "coroa",
-        "coroas",
-    ],
-    &["SEK"],
-    &["NOK"],
-    &["DKK"],
-    &["ISK"],
-    &["kč", "CZK", "koruna", "koruny", "korun"],
-    &["zł", "PLN", "zloty", "zlotys", "złoty", "złote", "złotych"],
-    &["Ft", "HUF", "forint", "forints"],
-    &["lei", "RON"],
-    &["лв", "BGN"],
-    &["₽", "RUB", "ruble", "rubles", "rouble", "roubles", "rubel"],
-    &["₴", "UAH", "hryvnia"],
-    &["₺", "TRY", "lira"],
-    &["₪", "ILS", "shekel", "shekels"],
-    &["AED", "dirham", "dirhams"],
-    &["SAR", "riyal", "riyals"],
-    &["r$", "BRL", "reais"],
-    &["peso", "pesos"],
-    &["mx$", "MXN"],
-    &["ARS"],
-    &["CLP"],
-    &["₩", "KRW"],
-    &["nt$", "TWD"],
-    &["hk$", "HKD"],
-    &["s$", "SGD"],
-    &["nz$", "NZD"],
-    &["฿", "THB", "baht"],
-    &["rp", "IDR", "rupiah"],
-    &["₫", "VND"],
-    &["ZAR", "rand"],
-    &["₿", "BTC", "bitcoin", "bitcoins"],
-];
-/// Stands only after a number.
-const YEN: char = '円';
-/// Names of several currencies, and what those are written as.
-const FAMILIES: [(&str, &[&str]); 2] =
-    [("kr", &["SEK", "NOK", "DKK", "ISK", "CZK"]), ("peso", &["MXN", "ARS", "CLP"])];
-/// Names of currencies of two letters; others next to a number are units or the like.
-const SHORT_NAMES: [&str; 4] = ["kr", "rs", "Ft", "rp"];
-/// What prices stand under.
-const PRICE_WORDS: [&str; 12] = [
-    "price", "preis", "cost", "kost", "fee", "gebühr", "amount", "betrag", "total", "summe", "charge", "rate",
+/// What prices stand under: parts of words, the ends of words, and whole words.
+const PRICE_PARTS: [&str; 5] = ["price", "preis", "koste", "gebühr", "betrag"];
+const PRICE_ENDS: [&str; 4] = ["cost", "total", "amount", "summe"];
+const PRICE_WORDS: [&str; 11] =
+    ["fee", "charge", "charged", "rate", "kost", "costing", "costo", "coste", "costa", "totale", "amounting"];
+/// What begins words for amounts of money after a number with a scale.
+const OF_MONEY: [&str; 20] = [
+    "revenue",
+    "turnover",
+    "sales",
+    "profit",
+    "loss",
+    "debt",
+    "income",
+    "budget",
+    "funding",
+    "umsatz",
+    "gewinn",
+    "verlust",
+    "schulden",
+    "erlös",
+    "bénéfice",
+    "dette",
+    "beneficio",
+    "deuda",
+    "utile",
+    "winst",
 ];
 /// Numbers below this, in thousandths, are rather parts of names and counts than prices.
 const SHORT: i128 = 100 * 1_000;
@@ -150,8 +109,8 @@ pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<
     let found = found.skip_while(move |(at, _)| *at < start).take_while(move |(at, _)| *at < end);
     found.map(|(at, number)| {
         let end = self::end(text, at);
-        let scaled = other_scale(text, end).and_then(|factor| number.checked_mul(factor));
-        Amount { at, number, scaled, scale: scale(text, end), currency: currency(text, at) }
+        let scaled = scaled(text, end, number);
+        Amount { at, number, scaled, scale: scale(text, end), currency: currency(text, &(at..end)) }
     })
 }
 
@@ -159,9 +118,14 @@ pub(super) fn amounts<'t>(text: &'t str, range: &Range<usize>) -> impl Iterator<
 /// also as what that may multiply it to.
 pub(super) fn readings(text: &str) -> impl Iterator<Item = (usize, i128)> {
     numbers(text).flat_map(|(at, number)| {
-        let scaled = other_scale(text, end(text, at)).and_then(|factor| number.checked_mul(factor));
+        let scaled = scaled(text, end(text, at), number);
         std::iter::once(number).chain(scaled).map(move |number| (at, number))
     })
+}
+
+/// What else a number that ends at a place may be, if not only that.
+fn scaled(text: &str, end: usize, number: i128) -> Option<i128> {
+    number.checked_mul(other_scale(text, end)?)
 }
 
 /// Whether a number is a part of an id, such as `lp1-d5sr7p9vpgyja`: a long word in which digits and letters alternate.
@@ -209,10 +173,25 @@ pub(super) struct Currencies {
 }
 
 impl Currencies {
-    pub(super) fn of(text: &str, tables: &Tables) -> Self {
+    /// Those of a text with these tables and numbers in words, and of the same text as its digits may be grouped otherwise.
+    pub(super) fn of(text: &str, tables: &Tables, grouped: &str, worded: &[Worded]) -> Self {
         let mut known: BTreeMap<i128, BTreeSet<Stated>> = BTreeMap::new();
-        for (at, number) in numbers(text) {
-            known.entry(number).or_default().insert(stated(text, tables, at));
+        for (text, tables) in [(text, tables), (grouped, &Tables::of(grouped))] {
+            for (at, number) in numbers(text) {
+                let range = at..end(text, at);
+                let stated = stated(text, tables, &range);
+                known.entry(number).or_default().insert(stated);
+                if let Some(scaled) = scaled(text, range.end, number) {
+                    // `3 to 4.2 million euros` are both euros.
+                    let next = || Some(carried(text, range.end).filter(|_| stated == Stated::Bare)?.0);
+                    let stated = next().map_or(stated, |at| self::stated(text, tables, &(at..end(text, at))));
+                    known.entry(scaled).or_default().insert(stated);
+                }
+            }
+        }
+        for worded in worded {
+            let stated = stated(text, tables, &worded.range);
+            known.entry(worded.number.saturating_mul(1_000)).or_default().insert(stated);
         }
         let lower = text.to_lowercase();
         let of_table = |words: &&(&str, i128)| {
@@ -279,22 +258,14 @@ impl Currencies {
     }
 }
 
-/// Whether two names may mean the same currency.
-fn may_be_same(one: usize, other: usize) -> bool {
-    let is_of = |(family, members): &(&str, &[&str]), one, other| {
-        named(family) == Some(one) && members.iter().any(|member| named(member) == Some(other))
-    };
-    one == other || FAMILIES.iter().any(|family| is_of(family, one, other) || is_of(family, other, one))
-}
-
 /// Whether the number that begins at a place is stated in a currency.
 pub(super) fn is_money(text: &str, tables: &Tables, at: usize) -> bool {
-    matches!(stated(text, tables, at), Stated::In(_))
+    matches!(stated(text, tables, &(at..end(text, at))), Stated::In(_))
 }
 
 /// Whether a currency stands before the number that begins at a place.
 pub(super) fn is_money_from(text: &str, start: usize) -> bool {
-    currency(&text[..start], start).is_some()
+    currency(&text[..start], &(start..start)).is_some()
 }
 
 /// Whether a currency or cents stand after the digits that end at a place.
@@ -303,31 +274,21 @@ pub(super) fn is_money_to(text: &str, end: usize) -> bool {
     let has_cents = after
         .strip_prefix(['.', ','])
         .is_some_and(|cents| digits(cents) == 2 || cents.starts_with(['-', '–']));
-    has_cents || currency(after, 0).is_some()
+    has_cents || currency(after, &(0..0)).is_some()
 }
 
-/// Whether a word is the name of a currency.
-pub(super) fn is_currency(word: &str) -> bool {
-    named(word).is_some()
-}
-
-/// Whether a word is a currency or multiplies a number.
-pub(super) fn is_of_amount(word: &str) -> bool {
-    is_currency(word.trim_start_matches("US-")) || is_scale(word)
-}
-
-/// How the number that begins at a place is stated.
-fn stated(text: &str, tables: &Tables, at: usize) -> Stated {
+/// How a number is stated.
+fn stated(text: &str, tables: &Tables, range: &Range<usize>) -> Stated {
+    let Range { start: at, end } = *range;
     let column = tables.column(text, at);
     let is_price = says_price(before(text, at));
     let of_object = || is_price.then(|| currency_of_object(text, at)).flatten();
-    let of_other = || currency_of_scaled(text, at);
+    let of_other = || currency_of_scaled(text, range);
     if let Some(currency) =
-        currency(text, at).or_else(of_object).or_else(|| column?.currency).or_else(of_other)
+        currency(text, range).or_else(of_object).or_else(|| column?.currency).or_else(of_other)
     {
         return Stated::In(currency);
     }
-    let end = end(text, at);
     let is_word =
         |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || matches!(char, '-' | '_'));
     let is_glued = is_word(text[..at].chars().next_back()) || is_word(text[end..].chars().next());
@@ -364,21 +325,41 @@ pub(super) fn says_price(text: &str) -> bool {
     if !text.contains(char::is_alphabetic) {
         return false;
     }
-    let lower = text.to_lowercase();
-    PRICE_WORDS.iter().any(|word| lower.contains(word))
+    // `totalAmount` is two words.
+    let (mut words, mut last) = (String::with_capacity(text.len()), ' ');
+    for char in text.chars() {
+        words.extend((last.is_lowercase() && char.is_uppercase()).then_some(' '));
+        words.extend(char.to_lowercase());
+        last = char;
+    }
+    let is_price = |word: &str| {
+        let word = word.strip_suffix('s').unwrap_or(word);
+        PRICE_PARTS.iter().any(|part| word.contains(part))
+            || PRICE_ENDS.iter().any(|end| word.ends_with(end))
+            || PRICE_WORDS.contains(&word)
+    };
+    words.split(|char: char| !char.is_alphabetic()).any(is_price)
 }
 
-/// The currency of the number with a scale before one in its sentence: `4,2 millions d'euros, contre 3,5 millions`.
-fn currency_of_scaled(text: &str, at: usize) -> Option<usize> {
-    let has_scale = |text: &str, at: usize| scale(text, end(text, at)) > 1;
-    if !has_scale(text, at) {
+/// The currency of the number with a scale before one in its sentence, unless that counts something else: of the second in
+/// `4,2 millions d'euros, contre 3,5 millions`, but not in `€4.2 million for 3 million cars`.
+fn currency_of_scaled(text: &str, range: &Range<usize>) -> Option<usize> {
+    let has_scale = |text: &str, end: usize| scale(text, end) > 1;
+    let Range { start: at, end } = *range;
+    let after = after_scale(&text[end..]).trim_start_matches(is_space);
+    let word = after.split(|char: char| !char.is_alphabetic()).next().unwrap_or_default().to_lowercase();
+    let is_of_money = || OF_MONEY.iter().any(|start| word.starts_with(start));
+    if !has_scale(text, end) || counts::is_noun(&word) && !is_of_money() {
         return None;
     }
     let start = window(text, &(at..at), BESIDE).start;
-    let sentence = text[start..at].rsplit(['\n', ';']).next()?.rsplit(". ").next()?;
+    let line = text[start..at].rsplit(['\n', ';']).next()?;
+    // `Mio. Euro`
+    let stop = line.rmatch_indices(". ").find(|(stop, _)| !is_shortened(&line[..*stop]));
+    let sentence = &line[stop.map_or(0, |(stop, mark)| stop + mark.len())..];
     let from = at - sentence.len();
-    let scaled = numbers(sentence).filter(|(place, _)| has_scale(text, from + place));
-    currency(text, from + scaled.last()?.0)
+    let places = numbers(sentence).map(|(place, _)| from + place).map(|at| at..self::end(text, at));
+    currency(text, &places.filter(|place| has_scale(text, place.end)).last()?)
 }
 
 /// The currency that the JSON object around a number names: `{"price": 697, "priceCurrency": "USD"}`.
@@ -398,23 +379,6 @@ pub(super) fn currency_of_heading(heading: &str) -> Option<usize> {
         .filter_map(named)
         .next()
         .or_else(|| heading.chars().filter(|char| is_sign(*char)).find_map(|sign| named(&sign.to_string())))
-}
-
-fn named(word: &str) -> Option<usize> {
-    if word.is_empty() {
-        return None;
-    }
-    let lower = word.to_lowercase();
-    CURRENCIES.iter().position(|written| written.contains(&word) || written.contains(&lower.as_str()))
-}
-
-/// Whether a word is long enough to be the name of a currency next to a number.
-fn is_name(word: &str) -> bool {
-    word.len() >= 3 || SHORT_NAMES.contains(&word) || SHORT_NAMES.contains(&word.to_lowercase().as_str())
-}
-
-pub(super) const fn is_sign(char: char) -> bool {
-    matches!(char, '$' | '€' | '£' | '¥' | '￥' | '₹' | '₽' | '₴' | '₺' | '₪' | '₩' | '฿' | '₫' | '₿')
 }
 
 /// The sign of a currency that begins a text and is not that of the next number.
@@ -456,9 +420,9 @@ pub(super) fn with_currency(text: &str, span: &SalientSpan) -> Option<Range<usiz
     Some(before.len() - sign.len_utf8()..end)
 }
 
-/// The currency next to the number that begins at a place.
-fn currency(text: &str, at: usize) -> Option<usize> {
-    let before = text[..at].trim_end_matches(is_space);
+/// The currency next to a number.
+fn currency(text: &str, range: &Range<usize>) -> Option<usize> {
+    let before = text[..range.start].trim_end_matches(is_space);
     let sign = before.chars().next_back().filter(|char| is_sign(*char));
     if let Some(sign) = sign {
         let prefix = &before[..before.len() - sign.len_utf8()];
@@ -469,12 +433,12 @@ fn currency(text: &str, at: usize) -> Option<usize> {
     }
     let word_before = last_word(before);
     // `Fr. 20.50` and `Rs. 500`, but no sentence that ends with a currency, and no opening hours on Fridays.
-    let number = &text[at..end(text, at)];
+    let number = &text[range.clone()];
     let has_cents =
         number.rsplit(['.', ',']).next().is_some_and(|cents| cents.len() == 2 && cents.len() < number.len());
     let is_shortened = |word: &&str| word.len() < 3 && (has_cents || *word != "Fr");
     let shortened = before.strip_suffix('.').map(last_word).filter(is_shortened);
-    let after = text[at..].trim_start_matches(is_digit).trim_start_matches(['*', '_']);
+    let after = text[range.end..].trim_start_matches(is_digit).trim_start_matches(['*', '_']);
     let after = after_scale(after).trim_start_matches(is_space);
     let sign_after = sign_at_start(after).map(|char| char.to_string());
     let word_after: String = after.chars().take_while(|char| char.is_alphabetic()).collect();

@@ -9,7 +9,7 @@ use super::{amounts, numbers, units};
 const MOST_COLUMNS: usize = 50;
 const MOST_ROWS: usize = 500;
 /// What begins the words of what is said of things.
-const ATTRIBUTES: [&str; 117] = [
+const ATTRIBUTES: [&str; 116] = [
     "price",
     "preis",
     "prix",
@@ -60,7 +60,6 @@ const ATTRIBUTES: [&str; 117] = [
     "vorrat",
     "voorraad",
     "disponib",
-    "battery",
     "akku",
     "batter",
     "power",
@@ -156,7 +155,7 @@ impl Axis {
             return Self::Rows;
         }
         let heads = heading[2..].iter().any(|cell| is_attribute(cell));
-        let labels = rows.iter().filter_map(|row| row.get(1)).any(|cell| is_attribute(cell));
+        let labels = labels_of(&rows).into_iter().any(is_attribute);
         let of_rows = rows.iter().all(|row| are_alike(row[1..].iter().skip(1).copied()));
         let in_column = |column: usize| rows.iter().filter_map(move |row| row.get(column)).copied();
         let of_columns = (2..heading.len()).all(|column| are_alike(in_column(column)));
@@ -165,7 +164,11 @@ impl Axis {
             (false, true) => Self::Columns(columns),
             _ if of_columns && !of_rows => Self::Rows,
             _ if of_rows && !of_columns => Self::Columns(columns),
-            _ => Self::Either(columns),
+            _ => match (are_titles(&heading[2..]), are_titles(&labels_of(&rows))) {
+                (Some(true), Some(false)) => Self::Columns(columns),
+                (Some(false), Some(true)) => Self::Rows,
+                _ => Self::Either(columns),
+            },
         }
     }
 }
@@ -175,13 +178,27 @@ fn cells(line: &str) -> Vec<&str> {
     line.trim().split('|').take(MOST_COLUMNS).map(str::trim).collect()
 }
 
+/// The first cells of rows.
+fn labels_of<'c>(rows: &[&Vec<&'c str>]) -> Vec<&'c str> {
+    rows.iter().filter_map(|row| row.get(1)).copied().collect()
+}
+
+/// Whether all of some cells, or none, have a digit or a space, as the names of models have and those of what is said of them
+/// rarely.
+fn are_titles(cells: &[&str]) -> Option<bool> {
+    let is_title = |cell: &&str| cell.contains(|char: char| char.is_ascii_digit() || char == ' ');
+    let cells: Vec<&&str> = cells.iter().filter(|cell| !cell.is_empty()).collect();
+    let titles = cells.iter().filter(|cell| is_title(cell)).count();
+    (titles == cells.len()).then_some(true).or((titles == 0).then_some(false))
+}
+
 /// Whether a row is the rule under a heading.
 fn is_rule(row: &[&str]) -> bool {
     row.concat().chars().all(|char| matches!(char, '-' | ':' | ' '))
 }
 
 /// Whether a cell names what is said of things, or ends with a unit.
-fn is_attribute(cell: &str) -> bool {
+pub(super) fn is_attribute(cell: &str) -> bool {
     let lower = cell.to_lowercase();
     let mut words = lower.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty());
     let has_unit = !units::rows_of_heading(cell).is_empty();

@@ -8,11 +8,11 @@ use super::tables::Tables;
 use super::{amounts, units, worded};
 
 /// What begins the words of what is counted; after one of them, a digit is no part of the name before it.
-const COUNTED: [&str; 42] = [
+const COUNTED: [&str; 39] = [
     "day", "week", "month", "year", "hour", "minute", "second", "night", "working", "business", "piece",
-    "item", "review", "star", "person", "people", "unit", "percent", "tag", "tage", "werktag", "woche",
-    "monat", "jahr", "stunde", "minute", "sekunde", "stück", "nacht", "nächte", "person", "sterne",
-    "prozent", "jour", "semaine", "mois", "día", "semana", "mes", "giorni", "dagen", "dias",
+    "item", "review", "star", "person", "people", "unit", "percent", "tag", "werktag", "woche", "monat",
+    "jahr", "stunde", "sekunde", "stück", "nacht", "nächte", "sterne", "prozent", "jour", "semaine", "mois",
+    "día", "semana", "mes", "giorni", "dagen", "dias",
 ];
 
 /// Signs that join a number and a word.
@@ -49,37 +49,37 @@ const REVIEWED: [&str; 28] = [
     "stuks",
 ];
 /// What says of the number before or after it that it is in stock.
-const IN_STOCK: [&str; 14] = [
+const IN_STOCK: [&str; 10] = [
     "in stock",
     "stock",
     "auf lager",
     "lager",
     "lagerbestand",
-    "vorrätig",
     "en stock",
     "existencias",
-    "disponible",
-    "disponibili",
     "op voorraad",
     "voorraad",
     "em estoque",
-    "available",
 ];
+/// The same after a number, and as the only word of a label: `Memory available` is of no stock.
+const AVAILABLE: [&str; 4] = ["available", "disponible", "disponibili", "vorrätig"];
 /// Number words that are more often other words.
 const DOUBTFUL: [&str; 4] = ["elf", "neuf", "sept", "dos"];
-/// Words after a small number in words that are not counted by it, or in idioms such as `four-wheel drive`.
-const NO_NOUNS: [&str; 66] = [
+/// Words after a number that are not counted by it, or in idioms such as `four-wheel drive`.
+const NO_NOUNS: [&str; 96] = [
     "and", "are", "for", "from", "had", "has", "have", "more", "less", "other", "others", "out", "per",
     "plus", "than", "that", "the", "then", "times", "was", "were", "which", "who", "with", "wheel", "figure",
     "figures", "fold", "key", "main", "point", "percent", "als", "aber", "auf", "bis", "das", "dem", "den",
     "der", "des", "die", "für", "mal", "mehr", "mit", "oder", "pro", "sind", "und", "uhr", "von", "weitere",
     "avec", "dans", "fois", "heures", "par", "pour", "sont", "con", "más", "por", "que", "son", "veces",
+    "after", "against", "before", "compared", "during", "each", "earlier", "last", "this", "until", "versus",
+    "while", "gegen", "nach", "vom", "vor", "zuvor", "letztes", "alors", "après", "avant", "contre",
+    "depuis", "contra", "desde", "frente", "hace", "contro", "rispetto", "tegen",
 ];
 /// Words before the hour of a time of day, and before things that are known.
-const CLOCKS: [&str; 28] = [
-    "the", "these", "those", "other", "first", "last", "next", "diese", "at", "past", "till", "until", "to",
-    "by", "around", "about", "all", "um", "gegen", "nach", "vor", "halb", "alle", "vers", "las", "les",
-    "los", "section",
+const CLOCKS: [&str; 19] = [
+    "other", "first", "last", "next", "at", "past", "till", "until", "to", "by", "around", "about", "all",
+    "um", "gegen", "nach", "vor", "halb", "alle",
 ];
 /// Words before the number of people that something is for.
 const HOLDS: [&str; 12] = [
@@ -121,7 +121,7 @@ pub(super) fn joined(text: &str, range: &Range<usize>) -> Option<(Range<usize>, 
     }
     // `1-click` and the like count nothing.
     let is_one = &text[range.start..end] == "1";
-    (is_counted(word) || !is_one).then_some((range.start..end, SpanKind::Number))
+    (may_be_counted(word) || !is_one).then_some((range.start..end, SpanKind::Number))
 }
 
 /// Whether a number without a unit supports none with one: a rating or the end of its scale, as in `4.6 of 5`, or a count
@@ -134,16 +134,12 @@ pub(super) fn is_unmeasured(text: &str, tables: &Tables, at: usize) -> bool {
     let after: String = text[end..].chars().take(LABEL).collect::<String>().to_lowercase();
     let after = after.split(['\n', '|', ',', ';', '.']).next().unwrap_or_default();
     let noun = after.trim_start_matches(|char: char| !char.is_alphanumeric());
-    let is_counted =
-        || REVIEWED.iter().any(|start| noun.starts_with(start)) || says_stock(noun, str::starts_with);
+    let starts = |word: &&str| noun.starts_with(*word);
+    let is_counted = || [&REVIEWED[..], &IN_STOCK, &AVAILABLE].iter().any(|words| words.iter().any(starts));
     // `Reviews: 312` and `In stock (37)`, but no `review of 5 kg`.
     let is_labelled = || label.len() < before.trim_end().len() && heads_counts(label);
     let is_under = || tables.column(text, at).is_some_and(|column| column.is_count);
     is_rating(text, at, end) || is_counted() || is_labelled() || is_under()
-}
-
-fn says_stock(text: &str, has: impl Fn(&str, &'static str) -> bool) -> bool {
-    IN_STOCK.iter().any(|stock| has(text, stock))
 }
 
 /// Whether a heading or label says that its numbers count reviews or what is in stock: not `Weight per item`.
@@ -151,7 +147,9 @@ pub(super) fn heads_counts(heading: &str) -> bool {
     let lower = heading.trim().to_lowercase();
     let last = lower.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
     let is_reviewed = REVIEWED.iter().any(|start| last.starts_with(start));
-    is_reviewed && lower.split_whitespace().count() < 3 || says_stock(&lower, str::ends_with)
+    is_reviewed && lower.split_whitespace().count() < 3
+        || IN_STOCK.contains(&last)
+        || AVAILABLE.contains(&lower.as_str())
 }
 
 /// Whether a number is a rating or the end of its scale, without a unit.
@@ -199,7 +197,7 @@ pub(super) fn is_count(text: &str, range: &Range<usize>, is_english: bool) -> bo
         unit.starts_with("x ") || sign.starts_with('×') || sign.starts_with("x ") || sign.starts_with("* ");
     let lower = word.to_lowercase();
     let is_noun = || {
-        is_counted(&lower)
+        may_be_counted(&lower)
             || !is_english
                 && word.starts_with(char::is_uppercase)
                 && word.chars().skip(1).all(char::is_lowercase)
@@ -216,7 +214,8 @@ pub(super) fn counts_noun(text: &str, range: &Range<usize>, is_english: bool) ->
     let (before, after) = (text[..range.start].trim_end_matches(' '), &text[range.end..]);
     let begins = before.is_empty() || before.ends_with(|char: char| !char.is_alphanumeric() && char != ',');
     let number = text[range.clone()].to_lowercase();
-    let is_read = if is_english { worded::is_english(&number) } else { !DOUBTFUL.contains(&number.as_str()) };
+    let is_read =
+        if is_english { worded::is_english_number(&number) } else { !DOUBTFUL.contains(&number.as_str()) };
     if !is_read || !begins && text[range.clone()].starts_with(char::is_uppercase) {
         return false;
     }
@@ -224,16 +223,19 @@ pub(super) fn counts_noun(text: &str, range: &Range<usize>, is_english: bool) ->
     let noun =
         after.strip_prefix(HYPHENS).or_else(|| after.strip_prefix([' ', '\u{a0}'])).unwrap_or_default();
     let noun = &noun[..noun.find(|char: char| !char.is_alphabetic()).unwrap_or(noun.len())];
-    let is_noun = noun.chars().count() > 2
-        && !(is_english && noun.starts_with(char::is_uppercase))
-        && !NO_NOUNS.contains(&noun.to_lowercase().as_str());
+    let is_noun = is_noun(noun) && !(is_english && noun.starts_with(char::is_uppercase));
     let ends = after.is_empty() || after.starts_with(['.', ',', ';', '!', '?', ')', '\n']);
     is_noun && !CLOCKS.contains(&word.as_str()) && !before.ends_with("out of")
         || ends && HOLDS.contains(&word.as_str())
 }
 
+/// Whether a word after a number may be what it counts.
+pub(super) fn is_noun(word: &str) -> bool {
+    word.chars().count() > 2 && !NO_NOUNS.contains(&word.to_lowercase().as_str())
+}
+
 /// Whether a word, in small letters, is of what is counted.
-pub(super) fn is_counted(word: &str) -> bool {
+pub(super) fn may_be_counted(word: &str) -> bool {
     COUNTED.iter().any(|start| word.starts_with(start))
 }
 

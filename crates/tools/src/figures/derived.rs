@@ -11,7 +11,7 @@ use larder_condense::salience::{SalientSpan, SpanKind};
 
 use super::counts::HYPHENS;
 use super::products::factor;
-use super::{amounts, numbers, units, window, worded};
+use super::{amounts, currencies, numbers, units, window, worded};
 
 /// Numbers of an answer that are added up.
 const MOST_SHOWN: usize = 100;
@@ -440,7 +440,7 @@ fn lengths(text: &str) -> Vec<[i128; 2]> {
 fn is_plus(between: &str) -> bool {
     let words =
         between.split(|char: char| char.is_whitespace() || char == '+').filter(|word| !word.is_empty());
-    between.matches('+').count() == 1 && words.into_iter().all(amounts::is_currency)
+    between.matches('+').count() == 1 && words.into_iter().all(currencies::is_currency)
 }
 
 fn starts_with_number(line: &str) -> bool {

@@ -155,7 +155,7 @@ impl Groups {
     pub(super) fn of(text: &str, tables_of_text: &Tables) -> Self {
         let read = |part: &str, tables: &Tables| {
             let numbers: Vec<(usize, i128)> = numbers(part).collect();
-            (Currencies::of(part, tables), Measures::of(part, tables, &numbers, &[]))
+            (Currencies::of(part, tables, "", &[]), Measures::of(part, tables, &numbers, &[]))
         };
         let whole = |part: &str| read(part, &Tables::of(part));
         let tables = |part: &str| {

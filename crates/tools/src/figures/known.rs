@@ -8,11 +8,11 @@ use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 
 use super::ages::Moments;
 use super::amounts::{self, Amount, Currencies, amounts};
-use super::counts::{self, is_count, is_counted, says_lines};
+use super::counts::{self, is_count, may_be_counted, says_lines};
 use super::derived::Derived;
 use super::former::Former;
 use super::implied::{Groups, Sayings};
-use super::lists::{enumerated, with_parted_lists};
+use super::lists::{Enumerated, with_parted_lists};
 use super::plain::{with_joined_groups, with_tables, without_markup};
 use super::present::Present;
 use super::rows::Rows;
@@ -32,6 +32,8 @@ const ROUNDING: i128 = 50;
 const COARSE: i128 = 16;
 /// Numbers in words up to this are checked only where they count something, and those up to the second only with a unit.
 const FEW: i128 = 12;
+/// From this, in thousandths, on, a number is stated in digits, too, where it is in words: smaller ones are checked otherwise.
+const TEN: i128 = 10 * 1_000;
 const UNCHECKED: i128 = 3;
 
 /// What the documents say, as it is read.
@@ -53,7 +55,7 @@ pub(super) struct Known<'e> {
     words: BTreeSet<i128>,
     lines: &'e [usize],
     phones: BTreeSet<String>,
-    enumerated: OnceCell<BTreeSet<usize>>,
+    enumerated: OnceCell<Enumerated>,
 }
 
 impl<'e> Known<'e> {
@@ -80,16 +82,16 @@ impl<'e> Known<'e> {
             .filter(|(at, number)| *number >= YEARS && !is_of_time(*at) || !is_other(*at))
             .collect();
         // Plain spaces may group digits.
-        let loose = with_joined_groups(documents, |_| true);
-        let loose = amounts::readings(&loose).filter(|(_, number)| *number >= YEARS);
-        let worded = worded::of(&text);
+        let grouped = with_joined_groups(documents, |_| true);
+        let loose = amounts::readings(&grouped).filter(|(_, number)| *number >= YEARS);
+        let worded = worded::stated(&text);
         let words: BTreeSet<i128> = worded.iter().map(|worded| worded.number * 1_000).collect();
-        let large = words.iter().copied().filter(|number| *number > FEW * 1_000);
+        let large = words.iter().copied().filter(|number| *number >= TEN);
         let numbers: BTreeSet<i128> =
             large.chain(stated.iter().copied().chain(loose).map(|(_, number)| number)).collect();
         let tables = Tables::of(&text);
         Self {
-            currencies: Currencies::of(&text, &tables),
+            currencies: Currencies::of(&text, &tables, &grouped, &worded),
             measures: Measures::of(&text, &tables, &stated, &worded),
             rows: Rows::of(&text, &stated),
             former: Former::of(&text, &stated),
@@ -109,10 +111,11 @@ impl<'e> Known<'e> {
         }
     }
 
-    /// Whether a sentence of the documents enumerates as many things: `red, green, blue and black`.
-    fn enumerates(&self, count: i128) -> bool {
-        let enumerated = self.enumerated.get_or_init(|| enumerated(&self.text));
-        usize::try_from(count).is_ok_and(|count| enumerated.contains(&count))
+    /// Whether a sentence of the documents enumerates as many things as an answer counts before this text: `red, green, blue
+    /// and black` are four colours.
+    fn enumerates(&self, count: i128, after: &str) -> bool {
+        let enumerated = self.enumerated.get_or_init(|| Enumerated::of(&self.text));
+        usize::try_from(count).is_ok_and(|count| enumerated.has(count, after))
     }
 
     /// Whether a number is how many lines a document has, with or without a heading, and the answer says so.
@@ -228,7 +231,7 @@ impl Checked<'_, '_> {
                 let number = value.parse::<i128>().map_or(0, |digit| digit * 1_000);
                 !is_count(text, &span.range, self.is_english)
                     || (value.parse().map_or(true, |count| derived.yields_count(&span.range, count))
-                        || known.enumerates(number / 1_000))
+                        || known.enumerates(number / 1_000, &text[span.range.end..]))
                         && known.measures.allow(text, span.range.start, number)
                     || known.counts_lines(text, &span.range)
                     || known.moments.yield_age(text, &span.range)
@@ -327,12 +330,14 @@ impl Checked<'_, '_> {
             let unit = units::unit_from(&text[worded.range.end..]);
             let is_small = worded.number <= FEW && !units::is_unit(&unit);
             let counts = || {
-                is_counted(&unit)
+                may_be_counted(&unit)
                     || worded.number > UNCHECKED && counts::counts_noun(text, &worded.range, self.is_english)
             };
             let is_checked = !worded.is_vague && (!is_small || counts());
-            let is_shown =
-                || derived.yields_some(&worded.range, worded.number) || known.enumerates(worded.number);
+            let is_shown = || {
+                derived.yields_some(&worded.range, worded.number)
+                    || known.enumerates(worded.number, &text[worded.range.end..])
+            };
             let near = number / ROUNDING * 2;
             let is_rounded = || known.numbers.range(number - near..=number + near).next().is_some();
             let is_allowed = known.measures.allow_unit(&unit, number);

@@ -2,8 +2,10 @@
 //! `(12.5,17.25)`: each is a number of its own, not a part of one with groups or decimals.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+
+use super::counts::is_noun;
 
 /// A text with a space after each comma that separates two numbers.
 pub(super) fn with_parted_lists(text: &str) -> Cow<'_, str> {
@@ -30,34 +32,83 @@ pub(super) fn with_parted_lists(text: &str) -> Cow<'_, str> {
     Cow::Owned(parted)
 }
 
-/// How many things the sentences of a text enumerate, as in `red, green, blue and black`: each of few words.
-pub(super) fn enumerated(text: &str) -> BTreeSet<usize> {
+/// What begins the words for things of any kind and for what sentences often enumerate, which they need not name.
+const KINDS: [&str; 52] = [
+    "person", "people", "leute", "gente", "member", "mitglied", "membre", "miembro", "particip", "teilnehm",
+    "name", "noms", "nombre", "thing", "ding", "chose", "cosa", "item", "option", "choice", "kind", "type",
+    "typ", "variant", "version", "model", "colo", "couleur", "farb", "size", "größe", "taille", "talla",
+    "material", "matéri", "flavo", "season", "jahresz", "countr", "länder", "pays", "país", "paese", "langu",
+    "sprache", "idioma", "city", "cities", "städte", "ville", "ciudad", "città",
+];
+
+/// How many things the sentences of a text enumerate, each of few words, as in `red, green, blue and black`: for each number
+/// of them the beginnings of the words of these sentences.
+pub(super) struct Enumerated(BTreeMap<usize, BTreeSet<String>>);
+
+impl Enumerated {
+    /// More things than this are not counted in a word or a digit.
+    const MOST: usize = 12;
+    /// Words between a number and the end of what it counts.
+    const WORDS: usize = 3;
+
+    pub(super) fn of(text: &str) -> Self {
+        let mut found: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        for sentence in text.split(['\n', '.', ';', '!', '?']) {
+            let counts: BTreeSet<usize> = sentence.split([':', '(', ')']).flat_map(enumerations).collect();
+            for count in counts.into_iter().filter(|count| *count <= Self::MOST) {
+                found.entry(count).or_default().extend(words(sentence).map(stem));
+            }
+        }
+        Self(found)
+    }
+
+    /// Whether a sentence enumerates as many of what a text after a number begins with: its words have the noun, or that is
+    /// one of [`KINDS`].
+    pub(super) fn has(&self, count: usize, after: &str) -> bool {
+        let nouns = || words(after).take_while(|word| is_noun(word)).take(Self::WORDS).map(str::to_lowercase);
+        self.0.get(&count).is_some_and(|stems| {
+            nouns()
+                .any(|noun| stems.contains(&stem(&noun)) || KINDS.iter().any(|kind| noun.starts_with(kind)))
+        })
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty())
+}
+
+/// The beginning of a word, without the plural of a short one.
+fn stem(word: &str) -> String {
+    let lower = word.to_lowercase();
+    lower.strip_suffix('s').unwrap_or(&lower).chars().take(4).collect()
+}
+
+/// How many things a part of a sentence enumerates.
+fn enumerations(text: &str) -> BTreeSet<usize> {
     /// Words of a thing, and of the last with what follows it.
     const MOST: usize = 4;
     const LAST: [&str; 8] = [" and ", " or ", " und ", " oder ", " et ", " y ", " e ", " en "];
     let mut found = BTreeSet::new();
-    for sentence in text.split(['\n', '.', ';', ':', '!', '?', '(', ')']) {
-        let mut count = 1;
-        for thing in sentence.split(", ").skip(1) {
-            let last = LAST.iter().filter_map(|last| thing.find(last)).min();
-            let few = |thing: &str| thing.split_whitespace().count() <= MOST;
-            let is_oxford = LAST.iter().any(|last| thing.starts_with(last.trim_start()));
-            match last.filter(|at| few(&thing[..*at])) {
-                Some(_) if !is_oxford => {
-                    found.insert(count + 2);
-                    count = 1;
-                }
-                _ if is_oxford => {
-                    found.insert(count + 1);
-                    count = 1;
-                }
-                _ if few(thing) => count += 1,
-                _ => count = 1,
+    let mut count = 1;
+    for thing in text.split(", ").skip(1) {
+        let last = LAST.iter().filter_map(|last| thing.find(last)).min();
+        let few = |thing: &str| thing.split_whitespace().count() <= MOST;
+        let is_oxford = LAST.iter().any(|last| thing.starts_with(last.trim_start()));
+        match last.filter(|at| few(&thing[..*at])) {
+            Some(_) if !is_oxford => {
+                found.insert(count + 2);
+                count = 1;
             }
+            _ if is_oxford => {
+                found.insert(count + 1);
+                count = 1;
+            }
+            _ if few(thing) => count += 1,
+            _ => count = 1,
         }
-        if count > 2 {
-            found.insert(count);
-        }
+    }
+    if count > 2 {
+        found.insert(count);
     }
     found
 }

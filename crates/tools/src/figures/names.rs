@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use larder_text::tokens::Counter;
 
-use super::starts::{is_counted, is_start};
+use super::cues::{cued, is_anybody, says_who};
+use super::starts::{is_start, tells_what_is_counted};
 use super::strangers::is_name as is_unusual;
 
 /// Titles whose full stop ends no sentence.
@@ -45,34 +46,6 @@ const LETTERED: [&str; 16] = [
 const MOST_BETWEEN: usize = 8;
 /// Words of praise: with one of them, emphasised text is a label.
 const PRAISE: [&str; 8] = ["best", "good", "great", "top", "very", "beste", "bester", "bestes"];
-/// What begins the words of labels that name somebody.
-const WHO: [&str; 23] = [
-    "maintain",
-    "conseill",
-    "vendeu",
-    "auteur",
-    "contacto",
-    "contact",
-    "kontakt",
-    "ansprech",
-    "owner",
-    "inhaber",
-    "author",
-    "autor",
-    "manager",
-    "leiter",
-    "leitung",
-    "geschäftsführ",
-    "founder",
-    "gründer",
-    "director",
-    "direktor",
-    "editor",
-    "seller",
-    "verkäufer",
-];
-/// Words that tell that a label names nobody.
-const NOBODY: [&str; 8] = ["kein", "keine", "keinen", "nicht", "no", "not", "none", "unbekannt"];
 /// Polite pronouns of German, which are capitalised within sentences.
 const PRONOUNS: [&str; 7] = ["sie", "ihr", "ihre", "ihrem", "ihren", "ihrer", "ihnen"];
 /// Frequent words of English and of German. Where German ones prevail, nouns are capitalised, too.
@@ -103,48 +76,65 @@ const SAMPLE: usize = 20_000;
 
 /// Whether a text is of a language that capitalises nouns, or may be.
 pub(super) fn capitalises_nouns(text: &str) -> bool {
-    let words = || text.split(|char: char| !char.is_alphabetic()).map(str::to_lowercase);
-    let count = |known: &[&str]| words().filter(|word| known.contains(&word.as_str())).count();
-    let others = count(&OTHERS);
-    !is_english(text) && (others == 0 || others < count(&GERMAN))
+    let others = frequency(text, &OTHERS);
+    !is_english(text) && (others == 0 || others < frequency(text, &GERMAN))
 }
 
-/// The names of a text, each with the start of its line. In English the first word of a sentence may begin one. A text
+/// A name of a text.
+pub(super) struct Name {
+    /// Where its line begins.
+    pub(super) line: usize,
+    pub(super) text: String,
+    /// Whether what is before it says that it is of a person or a company.
+    pub(super) is_cued: bool,
+}
+
+/// The names of a text. In English the first word of a sentence may begin one. A text
 /// without a frequent word of any language is in that of its documents.
-pub(super) fn of(text: &str, documents: &str) -> Vec<(usize, String)> {
-    let words = |text: &str, known: &[&str]| {
-        let words = text.split(|char: char| !char.is_alphabetic()).map(str::to_lowercase);
-        words.filter(|word| known.contains(&word.as_str())).count()
-    };
+pub(super) fn of(text: &str, documents: &str) -> Vec<Name> {
     let end =
         (SAMPLE..documents.len()).find(|end| documents.is_char_boundary(*end)).unwrap_or(documents.len());
     let sample = &documents[..end];
-    let is_undecided = || [&ENGLISH[..], &GERMAN, &OTHERS].iter().all(|known| words(text, known) == 0);
-    let are_english = || words(sample, &ENGLISH) > 2 * (words(sample, &GERMAN) + words(sample, &OTHERS));
+    let is_undecided = || [&ENGLISH[..], &GERMAN, &OTHERS].iter().all(|known| frequency(text, known) == 0);
+    let are_english =
+        || frequency(sample, &ENGLISH) > 2 * (frequency(sample, &GERMAN) + frequency(sample, &OTHERS));
     let is_english = is_english(text);
     if is_english || !is_undecided() || !are_english() {
         return names(text, is_english);
     }
     let mut found = names(text, true);
-    found.retain(|(_, name)| {
-        let first = name.split(' ').next().unwrap_or_default();
-        GIVEN.contains(&first.to_lowercase().as_str()) || is_unusual(&[first], true) || first.ends_with('.')
+    found.retain(|name| {
+        let first = name.text.split(' ').next().unwrap_or_default();
+        name.is_cued
+            || GIVEN.contains(&first.to_lowercase().as_str())
+            || is_unusual(&[first], true)
+            || first.ends_with('.')
     });
     found
 }
 
 /// The names of a text that do not begin a sentence.
-pub(super) fn within(text: &str) -> Vec<(usize, String)> {
+pub(super) fn within(text: &str) -> Vec<Name> {
     names(text, false)
 }
 
+/// Whether English words prevail over German ones.
 pub(super) fn is_english(text: &str) -> bool {
-    let words = || text.split(|char: char| !char.is_alphabetic()).map(str::to_lowercase);
-    let count = |known: &[&str]| words().filter(|word| known.contains(&word.as_str())).count();
-    count(&ENGLISH) > count(&GERMAN)
+    frequency(text, &ENGLISH) > frequency(text, &GERMAN)
 }
 
-fn names(text: &str, with_first: bool) -> Vec<(usize, String)> {
+/// Whether German words prevail over those of other languages.
+pub(super) fn is_german(text: &str) -> bool {
+    frequency(text, &GERMAN) > frequency(text, &ENGLISH).max(frequency(text, &OTHERS))
+}
+
+/// How many of these words a text has.
+fn frequency(text: &str, known: &[&str]) -> usize {
+    let words = text.split(|char: char| !char.is_alphabetic()).map(str::to_lowercase);
+    words.filter(|word| known.contains(&word.as_str())).count()
+}
+
+fn names(text: &str, with_first: bool) -> Vec<Name> {
     let mut found = Vec::new();
     let (mut at, mut rows, mut names_people) = (0, 0, false);
     let end = text.trim_end().len();
@@ -154,9 +144,12 @@ fn names(text: &str, with_first: bool) -> Vec<(usize, String)> {
         let is_last = at >= end;
         let plain = without_code(line.trim());
         rows = if plain.starts_with('|') { rows + 1 } else { 0 };
-        let names = match rows {
+        let names: Vec<(String, bool)> = match rows {
             _ if plain.starts_with('#') => Vec::new(),
-            0 => [in_line(&plain, is_last, with_first), labelled(&plain).into_iter().collect()].concat(),
+            0 => {
+                let labelled = labelled(&plain).map(|name| (name, true));
+                in_line(&plain, is_last, with_first).into_iter().chain(labelled).collect()
+            }
             1 => {
                 names_people = plain.split('|').nth(1).is_some_and(says_who);
                 Vec::new()
@@ -167,15 +160,9 @@ fn names(text: &str, with_first: bool) -> Vec<(usize, String)> {
             }
             _ => plain.split('|').skip(2).flat_map(|cell| in_text(cell, true, with_first).0).collect(),
         };
-        found.extend(names.into_iter().map(|name| (start, name)));
+        found.extend(names.into_iter().map(|(text, is_cued)| Name { line: start, text, is_cued }));
     }
     found
-}
-
-/// Whether a label says that somebody is named.
-fn says_who(label: &str) -> bool {
-    let mut words = label.split(|char: char| !char.is_alphanumeric()).map(str::to_lowercase);
-    words.any(|word| WHO.iter().any(|start| word.starts_with(start)))
 }
 
 /// The name after a label such as `Contact:`, up to a comma or semicolon: nothing but capitalised words.
@@ -188,7 +175,7 @@ fn labelled(line: &str) -> Option<String> {
     let is_name = |word: &&str| {
         word.starts_with(char::is_uppercase)
             && word.chars().skip(1).any(char::is_lowercase)
-            && !NOBODY.contains(&word.to_lowercase().as_str())
+            && !is_anybody(word)
     };
     let is_one = label.split_whitespace().count() <= 4 && (2..=4).contains(&words.len());
     (is_one && words.iter().all(is_name)).then(|| words.join(" "))
@@ -201,7 +188,7 @@ pub(super) fn without_code(line: &str) -> String {
 }
 
 /// The names of a line. One of nothing but capitalised words is a heading if there is text below it.
-fn in_line(line: &str, is_last: bool, with_first: bool) -> Vec<String> {
+fn in_line(line: &str, is_last: bool, with_first: bool) -> Vec<(String, bool)> {
     let (names, is_name_alone) = in_text(line, false, with_first);
     let is_heading = !is_last && (is_name_alone || is_emphasised(line));
     if is_heading { Vec::new() } else { names }
@@ -256,11 +243,11 @@ pub(super) fn without_words(text: &str, words: &[String]) -> String {
     left
 }
 
-/// The names of a text, or of a cell whose first word may begin one, and whether nothing but a name is in it. What stands
-/// before a colon at the start of a sentence is a label.
-fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, bool) {
+/// The names of a text, or of a cell whose first word may begin one, each with whether it is cued, and whether nothing but a
+/// name is in the text. What stands before a colon at the start of a sentence is a label.
+fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<(String, bool)>, bool) {
     let mut found = Vec::new();
-    let mut run: Vec<&str> = Vec::new();
+    let (mut at, mut run): (usize, Vec<&str>) = (0, Vec::new());
     let (mut is_labelling, mut begins, mut before) = (false, false, "");
     for (word, from) in words_from(text) {
         let plain = word.trim_matches(['*', '_']);
@@ -277,11 +264,12 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, b
         let is_name = is_name || is_initial;
         let is_abbreviated = TITLES.contains(&lower.as_str()) || is_initial;
         let is_title = is_abbreviated || FULL_TITLES.contains(&lower.as_str());
-        let is_counted = run.is_empty() && is_counted(before, bare, !with_first);
+        let is_counted = run.is_empty() && tells_what_is_counted(before, bare, !with_first);
         before = word;
         if !is_name || is_title {
-            found.push(std::mem::take(&mut run));
+            found.push((at, std::mem::take(&mut run)));
         }
+        at = if run.is_empty() { text.len() - from.len() } else { at };
         if is_title && is_name {
             // Even a single word after it is a name.
             run.push(if is_abbreviated { plain } else { bare });
@@ -293,7 +281,7 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, b
         if !is_abbreviated && plain.ends_with(['.', '!', '?', ':', ',', ';', ')']) {
             let ended = std::mem::take(&mut run);
             if !(begins && plain.ends_with(':')) {
-                found.push(ended);
+                found.push((at, ended));
             }
         }
         is_labelling &= !word.trim_start_matches('*').contains("**");
@@ -301,8 +289,12 @@ fn in_text(text: &str, mut is_inside: bool, with_first: bool) -> (Vec<String>, b
         is_inside = !bare.is_empty() && (is_title || !plain.ends_with(['.', '!', '?', ':']));
     }
     let is_name_alone = begins && run.len() == text.split_whitespace().count();
-    found.push(run);
-    (found.into_iter().filter(|run| run.len() > 1).map(|run| run.join(" ")).collect(), is_name_alone)
+    found.push((at, run));
+    let names = found.into_iter().filter(|(_, run)| run.len() > 1).map(|(at, run)| {
+        let (is_cued, run) = cued(text, at, &run);
+        (run.join(" "), is_cued)
+    });
+    (names.collect(), is_name_alone)
 }
 
 /// Where a text has one of these names: in any letter case, and its last word after a title.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use larder_text::json::{self, Document, Edit, Kind, Value};
 
-use super::{BOUNDARY, amounts, digits};
+use super::{BOUNDARY, amounts, currencies, digits};
 
 /// Digits between brackets that name a reference rather than a number.
 const REFERENCE: usize = 2;
@@ -134,7 +134,7 @@ fn is_amount(text: &str, start: usize, end: usize) -> bool {
     let follows_name = word.is_some_and(|word| {
         word.starts_with(char::is_uppercase)
             && word.ends_with(char::is_alphanumeric)
-            && !amounts::is_currency(word)
+            && !currencies::is_currency(word)
     });
     let counts = text[end..].strip_prefix(' ').is_some_and(|after| after.starts_with(char::is_lowercase));
     !follows_name && (amounts::is_money_to(text, end) || !counts && amounts::is_money_from(text, start))

@@ -5,20 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::axes::Axis;
-use super::{amounts, numbers, units};
+use super::axes::{Axis, is_attribute};
+use super::{amounts, currencies, numbers, units, worded};
 
 /// What separates the clauses of a line.
 const BETWEEN: [&str; 13] = [
     ", ", "; ", ". ", " and ", " und ", " et ", " y ", " e ", " en ", " but ", " aber ", " while ", ": the ",
 ];
 /// Words that may stand before a name.
-const BEFORE: [&str; 16] = [
-    "the", "and", "but", "while", "only", "a", "der", "die", "das", "und", "aber", "le", "la", "les", "el",
-    "il",
+const BEFORE: [&str; 30] = [
+    "the", "and", "but", "while", "only", "a", "an", "price", "cost", "for", "der", "die", "das", "und",
+    "aber", "ein", "eine", "preis", "des", "für", "le", "la", "les", "un", "une", "prix", "el", "il",
+    "precio", "prezzo",
 ];
 /// Words of a clause that compares.
-const COMPARING: [&str; 31] = [
+const COMPARING: [&str; 37] = [
     "than",
     "als",
     "wie",
@@ -50,16 +51,73 @@ const COMPARING: [&str; 31] = [
     "like",
     "after",
     "besides",
+    "up",
+    "upgrade",
+    "upgraded",
+    "switch",
+    "switched",
+    "wechseln",
 ];
 /// Words between a number and the name of what it counts.
 const OF: [&str; 11] = ["of", "the", "x", "×", "stück", "von", "vom", "des", "du", "de", "pieces"];
 /// Words between a name and the value that it has.
-const IS: [&str; 42] = [
-    "is", "are", "was", "costs", "cost", "weighs", "weigh", "takes", "take", "lasts", "last", "has", "have",
-    "at", "ist", "sind", "kostet", "kosten", "wiegt", "wiegen", "dauert", "hat", "est", "sont", "coûte",
-    "coûtent", "pèse", "dure", "es", "son", "cuesta", "cuestan", "pesa", "dura", "è", "sono", "costa",
-    "costano", "kost", "weegt", "duurt", "custa",
+const IS: [&str; 53] = [
+    "is",
+    "are",
+    "was",
+    "costs",
+    "cost",
+    "weighs",
+    "weigh",
+    "takes",
+    "take",
+    "lasts",
+    "last",
+    "has",
+    "have",
+    "at",
+    "ist",
+    "sind",
+    "kostet",
+    "kosten",
+    "wiegt",
+    "wiegen",
+    "dauert",
+    "hat",
+    "est",
+    "sont",
+    "coûte",
+    "coûtent",
+    "pèse",
+    "dure",
+    "es",
+    "son",
+    "cuesta",
+    "cuestan",
+    "pesa",
+    "dura",
+    "è",
+    "sono",
+    "costa",
+    "costano",
+    "kost",
+    "weegt",
+    "duurt",
+    "custa",
+    "priced",
+    "sells",
+    "goes",
+    "will",
+    "be",
+    "now",
+    "currently",
+    "about",
+    "jetzt",
+    "derzeit",
+    "etwa",
 ];
+/// Words between the name of one of several equals and its value, whatever they say.
+const MOST_BETWEEN: usize = 6;
 /// Letters of the name of a row, and of the beginning of a word that tells it.
 const SHORTEST: usize = 3;
 const STEM: usize = 4;
@@ -78,8 +136,9 @@ pub(super) struct Rows {
     /// The numbers of each row by its name, in small letters.
     of_name: BTreeMap<String, BTreeSet<i128>>,
     /// Names of which only what a clause says right after them is compared: of items, whose values may be multiplied and
-    /// the like, and of tables of which it is not clear whether their rows or their columns are things.
-    strict: BTreeSet<String>,
+    /// the like, and of tables of which it is not clear whether their rows or their columns are things; and whether the
+    /// others next to it are things like it, not what is said of it, such as its shipping.
+    strict: BTreeMap<String, bool>,
     /// Numbers that stand elsewhere, too.
     elsewhere: BTreeSet<i128>,
 }
@@ -91,8 +150,8 @@ impl Rows {
         if items.len() > MOST_ROWS {
             items.clear();
         }
-        let strict = items.values().map(|item| item.name.clone()).collect();
-        let mut rows = Self { of_name: BTreeMap::new(), strict, elsewhere: BTreeSet::new() };
+        let mut rows = Self { of_name: BTreeMap::new(), strict: BTreeMap::new(), elsewhere: BTreeSet::new() };
+        items.values().for_each(|item| rows.add_strict(&item.name, item.is_equal));
         let mut numbers = numbers.iter().peekable();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let (mut at, mut row) = (0, 0);
@@ -117,6 +176,10 @@ impl Rows {
             }
         }
         rows
+    }
+
+    fn add_strict(&mut self, name: &str, is_equal: bool) {
+        *self.strict.entry(name.to_owned()).or_insert(true) &= is_equal;
     }
 
     fn add_item(&mut self, item: &Item, start: usize, numbers: &[(usize, i128)]) {
@@ -145,7 +208,7 @@ impl Rows {
             }
             for name in names {
                 if matches!(axis, Axis::Either(_)) {
-                    self.strict.insert(name.clone());
+                    self.add_strict(&name, !is_attribute(&name));
                 }
                 self.of_name.entry(name).or_default().insert(*number);
             }
@@ -175,13 +238,14 @@ impl Rows {
         let words = |text: &'_ str| -> Vec<String> {
             let words = text.split(|char: char| !char.is_alphabetic());
             words
+                .filter(|word| !IS.contains(word))
                 .map(|word| word.chars().take(STEM).collect())
                 .filter(|stem: &String| stem.len() >= STEM)
                 .collect()
         };
         let own = words(name);
         let said: BTreeSet<String> = words(lower).into_iter().filter(|stem| !own.contains(stem)).collect();
-        let mut others = self.strict.iter().filter(|other| *other != name);
+        let mut others = self.strict.keys().filter(|other| *other != name);
         !said.is_empty() && others.any(|other| words(other).iter().any(|stem| said.contains(stem)))
     }
 
@@ -214,7 +278,8 @@ impl Rows {
         let begins = begins.filter(|end| !units::is_unit(&units::unit_from(&lower[*end..])));
         let own = self.of_name.get(name);
         let is_own = |number: &i128| own.is_some_and(|own| own.contains(number));
-        let is_strict = self.strict.contains(name);
+        let strict = self.strict.get(name).copied();
+        let is_strict = strict.is_some();
         // `Standard: 2 × $20 = $40`, and `the battery is charged in 2 hours` next to `Charging`.
         if is_strict
             && (numbers(clause).any(|(_, number)| is_own(&number)) || self.hints_at_other(&lower, name))
@@ -223,7 +288,12 @@ impl Rows {
         }
         let is_wrong = |(at, number): &(usize, i128)| {
             let end = amounts::end(clause, *at);
-            let follows = begins.is_some_and(|end| *at >= end && (!is_strict || says_is(&lower[end..*at])));
+            let is_said = |from: usize| {
+                !is_strict
+                    || says_is(&lower[from..*at])
+                    || strict == Some(true) && is_only(&lower[from..], at - from)
+            };
+            let follows = begins.is_some_and(|end| *at >= end && is_said(end));
             let is_of = follows || !is_strict && is_followed(&lower[end..], name);
             is_of
                 && !is_own(number)
@@ -238,7 +308,14 @@ impl Rows {
 /// Whether nothing is between a name and a value but a sign, an article, a currency or a verb such as `costs`.
 fn says_is(between: &str) -> bool {
     let mut words = between.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty());
-    words.all(|word| IS.contains(&word) || BEFORE.contains(&word) || amounts::is_currency(word))
+    words.all(|word| IS.contains(&word) || BEFORE.contains(&word) || currencies::is_currency(word))
+}
+
+/// Whether few words are between the name that precedes a text and a value, and no other number is in it, which may multiply
+/// that.
+fn is_only(after: &str, value: usize) -> bool {
+    let words = after[..value].split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty());
+    words.count() <= MOST_BETWEEN && numbers(after).nth(1).is_none() && worded::of(after).is_empty()
 }
 
 fn is_row(line: &str) -> bool {
@@ -260,6 +337,8 @@ struct Item {
     /// The place of the value, and the currency or unit in which it is.
     value: usize,
     kind: (Option<usize>, String),
+    /// Whether no item of its list is what is said of the others.
+    is_equal: bool,
 }
 
 /// The items of lists of prices or of measures by the start of their lines: of at least two lines next to each other with
@@ -272,7 +351,9 @@ fn items(text: &str) -> BTreeMap<usize, Item> {
         let item = item(text, at, line);
         let goes_on = |item: &Item| list.last().is_none_or(|(_, last)| last.kind == item.kind);
         if !item.as_ref().is_some_and(goes_on) {
-            let list = std::mem::take(&mut list);
+            let mut list = std::mem::take(&mut list);
+            let are_equal = !list.iter().any(|(_, item)| is_attribute(&item.name));
+            list.iter_mut().for_each(|(_, item)| item.is_equal = are_equal);
             let names: BTreeSet<&str> = list.iter().map(|(_, item)| item.name.as_str()).collect();
             let are_things = !names.iter().any(|name| amounts::says_price(name));
             if names.len() > 1 && names.len() == list.len() && are_things {
@@ -300,7 +381,7 @@ fn item(text: &str, start: usize, line: &str) -> Option<Item> {
     let unit = units::unit_after(text, value);
     let kind = if currency.is_some() { (currency, String::new()) } else { (None, unit) };
     let is_known = currency.is_some() || units::is_unit(&kind.1);
-    (is_known && is_name(&name)).then_some(Item { name, value, kind })
+    (is_known && is_name(&name)).then_some(Item { name, value, kind, is_equal: false })
 }
 
 /// A text in small letters, each at the place where it was.
@@ -330,7 +411,10 @@ fn is_whole(text: &str, at: usize, name: &str) -> bool {
 /// The end of the name that a clause begins with, after its mark and an article.
 fn begins_with(lower: &str, name: &str) -> Option<usize> {
     let mut at = lower.len() - lower.trim_start_matches(|char: char| !char.is_alphabetic()).len();
-    while let Some(word) = lower[at..].split(' ').next().filter(|word| BEFORE.contains(word)) {
+    let start = at;
+    // `the price of the lamp`, but not `2 of the lamp`
+    let precedes = |word: &str, at: usize| BEFORE.contains(&word) || at > start && OF.contains(&word);
+    while let Some(word) = lower[at..].split(' ').next().filter(|word| precedes(word, at)) {
         at += word.len();
         at += lower[at..].len() - lower[at..].trim_start_matches(|char: char| !char.is_alphabetic()).len();
     }

@@ -1,6 +1,8 @@
 //! Words and letters that multiply the number before them: `million`, `Mrd.`, `mil millones`. Plain functions of texts.
 
-use super::amounts::{is_currency, is_digit, is_sign};
+use super::amounts::is_digit;
+use super::currencies::{is_currency, is_sign};
+use super::{names, window};
 
 /// Words that multiply the number before them. Of `billion`, this is the English meaning.
 const SCALES: [(&str, i128); 60] = [
@@ -95,14 +97,18 @@ pub(super) const OF_TABLES: [(&str, i128); 16] = [
 /// What stands between a scale and its currency: `4,2 millones de dólares`.
 const OF: [&str; 6] = ["de ", "di ", "d'", "d’", "of ", "US-"];
 /// Between two numbers of which only the second has their scale: `3.5 to 4.2 million`.
-const TO: [&str; 21] = [
-    "para", "naar", "to", "and", "or", "bis", "auf", "und", "oder", "à", "et", "ou", "a", "y", "e", "tot",
-    "en", "till", "til", "och", "og",
-];
+const TO: [&str; 13] =
+    ["para", "naar", "to", "or", "bis", "auf", "oder", "à", "ou", "a", "tot", "till", "til"];
+/// The same after one of [`BETWEEN`]: `between 3.5 and 4.2 million`, but not `12 and 4 million`.
+const AND: [&str; 8] = ["and", "und", "et", "y", "e", "en", "och", "og"];
+const BETWEEN: [&str; 9] =
+    ["between", "zwischen", "entre", "tra", "fra", "tussen", "mellan", "mellem", "mellom"];
 /// Signs that do the same.
 const SIGNS: [&str; 5] = ["-", "–", "—", "→", "->"];
 /// Bytes in which these are.
 const NEAR: usize = 16;
+/// Bytes around a number that tell its language.
+const LANGUAGE: usize = 256;
 
 /// What the number that ends at a place is certainly multiplied with, by the word or letter after it.
 pub(super) fn scale(text: &str, end: usize) -> i128 {
@@ -120,7 +126,7 @@ pub(super) fn scale(text: &str, end: usize) -> i128 {
 /// number that it leads to, or by `billion` in the sense of most languages but English.
 pub(super) fn other_scale(text: &str, end: usize) -> Option<i128> {
     match scale(text, end) {
-        1 => letter_after(text, end).or_else(|| carried(&text[end..])),
+        1 => letter_after(text, end).or_else(|| Some(carried(text, end)?.1)),
         BILLION => is_long(text, end).then_some(TRILLION / BILLION),
         _ => None,
     }
@@ -136,11 +142,16 @@ pub(super) fn end_of_scale(text: &str, end: usize) -> usize {
 pub(super) fn after_scale(after: &str) -> &str {
     let scale = scale_word(after);
     let rest = &after[scale.len()..];
-    let is_short = SHORTENED.iter().any(|short| scale.to_lowercase().ends_with(short));
-    let rest = rest.strip_prefix('.').filter(|_| is_short).unwrap_or(rest);
+    let rest = rest.strip_prefix('.').filter(|_| is_shortened(scale)).unwrap_or(rest);
     let currency = rest.trim_start_matches([' ', '\u{a0}', '\u{202f}']);
     let of = OF.iter().find_map(|of| currency.strip_prefix(of));
     of.filter(|_| spelled(scale).is_some()).unwrap_or(rest)
+}
+
+/// Whether a text ends with a scale after which a full stop ends no sentence.
+pub(super) fn is_shortened(text: &str) -> bool {
+    let word = text.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default().to_lowercase();
+    SHORTENED.contains(&word.as_str())
 }
 
 fn letter_after(text: &str, end: usize) -> Option<i128> {
@@ -148,29 +159,43 @@ fn letter_after(text: &str, end: usize) -> Option<i128> {
     LETTERS.iter().find(|(letter, _)| word.eq_ignore_ascii_case(letter)).map(|(_, factor)| *factor)
 }
 
-/// Whether the `billion` after a number may be of a language in which it is a million millions: `1,2 billion d'euros`,
-/// `1 Billion Euro`.
+/// Whether the `billion` after a number may be of a language in which it is a million millions: `1,2 billion d'euros`, and
+/// `1 Billion Euro` in German.
 fn is_long(text: &str, end: usize) -> bool {
     let word = scale_word(&text[end..]);
-    let number = &text[text[..end].trim_end_matches(is_digit).len()..end];
     let name = word.trim_start_matches(|char: char| !char.is_alphabetic());
+    let near = &text[window(text, &(end..end), LANGUAGE)];
+    if !name.to_lowercase().starts_with("billion") || names::is_english(near) {
+        return false;
+    }
+    let number = &text[text[..end].trim_end_matches(is_digit).len()..end];
+    let has_decimals = number.split_once(',').is_some_and(|(_, decimals)| {
+        decimals.len() != 3 && decimals.bytes().all(|byte| byte.is_ascii_digit())
+    });
     let after = text[end + word.len()..].trim_start();
-    name.to_lowercase().starts_with("billion")
-        && (name.starts_with('B')
-            || number.contains(',') && !number.contains('.')
-            || ["de ", "d'", "d’"].iter().any(|of| after.starts_with(of)))
+    has_decimals
+        || name.starts_with('B') && names::is_german(near)
+        || ["de ", "d'", "d’"].iter().any(|of| after.starts_with(of))
 }
 
-/// The scale of the number that a text after another one leads to: ` to 4.2 million`.
-fn carried(after: &str) -> Option<i128> {
+/// The place and the scale of the number that one which ends at a place leads to: `3.5 to 4.2 million`.
+pub(super) fn carried(text: &str, end: usize) -> Option<(usize, i128)> {
+    let after = &text[end..];
     let digit = after.find(|char: char| char.is_ascii_digit()).filter(|at| *at <= NEAR)?;
     let between = after[..digit].trim_matches(|char: char| char.is_whitespace() || is_sign(char));
     let mut words = between.split_whitespace().filter(|word| !is_currency(word));
-    let is_to = words.next().is_some_and(|word| TO.contains(&word) || SIGNS.contains(&word));
+    let word = words.next().filter(|_| words.next().is_none())?;
+    let is_between = || {
+        let before = text[..end].trim_end_matches(is_digit);
+        let before = before.trim_end_matches(|char: char| char == ' ' || is_sign(char));
+        let last = before.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
+        BETWEEN.contains(&last.to_lowercase().as_str())
+    };
+    let is_to = TO.contains(&word) || SIGNS.contains(&word) || AND.contains(&word) && is_between();
     let number = &after[digit..];
-    let end = number.find(|char: char| !is_digit(char)).unwrap_or(number.len());
-    let factor = scale(number, number[..end].trim_end_matches(['.', ',']).len());
-    (is_to && words.next().is_none() && factor > 1).then_some(factor)
+    let length = number.find(|char: char| !is_digit(char)).unwrap_or(number.len());
+    let factor = scale(number, number[..length].trim_end_matches(['.', ',']).len());
+    (is_to && factor > 1).then_some((end + digit, factor))
 }
 
 /// Whether a word multiplies the number before it.

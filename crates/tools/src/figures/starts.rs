@@ -3,6 +3,8 @@
 
 use larder_text::tokens::Counter;
 
+use super::scales::is_scale;
+
 /// Words that often begin a sentence: with one of them, the capital says nothing.
 const STARTS: [&str; 150] = [
     "a",
@@ -256,14 +258,14 @@ pub(super) fn is_ordinary(word: &str) -> bool {
     word.split(['-', '\'', '’']).all(is_one)
 }
 
-/// Whether a capitalised word after another tells what is counted or measured: a measure, or in languages that capitalise
-/// nouns any word after a number that is no year.
-pub(super) fn is_counted(before: &str, word: &str, with_nouns: bool) -> bool {
+/// Whether a capitalised word after another tells what is counted or measured: a measure, and after a number that is no
+/// year a scale or in languages that capitalise nouns any word.
+pub(super) fn tells_what_is_counted(before: &str, word: &str, with_nouns: bool) -> bool {
     let number = before.trim_matches(|char: char| !char.is_ascii_digit());
     let is_year = number.len() == 4 && (number.starts_with("19") || number.starts_with("20"));
     let is_number = !number.is_empty()
         && !is_year
         && before.chars().all(|char| char.is_ascii_digit() || ".,*_~+-–".contains(char))
         && before.ends_with(|char: char| char.is_ascii_digit() || matches!(char, '*' | '_'));
-    MEASURES.contains(&word.to_lowercase().as_str()) || with_nouns && is_number
+    MEASURES.contains(&word.to_lowercase().as_str()) || is_number && (with_nouns || is_scale(word))
 }

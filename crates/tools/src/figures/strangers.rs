@@ -6,7 +6,7 @@
 use larder_text::tokens::Counter;
 
 use super::names::{is_english, without_code};
-use super::starts::{is_counted, is_ordinary, is_start};
+use super::starts::{is_ordinary, is_start, tells_what_is_counted};
 use super::words::Words;
 
 /// How adjectives and nouns end that are no names, in small letters. Longer words of German are rarely one token.
@@ -39,8 +39,8 @@ pub(super) fn of(text: &str, words: &Words) -> Vec<(usize, String)> {
         }
         let is_last = at >= end;
         for cell in plain.split('|') {
-            let is_whole = |run: &[&str]| run.len() == cell.split_whitespace().count();
-            let is_heading = |run: &[&str]| rows == 0 && !is_last && is_whole(run);
+            let words_of_cell = cell.split_whitespace().count();
+            let is_heading = |run: &[&str]| rows == 0 && !is_last && run.len() == words_of_cell;
             let of_cell = runs(cell, with_nouns).into_iter().filter(|run| !is_heading(run));
             let unknown =
                 of_cell.filter(|run| run.len() > 1 && !run.iter().any(|word| words.know_word(word)));
@@ -68,7 +68,7 @@ fn runs(text: &str, with_nouns: bool) -> Vec<Vec<&str>> {
         {
             runs.push(Vec::new());
         }
-        let is_led = is_start(bare) || is_counted(before, bare, with_nouns);
+        let is_led = is_start(bare) || tells_what_is_counted(before, bare, with_nouns);
         if let Some(run) = runs.last_mut().filter(|run| is_part && !(run.is_empty() && is_led)) {
             run.push(bare);
         }
@@ -84,7 +84,9 @@ fn runs(text: &str, with_nouns: bool) -> Vec<Vec<&str>> {
 pub(super) fn is_name(run: &[&str], with_nouns: bool) -> bool {
     let Some(first) = run.first().map(|word| word.to_lowercase()) else { return false };
     let is_built = with_nouns
-        && (first.chars().count() > LONGEST_NAME || NO_NAMES.iter().any(|end| first.ends_with(end)));
+        && first.split('-').any(|part| {
+            part.chars().count() > LONGEST_NAME || NO_NAMES.iter().any(|end| part.ends_with(end))
+        });
     let is_plain = || match first.contains('-') {
         true => is_ordinary(&first),
         false => Counter::o200k().count(&format!(" {first}")) == 1,
@@ -92,12 +94,13 @@ pub(super) fn is_name(run: &[&str], with_nouns: bool) -> bool {
     !is_built && first.chars().all(|char| !is_wide(char)) && !is_plain()
 }
 
-/// Whether a word of a language that joins nouns is too long for a name or has an ending of nouns and adjectives; names
-/// have short ones, too, as *Thorsten* and *Brigitte* do.
+/// Whether a word of a language that joins nouns, or a part of one with hyphens, is too long for a name or has an ending of
+/// nouns and adjectives; names have short ones, too, as *Thorsten* and *Brigitte* do.
 pub(super) fn is_noun(word: &str) -> bool {
     let lower = word.to_lowercase();
-    let has_ending = || NO_NAMES.iter().any(|end| end.len() > LONGEST_SHARED && lower.ends_with(end));
-    lower.chars().count() > LONGEST_NAME || has_ending()
+    let has_ending =
+        |part: &str| NO_NAMES.iter().any(|end| end.len() > LONGEST_SHARED && part.ends_with(end));
+    lower.split('-').any(|part| part.chars().count() > LONGEST_NAME || has_ending(part))
 }
 
 /// Whether a letter is of a script whose words are rarely one token.

@@ -284,26 +284,35 @@ impl Measures {
 const PERCENT: [&str; 7] =
     ["per cent", "percent", "pour cent", "por ciento", "per cento", "procent", "Prozent"];
 
-/// Words in capitals that readings and rates stand after; others in capitals are of models.
+/// Words in capitals within sentences that readings and rates stand after; others in capitals are of models.
 const READINGS: [&str; 14] =
     ["BAT", "BATT", "BTW", "CPU", "HUM", "IVA", "LOAD", "MWST", "RAM", "SOC", "TEMP", "TVA", "VAT", "WEIGHT"];
 
 /// Whether a number is of the name of a model: in the same word, as in `T6`, or with nothing but a space between, as in
-/// `LOQ 15` and `iPhone 15`, but not in `Discount: 15` and `Humidity 45`.
+/// `Lenovo LOQ 15` and `iPhone 15`, but not in `Discount: 15` and `Humidity 45`. A word in capitals that no other precedes,
+/// or only one in capitals, is rather a label: `VOLTAGE 230`.
 fn follows_model(text: &str, at: usize) -> bool {
     let code = text[..at].strip_suffix('-').unwrap_or(&text[..at]);
     if code.ends_with(|char: char| char.is_ascii_uppercase()) {
         return true;
     }
     let before = text[..at].strip_suffix([' ', '\u{a0}']).unwrap_or_default();
-    let word = before.rsplit(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
+    let word = last_word(before);
     let after = text[amounts::end(text, at)..].trim_start();
     let has = |is: fn(char) -> bool| word.contains(is);
+    let is_named = || {
+        let before = before[..before.len() - word.len()].strip_suffix([' ', '\u{a0}']).unwrap_or_default();
+        last_word(before).contains(char::is_lowercase)
+    };
     let is_capital = word.chars().count() > 1 && !has(char::is_lowercase) && !READINGS.contains(&word);
     let is_mixed = has(char::is_numeric) || word.chars().skip(1).any(char::is_uppercase);
     has(char::is_uppercase)
-        && (is_capital || is_mixed && has(char::is_lowercase))
+        && (is_capital && is_named() || is_mixed && has(char::is_lowercase))
         && !PERCENT.iter().any(|written| after.starts_with(written))
+}
+
+fn last_word(text: &str) -> &str {
+    text.rsplit(|char: char| !char.is_alphanumeric()).next().unwrap_or_default()
 }
 
 /// The numbers in words of a text, with what follows them; also those of one unit, as in `one year`, and with a half after

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::units;
+use super::{units, window};
 
 /// Numbers that a phrase is made of, except the factors.
 const SMALL: [(&str, i128); 98] = [
@@ -170,7 +170,7 @@ pub(super) struct Worded {
 }
 
 /// Whether a word, in small letters, is an English number below a hundred.
-pub(super) fn is_english(word: &str) -> bool {
+pub(super) fn is_english_number(word: &str) -> bool {
     SMALL.iter().take_while(|(name, _)| *name != "zwei").any(|(name, _)| *name == word)
 }
 
@@ -189,13 +189,36 @@ pub(super) fn of(text: &str) -> Vec<Worded> {
         // `pour cent`, `por ciento` and `per cento` are no hundreds.
         let is_share = matches!(before.as_str(), "pour" | "por" | "per")
             && ["cent", "cento", "cien", "ciento"].contains(&word.as_str());
-        match part(&word, run.last().map(|(_, part)| *part), gap).filter(|_| !is_share) {
+        // `4.2 million` is one number.
+        let is_scale =
+            || text[..start].trim_end_matches([' ', '*', '_']).ends_with(|char: char| char.is_ascii_digit());
+        let part = part(&word, run.last().map(|(_, part)| *part), gap).filter(|_| !is_share);
+        match part.filter(|part| !matches!(part, Part::Factor(_)) || !is_scale()) {
             Some(part) => run.push((start..last, part)),
             None => found.extend(end(&mut run)),
         }
         before = word;
     }
     found.extend(end(&mut run));
+    found
+}
+
+/// Twelve in words that no other number is made of.
+const DOZENS: [&str; 6] = ["dozen", "dutzend", "douzaine", "docena", "dozzina", "dozijn"];
+/// What makes six of it, and bytes in which that is.
+const HALF: usize = 8;
+const HALVES: [&str; 5] = ["half a ", "halbes ", "demi-", "media ", "mezza "];
+
+/// The numbers that documents state in words: those of [`of`], and dozens, which answers rarely mean exactly.
+pub(super) fn stated(text: &str) -> Vec<Worded> {
+    let mut found = of(text);
+    for (start, word) in words(text).filter(|(_, word)| DOZENS.contains(&word.to_lowercase().as_str())) {
+        let before = text[window(text, &(start..start), HALF).start..start].to_lowercase();
+        let is_half = HALVES.iter().any(|half| before.ends_with(half));
+        let number = if is_half { 6 } else { 12 };
+        found.push(Worded { range: start..start + word.len(), number, is_vague: true });
+    }
+    found.sort_by_key(|worded| worded.range.start);
     found
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use larder_text::tokens::Counter;
 
-use super::names::{GIVEN, is_title, words_with_places};
+use super::names::{GIVEN, Name, is_title, words_with_places};
 use super::starts::{is_ordinary, is_start};
 use super::strangers::is_noun;
 
@@ -163,9 +163,9 @@ impl Words {
     /// Whether a name is of the documents: of two words both, or the second as a name, since the first may be what somebody
     /// is; of more words more than half. In languages that capitalise nouns, one known word is enough. After a title the last
     /// word is a surname, which must be one of the documents. Where the documents put another name before the last word, this
-    /// is of somebody else. Ordinary words of which the documents have none are no name.
-    pub(super) fn know(&self, name: &str, with_nouns: bool) -> bool {
-        let parts: Vec<&str> = name.split(' ').collect();
+    /// is of somebody else. Ordinary words of which the documents have none are no name unless it is cued.
+    pub(super) fn know(&self, name: &Name, with_nouns: bool) -> bool {
+        let parts: Vec<&str> = name.text.split(' ').collect();
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return true };
         if is_title(&first.to_lowercase()) {
             let is_initial = first.chars().count() == 2 && first.ends_with('.');
@@ -178,11 +178,11 @@ impl Words {
         {
             return false;
         }
-        let is_given = || GIVEN.contains(&first.to_lowercase().as_str());
+        let is_given = name.is_cued || GIVEN.contains(&first.to_lowercase().as_str());
         if with_nouns {
-            return known.contains(&true) || !is_given() && (is_ordinary(first) || is_noun(first));
+            return known.contains(&true) || !is_given && (is_ordinary(first) || is_noun(first));
         }
-        if !is_given() && parts.iter().all(|part| is_ordinary(part)) {
+        if !is_given && parts.iter().all(|part| is_ordinary(part)) {
             return true;
         }
         match known.as_slice() {
