@@ -111,7 +111,7 @@ async fn what_proves_right_in_turns_is_published_by_a_person_and_told_to_others_
         ask_at(&world, 60 + u64::from(uses), using(FACT, true)).await;
         assert_eq!(fact(&world).uses, uses);
     }
-    let newest = documents.catalog().recent_turns(1, None).unwrap()[0].number;
+    let newest = documents.catalog().recent_turns(1, None, None).unwrap()[0].number;
     assert_eq!(newest, 13);
     assert_eq!(candidates(24 * 60 - 1), [], "a minute before it is a day old");
     let candidate = candidates(24 * 60).remove(0);

@@ -172,7 +172,7 @@ async fn every_flow_goes_the_same_way_after_a_year_of_other_turns() {
     flows.sort_by_key(|(story, _)| story.now);
     let mut world = World::lived_in("henry", "2025-12-06T00:00:00Z", Mode::Chat);
     for (_, flow) in flows {
-        let newest = world.turns.documents.catalog().recent_turns(1, None).unwrap()[0].number;
+        let newest = world.turns.documents.catalog().recent_turns(1, None, None).unwrap()[0].number;
         let (story, replies) = story::read_after(newest, &flow);
         world = story.within(world.later(&story.user, &story.now.to_string(), story.mode)).await;
         let ran = run_in(world, &story, &replies).await;

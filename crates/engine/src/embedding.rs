@@ -203,7 +203,7 @@ impl Embedder {
     ) -> Result<u64, EmbeddingError> {
         let (mut before, mut made) = (None, 0);
         loop {
-            let turns = documents.catalog().recent_turns(WINDOW, before)?;
+            let turns = documents.catalog().recent_turns(WINDOW, before, None)?;
             let Some(first) = turns.last().map(|turn| turn.number) else { break };
             let last = before.map_or(u32::MAX, |before: u32| before.saturating_sub(1));
             made += self.fill(documents, first..=last, observer).await?;

@@ -153,9 +153,9 @@ impl<'a> Retrieval<'a> {
             "phases 0 and 2",
         )?;
         let catalog = self.documents.catalog();
-        let mut turns = catalog.recent_turns(count, Some(before))?;
+        let mut turns = catalog.recent_turns(count, Some(before), None)?;
         if let Some(session) = session {
-            turns.extend(catalog.turns_of_session(session, count, before)?);
+            turns.extend(catalog.recent_turns(count, Some(before), Some(session))?);
             turns.sort_by_key(|turn| Reverse(turn.number));
             turns.dedup_by_key(|turn| turn.number);
         }

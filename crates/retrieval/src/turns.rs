@@ -121,13 +121,12 @@ impl TurnPool {
         let meant = retrieval.near_turns(request)?;
         let catalog = documents.catalog();
         let of_session = match request.session {
-            Some(session) => catalog.turns_of_session(session, RECENT_TURNS, request.before)?,
+            Some(session) => catalog.recent_turns(RECENT_TURNS, Some(request.before), Some(session))?,
             None => Vec::new(),
         };
         let previous = of_session.first().map(|row| row.number);
-        let mut pool =
-            Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new(), meant, previous };
-        for row in catalog.recent_turns(NEWEST, Some(request.before))?.into_iter().chain(of_session) {
+        let mut pool = Self { turns: BTreeMap::new(), newest: Vec::new(), hits: Vec::new(), meant, previous };
+        for row in catalog.recent_turns(NEWEST, Some(request.before), None)?.into_iter().chain(of_session) {
             if !pool.turns.contains_key(&row.number) {
                 pool.newest.push(row.number);
                 pool.turns.insert(row.number, (row, String::new()));

@@ -145,7 +145,7 @@ fn measure(user: &UserDocuments, turns: u32) {
     });
     let recent = timed(|numbers| {
         let before = 1 + numbers.next() as u32 % turns;
-        user.catalog().recent_turns(20, Some(before)).unwrap();
+        user.catalog().recent_turns(20, Some(before), None).unwrap();
     });
     let links = timed(|numbers| {
         let turn = user.place().turn(1 + numbers.next() as u32 % turns).context();

@@ -122,7 +122,7 @@ fn what_was_committed_outlasts_home_and_index() {
         drop(user);
         std::fs::remove_dir_all(place.home().join("indexes")).unwrap();
         let user = place.open().user("u").unwrap();
-        assert_eq!(user.catalog().recent_turns(9, None).unwrap().len(), 5);
+        assert_eq!(user.catalog().recent_turns(9, None, None).unwrap().len(), 5);
         let other_home = place.dir.path().join("other");
         let documents = place.open_at(&other_home);
         let user = documents.user("u").unwrap();
@@ -215,8 +215,8 @@ fn old_turns_go_to_the_archive_and_users_can_be_forgotten() {
         assert_eq!(user.files().list("users/u/turns/turn_000001").unwrap(), []);
         documents.forget("u").unwrap();
         let user = documents.user("u").unwrap();
-        assert_eq!(user.catalog().recent_turns(5, None).unwrap(), []);
+        assert_eq!(user.catalog().recent_turns(5, None, None).unwrap(), []);
         assert_eq!(user.files().read(&row.context).unwrap(), None);
-        assert_eq!(other.catalog().recent_turns(5, None).unwrap().len(), 1);
+        assert_eq!(other.catalog().recent_turns(5, None, None).unwrap().len(), 1);
     });
 }

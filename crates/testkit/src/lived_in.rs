@@ -182,7 +182,7 @@ impl Life {
     /// The next turn with all its files, not committed.
     pub fn next_turn(&self, documents: &UserDocuments) -> TurnDraft {
         let session =
-            documents.catalog().recent_turns(1, None).unwrap().first().map_or(0, |row| row.number / 25);
+            documents.catalog().recent_turns(1, None, None).unwrap().first().map_or(0, |row| row.number / 25);
         let mut draft = documents
             .drafts()
             .begin(Mode::Chat, Some(&format!("session-{session}")), "to be filled")

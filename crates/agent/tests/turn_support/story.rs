@@ -239,7 +239,7 @@ impl Story {
 
     /// Takes the numbers that this user has used already.
     fn take_numbers(&self, world: &World) {
-        let newest = world.turns.documents.catalog().recent_turns(1, None).unwrap();
+        let newest = world.turns.documents.catalog().recent_turns(1, None, None).unwrap();
         let held = newest.first().map_or(0, |row| row.number);
         assert!(held < self.turn, "the vault holds number {held} already");
         for _ in held + 1..self.turn {

@@ -39,7 +39,9 @@ pub fn run(context: &CommandContext, args: &CostsArgs) -> Result<(), CliError> {
         return output::json(&sums);
     }
     if sums.is_empty() {
-        return output::line("no conversation of `larder converse` cost anything in these days; `larder trends` has what turns cost");
+        return output::line(
+            "no conversation of `larder converse` cost anything in these days; `larder trends` has what turns cost",
+        );
     }
     output::line("     cost   calls       input      cached     output")?;
     for (key, sum) in &sums {

@@ -115,7 +115,7 @@ async fn drop_draft(context: &CommandContext, number: u32) -> Result<ExitCode, C
 async fn list(context: &CommandContext, limit: u64) -> Result<ExitCode, CliError> {
     let documents = documents(context).await?;
     let drafts = documents.drafts().list()?;
-    let mut turns = documents.catalog().recent_turns(limit.saturating_add(1), None)?;
+    let mut turns = documents.catalog().recent_turns(limit.saturating_add(1), None, None)?;
     let has_older = turns.len() as u64 > limit;
     if has_older {
         turns.pop();

@@ -125,7 +125,7 @@ impl TurnList {
     pub fn read(app: &Arc<App>, caller: &Caller, which: &TurnListParams) -> Result<Self, StoreError> {
         let documents = app.documents_of(&caller.store)?;
         let most = limit(which.limit);
-        let mut turns = documents.catalog().recent_turns(most.saturating_add(1), which.before)?;
+        let mut turns = documents.catalog().recent_turns(most.saturating_add(1), which.before, None)?;
         let more = turns.len() as u64 > most;
         turns.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         let drafts = if which.before.is_none() { documents.drafts().list()? } else { Vec::new() };

@@ -153,7 +153,7 @@ fn candidates(
         None => Vec::new(),
     };
     let mut turns: Vec<u32> =
-        documents.catalog().recent_turns(RECENT, None)?.iter().map(|row| row.number).collect();
+        documents.catalog().recent_turns(RECENT, None, None)?.iter().map(|row| row.number).collect();
     turns.extend(retrieval.search(hint, &[DocumentKind::Page], HITS)?.iter().filter_map(|hit| hit.turn));
     turns.sort_unstable();
     turns.dedup();

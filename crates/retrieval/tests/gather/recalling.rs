@@ -77,7 +77,7 @@ async fn a_conversation_goes_on_from_its_own_turns_whatever_others_did_since() {
     let turns = (1..=30).rev().map(|number| catalog.turn(number).unwrap().unwrap());
     let last = turns.into_iter().find(|turn| turn.session != newest).unwrap();
     let session = last.session.as_deref().unwrap();
-    let last = catalog.turns_of_session(session, 1, 61).unwrap()[0].number;
+    let last = catalog.recent_turns(1, Some(61), Some(session)).unwrap()[0].number;
     assert!(last < 58, "the newest three turns are of others");
     let recent = vault.retrieval(Grant::QueryAnalyzer).recent(3, 61, Some(session)).await.unwrap();
     let recent: Vec<u32> = recent.iter().map(|turn| turn.number).collect();

@@ -31,25 +31,17 @@ impl DocumentCatalog<'_> {
         self.docs.index().read(|tx| index::turn(tx, number))
     }
 
-    /// The newest turns, newest first; only those with a number below `before`, if given.
+    /// The newest turns, newest first; only those with a number below `before` and of one session, if given.
     ///
     /// # Errors
     /// The index cannot be read.
-    pub fn recent_turns(&self, limit: u64, before: Option<u32>) -> Result<Vec<TurnRow>, StoreError> {
-        self.docs.index().read(|tx| index::recent_turns(tx, limit, before))
-    }
-
-    /// The newest turns of one session with a number below `before`, newest first.
-    ///
-    /// # Errors
-    /// The index cannot be read.
-    pub fn turns_of_session(
+    pub fn recent_turns(
         &self,
-        session: &str,
         limit: u64,
-        before: u32,
+        before: Option<u32>,
+        session: Option<&str>,
     ) -> Result<Vec<TurnRow>, StoreError> {
-        self.docs.index().read(|tx| index::turns_of_session(tx, session, limit, before))
+        self.docs.index().read(|tx| index::recent_turns(tx, limit, before, session))
     }
 
     /// Documents with words of `query`, best first; of all kinds if `kinds` is empty. The log of tool calls comes

@@ -50,7 +50,7 @@ impl Documents {
         let _one_process = first.leases().lock_figures()?;
         let (mut days, mut known) = (BTreeMap::<String, DayFigures>::new(), Trends::default());
         for user in &users {
-            for row in user.index().read(|tx| recent_turns(tx, u64::MAX, None))? {
+            for row in user.index().read(|tx| recent_turns(tx, u64::MAX, None, None))? {
                 let read = |name: &str| -> Result<Option<String>, StoreError> {
                     let Some(path) = row.context.join(name) else { return Ok(None) };
                     let bytes = self.tree().read(&path)?;

@@ -122,7 +122,7 @@ impl Notes<'_> {
     /// Writes the index of every month of this user's archive.
     fn write_archive_indexes(&self) -> Result<(), StoreError> {
         let mut months: BTreeMap<String, Vec<TurnRow>> = BTreeMap::new();
-        for turn in self.docs.index().read(|tx| recent_turns(tx, u64::MAX, None))? {
+        for turn in self.docs.index().read(|tx| recent_turns(tx, u64::MAX, None, None))? {
             let month =
                 turn.context.as_str().strip_prefix("archive/").and_then(|rest| rest.split('/').next());
             if let Some(month) = month.map(str::to_owned) {
@@ -157,7 +157,7 @@ impl Notes<'_> {
         let (turns, by_topic) = self
             .docs
             .index()
-            .read(|tx| Ok((recent_turns(tx, RECENT, None)?, topics(tx, Subject::Turns, TOPICS)?)))?;
+            .read(|tx| Ok((recent_turns(tx, RECENT, None, None)?, topics(tx, Subject::Turns, TOPICS)?)))?;
         let Some(newest) = turns.first() else { return Ok(()) };
         let note = IndexNote {
             title: "Turns".to_owned(),
@@ -209,7 +209,7 @@ impl Notes<'_> {
         if documents.is_empty() {
             return Ok(());
         }
-        let newest = self.docs.index().read(|tx| recent_turns(tx, 1, None))?;
+        let newest = self.docs.index().read(|tx| recent_turns(tx, 1, None, None))?;
         let at = match newest.first() {
             Some(turn) => turn.created_at,
             None => self.docs.now(),

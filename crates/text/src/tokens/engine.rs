@@ -1,6 +1,6 @@
 //! The counting engines, and what can be proven about their counts. Knows no cache, label or model name.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use super::bridges::{self, Bridges};
 use super::merges::{Column, Merges};
@@ -78,25 +78,35 @@ impl OpenAi {
     }
 
     fn reach(self) -> Reach<'static> {
-        static TABLES: [OnceLock<Vec<u8>>; 2] = [const { OnceLock::new() }; 2];
-        let [cl100k, o200k] = &TABLES;
-        let (table, list): (_, &[u8]) = match self {
-            Self::Cl100k => (cl100k, include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.reach"))),
-            Self::O200k => (o200k, include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.reach"))),
-        };
-        Reach(table.get_or_init(|| sparse::read(list, reach::SLOTS, reach::SHORTEST_REACH)))
+        static CL100K: LazyLock<Vec<u8>> =
+            LazyLock::new(|| reach_table(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.reach"))));
+        static O200K: LazyLock<Vec<u8>> =
+            LazyLock::new(|| reach_table(include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.reach"))));
+        Reach(match self {
+            Self::Cl100k => &CL100K,
+            Self::O200k => &O200K,
+        })
     }
 
     /// Optional: without them, long words are only counted more slowly.
     fn bridges(self) -> Option<Bridges<'static>> {
-        static TABLES: [OnceLock<Vec<u8>>; 2] = [const { OnceLock::new() }; 2];
-        let [cl100k, o200k] = &TABLES;
-        let (table, list): (_, &[u8]) = match self {
-            Self::Cl100k => (cl100k, include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.bridges"))),
-            Self::O200k => (o200k, include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.bridges"))),
-        };
-        Bridges::read(table.get_or_init(|| sparse::read(list, bridges::PAIRS + bridges::SUSPECTS, 0)))
+        static CL100K: LazyLock<Vec<u8>> =
+            LazyLock::new(|| bridges_table(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.bridges"))));
+        static O200K: LazyLock<Vec<u8>> =
+            LazyLock::new(|| bridges_table(include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base.bridges"))));
+        Bridges::read(match self {
+            Self::Cl100k => &CL100K,
+            Self::O200k => &O200K,
+        })
     }
+}
+
+fn reach_table(list: &[u8]) -> Vec<u8> {
+    sparse::read(list, reach::SLOTS, reach::SHORTEST_REACH)
+}
+
+fn bridges_table(list: &[u8]) -> Vec<u8> {
+    sparse::read(list, bridges::PAIRS + bridges::SUSPECTS, 0)
 }
 
 /// Counts with an OpenAI vocabulary and caches the counts of words.

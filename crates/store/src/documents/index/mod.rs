@@ -15,7 +15,7 @@ pub(super) use larder_vault::path_kind::{PathKind, name_of};
 pub(super) use put::{Subject, put, remove};
 pub(super) use read::{
     Wanted, captures, documents_of_turn, highest_turn, links_into, links_of, links_to, memory_documents,
-    old_turns, recent_turns, research, topics, turn, turn_user, turns_of_session,
+    old_turns, recent_turns, research, topics, turn, turn_user,
 };
 pub(super) use rows::{Indexed, Rows, is_indexed, links_in, rows_of};
 pub(super) use search::search;

@@ -77,20 +77,11 @@ pub(in crate::documents) fn recent_turns(
     tx: &Transaction<'_>,
     limit: u64,
     before: Option<u32>,
+    session: Option<&str>,
 ) -> Result<Vec<TurnRow>, StoreError> {
-    let sql = format!("{TURN} WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
-    all(tx, &sql, params![before.map_or(i64::MAX, i64::from), to_sql(limit)], turn_row)
-}
-
-/// The newest turns of one session below a number, newest first.
-pub(in crate::documents) fn turns_of_session(
-    tx: &Transaction<'_>,
-    session: &str,
-    limit: u64,
-    before: u32,
-) -> Result<Vec<TurnRow>, StoreError> {
-    let sql = format!("{TURN} WHERE session = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3");
-    all(tx, &sql, params![session, before, to_sql(limit)], turn_row)
+    let sql =
+        format!("{TURN} WHERE number < ?1 AND (?3 IS NULL OR session = ?3) ORDER BY number DESC LIMIT ?2");
+    all(tx, &sql, params![before.map_or(i64::MAX, i64::from), to_sql(limit), session], turn_row)
 }
 
 /// Turns older than a timestamp that are not in the archive, by number.

@@ -88,8 +88,8 @@ fn turns_are_listed_below_a_number_and_old_ones_outside_the_archive() {
     }
     let tx = connection.transaction().unwrap();
     let numbers = |rows: Vec<TurnRow>| rows.into_iter().map(|row| row.number).collect::<Vec<_>>();
-    assert_eq!(numbers(recent_turns(&tx, 2, None).unwrap()), [4, 3]);
-    assert_eq!(numbers(recent_turns(&tx, 9, Some(3)).unwrap()), [2, 1]);
+    assert_eq!(numbers(recent_turns(&tx, 2, None, None).unwrap()), [4, 3]);
+    assert_eq!(numbers(recent_turns(&tx, 9, Some(3), None).unwrap()), [2, 1]);
     assert_eq!(numbers(old_turns(&tx, DocumentTime::from_millis(30).unwrap()).unwrap()), [2]);
     assert_eq!((highest_turn(&tx).unwrap(), turn_user(&tx).unwrap().as_deref()), (4, Some("user4")));
     let row = turn(&tx, 2).unwrap().unwrap();

@@ -265,10 +265,10 @@ fn a_deletion_that_dies_is_finished() {
             documents.forget("a").unwrap();
             let user = documents.user("a").unwrap();
             assert_eq!(user.files().list("users/a").unwrap(), []);
-            assert_eq!(user.catalog().recent_turns(9, None).unwrap(), []);
+            assert_eq!(user.catalog().recent_turns(9, None, None).unwrap(), []);
             assert_eq!(user.drafts().list().unwrap(), []);
             assert_eq!(user.drafts().begin(Mode::Chat, None, "new").unwrap().number, 1);
-            assert_eq!(documents.user("b").unwrap().catalog().recent_turns(9, None).unwrap().len(), 1);
+            assert_eq!(documents.user("b").unwrap().catalog().recent_turns(9, None, None).unwrap().len(), 1);
             assert_eq!(documents.user("b").unwrap().drafts().list().unwrap().len(), 1);
         };
     }
@@ -351,7 +351,7 @@ proptest! {
             assert!(other.files().write(&draft.place.context(), b"x", None).is_err());
             assert!(other.files().list(draft.place.folder()).is_err());
             assert!(other.drafts().commit(&draft).is_err());
-            assert_eq!(other.catalog().recent_turns(5, None).unwrap(), []);
+            assert_eq!(other.catalog().recent_turns(5, None, None).unwrap(), []);
             assert!(other.catalog().search("laptop", &[], 5).unwrap().is_empty());
             assert!(one.files().read(&draft.place.context()).unwrap().is_some());
         };

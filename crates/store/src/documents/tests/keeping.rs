@@ -277,7 +277,7 @@ fn captures_and_words_are_found() {
         for odd in ["", "\"", "a* NEAR( -b AND OR", "NOT", "{context}: x", "…"] {
             user.catalog().search(odd, &[], 3).unwrap();
         }
-        let recent = user.catalog().recent_turns(3, Some(50)).unwrap();
+        let recent = user.catalog().recent_turns(3, Some(50), None).unwrap();
         assert_eq!(recent.iter().map(|turn| turn.number).collect::<Vec<_>>(), [49, 48, 47]);
     };
 }

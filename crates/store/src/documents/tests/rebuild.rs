@@ -63,7 +63,7 @@ fn a_damaged_index_is_built_anew() {
         std::fs::write(&index, vec![b'x'; 8_192]).unwrap();
         let documents = home.open();
         documents.recover().unwrap();
-        assert_eq!(documents.user("u").unwrap().catalog().recent_turns(5, None).unwrap().len(), 1);
+        assert_eq!(documents.user("u").unwrap().catalog().recent_turns(5, None, None).unwrap().len(), 1);
     };
 }
 
