@@ -136,14 +136,12 @@ impl Notes<'_> {
                 let (count, newest) = by_topic.entry(topic).or_default();
                 (*count, *newest) = (*count + 1, number.max(*newest));
             }
-            let topics: Vec<_> = by_topic
-                .into_iter()
-                .map(|(topic, (count, newest))| (topic.to_owned(), count, newest))
-                .collect();
+            let topics =
+                by_topic.into_iter().map(|(topic, (count, newest))| (topic.to_owned(), count, newest));
             let note = IndexNote {
                 title: format!("Archive of {month}"),
                 recent: turns.iter().map(turn_entry).collect(),
-                topics: topic_entries(&topics, "turn"),
+                topics: topic_entries(&topics.collect::<Vec<_>>(), "turn"),
             };
             let Some(newest) = turns.first() else { continue };
             let id = format!("archive_{}_index", month.replace('-', "_"));
@@ -210,10 +208,7 @@ impl Notes<'_> {
             return Ok(());
         }
         let newest = self.docs.index().read(|tx| recent_turns(tx, 1, None, None))?;
-        let at = match newest.first() {
-            Some(turn) => turn.created_at,
-            None => self.docs.now(),
-        };
+        let at = newest.first().map_or_else(|| self.docs.now(), |turn| turn.created_at);
         let mut topics = Vec::new();
         for document in documents.iter().filter(|document| document.name().ends_with(".json")) {
             let Some(bytes) = self.docs.tree().read(document)? else { continue };
